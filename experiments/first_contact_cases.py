@@ -59,6 +59,16 @@ def _mistake(name: str, words: tuple[str, ...], *says: str, code: int) -> Case:
     return Case(name, (Command(words, says, code),))
 
 
+def _query(name: str, right: str, wrong: str, *says: str, code: int) -> Case:
+    """``SHOP`` with something wrong in it, over ``shop.csv``."""
+    return _mistake(name, run(SHOP.replace(right, wrong), "shop.csv"), *says, code=code)
+
+
+def _events(name: str, file: str, *says: str, code: int) -> Case:
+    """``SHOP`` over a file that is none, or not what it seems."""
+    return _mistake(name, run(SHOP, file), *says, code=code)
+
+
 LOG = ("--time", "when", "--type", "step", "--key", "order")
 FILES = (
     _file(
@@ -198,51 +208,26 @@ MISTAKES = (
         "acep look shop.csv",
         code=3,
     ),
-    _mistake(
+    _query(
         "a type that no event has",
-        run(SHOP.replace("shipped", "shiped"), "shop.csv"),
+        "shipped",
+        "shiped",
         "no event has the type 'shiped'",
         "did you mean 'shipped'?",
         code=0,
     ),
-    _mistake(
-        "a type in other letters",
-        run(SHOP.replace("shipped", "Shipped"), "shop.csv"),
-        "'Shipped'",
-        "did you mean 'shipped'?",
-        code=0,
-    ),
-    _mistake(
-        "a keyword is misspelt", run(SHOP.replace("WITHIN", "WITIN"), "shop.csv"), "WITIN", "WITHIN", "^^^", code=3
-    ),
-    _mistake("PATTERN is misspelt", run(SHOP.replace("PATTERN", "PATERN"), "shop.csv"), "PATERN", "PATTERN", code=3),
+    _query("a type in other letters", "shipped", "Shipped", "'Shipped'", "did you mean 'shipped'?", code=0),
+    _query("a keyword is misspelt", "WITHIN", "WITIN", "WITIN", "WITHIN", "^^^", code=3),
+    _query("PATTERN is misspelt", "PATTERN", "PATERN", "PATERN", "PATTERN", code=3),
     _mistake(
         "no WITHIN", run(SHOP.split(" WITHIN", maxsplit=1)[0], "shop.csv"), "WITHIN", "hint", "WITHIN 10 s", code=3
     ),
-    _mistake(
-        "== as in Python, which is understood",
-        run(SHOP.replace("WITHIN", "AND a.amount == 10.5 WITHIN"), "shop.csv"),
-        "1 match",
-        code=0,
-    ),
-    _mistake("a unit that is none", run(SHOP.replace("1 d", "10 parsec"), "shop.csv"), "parsec", "ms, s, min", code=3),
-    _mistake(
-        "a window shorter than all gaps",
-        run(SHOP.replace("1 d", "1 s"), "shop.csv"),
-        "0 matches",
-        "WITHIN|window|1 s",
-        code=0,
-    ),
+    _query("== as in Python, which is understood", "WITHIN", "AND a.amount == 10.5 WITHIN", "1 match", code=0),
+    _query("a unit that is none", "1 d", "10 parsec", "parsec", "ms, s, min", code=3),
+    _query("a window shorter than all gaps", "1 d", "1 s", "0 matches", "WITHIN|window|1 s", code=0),
     _mistake("the file of the query is not there", run("@shop.acep", "shop.csv"), "shop.acep", "No such file", code=2),
-    _mistake("the file of the events is misspelt", run(SHOP, "shp.csv"), "no such file", "shop.csv", code=4),
-    _mistake(
-        "the key is in no column",
-        run(SHOP.replace("[key]", "[order]"), "shop.csv"),
-        "order",
-        "key",
-        "acep look shop.csv",
-        code=3,
-    ),
+    _events("the file of the events is misspelt", "shp.csv", "no such file", "shop.csv", code=4),
+    _query("the key is in no column", "[key]", "[order]", "order", "key", "acep look shop.csv", code=3),
     _mistake(
         "quotes that the shell has eaten",
         ("run", "PATTERN", "SEQ(placed a, paid b)", "WITHIN", "1", "d", "shop.csv"),
@@ -250,17 +235,15 @@ MISTAKES = (
         "acep run 'PATTERN",
         code=2,
     ),
-    _mistake("a workbook of Excel", run(SHOP, "events.xlsx"), "xlsx|Excel", "CSV", code=4),
+    _events("a workbook of Excel", "events.xlsx", "xlsx|Excel", "CSV", code=4),
     _mistake("a pickle of pandas", ("look", "frame.pkl"), "pickle", "to_parquet", code=4),
-    _mistake("the page of a login, saved as CSV", run(SHOP, "login.csv"), "HTML", "login", code=4),
-    _mistake("JSON lines that are called CSV", run(SHOP, "lines.csv"), "json", "--input-format json", code=4),
-    _mistake(
-        "the address of a file", run(SHOP, "https://example.com/a.csv"), "https://example.com/a.csv", "curl", code=4
-    ),
+    _events("the page of a login, saved as CSV", "login.csv", "HTML", "login", code=4),
+    _events("JSON lines that are called CSV", "lines.csv", "json", "--input-format json", code=4),
+    _events("the address of a file", "https://example.com/a.csv", "https://example.com/a.csv", "curl", code=4),
     _mistake("a log of Apache, not said to be one", ("look", "access_unsaid.log"), "--line-format apache", code=4),
-    _mistake("a zip with other things", run(SHOP, "pictures.zip"), "zip", "unzip|unpack", code=4),
-    _mistake("a folder without events", run(SHOP, "notes"), "notes", "no file", ".csv", code=4),
-    _mistake("what is no text", run(SHOP, "picture.bin"), "picture.bin", "hint", code=4),
+    _events("a zip with other things", "pictures.zip", "zip", "unzip|unpack", code=4),
+    _events("a folder without events", "notes", "notes", "no file", ".csv", code=4),
+    _events("what is no text", "picture.bin", "picture.bin", "hint", code=4),
     _mistake(
         "what is no text, said to be CSV",
         run(SHOP, "picture.bin", "--input-format", "csv"),
@@ -283,23 +266,17 @@ MISTAKES = (
         "acep look numbers.csv",
         code=3,
     ),
-    _mistake("a column twice in the header", run(SHOP, "twins.csv"), "two columns are named 'key'", "hint", code=4),
-    _mistake(
+    _events("a column twice in the header", "twins.csv", "two columns are named 'key'", "hint", code=4),
+    _query(
         "a condition that no event passes",
-        run(SHOP.replace("WITHIN", "AND b.amount > 1000 WITHIN"), "shop.csv"),
+        "WITHIN",
+        "AND b.amount > 1000 WITHIN",
         "0 matches",
         "b.amount > 1000",
         code=0,
     ),
-    _mistake(
-        "text compared with a number",
-        run(SHOP.replace("WITHIN", "AND b.amount > 'many' WITHIN"), "shop.csv"),
-        "amount",
-        "number",
-        "^",
-        code=3,
-    ),
-    _mistake("a window below zero", run(SHOP.replace("1 d", "-1 d"), "shop.csv"), "WITHIN", "^", code=3),
+    _query("text compared with a number", "WITHIN", "AND b.amount > 'many' WITHIN", "amount", "number", "^", code=3),
+    _query("a window below zero", "1 d", "-1 d", "WITHIN", "^", code=3),
     _mistake(
         "as many errors as events",
         run(SHOP + " ERRORS 3", "shop.csv"),
@@ -308,11 +285,11 @@ MISTAKES = (
         code=3,
     ),
     _mistake("a budget of nothing", run(SHOP, "shop.csv", "--budget", "0%"), "0%", "hint", code=2),
-    _mistake("Kafka without a broker", run(SHOP, "kafka://localhost:1/orders"), "kafka", "broker|localhost:1", code=4),
+    _events("Kafka without a broker", "kafka://localhost:1/orders", "kafka", "broker|localhost:1", code=4),
     _mistake("a command that there is not", ("rnu", "shop.csv"), "rnu", "run", code=2),
     _mistake("an option that there is not", run(SHOP, "shop.csv", "--tim", "ts"), "--tim", "--time", code=2),
     _mistake("a time that is none", run(SHOP, "shop.csv", "--time", "type"), "'placed'", "time", "acep look", code=4),
-    _mistake("an empty file", run(SHOP, "empty.csv"), "the file is empty", "header", code=4),
+    _events("an empty file", "empty.csv", "the file is empty", "header", code=4),
     _mistake("no events are named", ("run", SHOP), "INPUT", code=2),
     _mistake(
         "a name of a variable is forgotten",
@@ -321,13 +298,7 @@ MISTAKES = (
         "name|variable",
         code=3,
     ),
-    _mistake(
-        "a variable that there is not",
-        run(SHOP.replace("WITHIN", "AND d.amount > 1 WITHIN"), "shop.csv"),
-        "'d'",
-        "a, b|variable",
-        code=3,
-    ),
+    _query("a variable that there is not", "WITHIN", "AND d.amount > 1 WITHIN", "'d'", "a, b|variable", code=3),
     _mistake("the words of a query turned round", run("shop.csv", SHOP), "the query comes first", "acep look", code=2),
     _mistake(
         "results for a file of no known kind",
