@@ -1,6 +1,7 @@
 """Which columns ``acep look`` takes for the type and the key, where no column is called so."""
 
 import random
+import shlex
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ from acep_approx.profiling import look
 from acep_approx.profiling.regularity import KeyOrder
 from experiments.hospital import Ward
 from experiments.streams import generated
+from tests.command_line import acep
 
 REAL = Path(__file__).parents[2] / "shared/data"
 GERMAN = """Zeit;Kunde;Vorgang;Betrag
@@ -166,6 +168,8 @@ def test_a_guess_is_told_with_what_would_do_as_well(tmp_path):
     pq.write_table(pa.Table.from_pylist(rows), tmp_path / "my rows.parquet")
     of_file = look(tmp_path / "my rows.parquet", rows=300)
     assert of_file.second.command.startswith(f"acep look '{tmp_path / 'my rows.parquet'}'")
+    words = shlex.split(of_file.second.command)
+    assert "not sure" not in acep(*words[1:]).stdout
     assert of_file.second.command.endswith(f"--key {of_file.second.key} --type c --rows 300")
     assert "not sure" not in str(look([dict(zip(("ts", "a", "b", "c", "d"), row, strict=True)) for row in TICKETS]))
 

@@ -152,6 +152,7 @@ def _second(
     """The type and the key that would do about as well, with what takes them."""
     chosen = {role.role: getattr(other, role.role) for role in roles if role.column is None}
     said = {name: value for name, value in (given | chosen).items() if value is not None}
+    said.pop("on_malformed", None)  # looking never stops at a row
     return SecondChoice(other.type, other.key, formatting.look_command(paths, said))
 
 

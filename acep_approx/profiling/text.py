@@ -162,7 +162,7 @@ def _doubt(look: StreamProfile) -> tuple[str, ...]:
     if look.second is None:
         return ()
     pairs = (("type", look.type, look.second.type), ("key", look.key, look.second.key))
-    others = [f"{quoted(str(other))} as the {name}" for name, role, other in pairs if other != role.best]
+    others = [f"{other!r} as the {name}" for name, role, other in pairs if other != role.best]
     what = " and ".join(others)
     return (f"not sure of the type and the key: {what} would do about as well. To take that: {look.second.command}",)
 
