@@ -381,3 +381,10 @@ def noted(path):
     source = open_source(path)
     assert source.schema.names  # the notes are on these
     return source.notes
+
+
+def test_commands_to_copy_have_quotes_that_people_can_read(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path / "doors.csv", "ts,type\n1,in\n2,out\n")
+    query = "PATTERN SEQ('in' a, 'away' b) WITHIN 5"
+    assert f'acep why "{query}" doors.csv' in acep("run", query, "doors.csv").output

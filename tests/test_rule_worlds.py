@@ -17,7 +17,6 @@ from tests.noticing import first_noticed
 from tests.rule_mutants import MEANINGS, outcome_of
 from tests.rule_worlds import RuleWorld, rule_world
 
-
 SHOWN_BY = {
     "LateReadsAreOfNow": 111,
     "AbsentRowsHaveDefaults": 14,

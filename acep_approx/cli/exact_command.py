@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Collection
 from enum import Enum
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import typer
 
 from acep_approx.cli.options.budget import BudgetOptions, LearningOptions, ReportOptions
+from acep_approx.shell import command_of
 
 SPENDING = (BudgetOptions.panel, LearningOptions.panel, ReportOptions.panel)
 
@@ -45,7 +45,7 @@ def command_line(context: typer.Context, *, without: Collection[str] = ()) -> st
             given.append(option.opts[0])
         elif value is not None and value != option.get_default(context) and not is_left_out:
             given += [word for text in _texts(value) for word in (option.opts[0], text)]
-    return shlex.join([*words, *given])
+    return command_of([*words, *given])
 
 
 def _texts(value: Any) -> list[str]:

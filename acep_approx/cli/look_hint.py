@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping
 from typing import Any
 
 from acep_approx.errors import AcepError
+from acep_approx.shell import command_of
 
 SHOWN_BY_LOOK = frozenset(
     (
@@ -28,10 +28,12 @@ def point_to_look(error: AcepError, given: Mapping[str, Any]) -> None:
     given : mapping
         The arguments of the command.
     """
+    if error.code == "ACEP-D007" and (given.get("follow") or given.get("checkpoint")):
+        error.hint = "wait for events that are late by so much: --watermark '10 s'"
     inputs = given.get("inputs") or given.get("input") or ()
     inputs = [inputs] if isinstance(inputs, str) else list(inputs)
     if error.code not in SHOWN_BY_LOOK or not inputs or "-" in inputs or "rows" in given:
         return
     what = SHOWN.get(error.code, "its columns, and what they are taken for")
-    shows = f"acep look {shlex.join(inputs)} shows {what}"
+    shows = f"acep look {command_of(inputs)} shows {what}"
     error.hint = f"{error.hint}\n  see:  {shows}" if error.hint else shows

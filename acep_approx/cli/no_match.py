@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,6 +13,7 @@ from acep_approx.cli.options.choices import ResultKind
 from acep_approx.cli.options.groups import given_options
 from acep_approx.cli.terminal import progress_bar, say
 from acep_approx.errors import AcepError
+from acep_approx.shell import command_of, quoted
 
 if TYPE_CHECKING:
     from acep_approx.cli.write import Results
@@ -76,7 +76,7 @@ def say_no_match_so_far(place: str) -> None:
         Where the events come from.
     """
     if Path(place).exists():
-        say(f"no match so far; acep why QUERY {shlex.quote(place)} says which step no event passed")
+        say(f"no match so far; acep why QUERY {quoted(place)} says which step no event passed")
     else:
         say("no match so far; to ask why, keep the events in a file: acep why QUERY FILE")
 
@@ -162,7 +162,7 @@ def why_command(context: typer.Context, found: NoMatch, asked: tuple[str, list[s
     key = found.key or {}
     for name, value in key.items():
         words += ["--key", str(value) if len(key) == 1 else f"{name}={value}"]
-    return shlex.join([*words, *(("--around", found.around) if found.around else ())])
+    return command_of([*words, *(("--around", found.around) if found.around else ())])
 
 
 def _options_of_why(context: typer.Context) -> list[Any]:

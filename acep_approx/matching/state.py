@@ -202,7 +202,7 @@ def _other_query(theirs: str, ours: str) -> DataError:
     return DataError(
         f"the state is of {theirs}; {ours}",
         code="ACEP-D042",
-        hint="restore a state with the query it was made with",
+        hint="restore a state with the query it was made with; or begin anew, with a checkpoint of another name",
     )
 
 

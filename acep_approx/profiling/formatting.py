@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
@@ -10,6 +9,7 @@ from typing import Any
 
 from acep_approx.events.reading.layout import Layout
 from acep_approx.events.time_formats import TimeFormat
+from acep_approx.shell import command_of
 
 LONGEST = 40
 """Characters of a value that are shown."""
@@ -94,17 +94,6 @@ def window(ticks: float, *, is_time: bool) -> str:
     return f"{-(-int(ticks) // 86_400_000_000)} d"
 
 
-def quoted(text: str) -> str:
-    """A word of a command of the shell; in double quotes where it has single ones and nothing else is in the way.
-
-    Examples
-    --------
-    >>> print(quoted("a b"), quoted("SEQ('start trip' a)"), quoted("it's $5"))
-    'a b' "SEQ('start trip' a)" 'it'"'"'s $5'
-    """
-    return f'"{text}"' if "'" in text and not set(text) & set('"$`\\!') else shlex.quote(text)
-
-
 def options(given: Mapping[str, Any]) -> list[str]:
     """Arguments of ``Query.match`` and ``open_source`` as options of ``acep run``.
 
@@ -137,7 +126,7 @@ def command(query: str, inputs: Sequence[str], given: Mapping[str, Any]) -> str:
     >>> command("PATTERN SEQ(A a, B b) WITHIN 5", ["my events.csv"], {"time": "when"})
     "acep run 'PATTERN SEQ(A a, B b) WITHIN 5' 'my events.csv' --time when"
     """
-    return " ".join(map(quoted, ["acep", "run", query, *inputs, *options(given)]))
+    return command_of(["acep", "run", query, *inputs, *options(given)])
 
 
 def look_command(inputs: Sequence[str] | None, given: Mapping[str, Any]) -> str:
@@ -150,7 +139,7 @@ def look_command(inputs: Sequence[str] | None, given: Mapping[str, Any]) -> str:
     """
     if inputs is None:
         return f"look(events{_arguments(given)})"
-    return " ".join(map(quoted, ["acep", "look", *inputs, *options(given)]))
+    return command_of(["acep", "look", *inputs, *options(given)])
 
 
 def call(query: str, inputs: Sequence[str] | None, given: Mapping[str, Any]) -> str:

@@ -13,8 +13,9 @@ from acep_approx.events.columns import plain_type, to_numpy
 from acep_approx.events.roles import TIME_NAMES, Roles, infer_roles, is_number
 from acep_approx.events.time_formats import TimeFormat, are_iso
 from acep_approx.profiling.columns import plain_values
-from acep_approx.profiling.formatting import options, quoted
+from acep_approx.profiling.formatting import options
 from acep_approx.profiling.times import unit_of
+from acep_approx.shell import quoted
 
 TIME_LIKE = re.compile(
     r"(^|_|\b)(ts|time|timestamp|date|datetime|when|zeit\w*|datum|created|at|epoch|clock)($|_|\b)", re.I

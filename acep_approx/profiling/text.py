@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from acep_approx.profiling.formatting import quoted
+from acep_approx.shell import quoted
 
 if TYPE_CHECKING:
     from acep_approx.profiling.columns import ColumnProfile

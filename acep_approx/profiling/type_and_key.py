@@ -15,9 +15,9 @@ from acep_approx.events.columns import decoded, plain_type, to_numpy
 from acep_approx.events.keys import can_be_key
 from acep_approx.events.roles import TYPE_NAMES, Roles
 from acep_approx.profiling.columns import ColumnScan, plain_values
-from acep_approx.profiling.formatting import quoted
 from acep_approx.profiling.regularity import KeyOrder, Regularity
 from acep_approx.profiling.roles import OTHERS, Candidate, RoleFound
+from acep_approx.shell import quoted
 
 TYPE_LIKE = re.compile(
     r"type|event|kind|action|activity|status|state|level|severity|method|operation|category|name|code|art$|verb|phase|"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
@@ -17,6 +16,7 @@ from acep_approx.cli.options.input import QuestionInputOptions, RunInputOptions
 from acep_approx.cli.options.output import OutputOptions, check_file, check_folder
 from acep_approx.errors import UsageError
 from acep_approx.events.live.kafka_address import is_address, parse_address
+from acep_approx.shell import command_of
 
 if TYPE_CHECKING:
     from acep_approx.events.source import Source
@@ -113,7 +113,7 @@ class PageRequest:
         check_folder(file)
         written = {name: context.params.get(name) for name in WRITTEN}
         check_file(file, {WRITTEN[name]: path for name, path in written.items()}, inputs)
-        ask = shlex.join(["acep", "why", query, *inputs, *_reading(context)]) if query else ""
+        ask = command_of(["acep", "why", query, *inputs, *_reading(context)]) if query else ""
         return cls(file, inputs, command_line(context), ask)
 
     @property

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from acep_approx.results.explorer.explorable import PageLabels
+from acep_approx.shell import quoted
 
 
 def asking(labels: PageLabels, place: str, key: Mapping[str, Any], *, is_time: bool) -> str:
@@ -27,4 +27,4 @@ def _parts(key: Mapping[str, Any]) -> Sequence[str]:
 
 
 def _word(text: str) -> str:
-    return text if text in ("TIME", "VALUE") else shlex.quote(text)
+    return text if text in ("TIME", "VALUE") else quoted(text)
