@@ -70,7 +70,7 @@ def test_runs_that_are_killed_write_each_result_once(tmp_path, name):
 @pytest.mark.parametrize("name", QUERIES)
 def test_runs_that_fail_anywhere_write_each_result_once(tmp_path, name, monkeypatch):
     """The same in one process: it fails at a random step of writing, without a chance to do anything more."""
-    from acep_approx.events.outfile import GrowingFile
+    from acep_approx.events.writing.outfile import GrowingFile
     from acep_approx.live.checkpoint import CheckpointFolder
 
     class Killed(BaseException):

@@ -13,13 +13,13 @@ import pytest
 
 from acep_approx import compile_query
 from acep_approx.errors import UsageError
-from acep_approx.events.outfile import OutFile, whole_file
+from acep_approx.events.writing.outfile import OutFile, whole_file
 
 ROOT = Path(__file__).parent.parent
 KILLED = """
 import os
 from pathlib import Path
-from acep_approx.events.outfile import OutFile
+from acep_approx.events.writing.outfile import OutFile
 {}
 os.kill(os.getpid(), 9)
 """

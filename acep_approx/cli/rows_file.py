@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from acep_approx.cli.options.choices import Format
 from acep_approx.errors import UsageError
-from acep_approx.events.outfile import whole_file
-from acep_approx.events.reading.lines import csv_header, csv_lines, json_lines
-from acep_approx.events.reading.parquet import ParquetRows
+from acep_approx.events.writing.lines import csv_header, csv_lines, json_lines
+from acep_approx.events.writing.outfile import whole_file
+from acep_approx.events.writing.parquet import ParquetRows
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -17,10 +17,10 @@ import pyarrow.compute as pc
 from acep_approx.cli.options.choices import Format
 from acep_approx.cli.options.output import COMPRESSED_FILES
 from acep_approx.cli.rows_file import refusing
-from acep_approx.events.outfile import growing_file, whole_file
-from acep_approx.events.plain import plain_text, with_times_as_text
-from acep_approx.events.reading.lines import csv_header, csv_lines, json_lines
-from acep_approx.events.reading.parquet import ROWS, ParquetRows
+from acep_approx.events.writing.lines import csv_header, csv_lines, json_lines
+from acep_approx.events.writing.outfile import growing_file, whole_file
+from acep_approx.events.writing.parquet import ROWS, ParquetRows
+from acep_approx.events.writing.plain import plain_text, with_times_as_text
 
 if TYPE_CHECKING:
     from acep_approx.matching.tracing.compressed import Compressed

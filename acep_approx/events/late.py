@@ -12,10 +12,10 @@ import pyarrow as pa
 from acep_approx.arrays import Ints
 from acep_approx.errors import UsageError
 from acep_approx.events.columns import to_arrow
-from acep_approx.events.outfile import GrowingFile, OutFile
 from acep_approx.events.reading.files import DELIMITERS, SUFFIXES
-from acep_approx.events.reading.lines import csv_header, csv_lines, json_lines
-from acep_approx.events.reading.parquet import ParquetRows
+from acep_approx.events.writing.lines import csv_header, csv_lines, json_lines
+from acep_approx.events.writing.outfile import GrowingFile, OutFile
+from acep_approx.events.writing.parquet import ParquetRows
 
 POLICIES = ("refuse", "skip")
 SHOWN = 5

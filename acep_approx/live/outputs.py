@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from acep_approx.events.outfile import GrowingFile
+from acep_approx.events.writing.outfile import GrowingFile
 
 
 class Outputs:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from acep_approx.diagrams.colours import variables
-from acep_approx.events.outfile import whole_file
+from acep_approx.events.writing.outfile import whole_file
 
 CLOSING = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"})
 """What must not stand in a script, as JSON writes it otherwise."""

@@ -17,12 +17,12 @@ from acep_approx.arrays import Ints
 from acep_approx.automaton.letters import LetterReader, Truths
 from acep_approx.errors import AcepError, DataError, UsageError
 from acep_approx.events.columns import plain_type
-from acep_approx.events.plain import plain_text
 from acep_approx.events.reading.widening import one_table
 from acep_approx.events.roles import Roles
 from acep_approx.events.source import Source
 from acep_approx.events.stream import EventBatch, read_events
 from acep_approx.events.time import tick_unit, ticks, to_datetime
+from acep_approx.events.writing.plain import plain_text
 from acep_approx.matching.execution import Execution
 from acep_approx.matching.pipeline import Pipeline
 from acep_approx.matching.stream_batch import ColumnOf

@@ -136,7 +136,7 @@ def over(request: RunRequest, job: AnyJob, run: Callable[[AnyJob], None], *, is_
 def _run_opened(live: LiveJob, job: AnyJob, run: Callable[[AnyJob], None], *, is_in_order: bool) -> None:
     leave_pandas_out()
     from acep_approx.events.live.source import follow
-    from acep_approx.events.outfile import GrowingFile
+    from acep_approx.events.writing.outfile import GrowingFile
 
     reading = live.reading | {"is_in_order": is_in_order, "is_one_file": live.counts_events}
     if is_in_order:
@@ -244,7 +244,7 @@ def _sink(job: LiveJob, live_run: LiveRun, files: ExitStack) -> tuple[BinaryIO, 
 
 
 def _write(tables: Iterable[pa.Table], sink: BinaryIO, *, is_csv: bool, is_begun: bool) -> None:
-    from acep_approx.events.reading.lines import csv_header, csv_lines, json_lines
+    from acep_approx.events.writing.lines import csv_header, csv_lines, json_lines
 
     lines = csv_lines if is_csv else json_lines
     for table in tables:

@@ -152,8 +152,8 @@ def _stood(matcher: RevisedMatcher, tick: int) -> str:
     """Where the watermark was when the stream ended; a time as in results."""
     import numpy as np
 
-    from acep_approx.events.plain import plain_text
     from acep_approx.events.time import to_datetime
+    from acep_approx.events.writing.plain import plain_text
     from acep_approx.revisions.watermarks import NEVER
 
     if tick == NEVER:

@@ -19,7 +19,6 @@ from acep_approx.events.live.kafka_address import PARTITION, is_address, parse_a
 from acep_approx.events.live.kafka_messages import KafkaMessages, offsets_of
 from acep_approx.events.live.pace import Pace, seconds
 from acep_approx.events.live.text import LiveReading, LiveText, Resumed
-from acep_approx.events.outfile import GrowingFile, OutFile
 from acep_approx.events.reading.arriving import is_pipe
 from acep_approx.events.reading.decoding import SUFFIXES as COMPRESSED
 from acep_approx.events.reading.files import (
@@ -35,6 +34,7 @@ from acep_approx.events.reading.malformed import MalformedRows
 from acep_approx.events.reading.opening import refuse_same
 from acep_approx.events.reading.text import text_format
 from acep_approx.events.source import NO_TIMES, Source, Times
+from acep_approx.events.writing.outfile import GrowingFile, OutFile
 
 
 class LiveSource(Source):

@@ -24,7 +24,6 @@ from acep_approx.events.blocks import (
 )
 from acep_approx.events.reading.decoding import HEAD_BYTES, MARKS, compression_of, encoding_of, in_utf8, inflated
 from acep_approx.events.reading.files import (
-    ParquetFile,
     as_lines,
     check_layout,
     format_of,
@@ -36,6 +35,7 @@ from acep_approx.events.reading.formats.json_documents import Document, document
 from acep_approx.events.reading.layout import Layout, Stored, Understood
 from acep_approx.events.reading.malformed import MalformedRows
 from acep_approx.events.reading.multiple_files import FileEvents
+from acep_approx.events.reading.parquet import ParquetFile
 from acep_approx.events.reading.text import Format, TextFile, text_format
 
 Bound = TypeVar("Bound")

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from acep_approx.errors import DataError, UsageError
-from acep_approx.events.outfile import GrowingFile, OutFile
+from acep_approx.events.writing.outfile import GrowingFile, OutFile
 
 POLICIES = ("refuse", "skip")
 _SHOWN = 200  # characters of a row's text in a message and in the file of rejects

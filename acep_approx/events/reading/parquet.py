@@ -1,69 +1,77 @@
-"""Tables as a Parquet file, whose columns may get their types late."""
+"""Parquet files, read row group by row group."""
 
 from __future__ import annotations
 
-from typing import Any, BinaryIO
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import pyarrow as pa
 
 from acep_approx.errors import DataError
-from acep_approx.events.reading.widening import common_schema
+from acep_approx.events.columns import plain_schema
+from acep_approx.events.reading.layout import Understood
+from acep_approx.events.reading.nested import column_at, flat_schema, has_objects, paths_of
+from acep_approx.events.time_formats import TimeFormat
 
-ROWS = 65_536
-"""Rows of a row group: small tables are gathered, for each one written would be a row group of its own."""
 
-
-class ParquetRows:
-    """Writes tables; ``close`` must be called at the end.
+class ParquetFile:
+    """One Parquet file, read row group by row group.
 
     Parameters
     ----------
-    sink : binary file
-        Stays open.
-    schema : pyarrow.Schema
-        Columns and what is known of their types; the tables of the first row group may have wider ones.
+    name : str
+        For messages.
+    source : str or pyarrow.NativeFile
+        Path or buffer.
     """
 
-    def __init__(self, sink: BinaryIO, schema: pa.Schema) -> None:
-        self._sink = sink
-        self._schema = schema
-        self._writer: Any = None
-        self._gathered: list[pa.Table] = []
-        self._rows = 0
-
-    def write(self, table: pa.Table) -> None:
-        """Write a table, now or later.
-
-        Raises
-        ------
-        DataError
-            ``ACEP-D024``: a column has another type than in the row groups that were written.
-        """
-        self._gathered.append(table)
-        self._rows += table.num_rows
-        if self._rows >= ROWS:
-            self._flush()
-
-    def close(self) -> None:
-        """Write what was gathered; nothing more comes."""
-        self._flush()
-        assert self._writer is not None
-        self._writer.close()
-
-    def _flush(self) -> None:
+    def __init__(self, name: str, source: Any) -> None:
         import pyarrow.parquet as pq
 
-        if self._writer is None:
-            others = [table.schema for table in self._gathered if not table.schema.equals(self._schema)]
-            self._schema = common_schema([self._schema, *others]) if others else self._schema
-            self._writer = pq.ParquetWriter(self._sink, self._schema)
+        self.name = name
+        self._source = source
         try:
-            tables = [table.cast(self._schema) for table in self._gathered]
-        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-            raise DataError(
-                f"after {ROWS:,} rows a column has got another type, which a Parquet file cannot take: {error}",
-                code="ACEP-D024",
-                hint="write CSV or JSON lines, or give the column one type in all events",
-            ) from error
-        self._writer.write_table(pa.concat_tables([self._schema.empty_table(), *tables]))
-        self._gathered, self._rows = [], 0
+            file = pq.ParquetFile(source)
+            stored = file.schema_arrow
+        except (pa.ArrowException, OSError) as error:
+            raise self._damaged(error) from error
+        self.schema = flat_schema(plain_schema(stored, name), name)
+        self._paths = {column: path for column, (path, _) in paths_of(stored).items()}
+        self.rows: int | None = file.metadata.num_rows
+        self._text = [field.name for field in stored if field.type in (pa.string(), pa.large_string())]
+        self.understood = Understood("parquet", nested=tuple(n for n, path in self._paths.items() if len(path) > 1))
+
+    def settle_times(self, times: dict[str, TimeFormat]) -> None:
+        """Nothing: its texts stay texts, which are read as times where they say when events were."""
+
+    def read(
+        self,
+        columns: Sequence[str],
+        schema: pa.Schema,  # noqa: ARG002  (the file has its own types)
+        batch_rows: int,
+    ) -> Iterator[pa.RecordBatch]:
+        """The rows of those columns that are here; strings keep the dictionaries of the file."""
+        import pyarrow.parquet as pq
+
+        here = [name for name in columns if name in self.schema.names] or self.schema.names[:1]
+        # No pre-buffering: it would keep all of the columns' bytes in memory until the end of the file. No threads: for
+        # the few columns of a query they cost more than they save, and memory for each.
+        try:
+            with pq.ParquetFile(
+                self._source, read_dictionary=self._text, pre_buffer=False, buffer_size=1 << 20
+            ) as file:
+                for batch in file.iter_batches(batch_rows, columns=here, use_threads=False):
+                    yield self._flat(batch, here) if has_objects(batch.schema) else batch
+        except (pa.ArrowException, OSError) as error:
+            raise self._damaged(error) from error
+
+    def _flat(self, batch: pa.RecordBatch, columns: list[str]) -> pa.RecordBatch:
+        """The columns that are wanted, of which some are fields of objects: the file gives these alone."""
+        return pa.RecordBatch.from_arrays([column_at(batch, self._paths[name]) for name in columns], names=columns)
+
+    def _damaged(self, error: Exception) -> DataError:
+        return DataError(
+            f"{self.name}: cannot be read as Parquet: {error}",
+            code="ACEP-D013",
+            hint="the file may be damaged or cut off, or in another format: --input-format csv|jsonl",
+        )

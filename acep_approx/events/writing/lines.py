@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from acep_approx.events.plain import plain_text, with_times_as_text
+from acep_approx.events.writing.plain import plain_text, with_times_as_text
 
 
 def json_lines(table: pa.Table) -> pa.Buffer:

@@ -1,0 +1,1 @@
+"""Events and results as files and as text."""
