@@ -288,6 +288,19 @@ def test_files_that_prose_names_are_there(path):
 # --- the source -----------------------------------------------------------------------------------------------
 
 
+def test_files_that_comments_name_are_there():
+    """With their path from the root; what is quoted in strings is no less stale."""
+    named = re.compile(r"(?<![\w/.])(?:docs|experiments|tests)/[\w/-]+\.(?:md|py|toml)\b")
+    gone = {
+        f"{path.relative_to(ROOT)}: {name}"
+        for folder in ("acep_approx", "history", "rl", "experiments", "tests")
+        for path in (ROOT / folder).rglob("*.py")
+        for name in named.findall(path.read_text(encoding="utf-8"))
+        if not (ROOT / name).exists()
+    }
+    assert not gone
+
+
 def test_every_error_code_is_in_the_reference_and_no_other():
     raised = {
         node.value

@@ -7,7 +7,7 @@ for a while; the price rises as the budget runs short. Before an event whose tes
 of the lowest scores go until it does: so the bound holds at every event.
 
 Source: ranking by a learned history is Li and Ge, PVLDB 2016, section 3; scores, price and passes are
-ours, see ``docs/paper.md``.
+ours, see ``docs/how-it-works/paper.md``.
 """
 
 from __future__ import annotations
@@ -147,7 +147,7 @@ BINS = 256
 SHIFT, LOWEST = 49, 1015 * 8 - 64
 """A bin is an eighth of an octave of scores; the lowest holds those near 2**-16 and below."""
 PASS_UNITS = 2
-"""What a pass costs per run, in run-steps (measured: docs/budget.md)."""
+"""What a pass costs per run, in run-steps (measured: docs/how-it-works/budget.md)."""
 PASS_EVERY = 24
 """Run-steps in a pool, per run of it, between two passes."""
 ON_PASSES, SAVED_FOR_PASSES = 0.1, 0.01

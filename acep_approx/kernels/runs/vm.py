@@ -4,7 +4,7 @@ A program is a list of instructions over one arena of 64-bit words that is seen 
 (``floats``). Operands are register columns of a pool, scalars (constants and values of the event at hand), or
 temporary columns. NULL is ``NULL`` among integers and truth values, NaN among floats. Nothing is generated per query.
 
-Source: ours; measured against loops written by hand in ``experiments/bench_runs.py``. The idea is that of vectorised
+Source: ours; measured against loops written by hand in ``experiments/speed/runs.py``. The idea is that of vectorised
 query engines (one interpretation step per column, not per value). Loops over rare operations read their operation
 anew for each run: otherwise LLVM would make a loop of each, and compiling would take three times as long.
 """
