@@ -19,11 +19,11 @@ from acep_approx.events.kept_events import CountedRows, KeptEvents, KeptReader, 
 from acep_approx.events.late import LateEvents
 from acep_approx.events.reading.arriving import ArrivingEvents, Bound
 from acep_approx.events.reading.files import check_format
-from acep_approx.events.reading.layout import Layout, Understood
+from acep_approx.events.reading.layout import Understood
 from acep_approx.events.reading.malformed import MalformedRows
 from acep_approx.events.reading.memory import DictEvents, TableEvents
 from acep_approx.events.reading.nested import FlatEvents, has_objects
-from acep_approx.events.reading.opening import open_paths, refuse_same
+from acep_approx.events.reading.opening import layout_of, open_paths, refuse_said_again, refuse_same
 from acep_approx.events.reading.python_objects import open_object
 from acep_approx.events.reading.reader import Reader
 from acep_approx.events.time import likelier_unit
@@ -373,12 +373,12 @@ def open_source(
     [2]
     """
     check_format(format)
-    asked = _layout(layout)
+    asked = layout_of(layout)
     if asked.line_format is not None and format is None and not isinstance(events, Source):
         format = "lines"  # noqa: A001
     if isinstance(events, Source):
-        named = {"format": format, "rejects": rejects, "late": late}
-        _refuse_reading([*_not_as_read(asked, events), *(name for name in named if named[name])], on_malformed, on_late)
+        files = {"format": format, "rejects": rejects, "late": late}
+        refuse_said_again(asked, events.understood, **files, on_malformed=on_malformed, on_late=on_late)
         return events
     times = Times(time, asked.time_format)
     malformed, left_out = MalformedRows(on_malformed, rejects), LateEvents(on_late, late)
@@ -396,30 +396,3 @@ def open_source(
     reader = open_object(events)
     flat = FlatEvents(reader) if has_objects(reader.schema) else reader
     return Source(flat, malformed, left_out, times)
-
-
-def _layout(given: dict[str, Any]) -> Layout:
-    try:
-        return Layout(**given)
-    except TypeError as error:
-        wrong = next(name for name in given if name not in Layout.__dataclass_fields__)
-        raise TypeError(f"open_source() got an unexpected keyword argument {wrong!r}") from error
-
-
-def _not_as_read(layout: Layout, source: Source) -> list[str]:
-    """What is said of files that are open, but for the format of times, which is for all that is text."""
-    said = layout.time_format
-    times = source.understood.times.values() if source.understood else ()
-    is_other = said is not None and not all(written.is_like(said) for written in times)
-    return [name for name in layout.said if name != "time_format" or is_other]
-
-
-def _refuse_reading(said: list[str], on_malformed: str, on_late: str) -> None:
-    """Refuse to say how an open source is read (``ACEP-U147``)."""
-    said += [name for name, value in (("on_malformed", on_malformed), ("on_late", on_late)) if value != "refuse"]
-    if said:
-        raise UsageError(
-            f"{', '.join(said)}: how these events are read was said when they were opened",
-            code="ACEP-U147",
-            hint="give it to open_source(), not here",
-        )

@@ -1,16 +1,17 @@
-"""What a path, or several, stand for: files, folders, a pipe, standard input."""
+"""Opens what paths stand for: files, folders, a pipe, standard input; refuses what is said of it in vain."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from acep_approx.errors import UsageError
 from acep_approx.events.late import LateEvents
 from acep_approx.events.live.kafka_address import is_address
 from acep_approx.events.reading.arriving import is_pipe, open_pipe, open_stdin
 from acep_approx.events.reading.files import find_files, open_file
-from acep_approx.events.reading.layout import Layout
+from acep_approx.events.reading.layout import Layout, Understood
 from acep_approx.events.reading.malformed import MalformedRows
 from acep_approx.events.reading.multiple_files import FileEvents
 from acep_approx.events.reading.reader import Reader
@@ -67,3 +68,27 @@ def refuse_same(rejects: Path | None, late: Path | None) -> None:
     raise UsageError(
         f"rejected rows and late events cannot both go to {rejects}", code="ACEP-U114", hint="name another file"
     )
+
+
+def layout_of(given: dict[str, Any]) -> Layout:
+    """What is said of how text files are written, by the arguments of ``open_source``."""
+    try:
+        return Layout(**given)
+    except TypeError as error:
+        wrong = next(name for name in given if name not in Layout.__dataclass_fields__)
+        raise TypeError(f"open_source() got an unexpected keyword argument {wrong!r}") from error
+
+
+def refuse_said_again(layout: Layout, understood: Understood | None, **others: Any) -> None:
+    """Refuse to say how an open source is read (``ACEP-U147``), but for the format of times, which is for all text."""
+    written = layout.time_format
+    times = understood.times.values() if understood else ()
+    is_other = written is not None and not all(one.is_like(written) for one in times)
+    said = [name for name in layout.said if name != "time_format" or is_other]
+    said += [name for name, value in others.items() if (value != "refuse" if name.startswith("on_") else value)]
+    if said:
+        raise UsageError(
+            f"{', '.join(said)}: how these events are read was said when they were opened",
+            code="ACEP-U147",
+            hint="give it to open_source(), not here",
+        )
