@@ -388,3 +388,10 @@ def test_commands_to_copy_have_quotes_that_people_can_read(tmp_path, monkeypatch
     write(tmp_path / "doors.csv", "ts,type\n1,in\n2,out\n")
     query = "PATTERN SEQ('in' a, 'away' b) WITHIN 5"
     assert f'acep why "{query}" doors.csv' in acep("run", query, "doors.csv").output
+
+
+def test_the_first_matches_are_called_so():
+    matches = compile_query("PATTERN SEQ(A a, B b) WITHIN 5").match(ROWS)
+    assert repr(matches.head(1)).startswith("<The first 1 matches of ")
+    assert "The first 1 matches of those of 1 match point in" in matches.head(1)._repr_html_()
+    assert "The first" not in repr(matches)

@@ -199,7 +199,10 @@ for _panel, _commands in EXAMPLES.items():
     for _command, _examples in _commands.items():
         _epilog = "\n\n".join(("Examples:", *(f"[cyan]{example}[/cyan]" for example in _examples)))
         _help = in_paragraphs(_command.__doc__ or "")
-        app.command(cls=Command, help=_help, epilog=_epilog, rich_help_panel=_panel)(logged(_command))
+        _more = {"allow_extra_args": _command in (check, explain)}  # which say where events are named
+        app.command(cls=Command, help=_help, epilog=_epilog, rich_help_panel=_panel, context_settings=_more)(
+            logged(_command)
+        )
 
 
 def main() -> None:

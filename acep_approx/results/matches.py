@@ -303,7 +303,8 @@ class Matches(MatchTables):
 
     def __repr__(self) -> str:
         size = "" if self.source.rows is None else f" in {self.source.rows:,} events"
-        return f"<Matches of {self.plan.query.text.strip()!r}{size}; nothing is computed yet>"
+        some = "Matches" if self.limit is None else f"The first {self.limit:,} matches"
+        return f"<{some} of {self.plan.query.text.strip()!r}{size}; nothing is computed yet>"
 
     @never_raises
     def _repr_html_(self) -> str:

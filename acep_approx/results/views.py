@@ -51,7 +51,8 @@ def matches_view(matches: Any) -> str:
     )
     if found is not None and found.is_all and not found.points.num_rows and found.events:
         return view(title(_headline(found)), query, *_why_nothing(matches))
-    return view(title(_headline(found)), query, *_found(found, matches.source.rows))
+    some = "" if matches.limit is None else f"The first {matches.limit:,} matches of those of "
+    return view(title(some + _headline(found)), query, *_found(found, matches.source.rows))
 
 
 def _why_nothing(matches: Any) -> Iterator[str]:

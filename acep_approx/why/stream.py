@@ -65,7 +65,10 @@ def explain_stream(
     if first is not None:
         around, keys = first
         answer = explain(wanted, source, around, keys or None, options, sort=sort)
-        asking = "this is the first match of the stream; say when to ask about others: --around TIME, with --key VALUE"
+        asking = (
+            "this is the first match of the stream; say when to ask about others: --around TIME, with --key VALUE "
+            "(around= and key= in Python)"
+        )
         return replace(answer, lines=(*answer.lines, asking))
     found = explain_no_match(wanted, source, options, sort=sort, most=MOST_EVENTS)
     if not found.around:

@@ -92,8 +92,14 @@ def check_queries(context: typer.Context, options: FolderOptions, output: Result
     Raises
     ------
     UsageError
-        ``ACEP-U064``: both are named.
+        ``ACEP-U064``: both are named; ``ACEP-U180``: there are more arguments than the query.
     """
+    if context.args:
+        raise UsageError(
+            f"there is an argument behind the query: {context.args[0]!r:.60}",
+            code="ACEP-U180",
+            hint="the query is one argument, in quotes; acep check takes events by --input FILE, acep explain none",
+        )
     given = given_options(context)
     if options.queries is None:
         for name in ONLY_WITH:
