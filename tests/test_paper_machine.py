@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from functools import cache
 from random import Random
 from typing import Any
 
@@ -159,6 +160,10 @@ def check_invariants(operator: Operator, live: list[Input], passed: float, told:
     assert operator.net == outputs_of(operator.machine, live), told
 
 
+query_of, tree_of = cache(compile_query), cache(parse)
+"""Of the same texts after each step."""
+
+
 def changes(asked: Schedule) -> Any:
     """Runs the model of a schedule; after each step gives it, and what was done, to events and to the watermark."""
     model = asked.model()
@@ -186,7 +191,7 @@ def by_brute_force(asked: Contiguous, model: Model) -> Counter[tuple[Any, ...]]:
     """The matches of the live events, from the oracle of the tests."""
     rows = [held.row for held in model.ordered()]
     found: Counter[tuple[Any, ...]] = Counter()
-    for bound in expected_matches(parse(asked.text), rows):
+    for bound in expected_matches(tree_of(asked.text), rows):
         ids = {
             step.variable: tuple(rows[i]["id"] for i, name in bound if name == step.variable) for step in asked.steps
         }
@@ -199,7 +204,7 @@ def by_query(asked: Contiguous, schedule: Schedule, model: Model) -> Counter[tup
     rows = [held.row for held in model.ordered()]
     if not rows:
         return Counter()
-    table = compile_query(asked.text).match(schedule.table(rows, has_op=False), bind="id").to_arrow()
+    table = query_of(asked.text).match(schedule.table(rows, has_op=False), bind="id").to_arrow()
     return Counter(tuple(frozen(row[step.variable]) for step in asked.steps) for row in table.to_pylist())
 
 
@@ -224,7 +229,7 @@ def test_matcher_gives_what_the_paper_gives(number: int) -> None:
     asked = QUERIES[number]
     for seed in range(cases(300, 40)):
         schedule, paper, ledger = early_schedule(asked.text, seed), Partitions(asked), Ledger()
-        query = compile_query(asked.text)
+        query = query_of(asked.text)
         matcher = query.matcher(**schedule.options())
         for step, model, done in changes(schedule):
             follow(paper, done)
