@@ -17,11 +17,11 @@ from unittest.mock import patch
 from acep_approx.budget import splitting
 from acep_approx.budget.splitting import FILE, Split
 from acep_approx.shedding.refresher import Refresher
-from acep_approx.spark.plan import processor
 from acep_approx.spark.plan.processor import ShardProcessor
 from acep_approx.spark.streaming import driver
 from acep_approx.spark.streaming.driver import LEARNER, Driver
 from acep_approx.spark.streaming.stream import Writer
+from acep_approx.spark.worker import shard
 from acep_approx.spark.worker.job import Spending
 from acep_approx.spark.worker.shard import Shard
 from acep_approx.training.history_graph import HistoryGraph
@@ -33,7 +33,7 @@ Mutant = Callable[[], AbstractContextManager[Any]]
 
 def a_shard_begins_anew() -> AbstractContextManager[Any]:
     """The processor ignores the state."""
-    return patch.object(processor, "Shard", lambda job, number, state, batch: Shard(job, number, None, batch))
+    return patch.object(shard, "Shard", lambda job, number, state, batch: Shard(job, number, None, batch))
 
 
 def waiting_events_are_not_kept() -> AbstractContextManager[Any]:

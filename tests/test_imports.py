@@ -34,10 +34,23 @@ def test_compiling_a_query_imports_no_numba_and_no_pandas():
 
 
 def test_a_worker_of_spark_imports_only_what_it_needs():
-    """Spark starts such a process for each stream; what notices changes is loaded where something is learned."""
-    found = imported("import acep_approx.spark.plan.processor")
-    assert "pyspark" in found
+    """What notices changes is loaded where something is learned."""
+    found = imported("import acep_approx.spark.worker.shard")
+    assert "pyarrow" in found
     assert not found & {"numba", "pandas", "river", "sklearn", "scipy"}
+
+
+def test_a_process_that_asks_what_a_stream_keeps_imports_nothing_that_matches():
+    """Spark starts one for each stream, with the processor that it pickled."""
+    program = (
+        "import sys; import pickle; from pyspark import cloudpickle\n"
+        "from acep_approx.spark.plan.processor import ShardProcessor\n"
+        "pickled = cloudpickle.dumps(ShardProcessor('some job', range(2)))\n"
+        "assert pickle.loads(pickled).job == 'some job'\n"
+    )
+    found = imported(program)
+    assert "pyspark" in found
+    assert not found & {"numba", "pandas", "pyarrow", "lark"}
 
 
 def test_a_run_over_a_file_imports_only_what_it_needs(tmp_path):

@@ -7,18 +7,18 @@ a few shards as fast as ``applyInPandasWithState``, which has one timeout a grou
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
-import pyarrow as pa
-from pyspark import TaskContext
+from pyspark import TaskContext, cloudpickle
 from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
-from acep_approx.events.reading.ipc import from_ipc
-from acep_approx.spark.plan.outputs import packed
-from acep_approx.spark.worker.job import Job
-from acep_approx.spark.worker.shard import Shard, ticks_per_millisecond
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from acep_approx.spark.worker.job import Job
 
 STATE = "shard"
 """Name of the state variable: what the state data source calls it."""
@@ -37,8 +37,23 @@ class ShardProcessor(StatefulProcessor):
     """
 
     def __init__(self, job: Job, groups: Sequence[int]) -> None:
-        self.job = job
+        self._job: Job | bytes = job
         self._shards = {group: number for number, group in enumerate(groups)}
+
+    @property
+    def job(self) -> Job:
+        """Unpickled when it is first asked for, with all that matches.
+
+        A stream begins with a process that calls ``init`` alone, to see what is kept: it would load for a second.
+        """
+        job = self._job
+        if isinstance(job, bytes):
+            job = self._job = cast("Job", pickle.loads(job))  # noqa: S301  (as Spark does with the rest)
+        return job
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What goes to the workers."""
+        return {**vars(self), "_job": cloudpickle.dumps(self.job)}  # type: ignore[no-untyped-call]
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Ask for the state and for timers."""
@@ -47,6 +62,10 @@ class ShardProcessor(StatefulProcessor):
 
     def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[Row]:  # noqa: N802, N803
         """New events of a shard."""
+        import pyarrow as pa
+
+        from acep_approx.events.reading.ipc import from_ipc
+
         tables = [from_ipc(bytes(row.payload)) for row in rows]
         yield from self._step(self._shards[key[0]], pa.concat_tables(tables), timerValues)
 
@@ -60,6 +79,9 @@ class ShardProcessor(StatefulProcessor):
         """Nothing is open."""
 
     def _step(self, number: int, events: pa.Table, timers: Any) -> Iterator[Row]:
+        from acep_approx.spark.plan.outputs import packed
+        from acep_approx.spark.worker.shard import Shard, ticks_per_millisecond
+
         state = self._state.get() if self._state.exists() else None
         shard = Shard(self.job, number, None if state is None else bytes(state[0]), batch_of_task())
         known, per_millisecond = timers.getCurrentWatermarkInMs(), ticks_per_millisecond(self.job)
