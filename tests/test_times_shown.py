@@ -298,3 +298,31 @@ def test_a_file_has_no_edge(tmp_path):
     said = acep("run", query, str(file), "--unit", "s", "--format", "table").stdout
     row = next(line for line in said.splitlines() if "2024" in line)
     assert row.count("2024-05-01T08:") == 42
+
+
+def narrow(width: int, header: list[str], *rows: list[str]) -> str:
+    """A table in a narrow terminal; all of its columns are rather not broken."""
+    table = Table()
+    for name in header:
+        table.add_column(name)
+    for row in rows:
+        table.add_row(*row)
+    out = Console(file=io.StringIO(), width=width, force_terminal=False, color_system=None)
+    show(table, range(len(header)), out)
+    return out.file.getvalue()
+
+
+def test_times_that_have_no_room_are_broken_behind_the_day():
+    row = ["2024-05-01T08:00:00Z", "2024-05-01T08:06:00Z", "a", "(missing)"]
+    text = narrow(60, ["start", "end", "missing", "b"], row)
+    assert "│ 2024-05-01T │ 2024-05-01T │" in text
+    assert "│ 08:00:00Z   │ 08:06:00Z   │" in text
+    assert "│ 2024-05-01T08:00:00Z │" in narrow(90, ["start", "end", "missing", "b"], row)
+
+
+def test_empty_columns_make_room_for_times():
+    row = ["2024-05-01T08:00:00Z", "2024-05-01T08:06:00Z", ""]
+    assert "missing" in narrow(70, ["start", "end", "missing"], row)
+    text = narrow(50, ["start", "end", "missing"], row)
+    assert "missing" not in text
+    assert "│ 2024-05-01T08:00:00Z │ 2024-05-01T08:06:00Z │" in text

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import re
+from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING
 
 from acep_approx.cli.terminal import say
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
 
 LEAST = 8
 """Characters of a line that a column should have room for, unless all of its texts are shorter."""
+TIME = re.compile(r"(\d{4}-\d\d-\d\dT)(\d\d:\S+)")
 NO_EDGE = 10_000
 """The width of a file."""
 
@@ -30,6 +32,8 @@ def console() -> Console:
 def show(table: Table, whole: Collection[int] = (), to: Console | None = None) -> None:
     """Print a table; where the terminal is too narrow its texts go on in the next line.
 
+    Columns in which nothing stands are left out of a table that is too wide.
+
     Parameters
     ----------
     table : rich.table.Table
@@ -44,6 +48,9 @@ def show(table: Table, whole: Collection[int] = (), to: Console | None = None) -
     if sum(widths) + edges <= out.width:
         out.print(table)
         return
+    if empty := [number for number, column in enumerate(table.columns) if not any(column.cells)]:
+        show(_remade(table, empty), [number - sum(other < number for other in empty) for number in whole], out)
+        return
     for column in table.columns:
         column.no_wrap, column.overflow = False, "fold"
     least = [min(width, LEAST) for width in widths]
@@ -53,10 +60,31 @@ def show(table: Table, whole: Collection[int] = (), to: Console | None = None) -
         out.print(table, soft_wrap=True)
         return
     kept = [width if number in whole else least[number] for number, width in enumerate(widths)]
+    if sum(kept) + edges > out.width and any(TIME.match(str(c)) for column in table.columns for c in column.cells):
+        show(_remade(table, change=_on_two_lines), whole, out)
+        return
     given = kept if sum(kept) + edges <= out.width else least
     for column, width in zip(table.columns, _filled(given, widths, out.width - edges), strict=True):
         column.width = width
     out.print(table)
+
+
+def _remade(table: Table, left_out: Collection[int] = (), change: Callable[[str], str] = str) -> Table:
+    """The table without some columns, or with other texts in its cells."""
+    from rich.table import Table
+
+    made = Table(header_style=table.header_style)
+    kept = [column for number, column in enumerate(table.columns) if number not in left_out]
+    for column in kept:
+        made.add_column(column.header, justify=column.justify)
+    for row in zip(*(column.cells for column in kept), strict=True):
+        made.add_row(*(change(cell) if isinstance(cell, str) else cell for cell in row))
+    return made
+
+
+def _on_two_lines(text: str) -> str:
+    """A time with its day on a line of its own, other texts as they are."""
+    return TIME.sub(r"\1\n\2", text)
 
 
 def _filled(given: list[int], wanted: list[int], room: int) -> list[int]:
