@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import signal
 
 import pyarrow as pa
 import pytest
 
 from acep_approx import UsageError, compile_query
 from acep_approx.events import kept_events, open_source
+from acep_approx.events.live.pace import Pace
 from acep_approx.results.explorer import near_matches
 from tests.command_line import acep, csv_text
 
@@ -175,6 +178,13 @@ def test_a_live_run_makes_its_page_at_the_end(boxes):
     whole = page_at(boxes, "lost.acep", "boxes.csv")
     assert data_of(page)["matches"] == data_of(whole)["matches"]
     assert data_of(page)["near"] == data_of(whole)["near"]
+
+
+@pytest.mark.parametrize("more", [(), ("--output", "count"), ("--watermark", "5 min")])
+def test_a_live_run_that_is_stopped_makes_its_page(boxes, monkeypatch, more):
+    monkeypatch.setattr(Pace, "wait", lambda *_: os.kill(os.getpid(), signal.SIGINT))
+    page = page_at(boxes, "lost.acep", "boxes.csv", "--follow", *more, code=130)
+    assert [["p", 1], ["d", 4]] in bound(page)
 
 
 def test_a_live_run_that_goes_on_numbers_events_as_its_results_do(boxes):

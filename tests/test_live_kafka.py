@@ -239,6 +239,18 @@ def test_the_command_line_reads_a_topic(cluster, topic, tmp_path):
     assert "ACEP-U140" in acep("why", "PATTERN SEQ(A a, B b) WITHIN 5", address, "--around", "1", code=2).stderr
 
 
+def test_the_page_of_a_run_over_a_topic(cluster, topic, tmp_path):
+    cluster.send(topic, [event(1, "A"), event(30, "A")], partition=0)
+    cluster.send(topic, [event(3, "B"), event(33, "B")], partition=1)
+    (tmp_path / "q.acep").write_text("PATTERN SEQ(A a, B b) WITHIN 5", encoding="utf-8")
+    page = tmp_path / "out.html"
+    acep("run", str(tmp_path / "q.acep"), cluster.address(topic), "--until-idle", "0 s", "--watermark", "5",
+         "-o", str(tmp_path / "out.jsonl"), "--page", str(page))  # fmt: skip
+    text = page.read_text(encoding="utf-8")
+    assert f"2 matches in the topic {topic}" in text
+    assert "acep why" not in text
+
+
 def test_rules_keep_no_store_of_a_topic(cluster, topic, tmp_path):
     rules = "RULE r ON PATTERN SEQ(A a, B b) WITHIN 5"
     cluster.send(topic, [event(1, "A"), event(2, "B")])
