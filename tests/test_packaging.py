@@ -11,9 +11,10 @@ import subprocess
 import sys
 import tomllib
 import zipfile
-from collections.abc import Iterator
+from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -248,15 +249,33 @@ def modules(*packages: str) -> list[Path]:
     return sorted(path for package in packages for path in (ROOT / package).rglob("*.py"))
 
 
-def imported(path: Path) -> Iterator[str]:
-    """Names of the modules that a module imports: at once, inside functions, or for type checkers."""
+class Source(NamedTuple):
+    """What a module imports, which names stand in it, and the last names of what it calls."""
+
+    imports: frozenset[str]
+    names: frozenset[str]
+    called: frozenset[str]
+
+
+@cache
+def source(path: Path) -> Source:
+    """A module, which is parsed once for all tests."""
+    imports, names, called = set[str](), set[str](), set[str]()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        names |= {getattr(node, field, None) for field in ("id", "attr", "name", "asname")}
         if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
+            imports |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path}: write imports in full"
-            yield node.module or ""
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+            imports |= {node.module or "", *(f"{node.module}.{alias.name}" for alias in node.names)}
+        elif isinstance(node, ast.Call):
+            called.add(ast.unparse(node.func).rpartition(".")[2])
+    return Source(frozenset(imports), frozenset(names), frozenset(called))
+
+
+def imported(path: Path) -> frozenset[str]:
+    """Names of the modules that a module imports: at once, inside functions, or for type checkers."""
+    return source(path).imports
 
 
 def top(name: str) -> str:
@@ -283,10 +302,7 @@ def test_nothing_below_api_names_a_face(path):
     part = path.relative_to(ROOT / "acep_approx").parts[0].removesuffix(".py")
     if part == "__init__" or FLOOR[part] <= FLOOR["api"]:
         return
-    named = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        named |= {getattr(node, field, None) for field in ("id", "attr", "name", "asname")}
-    assert not named & FACES
+    assert not source(path).names & FACES
 
 
 def test_contributing_shows_these_floors():
@@ -316,8 +332,7 @@ def test_no_files_import_each_other_in_a_circle():
 def test_no_module_is_named_in_a_string():
     """An import by a name in a string would hide a circle; only public names of packages are loaded that way."""
     for path in modules(*PACKAGES):
-        calls = [node for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(node, ast.Call)]
-        hidden = {ast.unparse(call.func).rpartition(".")[2] for call in calls} & {"import_module", "__import__"}
+        hidden = source(path).called & {"import_module", "__import__"}
         # siblings looks whose packages they are
         assert not hidden or path.relative_to(ROOT).as_posix() in {"history/lazy.py", "acep_approx/siblings.py"}, path
 
