@@ -15,13 +15,7 @@ import pytest
 
 from tests.cases import FULL
 from tests.spark_faults import Faults, Killed
-from tests.spark_mutants import (
-    MUTANTS,
-    Mutant,
-    every_time_is_learned_from,
-    left_overs_stay,
-    the_pointer_is_written_in_place,
-)
+from tests.spark_mutants import MUTANTS, Mutant
 from tests.spark_schedules import EXACT, LEARNING, RANDOM, SPLIT, STREAMS, local, run_schedule, unbroken
 
 SCHEDULES = {
@@ -100,26 +94,33 @@ def test_an_unbroken_simulation_finds_what_a_local_run_does() -> None:
 # --- the simulation can fail ------------------------------------------------------------------------------------------
 
 
-RARE = {left_overs_stay, every_time_is_learned_from, the_pointer_is_written_in_place}
-"""Noticed by one schedule in fifty or so."""
+SHOWN_BY = {
+    "left_overs_stay": 148,
+    "every_time_is_learned_from": 44,
+    "counts_are_not_kept": 4,
+    "the_pointer_is_written_in_place": 95,
+    "a_version_is_pointed_to_before_it_is_there": 3,
+    "workers_want_what_is_pointed_to": 2,
+    "a_surplus_is_for_anybody": 36,
+}
+"""The first schedule that showed a mutant, where it is not number 0: it is looked at first."""
 
 
-@pytest.mark.parametrize(
-    "mutant", [pytest.param(m, marks=pytest.mark.slow if m in RARE else ()) for m in MUTANTS]
-)
+@pytest.mark.parametrize("mutant", MUTANTS)
 def test_a_mutant_is_noticed(mutant: Mutant) -> None:
     sort = MUTANTS[mutant]
-    for seed in range(STREAMS):
-        unbroken(sort, seed)  # as the real code has it
-    noticed = -1
+    assert any(is_noticed(mutant, sort, seed) for seed in (SHOWN_BY.get(mutant.__name__, 0), *range(MOST_SCHEDULES)))
+
+
+def is_noticed(mutant: Mutant, sort: str, seed: int) -> bool:
+    """Whether a schedule fails that the real code passes."""
+    run_schedule(seed, Counter(), sort)
     with mutant():
-        for seed in range(MOST_SCHEDULES):
-            try:
-                run_schedule(seed, Counter(), sort)
-            except Exception:  # noqa: BLE001
-                noticed = seed
-                break
-    assert noticed >= 0
+        try:
+            run_schedule(seed, Counter(), sort)
+        except Exception:  # noqa: BLE001
+            return True
+    return False
 
 
 def test_a_schedule_can_be_repeated() -> None:
