@@ -181,6 +181,7 @@ def test_events_in_disorder_and_without_time(here: Path) -> None:
         (("run", "--queries", "nowhere", "events.csv"), "ACEP-U068: 'nowhere' is no folder"),
         (("run", "--queries", ".", "events.csv"), "ACEP-U068: '.' has no files *.acep or *.cel"),
         (("run", "--queries", "queries"), "ACEP-U069: the argument INPUT is missing"),
+        (("run", "--queries", "queries", "--follow"), "ACEP-U069: the argument INPUT is missing"),
         (("run",), "ACEP-U069: the argument QUERY is missing"),
         (("run", "ab WITHIN 5"), "ACEP-U069: the argument INPUT is missing"),
         (("check",), "ACEP-U069"),
