@@ -181,6 +181,11 @@ SHOWN_BY = {
     "changes are local without overlap and in windows of events": 36,
     "windows do not close between segments": 34,
     "what closes where a segment begins is forgotten": 34,
+    "what waits keeps its old places": 36,
+    "events count as in order behind a late one": 48,
+    "an event that is taken back stays among the recent ones": 98,
+    "rows that show the same are put out": 55,
+    "matches are named by places": 36,
 }
 """Schedules that are looked at first."""
 
