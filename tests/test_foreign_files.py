@@ -62,6 +62,9 @@ def failure(events, kind=DataError, **how):
         ("e.csv", 'ts;type;price\n1;"A";1.5\n;;\n2;B;2\n;;', ";"),
         ("e.csv", "ts,type,price\n1,A,1.5,\n2,B,2,\n", ","),
         ("e.csv", '\ufeffts;type;price\n1;"A";1.5\n2;"B";2\n', ";"),
+        ("e.csv", "ts, type, price\n1, A, 1.5\n2,  B, 2\n", ","),
+        ("e.csv", '"ts", "type", "price"\n1, "A", 1.5\n 2, B, 2\n,,\n', ","),
+        ("e.csv", "ts| type| price\r\n1| A| 1.5\r\n2| B| 2\r\n", "|"),
     ],
 )
 def test_rows_are_the_same_however_they_are_written(tmp_path, name, text, delimiter):
@@ -79,6 +82,18 @@ def test_quotes_open_after_the_delimiter_that_is_there(tmp_path):
 @pytest.mark.parametrize("text", ["ts\n1\n2\n", "a|b;c\n1|2;3\n", "a;b\n1\n2\n"])
 def test_a_delimiter_is_never_guessed(tmp_path, text):
     assert open_source(write(tmp_path / "e.csv", text)).understood.delimiter == ","
+
+
+def test_spaces_behind_delimiters_belong_to_no_value(tmp_path):
+    path = write(tmp_path / "e.csv", 'ts, "text", n\n1, "a, ""b""", 4\n2,  c d,\n3, 5" pipe, 6\n')
+    assert read(path) == [
+        {"ts": 1, "text": 'a, "b"', "n": 4},
+        {"ts": 2, "text": "c d", "n": None},
+        {"ts": 3, "text": '5" pipe', "n": 6},
+    ]
+    assert open_source(path).notes == ["the space behind each ',' left out"]
+    for text in ("ts,text\n1, a\n2, b\n", "ts, text\n1, a\n2,b\n"):  # not all have one
+        assert read(write(path, text))[0]["text"] == " a"
 
 
 def test_a_tie_is_told(tmp_path):

@@ -210,6 +210,14 @@ def test_a_run_goes_on_where_the_last_one_ended(csv):
     assert (found, more, read_once(csv, place)[0]) == ([1], [2], [3])
 
 
+def test_what_is_no_plain_csv_is_read_alike_after_a_stop(csv):
+    csv.write_text('ts, type\n1, "A"\n,\n')
+    found, place = read_once(csv)
+    appends(csv, '2, B\n,\n3, "A"\n')()
+    source = follow(csv, until_idle=0, resumed=place)
+    assert (found, rows(source)) == ([1], [{"ts": 2, "type": "B"}, {"ts": 3, "type": "A"}])
+
+
 def test_a_file_that_was_replaced_meanwhile_is_read_to_its_end(csv):
     _, place = read_once(csv)
     appends(csv, "2,B\n")()

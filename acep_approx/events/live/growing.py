@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import logging
 from collections.abc import Generator
+from itertools import islice
 from typing import Any
 
 from acep_approx.errors import DataError, UsageError
@@ -126,12 +128,12 @@ class GrowingText(LiveText):
     def _body(self, piece: Block) -> Block:
         """The rows of a piece: the header of a file that takes the place of another one must have the same columns."""
         if piece.line != 1:
-            return piece
+            return self._format.after_header(piece)
         piece = Block(1, piece.data.removeprefix(BYTE_ORDER_MARK))
         if isinstance(self._format, CsvFormat) and self._header and not self._takes_header(piece, self._format):
             return piece
         body = self._format.after_header(piece)
-        self._header = piece.data[: len(piece.data) - len(body.data)].decode()
+        self._header = b"".join(islice(io.BytesIO(piece.data), body.line - piece.line)).decode()
         return body
 
     def _takes_header(self, piece: Block, format: CsvFormat) -> bool:  # noqa: A002

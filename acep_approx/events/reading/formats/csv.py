@@ -13,7 +13,7 @@ from acep_approx.errors import DataError
 from acep_approx.events.blocks import Block, quoted_rows
 from acep_approx.events.columns import CODED, to_arrow
 from acep_approx.events.reading.formats.converters import Converters
-from acep_approx.events.reading.formats.csv_headers import DELIMITERS, Header, find_header
+from acep_approx.events.reading.formats.csv_headers import DELIMITERS, Header, find_header, without_spaces
 from acep_approx.events.reading.formats.rounding import WHOLE, large_floats, refusal, rounded_texts
 from acep_approx.events.reading.formats.shared import FIRST_BYTES, finer_times, is_blank, one_batch, with_type
 from acep_approx.events.reading.layout import Layout, Stored, Understood
@@ -52,6 +52,8 @@ class CsvFormat:
         if header and header.rivals:
             signs = " or ".join(map(repr, header.rivals))
             hints.append(f"a comma between values, where {signs} fits as well: say it by --delimiter")
+        if header and header.is_spaced:
+            hints.append(f"the space behind each {header.delimiter!r} left out")
         if self._unsure:
             hints.append(f"text in {', '.join(self._unsure)}: say --decimal , if the comma stands before a fraction")
         return Understood(
@@ -108,14 +110,20 @@ class CsvFormat:
         )
 
     def after_header(self, block: Block) -> Block:
-        """The block without the header, if it is the first one; rows of delimiters alone are blank lines in it."""
+        """The block without the header, if it is the first one, as plain CSV.
+
+        Without spaces ahead of values where each has one; rows of delimiters alone are blank lines.
+        """
         if self._header is None:
             return block
         lines, end = self._header.lines if block.line == 1 else 0, 0
         for _ in range(lines):
             end = block.data.find(b"\n", end) + 1 or len(block.data)
+        data = block.data[end:] if end else block.data
+        if self._header.is_spaced:
+            data = without_spaces(data, self._header.delimiter)
         empty = self._header.delimiter.encode() * (len(self._header.names) - 1)
-        return Block(block.line + lines, self._with_blanks(block.data[end:] if end else block.data, empty))
+        return Block(block.line + lines, self._with_blanks(data, empty))
 
     def _with_blanks(self, data: bytes, empty: bytes) -> bytes:
         """Rows without any value, as Excel writes them below a table, as blank lines."""

@@ -7,6 +7,7 @@ import io
 import re
 from collections import Counter
 from dataclasses import dataclass
+from functools import lru_cache, partial
 from itertools import islice
 
 from acep_approx.errors import DataError
@@ -39,6 +40,8 @@ class Header:
         Of these, comments, blank ones, and titles.
     rivals : str
         Other delimiters that would do as well as the comma.
+    is_spaced : bool
+        Whether a space follows each delimiter (``ts, type``), which belongs to no value.
     """
 
     names: list[str]
@@ -46,6 +49,7 @@ class Header:
     lines: int
     skipped: int
     rivals: str = ""
+    is_spaced: bool = False
 
 
 def find_header(data: bytes, name: str, delimiter: str | None, columns: list[str] | None) -> Header:
@@ -85,20 +89,49 @@ def find_header(data: bytes, name: str, delimiter: str | None, columns: list[str
         delimiter, *others = _fitting(rest)
         rivals = "".join(others)
     rows = _fields(rest, delimiter)
+    is_spaced = _is_spaced(rows, delimiter)
+    if is_spaced:  # quotes behind a space open a value, too
+        rest = without_spaces(rest, delimiter)
+        rows = _fields(rest, delimiter)
+    found = partial(Header, delimiter=delimiter, skipped=skipped, rivals=rivals, is_spaced=is_spaced)
     if columns is not None:
         is_said = bool(rows) and [text.strip() for text in rows[0]] == columns
-        return Header(_as_wide(columns, rows), delimiter, skipped + is_said, skipped, rivals)
+        return found(_as_wide(columns, rows), lines=skipped + is_said)
     names, lines = _names(rest, name, delimiter)
     below = rows[1:]
     if comment and (hidden := _hidden_header(comment, [names, *below], delimiter)):
-        return Header(_checked(hidden, name), delimiter, skipped, skipped - 1)
+        return found(_checked(hidden, name), lines=skipped, skipped=skipped - 1)
     if names and below and _are_values(names, below[0]):
         raise DataError(
             f"{name}: there is no header: the first line looks like an event ({delimiter.join(names):.60})",
             code="ACEP-D026",
             hint="name the columns: --columns ts,type,price (columns=[...] of open_source), or add a line of names",
         )
-    return Header(_checked(_as_wide(names, below), name), delimiter, skipped + lines, skipped, rivals)
+    return found(_checked(_as_wide(names, below), name), lines=skipped + lines)
+
+
+def _is_spaced(rows: list[list[str]], delimiter: str) -> bool:
+    """Whether each value but the first of a row begins with a space, the names of the columns, too."""
+    values = [row[1:] for row in rows if any(row)]
+    is_all = all(any(row) and all(text[0] == " " for text in row if text) for row in values)
+    return is_all and bool(values) and not delimiter.isspace()
+
+
+def without_spaces(data: bytes, delimiter: str) -> bytes:
+    r"""Rows without the spaces ahead of values; those within quotes stay.
+
+    Examples
+    --------
+    >>> without_spaces(b'ts, name\n1, "a, b"\n2,  c d\n', ",")
+    b'ts,name\n1,"a, b"\n2,c d\n'
+    """
+    return _ahead_of_values(delimiter).sub(rb"\1\2", data)
+
+
+@lru_cache(maxsize=16)
+def _ahead_of_values(delimiter: str) -> re.Pattern[bytes]:
+    """The begin of a value: behind it spaces, and the whole value if it is quoted, so that none is looked for in it."""
+    return re.compile(rb"(?m)(^|" + re.escape(delimiter.encode()) + rb') *("(?:[^"]|"")*")?')
 
 
 def _title(data: bytes, delimiter: str | None) -> bytes:
