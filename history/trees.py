@@ -1,6 +1,6 @@
 """Boosted trees over the context of an event: what the moment says about the runs that are made there.
 
-A vertex knows a run by what it remembers. How busy its key is, the time of day and the numbers of the event at hand say
+A vertex knows a run by what it remembers. How busy its key is, the time of day and the numbers of the current event say
 more together than one by one. Gradient boosting (Friedman, Ann. Stat. 29, 2001; scikit-learn) foretells from them by
 how much the runs of an event succeed more often than others of their places. The forecast is one more number of a run,
 cut into buckets like any other. The trees are kept as plain numbers, and are evaluated in the same way here and in the

@@ -303,7 +303,7 @@ class Maker:
         return [*plain[register], *(of_event[register] if has_event else ())]
 
     def attribute(self, variable: str | None, name: str) -> Attribute:
-        """An attribute of the event at hand, with its variable or without."""
+        """An attribute of the current event, with its variable or without."""
         return Attribute(variable if self.dice.chance(2) else None, None, name)
 
     # --- rules ---
@@ -342,7 +342,7 @@ class Maker:
         return self.of_both(self.dice.pick(self.registers), variable)
 
     def of_event(self, variable: str | None) -> Expression:
-        """A condition on the event at hand."""
+        """A condition on the current event."""
         pick = self.dice.pick
         x, y, s = (self.attribute(variable, name) for name in "xys")
         return pick((
@@ -375,7 +375,7 @@ class Maker:
         ))  # fmt: skip
 
     def of_both(self, name: str, variable: str | None) -> Expression:
-        """A condition on the event at hand and a register."""
+        """A condition on the current event and a register."""
         pick, own = self.dice.pick, RegisterValue(name)
         x, y, s = (self.attribute(variable, name) for name in "xys")
         kind = INITIAL[name][0]

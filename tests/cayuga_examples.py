@@ -2,7 +2,7 @@
 
 What had to be mended is said beside them.
 
-The text at hand lost some decorators of Examples 7 and 9; they are those of the predicates of section 3.1.
+The current text lost some decorators of Examples 7 and 9; they are those of the predicates of section 3.1.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from tests.naive_expressions import clean, value_of
 
 Row = Mapping[str, Any]
 Events = Mapping[str | None, Sequence[Row]]
-"""The events of each variable; None: the event at hand, in DEFINE."""
+"""The events of each variable; None: the current event, in DEFINE."""
 Bound = tuple[tuple[int, str], ...]
 """Events bound so far, in order: (row number, variable)."""
 

@@ -55,7 +55,7 @@ class ValuesAndReads(Values):
 class Reading:
     """A rule whose reads are columns of events, as far as they can be.
 
-    ``columns`` are these, by name: reads of the event at hand. ``query`` is what ``naive.py`` understands. ``late`` and
+    ``columns`` are these, by name: reads of the current event. ``query`` is what ``naive.py`` understands. ``late`` and
     ``outputs`` may have reads with the number of an event as their last key; those of ``when`` are as of now.
     ``may_end_late``: all matches wait, without NON OVERLAP. ``positive`` are the atoms that bind events.
     """
@@ -115,7 +115,7 @@ def has_reads(expression: Expression) -> bool:
 
 
 def at_hand(node: Expression) -> Expression | None:
-    """An attribute as one of the event at hand."""
+    """An attribute as one of the current event."""
     return Attribute(None, None, node.name) if isinstance(node, Attribute) else None
 
 

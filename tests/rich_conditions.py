@@ -28,7 +28,7 @@ KNOWN_TEXTS = ("u", "v", "", None)
 
 @dataclass(frozen=True)
 class Names:
-    """The variables that a condition may name: those of one event (None: the event at hand), and Kleene variables."""
+    """The variables that a condition may name: those of one event (None: the current event), and Kleene variables."""
 
     single: tuple[str | None, ...]
     kleene: tuple[str, ...]

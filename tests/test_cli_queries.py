@@ -125,7 +125,7 @@ def test_a_wrong_query_is_told_with_its_place_and_the_others_run(here: Path) -> 
     )
     misfit = "error queries/up.acep: up:2: ACEP-Q060: no attribute 'q' (line 3, column 20)"
     assert misfit in done.stderr
-    assert "2 queries left out, as told above" in done.stderr
+    assert "2 queries left out, as reported above" in done.stderr
     assert {row["query"] for row in rows_of(done.stdout)} == {"bad:1", "high[0]", "high[1]", "up:1"}
     for command in (("run", "events.csv"), ("check", "--input", "events.csv")):
         strict = acep(command[0], "--queries", "queries", *command[1:], "--strict", code=3)

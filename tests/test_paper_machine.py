@@ -337,7 +337,7 @@ def test_example_4_dynamic_patterns() -> None:
 def test_example_5_insertion_of_an_event_out_of_order() -> None:
     """Figure 6: four nodes are removed, two are made for e8, and one of these goes on to e6, where it is final.
 
-    The figure is not in the text at hand. These are its numbers where e7, an uptick, has come too and is in the window.
+    The figure is not in the current text. These are its numbers where e7, an uptick, has come too and is in the window.
     """
     operator = Operator(trading(chart(2)))
     for number in range(1, 8):

@@ -118,7 +118,7 @@ class QuerySet(SetMembers):
         """
         if isinstance(events, list) and len(events) <= DICTS_PER_CHUNK and self._running.levels:
             events = iter(events)  # they are read here and now: columns are made once
-        return self._told(self._running, self._reading.pushed(self._running, events))
+        return self._notified(self._running, self._reading.pushed(self._running, events))
 
     def match(self, events: Any, **reading: Any) -> Found:
         """Run the queries over a whole input of its own, from its beginning to its end.
@@ -143,7 +143,7 @@ class QuerySet(SetMembers):
         results: list[tuple[Member, pa.Table]] = []
         for some in self._reading.batches(running, events, **reading):
             results += some
-        return self._told(running, iter(results))
+        return self._notified(running, iter(results))
 
     def batches(self, events: Any, **reading: Any) -> Iterator[Found]:
         """The same, batch by batch, for results that are many; functions are told of each batch.
@@ -156,7 +156,7 @@ class QuerySet(SetMembers):
         """
         running = self._running.fresh()
         for some in self._reading.batches(running, events, **reading):
-            yield self._told(running, iter(some))
+            yield self._notified(running, iter(some))
 
     def follow(
         self,
@@ -204,11 +204,11 @@ class QuerySet(SetMembers):
     def pass_time(self, tick: int) -> Found:
         """No event before ``tick`` comes any more: completes the epochs before it, and gives what waited for it."""
         expect("tick", tick, int, "a whole number")
-        return self._told(self._running, self._running.pass_time(tick))
+        return self._notified(self._running, self._running.pass_time(tick))
 
     def finish(self) -> Found:
         """The stream has ended: completes its last epoch, and gives what waited for the end of a window."""
-        return self._told(self._running, self._running.finish())
+        return self._notified(self._running, self._running.finish())
 
     def late(self) -> pa.Table:
         """The events that came later than ``reorder`` allows, since the last call: ``row``, and the columns read."""
@@ -224,7 +224,7 @@ class QuerySet(SetMembers):
         """How many events came later than ``reorder`` allows."""
         return self._running.epochs.late
 
-    def _told(self, running: Running, results: Iterator[tuple[Member, pa.Table]]) -> Found:
+    def _notified(self, running: Running, results: Iterator[tuple[Member, pa.Table]]) -> Found:
         found = running.found(results)
         for number in found.numbers & self._listening.keys():
             self._listening[number].tell(found.of(number))

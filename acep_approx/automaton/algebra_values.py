@@ -1,4 +1,4 @@
-"""Expressions of CEL over what a run holds and the event at hand, and what kind of values they give."""
+"""Expressions of CEL over what a run holds and the current event, and what kind of values they give."""
 
 from __future__ import annotations
 
@@ -48,14 +48,14 @@ def substituted(expression: Expression, scope: Mapping[str, Values], ticks: Call
     Returns
     -------
     Resolved
-        What is about the event at hand alone is one ``Own``.
+        What is about the current event alone is one ``Own``.
     """
     match expression:
         case Attribute(variable=side, name=name):
             return scope[str(side)][name]
         case Lasting():
             return Ticks(ticks(expression), written=expression)
-        case Parameter(name=name):  # a column of the event at hand, which its query brings
+        case Parameter(name=name):  # a column of the current event, which its query brings
             return Own(Attribute(None, None, f":{name}"))
     return gathered(_with_parts(expression, lambda part: substituted(part, scope, ticks)))
 
@@ -119,7 +119,7 @@ def of_one_event(expression: Expression, scope: Mapping[str, Values]) -> Express
 
 
 def gathered(node: Resolved) -> Resolved:
-    """A node as one value of the event at hand, if all that it reads is one."""
+    """A node as one value of the current event, if all that it reads is one."""
     parts = operands(node)
     if not any(isinstance(part, Own) for part in parts) or not all(isinstance(part, Own | Constant) for part in parts):
         return node

@@ -35,7 +35,7 @@ def implied_key(automaton: RegisterAutomaton) -> str | None:
 
 
 def _equalities(checks: Sequence[Resolved]) -> Iterator[tuple[str, Register]]:
-    """The attributes of the event at hand that must equal a register of the run, with it."""
+    """The attributes of the current event that must equal a register of the run, with it."""
     for check in checks:
         match check:
             case (

@@ -49,7 +49,7 @@ class RegisterAutomaton:
     tested with; ``late_guards`` the letters of negations that only complete matches can be tested with; ``negations``
     per negated variable the conditions that compare it with other events. ``computed`` are the registers that have no
     kind of their own: steps compute them. ``transfers`` say per arc what becomes of registers that have names, by these
-    and the event at hand, in the language of queries: for RETURN. ``shown`` are the registers that results show: runs
+    and the current event, in the language of queries: for RETURN. ``shown`` are the registers that results show: runs
     keep them to the end, and no lineage is needed to find them.
     """
 

@@ -1,4 +1,4 @@
-"""Conditions as an arc sees them: what comes from the event at hand, what from registers of the run.
+"""Conditions as an arc sees them: what comes from the current event, what from registers of the run.
 
 A resolved expression is a tree of the query language whose leaves are constants, ``Own`` and ``Held``.
 """
@@ -37,14 +37,14 @@ class Register:
 
 @dataclass(frozen=True)
 class Own:
-    """A value of the event at hand, which no register can change."""
+    """A value of the current event, which no register can change."""
 
     value: Expression
 
 
 @dataclass(frozen=True)
 class Held:
-    """The value of a register: before the event at hand was bound, or after (``updated``)."""
+    """The value of a register: before the current event was bound, or after (``updated``)."""
 
     register: Register
     updated: bool = False
@@ -64,7 +64,7 @@ Resolved = Any
 
 @dataclass(frozen=True)
 class Binding:
-    """The event at hand is bound to ``variable`` by a run that has bound ``bound``; None: nothing is bound any more."""
+    """The current event is bound to ``variable`` by a run that has bound ``bound``; None: nothing is bound any more."""
 
     variable: str | None
     bound: frozenset[str]
@@ -113,7 +113,7 @@ def resolve_bound(op: str, own: Expression, other: Expression, variable: str, bi
 
 
 def _is_own(leaf: Attribute | Aggregate, binding: Binding) -> bool:
-    """Whether a leaf is about the event at hand alone."""
+    """Whether a leaf is about the current event alone."""
     if leaf.variable != binding.variable:
         return False
     if isinstance(leaf, Attribute):

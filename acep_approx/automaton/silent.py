@@ -33,7 +33,7 @@ from acep_approx.query.syntax import (
 )
 
 Values = Mapping[str, Expression]
-"""What registers hold, by what they held before and the event at hand."""
+"""What registers hold, by what they held before and the current event."""
 Rules = frozenset[tuple[str | None, Expression | None]]
 """What a state passes over: types (None: any) and conditions on event and registers."""
 ALL: Rules = frozenset({(None, None)})

@@ -15,17 +15,17 @@ RUNNING = ("count", "counted", "sum", "min", "max", "least", "greatest")
 
 @dataclass(frozen=True)
 class Here:
-    """The place of the event at hand."""
+    """The place of the current event."""
 
 
 @dataclass(frozen=True)
 class Now:
-    """The tick of the event at hand."""
+    """The tick of the current event."""
 
 
 @dataclass(frozen=True)
 class Began:
-    """The tick at which the event at hand began: its own, unless a column says otherwise."""
+    """The tick at which the current event began: its own, unless a column says otherwise."""
 
 
 @dataclass(frozen=True)

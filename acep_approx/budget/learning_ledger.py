@@ -135,7 +135,7 @@ class Learning:
         Those with cases, rising.
     scores : sequence of Score
         The learning curve, in order of ticks.
-    told : sequence of SelectedFeature
+    features : sequence of SelectedFeature
         What told runs apart at the end.
     explored, given_up : int
         Run-steps that the cohort took; how often it was given up because it had no more of them.
@@ -150,7 +150,7 @@ class Learning:
     alarms: Sequence[Drift] = ()
     tenths: Sequence[Tenth] = ()
     scores: Sequence[Score] = field(default=(), repr=False)
-    told: Sequence[SelectedFeature] = ()
+    features: Sequence[SelectedFeature] = ()
     explored: int = 0
     given_up: int = 0
     explores: float = 0.0

@@ -95,7 +95,7 @@ class SilentOnes:
         Of the command that ran.
     inputs : list of str or Source
         As the command names them; of a ``Source`` nothing more is said.
-    told : mapping of str to str
+    reasons : mapping of str to str
         What is said of some in the place of what the events tell.
     """
 
@@ -104,7 +104,7 @@ class SilentOnes:
     text_of: Callable[[str], str]
     context: typer.Context
     inputs: Any
-    told: Mapping[str, str] = field(default_factory=dict)
+    reasons: Mapping[str, str] = field(default_factory=dict)
 
     def say(self, source: Source | None, **options: Any) -> None:
         """Say which there are, and of the first ones which step no event passed.
@@ -137,8 +137,8 @@ class SilentOnes:
     def _why(self, name: str, source: Source, options: dict[str, Any]) -> NoMatch | str:
         from acep_approx.api.compile import compile_query
 
-        if name in self.told:
-            return self.told[name]
+        if name in self.reasons:
+            return self.reasons[name]
         try:
             return compile_query(self.text_of(name)).match(source, **options).no_match(most=LOOKED_AT)
         except (AcepError, OSError) as error:

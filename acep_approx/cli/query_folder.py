@@ -95,7 +95,7 @@ class Folder:
 
     desk: QuerySet
     wrong: list[WrongQuery] = field(default_factory=list)
-    _told: int = 0
+    _reported: int = 0
     _pieces: dict[str, QueryPiece] = field(default_factory=dict)
 
     def add(self, piece: QueryPiece) -> None:
@@ -135,7 +135,7 @@ class Folder:
 
     def tell_wrong(self) -> None:
         """Tell which queries are wrong that were not told yet, each with its file and the place in it."""
-        new, self._told = self.wrong[self._told :], len(self.wrong)
+        new, self._reported = self.wrong[self._reported :], len(self.wrong)
         for one in new[:SHOWN]:
             show_error(f"{one.where}: {one.error}")
         if len(new) > SHOWN:

@@ -59,7 +59,7 @@ class KeptEvents:
         self._loose: list[pa.RecordBatch] = []  # of which ``_waiting`` is the number of events
 
     @property
-    def told(self) -> str:
+    def note(self) -> str:
         """What of the events is not there, as a sentence; empty: all is."""
         if self.rows < self.seen:
             return f"Kept were the last {self.rows:,} of {self.seen:,} events: the page is of these."

@@ -87,9 +87,9 @@ class Given(NamedTuple):
 
 
 class Ladders(NamedTuple):
-    """The runs of the slot at hand: ``room`` starts and registers for each pool, and how many there are (``size``).
+    """The runs of the current slot: ``room`` starts and registers for each pool, and how many there are (``size``).
 
-    ``child``: the start of what each step makes of the event at hand.
+    ``child``: the start of what each step makes of the current event.
     """
 
     room: int
@@ -234,7 +234,7 @@ def climb(
     query: int,
     mask: np.uint64,
 ) -> int:
-    """Let the runs at hand take the steps that an event allows; returns the latest start of a match that ends."""
+    """Let the current runs take the steps that an event allows; returns the latest start of a match that ends."""
     now, best = given.tick[ix(at)], NEVER
     low = now - given.window[ix(query)]
     for step in range(0, moves.steps.size, STEP):  # all before any child is one of its pool's runs

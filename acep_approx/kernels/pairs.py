@@ -39,7 +39,7 @@ HASH_ENTRY = 3
 
 GROUP_NEXT, BEGUN, LIVE_NEXT, USED, WANTED, LIVE = range(6)
 CONTROL = 6
-"""Where it stands: the group at hand, whether its beginnings have been looked for, the live slot to go on with, pairs
+"""Where it stands: the current group, whether its beginnings have been looked for, the live slot to go on with, pairs
 written so far, how many there must be room for, and how many slots the group has."""
 
 DONE, OUT_FULL, SLOTS_FULL = range(3)

@@ -2,7 +2,7 @@
 
 It shows what a run that sheds cannot see: all that the runs of a cell would have led to. Outcomes, counts and match
 maps come from here alone, each weighted by one over the chance of its cell; and what the run found of the cells' match
-points estimates its recall. Where the budget does not suffice for the cells at hand they are given up, and counted.
+points estimates its recall. Where the budget does not suffice for the current cells they are given up, and counted.
 
 Source: ours; Horvitz and Thompson, JASA 1952, for the weights.
 """

@@ -60,7 +60,7 @@ def select_features(
     been shed, see ``unshed``. What a group is worth is the mean of success, times how often what its runs wait for
     comes to their keys. Where a key has lost a letter there is no test to say so: whether the key tells is also asked
     of the runs that were born. Rounds of a repetition say nothing. Left out are the pace where there is one partition,
-    in which it is the same for all runs, how far a register is ahead of an event, and its context: of the event at hand
+    in which it is the same for all runs, how far a register is ahead of an event, and its context: of the current event
     they would say what comes of the test.
     Complexity: O(tests · columns · log rows).
     """
@@ -102,7 +102,7 @@ def select_features(
             runs = tests[np.flatnonzero((tests.passed > 0) & (reader.target(tests) == number))[-MOST_ROWS:]]
             others = tuple(feature for feature in known if feature.name != KEY)
             place = Place(state, errors, _filled(found, others))
-            found = letters.told(number, runs, place, partial(_mean_success, reader, some, success))
+            found = letters.separating(number, runs, place, partial(_mean_success, reader, some, success))
         later = {f.name for to in np.unique(steps.target[steps.source == number]) for f in fitted[int(to)].features}
         fitted[number] = Place(state, errors, _filled(_led_on(found, known, later), known))
         worth[number] = _mean_success(reader, some, success, fitted[number])

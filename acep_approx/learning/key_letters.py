@@ -70,7 +70,7 @@ class KeyLetters:
         many = np.bincount(group, minlength=place.groups)
         return np.asarray((np.bincount(group, comes, place.groups) + PSEUDO * mean) / (many + PSEUDO), np.float64)
 
-    def told(
+    def separating(
         self, number: int, runs: SampledTests, place: Place, worth: Callable[[Place], Floats]
     ) -> tuple[Feature, ...]:
         """The features of a place, with the keys that lose a letter if that tells which of its runs wait in vain.

@@ -25,7 +25,7 @@ from rl.chart import Chart
 from rl.records import Tests
 
 SPARE_PACE = 0.5
-"""How many events of a key are taken for seen before the first one; the event at hand is not one of them."""
+"""How many events of a key are taken for seen before the first one; the current event is not one of them."""
 
 
 class SampleReader:

@@ -40,7 +40,7 @@ class SampledTests:
     seen, passed : float64 arrays
         One by the chance that the run was sampled when an event came, and that it was when it passed; or 0.
     start, last, tick : int64 arrays
-        Of the run's first and last event, and of the event at hand.
+        Of the run's first and last event, and of the current event.
     cover : int64 array
         Start of the latest run that would have covered a child.
     rate : float64 array

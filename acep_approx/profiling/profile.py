@@ -169,7 +169,10 @@ def _first(
     if scan.rows == 0:
         return FirstQuery(lacks="there are no events")
     if scan.times is None:
-        return FirstQuery(lacks="no column can be the time, and events need one: times, dates, or numbers that rise")
+        return FirstQuery(
+            lacks="no column can be the time, and events need one: times, dates, or numbers that rise; "
+            "where rows stand in order, a column that numbers them will do"
+        )
     if wrong := scan.times.missing + scan.times.unreadable:
         more = "" if scan.times.is_counted else "at least "
         return FirstQuery(

@@ -181,7 +181,7 @@ class _Checker:
                     hint = "an arc sees its event and the registers: keep it in a register, SET total = total + t.x"
                     self.fail("ACEP-Q082", f"{to_text(node)} is about several events", node.span, hint)
                 case Attribute(index=str()):
-                    hint = "an arc sees the event at hand and the registers: keep the value in a register"
+                    hint = "an arc sees the current event and the registers: keep the value in a register"
                     self.fail("ACEP-Q082", f"{to_text(node)} is about another event", node.span, hint)
                 case Attribute() if not consumes:
                     near = did_you_mean(node.name, self.registers) if node.variable is None else ""

@@ -65,7 +65,7 @@ def is_static(expr: Expression) -> bool:
     -------
     bool
         True when all attributes are of one variable, without index or with ``[i]``, and there is no
-        aggregate. An unqualified attribute (in DEFINE) is of the event at hand.
+        aggregate. An unqualified attribute (in DEFINE) is of the current event.
 
     Examples
     --------

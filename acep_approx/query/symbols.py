@@ -248,7 +248,7 @@ class Symbol(Opaque):
 
 
 class Events(Opaque):
-    """The event at hand: ``e.change`` or ``e["dep time"]`` is the symbol of an attribute."""
+    """The current event: ``e.change`` or ``e["dep time"]`` is the symbol of an attribute."""
 
     __slots__ = ()
 

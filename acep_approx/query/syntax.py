@@ -183,7 +183,7 @@ class Constant:
 
 @dataclass(frozen=True)
 class Attribute:
-    """``a.price``, ``a[i].price``; in DEFINE simply ``price`` (``variable`` is None: the event at hand)."""
+    """``a.price``, ``a[i].price``; in DEFINE simply ``price`` (``variable`` is None: the current event)."""
 
     variable: str | None
     index: Index | None

@@ -27,7 +27,7 @@ class Trace:
     has_event : bool
         Whether there is an event at hand.
     variable : str or None
-        The name of the event at hand, where it has one.
+        The name of the current event, where it has one.
     registers : tuple of str
         Names of all registers.
     functions : dict of str to UserFunction

@@ -88,10 +88,10 @@ class _Words:
     def __init__(self, program: Program) -> None:
         self.graph = program.graph
         self.rules = program.rules
-        self.stages = [one for one in planned_stages(program, "auto") if self._is_told(one.stage)]
+        self.stages = [one for one in planned_stages(program, "auto") if self._is_shown(one.stage)]
         self.number = {part: number for number, one in enumerate(self.stages, 1) for part in one.stage.parts}
 
-    def _is_told(self, stage: Stage) -> bool:
+    def _is_shown(self, stage: Stage) -> bool:
         """Whether more is done in a stage than that matches are handed on."""
         return bool(stage.detecting) or any(_does(self.rules[rule]) for rule in stage.firing)
 

@@ -94,7 +94,7 @@ class ExactCells:
         self._end_epochs(int(batch.ticks[-1]))
 
     def rebind(self) -> None:
-        """Columns have got wider types: the cells at hand are given up."""
+        """Columns have got wider types: the current cells are given up."""
         self._execution = None
         self.lost += self._at_hand
         self._looks = dict.fromkeys(self._looks, False)

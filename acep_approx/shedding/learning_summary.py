@@ -36,7 +36,7 @@ def summary(online: OnlineLearning) -> Learning:
         alarms=[_drift(alarm, learner.scheme) for alarm in learner.alarms],
         tenths=list(_tenths(learner, chance)),
         scores=list(_scores(learner, chance)),
-        told=list(_selected(learner.scheme)),
+        features=list(_selected(learner.scheme)),
         explored=online.beside.steps,
         given_up=cohort.given_up if cohort is not None else 0,
         explores=online.beside.explores,

@@ -52,7 +52,7 @@ class ShardLearning(Observer):
     ----------
     saved : bytes or None
         What ``Refresher.to_bytes`` gave after the batch before. None: nothing was learned yet. Where they cannot be
-        read, or were written after the batch at hand, which is done again, the shard is an ``Observer`` and no more.
+        read, or were written after the current batch, which is done again, the shard is an ``Observer`` and no more.
     batch : int or None
         Number of the batch, where it is known.
     shares, shards

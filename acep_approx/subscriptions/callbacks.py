@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from acep_approx.errors import expect
 
-Told = Callable[[pa.Table], Any]
+Callback = Callable[[pa.Table], Any]
 _LOG = logging.getLogger(__name__)
 
 
@@ -31,14 +31,14 @@ class Subscription:
         self._number, self._listening = number, listening
         self.failures = 0
         self.last_error: Exception | None = None
-        self.told: list[Told] = []
+        self.callbacks: list[Callback] = []
 
-    def on_match(self, told: Told) -> Subscription:
+    def on_match(self, callback: Callback) -> Subscription:
         """Call a function with the results of this query, once for each batch that has some.
 
         Parameters
         ----------
-        told : callable
+        callback : callable
             Takes a ``pyarrow.Table``. If it raises an exception, that is counted (``failures``, ``last_error``) and
             logged, and matching goes on.
 
@@ -47,16 +47,16 @@ class Subscription:
         Subscription
             Itself, so that several can be added in a row.
         """
-        expect("what is told", told, Callable, "a function of an Arrow table")  # type: ignore[arg-type]
-        self.told.append(told)
+        expect("the callback", callback, Callable, "a function of an Arrow table")  # type: ignore[arg-type]
+        self.callbacks.append(callback)
         self._listening[self._number] = self
         return self
 
     def tell(self, table: pa.Table) -> None:
         """Call all functions that were given."""
-        for told in self.told:
+        for callback in self.callbacks:
             try:
-                told(table)
+                callback(table)
             except Exception as error:  # noqa: BLE001  whatever it is, matching goes on
                 self.failures += 1
                 self.last_error = error

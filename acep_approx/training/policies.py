@@ -172,7 +172,7 @@ def _feature(known: Feature, columns: dict[str, int], automaton: RegisterAutomat
 
 
 def _inputs(trees: Trees, automaton: RegisterAutomaton) -> tuple[Expression, ...]:
-    """What the trees ask of the event at hand; before that come its tick and the pace of its key."""
+    """What the trees ask of the current event; before that come its tick and the pace of its key."""
     numbers = numbers_of(automaton)
     names = dict(zip(context_names(numbers), (None, None, *numbers), strict=True))
     found = [names[name] for name in trees.inputs]

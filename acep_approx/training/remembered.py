@@ -23,7 +23,7 @@ from history.vectors import CONTEXT
 
 PACE_NAME, AHEAD, AT_HAND = "pace", " ahead of now", " at hand"
 """The column of how many events of the key came of late, and what follows the name of a register that is compared with
-the event at hand, and that of a number of this event."""
+the current event, and that of a number of this event."""
 
 MOST_PAIRED = 5
 """Registers of a place of which differences and sums are looked at: ten pairs."""
@@ -70,7 +70,7 @@ class Remembered:
         Per place: to which of the columns each register of its runs belongs, -1: to none.
     ahead : tuple of (int, int)
         Columns of numbers that events have as well, and which column of an event that is: by how much the run was above
-        the event at hand is another column, behind those of the registers; then come the pace of the key and the
+        the current event is another column, behind those of the registers; then come the pace of the key and the
         context.
     at_hand : tuple of (int, bool)
         Columns of an event that are numbers which some run remembers, and whether they are floating point numbers: its
@@ -88,7 +88,7 @@ class Remembered:
     event_columns: int
 
     def pairs(self) -> list[list[tuple[str, str]]]:
-        """Per place the numbers that its runs remember, two by two; texts and the event at hand are none."""
+        """Per place the numbers that its runs remember, two by two; texts and the current event are none."""
         found = []
         for registers in self.registers:
             numbers = [c for c in registers if c >= 0 and self.kinds[c] in ("int", "float")][:MOST_PAIRED]

@@ -20,7 +20,7 @@ from acep_approx.why.place import StreamPlace
 
 COMPARISONS = ("=", "!=", "<", "<=", ">", ">=")
 Binding = Mapping[str, Sequence[int]]
-"""Places of the events of each variable; of the variable "" that of the event at hand, in DEFINE."""
+"""Places of the events of each variable; of the variable "" that of the current event, in DEFINE."""
 
 
 @dataclass(frozen=True)

@@ -241,7 +241,7 @@ def picture(events: pa.Table, findings: Findings) -> str:
     labels = PageLabels(
         title="Delays that travelled with the plane",
         source="US flights of 2013 out of New York",
-        told=(told,),
+        explanation=(told,),
         command="acep demo",
         events="'flights.csv'",
         ask="acep why flights.acep flights.csv",

@@ -40,8 +40,7 @@ def run(
     (SELECT .. FROM .., whose events may begin before they end: --start).
 
     --queries FOLDER runs the queries of a folder together. Rows say whose they are in the column query, and queries may
-    read what others PUBLISH. A query that is wrong is told with its file and line, the others run, and the exit code is
-    3.
+    read what others PUBLISH. A wrong query is reported with its file and line, the others run, and the exit code is 3.
 
     A file of rules in the place of QUERY begins with TABLE or RULE: patterns that read tables, and actions that write
     them. -o FOLDER then gets the matches of each rule, --store FILE keeps the tables.

@@ -61,11 +61,11 @@ class SourceOptions:
         None
     )
     input_format: Annotated[
-        InputFormat | None, typer.Option(help="By default told from names, or else from the first lines.")
+        InputFormat | None, typer.Option(help="By default from the name, or else from the first lines.")
     ] = None
     delimiter: Annotated[
         str | None,
-        typer.Option(metavar="SIGN", help="Between values of CSV: a character, or tab; by default told by the lines."),
+        typer.Option(metavar="SIGN", help="Between values of CSV: a character, or tab; by default from the lines."),
     ] = None
     columns: Annotated[
         str | None, typer.Option(metavar="A,B,C", help="Names of the columns of CSV without a header line.")
@@ -82,7 +82,7 @@ class SourceOptions:
     ] = None
     time_format: Annotated[
         str | None,
-        typer.Option(metavar="FORMAT", help="How times are written: '%d/%m/%Y %H:%M'; by default told by the values."),
+        typer.Option(metavar="FORMAT", help="How times are written: '%d/%m/%Y %H:%M'; by default from the values."),
     ] = None
     time_zone: Annotated[
         str | None,

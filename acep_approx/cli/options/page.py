@@ -23,9 +23,6 @@ if TYPE_CHECKING:
     from acep_approx.results.explorer.explorable import Explorable, PageLabels
     from acep_approx.results.explorer.many_queries import GatheredMatches
 
-
-
-
 _SAME = (*(one.name for one in fields(QuestionInputOptions)), "errors", "within")
 ASKED = {name: f"--{name.replace('_', '-')}" for name in _SAME} | {"key": "--key-column"}
 """Options that ``acep why`` has as well, and what they are called there."""

@@ -52,7 +52,7 @@ class FolderOptions:
     ] = None
     strict: Annotated[
         bool,
-        typer.Option("--strict", help="Run nothing if a query is wrong; by default it is told, and the others run."),
+        typer.Option("--strict", help="Run nothing if a query is wrong; by default it is reported, the others run."),
     ] = False
 
 

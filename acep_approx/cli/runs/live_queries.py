@@ -79,7 +79,7 @@ def run_live_queries(request: RunRequest) -> None:
                 before = folder.desk.arrived - (kept.seen if kept else 0)
                 page.gathered(gathered, job.source, live_run.source, alone_in(folder, options), before=before)
     if folder.wrong:
-        say(f"{queries_in_words(len(folder.wrong))} left out, as told above")
+        say(f"{queries_in_words(len(folder.wrong))} left out, as reported above")
         raise typer.Exit(folder.exit_code)
 
 

@@ -113,7 +113,7 @@ def run_queries(job: QueriesRun) -> None:
     if job.page is not None and taken.gathered is not None:
         job.page.gathered(taken.gathered, job.source, source, alone_in(folder, job.options))
     if folder.wrong:
-        say(f"{queries_in_words(len(folder.wrong))} left out, as told above")
+        say(f"{queries_in_words(len(folder.wrong))} left out, as reported above")
         raise typer.Exit(folder.exit_code)
 
 
@@ -142,12 +142,12 @@ def _say_silent(job: QueriesRun, folder: Folder, source: Source, by_query: Count
     """Say which queries have no match, and of the first ones why."""
     desk = folder.desk
     silent = [id_ for id_ in desk if not by_query[id_]]
-    told = {
+    reasons = {
         id_: f"it reads {stream}, which other queries publish: {', '.join(publishers[:SHOWN])}"
         for stream, (publishers, readers) in desk.streams().items()
         for id_ in readers
     }
-    ones = SilentOnes(silent, "query", desk.text, job.context, job.inputs, told)
+    ones = SilentOnes(silent, "query", desk.text, job.context, job.inputs, reasons)
     is_sorted = job.source.sort or job.options.reorder is not None
     ones.say(None if job.options.stamp else source, sort=is_sorted, **job.source.roles)
 

@@ -253,8 +253,8 @@ def _say_silent(job: RulesRun, rules: RuleSet, output: RulesOutput, source: Sour
 
     queries = {rule.name: rule.query for rule in rules.file.rules}
     silent = [name for name in queries if not output.found[name]]
-    told = dict.fromkeys(rules.readers, "its conditions read tables, which acep why does not know")
-    ones = SilentOnes(silent, "rule", lambda name: to_text(queries[name]), job.context, job.inputs, told)
+    reasons = dict.fromkeys(rules.readers, "its conditions read tables, which acep why does not know")
+    ones = SilentOnes(silent, "rule", lambda name: to_text(queries[name]), job.context, job.inputs, reasons)
     ones.say(source, sort=job.source.sort, **job.source.roles)
 
 

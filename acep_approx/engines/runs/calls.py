@@ -18,7 +18,7 @@ from acep_approx.query.calling import plain_result
 
 
 def call_functions(arena: PoolArena, control: Ints) -> None:
-    """Call the functions of the source at hand, over columns of the block at hand, and let the kernel go on.
+    """Call the functions of the current source, over columns of the current block, and let the kernel go on.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""The runs of the keys that are not at hand, the guards of all keys, and the pace of their events."""
+"""The runs of the keys that are not current, the guards of all keys, and the pace of their events."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class KeyStore:
         if control[layout.STORED] + wanted <= self.stored.size:
             return
         if control[layout.SLOT] >= 0:
-            self.rows[control[layout.SLOT], 1] = 0  # what was saved of the key at hand is outdated
+            self.rows[control[layout.SLOT], 1] = 0  # what was saved of the current key is outdated
         self._move(max(1024, 3 * int(self.rows[:, 1].sum()) + 2 * wanted), control)
 
     def pack(self, control: Ints) -> None:

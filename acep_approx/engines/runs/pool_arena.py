@@ -1,4 +1,4 @@
-"""The arrays that the runs of the key at hand live in: a table of pools, the words of their columns, and indexes."""
+"""The arrays that the runs of the current key live in: a table of pools, the words of their columns, and indexes."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ class PoolArena:
         self.index_all()
 
     def grow_buckets(self, wanted: int, stamp: int) -> None:
-        """Make room to remember so many children of the event at hand, whose lowest stamp is ``stamp``."""
+        """Make room to remember so many children of the current event, whose lowest stamp is ``stamp``."""
         self._buckets = np.full(2 << max(2 * wanted - 1, 1).bit_length(), -1, np.int64)
         kp.hash_again(self.record(), stamp)
 

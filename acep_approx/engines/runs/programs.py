@@ -26,7 +26,7 @@ COMPARISONS = {
 }
 MAX_TEMPORARIES = 64
 OF_EVENT = 1 << 41
-"""From here on they are of the event at hand, whatever its columns are: ``hidden.NOW``, ``hidden.START_NOW``."""
+"""From here on they are of the current event, whatever its columns are: ``hidden.NOW``, ``hidden.START_NOW``."""
 ARITHMETIC = {
     "+": (vm.ADD_INT, vm.ADD_FLOAT),
     "-": (vm.SUB_INT, vm.SUB_FLOAT),
@@ -64,7 +64,7 @@ class Called(NamedTuple):
 
 @dataclass
 class Scalars:
-    """Values that are the same for all runs: of the event at hand, and constants.
+    """Values that are the same for all runs: of the current event, and constants.
 
     Until all programs are made their numbers say what they are: 0 the place of the event, odd numbers its columns, even
     numbers constants, and below 0 the last places of letters that negations ask for; from ``OF_EVENT`` on the times of
@@ -95,11 +95,11 @@ class Scalars:
         return 1 + self.guards + len(self.columns.expressions) + number // 2 - 1
 
     def own(self, value: Own) -> Operand:
-        """A value of the event at hand."""
+        """A value of the current event."""
         return Operand(vm.SCALAR, self.columns.place(value.value) * 2 + 1, self.columns.kind(value.value))
 
     def time(self, which: int) -> Operand:
-        """The tick of the event at hand, or that at which it began."""
+        """The tick of the current event, or that at which it began."""
         self.asks_time = True
         return Operand(vm.SCALAR, OF_EVENT + which, "int")
 
@@ -121,7 +121,7 @@ class Lowering:
     live : sequence of Register
         Registers in order of the columns of the pool that the runs come from.
     becomes : callable
-        What a register becomes once the event at hand is bound, as ``Step.after`` says it; default: nothing is bound.
+        What a register becomes once the current event is bound, as ``Step.after`` says it; default: nothing is bound.
     """
 
     def __init__(
@@ -281,7 +281,7 @@ class Lowering:
         return register_kind(register, self.scalars.columns)
 
     def after(self, register: Register) -> Operand:
-        """The value of a register once the event at hand is bound."""
+        """The value of a register once the current event is bound."""
         kind = self._kind(register)
         found = self.value(self.becomes(register), kind)
         if register.kind == "computed" and found.kind != kind and (found.kind, kind) != ("int", "float"):
@@ -328,7 +328,7 @@ class Lowering:
 
 
 PLACE_SCALAR = 0
-"""The scalar that holds the place of the event at hand."""
+"""The scalar that holds the place of the current event."""
 
 
 def register_kind(register: Register, columns: EventColumns) -> Kind:

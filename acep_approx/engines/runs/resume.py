@@ -12,18 +12,18 @@ from acep_approx.kernels.runs import saved
 
 OF_ALL_KEYS = (kp.TRIED, kp.JOINED, kp.REST, kp.TESTED)
 OF_KEY = (kp.RUNS, kp.CHILDREN, kp.FRESH, kp.KEPT, kp.HEAD, kp.LAST_PLACE, kp.OLDEST, kp.AGE, kp.COUNTED)
-"""Words of a pool that say how it stands, whichever key is at hand, and with this key."""
+"""Words of a pool that say how it stands, whichever key is current, and with this key."""
 
 
 def take_up(before: Ints, span: Ints, stored: Ints, pools: Ints, words: Ints) -> None:
-    """Bring the saved runs of the key at hand back into pools that have room for them.
+    """Bring the saved runs of the current key back into pools that have room for them.
 
     Parameters
     ----------
     before : int64 array, shape (pools * POOL,)
         The words of the pools when the runs were saved.
     span : int64 array, shape (SPAN,)
-        Where the runs of the key are in ``stored``; of length 0 where no key is at hand.
+        Where the runs of the key are in ``stored``; of length 0 where no key is current.
     stored, pools, words : int64 arrays
         Of the engine. Indexes must be made anew.
 

@@ -50,7 +50,7 @@ OF_BATCH = (
     layout.EVENT, layout.PHASE, layout.SOURCE, layout.OFFSET, layout.HITS, layout.LIMIT, layout.ASK, layout.HASHED_NOW,
     layout.HITS_BEFORE, layout.LOGGED, layout.CALLED,
 )  # fmt: skip
-"""Words of the header that count into arrays of the batch at hand: no part of a state, which has not these arrays."""
+"""Words of the header that count into arrays of the current batch: no part of a state, which has not these arrays."""
 SLICE = 1 << 14
 """Run-steps between two looks at the clock: about 50 us."""
 
@@ -162,7 +162,7 @@ class Runs:
     # --- keys -----------------------------------------------------------------------------------------------
 
     def put_away(self) -> None:
-        """Save the runs of the key at hand with those of all others."""
+        """Save the runs of the current key with those of all others."""
         control, slot = self.control, int(self.control[layout.SLOT])
         if slot >= 0:
             self.store.room_for(self.arena.held + saved.SAVED * len(self.tables.pools), control)
@@ -209,7 +209,7 @@ class Runs:
         self._kept.add(runs)
 
     def runs_saved(self, slots: Ints) -> int:
-        """How many runs some keys have that are not at hand."""
+        """How many runs some keys have that are not current."""
         return int(saved.runs_of(self.store.record(), slots, self.arena.table))
 
     def put(self, slot: int, copy: RunsOfKey) -> None:
@@ -414,10 +414,10 @@ class Runs:
 
         Complexity: O(runs of all keys).
         """
-        hand = self.control[layout.SLOT]
+        current = self.control[layout.SLOT]
         self.put_away()
         self.store.pack(self.control)
-        self.control[layout.SLOT] = hand
+        self.control[layout.SLOT] = current
         tables, rewording = self._tables_for(columns), Rewording(self.columns, columns)
         reworded = [  # all of it, before anything changes
             (words, at, rewording.words(words[at], self._kind(register), register_kind(register, columns)))
@@ -479,14 +479,14 @@ class Runs:
     def arrays(self, floors: Ints) -> dict[str, Ints]:
         """The state as arrays: of links those that start at ``floors`` or later.
 
-        The key at hand stays at hand: this engine and the restored one go on alike.
+        The current key stays current: this engine and the restored one go on alike.
         """
-        hand = self.control[layout.SLOT]
+        current = self.control[layout.SLOT]
         self.put_away()
         if self.keeps_lineage:
             self._compact(floors)
         self.store.pack(self.control)
-        self.control[layout.SLOT] = hand
+        self.control[layout.SLOT] = current
         control = self.control.copy()
         control[list(OF_BATCH)] = 0
         return {
@@ -527,7 +527,7 @@ class Runs:
         self._take_up(arrays["pools"])
 
     def _take_up(self, before: Ints) -> None:
-        """Bring the runs of the key at hand back into the pools, which were ``before``."""
+        """Bring the runs of the current key back into the pools, which were ``before``."""
         slot = int(self.control[layout.SLOT])
         if slot >= 0:
             for number, wanted in enumerate(before.reshape(-1, kp.POOL)[:, kp.RUNS].tolist()):

@@ -32,7 +32,7 @@ class RunFeature:
     that of ``groups``; NULL and unknown ones are in the last of the ``buckets``. "pace" is that of the run's key:
     how many of its events came of late; "ahead" by how much the register is above what it is taken ``of`` in the event
     at hand. "difference" and "sum" are of the register and an ``other`` one; "context" is
-    what ``trees`` make of the event at hand, whose inputs are its tick, the pace of its key and these ``inputs``.
+    what ``trees`` make of the current event, whose inputs are its tick, the pace of its key and these ``inputs``.
     """
 
     kind: FeatureKind

@@ -52,7 +52,7 @@ class Topic:
         self, address: KafkaAddress, settings: dict[str, str], offsets: dict[int, int] | None = None
     ) -> None:
         self.address = address
-        self._told: set[str] = set()
+        self._reported: set[str] = set()
         self._last_error = ""
         self._is_closed = False
         self._consumer = _consumer(address, settings, self._on_error)
@@ -197,8 +197,8 @@ class Topic:
     def _on_error(self, error: Any) -> None:
         """The client tells of something, and goes on trying."""
         self._last_error = error.str()
-        if error.name() not in self._told:
-            self._told.add(error.name())
+        if error.name() not in self._reported:
+            self._reported.add(error.name())
             LOG.warning("Kafka: %s; trying again", error.str())
 
     def _take_error(self, message: Message) -> None:

@@ -122,7 +122,7 @@ class LiveText(ArrivingEvents):
         self._waiting: list[Block] = []  # taken to settle the types, and not read yet
         self._coming = self._pieces()
         self._bind: Callable[[pa.Schema], object] | None = None
-        self._has_told = False
+        self._has_reported = False
         if (resumed := reading.resumed) is not None:
             self._typed_by(resumed.sample)  # what was decided of the columns then is decided again
             self._text_schema, self._sample = resumed.schema, resumed.sample
@@ -210,7 +210,7 @@ class LiveText(ArrivingEvents):
         if len(self._head) >= BLOCK_BYTES:
             return False
         try:
-            self._tell_refusal()
+            self._report_refusal()
             piece = next(self._coming, None)
         except BaseException:
             self.close()
@@ -234,16 +234,16 @@ class LiveText(ArrivingEvents):
     def _whole(self) -> bytes:
         return self._head
 
-    def _tell_refusal(self) -> None:
+    def _report_refusal(self) -> None:
         """Say why what has come is not enough; where it never will be, that is an error."""
-        if self._bind is None or self._has_told or not self._has_event():
+        if self._bind is None or self._has_reported or not self._has_event():
             return
         try:
             self._bind(self._shown(self._typed_by(self._head).schema))
         except (DataError, QueryError) as error:
             if isinstance(self._format, CsvFormat) and error.code in MISSING:  # no other columns come
                 raise
-            self._has_told = True
+            self._has_reported = True
             LOG.warning("waiting for other events: %s", AcepError.__str__(error))
 
     # --- events -------------------------------------------------------------------------------------------------

@@ -16,9 +16,9 @@ from acep_approx.errors import DataError, UsageError
 from acep_approx.events.reading.decoding import SUFFIXES as COMPRESSED
 from acep_approx.events.reading.decoding import open_stored, stored_as
 from acep_approx.events.reading.foreign_formats import PARQUET, refuse_misnamed
-from acep_approx.events.reading.formats.csv_headers import looks_like_events, told_by_rows
+from acep_approx.events.reading.formats.csv_headers import likely_delimiter, looks_like_events
 from acep_approx.events.reading.formats.json_documents import HEAD_BYTES, AsLines, Document, document_of, starts_array
-from acep_approx.events.reading.formats.line_formats import told_by_lines
+from acep_approx.events.reading.formats.line_formats import likely_line_format
 from acep_approx.events.reading.layout import Layout, Stored, Understood
 from acep_approx.events.reading.malformed import MalformedRows
 from acep_approx.events.reading.parquet import ParquetFile
@@ -105,7 +105,7 @@ def find_files(paths: Sequence[str | Path], format: str | None = None) -> list[I
         if path.is_dir():
             found += _in_folder(path, format)
         else:
-            found.append(InputFile(path, format or format_of(path) or _told_by_content(path)))
+            found.append(InputFile(path, format or format_of(path) or _detected_format(path)))
     return found
 
 
@@ -145,7 +145,7 @@ def _plain(path: Path) -> Path:
     return name.with_suffix("") if name.suffix in COMPRESSED else name
 
 
-def _told_by_content(path: Path) -> str:
+def _detected_format(path: Path) -> str:
     """The format of a file whose name does not tell it."""
     stored = stored_as(path, None)
     with open_stored(path, stored) as stream:
@@ -155,7 +155,7 @@ def _told_by_content(path: Path) -> str:
         return "parquet"
     if whole.lstrip()[:1] in (b"{", b"["):
         return "json"
-    delimiter = told_by_rows(whole).encode()
+    delimiter = likely_delimiter(whole).encode()
     lines = whole.splitlines()[:2]
     is_log = _plain(path).suffix in LOGS and looks_like_events(whole, delimiter.decode())
     if len(lines) < 2 or is_log or not all(delimiter in line for line in lines):
@@ -164,7 +164,7 @@ def _told_by_content(path: Path) -> str:
 
 
 def _unknown_format(path: Path, start: bytes) -> DataError:
-    written = told_by_lines(start)
+    written = likely_line_format(start)
     say = f"say it: --input-format {'|'.join(FORMATS)} (format='...' in Python)"
     return DataError(
         f"{path}: the format cannot be told from the name, nor from the first lines",

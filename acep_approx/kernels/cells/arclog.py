@@ -6,7 +6,7 @@ contiguous range, and walking back from a match point lists every match once, wi
 
 A state with guards is emptied when a letter of the guard passes: its runs move, by an arc that binds nothing, to the
 state without those guards, and the place is noted in the state's *reset log*. Entries of such a state are sorted
-between two resets, and only those since the last reset before the place at hand are visible.
+between two resets, and only those since the last reset before the current place are visible.
 
 Source: arc logs generalise the active instance stacks of SASE (Wu et al., SIGMOD 2006, which Li and Ge, PVLDB 10(4)
 2016, section 3.1 take up as match trajectories) to any regular pattern with errors; the latest start is pruned as in

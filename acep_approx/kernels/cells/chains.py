@@ -36,18 +36,18 @@ class Chain(NamedTuple):
     ranges: Ints
 
 
-# header of a chain: hit at hand; whether its loops have begun; first events of the time at hand, the first and the end;
-# the level at hand, -1 where the first events of another time are to be taken; the same as frames (see ``repeats``)
+# header of a chain: hit at hand; whether its loops have begun; first events of the current time, the first and the end;
+# the current level, -1 where the first events of another time are to be taken; the same as frames (see ``repeats``)
 CHAIN_HIT, HAS_BEGUN, FIRSTS, FIRSTS_END, LEVEL, DEPTH, CHAIN_HEADER = 0, 1, 2, 3, 4, 5, 6
 
 # a level: the entries of its log in the window, the first and the end; first of those that the first events lead to;
-# the end of those that are left before the event of the level above, or the entry at hand
+# the end of those that are left before the event of the level above, or the current entry
 LEVEL_FIRST, LEVEL_END, REACHED, LEFT, LEVEL_COLUMNS = 0, 1, 2, 3, 4
 
 
 @inline
 def begin_hit(chain: Chain, events: EventArrays, window: int, width: int, logs: Logs) -> None:
-    """Find the entries of all levels that lie in the window of the hit at hand, and where first events begin."""
+    """Find the entries of all levels that lie in the window of the current hit, and where first events begin."""
     header, levels, below = chain.header, chain.levels, LEVEL_COLUMNS * (chain.path.size - 2)
     i = chain.hits[ix(2 * header[ix(CHAIN_HIT)])]
     slot, place, low = events.slot[ix(i)], events.place[ix(i)], events.tick[ix(i)] - window

@@ -44,7 +44,7 @@ MOST = 2**61
 """Counts stop growing here."""
 
 IS_SEEN, IS_CHANGED, IS_RESET = 1, 2, 4
-"""Marks of a state: its logs are looked at; the event at hand changes its ways; it leaves none of those before."""
+"""Marks of a state: its logs are looked at; the current event changes its ways; it leaves none of those before."""
 
 
 @inline
@@ -105,7 +105,7 @@ def _add_first_events(count: Count, place: int, tables: Tables, logs: Logs) -> N
 
 @inline
 def _change(count: Count, state: int, added: int, mark: int) -> None:
-    """Note that the event at hand changes the ways of a state."""
+    """Note that the current event changes the ways of a state."""
     if not count.marks[ix(state)] & IS_CHANGED:
         count.changed[ix(count.header[ix(CHANGED)])] = state
         count.header[ix(CHANGED)] += 1

@@ -90,7 +90,7 @@ class Walk(NamedTuple):
     path: Ints
 
 
-# header of a walk: first of the hits at hand, which are of one event with as many errors, and the first of the next
+# header of a walk: first of the current hits, which are of one event with as many errors, and the first of the next
 # ones; their number, from 1, and the label that the event is bound to; depth of the stack, cursors in use; matches that
 # were found and not put out, and their events; events that were put out; whether two first events had one time
 HIT, NEXT_HIT, GROUP, LABEL, DEPTH, CURSORS, MATCHES, WRITTEN_EVENTS, EVENTS_OUT, HAS_TIES, WALK_HEADER = range(11)
@@ -116,7 +116,7 @@ class Listing(NamedTuple):
 class Count(NamedTuple):
     """Scratch of counting: header, cursors, ranges of the logs; per state ways to the end, ways to add, marks.
 
-    ``seen`` are the states whose logs are looked at, ``changed`` those that the event at hand changes.
+    ``seen`` are the states whose logs are looked at, ``changed`` those that the current event changes.
     """
 
     header: Ints

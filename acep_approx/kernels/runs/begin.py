@@ -44,7 +44,7 @@ TESTING = 1
 
 @compact
 def change_key(control: Ints, pools: Pools, keys: Keys, key: int) -> int:
-    """Save the runs of the key at hand and bring in those of ``key``."""
+    """Save the runs of the current key and bring in those of ``key``."""
     if control[at.SLOT] >= 0:
         drop_all_expired(control, pools, control[at.EXPIRED])
         needed = save_words(pools.table)
@@ -149,7 +149,7 @@ def begin_pool_again(program: Program, pools: Pools, p: int, stays: int) -> None
 
 @inline
 def event_at(control: Ints, batch: Batch) -> Event:
-    """The event at hand."""
+    """The current event."""
     e = control[at.EVENT]
     now = batch.tick[ix(e)]
     slot, cls, low = batch.slot[ix(e)], batch.cls[ix(e)], batch.low[ix(e)]

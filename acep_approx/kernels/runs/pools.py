@@ -64,7 +64,7 @@ COLUMNS = 2
 ``FIELDS`` columns come behind them; runs are merged if they agree in the first ``ALIKE`` of these. The others are
 hidden columns that merged runs share (``merge_hidden``).
 
-Runs stand in front of ``CHILDREN``, those that the tick at hand has made behind it, those of the event at hand behind
+Runs stand in front of ``CHILDREN``, those that the current tick has made behind it, those of the current event behind
 ``FRESH``: where each event is a tick of its own, both are the same.
 
 ``WAITS_FOR``: the column that runs wait in for an event to pass it, and how (-1: in none); ``BOUNDS``: where the bounds
@@ -246,7 +246,7 @@ def merge_hidden(program: Program, pools: Pools, p: int, to: int, run: int) -> N
 
 @inline
 def fill_index(pools: Pools, p: int) -> None:
-    """Index the runs of a pool anew, without children of the tick at hand: they are put in when it is done."""
+    """Index the runs of a pool anew, without children of the current tick: they are put in when it is done."""
     table = pools.table
     for i in range(table[ix(p + INDEX_SIZE)]):
         pools.chains[ix(table[ix(p + INDEX)] + i)] = 0

@@ -41,7 +41,7 @@ class Program(NamedTuple):
 class Pools(NamedTuple):
     """Runs by pool: the words of each pool (``table``), and the arena of their columns as integers and as floats.
 
-    ``chains`` find runs by registers, ``buckets`` the children of the event at hand.
+    ``chains`` find runs by registers, ``buckets`` the children of the current event.
     """
 
     table: Ints
@@ -72,7 +72,7 @@ class Lineage(NamedTuple):
 
 
 class Keys(NamedTuple):
-    """The runs of the keys that are not at hand, where each has them, and the last places of its guard letters."""
+    """The runs of the keys that are not current, where each has them, and the last places of its guard letters."""
 
     stored: Ints
     spans: Ints
@@ -96,7 +96,7 @@ class Arena(NamedTuple):
 
 
 class Event(NamedTuple):
-    """The event at hand; ``number`` is that within the batch, ``low`` the earliest start inside the window.
+    """The current event; ``number`` is that within the batch, ``low`` the earliest start inside the window.
 
     ``start``: the start of the runs that begin with it.
     """

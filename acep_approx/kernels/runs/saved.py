@@ -1,4 +1,4 @@
-"""The runs of keys that are not at hand: kept in an arena of their own, key by key, pool by pool."""
+"""The runs of keys that are not current: kept in an arena of their own, key by key, pool by pool."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ SPAN = 3
 
 @inline
 def save_words(table: Ints) -> int:
-    """Words that the runs of the key at hand take when saved."""
+    """Words that the runs of the current key take when saved."""
     total = 0
     for pool in range(1, table.size // POOL):
         p = pool * POOL

@@ -108,7 +108,7 @@ are told apart; ``WORTH``: how often runs were scored anew; ``REFUSED``: tick at
 tick of the first event; ``UNTESTED``: tests left out; ``BROKEN``: protected runs shed for the bound; ``SAMPLE``: at
 which events, by coins of 2**31, tests are written down, and ``SAMPLE_SHARES`` per pool at which those that bring a run
 there; ``SAMPLED``: words written so far; ``TREES``: those of the context, 0: none, and ``CONTEXT_NOW``: what they say
-of the event at hand."""
+of the current event."""
 MOST_EDGES = 8
 SHED_HEADER = EDGE + MOST_EDGES
 TOTALS = (TOKENS, PASS_TOKENS, AUDIT_TOKENS, FACTOR, GRANTED, PASSES)
@@ -120,7 +120,7 @@ arena) or its table (in ``lookup``) begin, their number."""
 WHOLE, REAL, TABLE, KEY, PACE, CONTEXT = range(6)
 AHEAD, LESS, PLUS = 8, 12, 16
 """Kinds of features: a number, a floating point number, a text, the key; the pace of the key: how many of its events
-came of late; what trees make of the context of the event at hand; by how much a number is above that of the event at
+came of late; what trees make of the context of the current event; by how much a number is above that of the event at
 hand (columns: 2**16 * that of the event + that of the run); the difference and the sum of two numbers of the run (2**16
 * the second + the first). The last three are higher by ``FIRST_REAL`` where the first number is a floating point
 number, by ``SECOND_REAL`` where the second is."""
@@ -248,7 +248,7 @@ def first_group(shed: Ints, pool: int) -> int:
 
 @inline
 def known_group(pools: Pools, shedding: Arena, pool: int, run: int, key: int) -> int:
-    """The group of a run among those of all pools: the one that it was born in, whatever event is at hand.
+    """The group of a run among those of all pools: the one that it was born in, whatever the current event is.
 
     Where features have changed since, it is the one that it would be born in now.
     """
@@ -379,7 +379,7 @@ def note_pace(program: Program, shedding: Arena, event: Event) -> None:
 
 @called
 def note_context(pools: Pools, shedding: Arena, event: Event) -> None:
-    """What the trees say of the event at hand: see ``history.trees``, which evaluates the same trees."""
+    """What the trees say of the current event: see ``history.trees``, which evaluates the same trees."""
     shed, worth, at = shedding.words, shedding.floats, shedding.words[TREES]
     nodes, total = at + TREES_HEADER + shed[ix(at)], 0.0
     for tree in range(shed[ix(at)]):

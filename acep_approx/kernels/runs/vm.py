@@ -1,7 +1,7 @@
 """The block machine: small programs of which every instruction loops over a block of runs.
 
 A program is a list of instructions over one arena of 64-bit words that is seen as integers (``words``) and as floats
-(``floats``). Operands are register columns of a pool, scalars (constants and values of the event at hand), or
+(``floats``). Operands are register columns of a pool, scalars (constants and values of the current event), or
 temporary columns. NULL is ``NULL`` among integers and truth values, NaN among floats. Nothing is generated per query.
 
 Source: ours; measured against loops written by hand in ``experiments/speed/runs.py``. The idea is that of vectorised

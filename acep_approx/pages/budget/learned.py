@@ -45,7 +45,7 @@ def learned(record: RunRecord) -> Iterator[str]:
     yield from _rescored(record, known)
     yield from _chances(known)
     yield from _alarms(record, known)
-    yield from _told(known)
+    yield from _features(known)
 
 
 def _rescored(record: RunRecord, known: Learning) -> Iterator[str]:
@@ -86,14 +86,14 @@ def _alarms(record: RunRecord, known: Learning) -> Iterator[str]:
     yield table(["alarm at", "state"], rows, caption=caption, texts=2)
 
 
-def _told(known: Learning) -> Iterator[str]:
-    if not known.told:
+def _features(known: Learning) -> Iterator[str]:
+    if not known.features:
         yield "<p>Nothing that runs remember was found to tell them apart: only how far they are, and what is left.</p>"
         return
-    rows = [[place_words(one.state, one.errors), one.feature, _ranges(one)] for one in known.told[:MOST_ROWS]]
+    rows = [[place_words(one.state, one.errors), one.feature, _ranges(one)] for one in known.features[:MOST_ROWS]]
     caption = "the features by which the runs of a state are told apart; pace: the arrival rate of events of their key"
     yield table(["state", "by", "in ranges"], rows, caption=caption, texts=3)
 
 
-def _ranges(told: SelectedFeature) -> str:
-    return cut("; ".join(told.ranges), MOST_TEXT)
+def _ranges(one: SelectedFeature) -> str:
+    return cut("; ".join(one.ranges), MOST_TEXT)

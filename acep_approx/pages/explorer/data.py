@@ -155,7 +155,7 @@ class Explored:
     Attributes
     ----------
     title : str
-    told : sequence of str
+    explanation : sequence of str
         A few sentences; may be empty.
     facts : sequence of (str, str)
         What was read, in words.
@@ -171,13 +171,13 @@ class Explored:
     events : mapping of int to EventShown
         By row.
     near : sequence of NearShown
-    near_told : str
+    near_note : str
         How many of how many there are, or why there are none.
     ask : str
         How to ask for any other place; empty: it cannot be asked.
     again : sequence of (str, str)
         How the page is made again: where, and the command or the call.
-    again_told : sequence of str
+    again_notes : sequence of str
         What else is to be known for that.
     notes : sequence of str
         What is left out.
@@ -188,8 +188,8 @@ class Explored:
     matches: Sequence[MatchShown] = ()
     events: Mapping[int, EventShown] = field(default_factory=dict)
     near: Sequence[NearShown] = ()
-    near_told: str = ""
-    told: Sequence[str] = ()
+    near_note: str = ""
+    explanation: Sequence[str] = ()
     facts: Sequence[tuple[str, str]] = ()
     tiles: Sequence[tuple[str, str]] = ()
     is_time: bool = False
@@ -198,7 +198,7 @@ class Explored:
     used: int = 0
     ask: str = ""
     again: Sequence[tuple[str, str]] = ()
-    again_told: Sequence[str] = ()
+    again_notes: Sequence[str] = ()
     notes: Sequence[str] = ()
 
     @property

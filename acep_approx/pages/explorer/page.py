@@ -46,7 +46,7 @@ def explorer_page(run: Explored, more: Iterable[str] = ()) -> str:
 
 def _head(run: Explored) -> Iterator[str]:
     yield f"<h1>{escape(run.title)}</h1>"
-    yield from (f"<p>{escape(text)}</p>" for text in run.told)
+    yield from (f"<p>{escape(text)}</p>" for text in run.explanation)
     if run.tiles:
         yield tiles(run.tiles)
     if len(run.queries) == 1 and not run.queries[0].name:
@@ -101,8 +101,8 @@ def _over_time(picture: OverTime | None) -> Iterator[str]:
 
 def _matches(run: Explored) -> Iterator[str]:
     yield '<h2 id="matches">Matches, event by event</h2>'
-    if run.near_told:
-        yield f'<p class="soft with-script">{escape(run.near_told)}</p>'
+    if run.near_note:
+        yield f'<p class="soft with-script">{escape(run.near_note)}</p>'
     if run.ask:
         yield f'<details class="with-script"><summary>ask about any other place</summary>{command(run.ask)}</details>'
     if not run.matches and not run.near:
@@ -142,7 +142,7 @@ def _cells(run: Explored, one: MatchShown, *, many: bool) -> Iterator[str]:
 def _again(run: Explored) -> Iterator[str]:
     if run.again:
         yield "<h2>To make this page again</h2>"
-        yield from (f"<p>{escape(text)}</p>" for text in run.again_told)
+        yield from (f"<p>{escape(text)}</p>" for text in run.again_notes)
     for name, text in run.again:
         yield f"<h3>{escape(name)}</h3>{command(text)}"
 

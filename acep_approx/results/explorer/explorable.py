@@ -70,7 +70,7 @@ class PageLabels:
         Empty: the number of matches.
     source : str
         Name of the input, for people; empty: none is told.
-    told : tuple of str
+    explanation : tuple of str
         A few sentences of explanation.
     command : str
         The command that makes the page; empty where it was made from Python.
@@ -86,7 +86,7 @@ class PageLabels:
 
     title: str = ""
     source: str = ""
-    told: tuple[str, ...] = ()
+    explanation: tuple[str, ...] = ()
     command: str = ""
     events: str = "events"
     ask: str = ""

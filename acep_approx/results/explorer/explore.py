@@ -69,12 +69,12 @@ def explored(found: Explorable, labels: PageLabels, counts: dict[int, int]) -> E
     kept = found.source.kept
     return Explored(
         title=labels.title or _title(query.total, labels.source),
-        told=labels.told if query.total else (*labels.told, capital(found.no_match().headline)),
+        explanation=labels.explanation if query.total else (*labels.explanation, capital(found.no_match().headline)),
         queries=[query],
         matches=in_time_order(chosen.matches, events),
         events=events,
         near=near.places,
-        near_told=near.told,
+        near_note=near.note,
         facts=[*([("input", labels.source)] if labels.source else []), *facts, *left_out, *labels.facts],
         tiles=tiles_of(counts, points_of.errors),
         is_time=is_time,
@@ -83,8 +83,8 @@ def explored(found: Explorable, labels: PageLabels, counts: dict[int, int]) -> E
         used=columns.used,
         ask=_ask(found, labels, is_time=is_time),
         again=how_to_reproduce(found, labels),
-        notes=[note for note in (chosen.note, kept.told if kept else "") if note],
-        again_told=labels.notes,
+        notes=[note for note in (chosen.note, kept.note if kept else "") if note],
+        again_notes=labels.notes,
     )
 
 
@@ -115,34 +115,34 @@ def _empty(found: Explorable, labels: PageLabels) -> Explored:
     none = np.zeros(0, np.int64)
     query = query_shown(found.plan.query, 0, PointsOf({}, none, none), Listing([], (), ""))
     title = labels.title or _title(0, labels.source)
-    return Explored(title, [query], told=("There were no events.",), again=how_to_reproduce(found, labels))
+    return Explored(title, [query], explanation=("There were no events.",), again=how_to_reproduce(found, labels))
 
 
 def tiles_of(counts: dict[int, int], errors: Ints) -> list[tuple[str, str]]:
     """Numbers to know of matches by errors, and of match points."""
     total = sum(counts.values())
-    told = [
+    tiles = [
         (f"{total:,}", "match" if total == 1 else "matches"),
         (f"{len(errors):,}", f"match point{'' if len(errors) == 1 else 's'}: events that complete one"),
     ]
     if len(counts) > 1:
         levels, numbers = np.unique(errors, return_counts=True)
         by_level = dict(zip(levels.tolist(), numbers.tolist(), strict=True))
-        told += [
+        tiles += [
             (f"{by_level.get(level, 0):,}", f"match points that take {errors_text(level)}" if level else
              "match points where nothing is missing")
             for level in list(counts)[:3]
         ]  # fmt: skip
-    return told
+    return tiles
 
 
 def _left_out(found: Explorable, plain: Explorable) -> Iterator[tuple[str, str]]:
-    told = {
+    counts = {
         "late": found.source.late.count,
         "could not be read": found.source.malformed.count,
         "without key": plain.progress.without_key,
     }
-    words = ", ".join(f"{number:,} {name}" for name, number in told.items() if number)
+    words = ", ".join(f"{number:,} {name}" for name, number in counts.items() if number)
     if words:
         yield "left out", words
 

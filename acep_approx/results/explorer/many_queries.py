@@ -142,7 +142,7 @@ class GatheredMatches:
             matches=in_time_order(sorted(matches, key=lambda match: match.end), events),
             events=events,
             near=[replace(place, key=self._in(keys, chosen[place.query], place.key)) for place in near.places],
-            near_told=near.told,
+            near_note=near.note,
             facts=[("input", labels.source)],
             tiles=[
                 (f"{total:,}", "match" if total == 1 else "matches"),
@@ -153,8 +153,8 @@ class GatheredMatches:
             attributes=columns.names,
             used=columns.used,
             again=[("On the command line", labels.command)],
-            again_told=labels.notes,
-            notes=[*self._notes(len(matches), total, len(chosen)), *filter(None, [kept.told if kept else ""])],
+            again_notes=labels.notes,
+            notes=[*self._notes(len(matches), total, len(chosen)), *filter(None, [kept.note if kept else ""])],
         )
 
     def _in(self, keys: Sequence[str], name: str, values: Sequence[str | None]) -> tuple[str | None, ...]:
@@ -184,8 +184,8 @@ class GatheredMatches:
         )
         number = f"{len(places):,} place{'' if len(places) == 1 else 's'}"
         of = f"{len(asked):,} {'query, run' if len(asked) == 1 else 'queries, each run'} by itself"
-        told = f"Nearly matched: {number} of {of}.{others if left_out else ''}"
-        return NearMatches(sorted(places, key=lambda place: place.tick), told)
+        note = f"Nearly matched: {number} of {of}.{others if left_out else ''}"
+        return NearMatches(sorted(places, key=lambda place: place.tick), note)
 
     def _rarest(self, chosen: Sequence[str]) -> list[str]:
         named = [name for name in chosen if not self.queries[name].query.is_algebra]

@@ -39,7 +39,7 @@ class NearMatches:
     """Places where a match nearly was, and how many of how many they are."""
 
     places: list[NearShown]
-    told: str
+    note: str
 
 
 def near_matches(
@@ -74,7 +74,7 @@ def near_matches(
         return NearMatches([], f"What nearly matched is not shown: {error.message}.")
     pairs = [(row, why) for row, why in enumerate(answers) if not why.matched and why.events]
     places = [_shown(found, labels, query, asked, row, why) for row, why in pairs]
-    return NearMatches(places, _told(len(places), furthest, apart.num_rows, is_whole=is_whole))
+    return NearMatches(places, _note(len(places), furthest, apart.num_rows, is_whole=is_whole))
 
 
 def near_or_shed(plain: Explorable, labels: PageLabels, points: pa.Table) -> NearMatches:
@@ -82,12 +82,12 @@ def near_or_shed(plain: Explorable, labels: PageLabels, points: pa.Table) -> Nea
     exact = plain.exact
     if exact is plain:
         return near_matches(plain, labels, points)
-    shed, told = shed_matches(plain, exact, labels, points, PLACES // 2)
+    shed, note = shed_matches(plain, exact, labels, points, PLACES // 2)
     near = near_matches(exact, labels, points, most=PLACES - len(shed))
-    return NearMatches([*shed, *near.places], f"{told} {near.told}")
+    return NearMatches([*shed, *near.places], f"{note} {near.note}")
 
 
-def _told(places: int, furthest: pa.Table, rows: int, *, is_whole: bool) -> str:
+def _note(places: int, furthest: pa.Table, rows: int, *, is_whole: bool) -> str:
     if not places:
         return "Nothing came near but where there is a match, too."
     events = furthest.column("bound")[0].as_py()

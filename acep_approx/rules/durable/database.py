@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from acep_approx.errors import StoreError, UsageError
-from acep_approx.rules.durable.refusals import refused, told
+from acep_approx.rules.durable.refusals import refused, store_errors
 
 Synchronous = Literal["FULL", "NORMAL"]
 """FULL: a checkpoint is on the disk when ``commit`` returns. NORMAL: the last ones may be lost if the machine fails."""
@@ -63,14 +63,14 @@ class Database:
 
     def __init__(self, path: Path, synchronous: Synchronous) -> None:
         self.path = path
-        with told(path):
+        with store_errors(path):
             _check_place(path)
             self.connection = _connect(path)
         self.is_closed = False
         self._written = 0
         self._folder: sqlite3.Connection | None = None
         try:
-            with told(path):
+            with store_errors(path):
                 self._prepare(synchronous)
                 self._take()
                 self._version = self._data_version()
@@ -134,10 +134,10 @@ class Database:
         Raises
         ------
         StoreError
-            As ``told`` says; ``ACEP-R212``: somebody has written meanwhile, and the file is closed.
+            As ``store_errors`` says; ``ACEP-R212``: somebody has written meanwhile, and the file is closed.
         """
         self._check_open()
-        with told(self.path):
+        with store_errors(self.path):
             self._hold()
             self._check_alone()
             try:
@@ -158,7 +158,7 @@ class Database:
         if self._written < FOLD:
             return
         self._written = 0
-        with told(self.path):
+        with store_errors(self.path):
             if self._folder is None:
                 self._folder = _connect(self.path)
             self._folder.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
@@ -183,7 +183,7 @@ class Database:
     def rows(self, statement: str, *values: Any) -> list[Any]:
         """What a statement reads."""
         self._check_open()
-        with told(self.path):
+        with store_errors(self.path):
             return self.connection.execute(statement, values).fetchall()
 
     def close(self) -> None:

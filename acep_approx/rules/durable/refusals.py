@@ -14,7 +14,7 @@ _NO_TEXT = "Could not decode to UTF-8"
 
 
 @contextmanager
-def told(path: Path) -> Iterator[None]:
+def store_errors(path: Path) -> Iterator[None]:
     """Tell what SQLite or the system refuses in our words.
 
     Raises

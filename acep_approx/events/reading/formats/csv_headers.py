@@ -163,12 +163,12 @@ def _are_names(rows: list[list[str]]) -> bool:
     return is_named and bool(below) and 2 * agreeing > len(below)
 
 
-def told_by_rows(data: bytes) -> str:
+def likely_delimiter(data: bytes) -> str:
     r"""The only delimiter that the header and most rows below agree on; a comma if there is none, or more than one.
 
     Examples
     --------
-    >>> told_by_rows(b"ts;price\n1;2,5"), told_by_rows(b"ts\n1"), told_by_rows(b"a|b;c\n1|2;3")
+    >>> likely_delimiter(b"ts;price\n1;2,5"), likely_delimiter(b"ts\n1"), likely_delimiter(b"a|b;c\n1|2;3")
     (';', ',', ',')
     """
     return _fitting(data)[0]

@@ -74,12 +74,12 @@ def line_pattern(given: str) -> str:
     return found
 
 
-def told_by_lines(start: bytes) -> str:
+def likely_line_format(start: bytes) -> str:
     r"""The name of the format that all of the first lines of a log have; empty where there is none.
 
     Examples
     --------
-    >>> told_by_lines(b"Mar 28 09:30:00 web sshd[7]: accepted\nMar 28 09:31:00 web cron: done\n")
+    >>> likely_line_format(b"Mar 28 09:30:00 web sshd[7]: accepted\nMar 28 09:31:00 web cron: done\n")
     'syslog'
     """
     lines = [line.decode(errors="replace") for line in start.splitlines()[:TOLD_BY] if line.strip()]
