@@ -193,9 +193,9 @@ def _summed(pair: tuple[Ints, Ints], numbers: Sequence[Floats], size: int) -> tu
 
 def _drawn(table: Floats, bundles: int) -> Ints:
     """For each old group and bundle the new group that the bundle goes to; int64, shape (groups before, bundles)."""
-    lot = (np.arange(bundles) + 0.5) * GOLDEN % 1.0
+    quantile = (np.arange(bundles) + 0.5) * GOLDEN % 1.0
     upto = np.cumsum(table, axis=1)
-    found = [np.searchsorted(row / row[-1], lot, side="right") for row in upto]
+    found = [np.searchsorted(row / row[-1], quantile, side="right") for row in upto]
     return np.array(found, np.int64).reshape(len(table), bundles)
 
 
