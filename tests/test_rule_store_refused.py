@@ -7,6 +7,7 @@ import sqlite3
 from collections.abc import Sequence
 from pathlib import Path
 from random import Random
+from threading import Timer
 from typing import Any
 
 import pyarrow as pa
@@ -98,6 +99,19 @@ def test_an_empty_file_is_a_new_one(place):
     place.touch()
     with Durable(place, (STATUS,), PROGRAM) as store:
         assert store.load() is None
+
+
+def test_a_new_file_may_be_read_while_it_is_taken(place):
+    """SQLite makes a log beside it, for which nobody may be reading: a run waits until the reader has ended."""
+    place.touch()
+    reader = sqlite3.connect(place, isolation_level=None, check_same_thread=False)
+    reader.execute("BEGIN")
+    reader.execute("SELECT * FROM sqlite_master").fetchall()
+    ends = Timer(0.1, reader.close)
+    ends.start()
+    with Durable(place, (EVERYTHING, STATUS), PROGRAM) as store:
+        assert store.load() is None
+    ends.join()
 
 
 # --- files of something else ------------------------------------------------------------------------------------------

@@ -84,9 +84,9 @@ class Database:
         do = self.connection.execute
         do("PRAGMA trusted_schema = OFF")
         self.is_empty()
-        do("PRAGMA busy_timeout = 0")  # whoever writes now may do so for long
-        if (mode := do("PRAGMA journal_mode = WAL").fetchone()[0]) != "wal":
+        if (mode := do("PRAGMA journal_mode = WAL").fetchone()[0]) != "wal":  # waits for readers of a new file
             raise refused(self.path, f"it cannot be written while others read it (journal mode {mode})")
+        do("PRAGMA busy_timeout = 0")  # whoever writes now may do so for long
         do(f"PRAGMA synchronous = {synchronous}")
         do("PRAGMA wal_autocheckpoint = 0")
         do(f"PRAGMA cache_size = -{CACHE}")
