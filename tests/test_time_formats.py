@@ -15,6 +15,7 @@ from acep_approx import HistoryGraph, QuerySet, compile_query
 from acep_approx.errors import DataError, UsageError
 from acep_approx.events import open_source, ticks
 from acep_approx.events.time_formats import KNOWN, TimeFormat, guesses, parse_times
+from acep_approx.profiling import look
 from tests.command_line import acep
 
 QUERY = "PATTERN SEQ(A a, B b) WITHIN 10 min"
@@ -235,3 +236,18 @@ def test_numbers_have_no_format():
     query = compile_query("PATTERN SEQ(A a, B b) WITHIN 5")
     error = failure(lambda: query.match([{"ts": 1, "type": "A"}], time_format="%d/%m/%Y").to_arrow(), UsageError)
     assert error.code == "ACEP-U124"
+
+
+def test_a_column_whose_times_are_not_sure_is_named_where_the_time_is_looked_for(tmp_path):
+    path = tmp_path / "orders.csv"
+    for text, says in (
+        ("01.11.2026 08:00\n02.11.2026 08:05\n", "--time-format '%d.%m.%Y %H:%M' or --time-format '%m.%d.%Y %H:%M'"),
+        ("Nov 1 08:00:00\nNov 2 08:05:00\n", "--time-year, such as 2013"),
+    ):
+        path.write_text("when\n" + text)
+        with pytest.raises(DataError, match="the times of 'when' ") as caught:
+            compile_query("PATTERN SEQ(ANY a, ANY b) WITHIN 3 d").match(path).points()
+        assert (caught.value.code, says in caught.value.hint) == ("ACEP-D001", True)
+        seen = look(path)
+        assert seen.time.why in caught.value.hint
+        assert says in seen.first.lacks

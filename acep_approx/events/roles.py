@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -21,6 +22,8 @@ KEY_NAMES = ("key",)
 UNITS = ("ns", "us", "ms", "s")
 TIME_MARK = b"acep.time"
 """Where the metadata of a schema names the column that is the time, if neither names nor types tell."""
+OPEN_TIMES_MARK = b"acep.open_times"
+"""Where it names columns of text whose values are times in several formats, with these, as JSON."""
 
 
 @dataclass(frozen=True)
@@ -233,9 +236,20 @@ def _infer_time(schema: pa.Schema) -> str:
         raise DataError(
             f"no column is recognised as the time; the columns are: {', '.join(schema.names) or '(none)'}",
             code="ACEP-D001",
-            hint="name it with --time COLUMN (time='COLUMN' in Python)",
+            hint=": ".join(open_times(schema)) or "name it with --time COLUMN (time='COLUMN' in Python)",
         )
     return found
+
+
+def open_times(schema: pa.Schema) -> tuple[()] | tuple[str, str]:
+    """Of a column whose times fit several formats, or lack the year: that it is so, and what to say; or nothing."""
+    marked: dict[str, list[str]] = json.loads((schema.metadata or {}).get(OPEN_TIMES_MARK, b"{}"))
+    for name, fitting in marked.items():
+        if len(fitting) == 1:
+            return f"the times of {name!r} ({fitting[0]}) have no year", "say --time-year, such as 2013"
+        formats = " or ".join(f"--time-format {text!r}" for text in fitting)
+        return f"the times of {name!r} fit more than one format", f"say {formats} (time_format= in Python)"
+    return ()
 
 
 def _first(schema: pa.Schema, wanted: Iterable[str], fits: Callable[[pa.DataType], bool]) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -26,6 +27,7 @@ from acep_approx.events.reading.nested import FlatEvents, has_objects
 from acep_approx.events.reading.opening import layout_of, open_paths, refuse_said_again, refuse_same
 from acep_approx.events.reading.python_objects import open_object
 from acep_approx.events.reading.reader import Reader
+from acep_approx.events.roles import OPEN_TIMES_MARK
 from acep_approx.events.time import likelier_unit
 from acep_approx.events.time_formats import TimeFormat
 
@@ -120,7 +122,10 @@ class Source:
     def _with_time(self, schema: pa.Schema) -> pa.Schema:
         """The columns, with the time that a date and a time of day make, if they do."""
         joined = self._dated(schema)
-        return schema if joined is None else joined.schema(schema)
+        if joined is not None:
+            return joined.schema(schema)
+        unsure = self.understood.open_times if self.understood else {}
+        return schema.with_metadata({OPEN_TIMES_MARK: json.dumps(dict(unsure))}) if unsure else schema
 
     def _dated(self, schema: pa.Schema) -> DateAndTime | None:
         if self._joined is None or not self._joined[0].equals(schema):

@@ -168,6 +168,8 @@ def _first(
     """The first query, or why there is none."""
     if scan.rows == 0:
         return FirstQuery(lacks="there are no events")
+    if scan.open_times:
+        return FirstQuery(lacks=": ".join(scan.open_times))
     if scan.times is None:
         return FirstQuery(
             lacks="no column can be the time, and events need one: times, dates, or numbers that rise; "

@@ -94,11 +94,13 @@ def taken_roles(
         raise
 
 
-def time_role(roles: Roles | None, given: str | None, batch: pa.RecordBatch) -> RoleFound:
-    """The column of the times, from the columns and the first events."""
+def time_role(
+    roles: Roles | None, given: str | None, batch: pa.RecordBatch, unsure: tuple[()] | tuple[str, str]
+) -> RoleFound:
+    """The column of the times, from the columns and the first events; ``unsure`` as ``open_times`` says."""
     others = _times_among(batch, roles.time if roles else None)
     if roles is None:
-        why = f"no column is called {', '.join(TIME_NAMES[:4])}, ... and can be a time"
+        why = next(iter(unsure), None) or f"no column is called {', '.join(TIME_NAMES[:4])}, ... and can be a time"
         return RoleFound("time", None, why, others)
     if given is not None:
         return RoleFound("time", given, "you said so", others)

@@ -10,7 +10,7 @@ import pyarrow as pa
 from acep_approx.arrays import Ints
 from acep_approx.events.columns import plain_type
 from acep_approx.events.reading.widening import one_table
-from acep_approx.events.roles import Roles
+from acep_approx.events.roles import Roles, open_times
 from acep_approx.events.source import Source
 from acep_approx.events.time_formats import TimeFormat
 from acep_approx.profiling.columns import ColumnScan
@@ -41,6 +41,8 @@ class Scan:
     roles : Roles or None
         As a run takes them.
     time : RoleFound
+    open_times : tuple of str
+        Where no column is recognised as the time, although one holds times: why, and what to say. Else empty.
     unit : str or None
         Of the times: said, or plausible.
     times : TimeScan or None
@@ -59,7 +61,8 @@ class Scan:
         self.unit = unit
         self.columns = [ColumnScan(field.name, field.type) for field in source.schema]
         self.roles: Roles | None = taken_roles(source.schema, given, unit, time_format) if source.schema.names else None
-        self.time = time_role(self.roles, given["time"], _nothing(source.schema))
+        self.open_times = open_times(source.schema) if self.roles is None else ()
+        self.time = time_role(self.roles, given["time"], _nothing(source.schema), self.open_times)
         self.times: TimeScan | None = None
         self.rows = 0
         self.is_all = True
@@ -100,7 +103,7 @@ class Scan:
 
     def _begin(self, first: pa.RecordBatch) -> None:
         """Choose the column of the times, now that there are some."""
-        self.time = time_role(self.roles, self._given["time"], first)
+        self.time = time_role(self.roles, self._given["time"], first, self.open_times)
         column = self.time.best
         if column is None:
             return
