@@ -30,7 +30,12 @@ def apart(left: Any, right: Any) -> Any:
 
 def main() -> None:
     """Call for every output of each engine."""
-    warnings.simplefilter("ignore", FewPointsWarning)
+    with warnings.catch_warnings():  # whoever is forked from here warns as ever
+        warnings.simplefilter("ignore", FewPointsWarning)
+        _call()
+
+
+def _call() -> None:
     for text in (CELLS, RUNS, WAITING):
         query = compile_query(text)
         matches = query.match(EVENTS)

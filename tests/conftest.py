@@ -36,6 +36,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as shells start what runs in the background
         signal.signal(signal.SIGINT, signal.default_int_handler)
     if config.getoption("numprocesses", None) and not hasattr(config, "workerinput"):
+        gc.enable()  # this process runs no tests, and collects none
         subprocess.run([sys.executable, "-m", "tests.compile_kernels"], cwd=ROOT, check=True)
 
 

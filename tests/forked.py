@@ -74,6 +74,7 @@ def serve(at: str) -> None:
 
     compile_kernels.main()
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody asks how they ended
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C ends the tests, and these end this
     parent = os.getppid()
     with socket.socket(socket.AF_UNIX) as home:
         home.bind(draft := f"{at}~")
@@ -94,6 +95,8 @@ def serve(at: str) -> None:
 def _answer(asked: socket.socket, main: Any) -> None:
     """Be the program that is asked for, and end."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.alarm(PATIENCE)  # it ends, also where nobody waits for it any more
     _, places, *_ = socket.recv_fds(asked, 1, 3)
     words, folder, environment = json.load(asked.makefile())
     asked.sendall(f"{os.getpid()}\n".encode())

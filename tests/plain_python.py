@@ -9,6 +9,7 @@ from __future__ import annotations
 import atexit
 import json
 import os
+import signal
 import subprocess
 import sys
 import traceback
@@ -16,6 +17,7 @@ from functools import cache
 from importlib import import_module
 from typing import Any
 
+from tests.patience import PATIENCE
 from tests.processes import ROOT
 
 
@@ -26,7 +28,9 @@ def plainly(module: str, function: str, *given: Any) -> Any:
     assert server.stdout is not None
     server.stdin.write(json.dumps([module, function, given]) + "\n")
     server.stdin.flush()
-    answer = json.loads(server.stdout.readline())
+    line = server.stdout.readline()
+    assert line, "the process to fork from has ended"
+    answer = json.loads(line)
     assert "failed" not in answer, answer["failed"]
     return answer["returned"]
 
@@ -43,6 +47,7 @@ def _server() -> subprocess.Popen[str]:
 
 
 def _serve() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C ends the tests, and with what they write this
     for line in sys.stdin:
         module, function, given = json.loads(line)
         called = getattr(import_module(module), function)
@@ -50,6 +55,9 @@ def _serve() -> None:
         child = os.fork()
         if child == 0:
             os.close(incoming)
+            os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what is printed is no answer
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+            signal.alarm(PATIENCE)  # a wrong variant may never end
             with os.fdopen(outgoing, "w") as pipe:
                 pipe.write(json.dumps(_answer(called, given)))
             os._exit(0)
