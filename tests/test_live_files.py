@@ -218,6 +218,39 @@ def test_what_is_no_plain_csv_is_read_alike_after_a_stop(csv):
     assert (found, rows(source)) == ([1], [{"ts": 2, "type": "B"}, {"ts": 3, "type": "A"}])
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "ts, type\n1,A\n",  # the space behind the header alone belongs to values
+        "ts;type\n1;A;\n",
+        "ts;type;\n;;\n1;A;\n",
+        "Report;;\nts;type;n\n1;A;1\n",
+        "# by hand\nts,type\n1,A\n",
+    ],
+)
+def test_how_a_header_is_understood_stays_after_a_stop(csv, caplog, text):
+    csv.write_text(text)
+    found, place = read_once(csv)
+    row = text.splitlines()[-1].replace("1", "2", 1).replace("A", " B")
+    appends(csv, row + "\n")()
+    more = rows(follow(csv, until_idle=0, resumed=place))
+    assert (found, [(one["ts"], one["type"]) for one in more]) == ([1], [(2, " B")])
+    assert "no header" not in caplog.text
+
+
+def test_a_header_may_come_piece_by_piece(csv):
+    csv.write_text("# by hand\n")
+    texts = ("Report,,\n\n", 'ts, "type", n\n', '1, "A', '", 1\n', '2, "C\n', 'D", 2\n')
+    found = rows(follow(csv), *(appends(csv, text) for text in texts))
+    assert [row["type"] for row in found] == ["A", "C\nD"]
+
+
+def test_a_new_file_may_begin_with_its_header_alone(csv):
+    csv.write_text("ts,type\n1,A,\n")
+    found = rows(follow(csv), replaces(csv, "type,ts\n"), appends(csv, "B,2,\n"))
+    assert found == [{"ts": 1, "type": "A"}, {"ts": 2, "type": "B"}]
+
+
 def test_a_file_that_was_replaced_meanwhile_is_read_to_its_end(csv):
     _, place = read_once(csv)
     appends(csv, "2,B\n")()

@@ -54,7 +54,7 @@ def blocks(stream: Readable, name: str, *, quotes: bytes, size: int = BLOCK_BYTE
         File name for messages.
     quotes : bytes
         Delimiters after which a double quote opens a value: a line end up to the next one belongs to it (CSV). None:
-        quotes mean nothing.
+        quotes mean nothing. With a blank among them blanks may stand before the quote.
     size : int
         Bytes per block. Default 4 MiB.
 
@@ -124,8 +124,9 @@ def _are_pairs(data: bytes, quotes: bytes) -> bool:
 
 @lru_cache(maxsize=16)
 def _opening(quotes: bytes) -> re.Pattern[bytes]:
-    """Where a quote opens a value: at the begin of a line, and after a delimiter."""
-    return re.compile(rb"(?:^|[" + re.escape(quotes) + rb'])"')
+    """Where a quote opens a value: at the begin of a line, and after a delimiter, or blanks behind it."""
+    blanks = rb" *" if b" " in quotes else b""
+    return re.compile(rb"(?:^|[" + re.escape(quotes.strip(b" ") or quotes) + rb"])" + blanks + b'"')
 
 
 def quoted_rows(data: bytes, quotes: bytes) -> Iterator[bytes]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import io
 import logging
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
+from dataclasses import replace
 from itertools import islice
 from typing import Any
 
@@ -13,9 +14,10 @@ from acep_approx.events.blocks import BYTE_ORDER_MARK, LONGEST_ROW, Block, check
 from acep_approx.events.live.followed_path import FollowedPath, to_json
 from acep_approx.events.live.text import LiveReading, LiveText
 from acep_approx.events.reading.formats.csv import CsvFormat
-from acep_approx.events.reading.formats.csv_headers import find_header
+from acep_approx.events.reading.formats.csv_headers import LOOKED_AT, find_header
 from acep_approx.events.reading.formats.json import JsonFormat
 from acep_approx.events.reading.formats.json_documents import is_whole_document
+from acep_approx.events.reading.formats.shared import FIRST_BYTES
 from acep_approx.events.reading.text import Format
 
 LOG = logging.getLogger("acep_approx.live")
@@ -133,8 +135,23 @@ class GrowingText(LiveText):
         if isinstance(self._format, CsvFormat) and self._header and not self._takes_header(piece, self._format):
             return piece
         body = self._format.after_header(piece)
-        self._header = b"".join(islice(io.BytesIO(piece.data), body.line - piece.line)).decode()
+        self._header = self._ahead(piece, body.line - piece.line).decode()
         return body
+
+    def _ahead(self, piece: Block, lines: int) -> bytes:
+        """The lines of the header with the first row below it, by which they are understood as they are now."""
+        rows = self._format.rows(piece.data[: piece.data.rfind(b"\n", 0, FIRST_BYTES) + 1])
+        for number in range(lines, min(len(rows), lines + LOOKED_AT) + 1):
+            head = b"".join(rows[:number])
+            if self._format.after_header(Block(1, head)).data.strip():
+                return head
+        return b"".join(islice(io.BytesIO(piece.data), lines))
+
+    def _all_pieces(self) -> Iterator[Block]:
+        waiting = self._waiting
+        if len(waiting) > 1:  # of one file, whose header may stand in several of them
+            self._waiting = [Block(waiting[0].line, b"".join(piece.data for piece in waiting))]
+        return super()._all_pieces()
 
     def _takes_header(self, piece: Block, format: CsvFormat) -> bool:  # noqa: A002
         """Whether a new file begins with a header; its columns may stand in another order."""
@@ -144,11 +161,13 @@ class GrowingText(LiveText):
             header = find_header(piece.data, self._name, format.header.delimiter, None)
         except DataError:  # its first line looks like an event
             header = None
+        if header is not None and set(header.names) == known - {""} and header.lines == piece.data.count(b"\n"):
+            header = replace(header, names=[*header.names, *{""} & known], is_spaced=format.header.is_spaced)
         new = set() if header is None else set(header.names)
         if header is None or not known & new:
             LOG.warning("%s has no header; its columns are taken to be those of the file before", self._name)
             return False
-        if known != new:
+        if known - {""} != new - {""}:
             raise DataError(
                 f"{self._name}: the new file has other columns: {', '.join(sorted(new ^ known))} only in one of them",
                 code="ACEP-D056",

@@ -30,6 +30,8 @@ from acep_approx.events.reading.files import (
     standard_input,
 )
 from acep_approx.events.reading.foreign_formats import PARQUET
+from acep_approx.events.reading.formats.csv import CsvFormat
+from acep_approx.events.reading.formats.csv_headers import TITLES
 from acep_approx.events.reading.formats.json_documents import HEAD_BYTES as DOCUMENT_BYTES
 from acep_approx.events.reading.formats.json_documents import Document, document_of, starts_array
 from acep_approx.events.reading.layout import Layout, Stored, Understood
@@ -297,13 +299,29 @@ class ArrivingEvents:
 
     def _least(self, rows: list[bytes]) -> int:
         """How many rows it takes to have one that is an event; more than there are where none has come."""
-        for number, row in enumerate(rows, 1):
-            if row.strip():
-                block = Block(1, b"".join(rows[:number]))
+        ahead = next((place for place, row in enumerate(rows) if not self._is_ahead(row)), len(rows))
+        refusal = None
+        for number in range(ahead + 1, len(rows) + 1):
+            if not rows[number - 1].strip():
+                continue
+            block = Block(1, b"".join(rows[:number]))
+            try:
                 self._format.read_header(block)
+            except DataError as error:  # titles alone are no header, which a row below may be
+                if number > ahead + TITLES + 1:
+                    raise
+                refusal = error
+            else:
                 if self._format.after_header(block).data.strip():
                     return number
+                refusal = None
+        if refusal is not None and self._has_ended:
+            raise refusal
         return len(rows) + 1
+
+    def _is_ahead(self, row: bytes) -> bool:
+        """Whether a row is a blank line or a comment, where it stands ahead of the first one that is not."""
+        return not row.strip() or (isinstance(self._format, CsvFormat) and row.startswith(b"#"))
 
     def _fitting(self, rows: list[bytes], least: int, bind: Callable[[pa.Schema], Bound]) -> Bound | None:
         """What ``bind`` makes of the fewest rows that it does not refuse, at least so many; None if it refuses all."""

@@ -82,7 +82,8 @@ class CsvFormat:
     def quotes(self) -> bytes:
         """Where a quote opens a value: after the delimiter, or any of those that it may be."""
         known = self._header.delimiter if self._header else self._layout.delimiter
-        return (known or "".join(DELIMITERS)).encode()
+        blank = " " if self._header and self._header.is_spaced else ""
+        return (known or "".join(DELIMITERS)).encode() + blank.encode()
 
     def read_header(self, first: Block) -> None:
         """Take the column names from the first row that is not blank and no comment.
@@ -147,7 +148,7 @@ class CsvFormat:
         DataError
             As ``Converters.decide_times``.
         """
-        has_decimals = self._layout.decimal != "." and self.quotes != b","
+        has_decimals = self._layout.decimal != "." and self.quotes[:1] != b","
         names = self._readings.wanted(schema)
         if is_blank(data) or not names:
             return self._readings.decide_times(pa.table({}), rows=0)

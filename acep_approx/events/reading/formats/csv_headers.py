@@ -89,7 +89,7 @@ def find_header(data: bytes, name: str, delimiter: str | None, columns: list[str
         delimiter, *others = _fitting(rest)
         rivals = "".join(others)
     rows = _fields(rest, delimiter)
-    is_spaced = _is_spaced(rows, delimiter)
+    is_spaced = _is_spaced(rows[:2] if columns is None else rows, delimiter)  # as of a stream, whose second row waits
     if is_spaced:  # quotes behind a space open a value, too
         rest = without_spaces(rest, delimiter)
         rows = _fields(rest, delimiter)
