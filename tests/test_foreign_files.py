@@ -436,3 +436,8 @@ def test_the_first_matches_are_called_so():
     assert repr(matches.head(1)).startswith("<The first 1 matches of ")
     assert "The first 1 matches of those of 1 match point in" in matches.head(1)._repr_html_()
     assert "The first" not in repr(matches)
+
+
+@pytest.mark.parametrize("name", ["PATTERN SEQ(A a, B b) WITHIN 5 " * 20, ""])
+def test_what_cannot_be_a_name_is_no_file(name):
+    assert failure(name).code == "ACEP-D010"

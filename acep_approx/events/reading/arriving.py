@@ -73,7 +73,10 @@ def open_stdin(
 
 def is_pipe(path: str | Path) -> bool:
     """Whether a path can be read once only: a named pipe, ``/dev/stdin``, ``<(...)`` of a shell."""
-    return Path(path).is_fifo() or Path(path).is_char_device() or Path(path).is_socket()
+    try:
+        return Path(path).is_fifo() or Path(path).is_char_device() or Path(path).is_socket()
+    except OSError:  # no name of a file, which is told when it is opened
+        return False
 
 
 def open_pipe(

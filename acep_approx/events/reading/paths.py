@@ -27,12 +27,20 @@ def named_paths(given: str | Path) -> list[Path]:
             hint="write it to a file, and name that; or read it first, as by pyarrow.csv.read_csv(io.BytesIO(...))",
         )
     path = Path(given)
-    if path.exists():
+    try:
+        is_there = path.exists() and str(given) != ""  # which Path takes for the folder that one is in
+    except OSError as error:  # longer than names can be, such as a query
+        raise DataError(
+            f"{str(given)!r:.60} ...: no file has such a name: {error.strerror}",
+            code="ACEP-D010",
+            hint="name the file; a query comes before its inputs",
+        ) from error
+    if is_there:
         return [path]
     if address := _ADDRESS.match(str(given)):
         raise _an_address(str(given), address)
     if not has_magic(str(given)):
-        raise _no_such_file(path)
+        raise _no_such_file(given)
     if found := sorted(glob(str(given), recursive=True)):  # noqa: PTH207  (a Path globs below a folder only)
         return [Path(name) for name in found]
     raise DataError(f"{path}: no file has such a name", code="ACEP-D010", hint="check the folder and the pattern")
@@ -50,7 +58,10 @@ def _an_address(given: str, found: re.Match[str]) -> DataError:
     return DataError(f"{address}: an address, and only files are read", code="ACEP-D181", hint=hint)
 
 
-def _no_such_file(path: Path) -> DataError:
+def _no_such_file(given: str | Path) -> DataError:
+    path = Path(given)
+    if str(given) == "":
+        return DataError("an empty name is no file", code="ACEP-D010", hint="is a variable of the shell not set?")
     from difflib import get_close_matches
 
     there = [other.name for other in path.parent.iterdir()] if path.parent.is_dir() else []
