@@ -164,6 +164,9 @@ def test_events_in_disorder_and_without_time(here: Path) -> None:
         for name, more in (("events.csv", ()), ("mixed.csv", ("--reorder", "5")))
     )
     assert [row["end"] for row in rows_of(plain)] == [row["end"] for row in rows_of(mixed)]
+    assert "left out" not in acep("run", "--queries", "queries", "mixed.csv", "--reorder", "1").stderr
+    too_late = acep("run", "--queries", "queries", "mixed.csv", "--reorder", "0").stderr
+    assert "1 event left out that came late" in too_late
     (here / "timeless.csv").write_text("type,p\nS,1\nS,2\n")
     (here / "queries" / "up.acep").unlink()
     (here / "queries" / "high.acep").write_text("PATTERN S a WHERE a.p >= :low WITHIN 3 s")

@@ -371,6 +371,28 @@ def test_a_set_and_rules_name_those_that_are_silent(tmp_path):
 
 
 @pytest.mark.usefixtures("folder")
+@pytest.mark.usefixtures("folder")
+def test_the_command_to_see_more_is_one_that_why_takes():
+    said = acep("run", LOST, "events.csv", "--format", "jsonl").stderr
+    assert said.endswith(MORE)
+
+
+def test_looking_why_leaves_the_numbers_of_late_events_as_they_are(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("acep_approx.cli.no_match.LOOKED_AT", 3)
+    (tmp_path / "late.csv").write_text("ts,type\n1,A\n3,B\n2,A\n4,A\n5,B\n1,B\n9,C\n", encoding="utf-8")
+    (tmp_path / "queries").mkdir()
+    queries = {"some": "PATTERN SEQ(A a, B b) WITHIN 5", "gone": "PATTERN SEQ(A a, X x) WITHIN 5"}
+    for name, query in queries.items():
+        (tmp_path / "queries" / f"{name}.acep").write_text(query, encoding="utf-8")
+    rules = "\n".join(f"RULE {name} ON {query}" for name, query in queries.items())
+    (tmp_path / "rules.acep").write_text(rules, encoding="utf-8")
+    for run in (("--queries", "queries"), ("rules.acep",)):
+        said = acep("run", *run, "late.csv", "--on-late", "skip").stderr
+        assert "in the first 3 events" in said
+        assert "2 events left out that came late; row 2: time runs backwards, from 3 to 2" in said
+
+
 def test_rows_that_take_back_are_no_events():
     with open("changes.csv", "w", encoding="utf-8") as file:  # noqa: PTH123
         file.write("ts,op,id,type\n1,insert,1,A\n2,insert,2,B\n3,delete,2,B\n")

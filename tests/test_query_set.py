@@ -154,6 +154,9 @@ def test_late_events_are_counted_and_can_be_had() -> None:
     desk.add("PATTERN SEQ(S a, S b) WITHIN 9 RETURN a.p AS x, b.p AS y")
     found = desk.push([{"ts": t, "type": "S", "p": t} for t in (3, 2, 5, 1, 4)])
     assert desk.late_count == 1
+    assert desk.late_in_match == 0
+    desk.match([{"ts": t, "type": "S", "p": t} for t in (3, 1, 5, 1)])
+    assert (desk.late_count, desk.late_in_match) == (1, 2)
     desk = again(desk)
     assert desk.late().select(["row", "ts"]).to_pylist() == [{"row": 3, "ts": 1}]
     assert desk.late().num_rows == 0

@@ -94,6 +94,7 @@ class QuerySet(SetMembers):
         self._reading = Reading(reorder, stamp)
         wanted = {"time": time, "key": key, "type": type, "unit": unit, "start": start}
         super().__init__(Running(wanted | TimeFormat.plain(time_format)), output)
+        self._late_in_match = 0
 
     # --- events -----------------------------------------------------------------------------------------------
 
@@ -143,6 +144,7 @@ class QuerySet(SetMembers):
         results: list[tuple[Member, pa.Table]] = []
         for some in self._reading.batches(running, events, **reading):
             results += some
+        self._late_in_match = running.epochs.late
         return self._notified(running, iter(results))
 
     def batches(self, events: Any, **reading: Any) -> Iterator[Found]:
@@ -156,6 +158,7 @@ class QuerySet(SetMembers):
         """
         running = self._running.fresh()
         for some in self._reading.batches(running, events, **reading):
+            self._late_in_match = running.epochs.late
             yield self._notified(running, iter(some))
 
     def follow(
@@ -221,8 +224,13 @@ class QuerySet(SetMembers):
 
     @property
     def late_count(self) -> int:
-        """How many events came later than ``reorder`` allows."""
+        """How many events that were pushed came later than ``reorder`` allows."""
         return self._running.epochs.late
+
+    @property
+    def late_in_match(self) -> int:
+        """How many events of the last ``match`` or ``batches`` came later than ``reorder`` allows."""
+        return self._late_in_match
 
     def _notified(self, running: Running, results: Iterator[tuple[Member, pa.Table]]) -> Found:
         found = running.found(results)

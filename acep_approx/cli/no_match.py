@@ -27,6 +27,8 @@ EXPLAINED = 3
 """Of these it is said why."""
 LOOKED_AT = 200_000
 """Events that are looked at for each."""
+OF_ANSWERS = "format"
+"""The option that both commands have, and that means another thing in ``acep why``: how its answer is written."""
 
 
 def found_nothing(results: Results, output: ResultKind) -> bool:
@@ -140,7 +142,8 @@ class SilentOnes:
         if name in self.reasons:
             return self.reasons[name]
         try:
-            return compile_query(self.text_of(name)).match(source, **options).no_match(most=LOOKED_AT)
+            matches = compile_query(self.text_of(name)).match(source.beside(), **options)
+            return matches.no_match(most=LOOKED_AT)
         except (AcepError, OSError) as error:
             return f"why could not be found out: {error.message if isinstance(error, AcepError) else error}"
 
@@ -156,7 +159,7 @@ def why_command(context: typer.Context, found: NoMatch, asked: tuple[str, list[s
     for option in _options_of_why(context):
         name = str(option.name)
         value = context.params.get(name)
-        if name not in given or option.param_type_name == "argument":
+        if name not in given or name == OF_ANSWERS or option.param_type_name == "argument":
             continue
         words += [option.opts[0]] if value is True else [w for text in _texts(value) for w in (option.opts[0], text)]
     key = found.key or {}

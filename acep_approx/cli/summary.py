@@ -10,6 +10,7 @@ from acep_approx.cli.terminal import amount, say
 if TYPE_CHECKING:
     from acep_approx.cli.write import Results
     from acep_approx.engines.progress import RunProgress
+    from acep_approx.events.late import LateEvents
     from acep_approx.events.reading.malformed import MalformedRows
     from acep_approx.events.source import Source
     from acep_approx.results.budgeted import BudgetedMatches
@@ -40,9 +41,7 @@ def say_summary(matches: Matches, results: Results, output: ResultKind, seconds:
         say(f"{amount(seen.without_key, 'event')} left out: no value for {names}")
     say_unit(matches.source)
     say_malformed(matches.source.malformed)
-    late = matches.source.late
-    if late.count:
-        say(f"{amount(late.count, 'event')} left out that came late; {late.reasons[0]}")
+    say_late(matches.source.late)
 
 
 def say_how_read(source: Source) -> None:
@@ -55,6 +54,12 @@ def say_unit(source: Source) -> None:
     """Say which unit of the times is likelier, where the one they were taken in puts them before 1980 or after 2200."""
     if unit := source.likelier_unit:
         say(f"note: is the unit of the times right? In {unit} they are between 2000 and 2100: --unit {unit}")
+
+
+def say_late(late: LateEvents) -> None:
+    """Say how many events were left out as they came late, and which was the first."""
+    if late.count:
+        say(f"{amount(late.count, 'event')} left out that came late; {late.reasons[0]}")
 
 
 def say_malformed(skipped: MalformedRows) -> None:

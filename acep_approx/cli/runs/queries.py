@@ -22,7 +22,7 @@ from acep_approx.cli.options.queries import OUTPUTS, QueriesOptions
 from acep_approx.cli.process import leave_pandas_out
 from acep_approx.cli.query_folder import Folder, read_folder
 from acep_approx.cli.runs.request import RunRequest
-from acep_approx.cli.summary import SINGULAR, say_found, say_how_read, say_malformed, say_unit
+from acep_approx.cli.summary import SINGULAR, say_found, say_how_read, say_late, say_malformed, say_unit
 from acep_approx.cli.terminal import EventBar, amount, progress_bar, say
 
 if TYPE_CHECKING:
@@ -110,6 +110,9 @@ def run_queries(job: QueriesRun) -> None:
             _say_silent(job, folder, source, taken.by_query)
         say_unit(source)
         say_malformed(source.malformed)
+        say_late(source.late)
+        if folder.desk.late_in_match:
+            say(f"{amount(folder.desk.late_in_match, 'event')} left out that came late")
     if job.page is not None and taken.gathered is not None:
         job.page.gathered(taken.gathered, job.source, source, alone_in(folder, job.options))
     if folder.wrong:

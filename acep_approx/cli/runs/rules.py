@@ -19,7 +19,7 @@ from acep_approx.cli.options.rules import RuleOptions, apart, check_rules, event
 from acep_approx.cli.process import leave_pandas_out
 from acep_approx.cli.runs.request import RunRequest
 from acep_approx.cli.runs.rules_output import RulesOutput
-from acep_approx.cli.summary import say_how_read, say_malformed, say_unit
+from acep_approx.cli.summary import say_how_read, say_late, say_malformed, say_unit
 from acep_approx.cli.terminal import EventBar, amount, progress_bar, say
 from acep_approx.errors import RuleError, UsageError
 
@@ -174,8 +174,7 @@ def _say_left_out(source: Source) -> None:
     say_how_read(source)
     say_unit(source)
     say_malformed(source.malformed)
-    if source.late.count:
-        say(f"{amount(source.late.count, 'event')} left out that came late; {source.late.reasons[0]}")
+    say_late(source.late)
 
 
 def _gathered(rules: RuleSet) -> GatheredMatches:
