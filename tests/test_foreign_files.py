@@ -104,6 +104,8 @@ def test_spaces_behind_delimiters_belong_to_no_value(tmp_path):
         "sep=;\nts;type\n1;A\n2;B\n",
         "Report;;\n;;\nts;type;n\n1;A;2\n2;B;3\n",
         "Report\n\nts,type,n\n1,A,2\n2,B,3\n",
+        'Report,\nts, "type", n,\n1, A, "2,2",\n2, B, "3,3",\n',
+        "Report;\n\nts;type;n;\n1;A;2;\n2;B;3;\n",
         "ts, type\n1, A\n2,B\n",
         'ts, type, text\n1, A, x\n2, B, "a\n b"\n',
     ],

@@ -88,11 +88,9 @@ def find_header(data: bytes, name: str, delimiter: str | None, columns: list[str
     if delimiter is None:
         delimiter, *others = _fitting(rest)
         rivals = "".join(others)
+    is_spaced = _is_spaced(rest, delimiter, LOOKED_AT if columns else 2)  # a first event waits for no other
+    rest = without_spaces(rest, delimiter) if is_spaced else rest
     rows = _fields(rest, delimiter)
-    is_spaced = _is_spaced(rows[:2] if columns is None else rows, delimiter)  # as of a stream, whose second row waits
-    if is_spaced:  # quotes behind a space open a value, too
-        rest = without_spaces(rest, delimiter)
-        rows = _fields(rest, delimiter)
     found = partial(Header, delimiter=delimiter, skipped=skipped, rivals=rivals, is_spaced=is_spaced)
     if columns is not None:
         is_said = bool(rows) and [text.strip() for text in rows[0]] == columns
@@ -110,11 +108,16 @@ def find_header(data: bytes, name: str, delimiter: str | None, columns: list[str
     return found(_checked(_as_wide(names, below), name), lines=skipped + lines)
 
 
-def _is_spaced(rows: list[list[str]], delimiter: str) -> bool:
-    """Whether each value but the first of a row begins with a space, the names of the columns, too."""
-    values = [row[1:] for row in rows if any(row)]
-    is_all = all(any(row) and all(text[0] == " " for text in row if text) for row in values)
-    return is_all and bool(values) and not delimiter.isspace()
+def _is_spaced(data: bytes, delimiter: str, most: int) -> bool:
+    """Whether each value but the first of a row begins with a space, in the first rows that have any."""
+    sign = delimiter.encode()
+    rows = (row for row in quoted_rows(data, sign + b" ") if row.strip(sign + b"\r\n "))
+    begins = [
+        {row[found.end(1) : found.end(1) + 1] for found in _ahead_of_values(delimiter).finditer(row) if found[1]}
+        - {sign, b"\r", b"\n", b""}
+        for row in islice(rows, most)
+    ]
+    return bool(begins) and all(signs == {b" "} for signs in begins) and not delimiter.isspace()
 
 
 def without_spaces(data: bytes, delimiter: str) -> bytes:
@@ -146,8 +149,8 @@ def _title(data: bytes, delimiter: str | None) -> bytes:
         end = 0
         for line in lines:
             rows = _fields(data[end:], sign) if line.strip() else []
-            if rows and _are_names(rows):
-                if filled and 2 * max(filled) < len(rows[0]):
+            if rows and (names := _names_of_columns(rows)):
+                if filled and 2 * max(filled) < len(names):
                     return data[:end]
                 break
             filled.append(sum(bool(text.strip()) for row in _fields(line, sign) for text in row))
@@ -155,12 +158,13 @@ def _title(data: bytes, delimiter: str | None) -> bytes:
     return b""
 
 
-def _are_names(rows: list[list[str]]) -> bool:
-    """Whether the first row names the columns of most of the others: each by one name, and by no value."""
+def _names_of_columns(rows: list[list[str]]) -> list[str]:
+    """The first row, if it names the columns of most of the others, each by one name, and by no value; else nothing."""
     (first, *below) = [[text.strip() for text in row] for row in rows]
     agreeing = sum(len(row) == len(first) for row in below)
-    is_named = all(first) and len(set(first)) == len(first) > 1 and not any(map(_is_value, first))
-    return is_named and bool(below) and 2 * agreeing > len(below)
+    names = first if first[-1] else first[:-1]  # rows may end with a delimiter
+    is_named = all(names) and len(set(names)) == len(names) > 1 and not any(map(_is_value, names))
+    return names if is_named and below and 2 * agreeing > len(below) else []
 
 
 def likely_delimiter(data: bytes) -> str:
@@ -196,7 +200,7 @@ def _fields(data: bytes, delimiter: str) -> list[list[str]]:
     rows = (row for row in quoted_rows(data, delimiter.encode()) if row.strip())
     texts = [row.decode(errors="replace") for row in islice(rows, LOOKED_AT + 1)]
     try:
-        return [row for row in csv.reader(texts, delimiter=delimiter) if row]
+        return [row for row in csv.reader(texts, delimiter=delimiter, skipinitialspace=True) if row]
     except csv.Error:
         return []
 
