@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from datetime import UTC, datetime, timedelta
+from html import unescape
 from random import Random
 
 import numpy as np
@@ -283,6 +284,37 @@ def test_the_page_of_a_budget_says_how_it_was_spent():
     again = "match_within(events, &#x27;3 steps/event&#x27;"
     for words in ("A budget of 3 steps/event", "Load and budget over time", again):
         assert words in page
+
+
+@pytest.mark.parametrize(
+    ("text", "replaced"),
+    [
+        ("PATTERN SEQ(A a, B b) WITHIN 9", {"errors": 1, "within": "4 events"}),
+        ("PATTERN SEQ(A a, B b) WITHIN 9", {}),
+        ("SELECT x AS first, x_1 AS later FROM A NEXT{$1.key = $2.key} B", {"within": "4"}),
+    ],
+)
+def test_the_call_on_the_page_finds_the_same(text, replaced):
+    rows = [*events(60), {**events(1)[0], "ts": -5}]
+    exact = compile_query(text, **replaced).match(rows, on_late="skip")
+    assert made_again(exact.page(), rows).count_by_errors() == exact.count_by_errors()
+
+
+def test_the_call_on_the_page_spends_a_budget_alike():
+    query = compile_query(PATTERN)
+    some = query.match_within(events(), "2 runs", policy="random", seed=3, audit=0)
+    again = made_again(some.page(), events())
+    assert again.load == some.load
+    assert again.count_by_errors() == some.count_by_errors()
+
+
+def made_again(page, rows):
+    """The matches that the call on a page finds."""
+    found = {"events": rows}
+    code = unescape(re.sub("<[^>]*>", "", page))
+    code = code[code.index("from acep_approx import") : code.index('.page("page.html")')]
+    exec(code.replace("\nquery.match", "\nfound = query.match"), found)
+    return found["found"]
 
 
 # --- on the command line --------------------------------------------------------------------------------------

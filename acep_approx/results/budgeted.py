@@ -259,8 +259,11 @@ class BudgetedMatches(Matches):
     @property
     def asked_by(self) -> tuple[str, str]:
         """The method of a query that finds them, and its arguments behind the events, as code."""
-        known = "" if self.load.history is None else ", history=known"
-        return "match_within", f", {str(self.load.budget)!r}{known}"
+        load, names = self.load, ("policy", "audit", "seed", "learns", "full_work")
+        given = {name: value for name in names if (value := getattr(load, name)) != getattr(Load, name)}
+        more = "".join(f", {name.replace('learns', 'learn')}={value!r}" for name, value in given.items())
+        known = "" if load.history is None else ", history=known"
+        return "match_within", f", {str(load.budget)!r}{known}{more}"
 
     def report(self, path: str | Path, source: str = "") -> None:
         """Write the record as one self-contained HTML page."""

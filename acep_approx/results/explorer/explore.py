@@ -14,6 +14,9 @@ from acep_approx.matching.pipeline import Pipeline
 from acep_approx.pages.explorer.data import Explored
 from acep_approx.pages.explorer.page import explorer_page
 from acep_approx.pages.over_time import errors_text
+from acep_approx.planning.planner import Plan
+from acep_approx.query.cel.parser import parse_cel
+from acep_approx.query.parser import parse
 from acep_approx.query.printer import to_text
 from acep_approx.results.explorer.asking import asking
 from acep_approx.results.explorer.cel_events import with_events
@@ -174,14 +177,27 @@ def how_to_reproduce(found: Explorable, labels: PageLabels) -> list[tuple[str, s
     roles = {name: value for name, value in found._options.items() if value is not None and name != "merge"}
     if found._sort:
         roles["sort"] = True
+    policies = {"on_malformed": found.source.malformed.policy, "on_late": found.source.late.policy}
+    roles |= {name: policy for name, policy in policies.items() if policy != "refuse"}
     given = "".join(f", {name}={getattr(value, 'value', value)!r}" for name, value in roles.items())  # not as an Enum
     text = str(found.plan.query.text).strip() or to_text(found.plan.query)
     text = text.replace("\\", "\\\\").replace('"""', '\\"\\"\\"')
     method, more = found.asked_by
     call = (
         "from acep_approx import compile_query\n\n"
-        f'query = compile_query("""\n{text}\n""")\n'
+        f'query = compile_query("""\n{text}\n"""{_replaced(found.plan)})\n'
         f'query.{method}({labels.events}{more}{given}).page("page.html")'
     )
     in_python = [("In Python", call)] if labels.events else []
     return [*([("On the command line", labels.command)] if labels.command else []), *in_python]
+
+
+def _replaced(plan: Plan) -> str:
+    """The arguments of ``compile_query`` that stand for other clauses than those of the text."""
+    query, text = plan.query if plan.cel is None else plan.cel, plan.query.text
+    if not text.strip():
+        return ""
+    written = parse(text, plan.query.functions) if plan.cel is None else parse_cel(text)
+    errors = f", errors={query.errors}" if query.errors != written.errors else ""
+    window = query.window
+    return errors if window is None or window == written.window else f"{errors}, within={to_text(window)!r}"
