@@ -249,6 +249,27 @@ def test_rules_with_a_store_show_what_this_run_found(boxes):
     assert set(data_of(page)["events"]) == {"1", "4"}
 
 
+@pytest.mark.parametrize("inputs", [("late.csv",), ("-",)])
+def test_pages_of_many_say_what_was_left_out(boxes, inputs):
+    late = "ts,type\n1,A\n3,B\n2,A\n4,A\n5,B\n1,B\n9,C,C\n"
+    (boxes / "late.csv").write_text(late, encoding="utf-8")
+    (boxes / "queries").mkdir()
+    (boxes / "queries" / "pair.acep").write_text(PAIR, encoding="utf-8")
+    (boxes / "queries" / "gone.acep").write_text(PAIR.replace("B b", "X x"), encoding="utf-8")
+    (boxes / "rules.acep").write_text(f"RULE pair ON {PAIR}", encoding="utf-8")
+    stdin = late.encode() if inputs == ("-",) else b""
+    skip = ("--on-malformed", "skip", "--page", "many.html")
+    queries, rules = ("--queries", "queries", *inputs), ("rules.acep", *inputs)
+    for run, number in (
+        ((*queries, "--on-late", "skip"), 2),
+        ((*queries, "--reorder", "1"), 1),
+        ((*rules, "--on-late", "skip"), 2),
+    ):
+        acep("run", *run, *skip, stdin=stdin)
+        page = (boxes / "many.html").read_text(encoding="utf-8")
+        assert facts_of(page)["left out"] == f"{number} late, 1 could not be read"
+
+
 @pytest.mark.parametrize("options", [("boxes.csv", "--output", "count"), ("boxes.csv", "--follow", "--stamp")])
 def test_what_does_not_go_with_a_page_is_refused(boxes, options):
     folder_of_queries(boxes)

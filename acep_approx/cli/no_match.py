@@ -142,8 +142,7 @@ class SilentOnes:
         if name in self.reasons:
             return self.reasons[name]
         try:
-            matches = compile_query(self.text_of(name)).match(source.beside(), **options)
-            return matches.no_match(most=LOOKED_AT)
+            return compile_query(self.text_of(name)).match(source, **options).no_match(most=LOOKED_AT)
         except (AcepError, OSError) as error:
             return f"why could not be found out: {error.message if isinstance(error, AcepError) else error}"
 

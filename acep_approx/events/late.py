@@ -107,6 +107,15 @@ class LateEvents:
         self.reasons: list[str] = []
         self._places: list[Ints] = []
 
+    @property
+    def known(self) -> tuple[int, list[str], list[Ints]]:
+        """What is known of them, to be set again when another pass has been looked at."""
+        return self.count, self.reasons, self._places
+
+    @known.setter
+    def known(self, before: tuple[int, list[str], list[Ints]]) -> None:
+        self.count, self.reasons, self._places = before
+
     def restart(self, schema: pa.Schema) -> None:
         """Begin a new pass over events with these columns: forget the count, empty the file.
 

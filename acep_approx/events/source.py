@@ -179,13 +179,19 @@ class Source:
 
     @contextmanager
     def looked_at(self) -> Iterator[None]:
-        """Let rows that are left out be written to no file meanwhile: who only looks may read the first part alone."""
-        rejects, late = self.malformed.rejects, self.late.file
-        self.malformed.rejects = self.late.file = None
+        """Let rows that are left out be written to no file meanwhile, and what is known of them stay as it is.
+
+        Who only looks may read the first part alone.
+        """
+        malformed, late = self.malformed, self.late
+        known = malformed.count, malformed.reasons, late.known
+        files = malformed.rejects, late.file
+        malformed.rejects = late.file = None
         try:
             yield
         finally:
-            self.malformed.rejects, self.late.file = rejects, late
+            malformed.rejects, late.file = files
+            malformed.count, malformed.reasons, late.known = known
 
     def expect(self, names: Iterable[str]) -> None:
         """Let dicts lack these columns, which their stream has: they are null there."""

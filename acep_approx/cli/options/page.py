@@ -156,6 +156,7 @@ class PageRequest:
         from acep_approx.results.explorer.many_queries import RereadEvents
 
         opened = source.again(before)
+        gathered.late += source.late.count
 
         def matches_of(name: str) -> Explorable | None:
             text = None if alone is None else alone(name)

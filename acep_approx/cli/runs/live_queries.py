@@ -75,6 +75,7 @@ def run_live_queries(request: RunRequest) -> None:
                 say_tombstones(live_run.source)
                 say_going_on(job)
             if page is not None and gathered is not None:
+                gathered.late = folder.desk.late_count
                 kept = live_run.source.kept
                 before = folder.desk.arrived - (kept.seen if kept else 0)
                 page.gathered(gathered, job.source, live_run.source, alone_in(folder, options), before=before)

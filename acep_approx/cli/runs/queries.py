@@ -114,6 +114,7 @@ def run_queries(job: QueriesRun) -> None:
         if folder.desk.late_in_match:
             say(f"{amount(folder.desk.late_in_match, 'event')} left out that came late")
     if job.page is not None and taken.gathered is not None:
+        taken.gathered.late = folder.desk.late_in_match
         job.page.gathered(taken.gathered, job.source, source, alone_in(folder, job.options))
     if folder.wrong:
         say(f"{queries_in_words(len(folder.wrong))} left out, as reported above")

@@ -144,6 +144,19 @@ def reread(source: Source) -> Source:
     return again
 
 
+def said_left_out(late: int, malformed: int, without_key: int = 0) -> list[tuple[str, str]]:
+    """What is said of the events that were left out; nothing where there were none.
+
+    Examples
+    --------
+    >>> said_left_out(late=3, malformed=0, without_key=1)
+    [('left out', '3 late, 1 without key')]
+    """
+    counts = {"late": late, "could not be read": malformed, "without key": without_key}
+    words = ", ".join(f"{number:,} {name}" for name, number in counts.items() if number)
+    return [("left out", words)] if words else []
+
+
 def joined(tables: list[pa.Table]) -> pa.Table:
     """Tables as one."""
     filled = [table for table in tables if table.num_rows] or tables[:1]

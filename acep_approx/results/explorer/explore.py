@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import partial
 
 import numpy as np
@@ -21,7 +20,7 @@ from acep_approx.query.printer import to_text
 from acep_approx.results.explorer.asking import asking
 from acep_approx.results.explorer.cel_events import with_events
 from acep_approx.results.explorer.events import EventColumns, events_at, in_time_order
-from acep_approx.results.explorer.explorable import Explorable, PageLabels, by_rows, silent
+from acep_approx.results.explorer.explorable import Explorable, PageLabels, by_rows, said_left_out, silent
 from acep_approx.results.explorer.listing import Listing, listing
 from acep_approx.results.explorer.near_matches import near_or_shed, number_of_places
 from acep_approx.results.explorer.shown_queries import PointsOf, query_shown, uses
@@ -54,7 +53,8 @@ def explored(found: Explorable, labels: PageLabels, counts: dict[int, int]) -> E
     if pipeline is None:  # no columns, no events
         return _empty(found, labels)
     points = plain.points()
-    left_out = list(_left_out(found, plain))  # as of a whole pass: others stop where they know enough
+    late, malformed = found.source.late.count, found.source.malformed.count
+    left_out = said_left_out(late, malformed, plain.progress.without_key)  # of a whole pass: others stop early
     is_time = pa.types.is_timestamp(points.schema.field("end").type)
     chosen = listing(found, sum(counts.values()))
     if pipeline.plan.query.is_algebra and chosen.matches:
@@ -137,17 +137,6 @@ def tiles_of(counts: dict[int, int], errors: Ints) -> list[tuple[str, str]]:
             for level in list(counts)[:3]
         ]  # fmt: skip
     return tiles
-
-
-def _left_out(found: Explorable, plain: Explorable) -> Iterator[tuple[str, str]]:
-    counts = {
-        "late": found.source.late.count,
-        "could not be read": found.source.malformed.count,
-        "without key": plain.progress.without_key,
-    }
-    words = ", ".join(f"{number:,} {name}" for name, number in counts.items() if number)
-    if words:
-        yield "left out", words
 
 
 # --- events and words ---------------------------------------------------------------------------------------

@@ -22,7 +22,7 @@ from acep_approx.query.cel.parser import is_cel
 from acep_approx.query.parser import parse
 from acep_approx.query.syntax import OtherPattern, QuerySyntax, Window
 from acep_approx.results.explorer.events import EventColumns, events_at, in_time_order
-from acep_approx.results.explorer.explorable import Explorable, PageLabels, by_rows, joined, silent
+from acep_approx.results.explorer.explorable import Explorable, PageLabels, by_rows, joined, said_left_out, silent
 from acep_approx.results.explorer.listing import MOST_MATCHES, Listing, errors_of, shown, value_columns
 from acep_approx.results.explorer.near_matches import PLACES, NearMatches, near_matches
 from acep_approx.results.explorer.sampling import spread
@@ -81,6 +81,11 @@ class GatheredMatches:
     ----------
     queries : mapping of str to AskedQuery
         By name, in the order in which they are shown.
+
+    Attributes
+    ----------
+    late : int
+        Events that were left out as they came late.
     """
 
     def __init__(self, queries: Mapping[str, AskedQuery]) -> None:
@@ -88,7 +93,7 @@ class GatheredMatches:
         self.counts: dict[str, Counter[int]] = {name: Counter() for name in queries}
         self._points: dict[str, list[pa.Table]] = {name: [] for name in queries}
         self._kept: dict[str, list[pa.Table]] = {name: [] for name in queries}
-        self._rows = 0
+        self._rows = self.late = 0
 
     def take(self, name: str, table: pa.Table) -> None:
         """Take in matches of a query; those of an unknown one are of none that is shown."""
@@ -121,6 +126,7 @@ class GatheredMatches:
         Complexity: one pass over the events, for those that are shown, and a few for each of up to ``MOST_NEAR``
         queries.
         """
+        left_out = said_left_out(self.late, again.source.malformed.count)  # of the run: passes below stop early
         ranked = sorted(self.queries, key=lambda name: -self.counts[name].total())
         chosen = [name for name in self.queries if name in set(ranked[:MOST_QUERIES])]
         found = [name for name in chosen if self.counts[name]]
@@ -143,7 +149,7 @@ class GatheredMatches:
             events=events,
             near=[replace(place, key=self._in(keys, chosen[place.query], place.key)) for place in near.places],
             near_note=near.note,
-            facts=[("input", labels.source)],
+            facts=[("input", labels.source), *left_out],
             tiles=[
                 (f"{total:,}", "match" if total == 1 else "matches"),
                 (f"{len([n for n in self.counts if self.counts[n]]):,}", f"of {len(self.counts):,} have some"),
