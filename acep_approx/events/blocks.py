@@ -131,16 +131,20 @@ def _opening(quotes: bytes) -> re.Pattern[bytes]:
 
 def quoted_rows(data: bytes, quotes: bytes) -> Iterator[bytes]:
     """Split CSV into rows; a line end between quotes does not end one. The last row may be incomplete."""
-    row, inside, opens = b"", False, _opening(quotes)
+    lines: list[bytes] = []  # of a row; joined once: a quote that is never closed may hold very many
+    inside, opens = False, _opening(quotes)
     for line in io.BytesIO(data):
-        row += line
         if b'"' in line:
             inside = _open_after(line, inside, opens)
-        if not inside:
-            yield row
-            row = b""
-    if row:
-        yield row
+        if inside:
+            lines.append(line)
+        elif lines:
+            yield b"".join([*lines, line])
+            lines = []
+        else:
+            yield line
+    if lines:
+        yield b"".join(lines)
 
 
 def _open_after(line: bytes, inside: bool, opens: re.Pattern[bytes]) -> bool:
