@@ -91,6 +91,12 @@ def test_a_display_changes_nothing(tmp_path):
     matches._repr_html_()
     assert (matches.source.late.count, matches.work.events, late.read_bytes(), late.stat().st_mtime_ns) == before
     assert [match.values for match in matches] == first
+    (tmp_path / "bad.csv").write_text("ts,type\n1,A\n2,B\n3,A,A\n4,B\n", encoding="utf-8")
+    for last in ("B", "A"):  # with and without a match
+        matches = compile_query(f"PATTERN SEQ(B a, {last} b) WITHIN 2").match(tmp_path / "bad.csv", on_malformed="skip")
+        matches.to_arrow()
+        matches._repr_html_()
+        assert matches.source.malformed.count == 1
     once = CELLS.match(iter(EVENTS))
     assert "only once" in texts(once._repr_html_())
     assert len(list(once)) == len(CELLS.match(EVENTS))

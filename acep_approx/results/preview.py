@@ -67,15 +67,16 @@ def preview(points: Execution, matches: Execution | None, source: Source, most: 
     pipeline = points.bind(mine.schema)
     found, first = [pipeline.nothing()], [] if matches is None else [matches.bind(mine.schema).nothing()]
     begun, is_all, wanted = time.perf_counter(), True, most
-    for batch in read_events(mine, pipeline.roles, sort=sort, batch_rows=PIECE):
-        if points.progress.events >= MOST_EVENTS or time.perf_counter() - begun > MOST_SECONDS:
-            is_all = False
-            break
-        found += points.run(batch)
-        if matches is not None and wanted > 0:
-            for table in matches.run(batch):
-                first.append(table.slice(0, wanted))
-                wanted -= first[-1].num_rows
+    with source.looked_at():  # its reader knows of rows that cannot be read
+        for batch in read_events(mine, pipeline.roles, sort=sort, batch_rows=PIECE):
+            if points.progress.events >= MOST_EVENTS or time.perf_counter() - begun > MOST_SECONDS:
+                is_all = False
+                break
+            found += points.run(batch)
+            if matches is not None and wanted > 0:
+                for table in matches.run(batch):
+                    first.append(table.slice(0, wanted))
+                    wanted -= first[-1].num_rows
     if is_all:
         found.append(points.finish())
         if matches is not None and wanted > 0:

@@ -59,8 +59,9 @@ def _why_nothing(matches: Any) -> Iterator[str]:
     """Which step of the pattern no event passed."""
     from acep_approx.why.no_match.search import explain_no_match
 
-    source, roles = matches.source.beside(), matches.roles
-    return no_match_parts(explain_no_match(matches.plan, source, roles, sort=matches.is_sorted, most=EXPLAINED))
+    with matches.source.looked_at():
+        source, roles, is_sorted = matches.source.beside(), matches.roles, matches.is_sorted
+        return no_match_parts(explain_no_match(matches.plan, source, roles, sort=is_sorted, most=EXPLAINED))
 
 
 def budgeted_view(matches: Any) -> str:
