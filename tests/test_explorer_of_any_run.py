@@ -202,6 +202,18 @@ def test_live_runs_of_other_kinds_have_a_page(boxes, more):
     assert [["p", 1], ["d", 4]] in bound(page)
 
 
+@pytest.mark.parametrize("more", [("--watermark", "5"), ("--follow", "--until-idle", "0 s")])
+def test_columns_that_are_bound_are_shown_and_warnings_come_once(boxes, more):
+    names = [f"c{number}" for number in range(9)]
+    rows = [f"{at},{'AB'[at % 2]},{','.join('0' * 9)}" for at in range(6)]
+    (boxes / "wide.csv").write_text("\n".join([f"ts,type,{','.join(names)}", *rows, ""]), encoding="utf-8")
+    page = page_at(boxes, "pair.acep", "wide.csv", "--bind", "c8", *more)
+    assert data_of(page)["attributes"][0] == "c8"
+    query = PAIR.replace("B b", "B b, Z z")
+    said = acep("run", query, "wide.csv", *more, "--page", "out.html", "-o", "out.jsonl").stderr
+    assert said.count("no event has the type 'Z'") <= 1
+
+
 def folder_of_queries(folder):
     (folder / "queries").mkdir()
     (folder / "queries" / "lost.acep").write_text(LOST, encoding="utf-8")

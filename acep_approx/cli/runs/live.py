@@ -204,7 +204,7 @@ def _write_page(asked: QueryRun, page: PageRequest, live_run: LiveRun, changes: 
         page_of_remaining(asked, source, facts_of(matcher, changes or Changes()))
         return
     before = matcher.progress.events - (source.kept.seen if source.kept else 0)
-    page.write(asked.query.match(source.again(before), **asked.source.roles))
+    page.write(asked.query.match(source.again(before), bind=asked.output.bound, **asked.source.roles))
 
 
 def asked_of(job: LiveJob) -> dict[str, Any]:

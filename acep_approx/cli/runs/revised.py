@@ -76,7 +76,9 @@ def page_of_remaining(job: QueryRun, source: Source, facts: list[tuple[str, str]
     matcher = job.query.matcher(**job.revisions.header() | {"emit": "final", "changelog": None}, **roles)
     partitions = source.unread_partitions if isinstance(source, LiveSource) else ()
     there = remaining(cast("RevisedMatcher", matcher), source.again(), partitions)
-    job.page.write(job.query.match(there, **roles), facts)
+    matches = job.query.match(there, bind=job.output.bound, **roles)
+    matches.has_warned = True  # the run has
+    job.page.write(matches, facts)
 
 
 def _summarise(feed: _Feed, results: Results, changes: Changes, seconds: float) -> None:
