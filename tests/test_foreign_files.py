@@ -119,9 +119,9 @@ def test_a_stream_is_read_like_a_file(tmp_path, monkeypatch, text):
         assert [row for batch in source.batches() for row in batch.to_pylist()] == there
 
 
-def standard_input(monkeypatch, text):
+def standard_input(monkeypatch, text, **how):
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
-    return open_source("-")
+    return open_source("-", **how)
 
 
 def test_a_tie_is_told(tmp_path):
@@ -443,3 +443,12 @@ def test_the_first_matches_are_called_so():
 @pytest.mark.parametrize("name", ["PATTERN SEQ(A a, B b) WITHIN 5 " * 20, ""])
 def test_what_cannot_be_a_name_is_no_file(name):
     assert failure(name).code == "ACEP-D010"
+
+
+@pytest.mark.parametrize("text", ['ts,type\n1,A\n2,"B\n3,C\n', 'ts,type\n1,A\n2,"B', 'ts, type\n1, A\n2, "B\n3, C\n'])
+def test_a_quote_that_is_never_closed_swallows_no_events(tmp_path, monkeypatch, text):
+    path = write(tmp_path / "e.csv", text)
+    assert "line 3: a double quote opens a value, and none closes it" in failure(path).message
+    for source in (open_source(path, on_malformed="skip"), standard_input(monkeypatch, text, on_malformed="skip")):
+        assert [row for batch in source.batches() for row in batch.to_pylist()] == [{"ts": 1, "type": "A"}]
+        assert source.malformed.count == 1

@@ -36,11 +36,12 @@ class Readable(Protocol):
 class Block(NamedTuple):
     """Whole lines of a file.
 
-    ``line`` is the number of the first one, from 1.
+    ``line`` is the number of the first one, from 1. ``is_open``: a quote of its last row is never closed.
     """
 
     line: int
     data: bytes
+    is_open: bool = False
 
 
 def blocks(stream: Readable, name: str, *, quotes: bytes, size: int = BLOCK_BYTES) -> Iterator[Block]:
@@ -85,7 +86,14 @@ def blocks(stream: Readable, name: str, *, quotes: bytes, size: int = BLOCK_BYTE
                 hint="is this a text file of one event per line, and is every double quote closed?",
             )
     if rest:
-        yield checked(Block(line, rest), name)
+        is_open = bool(quotes) and b'"' in rest and _is_open(rest, quotes)
+        yield checked(Block(line, rest, is_open), name)
+
+
+def _is_open(data: bytes, quotes: bytes) -> bool:
+    """Whether a quote of the last row is not closed."""
+    *_, last = quoted_rows(data, quotes)
+    return _open_after(last, False, _opening(quotes))
 
 
 def _read(stream: Readable, name: str, size: int) -> bytes:

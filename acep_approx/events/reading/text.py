@@ -116,9 +116,17 @@ class TextFile:
         wanted = pa.schema([schema.field(name) for name in here or self.schema.names[:1]])
         rows = TextRows(self._format, wanted, self._report)
         for block in self._blocks():
-            for batch in rows.parse(self._format.after_header(block)):
+            body = self._format.after_header(block)
+            for batch in rows.parse(self._closed(body) if block.is_open and body.data else body):
                 for start in range(0, batch.num_rows, batch_rows):
                     yield batch.slice(start, batch_rows)
+
+    def _closed(self, block: Block) -> Block:
+        """The block without its last row, whose quote is not closed: all lines behind it would be a value."""
+        *rows, last = self._format.rows(block.data)
+        data = b"".join(rows)
+        self._report(last, block.line + data.count(b"\n"), "a double quote opens a value, and none closes it")
+        return Block(block.line, data)
 
     def _blocks(self) -> Generator[Block, None, None]:
         with self._opener() as stream:
