@@ -187,8 +187,9 @@ def test_a_live_run_that_is_stopped_makes_its_page(boxes, monkeypatch, more):
     assert [["p", 1], ["d", 4]] in bound(page)
 
 
-def test_a_live_run_that_goes_on_numbers_events_as_its_results_do(boxes):
-    live = ("pair.acep", "in.csv", "--follow", "--until-idle", "0 s", "--checkpoint", "kept")
+@pytest.mark.parametrize("more", [(), ("--watermark", "0")])
+def test_a_live_run_that_goes_on_numbers_events_as_its_results_do(boxes, more):
+    live = ("pair.acep", "in.csv", "--follow", "--until-idle", "0 s", "--checkpoint", "kept", *more)
     (boxes / "in.csv").write_text("ts,type\n1,A\n2,B\n", encoding="utf-8")
     page_at(boxes, *live)
     with (boxes / "in.csv").open("a", encoding="utf-8") as file:

@@ -200,10 +200,11 @@ def _write_page(asked: QueryRun, page: PageRequest, live_run: LiveRun, changes: 
     from acep_approx.revisions.matcher import RevisedMatcher
 
     source, matcher = live_run.source, live_run.runs.matcher  # type: ignore[attr-defined]
+    seen = source.kept.seen if source.kept else 0
     if isinstance(matcher, RevisedMatcher):
-        page_of_remaining(asked, source, facts_of(matcher, changes or Changes()))
+        page_of_remaining(asked, source, facts_of(matcher, changes or Changes()), before=matcher.rows - seen)
         return
-    before = matcher.progress.events - (source.kept.seen if source.kept else 0)
+    before = matcher.progress.events - seen
     page.write(asked.query.match(source.again(before), bind=asked.output.bound, **asked.source.roles))
 
 

@@ -65,8 +65,8 @@ def run_revised(job: QueryRun) -> None:
         page_of_remaining(job, feed.source, facts_of(feed.matcher, changes))
 
 
-def page_of_remaining(job: QueryRun, source: Source, facts: list[tuple[str, str]]) -> None:
-    """Make the page of the events that are there in the end, in order of time."""
+def page_of_remaining(job: QueryRun, source: Source, facts: list[tuple[str, str]], before: int = 0) -> None:
+    """Make the page of the events that are there in the end, in order of time; ``before`` rows came in earlier runs."""
     from acep_approx.events.live.source import LiveSource
     from acep_approx.results.explorer.remaining import remaining
 
@@ -75,7 +75,7 @@ def page_of_remaining(job: QueryRun, source: Source, facts: list[tuple[str, str]
     roles: dict[str, Any] = job.source.roles
     matcher = job.query.matcher(**job.revisions.header() | {"emit": "final", "changelog": None}, **roles)
     partitions = source.unread_partitions if isinstance(source, LiveSource) else ()
-    there = remaining(cast("RevisedMatcher", matcher), source.again(), partitions)
+    there = remaining(cast("RevisedMatcher", matcher), source.again(before), partitions)
     matches = job.query.match(there, bind=job.output.bound, **roles)
     matches.has_warned = True  # the run has
     job.page.write(matches, facts)
