@@ -393,9 +393,9 @@ def test_looking_why_leaves_the_numbers_of_late_events_as_they_are(tmp_path, mon
         assert "2 events left out that came late; row 2: time runs backwards, from 3 to 2" in said
 
 
-def test_rows_that_take_back_are_no_events():
-    with open("changes.csv", "w", encoding="utf-8") as file:  # noqa: PTH123
-        file.write("ts,op,id,type\n1,insert,1,A\n2,insert,2,B\n3,delete,2,B\n")
+def test_rows_that_take_back_are_no_events(folder):
+    rows = "ts,op,id,type\n1,insert,1,A\n2,insert,2,B\n3,delete,2,B\n"
+    (folder / "changes.csv").write_text(rows, encoding="utf-8")
     said = acep("run", "PATTERN SEQ(A a, B b) WITHIN 5", "changes.csv", "--op", "op", "--id", "id").stderr
     assert "no match; to see why, run the query over the events that remain" in said
 
