@@ -35,7 +35,7 @@ def learning(text: str = "b") -> Learning:
         alarms=[Drift(61, text, 0, "whether tests pass"), Drift(75, text, 2, "whether runs lead to a match point")],
         tenths=[Tenth(0.05, 0.1, 400), Tenth(0.55, 0.5, 100)],
         scores=[Score(30, 0.3, 100), Score(95, 0.1, 300), Score(120, 0.2, 100)],
-        told=[SelectedFeature(text, 0, f"price of {text}", ["below 3", "3 or more", "NULL"])],
+        features=[SelectedFeature(text, 0, f"price of {text}", ["below 3", "3 or more", "NULL"])],
         explored=35,
         given_up=1,
         explores=0.05,
@@ -132,7 +132,7 @@ def test_the_size_of_the_page_is_bounded():
         revalued=[Rescoring(i, i, i, i, i, i, i) for i in range(many)],
         alarms=[Drift(i, "b", 0, "tests") for i in range(many)],
         scores=[Score(i, 0.5, 1) for i in range(many)],
-        told=[SelectedFeature("b", 0, f"x{i}", ["a range of texts"] * 64) for i in range(many)],
+        features=[SelectedFeature("b", 0, f"x{i}", ["a range of texts"] * 64) for i in range(many)],
     )
     html = report_html(record(known, many))
     assert len(html) < 400_000

@@ -114,6 +114,7 @@ class LateEvents:
 
     @known.setter
     def known(self, before: tuple[int, list[str], list[Ints]]) -> None:
+        """Go back to what was known."""
         self.count, self.reasons, self._places = before
 
     def restart(self, schema: pa.Schema) -> None:
