@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 
-def replace_file(place: Path, content: bytes) -> None:
+def replace_file(place: Path, content: bytes, rights: int = 0o777) -> None:
     """Write a file so that whoever reads it sees all of it, or the one before.
 
     Parameters
@@ -16,6 +16,8 @@ def replace_file(place: Path, content: bytes) -> None:
     place : Path
         In a folder that is there.
     content : bytes
+    rights : int
+        The most that it grants, whatever the umask.
 
     Raises
     ------
@@ -24,6 +26,7 @@ def replace_file(place: Path, content: bytes) -> None:
     """
     draft = place.with_name(f".{place.name}-{os.getpid()}")
     draft.write_bytes(content)
+    draft.chmod(draft.stat().st_mode & rights)
     draft.replace(place)
 
 

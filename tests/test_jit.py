@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import tempfile
 from pathlib import Path
 
 import pytest
 
-from acep_approx.kernels import cache
+from acep_approx.kernels import cache, compiling, private
 from acep_approx.spark.setup.package import write_package
 from tests.cases import cases
+from tests.marking_pickle import marking_pickle
 from tests.processes import ROOT, python
 
 MATCH = """
@@ -178,16 +180,128 @@ def test_code_that_others_could_have_written_is_not_run(places: Places, tmp_path
     folder.chmod(0o777)
     assert places.found() is None
     folder.rmdir()
-    folder.symlink_to(tmp_path, target_is_directory=True)
+    open_to_all = tmp_path / "open"
+    open_to_all.mkdir()
+    open_to_all.chmod(0o777)
+    folder.symlink_to(open_to_all, target_is_directory=True)
     assert places.found() is None
+    open_to_all.chmod(0o755)
+    assert places.found() is not None, "a link to what is ours is as good as that"
+
+
+@pytest.mark.parametrize("mode", [0o775, 0o757, 0o777])
+def test_each_place_obeys_one_rule(places: Places, mode: int) -> None:
+    """The place that the user has chosen, and the package's own, as those among caches and temporary files."""
+    for file in (places.temporary, places.caches, places.own / "__pycache__", places.chosen):
+        opened(file)
+    for place, following in (
+        (places.chosen, places.own / "__pycache__"),
+        (places.own / "__pycache__", places.caches / "acep-approx"),
+        (places.caches / "acep-approx", places.temporary / f"acep-approx-{os.getuid()}"),
+    ):
+        place.chmod(mode)
+        found = places.found()
+        assert found is not None
+        assert found.is_relative_to(following), place
+        found.mkdir(exist_ok=True)
+
+
+def test_a_folder_above_that_others_may_write_is_said_with_the_repair(
+    places: Places, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """They could put another folder in its place."""
+    monkeypatch.setattr(logging.getLogger(), "handlers", [])
+    private.say_not_used.cache_clear()
+    above = tmp_path / "a b"
+    below = above / "mine"
+    below.mkdir(parents=True)
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(below))
+    above.chmod(0o775)
+    assert (places.found(), places.found()) == (None, None)
+    assert capsys.readouterr().err.splitlines() == [
+        ("acep: compiled code is not taken from where others could have put it: "
+        f"others may write to {above}; type: chmod go-w '{above}'")
+    ]
+    assert list(below.iterdir()) == [], "nothing is made in such a place"
+    above.chmod(0o1777)
+    assert places.found() is not None, "as /tmp is: nobody renames what belongs to somebody else"
+    above.chmod(0o755)
+    assert places.found() is not None
+
+
+def test_links_are_followed_as_the_system_does(places: Places, tmp_path: Path) -> None:
+    home, other = tmp_path / "home", tmp_path / "other" / "deep"
+    home.mkdir()
+    other.mkdir(parents=True)
+    (home / "relative").symlink_to(Path("..") / "other" / "deep")
+    (home / "absolute").symlink_to(other)
+    (home / "round").symlink_to("round")
+    for name in ("relative", "absolute", "relative/../deep"):
+        assert private.private_folder(home / name, 0o700) is None
+    with pytest.raises(OSError, match="symbolic links"):
+        private.private_folder(home / "round", 0o700)
+    other.parent.chmod(0o777)
+    for name in ("relative", "absolute", "relative/../deep"):
+        fault = private.private_folder(home / name, 0o700)
+        assert fault is not None
+        assert fault.place == other.parent
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can give a directory away")
-def test_a_directory_of_somebody_else_is_not_used(places: Places) -> None:
+def test_what_belongs_to_somebody_else_is_not_used(places: Places, tmp_path: Path) -> None:
     folder = opened(places.temporary) / f"acep-approx-{os.getuid()}"
     folder.mkdir(mode=0o700)
     os.chown(folder, 1234, 1234)
     assert places.found() is None
+    os.chown(folder, 0, 0)
+    assert places.found() is not None
+    link = tmp_path / "link"
+    link.symlink_to(folder)
+    os.chown(link, 1234, 1234, follow_symlinks=False)
+    fault = private.private_folder(link, 0o700)
+    assert fault is not None
+    assert fault.words == f"{link} belongs to user 1234"
+    os.chown(places.temporary, 1234, 1234)
+    assert places.found() is None, "they could put another folder in its place"
+
+
+@pytest.mark.parametrize("how", ["group", "others", "link", "owner"])
+def test_a_file_that_others_could_have_written_is_not_run(tmp_path: Path, how: str) -> None:
+    """The folder may have been open to others before, or a link leads out of it."""
+    folder, mark = tmp_path / "cache", tmp_path / "mark"
+    folder.mkdir()
+    index = compiling._Index(str(folder), "kernel", "stamp")
+    index.save("types", "code")
+    assert index.load("types") == "code"
+    for name in ("kernel.nbi", "kernel.1.nbc"):
+        file = folder / name
+        file.unlink()
+        target = tmp_path / name if how == "link" else file
+        target.write_bytes(marking_pickle(mark))
+        if how == "link":
+            file.symlink_to(target)
+        elif how == "owner":
+            if os.getuid() != 0:
+                pytest.skip("only root can give a file away")
+            os.chown(file, 1234, 1234)
+        else:
+            file.chmod(0o664 if how == "group" else 0o646)
+        assert index.load("types") is None
+        assert not mark.exists(), name
+        index.save("types", "code")
+        assert index.load("types") == "code", "it is compiled, and takes the place of what was there"
+
+
+def test_what_is_kept_under_any_umask_is_used(tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        assert private.private_folder(tmp_path / "a" / "b", 0o777) is None
+        index = compiling._Index(str(tmp_path / "a" / "b"), "kernel", "stamp")
+        index.save("types", "code")
+    finally:
+        os.umask(before)
+    assert private.private_folder(tmp_path / "a" / "b", 0o777) is None
+    assert index.load("types") == "code"
 
 
 def test_without_a_home_there_are_temporary_files(places: Places, monkeypatch: pytest.MonkeyPatch) -> None:

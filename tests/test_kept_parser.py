@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 
 from acep_approx.query import kept
 from acep_approx.query.parser import parse
+from tests.marking_pickle import marking_pickle
 
 TEXT = "PATTERN SEQ(A a, ~(B b), C+ c[]) WHERE [key] AND a.x > 3 WITHIN 10 s ERRORS 1"
 
@@ -42,6 +44,29 @@ def test_what_is_damaged_is_made_anew(folder: Path, content: bytes) -> None:
     place.write_bytes(content)
     assert made() == first
     assert place.stat().st_size > len(content)
+
+
+@pytest.mark.parametrize("mode", [0o664, 0o646])
+def test_what_others_could_have_written_is_not_run(folder: Path, mode: int) -> None:
+    """It is unpickled, which runs what it says."""
+    first = made()
+    (place,) = folder.iterdir()
+    mark = folder / "mark"
+    place.write_bytes(marking_pickle(mark))
+    place.chmod(mode)
+    assert made() == first
+    assert not mark.exists()
+    assert place.stat().st_mode & 0o777 == 0o644, "it is made anew, and used from then on"
+
+
+def test_what_is_kept_under_any_umask_is_used(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = os.umask(0)
+    try:
+        first = made()
+    finally:
+        os.umask(before)
+    monkeypatch.setattr("lark.Lark.__init__", lambda *_, **__: pytest.fail("it is made anew"))
+    assert made() == first
 
 
 def test_what_was_made_of_another_grammar_is_not_taken(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

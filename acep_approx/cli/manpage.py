@@ -24,7 +24,10 @@ ARGUMENTS = "Arguments"
 ENVIRONMENT = {
     "NO_COLOR": "If set, nothing is coloured.",
     "COLUMNS": "How wide tables and help may be; by default as wide as the terminal.",
-    "NUMBA_CACHE_DIR": "Where compiled kernels are kept; by default beside the package, or in the user's cache.",
+    "NUMBA_CACHE_DIR": (
+        "Where compiled kernels are kept, if only you may write there; by default beside the package, or in the user's "
+        "cache."
+    ),
 }
 
 

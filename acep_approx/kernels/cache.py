@@ -1,13 +1,12 @@
 """Where compiled kernels are kept between processes, and the parser of queries; which sources kernels were made of.
 
-The first of these that can be written: ``NUMBA_CACHE_DIR``; the package's own ``__pycache__``; the user's directory for
-caches; a directory of this user under the temporary one.
+The first of these that can be written, and that nobody else can write (``private``): ``NUMBA_CACHE_DIR``; the package's
+own ``__pycache__``; the user's directory for caches; a directory of this user under the temporary one.
 """
 
 from __future__ import annotations
 
 import os
-import stat
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -17,6 +16,8 @@ from hashlib import sha256
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
+
+from acep_approx.kernels.private import private_folder, say_not_used
 
 PACKAGE = "acep_approx.kernels"
 NAME = "acep-approx"
@@ -47,12 +48,12 @@ def directory() -> Path | None:
     """
     own, name = Path(__file__).parent, sources()[:16]
     chosen = os.environ.get("NUMBA_CACHE_DIR")
-    if chosen and _can_write(path := Path(chosen) / f"{NAME}-{name}"):
+    if chosen and _can_be_used(path := Path(chosen) / f"{NAME}-{name}", is_chosen=True):
         return path
-    if own.is_dir() and _can_write(path := own / "__pycache__"):  # inside a zip there are no directories
+    if own.is_dir() and _can_be_used(path := own / "__pycache__"):  # inside a zip there are no directories
         return path
     for folder in filter(None, (_among_caches(), _for_this_user())):
-        if _can_write(folder, 0o700) and _is_private(folder) and _can_write(path := folder / name):
+        if _can_be_used(path := folder / name, 0o700):
             return path
     return None
 
@@ -76,18 +77,13 @@ def _for_this_user() -> Path:
     return Path(tempfile.gettempdir()) / f"{NAME}{user}"
 
 
-def _can_write(folder: Path, mode: int = 0o777) -> bool:
-    """Whether a file can be made in the folder, which is made if need be."""
+def _can_be_used(folder: Path, mode: int = 0o755, *, is_chosen: bool = False) -> bool:
+    """Whether we can write to the folder, which is made if need be, and nobody else can: the code in it is run."""
     with suppress(OSError):
-        folder.mkdir(mode=mode, parents=True, exist_ok=True)
-        tempfile.TemporaryFile(dir=folder).close()
-        return True
+        fault = private_folder(folder, mode)
+        if fault is None:
+            tempfile.TemporaryFile(dir=folder).close()
+            return True
+        if is_chosen or os.access(fault.place, os.W_OK):
+            say_not_used(fault)
     return False
-
-
-def _is_private(folder: Path) -> bool:
-    """Whether nobody else can write to the folder: the code in it is run."""
-    if not hasattr(os, "getuid"):
-        return True
-    found = folder.lstat()
-    return stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid() and not found.st_mode & 0o022

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import gc
 import inspect
-import logging
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
 from hashlib import sha256
+from pathlib import Path
 from typing import Any
 
 import numba
@@ -20,8 +20,7 @@ from numba.core import config as _config
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, IndexDataCacheFile
 
 from acep_approx.kernels.cache import PACKAGE, directory, sources
-
-log = logging.getLogger(PACKAGE)
+from acep_approx.kernels.private import LOG, NOT_BY_OTHERS, is_private
 
 COMPILING = "compiling kernels, once per machine (a few seconds, up to a minute for some queries) ..."
 NOT_KEPT = (
@@ -34,21 +33,10 @@ BARE: dict[str, Any] = {"nogil": True, "_nrt": False, "error_model": "numpy"}
 has an underscore, but has been there since numba 0.20."""
 
 
-class _ShowOnStderr(logging.Handler):
-    """Shows records on stderr where the program has not set up logging: a minute of silence would be worse."""
-
-    def emit(self, record: logging.LogRecord) -> None:
-        if not logging.getLogger().handlers:
-            print(f"acep: {record.getMessage()}", file=sys.stderr, flush=True)  # noqa: T201
-
-
-log.addHandler(_ShowOnStderr())
-
-
 @cache
 def _say_once() -> None:
     """Say that kernels are being compiled."""
-    log.warning(COMPILING if directory() else NOT_KEPT)
+    LOG.warning(COMPILING if directory() else NOT_KEPT)
 
 
 @contextmanager
@@ -109,9 +97,23 @@ class _Index(IndexDataCacheFile):  # type: ignore[misc]
     def _load_index(self) -> Any:
         """Numba reads the types before it looks whether they are of these sources: records may be gone."""
         try:
-            return super()._load_index()
+            return super()._load_index() if is_private(self._index_path) else {}
         except (AttributeError, ImportError):
             return {}
+
+    def _load_data(self, name: str) -> Any:
+        """What the index says is not there is compiled."""
+        if not is_private(self._data_path(name)):
+            raise FileNotFoundError(name)
+        return super()._load_data(name)
+
+    @contextmanager
+    def _open_for_write(self, filepath: str) -> Iterator[Any]:
+        """Others may not write to it, whatever the umask: it would not be used."""
+        with super()._open_for_write(filepath) as file:
+            draft = Path(file.name)
+            draft.chmod(draft.stat().st_mode & NOT_BY_OTHERS)
+            yield file
 
 
 class _Cache(FunctionCache):  # type: ignore[misc]

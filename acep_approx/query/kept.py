@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from acep_approx.kernels.cache import directory
+from acep_approx.kernels.private import NOT_BY_OTHERS, is_private
 from history.files import replace_file
 
 if TYPE_CHECKING:
@@ -46,11 +47,12 @@ def parser(language: Language = "query") -> Lark:
     if place is None:
         return Lark(grammar, **options)
     with suppress(OSError, EOFError, LookupError, ValueError, TypeError, AttributeError, pickle.UnpicklingError):
-        return Lark.load(BytesIO(place.read_bytes()))
+        if is_private(place):
+            return Lark.load(BytesIO(place.read_bytes()))
     made, kept = Lark(grammar, **options), BytesIO()
     made.save(kept)
     with suppress(OSError):  # the disk may be full
-        replace_file(place, kept.getvalue())
+        replace_file(place, kept.getvalue(), NOT_BY_OTHERS)
     return made
 
 
