@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+from acep_approx.masks import masked
+
 EXIT_FAILED = 1
 EXIT_USAGE = 2
 EXIT_QUERY = 3
@@ -15,7 +17,7 @@ WIDEST = 160
 
 
 class AcepError(Exception):
-    """Base of all errors of this package.
+    """Base of all errors of this package; passwords in its words are masked.
 
     Parameters
     ----------
@@ -30,10 +32,11 @@ class AcepError(Exception):
     exit_code = EXIT_FAILED
 
     def __init__(self, message: str, *, code: str, hint: str | None = None) -> None:
+        message = masked(message)
         super().__init__(message)
         self.message = message
         self.code = code
-        self.hint = hint
+        self.hint = None if hint is None else masked(hint)
 
     def __str__(self) -> str:
         text = f"{self.code}: {self.message}"

@@ -5,6 +5,8 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable
 
+from acep_approx.masks import masked
+
 
 def quoted(text: str) -> str:
     """A word of a command of the shell; in double quotes where it has single ones and nothing else is in the way.
@@ -18,11 +20,11 @@ def quoted(text: str) -> str:
 
 
 def command_of(words: Iterable[str]) -> str:
-    """Words as one line.
+    """Words as one line, in which the passwords of addresses are masked.
 
     Examples
     --------
     >>> print(command_of(["acep", "why", "SEQ('in' a)", "doors.csv"]))
     acep why "SEQ('in' a)" doors.csv
     """
-    return " ".join(map(quoted, words))
+    return " ".join(quoted(masked(word)) for word in words)

@@ -131,7 +131,7 @@ class LiveRun:
     place: str | Path
     runs: LiveTarget
     checkpointing: Checkpointing
-    reading: dict[str, Any]
+    reading: dict[str, Any] = field(repr=False)  # settings of the client of Kafka are among them
     also_asked: dict[str, Any] = field(default_factory=dict)
     counts: Callable[[], dict[str, int]] = dict
     on_border: Callable[[], None] | None = None

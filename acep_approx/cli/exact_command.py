@@ -9,6 +9,7 @@ from typing import Any
 import typer
 
 from acep_approx.cli.options.budget import BudgetOptions, LearningOptions, ReportOptions
+from acep_approx.masks import masked_word
 from acep_approx.shell import command_of
 
 SPENDING = (BudgetOptions.panel, LearningOptions.panel, ReportOptions.panel)
@@ -26,7 +27,7 @@ def exact_command(context: typer.Context) -> str:
 
 
 def command_line(context: typer.Context, *, without: Collection[str] = ()) -> str:
-    """The command of ``context``, as it can be given again.
+    """The command of ``context``, as it can be given again, but for the secrets in it, which are masked.
 
     Parameters
     ----------
@@ -40,11 +41,12 @@ def command_line(context: typer.Context, *, without: Collection[str] = ()) -> st
         value = context.params.get(option.name or "")
         is_left_out = getattr(option, "rich_help_panel", None) in without
         if option.param_type_name == "argument":
-            words += _texts(value)
+            words += map(masked_word, _texts(value)) if option.name == "inputs" else _texts(value)
         elif value is True and not is_left_out:
             given.append(option.opts[0])
         elif value is not None and value != option.get_default(context) and not is_left_out:
-            given += [word for text in _texts(value) for word in (option.opts[0], text)]
+            texts = map(masked_word, _texts(value)) if option.name == "kafka_option" else _texts(value)
+            given += [word for text in texts for word in (option.opts[0], text)]
     return command_of([*words, *given])
 
 

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from acep_approx.errors import UsageError
+from acep_approx.masks import masked
 
 ROOT = "acep_approx"
 LEVELS = ("debug", "info", "warning", "error")
@@ -85,8 +86,16 @@ class StageLog:
             LOG.info("%s: %.0f%% done", stage, 100 * share)
 
 
+class _Lines(logging.Formatter):
+    """Lines without the secrets that other programs put into their messages."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """As ``logging`` asks."""
+        return masked(super().format(record))
+
+
 def _lines() -> logging.Formatter:
-    lines = logging.Formatter(LINE)
+    lines = _Lines(LINE)
     lines.default_time_format = "%Y-%m-%dT%H:%M:%S"
     lines.default_msec_format = "%s.%03d"
     return lines

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -30,8 +30,11 @@ from acep_approx.cli.options.log import logged
 from acep_approx.cli.options.output import GENERAL
 from acep_approx.cli.terminal import said, say, show_error, warnings_in_words
 from acep_approx.errors import AcepError
+from acep_approx.masks import masked
 from history.errors import HistoryError
 
+USAGE = cast("type[typer.BadParameter]", typer.BadParameter.__mro__[1])
+"""What Typer raises where a command is not used as it must be."""
 EXIT_INTERRUPTED = 130
 EXIT_CODES = {
     0: "ok",
@@ -62,6 +65,9 @@ class Commands(TyperGroup):
         try:
             with said("acep_approx.outfile"), warnings_in_words():
                 return super().invoke(ctx)
+        except USAGE as error:
+            error.message = masked(error.message)
+            raise
         except BrokenPipeError as error:  # the reader of our output, e.g. `head`, has had enough: no failure
             _mute_stdout()
             raise typer.Exit(0) from error

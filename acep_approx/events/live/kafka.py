@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from acep_approx.errors import DataError, UsageError
 from acep_approx.events.live.kafka_address import KafkaAddress
+from acep_approx.masks import without
 
 if TYPE_CHECKING:
     from confluent_kafka import Message
@@ -55,6 +56,7 @@ class Topic:
         self._reported: set[str] = set()
         self._last_error = ""
         self._is_closed = False
+        self._settings = settings
         self._consumer = _consumer(address, settings, self._on_error)
         self._ends: set[int] = set()
         try:
@@ -128,7 +130,8 @@ class Topic:
             else:
                 self._consumer.commit(offsets=given, asynchronous=True)
         except KafkaException as error:
-            LOG.warning("the offsets of group %s could not be committed: %s", self.address.group, error)
+            said = without(str(error), self._settings)
+            LOG.warning("the offsets of group %s could not be committed: %s", self.address.group, said)
         self._committed = dict(self.offsets)
 
     def close(self) -> None:
@@ -147,14 +150,14 @@ class Topic:
         try:
             found = self._consumer.list_topics(topic, timeout=ANSWER).topics[topic]
         except KafkaException as error:
-            why = self._last_error or str(error.args[0].str())
+            why = self._last_error or self._said(error.args[0])
             raise DataError(
                 f"no broker of {self.address.brokers} answers: {why}",
                 code="ACEP-D058",
                 hint="check the address, and what the broker asks for: --kafka-option security.protocol=...",
             ) from error
         if found.error is not None or not found.partitions:
-            why = "it has no partitions" if found.error is None else found.error.str()
+            why = "it has no partitions" if found.error is None else self._said(found.error)
             raise DataError(
                 f"the topic {topic!r} cannot be read: {why}",
                 code="ACEP-D058",
@@ -194,12 +197,16 @@ class Topic:
 
     # --- errors -----------------------------------------------------------------------------------------------
 
+    def _said(self, error: Any) -> str:
+        """The words of an error of the client, without the secrets that it was given."""
+        return without(error.str(), self._settings)
+
     def _on_error(self, error: Any) -> None:
         """The client tells of something, and goes on trying."""
-        self._last_error = error.str()
+        self._last_error = self._said(error)
         if error.name() not in self._reported:
             self._reported.add(error.name())
-            LOG.warning("Kafka: %s; trying again", error.str())
+            LOG.warning("Kafka: %s; trying again", self._last_error)
 
     def _take_error(self, message: Message) -> None:
         from confluent_kafka import KafkaError
@@ -210,10 +217,10 @@ class Topic:
             assert number is not None
             self._ends.add(number)
         elif error.code() in (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE):
-            raise self._gone(number, error.str(), self.offsets.get(number or 0, 0))
+            raise self._gone(number, self._said(error), self.offsets.get(number or 0, 0))
         elif error.fatal() or not error.retriable():
             raise DataError(
-                f"the topic {self.address.topic!r} cannot be read on: {error.str()}",
+                f"the topic {self.address.topic!r} cannot be read on: {self._said(error)}",
                 code="ACEP-D058",
                 hint="check the broker, and whether you may read the topic",
             )
@@ -253,7 +260,7 @@ def _consumer(address: KafkaAddress, settings: dict[str, str], on_error: Any) ->
         return Consumer({**ours, **settings})
     except KafkaException as error:
         raise UsageError(
-            f"the client of Kafka refuses its settings: {error.args[0].str()}",
+            f"the client of Kafka refuses its settings: {without(error.args[0].str(), settings)}",
             code="ACEP-U137",
             hint="see the list of librdkafka's settings for what there is",
         ) from error

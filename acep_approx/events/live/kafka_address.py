@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from acep_approx.errors import UsageError
+from acep_approx.masks import masked_word
 
 SCHEME = "kafka://"
 PARTITION = "kafka_partition"
@@ -20,6 +22,7 @@ OURS = frozenset(
     )
 )
 """Settings that the address says, or that a run needs as they are."""
+_NAME = re.compile(r"[A-Za-z][\w.-]*")
 
 
 @dataclass(frozen=True)
@@ -64,10 +67,14 @@ def parse_address(text: str) -> KafkaAddress:
     UsageError
         ``ACEP-U136``: it is not as it must be.
     """
-    parts = urlsplit(text)
+    try:
+        parts = urlsplit(text)
+    except ValueError as error:
+        raise _wrong(text, "its broker cannot be read") from error
     topic = unquote(parts.path.strip("/"))
     if not parts.netloc or "@" in parts.netloc or not topic or "/" in topic or parts.fragment:
-        raise _wrong(text, "it names no broker, or no topic, or more than that")
+        is_login = "@" in parts.netloc
+        raise _wrong(text, "it holds a user" if is_login else "it names no broker, or no topic, or more than that")
     given = parse_qsl(parts.query, keep_blank_values=True)
     said = dict(given)
     unknown = sorted(said.keys() - {"group", "from", "partition"})
@@ -85,9 +92,10 @@ def parse_address(text: str) -> KafkaAddress:
 
 def _wrong(text: str, why: str) -> UsageError:
     return UsageError(
-        f"{text!r} is no topic of Kafka: {why}",
+        f"{masked_word(text)!r} is no topic of Kafka: {why}",
         code="ACEP-U136",
-        hint="write kafka://BROKER:9092/TOPIC, and if you like ?group=NAME&from=beginning|end&partition=0,1",
+        hint="write kafka://BROKER:9092/TOPIC, and if you like ?group=NAME&from=beginning|end&partition=0,1; who reads "
+        "it is said by --kafka-option @client.properties",
     )
 
 
@@ -112,8 +120,7 @@ def settings(given: Sequence[str] | Mapping[str, object]) -> dict[str, str]:
     if isinstance(given, Mapping):
         pairs = [(str(name), str(value)) for name, value in given.items()]
     else:
-        lines = [line for one in given for line in (_lines(one[1:]) if one.startswith("@") else [one])]
-        pairs = [_pair(line) for line in lines]
+        pairs = [pair for one in given for pair in (_in_file(one[1:]) if one.startswith("@") else [_pair(one)])]
     found: dict[str, str] = {}
     for name, value in pairs:
         if name in OURS:
@@ -124,19 +131,22 @@ def settings(given: Sequence[str] | Mapping[str, object]) -> dict[str, str]:
     return found
 
 
-def _pair(line: str) -> tuple[str, str]:
+def _pair(line: str, where: str = "a setting") -> tuple[str, str]:
+    """The name and the value; what is not so may be a secret, and is not shown."""
     name, is_there, value = line.partition("=")
-    if not is_there or not name.strip():
-        raise _no_setting(f"{name!r} is not NAME=VALUE")
+    if not is_there or not _NAME.fullmatch(name.strip()):
+        raise _no_setting(f"{where} is not NAME=VALUE")
     return name.strip(), value.strip()
 
 
-def _lines(file: str) -> list[str]:
+def _in_file(file: str) -> list[tuple[str, str]]:
     try:
         lines = [line.strip() for line in Path(file).read_text(encoding="utf-8").splitlines()]
-    except (OSError, UnicodeDecodeError) as error:
-        raise _no_setting(f"{file!r} cannot be read: {error}") from error
-    return [line for line in lines if line and not line.startswith("#")]
+    except (OSError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text, or no file has such a name"
+        raise _no_setting(f"{file!r} cannot be read: {why}") from error
+    numbered = enumerate(lines, 1)
+    return [_pair(line, f"line {n} of {file!r}") for n, line in numbered if line and not line.startswith("#")]
 
 
 def _no_setting(what: str) -> UsageError:
