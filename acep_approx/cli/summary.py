@@ -52,7 +52,12 @@ def say_how_read(source: Source) -> None:
 
 def say_unit(source: Source) -> None:
     """Say which unit of the times is likelier, where the one they were taken in puts them before 1980 or after 2200."""
-    if unit := source.likelier_unit:
+    if text := source.likely_digits:
+        say(
+            f"warning: the times look like times written as digits, and are taken for plain numbers: "
+            f"--time-format {text} reads them as times"
+        )
+    elif unit := source.likelier_unit:
         say(f"note: is the unit of the times right? In {unit} they are between 2000 and 2100: --unit {unit}")
 
 

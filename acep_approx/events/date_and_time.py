@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from acep_approx.errors import DataError
 from acep_approx.events.columns import decoded, plain_type
-from acep_approx.events.roles import Roles, time_column
+from acep_approx.events.roles import Roles, is_number, time_column
 from acep_approx.events.time import ticks
 from acep_approx.events.time_formats import TimeFormat
 
@@ -19,6 +19,7 @@ DATE_NAMES = ("date", "datum", "day", "tag")
 CLOCK_NAMES = ("time", "zeit", "uhrzeit", "time_of_day", "clock")
 DAY = 86_400_000_000
 _CLOCK = r"^(?P<H>\d{1,2}):(?P<M>[0-5]\d)(?::(?P<S>[0-5]\d)(?:[.,](?P<f>\d{1,9}))?)?(?: *(?P<p>[AaPp])\.?[Mm]\.?)?$"
+_DIGITS = r"^(\d\d)(\d\d)(\d\d(?:\.\d{1,9})?)$"
 WRONG_DAYS = 10
 """So many of the first values are looked at that are no days."""
 First = Callable[[tuple[str, str]], pa.RecordBatch | None]
@@ -71,8 +72,11 @@ class DateAndTime:
             place = pc.index(wrong, True).as_py()
             raise self._wrong(self.clock, clocks, place, first_row, "is no time of day, such as 17:45 or 5:45 PM")
         present = days.filter(is_there)
+        unit, format_ = None, _of_days(self.format)
+        if is_number(present.type) or (format_ is None and _are_digits(present)):
+            unit = "%Y%m%d" if format_ is None or format_.text is None else format_.text
         try:
-            midnights = pa.array(ticks(present, first_row=first_row, format=_of_days(self.format)), pa.int64())
+            midnights = pa.array(ticks(present, unit, first_row=first_row, format=format_), pa.int64())
         except DataError as error:
             if error.code == "ACEP-D006" and error.row is not None:
                 place = pc.indices_nonzero(is_there)[error.row - first_row].as_py()
@@ -121,6 +125,8 @@ def found_itself(schema: pa.Schema, first: First, format: TimeFormat | None) -> 
     if pair is None or "+".join(pair) in schema.names or time_column(schema) not in (*pair, None):
         return None
     types = [plain_type(schema.field(name).type) for name in pair]
+    if pa.types.is_integer(types[1]):  # which may count seconds
+        return None
     joined = DateAndTime(*pair, format)
     if pa.types.is_date(types[0]) and pa.types.is_time(types[1]):
         return joined
@@ -213,12 +219,19 @@ def with_times(
         yield pa.RecordBatch.from_arrays(arrays, names=names)
 
 
+def _are_digits(days: pa.Array) -> bool:
+    """Whether texts are days written as digits: ``20240331``."""
+    is_text = pa.types.is_string(plain_type(days.type)) and len(days) > 0
+    return is_text and bool(pc.all(pc.match_substring_regex(days, r"^\d{8}$")).as_py())
+
+
 def _may_be_day(type_: pa.DataType) -> bool:
-    return bool(pa.types.is_date(type_) or pa.types.is_timestamp(type_) or pa.types.is_string(type_))
+    is_plain = pa.types.is_string(type_) or pa.types.is_integer(type_)
+    return bool(pa.types.is_date(type_) or pa.types.is_timestamp(type_) or is_plain)
 
 
 def _may_be_clock(type_: pa.DataType) -> bool:
-    return bool(pa.types.is_time(type_) or pa.types.is_string(type_))
+    return bool(pa.types.is_time(type_) or pa.types.is_string(type_) or pa.types.is_integer(type_))
 
 
 def _of_days(format_: TimeFormat | None) -> TimeFormat | None:
@@ -231,9 +244,12 @@ def _clock_ticks(clocks: pa.Array) -> pa.Array:
     type_ = plain_type(clocks.type)
     if pa.types.is_time(type_):
         return _of_times(clocks)
+    if pa.types.is_integer(type_):  # 93000, where zeros ahead are lost
+        clocks, type_ = pc.utf8_lpad(clocks.cast(pa.string()), 6, "0"), pa.string()
     if not pa.types.is_string(type_):
         return pa.nulls(len(clocks), pa.int64())
-    found = pc.extract_regex(pc.utf8_trim_whitespace(clocks.cast(pa.string())), pattern=_CLOCK)
+    texts = pc.replace_substring_regex(pc.utf8_trim_whitespace(clocks.cast(pa.string())), _DIGITS, r"\1:\2:\3")
+    found = pc.extract_regex(texts, pattern=_CLOCK)
     part = {name: pc.struct_field(found, name) for name in ("H", "M", "S", "f", "p")}
     hour, minute = part["H"].cast(pa.int64()), part["M"].cast(pa.int64())
     second = pc.if_else(pc.equal(part["S"], ""), "0", part["S"]).cast(pa.int64())

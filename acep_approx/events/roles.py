@@ -39,8 +39,8 @@ class Roles:
     type : str or None
         Column meant by ``type`` in a query; the event types of a pattern are its values.
     unit : str or None
-        Unit of a time column of numbers: ``ns``, ``us``, ``ms`` or ``s``; None: plain ticks, or the column
-        holds timestamps, dates or ISO-8601 strings.
+        Unit of a time column of numbers: ``ns``, ``us``, ``ms`` or ``s``, or how they are written as digits, such as
+        ``%Y%m%d``; None: plain ticks, or the column holds timestamps, dates or ISO-8601 strings.
     start : str or None
         Column that says when an event began, in the same unit as ``time``, which says when it ended: queries in CEL ask
         for it. None: events have no duration.
@@ -176,14 +176,12 @@ def infer_roles(
             hint="use a column of strings: --type COLUMN",
         )
     time = time or _infer_time(schema)
-    _check_unit(time, plain_type(schema.field(time).type), unit)
     written = TimeFormat.of(time_format)
-    if written is not None and written.text is not None and is_number(plain_type(schema.field(time).type)):
-        raise UsageError(
-            f"a format of times is given, and the time column {time!r} holds numbers",
-            code="ACEP-U124",
-            hint="say what they count: --unit s (unit='s' in Python), or name another column: --time COLUMN",
-        )
+    type_ = plain_type(schema.field(time).type)
+    unit = None if written is not None and unit == written.text else unit  # roles that were found before
+    _check_unit(time, type_, unit)
+    if written is not None and written.text is not None and is_number(type_):
+        unit = _digits(time, written, unit)
     if start is not None and not can_be_time(plain_type(schema.field(start).type)):
         raise DataError(
             f"column {start!r} is of type {schema.field(start).type}, which cannot be the time at which an event began",
@@ -280,6 +278,19 @@ def _check_unit(time: str, type_: pa.DataType, unit: str | None) -> None:
             code="ACEP-U101",
             hint="leave the unit out: it is only for time columns of numbers",
         )
+
+
+def _digits(time: str, written: TimeFormat, unit: str | None) -> str | None:
+    """How numbers are written that are times as digits."""
+    if written.is_of_digits and unit is None:
+        return written.text
+    what = "holds numbers" if unit is None else f"holds numbers that count {unit}"
+    raise UsageError(
+        f"a format of times is given ({written.text}), and the time column {time!r} {what}",
+        code="ACEP-U124",
+        hint="say what they count: --unit s (unit='s' in Python), or how they are written: --time-format %Y%m%d; "
+        "or name another column: --time COLUMN",
+    )
 
 
 def is_number(type_: pa.DataType) -> bool:

@@ -28,7 +28,7 @@ from acep_approx.events.reading.opening import layout_of, open_paths, refuse_sai
 from acep_approx.events.reading.python_objects import open_object
 from acep_approx.events.reading.reader import Reader
 from acep_approx.events.roles import OPEN_TIMES_MARK
-from acep_approx.events.time import likelier_unit
+from acep_approx.events.time import likelier_unit, likely_digits
 from acep_approx.events.time_formats import TimeFormat
 
 BATCH_ROWS = 131_072
@@ -102,7 +102,7 @@ class Source:
     def counted(self, ticks: Ints, unit: str | None) -> None:
         """Take in the ticks of some events whose times are numbers of a unit."""
         self._widen_span(int(ticks[0]), int(ticks[-1]), unit)
-        if self.likelier_unit is not None:  # a wider span has none where a narrower one has none
+        if self.likelier_unit or self.likely_digits:  # a wider span has none where a narrower one has none
             self._widen_span(int(ticks.min()), int(ticks.max()), unit)
 
     def _widen_span(self, one: int, other: int, unit: str | None) -> None:
@@ -113,6 +113,11 @@ class Source:
     def likelier_unit(self) -> str | None:
         """The unit that the times read are likely in, where the one they were taken in cannot be right."""
         return None if self._span is None else likelier_unit(*self._span)
+
+    @property
+    def likely_digits(self) -> str | None:
+        """The format in which the numbers that were taken for times are likely times written as digits."""
+        return None if self._span is None else likely_digits(*self._span)
 
     @property
     def schema(self) -> pa.Schema:

@@ -142,7 +142,8 @@ def as_they_come(
 ) -> Iterator[EventBatch]:
     """The events of a source in the order of arrival; see ``read_events``."""
     row = first_row
-    is_counted = is_number(plain_type(source.schema.field(roles.time).type))
+    is_digits = roles.unit is not None and roles.unit.startswith("%")
+    is_counted = is_number(plain_type(source.schema.field(roles.time).type)) and not is_digits
     for data in source.batches([*columns, roles.time], batch_rows):
         if data.num_rows == 0:
             continue

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, NoReturn
 
 import numpy as np
@@ -14,7 +15,15 @@ import pyarrow.compute as pc
 from acep_approx.errors import DataError
 from acep_approx.events.columns import decoded, plain_type, to_arrow, to_numpy
 from acep_approx.events.roles import is_number
-from acep_approx.events.time_formats import TimeFormat, guesses, localized, no_year, parse_times
+from acep_approx.events.time_formats import (
+    TimeFormat,
+    digits_format,
+    guesses,
+    localized,
+    no_year,
+    parse_times,
+    written_numbers,
+)
 
 LIMIT = 2**60
 """Ticks stay below this in size, so that ``ts + window`` never overflows 64 bits."""
@@ -102,6 +111,23 @@ def likelier_unit(least: int, most: int, unit: str | None) -> str | None:
     )
 
 
+def likely_digits(least: int, most: int, unit: str | None) -> str | None:
+    """The format in which numbers are times written as digits, where they were taken to count something.
+
+    Parameters
+    ----------
+    least, most, unit
+        As of ``likelier_unit``.
+
+    Examples
+    --------
+    >>> likely_digits(20240331, 20240401, None), likely_digits(0, 5, None)
+    ('%Y%m%d', None)
+    """
+    scale = 1.0 if unit is None else PER_SECOND[unit] / 10**6
+    return digits_format(least * scale, most * scale)
+
+
 def ticks(
     column: pa.Array,
     unit: str | None = None,
@@ -121,8 +147,8 @@ def ticks(
     column : pyarrow.Array
         Time column of one batch.
     unit : str, optional
-        Unit of a column of numbers, or of texts that are numbers: ``ns``, ``us``, ``ms`` or ``s``. Default: plain
-        ticks.
+        Unit of a column of numbers, or of texts that are numbers: ``ns``, ``us``, ``ms`` or ``s``; or the format of
+        numbers that are times written as digits, such as ``%Y%m%d``. Default: plain ticks.
     first_row : int
         Row number of the first value over the whole input, for messages. Default 0.
     format : TimeFormat, optional
@@ -154,10 +180,8 @@ def ticks(
     type_ = plain_type(column.type)
     if len(column) == 0:
         return np.zeros(0, np.int64)
-    if pa.types.is_floating(type_):
-        return _from_floats(to_numpy(column.cast(pa.float64())), unit, first_row)
-    if pa.types.is_integer(type_):
-        return _scaled(to_numpy(column), unit or "us", first_row)
+    if is_number(type_):
+        return _from_numbers(column, unit, first_row, format)
     if pa.types.is_date(type_):
         return _scaled(to_numpy(column.cast(pa.timestamp("ms")).cast(pa.int64())), "ms", first_row)
     if pa.types.is_timestamp(type_):
@@ -185,7 +209,9 @@ def to_datetime(values: npt.NDArray[np.int64]) -> pa.Array:
     return to_arrow(values).view(pa.timestamp("us", tz="UTC"))
 
 
-def shown_times(column: pa.Array, unit: str) -> pa.Array:
+def shown_times(
+    column: pa.Array, unit: str, format: TimeFormat | None = None  # noqa: A002
+) -> pa.Array:
     """Numbers of a unit as the times that they are, for output.
 
     Parameters
@@ -193,7 +219,9 @@ def shown_times(column: pa.Array, unit: str) -> pa.Array:
     column : pyarrow.Array
         Values of a time column of events whose times were taken before; NULL stays NULL.
     unit : str
-        ``ns``, ``us``, ``ms`` or ``s``.
+        As of ``ticks``.
+    format : TimeFormat, optional
+        The zone of times written as digits.
 
     Returns
     -------
@@ -209,7 +237,7 @@ def shown_times(column: pa.Array, unit: str) -> pa.Array:
         return column.cast(pa.timestamp("us", tz="UTC"))
     there = np.flatnonzero(to_numpy(column.is_valid()))
     values = np.zeros(len(column), np.int64)
-    values[there] = ticks(column.drop_null(), unit)
+    values[there] = ticks(column.drop_null(), unit, format=format)
     is_there = to_numpy(column.is_valid()) if len(there) < len(column) else None
     return to_arrow(values, is_there).view(pa.timestamp("us", tz="UTC"))
 
@@ -233,6 +261,17 @@ def _scaled(values: npt.NDArray[Any], unit: str, first_row: int) -> npt.NDArray[
         _refuse_range(int(values[wrong.argmax()]), unit, first_row + int(wrong.argmax()))
     whole = values.astype(np.int64, copy=False)
     return whole if factor == 1 else whole * factor
+
+
+def _from_numbers(
+    column: pa.Array, unit: str | None, first_row: int, format: TimeFormat | None  # noqa: A002
+) -> npt.NDArray[np.int64]:
+    if unit is not None and unit.startswith("%"):
+        written = TimeFormat(unit) if format is None else replace(format, text=unit)
+        return _of_format(written_numbers(column), written, first_row)
+    if pa.types.is_floating(plain_type(column.type)):
+        return _from_floats(to_numpy(column.cast(pa.float64())), unit, first_row)
+    return _scaled(to_numpy(column), unit or "us", first_row)
 
 
 def _from_floats(values: npt.NDArray[np.float64], unit: str | None, first_row: int) -> npt.NDArray[np.int64]:
@@ -377,6 +416,9 @@ def _hint_on_numbers(column: pa.Array) -> str:
     others = column.filter(pc.invert(pc.match_substring_regex(column, _NUMBER)))
     if len(others):
         return f"the times are read as text because some are no numbers: {others[0].as_py()!r}; correct or remove those"
+    numbers = pc.min_max(pc.utf8_trim_whitespace(column).cast(pa.float64()))
+    if text := digits_format(numbers["min"].as_py(), numbers["max"].as_py()):
+        return f"the times are written as digits: --time-format {text} (time_format='{text}' in Python)"
     return "the times are numbers: say what they count: --unit s (unit='s' in Python), or ms, us, ns"
 
 

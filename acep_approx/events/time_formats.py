@@ -36,6 +36,7 @@ _PIECES = {
     "z": r"(?P<z>Z|UTC|GMT|UT|[+-]\d{2}:?\d{2})",
     "%": "%",
 }
+_TWO_DIGITS = ("m", "d", "H", "I")
 _SAME = {"B": "b", "A": "a", "e": "d", "Z": "z"}
 _LONGER = {"T": "%H:%M:%S", "R": "%H:%M", "F": "%Y-%m-%d", "D": "%m/%d/%y"}
 _MONTHS = pa.StringArray.from_buffers(  # pa.array imports pandas
@@ -147,8 +148,48 @@ class TimeFormat:
         return " ".join(said)
 
     @property
+    def is_of_digits(self) -> bool:
+        """Whether times are written so as whole numbers: ``20240331`` as ``%Y%m%d``."""
+        return re.fullmatch("(%[YymdHMS]|%S[.,]?%f)+", self.text or "") is not None
+
+    @property
     def _groups(self) -> dict[str, int]:
         return {} if self.text is None else dict(_pattern(self.text).groupindex)
+
+
+def digits_format(least: float, most: float) -> str | None:
+    """The format in which whole numbers are times written as digits, where the least and the greatest are such.
+
+    Examples
+    --------
+    >>> digits_format(20240331, 20240401), digits_format(20240328093000, 20240328093100), digits_format(1, 20240401)
+    ('%Y%m%d', '%Y%m%d%H%M%S', None)
+    """
+    for text, pattern in _DIGITS.items():
+        if _is_in_digits(least, pattern) and _is_in_digits(most, pattern):
+            return text
+    return None
+
+
+_DIGITS = {
+    "%Y%m%d": r"(19[5-9]|20\d)\d(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])",
+    "%Y%m%d%H%M": r"(19[5-9]|20\d)\d(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])([01]\d|2[0-3])[0-5]\d",
+    "%Y%m%d%H%M%S": r"(19[5-9]|20\d)\d(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])([01]\d|2[0-3])[0-5]\d[0-5]\d",
+}
+"""Times written as digits, from 1950 to 2099. Numbers of ten digits may as well be seconds since 1970."""
+
+
+def _is_in_digits(number: float, pattern: str) -> bool:
+    return 0 < number < 10**15 and re.fullmatch(pattern, f"{number:.0f}") is not None
+
+
+def written_numbers(column: pa.Array) -> pa.Array:
+    """Numbers as texts, as people write them: whole ones without a point."""
+    if not pa.types.is_floating(column.type):
+        return column.cast(pa.string())
+    values = column.to_pylist()
+    texts = [None if value is None else f"{value:.0f}" if value.is_integer() else repr(value) for value in values]
+    return pa.array(texts, pa.string())
 
 
 def are_iso(texts: pa.Array, unit: str) -> bool:
@@ -307,7 +348,9 @@ def _less_offset(times: pa.Array, zones: pa.Array) -> pa.Array:
 def _pattern(text: str) -> re.Pattern[str]:
     """A format as a regular expression, which RE2 reads too."""
     whole = re.sub(r"%([TRFD])", lambda found: _LONGER[found.group(1)], text)
-    whole = re.sub(r"%S[.,]%f", "%S", whole)  # a fraction is always welcome
+    sign = re.search(r"%S([^%A-Za-z0-9]?)%f", whole)
+    whole = re.sub(r"%S[^%A-Za-z0-9]?%f", "%S", whole)
+    second = _second("" if sign is None else sign[1], is_joined=sign is not None and not sign[1])
     pattern, place, seen = "", 0, set[str]()
     for found in re.finditer(r"%(-?.)|\s+", whole):
         pattern += re.escape(whole[place : found.start()])
@@ -317,16 +360,32 @@ def _pattern(text: str) -> re.Pattern[str]:
             continue
         name = found.group(1).removeprefix("-")
         name = _SAME.get(name, name)
+        if name == "f":
+            raise _no_format(text, "%f stands behind %S, as in %S.%f or %S:%f")
         if name not in _PIECES or (name in seen and name not in "a%"):
             raise _no_format(text, f"{found.group(0)} twice" if name in seen else f"there is no {found.group(0)}")
         seen.add(name)
-        pattern += _PIECES[name]
+        piece = second if name == "S" else _PIECES[name]
+        is_alone = name not in _TWO_DIGITS or not _is_beside_digits(whole, *found.span())
+        pattern += piece if is_alone else piece.replace("{1,2}", "{2}")
     pattern += re.escape(whole[place:])
     if not ({"m", "b"} & seen and "d" in seen):
         raise _no_format(text, "a day and a month are needed")
     if ("I" in seen) != ("p" in seen):
         raise _no_format(text, "%I and %p go together")
     return re.compile(pattern.replace(r"\ ", " "))
+
+
+def _second(sign: str, *, is_joined: bool) -> str:
+    """A second with its fraction, which is always welcome behind a point or a comma; a sign of its own may be said."""
+    if is_joined:
+        return r"(?P<S>\d{2})(?P<f>\d{1,9})"
+    return _PIECES["S"].replace("[.,]", f"[.,{re.escape(sign)}]")
+
+
+def _is_beside_digits(whole: str, begin: int, end: int) -> bool:
+    """Whether digits of another piece stand directly beside those of one: it has two digits then."""
+    return bool(re.match("%-?[YymdHIMS]", whole[end:]) or re.search("%-?[YymdHIMS]$", whole[:begin]))
 
 
 def _no_format(text: str, reason: str) -> UsageError:

@@ -290,7 +290,8 @@ def window_ticks(query: QuerySyntax, tick_unit: str | None) -> int:
             raise QueryError(
                 f"WITHIN {window.amount} {window.unit} asks for real time, but the time column holds plain integers",
                 code="ACEP-Q908",
-                hint="say what they count (unit='s', on the command line --unit s), or write WITHIN without a unit",
+                hint="say what they count (unit='s', on the command line --unit s), or how they are written as digits "
+                "(--time-format %Y%m%d), or write WITHIN without a unit",
                 **where,  # type: ignore[arg-type]
             )
         size = round(window.amount * MICROSECONDS[window.unit])

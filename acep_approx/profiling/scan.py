@@ -112,7 +112,8 @@ class Scan:
             self.unit = unit_of(first.column(column)) if self.time.column else self.time.others[0].unit
             if self.unit is None and has_fractions(first.column(column)):
                 self.unit = "s"
-        self.times = TimeScan.of(column, type_, self.unit, self._time_format)
+        unit = self.roles.unit if self.roles is not None and self.roles.time == column else None  # may be digits
+        self.times = TimeScan.of(column, type_, unit or self.unit, self._time_format)
 
     def head(self) -> tuple[pa.Table, Ints]:
         """The first events, and their ticks."""

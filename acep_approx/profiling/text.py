@@ -189,9 +189,14 @@ def _times(look: StreamProfile, times: TimeProfile) -> Iterator[str]:
             f"these are numbers. As {_unit(look.unit)} they are the times below: say --unit {look.unit}; without it "
             "they are plain numbers, and windows count those"
         )
+    elif times.digits is not None:
+        yield (
+            f"these are plain numbers, and look like times written as digits: say --time-format {times.digits}; "
+            "without it windows count the numbers"
+        )
     elif not times.is_time:
         yield "these are plain numbers: windows count them (WITHIN 10). If they are times, say of what: --unit s"
-    if times.as_units and not look.is_unit_said:
+    if times.as_units and not look.is_unit_said and times.digits is None:
         yield "the first one would be " + "; ".join(f"{when} as {unit}" for unit, when in times.as_units)
     yield f"from {times.first} to {times.last}{' UTC' if times.is_time else ''}: {times.span}"
     yield _order(times)

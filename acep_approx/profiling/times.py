@@ -15,7 +15,7 @@ from acep_approx.errors import DataError
 from acep_approx.events.columns import plain_type, to_numpy
 from acep_approx.events.roles import UNITS, is_number
 from acep_approx.events.time import FIRST, PER_SECOND, plausible_unit, tick_unit, ticks
-from acep_approx.events.time_formats import TimeFormat
+from acep_approx.events.time_formats import TimeFormat, digits_format
 from acep_approx.profiling.columns import plain_values
 from acep_approx.profiling.formatting import distance, moment, window
 
@@ -63,6 +63,8 @@ class TimeProfile:
         Of the readable times.
     as_units : tuple of (str, str)
         What the first of the numbers would be as a time, by unit; empty where they are times of their own, or small.
+    digits : str or None
+        The format in which the numbers are times written as digits, if they are.
     late : int
         Events whose time is before that of an event before them.
     latest : str
@@ -94,6 +96,7 @@ class TimeProfile:
     last: str
     span: str
     as_units: tuple[tuple[str, str], ...]
+    digits: str | None
     late: int
     latest: str
     patience: str
@@ -234,6 +237,7 @@ class TimeScan:
             last=moment(int(sorted_[-1]), is_time=self.is_time),
             span=distance(int(sorted_[-1] - sorted_[0]), is_time=self.is_time),
             as_units=self.units,
+            digits=None if self.is_time else digits_format(int(sorted_[0]), int(sorted_[-1])),
             late=self.late,
             latest=distance(self.latest, is_time=self.is_time),
             patience=window(self.latest, is_time=self.is_time),

@@ -133,4 +133,5 @@ class BoundEvents:
 
     def _shown(self, name: str, values: pa.Array) -> pa.Array:
         unit = self._roles.unit
-        return shown_times(values, unit) if unit is not None and self._roles.counts_time(name) else values
+        is_time = unit is not None and self._roles.counts_time(name)
+        return shown_times(values, unit, self._roles.time_format) if is_time else values

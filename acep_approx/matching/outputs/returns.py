@@ -95,7 +95,7 @@ class ReturnColumns:
             return found
         column = self._roles.column(value.name)
         if self._roles.unit is not None and self._roles.counts_time(column):
-            return shown_times(found, self._roles.unit)
+            return shown_times(found, self._roles.unit, self._roles.time_format)
         type_ = types[column]
         is_time = pa.types.is_timestamp(type_) or pa.types.is_date(type_)
         return in_type(found, type_) if is_time and not found.type.equals(type_) else found

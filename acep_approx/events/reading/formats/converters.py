@@ -6,11 +6,14 @@ malformed one.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from acep_approx.errors import DataError
 from acep_approx.events.reading.formats.shared import with_type
+from acep_approx.events.roles import is_number
 from acep_approx.events.time_formats import (
     MICROSECONDS,
     MICROSECONDS_UTC,
@@ -71,8 +74,13 @@ class Converters:
             field.name
             for field in schema
             if pa.types.is_string(field.type)
+            or (self._said.is_of_digits and is_number(field.type))
             or (needs_zone and pa.types.is_timestamp(field.type) and field.type.tz is None)
         ]
+
+    def as_written(self, names: Iterable[str], schema: pa.Schema) -> dict[str, pa.DataType]:
+        """The types in which columns are to be given that are decided on: numbers as they are written."""
+        return {name: pa.string() for name in names if is_number(schema.field(name).type)}
 
     def likely(self, table: pa.Table, *, decimals: bool) -> list[str]:
         """Of these columns, by their first values, the ones that may hold something else."""
@@ -118,7 +126,7 @@ class Converters:
         if self._said.text is not None and not self.times and rows:
             raise DataError(
                 f"{self._name}: no column holds times written as {self._said.text!r}"
-                + (f"; {', '.join(shown[:3])}" if shown else ": no column is text"),
+                + (f"; {', '.join(shown[:3])}" if shown else ": no column holds text, or numbers of that length"),
                 code="ACEP-D033",
                 hint="correct --time-format, or leave it out to have it found",
             )

@@ -155,7 +155,8 @@ class CsvFormat:
         head = data[: data.rfind(b"\n", 0, FIRST_BYTES) + 1]
         if head and b'"' not in head:  # most text is neither, which its first values show
             names = self._readings.likely(self._read(head, columns=names, skip_invalid=True), decimals=has_decimals)
-        table = self._read(data, columns=names, skip_invalid=True) if names else pa.table({})
+        as_written = self._readings.as_written(names, schema)
+        table = self._read(data, types=as_written, columns=names, skip_invalid=True) if names else pa.table({})
         if has_decimals:
             self._unsure = self._readings.decide_decimals(table, is_said=self._layout.decimal == ",")
         return self._readings.decide_times(table, rows=1) or bool(self._readings.decimals)

@@ -84,6 +84,8 @@ class JsonFormat:
     def decide(self, data: bytes, schema: pa.Schema) -> bool:
         """Decide by the first rows which columns of text are times; see ``CsvFormat.decide``."""
         names = self._readings.wanted(schema)
+        for name in self._readings.as_written(names, schema):
+            schema = with_type(schema, name, pa.string())
         if not names:
             return self._readings.decide_times(pa.table({}), rows=len(schema))
         head = data[: data.rfind(b"\n", 0, FIRST_BYTES) + 1]

@@ -15,7 +15,7 @@ from acep_approx.events.columns import encode_text, to_arrow, to_numpy
 from acep_approx.events.reading.formats.converters import Converters
 from acep_approx.events.reading.formats.line_formats import line_pattern
 from acep_approx.events.reading.formats.rounding import WHOLE, refusal, rounded_texts
-from acep_approx.events.reading.formats.shared import one_batch
+from acep_approx.events.reading.formats.shared import one_batch, with_type
 from acep_approx.events.reading.layout import Layout, Stored, Understood
 from acep_approx.events.time_formats import TimeFormat
 
@@ -109,6 +109,8 @@ class LinesFormat:
                 hint="correct --line-format (line_format= of open_source): it must fit the whole line",
             )
         names = self._readings.wanted(schema)
+        for name in self._readings.as_written(names, schema):
+            schema = with_type(schema, name, pa.string())
         return self._readings.decide_times(_typed(table.select(names), schema), rows=table.num_rows)
 
     def settle_times(self, times: dict[str, TimeFormat]) -> None:
