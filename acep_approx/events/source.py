@@ -283,8 +283,9 @@ class Source:
         """
         known = self.schema.names
         names = list(known if columns is None else dict.fromkeys(columns))
+        there = set(known)
         for name in names:
-            if name not in known:
+            if name not in there:
                 raise missing_column(name, known)
         if self._used and not self.reusable:
             raise self._gone()
@@ -389,7 +390,7 @@ def open_source(
     [2]
     """
     check_format(format)
-    asked = layout_of(layout)
+    asked = layout_of(layout, time)
     if asked.line_format is not None and format is None and not isinstance(events, Source):
         format = "lines"  # noqa: A001
     if isinstance(events, Source):

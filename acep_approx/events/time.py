@@ -183,7 +183,7 @@ def ticks(
     if is_number(type_):
         return _from_numbers(column, unit, first_row, format)
     if pa.types.is_date(type_):
-        return _scaled(to_numpy(column.cast(pa.timestamp("ms")).cast(pa.int64())), "ms", first_row)
+        column, type_ = column.cast(pa.timestamp("ms")), pa.timestamp("ms")
     if pa.types.is_timestamp(type_):
         if type_.tz is None and format is not None and format.zone is not None:
             column = _localized(column, format.zone, first_row)

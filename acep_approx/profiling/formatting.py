@@ -155,10 +155,10 @@ def call(query: str, inputs: Sequence[str] | None, given: Mapping[str, Any]) -> 
     if texts.get("time_format"):
         written = TimeFormat.of(texts["time_format"]) or TimeFormat()
         texts["time_format"] = written if written.zone or written.year else written.text
-    if texts.keys() & vars(Layout()).keys() - {"time_format"}:  # only what opens files knows these
+    if texts.keys() & vars(Layout()).keys() - {"time_format", "time"}:  # only what opens files knows these
         opened = {name: value for name, value in texts.items() if name in (*vars(Layout()), "format", "on_malformed")}
         events = f"open_source({events}{_arguments(opened)})"
-        texts = {name: value for name, value in texts.items() if name == "time_format" or name not in opened}
+        texts = {name: texts[name] for name in texts if name in ("time", "time_format") or name not in opened}
     return f"compile_query({query!r}).match({events}{_arguments(texts)})"
 
 

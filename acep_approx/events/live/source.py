@@ -174,7 +174,7 @@ def follow(
     [{'a': 0, 'b': 1}]
     """
     check_format(format)
-    written = Layout(**layout)
+    written = Layout(**layout, time=time)
     malformed, left_out = MalformedRows(on_malformed, rejects), LateEvents(on_late, late)
     refuse_same(malformed.rejects, left_out.file)
     malformed.opens = opens

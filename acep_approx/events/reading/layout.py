@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from acep_approx.errors import UsageError, expect
+from acep_approx.events.roles import TIME_NAMES
 from acep_approx.events.time_formats import TimeFormat
 
 DELIMITERS = {"comma": ",", "semicolon": ";", "tab": "\t", "\\t": "\t", "pipe": "|", "space": " "}
@@ -34,6 +35,8 @@ class Layout:
         How the lines of a log are written; see ``docs/reference/data.md``.
     time_format : str or TimeFormat, optional
         How texts that are times are written. Default: told from the values.
+    time : str, optional
+        The column that is said to be the time: its numbers are times, however they are written.
 
     Raises
     ------
@@ -48,6 +51,7 @@ class Layout:
     decimal: str | None = None
     line_format: str | None = None
     time_format: TimeFormat | None = None
+    time: str | None = None
 
     def __post_init__(self) -> None:
         set_ = object.__setattr__  # what is given in many ways is kept in one
@@ -65,8 +69,12 @@ class Layout:
 
     @property
     def said(self) -> list[str]:
-        """The names of what is said."""
-        return [name for name, value in vars(self).items() if value is not None]
+        """The names of what is said of how files are written."""
+        return [name for name, value in vars(self).items() if value is not None and name != "time"]
+
+    def is_time(self, column: str) -> bool:
+        """Whether a column is the time, as far as names tell."""
+        return column == self.time or column.lower() in TIME_NAMES
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,10 @@ from acep_approx.events.reading.widening import as_wider, common_type
 from acep_approx.events.time_formats import TimeFormat
 
 
+AS_WRITTEN = ("csv", "lines")
+"""Formats in which every value is a text."""
+
+
 class FileEvents:
     """Several files as one stream of events, with one schema.
 
@@ -140,7 +144,7 @@ def _one_schema(files: Sequence[FileReader]) -> pa.Schema:
         _check_shared(file, first)
         for field in file.schema:
             known = types.get(field.name, field.type)
-            both = common_type(known, field.type)
+            both = common_type(known, field.type) or _as_text(field, known, files)
             if both is None:
                 raise DataError(
                     f"column {field.name!r} is {known} in {first[field.name].name}, but {field.type} in {file.name}",
@@ -151,6 +155,17 @@ def _one_schema(files: Sequence[FileReader]) -> pa.Schema:
             types[field.name] = both
             first.setdefault(field.name, file)
     return pa.schema(types.items())
+
+
+def _as_text(field: pa.Field, known: pa.DataType, files: Sequence[FileReader]) -> pa.DataType | None:
+    """Text, where a column is text in one file, and no other knows anything of it but texts, which it can give, too."""
+    if not any(map(pa.types.is_string, (field.type, known))):
+        return None
+    there = [file for file in files if field.name in file.schema.names]
+    others = [file for file in there if not pa.types.is_string(file.schema.field(field.name).type)]
+    read = [file.understood for file in others]
+    is_open = all(one.format in AS_WRITTEN and field.name not in (*one.times, *one.decimal_commas) for one in read)
+    return pa.string() if is_open else None
 
 
 def _open_time(column: str, files: Sequence[FileReader]) -> str:

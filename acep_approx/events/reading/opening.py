@@ -70,10 +70,10 @@ def refuse_same(rejects: Path | None, late: Path | None) -> None:
     )
 
 
-def layout_of(given: dict[str, Any]) -> Layout:
+def layout_of(given: dict[str, Any], time: str | None = None) -> Layout:
     """What is said of how text files are written, by the arguments of ``open_source``."""
     try:
-        return Layout(**given)
+        return Layout(**given, time=time)
     except TypeError as error:
         wrong = next(name for name in given if name not in Layout.__dataclass_fields__)
         raise TypeError(f"open_source() got an unexpected keyword argument {wrong!r}") from error

@@ -26,9 +26,9 @@ from acep_approx.events.time_formats import (
 )
 
 _ISO = TimeFormat()
-COMMA = r"^[+-]?(\d+|\d{1,3}(\.\d{3})+)(,\d+)?$"
-"""A number as it is written where a comma stands before the fraction."""
-FRACTION = r"^[+-]?(0|0\d+|\d{4,}|\d{1,3}(\.\d{3})+),\d+$|,(\d{1,2}|\d{4,})$"
+COMMA = r"^-?(0|[1-9]\d*|[1-9]\d{0,2}(\.\d{3})+)(,\d+)?$"
+"""A number as it is written where a comma stands before the fraction; of 007 and +7 it would not come back."""
+FRACTION = r"^-?(0|\d{4,}|\d{1,3}(\.\d{3})+),\d+$|,(\d{1,2}|\d{4,})$"
 """One of them that can be nothing else: 1,234 may be a thousand."""
 ISO = [f"%Y-%m-%d{gap}{clock}{zone}" for gap in " T" for clock in ("%H:%M:%S", "%H:%M") for zone in ("", "%z")]
 """What ISO-8601 looks like in the words of formats."""

@@ -4,19 +4,31 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from acep_approx.errors import DataError
 from acep_approx.events.blocks import Block, quoted_rows
-from acep_approx.events.columns import CODED, to_arrow
+from acep_approx.events.columns import CODED, decoded, to_arrow
+from acep_approx.events.reading.formats.as_written import (
+    TRUTHS,
+    changed,
+    in_words,
+    is_finite,
+    is_of_words,
+    marked,
+    may_differ,
+    not_as_written,
+    spelling,
+)
 from acep_approx.events.reading.formats.converters import Converters
 from acep_approx.events.reading.formats.csv_headers import DELIMITERS, Header, find_header, without_spaces
 from acep_approx.events.reading.formats.rounding import WHOLE, large_floats, refusal, rounded_texts
 from acep_approx.events.reading.formats.shared import FIRST_BYTES, finer_times, is_blank, one_batch, with_type
 from acep_approx.events.reading.layout import Layout, Stored, Understood
+from acep_approx.events.roles import is_number
 from acep_approx.events.time_formats import TimeFormat
 
 NULLS = ("", "NA", "N/A", "NULL", "null", "NaN", "nan")
@@ -43,6 +55,7 @@ class CsvFormat:
         self._header: Header | None = None
         self._readings = Converters(name, self._layout.time_format)
         self._unsure: list[str] = []
+        self._truths: dict[str, tuple[str, ...]] = {}
         self._stored = stored or Stored()
 
     @property
@@ -95,7 +108,7 @@ class CsvFormat:
         """
         columns = None if self._layout.columns is None else list(self._layout.columns)
         self._readings.forget()
-        self._unsure = []
+        self._unsure, self._truths = [], {}
         self._header = find_header(first.data, self._name, self._layout.delimiter, columns)
         if not self._header.names:
             self.empty_schema()
@@ -172,7 +185,7 @@ class CsvFormat:
     def infer(self, data: bytes) -> pa.Schema:
         """Types of the columns from whole rows; rows of the wrong length do not count.
 
-        Whole numbers that no number of 64 bits holds are texts.
+        Numbers are texts where one of them would not come back as it is written; see ``as_written``.
         """
         if is_blank(data):
             return pa.schema([(name, pa.null()) for name in self._names])
@@ -183,6 +196,11 @@ class CsvFormat:
             is_whole = pc.all(pc.match_substring_regex(texts, WHOLE)).as_py()
             if is_whole and rounded_texts(texts.take(to_arrow(rows))):
                 schema = with_type(schema, name, pa.string())
+        for name, _ in self._changed(data, table, skip_invalid=True):
+            schema = with_type(schema, name, pa.string())
+        for field in table.schema:
+            if is_of_words(field.type) and not self._are_alike(data, field):
+                schema = with_type(schema, field.name, pa.string())
         return schema
 
     def parse(self, data: bytes, schema: pa.Schema) -> pa.RecordBatch:
@@ -197,12 +215,52 @@ class CsvFormat:
         if is_blank(data):
             return one_batch(pa.schema(types.items()).empty_table())
         given = self._given_types(types)
-        table = self._read(data, types=types | given, columns=list(types))
+        words = {name: CODED for name, type_ in types.items() if is_of_words(type_) and name not in given}
+        table = self._read(data, types=types | given | words, columns=list(types))
         table = self._readings.converted(table, {name: types[name] for name in given})
+        for name in words:
+            column = self._in_words(name, table.column(name).combine_chunks(), types[name])
+            table = table.set_column(table.schema.get_field_index(name), name, column)
         for name, rows in large_floats(table):
             if number := rounded_texts(self._texts(data, name).take(to_arrow(rows))):
                 raise refusal(name, number)
+        for name, text in self._changed(data, table):
+            raise not_as_written(name, types[name], text)
         return one_batch(table)
+
+    def _changed(self, data: bytes, table: pa.Table, *, skip_invalid: bool = False) -> Iterator[tuple[str, str]]:
+        """Columns of numbers with a text that does not come back from its number, and this text."""
+        assert self._header is not None, "read the header first"
+        names = [f.name for f in table.schema if is_number(f.type) and self._is_as_written(f.name)]
+        floats = [name for name in names if pa.types.is_floating(table.schema.field(name).type)]
+        sign = self._header.delimiter.encode()
+        if not names or not may_differ(data, sign, has_decimals=bool(floats)):
+            names = [name for name in floats if not is_finite(table.column(name))]
+        data = marked(data, sign) if names else data
+        for name in names:
+            texts = self._texts(data, name, skip_invalid=skip_invalid)
+            text = changed(texts, table.column(name).combine_chunks())
+            if text is not None:
+                yield name, text
+
+    def _is_as_written(self, name: str) -> bool:
+        """Whether the numbers of a column must come back: not those of times, nor what is read in another way."""
+        return name not in self._readings and not self._layout.is_time(name)
+
+    def _are_alike(self, data: bytes, field: pa.Field) -> bool:
+        """Whether all booleans or times of day of a column are written in one way."""
+        try:
+            self._in_words(field.name, self._texts(data, field.name, skip_invalid=True), field.type)
+        except pa.ArrowInvalid:
+            return False
+        return True
+
+    def _in_words(self, name: str, texts: pa.Array, type_: pa.DataType) -> pa.Array:
+        """Texts as booleans or times of day, all written as the first ones."""
+        plain = decoded(texts)
+        if not self._truths.get(name):
+            self._truths[name] = spelling(plain)
+        return in_words(plain, type_, self._truths[name])
 
     @property
     def _names(self) -> list[str]:
@@ -246,6 +304,8 @@ class CsvFormat:
                 null_values=NULLS,
                 strings_can_be_null=True,
                 quoted_strings_can_be_null=False,
+                true_values=[truth for truth, _ in TRUTHS],
+                false_values=[untruth for _, untruth in TRUTHS],
             ),
         )
 

@@ -12,7 +12,7 @@ from acep_approx.events.columns import refuse_twins
 from acep_approx.events.reading.formats.converters import Converters
 from acep_approx.events.reading.formats.json_documents import Document
 from acep_approx.events.reading.formats.rounding import column_in, large_floats, refusal, rounded_lines
-from acep_approx.events.reading.formats.shared import FIRST_BYTES, finer_times, one_batch, with_type
+from acep_approx.events.reading.formats.shared import FIRST_BYTES, one_batch, with_type
 from acep_approx.events.reading.layout import Layout, Stored, Understood
 from acep_approx.events.reading.nested import Path, column_at, flat_schema, has_objects, nested_schema, paths_of
 from acep_approx.events.time_formats import TimeFormat
@@ -112,8 +112,8 @@ class JsonFormat:
         """
         if not _count_objects(data):
             return self.empty_schema()
-        table = self._flat(_read_json(data, None))
-        schema = self._readings.types(finer_times(table.schema), table)
+        table = self._flat(_read_inferred(data))
+        schema = self._readings.types(table.schema, table)
         for name, rows in large_floats(table):
             path = self._path(name)
             if rounded_lines(data, path, rows) and _has_whole_numbers(data, path):
@@ -179,6 +179,22 @@ class JsonFormat:
 
 def _only(schema: pa.Schema, names: list[str]) -> pa.Schema:
     return pa.schema([schema.field(name) for name in names])
+
+
+def _read_inferred(data: bytes) -> pa.Table:
+    """All columns of lines, their types by the values; texts that look like times stay the texts that they are."""
+    table = _read_json(data, None)
+    types = pa.schema([field.with_type(_as_text(field.type)) for field in table.schema])
+    return table if types.equals(table.schema) else _read_json(data, types)
+
+
+def _as_text(type_: pa.DataType) -> pa.DataType:
+    """The type with strings in the place of timestamps, in which the parser turns texts that look like times."""
+    if pa.types.is_struct(type_):
+        return pa.struct([field.with_type(_as_text(field.type)) for field in type_])
+    if pa.types.is_list(type_):
+        return pa.list_(type_.value_field.with_type(_as_text(type_.value_type)))
+    return pa.string() if pa.types.is_timestamp(type_) else type_
 
 
 def _read_json(data: bytes, schema: pa.Schema | None, lines: int | None = None) -> pa.Table:

@@ -12,11 +12,13 @@ from acep_approx.arrays import Bools
 from acep_approx.errors import DataError
 from acep_approx.events.blocks import Block
 from acep_approx.events.columns import encode_text, to_arrow, to_numpy
+from acep_approx.events.reading.formats.as_written import changed, in_words, not_as_written, spelling
 from acep_approx.events.reading.formats.converters import Converters
 from acep_approx.events.reading.formats.line_formats import line_pattern
 from acep_approx.events.reading.formats.rounding import WHOLE, refusal, rounded_texts
 from acep_approx.events.reading.formats.shared import one_batch, with_type
 from acep_approx.events.reading.layout import Layout, Stored, Understood
+from acep_approx.events.roles import is_number
 from acep_approx.events.time_formats import TimeFormat
 
 NULLS = ("", "-")
@@ -27,7 +29,6 @@ _TYPES = (
 )
 """What values may be, the narrowest first."""
 _NUMBER = r"^[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?$"
-_TRUTH = r"^(?i:true|false)$"
 
 
 class LinesFormat:
@@ -51,7 +52,9 @@ class LinesFormat:
         self._given = str(layout.line_format)
         self._pattern = f"^(?:{line_pattern(self._given)})$"
         self._stored = stored or Stored()
+        self._layout = layout
         self._readings = Converters(name, layout.time_format)
+        self._truths: dict[str, tuple[str, ...]] = {}
 
     @property
     def understood(self) -> Understood:
@@ -67,6 +70,7 @@ class LinesFormat:
     def read_header(self, first: Block) -> None:  # noqa: ARG002  (there is none)
         """Forget what was decided by other first lines."""
         self._readings.forget()
+        self._truths = {}
 
     def empty_schema(self) -> pa.Schema:
         """Columns of a file without a byte: the groups, of open types."""
@@ -124,7 +128,7 @@ class LinesFormat:
     def infer(self, data: bytes) -> pa.Schema:
         """Types of the columns from the lines that fit."""
         table = self._found(data)
-        schema = pa.schema([(name, _type_of(table.column(name))) for name in table.column_names])
+        schema = pa.schema([(name, self._type_of(name, table.column(name))) for name in table.column_names])
         return self._readings.types(schema, table)
 
     def parse(self, data: bytes, schema: pa.Schema) -> pa.RecordBatch:
@@ -143,8 +147,32 @@ class LinesFormat:
                 given = _cast(field.name, texts, self._readings.given_type(field.name))
                 columns.append(self._readings.convert(field.name, given).cast(field.type))
             else:
-                columns.append(encode_text(_cast(field.name, texts, field.type).combine_chunks()))
+                values = _cast(field.name, texts, field.type).combine_chunks()
+                self._check_written(field, texts.combine_chunks(), values)
+                columns.append(encode_text(values))
         return one_batch(pa.Table.from_arrays(columns, names=schema.names))
+
+    def _type_of(self, name: str, texts: pa.ChunkedArray) -> pa.DataType:
+        """The narrowest type of texts from which all of them come back; null where there is none."""
+        values = texts.combine_chunks().drop_null()
+        if not len(values):
+            return pa.null()
+        type_ = next(type_ for type_ in _TYPES if _is_of(values, type_))
+        try:
+            self._check_written(pa.field(name, type_), values, values.cast(type_))
+        except pa.ArrowInvalid:
+            return pa.string()
+        return type_
+
+    def _check_written(self, field: pa.Field, texts: pa.Array, values: pa.Array) -> None:
+        """Refuse numbers and booleans from which a text would not come back as it is written."""
+        if is_number(field.type) and not self._layout.is_time(field.name):
+            text = changed(texts, values)
+            if text is not None:
+                raise not_as_written(field.name, field.type, text)
+        elif pa.types.is_boolean(field.type):
+            self._truths[field.name] = self._truths.get(field.name) or spelling(texts)
+            in_words(texts, field.type, self._truths[field.name])
 
     def _found(self, data: bytes, *, is_strict: bool = False) -> pa.Table:
         """The groups of the lines that fit, as texts."""
@@ -180,16 +208,8 @@ def _lines(data: bytes) -> pa.Array:
     return pc.ascii_rtrim(whole, characters="\r\n")
 
 
-def _type_of(texts: pa.ChunkedArray) -> pa.DataType:
-    """The narrowest type of texts; null where there is none."""
-    values = texts.combine_chunks().drop_null()
-    if not len(values):
-        return pa.null()
-    return next(type_ for type_ in _TYPES if _is_of(values, type_))
-
-
 def _is_of(values: pa.Array, type_: pa.DataType) -> bool:
-    if pa.types.is_boolean(type_) and not _all_match(values, _TRUTH):
+    if pa.types.is_boolean(type_) and not spelling(values):
         return False
     if pa.types.is_floating(type_) and (not _all_match(values, _NUMBER) or _all_match(values, WHOLE)):
         return False  # whole numbers of more than 64 bits stay text

@@ -1,0 +1,190 @@
+"""Texts that are numbers, and whether they come back from these as they were written: ``007`` does not come back from 7.
+
+A column of text files holds numbers only if all its values do; else ids that differ would become one. Decimals are
+numbers however many zeros end them: ``1.50`` is 1.5.
+"""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from acep_approx.arrays import Bools
+from acep_approx.events.columns import to_numpy
+
+MARK = b"\x1f"
+"""What ``marked`` writes ahead of numbers between quotes: it is in no number."""
+PIECE = 1 << 17
+"""Bytes that are looked at together: they stay in the cache."""
+
+OVERLAP = 512
+"""Of them with the next ones, for values that go on there."""
+
+_WHOLE = r"^\s*(0|-?[1-9]\d*)\s*$"
+_SHORTEST = r"-?[1-9]e(-0[5-9]|-[1-9]\d\d?|\+1[6-9]|\+[2-9]\d|\+[12]\d\d|\+30\d)"
+"""How floats of one digit are written shortest."""
+_DECIMAL = rf"^\s*(0|-?[1-9]\d*|-?(0|[1-9]\d*)?\.\d*([eE][+-]?\d+)?|{_SHORTEST})\s*$"
+_POWER_OF_SOMETHING = r"^[^eE]*[1-9][^eE]*[eE]"
+_TIME_OF_DAY = r"^\d\d:\d\d:\d\d$"
+_ZERO, _POINT, _PLUS, _MINUS, _LINE_END, _E, _X, _QUOTE = (np.uint8(ord(sign)) for sign in '0.+-\nex"')
+_SMALL, _TEN = np.uint8(0x20), np.uint8(10)
+TRUTHS = (("true", "false"), ("True", "False"), ("TRUE", "FALSE"))
+"""How booleans are spelled; a column of text has one of these ways."""
+
+
+def is_finite(column: pa.ChunkedArray) -> bool:
+    """Whether all floats of a column are numbers."""
+    return bool(pc.all(pc.is_finite(column)).as_py() is not False)
+
+
+def is_of_words(type_: pa.DataType) -> bool:
+    """Whether texts of a type are few, or of one form: booleans, times of day."""
+    return bool(pa.types.is_boolean(type_) or pa.types.is_time(type_))
+
+
+def spelling(texts: pa.Array) -> tuple[str, ...]:
+    """How the first of some texts that are booleans is spelled; nothing if there is none."""
+    there = texts.drop_null()
+    return next((two for two in TRUTHS if len(there) and there[0].as_py() in two), ())
+
+
+def in_words(texts: pa.Array, type_: pa.DataType, truth: tuple[str, ...]) -> pa.Array:
+    """Texts as booleans that are spelled as ``truth``, or as times of day.
+
+    Raises
+    ------
+    pyarrow.ArrowInvalid
+        One would not come back as it is written.
+    """
+    if pa.types.is_boolean(type_):
+        place = pc.index_in(texts, pa.array(truth, pa.string()))
+        wrong = _first(texts, pc.or_(pc.is_valid(place), pc.is_null(texts)))
+        values = pc.equal(place, 0)
+    else:
+        wrong = _first(texts, pc.match_substring_regex(texts, _TIME_OF_DAY))
+        there = pc.binary_join_element_wise("1970-01-01T", texts, "") if wrong is None else texts
+        values = there.cast(pa.timestamp("s")).cast(type_) if wrong is None else texts
+    if wrong is not None:
+        raise pa.ArrowInvalid(f"{wrong!r} is not written as the values before it")
+    return values
+
+
+def changed(texts: pa.Array, values: pa.Array) -> str | None:
+    """The first of some texts that does not come back from its number.
+
+    Parameters
+    ----------
+    texts : pyarrow.Array
+        As they are written; numbers between quotes are marked.
+    values : pyarrow.Array
+        The same as whole numbers or floats.
+
+    Returns
+    -------
+    str or None
+        As it is written, without marks.
+
+    Examples
+    --------
+    >>> changed(pa.array(["7", "007"]), pa.array([7, 7])), changed(pa.array(["1.50"]), pa.array([1.5]))
+    ('007', None)
+    """
+    if pa.types.is_integer(values.type):
+        return _first(texts, pc.match_substring_regex(texts, _WHOLE))
+    is_lost = pc.and_(pc.equal(values, 0.0), pc.match_substring_regex(texts, _POWER_OF_SOMETHING))
+    is_decimal = pc.and_(pc.match_substring_regex(texts, _DECIMAL), pc.is_finite(values))
+    return _first(texts, pc.and_(is_decimal, pc.invert(is_lost)))
+
+
+def _first(texts: pa.Array, comes_back: pa.Array) -> str | None:
+    """The first text that does not; null is none."""
+    is_right = to_numpy(pc.fill_null(comes_back, True))
+    return None if is_right.all() else str(texts[int(is_right.argmin())].as_py()).lstrip(MARK.decode())
+
+
+def not_as_written(name: str, type_: pa.DataType, text: str) -> pa.ArrowInvalid:
+    """What is wrong with a row that has such a text among numbers, as the parser would say it."""
+    return pa.ArrowInvalid(
+        f"column {name!r} is {type_} in the first rows, and {text!r} would not come back from its number as it is "
+        f"written: say what the column holds, --column-type {name}=text"
+    )
+
+
+def may_differ(data: bytes, delimiter: bytes, *, has_decimals: bool = True) -> bool:
+    """Whether there may be numbers in rows of CSV that do not come back; quick, and seldom true where there are none.
+
+    Parameters
+    ----------
+    data : bytes
+        Whole rows.
+    delimiter : bytes
+        One.
+    has_decimals : bool
+        Whether there are columns of decimals: only there an ``e`` can stand in a number.
+
+    Notes
+    -----
+    Complexity: a few passes over the bytes, piece by piece, so that these stay in the cache.
+    """
+    whole = np.frombuffer(b"".join((b"\n", data, b"\n" * 6)), np.uint8)
+    signs = [sign for sign in b'+-" \t' if sign in data]
+    has_hexadecimals = b"x" in data or b"X" in data
+    has_powers = has_decimals and (b"e" in data or b"E" in data)
+    return any(
+        _may_differ(whole[at : at + PIECE + OVERLAP], delimiter[0], signs, has_powers, has_hexadecimals)
+        for at in range(0, len(whole), PIECE)
+    )
+
+
+def _may_differ(
+    piece: npt.NDArray[np.uint8], delimiter: int, signs: list[int], has_powers: bool, has_hexadecimals: bool  # noqa: FBT001
+) -> bool:
+    """The same of a part of the bytes; ``signs`` are those that occur of what is looked for ahead of digits."""
+    is_start = piece == delimiter
+    is_start |= piece == _LINE_END
+    is_digit = (piece - _ZERO) < _TEN
+    begins = piece == _ZERO
+    begins[:-1] &= is_digit[1:] | ((piece[1:] | _SMALL) == _X) if has_hexadecimals else is_digit[1:]
+    for sign in signs:
+        begins |= _ahead(piece, sign, is_digit)
+    begins[1:] &= is_start[:-1]
+    return bool(begins[1:].any()) or (has_powers and _has_power(piece, is_start, is_digit))
+
+
+def _ahead(piece: npt.NDArray[np.uint8], sign: int, is_digit: Bools) -> Bools:
+    """Where a sign stands ahead of what it makes another text: any but ``-0.5`` behind a minus, numbers in quotes."""
+    found: Bools = piece == sign
+    if sign == _MINUS:
+        found[:-1] &= piece[1:] == _ZERO
+        found[:-2] &= piece[2:] != _POINT
+    elif sign == _QUOTE:
+        found[:-1] &= is_digit[1:] | (piece[1:] <= _POINT) & (piece[1:] != _QUOTE)
+    return found
+
+
+def _has_power(piece: npt.NDArray[np.uint8], is_start: Bools, is_digit: Bools) -> bool:
+    """Whether digits without a point and then an ``e`` begin a value, or there is a power that no float reaches."""
+    is_e = (piece | _SMALL) == _E
+    is_e[1:] &= is_digit[:-1]
+    places = np.flatnonzero(is_e[1:-4]) + 1
+    if not len(places):
+        return False
+    powers = places + 1 + ((piece[places + 1] == _MINUS) | (piece[places + 1] == _PLUS))
+    if (is_digit[powers] & is_digit[powers + 1] & is_digit[powers + 2]).any():
+        return True
+    others = np.flatnonzero(~is_digit)
+    before = others[np.maximum(np.searchsorted(others, places) - 1, 0)]
+    is_negative = (piece[before] == _MINUS) & is_start[np.maximum(before - 1, 0)]
+    return bool((is_start[before] | is_negative).any())
+
+
+def marked(data: bytes, delimiter: bytes) -> bytes:
+    """Rows of CSV with a mark ahead of numbers that stand between quotes."""
+    if b'"' not in data:
+        return data
+    sign = re.escape(delimiter)
+    return re.sub(rb'(?m)(^|%b)"(?=[ \t+.0-9-][^"\n]*"(?:%b|\r|$))' % (sign, sign), rb'\1"' + MARK, data)
