@@ -84,6 +84,6 @@ def _can_be_used(folder: Path, mode: int = 0o755, *, is_chosen: bool = False) ->
         if fault is None:
             tempfile.TemporaryFile(dir=folder).close()
             return True
-        if is_chosen or os.access(fault.place, os.W_OK):
+        if is_chosen:  # else another one is taken, and nothing is lost
             say_not_used(fault)
     return False
