@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from acep_approx.masks import masked
+from acep_approx.visible import columns, printable, visible
 
 EXIT_FAILED = 1
 EXIT_USAGE = 2
@@ -17,7 +18,7 @@ WIDEST = 160
 
 
 class AcepError(Exception):
-    """Base of all errors of this package; passwords in its words are masked.
+    """Base of all errors of this package; in its words passwords are masked, and control characters shown.
 
     Parameters
     ----------
@@ -32,11 +33,11 @@ class AcepError(Exception):
     exit_code = EXIT_FAILED
 
     def __init__(self, message: str, *, code: str, hint: str | None = None) -> None:
-        message = masked(message)
+        message = printable(masked(message))
         super().__init__(message)
         self.message = message
         self.code = code
-        self.hint = None if hint is None else masked(hint)
+        self.hint = None if hint is None else printable(masked(hint))
 
     def __str__(self) -> str:
         text = f"{self.code}: {self.message}"
@@ -117,10 +118,10 @@ class QueryError(AcepError):
         line = self.text.split("\n")[self.line - 1]
         at = self.column - 1
         cut = max(0, at - WIDEST // 2)
-        shown = ("..." if cut else "") + line[cut : cut + WIDEST] + ("..." if cut + WIDEST < len(line) else "")
-        place = at - cut + (3 if cut else 0)
-        width = max(1, min(self.end - self.start, len(shown) - place))
-        return f"  {shown}\n  {' ' * place}{'^' * width}"
+        end = min(at + max(1, self.end - self.start), len(line), cut + WIDEST)
+        before, piece, after = (visible(part) for part in (line[cut:at], line[at:end], line[end : cut + WIDEST]))
+        before, after = ("..." if cut else "") + before, after + ("..." if cut + WIDEST < len(line) else "")
+        return f"  {before}{piece}{after}\n  {' ' * columns(before)}{'^' * max(1, columns(piece))}"
 
     def __str__(self) -> str:
         text = f"{self.code}: {self.message}"

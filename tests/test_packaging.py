@@ -239,7 +239,7 @@ FROM_THE_TOP = (
     {"kernels"},
     {"diagrams"},
     {"arrays", "errors", "shell", "siblings"},
-    {"masks"},
+    {"masks", "visible"},
 )
 """Parts of ``acep_approx``: each imports only what stands below it, for type checkers and inside functions too."""
 FLOOR = {part: number for number, parts in enumerate(FROM_THE_TOP) for part in parts}

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from acep_approx.errors import UsageError
 from acep_approx.masks import masked
+from acep_approx.visible import printable
 
 ROOT = "acep_approx"
 LEVELS = ("debug", "info", "warning", "error")
@@ -87,11 +88,11 @@ class StageLog:
 
 
 class _Lines(logging.Formatter):
-    """Lines without the secrets that other programs put into their messages."""
+    """Lines without the secrets that other programs put into their messages; no message begins another line."""
 
     def format(self, record: logging.LogRecord) -> str:
         """As ``logging`` asks."""
-        return masked(super().format(record))
+        return printable(masked(super().format(record))).replace("\n", "\n    ")
 
 
 def _lines() -> logging.Formatter:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from acep_approx.profiling.text import NUMBERS, Section, sections
+from acep_approx.visible import visible
 
 if TYPE_CHECKING:
     from rich.console import Console, JustifyMethod
@@ -19,11 +20,9 @@ LONGEST = 24
 
 def show(look: Look) -> None:
     """Print what was seen on stdout."""
-    from rich.console import Console
+    from acep_approx.cli.tables import console as on_stdout
 
-    console = Console(markup=False, highlight=False, emoji=False)
-    if not console.is_terminal:
-        console.width = 10_000  # a file has no edge
+    console = on_stdout()
     for number, section in enumerate(sections(look, console.width)):
         if number:
             console.print()
@@ -34,8 +33,8 @@ def _show(console: Console, section: Section) -> None:
     from rich.padding import Padding
     from rich.table import Table
 
-    console.print(section.title, style="bold")
-    for line in section.lines:
+    console.print(visible(section.title), style="bold")
+    for line in map(visible, section.lines):
         if console.is_terminal:
             console.print(Padding(line, (0, 0, 0, 2)))
         else:
@@ -45,9 +44,9 @@ def _show(console: Console, section: Section) -> None:
         for name in section.header:
             is_whole = name in WHOLE and all(len(text) <= LONGEST for text in section.column(name))
             justify: JustifyMethod = "right" if name in NUMBERS else "left"
-            table.add_column(name, justify=justify, overflow="fold", no_wrap=is_whole)
+            table.add_column(visible(name), justify=justify, overflow="fold", no_wrap=is_whole)
         for row in section.table:
-            table.add_row(*row)
+            table.add_row(*map(visible, row))
         console.print(table)
     for line in section.code:  # not wrapped: it is to be copied
         console.print(f"  {line}".rstrip(), style="cyan", soft_wrap=True)

@@ -31,6 +31,7 @@ from acep_approx.cli.options.output import GENERAL
 from acep_approx.cli.terminal import said, say, show_error, warnings_in_words
 from acep_approx.errors import AcepError
 from acep_approx.masks import masked
+from acep_approx.visible import printable
 from history.errors import HistoryError
 
 USAGE = cast("type[typer.BadParameter]", typer.BadParameter.__mro__[1])
@@ -66,7 +67,7 @@ class Commands(TyperGroup):
             with said("acep_approx.outfile"), warnings_in_words():
                 return super().invoke(ctx)
         except USAGE as error:
-            error.message = masked(error.message)
+            error.message = printable(masked(error.message))
             raise
         except BrokenPipeError as error:  # the reader of our output, e.g. `head`, has had enough: no failure
             _mute_stdout()

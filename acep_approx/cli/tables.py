@@ -6,7 +6,9 @@ import re
 from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING
 
+from acep_approx.cli import terminal
 from acep_approx.cli.terminal import say
+from acep_approx.visible import visible
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -20,10 +22,8 @@ NO_EDGE = 10_000
 
 
 def console() -> Console:
-    """A console on stdout that prints text as it is; a file has no edge."""
-    from rich.console import Console
-
-    made = Console(markup=False, highlight=False, emoji=False)
+    """A console on stdout; a file has no edge."""
+    made = terminal.console()
     if not made.is_terminal:
         made.width = NO_EDGE
     return made
@@ -42,14 +42,18 @@ def show(table: Table, whole: Collection[int] = (), to: Console | None = None) -
     to : rich.console.Console, optional
         Where it is printed. Default: a new ``console()``.
     """
-    out = console() if to is None else to
+    _laid_out(_remade(table, change=visible), whole, console() if to is None else to)
+
+
+def _laid_out(table: Table, whole: Collection[int], out: Console) -> None:
+    """Print a table of what can be shown."""
     widths = [_width(out, table, number) for number in range(len(table.columns))]
     edges = 3 * len(widths) + 1
     if sum(widths) + edges <= out.width:
         out.print(table)
         return
     if empty := [number for number, column in enumerate(table.columns) if not any(column.cells)]:
-        show(_remade(table, empty), [number - sum(other < number for other in empty) for number in whole], out)
+        _laid_out(_remade(table, empty), [number - sum(other < number for other in empty) for number in whole], out)
         return
     for column in table.columns:
         column.no_wrap, column.overflow = False, "fold"
@@ -61,7 +65,7 @@ def show(table: Table, whole: Collection[int] = (), to: Console | None = None) -
         return
     kept = [width if number in whole else least[number] for number, width in enumerate(widths)]
     if sum(kept) + edges > out.width and any(TIME.match(str(c)) for column in table.columns for c in column.cells):
-        show(_remade(table, change=_on_two_lines), whole, out)
+        _laid_out(_remade(table, change=_on_two_lines), whole, out)
         return
     given = kept if sum(kept) + edges <= out.width else least
     for column, width in zip(table.columns, _filled(given, widths, out.width - edges), strict=True):
@@ -73,10 +77,11 @@ def _remade(table: Table, left_out: Collection[int] = (), change: Callable[[str]
     """The table without some columns, or with other texts in its cells."""
     from rich.table import Table
 
-    made = Table(header_style=table.header_style)
+    made = Table(header_style=table.header_style, box=table.box, pad_edge=table.pad_edge)
     kept = [column for number, column in enumerate(table.columns) if number not in left_out]
     for column in kept:
-        made.add_column(column.header, justify=column.justify)
+        header = change(column.header) if isinstance(column.header, str) else column.header
+        made.add_column(header, justify=column.justify, no_wrap=column.no_wrap, overflow=column.overflow)
     for row in zip(*(column.cells for column in kept), strict=True):
         made.add_row(*(change(cell) if isinstance(cell, str) else cell for cell in row))
     return made

@@ -8,25 +8,60 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 from acep_approx.cli.logs import ProgressLog, StageLog, phase
 from acep_approx.errors import FewPointsWarning, UnseenTypeWarning, UsageError
+from acep_approx.visible import printable
 
 if TYPE_CHECKING:
     from rich.console import Console
 
 
-def words() -> Console:
-    """A console on stderr that prints text as it is: no markup, no wrapping, so that carets stay below their piece."""
+def console(**how: Any) -> Console:
+    """A console that prints text as it is, without markup, and shows characters that a terminal would obey."""
     from rich.console import Console
 
-    return Console(stderr=True, highlight=False, markup=False, emoji=False, soft_wrap=True)
+    made = Console(highlight=False, markup=False, emoji=False, **how)
+    plain = made.render_str  # all texts go through it, those of tables too, before they are measured
+    made.render_str = lambda text, **how: plain(printable(text), **how)  # type: ignore[method-assign]
+    return made
+
+
+def words() -> Console:
+    """A console on stderr that does not wrap, so that carets stay below their piece."""
+    return console(stderr=True, soft_wrap=True)
 
 
 def say(text: str) -> None:
     """Print a line of words on stderr, without rich, which takes longer to import than most commands to read a file."""
-    sys.stderr.write(f"{text}\n")
+    sys.stderr.write(f"{printable(text)}\n")
+
+
+def tell(text: str = "") -> None:
+    """Print lines for people, or JSON, on stdout."""
+    sys.stdout.write(f"{printable(text)}\n")
+
+
+def rows_out() -> BinaryIO:
+    """Standard output for rows of results: bytes as they are, but on a terminal, where they must not give commands."""
+    out: BinaryIO = sys.stdout.buffer
+    return cast("BinaryIO", _ShownRows(out)) if sys.stdout.isatty() else out
+
+
+class _ShownRows:
+    """Rows as UTF-8 on their way to a terminal. JSON says the same, CSV shows what is in it."""
+
+    def __init__(self, out: BinaryIO) -> None:
+        self._out = out
+
+    def write(self, rows: Any) -> int:
+        """Rows, whole ones."""
+        return self._out.write(printable(str(memoryview(rows), "utf-8", "replace")).encode())
+
+    def flush(self) -> None:
+        """To the terminal."""
+        self._out.flush()
 
 
 @contextmanager
@@ -46,7 +81,7 @@ def show_error(text: str) -> None:
     """Print an error on stderr, the word ``error`` in red."""
     from rich.text import Text
 
-    words().print(Text.assemble(("error", "bold red"), " ", text))
+    words().print(Text.assemble(("error", "bold red"), " ", printable(text)))
 
 
 EVENTS = (".csv", ".tsv", ".parquet", ".pq", ".jsonl", ".ndjson")
@@ -61,13 +96,12 @@ def warnings_in_words() -> Iterator[None]:
     with warnings.catch_warnings():
         for ours in OURS:
             warnings.simplefilter("always", ours)
-        show_others = warnings.showwarning
 
-        def show(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
+        def show(message: Warning | str, category: type[Warning], *where: Any, **_more: Any) -> None:
             if issubclass(category, OURS):
                 say(f"warning {message}")
             else:
-                show_others(message, category, *where, **more)
+                say(warnings.formatwarning(message, category, *where[:2]).rstrip())
 
         warnings.showwarning = show
         yield

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -17,6 +16,7 @@ import pyarrow.compute as pc
 from acep_approx.cli.options.choices import Format
 from acep_approx.cli.options.output import COMPRESSED_FILES
 from acep_approx.cli.rows_file import refusing
+from acep_approx.cli.terminal import rows_out, tell
 from acep_approx.events.writing.lines import csv_header, csv_lines, json_lines
 from acep_approx.events.writing.outfile import growing_file, whole_file
 from acep_approx.events.writing.parquet import ROWS, ParquetRows
@@ -160,7 +160,7 @@ def write_compressed(compressed: Compressed, folder: Path) -> Results:
 def _destination(path: Path | None, *, flush: bool = False) -> Iterator[BinaryIO]:
     """Standard output, or a file that takes its name only when all has been written, or ``flush`` at once."""
     if path is None:
-        yield sys.stdout.buffer
+        yield rows_out()
         return
     with ExitStack() as stack:
         with refusing(path):
@@ -184,7 +184,7 @@ def print_table(results: Iterable[pa.Table], title: str) -> None:
 
     gathered = [table for table in results if table.num_rows]
     if not gathered:
-        sys.stdout.write(f"no {title}\n")
+        tell(f"no {title}")
         return
     found = pa.concat_tables(gathered, promote_options="permissive")
     shown, cells, whole = Table(header_style="bold"), [], []

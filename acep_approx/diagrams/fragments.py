@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import wraps
-from html import escape
 from typing import Any
 
 from acep_approx.diagrams.graph import Graph
 from acep_approx.diagrams.style import COLOURS, VIEW
 from acep_approx.diagrams.svg import svg
 from acep_approx.diagrams.text_layout import shortened
+from acep_approx.visible import escape
 
 SMALLEST = 0.74
 """To which share of its size a picture shrinks."""

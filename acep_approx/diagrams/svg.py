@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from html import escape
 from itertools import pairwise
 from math import sqrt
 from typing import Literal
@@ -14,6 +13,7 @@ from acep_approx.diagrams.graph import Edge, Graph, Node
 from acep_approx.diagrams.layered_layout import Box, Layout, Route, Spot, lay_out
 from acep_approx.diagrams.style import COLOURS, GRAPH
 from acep_approx.diagrams.text_layout import MONO, shortened, width, wrapped
+from acep_approx.visible import escape
 
 Direction = Literal["right", "down"]
 """Where edges lead."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from html import escape
+
+from acep_approx.visible import escape
 
 _KEYWORDS = """
 PATTERN SEQ ANY WHERE WITHIN SIMULTANEOUS ERRORS WEIGHTS NON OVERLAP RETURN PUBLISH DEFINE AS AND OR NOT IN

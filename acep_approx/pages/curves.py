@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from html import escape
 from math import ceil, floor, log10
 
 from acep_approx.pages.code import code
 from acep_approx.pages.drawing import cut, label, percent, picture, short
 from acep_approx.pages.shell import page
+from acep_approx.visible import escape
 
 _WIDTH, _HEIGHT, _LEFT, _TOP, _PLOT_WIDTH, _PLOT_HEIGHT = 960.0, 330.0, 70.0, 34.0, 600.0, 240.0
 COLOURS = 5

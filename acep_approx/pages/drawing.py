@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from html import escape
 from math import ceil, floor, log10
 
 from acep_approx.timeline.picture import LEFT, RIGHT, WIDTH
 from acep_approx.timeline.scale import clock_text, day_text
+from acep_approx.visible import escape
 
 
 def picture(parts: Iterable[str], *, width: float, height: float, name: str, title: str, description: str) -> str:

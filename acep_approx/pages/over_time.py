@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from html import escape
 
 import numpy as np
 
 from acep_approx.arrays import Ints
 from acep_approx.diagrams.colours import SERIES
 from acep_approx.timeline.scale import axis_ticks, bin_edges, clock_text, day_text, nice, span_text, width_text
+from acep_approx.visible import escape
 
 BINS, TICKS, MOST_STRIPS = 72, 8, 12
 MOST_MARKS = 1_200

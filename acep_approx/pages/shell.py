@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from html import escape
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from acep_approx.diagrams.colours import variables
 from acep_approx.events.writing.outfile import whole_file
+from acep_approx.visible import escape, printable
 
 CLOSING = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"})
 """What must not stand in a script, as JSON writes it otherwise."""
@@ -77,7 +77,8 @@ def json_text(data: Any) -> str:
     >>> print(json_text({"a": "</script>"}))
     {"a":"\u003c/script\u003e"}
     """
-    return json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False).translate(CLOSING)
+    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    return printable(text).translate(CLOSING)
 
 
 def tiles(shown: Iterable[tuple[str, str]]) -> str:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from html import escape
-
 import pyarrow as pa
 
 from acep_approx.events.columns import to_numpy
 from acep_approx.pages.code import code
 from acep_approx.pages.over_time import OverTime, Points
 from acep_approx.pages.shell import page
+from acep_approx.visible import escape
 
 
 def timeline_html(points: pa.Table, *, title: str, subtitle: str, is_time: bool, query: str = "") -> str:

@@ -28,6 +28,7 @@ from acep_approx.planning.cost import LINK_BYTES, CellsCost, RunsCost
 from acep_approx.planning.planner import Plan
 from acep_approx.query.printer import to_text
 from acep_approx.query.syntax import Binary, Strategy
+from acep_approx.visible import printable
 
 MOST_LINES = 12
 """States or arcs of which the text says more; a drawing has them all."""
@@ -59,7 +60,7 @@ def explain_text(plan: Plan) -> str:
     reasons = [f"because {reason}" for reason in _reasons(plan)]
     sections = [("engine", [f"{plan.engine} (exact)", *reasons]), *parts]
     lines = [line for label, texts in sections for line in section(label, texts)]
-    return "\n".join([to_text(plan.query), "", *lines, *(f"advice   {note}" for note in advice(plan))])
+    return printable("\n".join([to_text(plan.query), "", *lines, *(f"advice   {note}" for note in advice(plan))]))
 
 
 def advice(plan: Plan) -> list[str]:

@@ -22,6 +22,7 @@ from acep_approx.planning.explain import few, section
 from acep_approx.planning.planner import Plan
 from acep_approx.planning.windows import is_unbounded
 from acep_approx.query.printer import to_text
+from acep_approx.visible import printable
 
 NO_STATES = 2
 """States of an automaton that remembers nothing: its start and its end."""
@@ -56,9 +57,8 @@ def explain_algebra(plan: Plan) -> str:
         ("memory", [_memory(plan, registers)]),
     ]
     lines = [line for label, texts in sections for line in section(label, texts)]
-    return "\n".join(
-        [to_text(plan.query), "", *lines, *(f"advice   {note}" for note in _advice(plan, registers, states))]
-    )
+    advice = (f"advice   {note}" for note in _advice(plan, registers, states))
+    return printable("\n".join([to_text(plan.query), "", *lines, *advice]))
 
 
 def _advice(plan: Plan, registers: RegisterAutomaton, states: list[Place]) -> Iterator[str]:

@@ -22,6 +22,7 @@ from acep_approx.profiling.stream_profile import SecondChoice, StreamProfile
 from acep_approx.profiling.text import as_text
 from acep_approx.profiling.times import TimeProfile
 from acep_approx.profiling.type_and_key import Pair, TypeAndKey
+from acep_approx.visible import visible
 
 
 class Look(StreamProfile):
@@ -31,7 +32,7 @@ class Look(StreamProfile):
         return as_text(self)
 
     def __repr__(self) -> str:
-        return f"<Look at {self.name}: {self.rows:,} rows, {len(self.columns)} columns>"
+        return f"<Look at {visible(self.name)}: {self.rows:,} rows, {len(self.columns)} columns>"
 
     @never_raises
     def _repr_html_(self) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from acep_approx.shell import quoted
+from acep_approx.visible import printable, visible
 
 if TYPE_CHECKING:
     from acep_approx.profiling.columns import ColumnProfile
@@ -246,10 +247,10 @@ def as_text(look: StreamProfile) -> str:
 
 
 def _lines(section: Section) -> Iterator[str]:
-    yield section.title
-    yield from (f"  {line}" for line in section.lines)
+    yield visible(section.title)
+    yield from (f"  {visible(line)}" for line in section.lines)
     if section.header:
-        rows = [section.header, *section.table]
+        rows = [[*map(visible, row)] for row in (section.header, *section.table)]
         widths = [max(len(row[i]) for row in rows) for i in range(len(section.header))]
         yield from ("  " + "  ".join(c.ljust(w) for c, w in zip(row, widths, strict=True)).rstrip() for row in rows)
-    yield from (f"  {line}".rstrip() for line in section.code)
+    yield from (f"  {printable(line)}".rstrip() for line in section.code)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from html import escape
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -21,6 +20,7 @@ from acep_approx.pages.drawing import percent
 from acep_approx.pages.shell import part_of_page
 from acep_approx.results.preview import MOST_EVENTS, Preview, preview
 from acep_approx.timeline.picture import svg
+from acep_approx.visible import escape
 from acep_approx.why.views import no_match_parts
 
 if TYPE_CHECKING:

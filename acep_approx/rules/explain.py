@@ -18,6 +18,7 @@ from acep_approx.rules.compiled import CompiledRule
 from acep_approx.rules.graph import PRESENCE, Cell, Part, Stage
 from acep_approx.rules.lockstep.eligible import Planned, planned_stages
 from acep_approx.rules.program import Program
+from acep_approx.visible import printable
 
 DRIVERS = {
     "batch": "over a whole batch at a time",
@@ -61,7 +62,7 @@ def explain(program: Program) -> str:
         *((f"stage {number}", [*words.stage(stage)]) for number, stage in enumerate(words.stages, 1)),
         *(("rule", [*words.rule(rule)]) for rule in program.rules),
     ]
-    return "\n".join(line for label, texts in sections for line in section(label, texts))
+    return printable("\n".join(line for label, texts in sections for line in section(label, texts)))
 
 
 def drawn(program: Program, format: str = "mermaid") -> str:  # noqa: A002  (as on the command line)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from html import escape
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +12,7 @@ from acep_approx.arrays import Ints
 from acep_approx.diagrams.colours import FONT, SERIES, variables
 from acep_approx.events.columns import to_numpy
 from acep_approx.timeline.scale import axis_ticks, bin_edges, clock_text, day_text, nice, span_text, width_text
+from acep_approx.visible import escape
 
 WIDTH, LEFT, RIGHT, TOP, PLOT = 960, 64, 20, 64, 240
 LANE, LANE_GAP = 16, 8

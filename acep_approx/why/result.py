@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from acep_approx.diagrams.fragments import never_raises
+from acep_approx.visible import printable, visible
 
 
 @dataclass(frozen=True)
@@ -65,7 +66,7 @@ class Why:
         rows = self.table()
         widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))] if rows else []
         shown = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
-        return "\n".join([self.headline, *(f"  {line}" for line in shown), *self.lines])
+        return printable("\n".join([self.headline, *(f"  {line}" for line in shown), *self.lines]))
 
     @never_raises
     def _repr_html_(self) -> str:
@@ -74,7 +75,7 @@ class Why:
         return why_view(self)
 
     def __repr__(self) -> str:
-        return f"<Why: {self.headline}>"
+        return f"<Why: {visible(self.headline)}>"
 
     def to_dict(self) -> dict[str, Any]:
         """The answer as plain values, as for JSON."""
@@ -86,4 +87,4 @@ class Why:
 
 def text_of(value: Any) -> str:
     """A value for people."""
-    return "-" if value is None else str(value)
+    return "-" if value is None else visible(str(value))

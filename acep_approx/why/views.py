@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from html import escape
 from typing import Any
 
 from acep_approx.diagrams.fragments import table, title, view
+from acep_approx.visible import escape
 
 
 def why_view(answer: Any) -> str:

@@ -13,7 +13,7 @@ from acep_approx.cli.options.input import IntervalOptions
 from acep_approx.cli.options.queries import FolderOptions, OneQuery, check_queries, needed, refuse_one_query
 from acep_approx.cli.options.rules import check_rules
 from acep_approx.cli.summary import say_how_read
-from acep_approx.cli.terminal import read_query
+from acep_approx.cli.terminal import read_query, tell
 from acep_approx.query.rules.parser import is_rules
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def check(
         lines += _columns(matcher.bind(events.schema))
         matcher.look_for_types(events)
         say_how_read(events)
-    typer.echo("\n".join(lines))
+    tell("\n".join(lines))
 
 
 def _sizes(plan: Plan) -> list[str]:

@@ -13,7 +13,7 @@ import typer
 from acep_approx.cli.options.groups import grouped
 from acep_approx.cli.options.output import OutputOptions, Quiet, check_folder, format_of
 from acep_approx.cli.options.spark import SparkOptions
-from acep_approx.cli.terminal import amount, progress_bar, say
+from acep_approx.cli.terminal import amount, progress_bar, say, tell
 from acep_approx.errors import UsageError
 
 if TYPE_CHECKING:
@@ -118,7 +118,7 @@ def demo(
     else:
         _demo_here(output, quiet=quiet)
     if not quiet:
-        typer.echo(f"\npicture: {output.resolve()}")
+        tell(f"\npicture: {output.resolve()}")
 
 
 def _save_events(file: Path, *, quiet: bool) -> None:
@@ -132,7 +132,7 @@ def _save_events(file: Path, *, quiet: bool) -> None:
     events = flights()
     write([events], form, file)
     if not quiet:
-        typer.echo(f"{file}: {events.num_rows:,} events")
+        tell(f"{file}: {events.num_rows:,} events")
 
 
 def _demo_here(output: Path, *, quiet: bool) -> None:
@@ -143,7 +143,7 @@ def _demo_here(output: Path, *, quiet: bool) -> None:
 
     events = flights()
     if not quiet:
-        typer.echo(STORY.format(events=events.num_rows, query=_indented(QUERY)))
+        tell(STORY.format(events=events.num_rows, query=_indented(QUERY)))
     with progress_bar("matching", enabled=not quiet) as progress:
         progress.total = events.num_rows
         findings = explore(events, on_progress=progress.done)
@@ -259,7 +259,7 @@ def _print_numbers(findings: Findings) -> None:
         exact = findings.exact.get(errors)
         table.add_row(f"matches with {amount(errors, 'error')}", "-" if exact is None else f"{exact:,}", f"{number:,}")
     _show(table)
-    typer.echo(
+    tell(
         "A match point is the event that completes a match. With k = 1 every (a, c) counts as a match with one error,\n"
         "also where an arrival exists; the match points show what is really new.\n\n"
         f"{findings.events:,} events matched in {findings.seconds:.2f} s: "
@@ -284,11 +284,11 @@ def _print_found(events: pa.Table, findings: Findings) -> None:
             f"{c['ts']:%d %b %H:%M}",
             f"{c['delay_min']} min",
         )
-    typer.echo(f"The {len(findings.pairs)} match points that only k = 1 finds:")
+    tell(f"The {len(findings.pairs)} match points that only k = 1 finds:")
     _show(table)
     lost = sum(findings.lost)
     where = "all of them" if lost == len(findings.lost) else f"{lost} of them"
-    typer.echo(
+    tell(
         f"In {where} flight a has no arrival anywhere in the data, as when a flight is diverted or turns back.\n"
         "An exact matcher waits for the arrival in vain, and loses them."
     )

@@ -10,6 +10,7 @@ import typer
 
 from acep_approx.cli.options.queries import FolderOptions
 from acep_approx.cli.query_folder import Folder, many, read_folder
+from acep_approx.cli.terminal import tell
 from acep_approx.errors import UsageError
 
 SHOWN = 5
@@ -43,12 +44,12 @@ def check_folder_of_queries(
         folder.refuse()
     folder.tell_wrong()
     misfits = sum(one.is_misfit for one in folder.wrong)
-    typer.echo(f"{many(len(folder.desk) - misfits)} right and can be run")
+    tell(f"{many(len(folder.desk) - misfits)} right and can be run")
     endless = [id_ for id_, plans in folder.desk.plans().items() if any(map(is_unbounded, plans))]
     if endless:
-        typer.echo(f"warning: there is no window in {_named(endless)}: what waits there may stay for ever")
+        tell(f"warning: there is no window in {_named(endless)}: what waits there may stay for ever")
     if folder.wrong:
-        typer.echo(f"{many(len(folder.wrong))} wrong")
+        tell(f"{many(len(folder.wrong))} wrong")
         raise typer.Exit(folder.exit_code)
 
 
@@ -70,9 +71,9 @@ def explain_folder_of_queries(options: FolderOptions, format: str) -> None:  # n
     folder = read_folder(options.queries, strict=options.strict)
     folder.tell_wrong()
     if format in ("text", "air"):
-        typer.echo("\n".join(_lines(folder, options.queries)) if format == "text" else _airs(folder))
+        tell("\n".join(_lines(folder, options.queries)) if format == "text" else _airs(folder))
     else:
-        typer.echo(folder.desk.graph(format))
+        tell(folder.desk.graph(format))
     if folder.wrong:
         raise typer.Exit(folder.exit_code)
 

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import typer
-
 from acep_approx.cli.options.rules import apart
-from acep_approx.cli.terminal import amount
+from acep_approx.cli.terminal import amount, tell
 
 
 def check_rules_text(
@@ -33,7 +31,7 @@ def check_rules_text(
 
         events = open_source(input, **reading, on_malformed="skip")  # only columns and types matter here
         lines.append(f"reads      {', '.join(rules.check(events, **roles))}")
-    typer.echo("\n".join(lines))
+    tell("\n".join(lines))
 
 
 def explain_rules_text(text: str, format: str) -> None:  # noqa: A002  (the option's name)
@@ -49,4 +47,4 @@ def explain_rules_text(text: str, format: str) -> None:  # noqa: A002  (the opti
     if format not in ("text", "mermaid", "dot", "svg"):
         raise apart(f"--format {format}", "choose text, mermaid, dot or svg")
     rules = compile_rules(text)
-    typer.echo(rules.explain() if format == "text" else rules.graph(format))
+    tell(rules.explain() if format == "text" else rules.graph(format))

@@ -12,7 +12,7 @@ from acep_approx.cli.commands.describe_rules import explain_rules_text
 from acep_approx.cli.options.groups import grouped
 from acep_approx.cli.options.output import OutputOptions
 from acep_approx.cli.options.queries import FolderOptions, OneQuery, check_queries, needed, refuse_one_query
-from acep_approx.cli.terminal import read_query
+from acep_approx.cli.terminal import read_query, tell
 from acep_approx.query.rules.parser import is_rules
 
 
@@ -62,4 +62,4 @@ def explain(
 
     from acep_approx.api import compile_query
 
-    typer.echo(compile_query(text).explain(format.value))
+    tell(compile_query(text).explain(format.value))

@@ -11,7 +11,7 @@ from acep_approx.cli.commands.why import Answer
 from acep_approx.cli.options.groups import grouped
 from acep_approx.cli.options.input import Inputs, SourceOptions
 from acep_approx.cli.options.output import OutputOptions, Quiet
-from acep_approx.cli.terminal import progress_bar
+from acep_approx.cli.terminal import progress_bar, tell
 
 
 @grouped
@@ -44,7 +44,7 @@ def look(
     with progress_bar("looking", enabled=not quiet) as progress:
         seen = look_at(inputs, **(source.roles | source.reading), rows=rows, on_progress=progress.done)
     if format is Answer.JSON:
-        typer.echo(json.dumps(seen.to_dict(), ensure_ascii=False, default=str))
+        tell(json.dumps(seen.to_dict(), ensure_ascii=False, default=str))
     else:
         from acep_approx.cli.look_tables import show
 

@@ -14,7 +14,7 @@ from acep_approx.cli.options.input import Inputs, KeyedInputOptions, QueryText
 from acep_approx.cli.options.matching import MergingOptions
 from acep_approx.cli.options.output import OutputOptions, Quiet
 from acep_approx.cli.options.rules import read_one_query
-from acep_approx.cli.terminal import amount, progress_bar, say
+from acep_approx.cli.terminal import amount, progress_bar, say, tell
 from acep_approx.errors import AcepError, UsageError
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ def replay(
     by = "row" if matches.plan.is_count_window else "at"
     found = nearest(shed, moment, by=by, key=question.value, state=question.state, limit=question.limit)
     if not found:
-        typer.echo("no partial match was shed" + (" that fits" if shed.num_rows else ""))
+        tell("no partial match was shed" + (" that fits" if shed.num_rows else ""))
     for number, run in enumerate(found):
         _show(number + 1, run, matches)
 
@@ -130,9 +130,9 @@ def _show(number: int, run: dict[str, Any], matches: BudgetedMatches) -> None:
 
     key = f" of {run['key']}" if "key" in run else ""
     began, gone = _text(run["start"]), _text(run["at"])
-    typer.echo(f"{number}. a partial match{key} that began at {began} was shed at {gone} (row {run['row']})")
+    tell(f"{number}. a partial match{key} that began at {began} was shed at {gone} (row {run['row']})")
     for name, text in in_words(run, matches):
-        typer.echo(f"  {name:<10} {text}")
+        tell(f"  {name:<10} {text}")
 
 
 def _text(moment: Any) -> str:

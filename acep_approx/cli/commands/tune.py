@@ -19,7 +19,7 @@ from acep_approx.cli.options.rules import read_one_query
 from acep_approx.cli.options.spark import SparkOptions
 from acep_approx.cli.summary import say_how_read
 from acep_approx.cli.tables import show_table
-from acep_approx.cli.terminal import amount, say, stages
+from acep_approx.cli.terminal import amount, say, stages, tell
 from acep_approx.errors import UsageError
 
 if TYPE_CHECKING:
@@ -178,17 +178,17 @@ def _whole(text: str) -> int | None:
 
 def _say_need(tuning: Tuning) -> None:
     """Whether a budget is needed: work and time of the exact run, and the time of the least budget."""
-    typer.echo("is a budget needed?")
+    tell("is a budget needed?")
     for trial in tuning.trials:
         if trial.skipped:
             continue
         choice = f"  ERRORS {trial.errors} WITHIN {trial.within}: {trial.steps:,.3g} run-steps per event"
         if trial.steps < LIGHT:
-            typer.echo(f"{choice}: no, below {LIGHT:g} it saves no time")
+            tell(f"{choice}: no, below {LIGHT:g} it saves no time")
             continue
         least = min(range(len(tuning.budgets)), key=lambda i: trial.work[i])
         times = f"{trial.exact_seconds:,.2g} s exactly, {trial.seconds[least]:,.2g} s inside {tuning.budgets[least]}"
-        typer.echo(f"{choice}; {times}")
+        tell(f"{choice}; {times}")
 
 
 def _show(tuning: Tuning) -> None:
@@ -209,12 +209,12 @@ def _show(tuning: Tuning) -> None:
 
 def _recommend(advice: Advice) -> None:
     if advice.within is None:
-        typer.echo("no recommendation")
+        tell("no recommendation")
     else:
         budget = f" --budget '{advice.budget}'" if advice.budget else ""
-        typer.echo(f"recommended: --errors {advice.errors} --within '{advice.within}'{budget}")
+        tell(f"recommended: --errors {advice.errors} --within '{advice.within}'{budget}")
     for reason in advice.reasons:
-        typer.echo(f"  {reason}")
+        tell(f"  {reason}")
 
 
 def _draw(tuning: Tuning, advice: Advice, text: str, output: Wanted, file: Path) -> None:

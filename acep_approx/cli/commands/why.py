@@ -15,6 +15,7 @@ from acep_approx.cli.options.matching import MatchingOptions
 from acep_approx.cli.options.output import OutputOptions
 from acep_approx.cli.options.rules import read_one_query
 from acep_approx.cli.summary import say_how_read
+from acep_approx.cli.terminal import tell
 
 if TYPE_CHECKING:
     from acep_approx.why.no_match.result import NoMatch
@@ -91,11 +92,11 @@ def why(
     )
     say_how_read(events)
     if format is Answer.JSON:
-        typer.echo(json.dumps(answer.to_dict(), ensure_ascii=False, default=str))
+        tell(json.dumps(answer.to_dict(), ensure_ascii=False, default=str))
     else:
         _show(answer)
         if (furthest := getattr(answer, "furthest", None)) is not None:
-            typer.echo()
+            tell()
             _show(furthest)
 
 

@@ -10,13 +10,11 @@ from tempfile import TemporaryDirectory
 from threading import Thread
 from typing import TYPE_CHECKING, Any
 
-import typer
-
 from acep_approx.cli.on_spark.live import live
 from acep_approx.cli.on_spark.stream import Tally
 from acep_approx.cli.on_spark.waiting import Pulse, waiting
 from acep_approx.cli.tables import show_table
-from acep_approx.cli.terminal import amount, say
+from acep_approx.cli.terminal import amount, say, tell
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -114,7 +112,7 @@ def demo_on_spark(master: str | None, *, quiet: bool) -> str:
     past, now = events.filter(is_past), events.filter(pc.invert(is_past))
     if not quiet:
         shown = "\n".join(f"    {line}" for line in QUERY.splitlines())
-        typer.echo(STORY.format(query=shown, events=len(now), days=_days(now), budget=BUDGET))
+        tell(STORY.format(query=shown, events=len(now), days=_days(now), budget=BUDGET))
     with TemporaryDirectory(prefix="acep-demo-") as home, clear_errors():
         with waiting("starting Spark", enabled=not quiet):
             Thread(target=compile_kernels, args=(past.slice(0, FEW),), daemon=True).start()
@@ -268,11 +266,11 @@ def _print(found: Compared) -> None:
     show_table(["", "match points", "recall"], rows, texts=1)
     last = found.totals.last
     version = last.version if last else 0
-    typer.echo(
+    tell(
         f"The stream: {found.totals.counts['events']:,} events in {found.totals.batches} micro-batches; the history is "
         f"now version {version}."
     )
-    typer.echo("\n" + brought(found.random, found.frozen, found.judged, last.learned if last else None))
+    tell("\n" + brought(found.random, found.frozen, found.judged, last.learned if last else None))
 
 
 def brought(random: int, frozen: int, judged: Judged, verdict: Verdict | None) -> str:

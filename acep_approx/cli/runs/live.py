@@ -22,7 +22,7 @@ from acep_approx.cli.runs.request import RunRequest
 from acep_approx.cli.runs.revised import page_of_remaining
 from acep_approx.cli.runs.revised_summary import Changes, facts_of, say_changes, say_holding, say_rows
 from acep_approx.cli.summary import SINGULAR, say_found, say_how_read, say_malformed, say_unit
-from acep_approx.cli.terminal import amount, said, say
+from acep_approx.cli.terminal import amount, rows_out, said, say
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -237,7 +237,7 @@ def _sink(job: LiveJob, live_run: LiveRun, files: ExitStack) -> tuple[BinaryIO, 
     from acep_approx.cli.rows_file import refusing
 
     if job.output.file is None:
-        return sys.stdout.buffer, False
+        return rows_out(), False
     with refusing(job.output.file):
         file = live_run.outputs.opener("results")(job.output.file)
     files.callback(file.finish)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from acep_approx.cli.options.choices import Format
 from acep_approx.cli.options.output import SHOWN
 from acep_approx.cli.options.rules import RuleOptions
+from acep_approx.cli.terminal import rows_out, tell
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -107,7 +108,7 @@ class RulesOutput:
         from acep_approx.cli.write import print_table
 
         for rule, tables in self._shown.items():
-            sys.stdout.write(f"{rule}\n")
+            tell(f"{rule}")
             print_table(tables, "matches")
 
     def _rows(self, folder: Path, name: str, table: pa.Table) -> None:
@@ -134,5 +135,5 @@ def _print(rule: str, table: pa.Table) -> None:
 
     names = ["rule_" if name == "rule" else name for name in table.column_names]
     column = pa.repeat(pa.scalar(rule), table.num_rows)
-    sys.stdout.buffer.write(json_lines(table.rename_columns(names).add_column(0, "rule", column)))
+    rows_out().write(json_lines(table.rename_columns(names).add_column(0, "rule", column)))
     sys.stdout.flush()

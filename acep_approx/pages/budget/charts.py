@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from html import escape
 from typing import TYPE_CHECKING
 
 from acep_approx.pages.drawing import cut, label, moment, percent, picture, short, steps
 from acep_approx.pages.over_time import OverTime
+from acep_approx.visible import escape
 
 if TYPE_CHECKING:
     from acep_approx.budget.audit import RecallEstimate

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from html import escape
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from acep_approx.pages.drawing import cut, label, percent, picture
 from acep_approx.timeline.picture import WIDTH
+from acep_approx.visible import escape
 
 if TYPE_CHECKING:
     from acep_approx.budget.ledger import HistoryPath, PathStep

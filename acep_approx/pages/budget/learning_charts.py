@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
-from html import escape
 from math import sqrt
 from typing import TYPE_CHECKING
 
@@ -12,6 +11,7 @@ from acep_approx.budget.learning_ledger import mean_score
 from acep_approx.pages.budget.times import MOST_PIECES, Times, thinned
 from acep_approx.pages.drawing import Panel, label, moment, percent, picture, short, steps
 from acep_approx.timeline.picture import RIGHT, WIDTH
+from acep_approx.visible import escape
 
 if TYPE_CHECKING:
     from acep_approx.budget.learning_ledger import Learning, Score

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from html import escape
 from math import isfinite
 from typing import TYPE_CHECKING
 
 from acep_approx.pages.budget.times import MOST_PIECES, Times, thinned
 from acep_approx.pages.drawing import Panel, label, moment, picture, steps
 from acep_approx.timeline.picture import RIGHT, WIDTH
+from acep_approx.visible import escape
 
 if TYPE_CHECKING:
     from acep_approx.budget.ledger import Piece, RunRecord

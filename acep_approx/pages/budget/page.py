@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,6 +21,7 @@ from acep_approx.pages.drawing import moment, percent, table
 from acep_approx.pages.over_time import OverTime, Points
 from acep_approx.pages.shell import facts as listed
 from acep_approx.pages.shell import page, tiles
+from acep_approx.visible import escape
 
 if TYPE_CHECKING:
     from acep_approx.budget.audit import RecallEstimate

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from html import escape
 from typing import Any
 
 from acep_approx.pages.code import code, command
 from acep_approx.pages.explorer.data import Explored, MatchShown, QueryShown
 from acep_approx.pages.over_time import Near, OverTime, Points, errors_text, moment_text
 from acep_approx.pages.shell import facts, page, tiles
+from acep_approx.visible import escape
 
 ROWS = 50
 """Matches of the table that those without a script see."""

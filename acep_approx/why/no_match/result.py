@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from acep_approx.diagrams.fragments import never_raises
+from acep_approx.visible import printable
 from acep_approx.why.result import Why
 
 HEADER = ("step", "type", "events", "fit", "passed")
@@ -108,7 +109,7 @@ class NoMatch:
             for cells in (list(zip(row, widths, strict=True)) for row in rows)
         ]
         furthest = ("", self.furthest.text()) if self.furthest is not None else ()
-        return "\n".join([self.headline, *(f"  {line.rstrip()}" for line in shown), *self.more, *furthest])
+        return printable("\n".join([self.headline, *(f"  {line.rstrip()}" for line in shown), *self.more, *furthest]))
 
     def to_dict(self) -> dict[str, Any]:
         """The answer as plain values, as for JSON."""
