@@ -156,6 +156,8 @@ class GrowingText(LiveText):
     def _takes_header(self, piece: Block, format: CsvFormat) -> bool:  # noqa: A002
         """Whether a new file begins with a header; its columns may stand in another order."""
         assert format.header is not None, "a file was read before"
+        if format.header.directives is not None:  # its lines of # are checked wherever they stand
+            return True
         known = set(format.header.names)
         try:
             header = find_header(piece.data, self._name, format.header.delimiter, None)

@@ -17,6 +17,7 @@ from acep_approx.events.reading.decoding import SUFFIXES as COMPRESSED
 from acep_approx.events.reading.decoding import open_stored, stored_as
 from acep_approx.events.reading.foreign_formats import PARQUET, refuse_misnamed
 from acep_approx.events.reading.formats.csv_headers import likely_delimiter, looks_like_events
+from acep_approx.events.reading.formats.directives import directives_of
 from acep_approx.events.reading.formats.json_documents import HEAD_BYTES, AsLines, Document, document_of, starts_array
 from acep_approx.events.reading.formats.line_formats import likely_line_format
 from acep_approx.events.reading.layout import Layout, Stored, Understood
@@ -116,7 +117,7 @@ def _in_folder(folder: Path, format_: str | None) -> list[InputFile]:
         if path.is_file() and not any(part[0] in "._" for part in path.relative_to(folder).parts)
     ]
     visible.sort(key=lambda path: path.relative_to(folder).parts)
-    known = [(path, format_of(path) or _as_lines(path, format_)) for path in visible]
+    known = [(path, format_of(path) or _log_format(path, format_)) for path in visible]
     files = [InputFile(path, format_ or by_name) for path, by_name in known if by_name]
     if not files:
         raise DataError(
@@ -127,9 +128,14 @@ def _in_folder(folder: Path, format_: str | None) -> list[InputFile]:
     return files
 
 
-def _as_lines(path: Path, format_: str | None) -> str | None:
-    """Lines, where these are asked for, and the name is one of a log."""
-    return format_ if format_ == "lines" and _plain(path).suffix in LOGS else None
+def _log_format(path: Path, format_: str | None) -> str | None:
+    """Of a log by its name: lines, where these are asked for; CSV, where lines of ``#`` name its columns."""
+    if _plain(path).suffix not in LOGS:
+        return None
+    if format_ == "lines":
+        return format_
+    with open_stored(path, stored_as(path, None)) as stream:
+        return "csv" if directives_of(stream.read(FIRST_BYTES), str(path)) is not None else None
 
 
 def format_of(path: Path) -> str | None:
@@ -155,6 +161,8 @@ def _detected_format(path: Path) -> str:
         return "parquet"
     if whole.lstrip()[:1] in (b"{", b"["):
         return "json"
+    if directives_of(whole, str(path)) is not None:
+        return "csv"
     delimiter = likely_delimiter(whole).encode()
     lines = whole.splitlines()[:2]
     is_log = _plain(path).suffix in LOGS and looks_like_events(whole, delimiter.decode())

@@ -133,5 +133,6 @@ class BoundEvents:
 
     def _shown(self, name: str, values: pa.Array) -> pa.Array:
         unit = self._roles.unit
-        is_time = unit is not None and self._roles.counts_time(name)
-        return shown_times(values, unit, self._roles.time_format) if is_time else values
+        if unit is None or not self._roles.counts_time(name):
+            return values
+        return shown_times(values, unit, self._roles.time_format)

@@ -25,6 +25,7 @@ from acep_approx.events.reading.formats.as_written import (
 )
 from acep_approx.events.reading.formats.converters import Converters
 from acep_approx.events.reading.formats.csv_headers import DELIMITERS, Header, find_header, without_spaces
+from acep_approx.events.reading.formats.directives import without_directives
 from acep_approx.events.reading.formats.rounding import WHOLE, large_floats, refusal, rounded_texts
 from acep_approx.events.reading.formats.shared import FIRST_BYTES, finer_times, is_blank, one_batch, with_type
 from acep_approx.events.reading.layout import Layout, Stored, Understood
@@ -134,6 +135,8 @@ class CsvFormat:
         for _ in range(lines):
             end = block.data.find(b"\n", end) + 1 or len(block.data)
         data = block.data[end:] if end else block.data
+        if self._header.directives is not None:
+            data = without_directives(data, self._header.directives.names, self._name, block.line)
         if self._header.is_spaced:
             data = without_spaces(data, self._header.delimiter)
         empty = self._header.delimiter.encode() * (len(self._header.names) - 1)
@@ -189,7 +192,9 @@ class CsvFormat:
         """
         if is_blank(data):
             return pa.schema([(name, pa.null()) for name in self._names])
-        table = self._read(data, types=self._given_types(self._names), skip_invalid=True)
+        texts = self._header.directives.texts if self._header and self._header.directives else ()
+        types = {name: pa.string() for name in texts if name in self._names}
+        table = self._read(data, types=types | self._given_types(self._names), skip_invalid=True)
         schema = self._readings.types(finer_times(table.schema), table)
         for name, rows in large_floats(table):
             texts = self._texts(data, name, skip_invalid=True)
@@ -301,7 +306,7 @@ class CsvFormat:
             convert_options=csv.ConvertOptions(
                 column_types=types,
                 include_columns=self._names if columns is None else columns,
-                null_values=NULLS,
+                null_values=(*NULLS, *((said.null,) if (said := self._header.directives) else ())),
                 strings_can_be_null=True,
                 quoted_strings_can_be_null=False,
                 true_values=[truth for truth, _ in TRUTHS],

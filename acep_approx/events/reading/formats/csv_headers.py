@@ -13,6 +13,7 @@ from itertools import islice
 from acep_approx.errors import DataError
 from acep_approx.events.blocks import quoted_rows
 from acep_approx.events.columns import refuse_twins
+from acep_approx.events.reading.formats.directives import Directives, directives_of
 from acep_approx.events.reading.formats.shared import FIRST_BYTES
 
 DELIMITERS = (",", ";", "\t", "|")
@@ -42,6 +43,8 @@ class Header:
         Other delimiters that would do as well as the comma.
     is_spaced : bool
         Whether a space follows each delimiter (``ts, type``), which belongs to no value.
+    directives : Directives, optional
+        What lines of ``#`` say, where these name the columns: such lines are no rows wherever they stand.
     """
 
     names: list[str]
@@ -50,6 +53,7 @@ class Header:
     skipped: int
     rivals: str = ""
     is_spaced: bool = False
+    directives: Directives | None = None
 
 
 def find_header(data: bytes, name: str, delimiter: str | None, columns: list[str] | None) -> Header:
@@ -71,6 +75,8 @@ def find_header(data: bytes, name: str, delimiter: str | None, columns: list[str
     DataError
         ``ACEP-D015``: no header, or two columns of one name; ``ACEP-D026``: values stand in the place of the header.
     """
+    if (said := directives_of(data, name)) is not None:
+        return Header(columns or [*said.names], delimiter or said.delimiter, lines=0, skipped=0, directives=said)
     skipped, comment, start = 0, b"", 0
     excel = _EXCEL.match(data)
     if excel:
