@@ -278,8 +278,9 @@ class Source:
         """
         known = self.schema.names
         names = list(known if columns is None else dict.fromkeys(columns))
+        there = set(known)
         for name in names:
-            if name not in known:
+            if name not in there:
                 raise missing_column(name, known)
         if self._used and not self.reusable:
             raise self._gone()
