@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -15,6 +15,10 @@ from acep_approx.errors import DataError
 
 CODED = pa.dictionary(pa.int32(), pa.string())
 """The type of every string column of an event batch."""
+MOST_COLUMNS = 10_000
+"""Events with more columns are taken for a mistake: values stand in the place of names."""
+_SHOWN = 40
+_LISTED = 100
 
 
 def plain_type(type_: pa.DataType) -> pa.DataType:
@@ -71,7 +75,7 @@ def is_bytes(type_: pa.DataType) -> bool:
 
 
 def plain_schema(schema: pa.Schema, where: str) -> pa.Schema:
-    """The schema with plain types and without metadata; refuses two columns of one name.
+    """The schema with plain types and without metadata; refuses two columns of one name, and too many.
 
     Parameters
     ----------
@@ -88,8 +92,9 @@ def plain_schema(schema: pa.Schema, where: str) -> pa.Schema:
     Raises
     ------
     DataError
-        ``ACEP-D015``: two columns have the same name.
+        ``ACEP-D015``: two columns have the same name; ``ACEP-D130``: there are too many.
     """
+    refuse_many(schema.names, where)
     refuse_twins(schema.names, where)
     return _plain(schema)
 
@@ -98,6 +103,20 @@ def plain_schema(schema: pa.Schema, where: str) -> pa.Schema:
 def _plain(schema: pa.Schema) -> pa.Schema:
     """Of small batches there are many with one schema."""
     return pa.schema([(field.name, plain_type(field.type)) for field in schema])
+
+
+def refuse_many(names: Sequence[str], where: str) -> None:
+    """Raise ``ACEP-D130`` if there are more columns than events have."""
+    if len(names) > MOST_COLUMNS:
+        last = ", ".join(repr(name if len(name) <= _SHOWN else name[:_SHOWN] + "...") for name in names[-3:])
+        raise DataError(
+            f"{where}: {len(names):,} different names of columns, and there may be more; the last ones are {last}; "
+            f"events have {MOST_COLUMNS:,} columns at most",
+            code="ACEP-D130",
+            hint="names that differ from event to event are values: write them as such, "
+            '{"name": "a", "value": 1}; '
+            "or keep the columns that the query reads: jq -c '{ts, type}' FILE, cut -d, -f1-3 FILE",
+        )
 
 
 def refuse_twins(names: Iterable[str], where: str) -> None:
@@ -137,10 +156,16 @@ def missing_column(name: str, names: Iterable[str], *, hint: str | None = None) 
     ends = [n for n in lowered if n.endswith(f".{name.lower()}")]  # a field of an object
     close = ends or get_close_matches(name.lower(), lowered, n=1)
     return DataError(
-        f"there is no column {name!r}; the columns are: {', '.join(there) or '(none)'}",
+        f"there is no column {name!r}; the columns are: {listed(there)}",
         code="ACEP-D002",
         hint=f"did you mean {lowered[close[0]]!r}?" if close else hint,
     )
+
+
+def listed(names: Sequence[str]) -> str:
+    """Names for a message: the first hundred."""
+    more = f" and {len(names) - _LISTED:,} more" if len(names) > _LISTED else ""
+    return (", ".join(names[:_LISTED]) or "(none)") + more
 
 
 def encode_text(column: pa.Array) -> pa.Array:

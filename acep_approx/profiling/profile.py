@@ -113,7 +113,7 @@ def look(
         rows=scan.rows,
         is_all=scan.is_all,
         size=sum(file.stat().st_size for file in files) if files else None,
-        understood=tuple(layout_words(source, len(files))),
+        understood=(*layout_words(source, len(files)), *_unseen(scan.more_columns)),
         columns=tuple(column.profile() for column in scan.columns),
         time=scan.time,
         type=type_,
@@ -127,6 +127,11 @@ def look(
         reasons=tuple(source.malformed.reasons),
         first=_first(scan, times, (type_, key_), given, paths),
     )
+
+
+def _unseen(columns: int) -> list[str]:
+    """What is to be said of columns that were not looked at."""
+    return [f"{columns:,} more columns, which were not looked at"] if columns else []
 
 
 def _paths(events: Any) -> list[str] | None:

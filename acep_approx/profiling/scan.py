@@ -20,6 +20,8 @@ from acep_approx.profiling.times import TimeScan, has_fractions, unit_of
 KEPT_ROWS = 1_000_000
 KEPT_BYTES = 128 * 2**20
 """So many of the first events are kept, for the first query."""
+LOOKED_AT = 500
+"""Columns that are looked at, where there are more: nobody reads on."""
 
 
 class Scan:
@@ -47,6 +49,10 @@ class Scan:
         Of the times: said, or plausible.
     times : TimeScan or None
         None where no column could be the time.
+    schema : pyarrow.Schema
+        The columns that are looked at.
+    more_columns : int
+        How many others there are.
     rows : int
     is_all : bool
         Whether there are no more rows.
@@ -59,10 +65,13 @@ class Scan:
         self._time_format = time_format
         self._given = given
         self.unit = unit
-        self.columns = [ColumnScan(field.name, field.type) for field in source.schema]
-        self.roles: Roles | None = taken_roles(source.schema, given, unit, time_format) if source.schema.names else None
+        schema = source.schema
+        self.roles: Roles | None = taken_roles(schema, given, unit, time_format) if schema.names else None
+        self.schema = _looked_at(schema, [*given.values(), *_named(self.roles)])
+        self.more_columns = len(schema) - len(self.schema)
+        self.columns = [ColumnScan(field.name, field.type) for field in self.schema]
         self.open_times = open_times(source.schema) if self.roles is None else ()
-        self.time = time_role(self.roles, given["time"], _nothing(source.schema), self.open_times)
+        self.time = time_role(self.roles, given["time"], _nothing(self.schema), self.open_times)
         self.times: TimeScan | None = None
         self.rows = 0
         self.is_all = True
@@ -88,7 +97,7 @@ class Scan:
 
     def _batches(self, most: int | None) -> Iterator[pa.RecordBatch]:
         left = most
-        for batch in self._source.batches():
+        for batch in self._source.batches(self.schema.names):
             if left is not None:
                 if left == 0 and batch.num_rows:
                     self.is_all = False
@@ -118,8 +127,20 @@ class Scan:
     def head(self) -> tuple[pa.Table, Ints]:
         """The first events, and their ticks."""
         if not self._head:
-            return self._source.schema.empty_table(), np.zeros(0, np.int64)
+            return self.schema.empty_table(), np.zeros(0, np.int64)
         return one_table(self._head), np.concatenate(self._ticks)
+
+
+def _named(roles: Roles | None) -> list[str | None]:
+    return [] if roles is None else [roles.time, roles.type, roles.key]
+
+
+def _looked_at(schema: pa.Schema, named: list[str | None]) -> pa.Schema:
+    """The first columns, and those that play a role."""
+    if len(schema) <= LOOKED_AT:
+        return schema
+    others = [field for field in list(schema)[LOOKED_AT:] if field.name in named]
+    return pa.schema([*list(schema)[:LOOKED_AT], *others], schema.metadata)
 
 
 def _nothing(schema: pa.Schema) -> pa.RecordBatch:

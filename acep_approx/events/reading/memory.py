@@ -9,8 +9,8 @@ from typing import Any
 import pyarrow as pa
 
 from acep_approx.errors import DataError
-from acep_approx.events.columns import plain_schema, refuse_twins
-from acep_approx.events.reading.nested import flat_row
+from acep_approx.events.columns import plain_schema, refuse_many, refuse_twins
+from acep_approx.events.reading.nested import flat_row, map_note, maps_among
 from acep_approx.events.reading.widening import common_type
 from acep_approx.events.roles import TIME_MARK, TIME_NAMES, time_column
 
@@ -127,19 +127,40 @@ class DictEvents:
         self.reusable = iterator is not events
         self._events = events
         first = list(islice(iterator, DICTS_PER_CHUNK))
-        names, columns = _named(_only_dicts(first, 0))
-        self._is_nested = any(pa.types.is_struct(column.type) for column in columns)
-        if self._is_nested:
-            names, columns = _named([flat_row(row) for row in first])
+        rows = _only_dicts(first, 0)
+        self._is_nested = any(isinstance(value, Mapping) for row in rows for value in row.values())
+        self._maps: tuple[str, ...] = ()
+        rows = self._flat(rows)
+        names = dict.fromkeys(chain.from_iterable(rows))
+        late: dict[Any, None] = {}
         if self.reusable:  # what is no dict, or no name, is refused when it is read
             others = (row for row in iterator if isinstance(row, (dict, Mapping)))
             more = dict.fromkeys(chain.from_iterable(map(flat_row, others) if self._is_nested else others))
-            late = [name for name in more if isinstance(name, str) and name not in names]
-            names, columns = [*names, *late], [*columns, *(pa.nulls(len(first)) for _ in late)]
-        types = [column.type for column in columns]
+            late = {name: None for name in more if isinstance(name, str) and name not in names}
+        if self._is_nested:
+            self._maps = maps_among([*names, *late])
+            names, late = (dict.fromkeys(self._without_maps(some)) for some in (names, late))
+        refuse_many([*names, *late], "the events")
+        types = [_convert(name, [row.get(name) for row in rows], pa.null(), 0).type for name in names]
+        types += [pa.null()] * len(late)
+        names |= late
         self.schema = plain_schema(pa.schema(list(zip(names, types, strict=True))), "the events")
-        self._pending = None if self.reusable else iterator
-        self._first = None if self.reusable else pa.Table.from_arrays(columns, names=names)
+        self._pending = None if self.reusable else chain(first, iterator)
+
+    @property
+    def notes(self) -> list[str]:
+        """What is to be said of the columns."""
+        return [map_note(name.removesuffix(".")) for name in self._maps]
+
+    def _flat(self, rows: list[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+        """The dicts in dicts as columns, without those of maps."""
+        if not self._is_nested:
+            return rows
+        flat = [flat_row(row) for row in rows]
+        return [self._without_maps(row) for row in flat] if self._maps else [*flat]
+
+    def _without_maps(self, row: Mapping[str, Any]) -> dict[str, Any]:
+        return {name: value for name, value in row.items() if not name.startswith(self._maps)}
 
     def expect(self, names: Iterable[str]) -> None:
         """Columns that there are, too, though no dict may have them."""
@@ -152,34 +173,14 @@ class DictEvents:
         schema = pa.schema([self.schema.field(name) for name in columns])
         known = set(self.schema.names)
         rows, first_row = iter(self._events) if self._pending is None else self._pending, 0
-        if self._first is not None:
-            for batch in self._of_first(schema).to_batches(batch_rows):
-                yield batch
-                schema, first_row = batch.schema, first_row + batch.num_rows
         while chunk := list(islice(rows, min(batch_rows, DICTS_PER_CHUNK))):
             chunk = _only_dicts(chunk, first_row)
-            chunk = [flat_row(row) for row in chunk] if self._is_nested else chunk
+            chunk = self._flat(chunk)
             _refuse_unknown(chunk, known, first_row)
             batch = pa.RecordBatch.from_arrays(_converted(chunk, schema, first_row), names=list(columns))
             yield batch
             schema = batch.schema
             first_row += len(chunk)
-
-    def _of_first(self, schema: pa.Schema) -> pa.Table:
-        """The first events, which are columns already: they can be read only once, and so they are."""
-        first, self._first = self._first, None
-        assert first is not None, "they are read once"
-        columns = [
-            first.column(field.name) if field.name in first.column_names else pa.nulls(first.num_rows, field.type)
-            for field in schema
-        ]
-        return pa.Table.from_arrays(columns, schema=schema)
-
-
-def _named(rows: list[Mapping[str, Any]]) -> tuple[list[str], list[pa.Array]]:
-    """The names in dicts, and their columns."""
-    names = list(dict.fromkeys(chain.from_iterable(rows)))
-    return names, _converted(rows, pa.schema([(name, pa.null()) for name in names]), 0)
 
 
 def _only_dicts(chunk: list[Any], first_row: int) -> list[Mapping[str, Any]]:

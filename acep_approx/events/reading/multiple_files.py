@@ -62,9 +62,10 @@ class FileEvents:
 
     def _align(self, name: str, batch: pa.RecordBatch, columns: Sequence[pa.Field]) -> pa.RecordBatch:
         """The batch with all columns, in order and of these types; strings stay as they are encoded."""
+        here = dict(zip(batch.schema.names, batch.columns, strict=True))
         arrays = [
-            _cast(name, column.name, batch.column(column.name), column.type)
-            if column.name in batch.schema.names
+            _cast(name, column.name, here[column.name], column.type)
+            if column.name in here
             else pa.nulls(batch.num_rows, column.type)
             for column in columns
         ]

@@ -12,6 +12,8 @@ from acep_approx.events.columns import plain_schema
 from acep_approx.events.reading.reader import Reader
 
 Path = tuple[str, ...]
+MOST_FIELDS = 1000
+"""An object inside events with more different names is a map: its names are values, and no columns."""
 
 
 def has_objects(schema: pa.Schema) -> bool:
@@ -83,6 +85,21 @@ def flat_row(row: Mapping[str, Any]) -> dict[str, Any]:
         else:
             flat[name] = value
     return flat
+
+
+def maps_among(names: Iterable[str]) -> tuple[str, ...]:
+    """Objects that are maps, by the columns that their fields would be; each with a point behind its name."""
+    fields: dict[str, set[str]] = {}
+    for name in names:
+        parts = name.split(".")
+        for depth in range(1, len(parts)):
+            fields.setdefault(".".join(parts[:depth]), set()).add(parts[depth])
+    return tuple(f"{name}." for name, inner in fields.items() if len(inner) > MOST_FIELDS)
+
+
+def map_note(name: str) -> str:
+    """What is to be said of a map."""
+    return f"{name} left out: it holds more than {MOST_FIELDS:,} different names, which are values and no columns"
 
 
 class FlatEvents:

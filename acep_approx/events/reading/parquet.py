@@ -53,7 +53,8 @@ class ParquetFile:
         """The rows of those columns that are here; strings keep the dictionaries of the file."""
         import pyarrow.parquet as pq
 
-        here = [name for name in columns if name in self.schema.names] or self.schema.names[:1]
+        known = set(self.schema.names)
+        here = [name for name in columns if name in known] or self.schema.names[:1]
         # No pre-buffering: it would keep all of the columns' bytes in memory until the end of the file. No threads: for
         # the few columns of a query they cost more than they save, and memory for each.
         try:

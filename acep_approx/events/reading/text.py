@@ -112,7 +112,8 @@ class TextFile:
         pyarrow.RecordBatch
             Never empty.
         """
-        here = [name for name in columns if name in self.schema.names]
+        known = set(self.schema.names)
+        here = [name for name in columns if name in known]
         wanted = pa.schema([schema.field(name) for name in here or self.schema.names[:1]])
         rows = TextRows(self._format, wanted, self._report)
         for block in self._blocks():
@@ -209,10 +210,19 @@ class TextRows:
         self._wanted = wanted
         self._report = report
 
-    def parse(self, block: Block) -> list[pa.RecordBatch]:
+    def parse(self, block: Block) -> Iterator[pa.RecordBatch]:
         """The rows of a block that can be read."""
         if isinstance(self._format, LinesFormat):
             block = self._fitting(self._format, block)
+        if not isinstance(self._format, JsonFormat):
+            yield from self._parse(block)
+            return
+        line = block.line
+        for data in self._format.pieces(block.data, len(self._wanted)):
+            yield from self._parse(Block(line, data))
+            line += data.count(b"\n")
+
+    def _parse(self, block: Block) -> list[pa.RecordBatch]:
         try:
             batch = self._format.parse(block.data, self._wanted)
         except pa.ArrowInvalid:

@@ -12,7 +12,7 @@ from itertools import islice
 
 from acep_approx.errors import DataError
 from acep_approx.events.blocks import quoted_rows
-from acep_approx.events.columns import refuse_twins
+from acep_approx.events.columns import refuse_many, refuse_twins
 from acep_approx.events.reading.formats.directives import Directives, directives_of
 from acep_approx.events.reading.formats.shared import FIRST_BYTES
 
@@ -249,5 +249,6 @@ def _as_wide(names: list[str], below: list[list[str]]) -> list[str]:
 
 
 def _checked(names: list[str], name: str) -> list[str]:
+    refuse_many(names, name)
     refuse_twins(names, name)
     return names

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Iterator
+from itertools import islice
 
 import numpy as np
 import pyarrow as pa
@@ -11,10 +13,20 @@ from acep_approx.events.blocks import Block
 from acep_approx.events.columns import refuse_twins
 from acep_approx.events.reading.formats.converters import Converters
 from acep_approx.events.reading.formats.json_documents import Document
+from acep_approx.events.reading.formats.json_names import MOST_CELLS, WideNames, different_names
 from acep_approx.events.reading.formats.rounding import column_in, large_floats, refusal, rounded_lines
 from acep_approx.events.reading.formats.shared import FIRST_BYTES, one_batch, with_type
 from acep_approx.events.reading.layout import Layout, Stored, Understood
-from acep_approx.events.reading.nested import Path, column_at, flat_schema, has_objects, nested_schema, paths_of
+from acep_approx.events.reading.nested import (
+    MOST_FIELDS,
+    Path,
+    column_at,
+    flat_schema,
+    has_objects,
+    map_note,
+    nested_schema,
+    paths_of,
+)
 from acep_approx.events.time_formats import TimeFormat
 
 DIGITS = pa.decimal256(76, 0)
@@ -54,6 +66,7 @@ class JsonFormat:
         self._document = document or Document("lines")
         self._readings = Converters(name, self._layout.time_format)
         self._paths: dict[str, Path] = {}
+        self._maps: list[str] = []
         self.row_word = "line" if self._document.kind == "lines" else "event"
 
     @property
@@ -67,6 +80,7 @@ class JsonFormat:
             open_times=dict(self._readings.open_times),
             nested=tuple(name for name, path in self._paths.items() if len(path) > 1),
             array=self._document.key,
+            hints=tuple(map(map_note, self._maps)),
         )
 
     def read_header(self, first: Block) -> None:  # noqa: ARG002  (there is none)
@@ -88,6 +102,7 @@ class JsonFormat:
             schema = with_type(schema, name, pa.string())
         if not names:
             return self._readings.decide_times(pa.table({}), rows=len(schema))
+        data = self._first_cells(data, len(names))
         head = data[: data.rfind(b"\n", 0, FIRST_BYTES) + 1]
         if head and (first := _count_objects(head)):  # most text is no time, which its first values show
             names = self._readings.likely(self._read(head, _only(schema, names), first), decimals=False)
@@ -110,9 +125,10 @@ class JsonFormat:
         pyarrow.ArrowInvalid
             A line is not a JSON object, or a column changes its type.
         """
-        if not _count_objects(data):
+        lines = _count_objects(data)
+        if not lines:
             return self.empty_schema()
-        table = self._flat(_read_inferred(data))
+        table = self._flat(self._whole(data, lines))
         schema = self._readings.types(table.schema, table)
         for name, rows in large_floats(table):
             path = self._path(name)
@@ -159,6 +175,30 @@ class JsonFormat:
         if all(len(path) == 1 for path in paths):
             return table
         return pa.table([column_at(table, path) for path in paths], names=schema.names)
+
+    def _whole(self, data: bytes, lines: int) -> pa.Table:
+        """All columns of lines; where they are many, with the values of the first lines."""
+        names = different_names(data)
+        if names <= MOST_FIELDS and names * lines <= MOST_CELLS:
+            return _read_inferred(data)
+        wide = WideNames(self._name, _read_inferred)
+        columns = wide.columns(data)
+        self._maps = [".".join(path) for path in wide.maps]
+        return _read_json(self._first_cells(data, len(columns)), nested_schema(columns))
+
+    def _first_cells(self, data: bytes, columns: int) -> bytes:
+        """So many of the first lines that their values can be held."""
+        return next(self.pieces(data, columns))
+
+    def pieces(self, data: bytes, columns: int) -> Iterator[bytes]:
+        """Lines, as many at once as can be read with so many columns: a value takes its room where it is not there."""
+        most = MOST_CELLS // max(columns, 1)
+        if data.count(b"\n") <= most:
+            yield data
+            return
+        lines = io.BytesIO(data)
+        while some := b"".join(islice(lines, most)):
+            yield some
 
     def _flat(self, table: pa.Table) -> pa.Table:
         """All columns, with the fields of objects as columns."""
