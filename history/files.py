@@ -1,11 +1,48 @@
-"""Files that other processes read while they are written."""
+"""Files that other processes read while they are written, and files that might be something else.
+
+A name may be a link to somebody's file, or a pipe on which a program waits for ever: what we make ourselves is neither.
+"""
 
 from __future__ import annotations
 
+import errno
 import json
 import os
+import secrets
+import stat
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
+
+NO_LINK = getattr(os, "O_NOFOLLOW", 0)
+_AT_ONCE = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+
+
+def open_plain(place: Path, flags: int = os.O_RDONLY) -> BinaryIO:
+    """Open a file of bytes, unbuffered, without waiting for anything.
+
+    Parameters
+    ----------
+    place : Path
+    flags : int
+        Of ``os.open``, e.g. ``os.O_RDWR | NO_LINK``.
+
+    Raises
+    ------
+    OSError
+        It is no plain file but a pipe, a device, a socket or a folder; with ``NO_LINK`` also a link, or, to be written,
+        a file that has other names, too; or it cannot be opened.
+    """
+    number = os.open(place, flags | _AT_ONCE, 0o666)
+    try:
+        status = os.fstat(number)
+        if not stat.S_ISREG(status.st_mode):
+            raise OSError(errno.EINVAL, "it is no plain file", str(place))
+        if flags & NO_LINK and flags & (os.O_WRONLY | os.O_RDWR) and status.st_nlink > 1:
+            raise OSError(errno.EMLINK, "it is a link to another file", str(place))
+        return os.fdopen(number, "rb" if not flags & (os.O_WRONLY | os.O_RDWR) else "r+b", buffering=0)
+    except BaseException:
+        os.close(number)
+        raise
 
 
 def replace_file(place: Path, content: bytes, rights: int = 0o777) -> None:
@@ -24,10 +61,27 @@ def replace_file(place: Path, content: bytes, rights: int = 0o777) -> None:
     OSError
         It cannot be written.
     """
-    draft = place.with_name(f".{place.name}-{os.getpid()}")
-    draft.write_bytes(content)
-    draft.chmod(draft.stat().st_mode & rights)
-    draft.replace(place)
+    draft = place.with_name(f".{place.name}-{os.getpid()}-{secrets.token_hex(4)}")
+    try:
+        with draft.open("xb") as file:  # never through a link
+            file.write(content)
+        draft.chmod(draft.stat().st_mode & rights)
+        draft.replace(place)
+    except BaseException:
+        draft.unlink(missing_ok=True)
+        raise
+
+
+def read_plain(place: Path) -> bytes:
+    """What is in a plain file.
+
+    Raises
+    ------
+    OSError
+        It is not there, is something else, or cannot be read.
+    """
+    with open_plain(place) as file:
+        return file.read()
 
 
 def read_json(place: Path) -> Any:
@@ -41,6 +95,6 @@ def read_json(place: Path) -> Any:
         It is not JSON, or not whole.
     """
     try:
-        return json.loads(place.read_text(encoding="utf-8"))
+        return json.loads(read_plain(place).decode())
     except RecursionError as error:
         raise ValueError(f"{place.name} is too deep") from error

@@ -16,8 +16,8 @@ import hashlib
 import json
 import os
 import re
+import secrets
 import shutil
-import tempfile
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -30,7 +30,7 @@ import pyarrow as pa
 
 from history.checking import Array, check_manifest, require, scheme_of
 from history.errors import HistoryError
-from history.files import read_json, replace_file
+from history.files import read_json, read_plain, replace_file
 from history.graph import Graph
 from history.tables import TABLES, read_arrays, read_tables, write_tables
 
@@ -225,7 +225,7 @@ def _versions(home: Path) -> list[int]:
 
 def _latest(home: Path) -> int:
     try:
-        text = (home / LATEST).read_text(encoding="utf-8").strip()
+        text = read_plain(home / LATEST).decode().strip()
     except (OSError, ValueError) as error:
         raise damaged(home, f"{LATEST} cannot be read") from error
     if not re.fullmatch(VERSION, text):
@@ -281,7 +281,7 @@ def _same_query(manifest: dict[str, Any], fingerprint: str, home: Path) -> None:
 
 def _digest(file: Path, home: Path) -> str:
     try:
-        return hashlib.sha256(file.read_bytes()).hexdigest()
+        return hashlib.sha256(read_plain(file)).hexdigest()
     except OSError as error:
         raise damaged(home, f"{file.name} cannot be read") from error
 
@@ -292,7 +292,8 @@ def _digest(file: Path, home: Path) -> str:
 def _write(
     graph: Graph, home: Path, version: int, manifest: dict[str, Any], learned: Mapping[str, Array]
 ) -> Path:
-    draft = Path(tempfile.mkdtemp(prefix=".draft-", dir=home))
+    draft = home / f".draft-{secrets.token_hex(8)}"
+    draft.mkdir()  # with the rights that the user gives to folders
     try:
         write_tables(graph, draft)
         files = [*TABLES, *([LEARNED] if learned else [])]
@@ -311,7 +312,6 @@ def _write(
         manifest[DIGEST] = _sum(manifest)
         text = json.dumps(manifest, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
         (draft / MANIFEST).write_text(text, encoding="utf-8")
-        draft.chmod(0o755)
         folder = home / _name(version)
         draft.rename(folder)  # fails if another process has just written this version: it is not empty
     except BaseException:

@@ -9,12 +9,13 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 
 from acep_approx.errors import DataError, UsageError
 from acep_approx.matching.blob import joined, split
+from history.files import NO_LINK, open_plain, read_plain
 
 FORMAT = 1
 NAME = "checkpoint"
@@ -82,7 +83,7 @@ class CheckpointFolder:
         self._file = path / NAME
         try:
             path.mkdir(exist_ok=True)
-            self._lock: BinaryIO = (path / LOCK).open("ab")
+            self._lock = open_plain(path / LOCK, os.O_RDWR | os.O_CREAT | NO_LINK)
         except OSError as error:
             raise UsageError(
                 f"checkpoints cannot be written to {str(path)!r}: {error.strerror}",
@@ -115,7 +116,7 @@ class CheckpointFolder:
             ``ACEP-D062``: it is damaged, or something else; ``ACEP-D063``: another version wrote it.
         """
         try:
-            blob = self._file.read_bytes()
+            blob = read_plain(self._file)
         except FileNotFoundError:
             return None
         except OSError as error:
@@ -151,7 +152,8 @@ class CheckpointFolder:
         }
         state = {} if checkpoint.state is None else {"state": np.frombuffer(checkpoint.state, np.uint8)}
         draft = self.path / f".{NAME}"
-        with draft.open("wb") as file:
+        draft.unlink(missing_ok=True)  # of a run that did not end, or a link
+        with draft.open("xb") as file:
             file.write(joined(header, state))
             file.flush()
             os.fsync(file.fileno())

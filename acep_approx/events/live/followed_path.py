@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import logging
 import os
@@ -11,11 +12,13 @@ from typing import Any, BinaryIO
 
 from acep_approx.errors import DataError
 from acep_approx.events.blocks import BLOCK_BYTES, unreadable
+from acep_approx.events.live.followed_folder import FollowedFolder
 from acep_approx.events.reading.decoding import MARKS
-from acep_approx.events.reading.decoding import SUFFIXES as COMPRESSED
-from acep_approx.events.reading.files import format_of
 from acep_approx.events.reading.foreign_formats import PARQUET
+from history.files import NO_LINK, open_plain
 
+NOT_PLAIN = (errno.EINVAL, errno.ENXIO, errno.ELOOP, errno.EISDIR, errno.ENODEV)
+"""What the system says of a name behind which there is no file to be read."""
 LOG = logging.getLogger("acep_approx.live")
 MARK = 1024
 """Bytes at the beginning, and before the place reached, by which a file is known again."""
@@ -84,7 +87,7 @@ class FollowedPath:
     ------
     DataError
         ``ACEP-D010``: there is no such folder; ``ACEP-D061``: the file of ``place`` is not there any more;
-        ``ACEP-D055``: it is no text.
+        ``ACEP-D055``: it is no text; ``ACEP-D190``: it is no file, such as a pipe.
 
     Notes
     -----
@@ -100,7 +103,8 @@ class FollowedPath:
             raise DataError(f"{path}: there is no such folder", code="ACEP-D010", hint="check the path")
         self._file: BinaryIO | None = None
         self._name = "" if self._is_folder else path.name
-        self._known: set[str] = set()  # names of the folder
+        self._folder = FollowedFolder(path) if self._is_folder else None
+        self._done = ""  # the last file of the folder that was read
         self._at = 0  # bytes given
         self._has_waited = False
         self.offset = 0
@@ -149,8 +153,8 @@ class FollowedPath:
         """Whether another file has taken the place of this one, which may have grown up to then."""
         if self._file is None:
             return False
-        if self._is_folder:
-            return self._next_in_folder() is not None
+        if self._folder is not None:
+            return self._folder.after(self._name) is not None
         status = os.fstat(self._file.fileno())
         if status.st_size < self._at:
             return True
@@ -158,15 +162,18 @@ class FollowedPath:
             now = self.path.stat()
         except FileNotFoundError:  # it was renamed, and the new one is not there yet
             return False
+        except OSError as error:  # such as links in a circle
+            raise unreadable(self.name, error) from error
         return (now.st_dev, now.st_ino) != (status.st_dev, status.st_ino)
 
     def go_on(self) -> None:
         """Begin with the next file."""
         assert self._file is not None, "there is a next one"
-        name = self._next_in_folder() if self._is_folder else self._name
+        name = self._name if self._folder is None else self._folder.after(self._name)
         if name is None:
             return
-        if self._is_folder:
+        self._done = self._name
+        if self._folder is not None:
             LOG.warning("%s has been read; going on with %s", self.name, name)
         elif os.fstat(self._file.fileno()).st_size < self._at:
             LOG.warning("%s was cut off; it is read from its beginning", self.name)
@@ -188,40 +195,36 @@ class FollowedPath:
         self._at = self.offset = 0
         self.line = 1
         try:
-            self._file = Path(self.name).open("rb")  # noqa: SIM115  (it stays open)
+            self._file = self._opened()
         except FileNotFoundError:
+            if self._folder is not None:
+                self._folder.forget(name)
             return False
         except OSError as error:
+            if error.errno in NOT_PLAIN:
+                raise DataError(
+                    f"{self.name}: this is no file, but a pipe, a device, a folder or a link that leads away",
+                    code="ACEP-D190",
+                    hint="let files of text stand there; what comes through a pipe is matched without --follow",
+                ) from error
             raise unreadable(self.name, error) from error
         return True
 
+    def _opened(self) -> BinaryIO:
+        """The file, which is never waited for; of a folder none that is elsewhere."""
+        if self._folder is None:
+            return open_plain(self.path)
+        return open_plain(self._folder.real(self._name), os.O_RDONLY | NO_LINK)
+
     def _open_first(self) -> bool:
         """Open the file, or the first of the folder, if it is there."""
-        name = self._first_in_folder() if self._is_folder else self._name
+        name = self._name if self._folder is None else self._folder.after(self._done)
         is_there = name is not None and self._begin(name)
         if not is_there and not self._has_waited:
             self._has_waited = True
             what = "there is no file in it yet" if self._is_folder else "there is no such file yet"
             LOG.warning("%s: %s; waiting", self.path, what)
         return is_there
-
-    def _in_folder(self) -> list[str]:
-        """The names of its files from the one that is read on, in order; tells of new ones that come too late."""
-        with os.scandir(self.path) as found:
-            visible = [entry.name for entry in found if entry.name[0] not in "._" and entry.is_file()]
-        texts = [path for path in map(Path, visible) if format_of(path) not in (None, "parquet")]
-        names = {path.name for path in texts if path.suffix not in COMPRESSED}
-        for name in sorted(names - self._known):
-            if self._known and name < self._name:
-                LOG.warning("%s is not read: its name comes before %s, which is read already", name, self._name)
-        self._known |= names
-        return sorted(name for name in names if name >= self._name)
-
-    def _first_in_folder(self) -> str | None:
-        return next(iter(self._in_folder()), None)
-
-    def _next_in_folder(self) -> str | None:
-        return next((name for name in self._in_folder() if name > self._name), None)
 
     def _go_to(self, place: FilePosition) -> None:
         """Open the file that was read, wherever it is now, at the place reached."""
@@ -231,12 +234,12 @@ class FollowedPath:
             path = folder / name
             if not path.is_file():
                 continue
-            with path.open("rb") as file:
+            with open_plain(path) as file:
                 is_it = place.is_in(file)
             if is_it:
                 if name != place.name:
                     self._check_alone(path)
-                self._file, self._name = path.open("rb"), place.name
+                self._file, self._name = open_plain(path), place.name
                 self._at, self.offset, self.line = place.offset, place.offset, place.line
                 return
         raise DataError(

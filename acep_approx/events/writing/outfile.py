@@ -5,14 +5,18 @@ Those of a run that ends take their name only when they are whole; those of a ru
 
 from __future__ import annotations
 
+import io
 import logging
 import os
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
 from acep_approx.errors import DataError, UsageError
+from acep_approx.shell import quoted
+from history.files import NO_LINK, open_plain
 
 try:
     from fcntl import LOCK_EX, LOCK_NB, flock
@@ -40,20 +44,22 @@ class OutFile:
     Raises
     ------
     UsageError
-        ``ACEP-U025``: another run is writing this file.
+        ``ACEP-U025``: another run is writing this file; ``ACEP-U190``: ``FILE.part`` is a link, or something else.
     OSError
         It cannot be written.
 
     Notes
     -----
-    The part file is locked while it is written. The system takes the lock from a process that is killed, so a part
-    file without a lock is left over from a run that did not end: it is replaced, with a warning in the log.
+    A file that is there keeps its rights. The part file is locked while it is written. The system takes the lock from a
+    process that is killed, so a part file without a lock is left over from a run that did not end: it is replaced, with
+    a warning in the log.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self._is_special = path.exists() and not path.is_file()
         self._part = path if self._is_special else path.with_name(path.name + SUFFIX)
+        self._mode = None if self._is_special or not path.exists() else stat.S_IMODE(path.stat().st_mode) & 0o777
         self.sink: BinaryIO = self._part.open("wb") if self._is_special else self._locked()
 
     def _locked(self) -> BinaryIO:
@@ -65,7 +71,7 @@ class OutFile:
             except FileExistsError:
                 is_left_over = True
                 try:
-                    sink = self._part.open("r+b")  # nothing is cut off before the lock is ours
+                    sink = self._left_over()  # nothing is cut off before the lock is ours
                 except FileNotFoundError:
                     continue
             _lock(sink, self.path)
@@ -77,6 +83,20 @@ class OutFile:
             LOG.warning("an earlier run did not end: its unfinished file %s is replaced", self._part)
         return sink
 
+    def _left_over(self) -> BinaryIO:
+        """The part file that is there: what is something else is left alone."""
+        try:
+            return io.BufferedRandom(open_plain(self._part, os.O_RDWR | NO_LINK))  # type: ignore[arg-type]
+        except (FileNotFoundError, PermissionError):
+            raise
+        except OSError as error:
+            raise UsageError(
+                f"{str(self.path)!r} is written as {str(self._part)!r} at first, and there is a link or something else "
+                "that is no file of ours",
+                code="ACEP-U190",
+                hint=f"see what it is: ls -l {quoted(str(self._part))}; remove it, or name another file",
+            ) from error
+
     is_empty = True
     """It begins anew."""
 
@@ -85,6 +105,8 @@ class OutFile:
         with self.sink:
             if not self._is_special:
                 self.sink.flush()
+                if self._mode is not None:  # that of the file whose place it takes
+                    _chmod(self.sink, self._part, self._mode)
                 self._part.replace(self.path)
 
     def discard(self) -> None:
@@ -162,6 +184,13 @@ class GrowingFile:
     """What was written stays."""
 
 
+def _chmod(file: BinaryIO, path: Path, mode: int) -> None:
+    if hasattr(os, "fchmod"):
+        os.fchmod(file.fileno(), mode)
+    else:  # on Windows
+        path.chmod(mode)
+
+
 def _lock(sink: BinaryIO, path: Path) -> None:
     """Lock a file, for as long as it is open."""
     if flock is None:
@@ -216,6 +245,6 @@ def growing_file(path: Path) -> Iterator[BinaryIO]:
 def _is_same(file: BinaryIO, path: Path) -> bool:
     """Whether an open file still has this name."""
     try:
-        return os.path.samestat(os.fstat(file.fileno()), path.stat())
+        return os.path.samestat(os.fstat(file.fileno()), path.lstat())
     except FileNotFoundError:
         return False
