@@ -21,6 +21,7 @@ from acep_approx.automaton.compile import MAX_ARCS, MAX_LETTERS
 from acep_approx.automaton.registers import MAX_STATES, RegisterAutomaton
 from acep_approx.automaton.resolve import Binding, Held, Own, Register, Resolved
 from acep_approx.automaton.states import EVERYTHING, NOTHING, State, Step
+from acep_approx.automaton.substitution import Substitution, parts_of
 from acep_approx.automaton.transfers import Began, Now
 from acep_approx.errors import LimitError
 from acep_approx.query.cel.schemas import Schemas, renaming, schema_of
@@ -78,6 +79,10 @@ class _Compiler:
     arcs: list[Arc] = field(default_factory=list)
     kills: list[Step] = field(default_factory=list)
     asked: dict[Expression, None] = field(default_factory=dict)
+    writing: Substitution = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.writing = Substitution(self.refuse)
 
     def compile(self, query: CelQuery, shows: Shows) -> RegisterAutomaton:
         """The automaton whose matches are what a query puts out."""
@@ -187,12 +192,21 @@ class _Compiler:
     # --- conditions -----------------------------------------------------------------------------------------
 
     def value(self, expression: Expression, scope: Mapping[str, Values]) -> Resolved:
+        self.count(expression, scope)
         self.asked[IsNull(of_one_event(expression, scope), negated=False)] = None
         return substituted(expression, scope, self.ticks)
 
     def tests(self, conditions: Sequence[Expression], scope: Mapping[str, Values]) -> tuple[Resolved, ...]:
+        for one in conditions:
+            self.count(one, scope)
         self.asked |= {of_one_event(one, scope): None for one in conditions}
         return tuple(substituted(one, scope, self.ticks) for one in conditions)
+
+    def count(self, expression: Expression, scope: Mapping[str, Values]) -> None:
+        """Count the parts that an expression has with what attributes are in their places."""
+        self.writing.count_written(
+            expression, lambda node: scope[str(node.variable)][node.name] if isinstance(node, Attribute) else None
+        )
 
     def letter(self, type_: str, checks: tuple[Resolved, ...]) -> tuple[int, tuple[Resolved, ...]]:
         """The letter of events that may pass some checks, and those of them that it does not decide."""
@@ -215,6 +229,7 @@ class _Compiler:
 
     def registers(self, state: int, kinds: Mapping[str, tuple[Expression, ...]]) -> dict[str, Register]:
         """The registers of a state: of its attributes, of when its runs began, and when they came there."""
+        self.writing.count(parts_of(one for kind in kinds.values() for one in kind))
         own = {name: Register("computed", f"q{state}.{name}", like=kind) for name, kind in kinds.items()}
         return own | {name: Register("computed", f"q{state}.{name}", holds="int") for name in (BEGAN, CAME)}
 
@@ -233,6 +248,7 @@ class _Compiler:
         letter, checks = self.letter(found.type, (*found.checks, *self.in_time(found)))
         if len(self.arcs) >= MAX_ARCS:
             raise self.too_many("operators", MAX_ARCS, "ACEP-Q904")
+        self.writing.count(parts_of((*checks, *moves.values())))
         arc = Arc(found.source, state, letter, 0, again=found.source == state)
         number = len(self.arcs)
         self.arcs.append(arc)
@@ -264,11 +280,14 @@ class _Compiler:
             else:
                 self.steps.append(kill)
 
-    def too_many(self, what: str, limit: int, code: str) -> LimitError:
+    def refuse(self, what: str, given: int, limit: int, code: str) -> None:
+        raise self.too_many(what, limit, code, given)
+
+    def too_many(self, what: str, limit: int, code: str, given: int = 0) -> LimitError:
         return LimitError(
             f"the query has more than {limit:,} {what}",
             code=code,
-            given=limit + 1,
+            given=given or limit + 1,
             limit=limit,
             hint="publish a part of it, and read the stream of that name",
             text=self.syntax.text,

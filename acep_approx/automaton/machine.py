@@ -15,12 +15,13 @@ from typing import Any
 
 from acep_approx.automaton.automaton import START, Arc, Automaton, Component, Final, Letter
 from acep_approx.automaton.closure import NO_GUARD
-from acep_approx.automaton.compile import MAX_ARCS, MAX_LETTERS, MAX_WAYS
+from acep_approx.automaton.compile import MAX_ARCS, MAX_LETTERS
 from acep_approx.automaton.letters import unbound
 from acep_approx.automaton.registers import RegisterAutomaton
 from acep_approx.automaton.resolve import Binding, Call, Held, Own, Register, Resolved
-from acep_approx.automaton.silent import ALL, Rules, Values, Way, Ways, after, substituted, ways_from, within
+from acep_approx.automaton.silent import ALL, Limits, Rules, Way, Ways, ways_from, within
 from acep_approx.automaton.states import EVERYTHING, NO_EVENT, NOTHING, Ignore, State, Step
+from acep_approx.automaton.substitution import Values, parts_of
 from acep_approx.automaton.transfers import Computed
 from acep_approx.errors import LimitError, UnsupportedError
 from acep_approx.query.checks_machine import repeated_variables
@@ -44,6 +45,7 @@ from acep_approx.query.syntax import (
 HIDDEN = ""
 """The variable of events that are consumed and not shown."""
 _TYPE = Attribute(None, None, "type")
+_WRITTEN = "each EPSILON arc writes its SET into what comes behind it: let an arc ON an event set some of the registers"
 
 
 @dataclass(frozen=True)
@@ -77,6 +79,10 @@ class _Compiler:
     # --- what is known before -------------------------------------------------------------------------------
 
     @cached_property
+    def limits(self) -> Limits:
+        return Limits(self._refuse)
+
+    @cached_property
     def registers(self) -> dict[str, Register]:
         return {one.name: Register("computed", one.name, holds=one.holds) for one in self.machine.registers}
 
@@ -98,14 +104,14 @@ class _Compiler:
     @cached_property
     def ways(self) -> dict[str, Ways]:
         return {
-            state: ways_from(self.query, self.machine, self.rules, state, self._count_ways) for state in self.rules
+            state: ways_from(self.query, self.machine, self.rules, state, self.limits) for state in self.rules
         }
 
     @cached_property
     def starts(self) -> tuple[Way, ...]:
         """The ways from the start: before the first event nothing is passed over, so all can wait."""
         nothing = dict.fromkeys(self.rules, frozenset[tuple[str | None, Expression | None]]())
-        return ways_from(self.query, self.machine, nothing, self.machine.start, self._count_ways).late
+        return ways_from(self.query, self.machine, nothing, self.machine.start, self.limits).late
 
     @cached_property
     def silent(self) -> dict[str, list[Way]]:
@@ -124,21 +130,20 @@ class _Compiler:
     def reached_silently(self) -> set[str]:
         return {way.state for ways in self.silent.values() for way in ways}
 
-    def _count_ways(self, found: int) -> None:
-        if found > MAX_WAYS:
-            self._refuse("ways to go on without an event", found, MAX_WAYS, "ACEP-Q911")
-
     def _refuse(self, what: str, given: int, limit: int, code: str) -> None:
         raise LimitError(
             f"the automaton of this pattern has more than {limit:,} {what}",
             code=code,
             given=given,
             limit=limit,
-            hint="use fewer EPSILON arcs or a smaller k",
+            hint=_WRITTEN if code == "ACEP-Q120" else "use fewer EPSILON arcs or a smaller k",
             text=self.query.text,
             start=self.machine.span[0] if self.query.text else 0,
             end=self.machine.span[1] if self.query.text else 0,
         )
+
+    def written(self, expression: Expression, values: Values) -> Expression:
+        return self.limits.writing.written(expression, values)
 
     # --- states ---------------------------------------------------------------------------------------------
 
@@ -146,8 +151,8 @@ class _Compiler:
         self.add_state(self.machine.start, EVERYTHING)
         initial = {one.name: one.initial for one in self.machine.registers}
         for way in self.starts:
-            values = {**initial, **{name: substituted(value, initial) for name, value in way.values}}
-            checks = tuple(substituted(check, initial) for check in way.checks)
+            values = {**initial, **{name: self.written(value, initial) for name, value in way.values}}
+            checks = tuple(self.written(check, initial) for check in way.checks)
             self.leave(START, replace(way, checks=checks), values)
         waiting = list(self.number)
         for state in waiting:  # grows while it runs
@@ -204,7 +209,7 @@ class _Compiler:
         return self.body(way.state)
 
     def arcs_from(self, state: str) -> Iterator[MachineArc]:
-        return (arc for arc in self.machine.arcs if arc.source == state)
+        return iter(self.machine.leaving.get(state, ()))
 
     # --- steps ----------------------------------------------------------------------------------------------
 
@@ -214,15 +219,15 @@ class _Compiler:
             if arc.kind != "on":
                 continue
             asked = () if arc.when is None else conjuncts(unbound_all(arc.when))
-            checks = (*way.checks, *(substituted(check, values) for check in asked))
-            onward = after(values, arc, unbound_all)
+            checks = (*way.checks, *(self.written(check, values) for check in asked))
+            onward = self.limits.writing.after(values, arc, unbound_all)
             taken = _Taken(source, arc.type, checks, onward, arc.variable or HIDDEN, way.cost, way.skipped)
             for entry in (Way(arc.target), *self.ways[arc.target].early):
                 self.enter(taken, entry)
 
     def enter(self, taken: _Taken, entry: Way) -> None:
         """The steps into the end of a way behind an event: to go on there, and to end there."""
-        taken = _along(taken, entry)
+        taken = self.along(taken, entry)
         if taken.cost > self.query.errors:
             return
         state = entry.state
@@ -233,11 +238,23 @@ class _Compiler:
             self.add_step(taken, self.body(state))
         for way in ends:
             if is_silent or not way.is_plain:
-                self.end(_along(taken, way), f"{state} ends", NO_GUARD)
+                self.end(self.along(taken, way), f"{state} ends", NO_GUARD)
         for way in self.ways[state].late:
             for arc in self.arcs_from(way.state):
                 if arc.kind == "timeout":
-                    self.end(_after_timeout(_along(taken, way), arc), f"{state} waits", self.not_ignored(state))
+                    self.end(self.after_timeout(self.along(taken, way), arc), f"{state} waits", self.not_ignored(state))
+
+    def along(self, taken: _Taken, way: Way) -> _Taken:
+        """What a consumed event makes, and then a way without one."""
+        values = {**taken.values, **{name: self.written(value, taken.values) for name, value in way.values}}
+        checks = (*taken.checks, *(self.written(check, taken.values) for check in way.checks))
+        skipped = (*taken.skipped, *way.skipped)
+        return replace(taken, checks=checks, values=values, cost=taken.cost + way.cost, skipped=skipped)
+
+    def after_timeout(self, taken: _Taken, arc: MachineArc) -> _Taken:
+        asked = () if arc.when is None else conjuncts(arc.when)
+        checks = (*taken.checks, *(self.written(check, taken.values) for check in asked))
+        return replace(taken, checks=checks, values=self.limits.writing.after(taken.values, arc))
 
     def end(self, taken: _Taken, name: str, guard: frozenset[int]) -> None:
         """A step to a state of which only the match remains."""
@@ -250,6 +267,7 @@ class _Compiler:
         self.add_step(taken, self.ends_made[key])
 
     def add_step(self, taken: _Taken, target: int) -> None:
+        self.limits.writing.count(1 + parts_of((*taken.checks, *taken.values.values())))
         static = tuple(check for check in taken.checks if _is_static(check))
         dynamic = tuple(check for check in taken.checks if not _is_static(check))
         letter = self.letter(Letter(taken.type, tuple(dict.fromkeys(static))))
@@ -437,20 +455,6 @@ def _with_functions(machine: Machine, functions: Mapping[str, UserFunction]) -> 
 def _is_static(expression: Expression) -> bool:
     """Whether the current event decides it alone."""
     return not any(isinstance(node, RegisterValue) for node in walk(expression))
-
-
-def _along(taken: _Taken, way: Way) -> _Taken:
-    """What a consumed event makes, and then a way without one."""
-    values = {**taken.values, **{name: substituted(value, taken.values) for name, value in way.values}}
-    checks = (*taken.checks, *(substituted(check, taken.values) for check in way.checks))
-    skipped = (*taken.skipped, *way.skipped)
-    return replace(taken, checks=checks, values=values, cost=taken.cost + way.cost, skipped=skipped)
-
-
-def _after_timeout(taken: _Taken, arc: MachineArc) -> _Taken:
-    asked = () if arc.when is None else conjuncts(arc.when)
-    checks = (*taken.checks, *(substituted(check, taken.values) for check in asked))
-    return replace(taken, checks=checks, values=after(taken.values, arc, lambda value: value))
 
 
 def _asks(letter: Letter) -> tuple[Expression, ...]:

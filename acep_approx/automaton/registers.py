@@ -199,12 +199,15 @@ class _Compiler:
         letters = enumerate(self.automaton.letters)
         result.late_guards = frozenset(i for i, letter in letters if result.negations.get(str(letter.negated)))
         number = {result.states[0]: 0}
-        for source, state in enumerate(result.states):  # grows while it runs
+        steps = 0
+        for state in result.states:  # grows while it runs; what the steps test costs more, and comes when all fit
             for arc in self.leaving[state.position]:
-                step = self._step(source, state, arc, number, result)
-                result.steps.append(step)
-                if len(result.steps) > MAX_ARCS:
-                    raise self._too_many("arcs", len(result.steps), MAX_ARCS)
+                self._add_target(state, arc, number, result)
+                steps += 1
+                if steps > MAX_ARCS:
+                    raise self._too_many("arcs", steps, MAX_ARCS)
+        for source, state in enumerate(result.states):
+            result.steps += [self._step(source, state, arc, number, result) for arc in self.leaving[state.position]]
         result.ignores = [IGNORES[self.query.strategy]] * len(result.states)
         result.counted = COUNTED.get(self.query.strategy, "nothing")
         result.final_checks = [self._final_checks(state) for state in result.states]
@@ -248,24 +251,29 @@ class _Compiler:
     def _variable(self, arc: Arc) -> str:
         return self.automaton.variables[arc.label] if self.automaton.variables else ""
 
+    def _add_target(self, state: State, number: int, numbers: dict[State, int], result: RegisterAutomaton) -> None:
+        target = self._target(state, self.automaton.arcs[number])
+        if target not in numbers:
+            if len(numbers) >= MAX_STATES:
+                raise self._too_many("states", len(numbers) + 1, MAX_STATES)
+            numbers[target] = len(result.states)
+            result.states.append(target)
+
+    def _target(self, state: State, arc: Arc) -> State:
+        return State(arc.target, (state.bound | {self._variable(arc)}) & self.relevant[arc.target])
+
     def _step(
         self, source: int, state: State, number: int, numbers: dict[State, int], result: RegisterAutomaton
     ) -> Step:
         arc = self.automaton.arcs[number]
         variable = self._variable(arc)
         binding = Binding(variable, state.bound)
-        target = State(arc.target, (state.bound | {variable}) & self.relevant[arc.target])
-        if target not in numbers:
-            if len(numbers) >= MAX_STATES:
-                raise self._too_many("states", len(numbers) + 1, MAX_STATES)
-            numbers[target] = len(result.states)
-            result.states.append(target)
         may_inhibit = self.query.strategy != "skip_till_any_match" and arc.cost == 0 and arc.source != START
         letter, checks = self._with_own(result.letters, arc.letter, self._checks(state, arc, binding))
         return Step(
             arc=number,
             source=source,
-            target=numbers[target],
+            target=numbers[self._target(state, arc)],
             letter=letter,
             binding=binding,
             checks=tuple(checks),

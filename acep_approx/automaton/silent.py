@@ -11,29 +11,22 @@ Deviations: the paper runs them one by one; skipped arcs are ours (Li and Ge, PV
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
 
+from acep_approx.automaton.compile import MAX_WAYS, MAX_WAYS_TO_ONE
+from acep_approx.automaton.substitution import Substitution, parts_of
 from acep_approx.query.checks_machine import weight_of
 from acep_approx.query.predicates import conjuncts
-from acep_approx.query.shape import replaced, walk
+from acep_approx.query.shape import walk
 from acep_approx.query.syntax import (
-    Between,
-    Binary,
-    Constant,
     Expression,
-    FunctionCall,
-    In,
-    IsNull,
     Machine,
     MachineArc,
     QuerySyntax,
     RegisterValue,
-    Unary,
 )
 
-Values = Mapping[str, Expression]
-"""What registers hold, by what they held before and the current event."""
 Rules = frozenset[tuple[str | None, Expression | None]]
 """What a state passes over: types (None: any) and conditions on event and registers."""
 ALL: Rules = frozenset({(None, None)})
@@ -44,6 +37,7 @@ class Way:
     """A way to ``state`` that consumes nothing: its cost, what it asks of the registers, and what becomes of these.
 
     ``checks`` and ``values`` are about the registers at its beginning; registers that are not in ``values`` stay.
+    ``parts`` says how many parts these expressions have.
     """
 
     state: str
@@ -51,6 +45,7 @@ class Way:
     checks: tuple[Expression, ...] = ()
     values: tuple[tuple[str, Expression], ...] = ()
     skipped: tuple[str, ...] = ()
+    parts: int = 0
 
     @property
     def is_plain(self) -> bool:
@@ -82,59 +77,37 @@ def within(one: Rules, other: Rules, way: Way) -> bool:
     return other >= ALL or (one <= other and same)
 
 
-def substituted(expression: Expression, values: Values) -> Expression:
-    """``expression`` with the values of registers in their places.
+@dataclass
+class Limits:
+    """What the ways of one automaton may add up to, counted while they are made.
 
-    Examples
-    --------
-    >>> substituted(Binary("+", RegisterValue("n"), Constant(1)), {"n": Constant(2)})
-    Binary(op='+', left=Constant(value=2), right=Constant(value=1))
+    Parameters
+    ----------
+    refuse : callable
+        Gets what there are too many of, how many, their limit and the code; raises.
     """
-    found = replaced(expression, lambda node: values.get(node.name, node) if isinstance(node, RegisterValue) else None)
-    return _without_null(found)
+
+    refuse: Callable[[str, int, int, str], None]
+    ways: int = 0
+    writing: Substitution = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.writing = Substitution(self.refuse)
+
+    def count(self, way: Way) -> None:
+        """Count a way, and the parts that it carries along."""
+        self.ways += 1
+        if self.ways > MAX_WAYS:
+            self.refuse("ways to go on without an event", self.ways, MAX_WAYS, "ACEP-Q911")
+        self.writing.count(way.parts)
+
+    def count_to_one(self, ways: int) -> None:
+        """Take notice of how many ways there are from one state to another."""
+        if ways > MAX_WAYS_TO_ONE:
+            self.refuse("ways from one state to another without an event", ways, MAX_WAYS_TO_ONE, "ACEP-Q911")
 
 
-def _without_null(node: Expression) -> Expression:  # noqa: PLR0911  one for each kind of node
-    """``node`` where what is computed from NULL is NULL: as a value of its own it would be of no kind."""
-    if isinstance(node, Binary) and node.op in ("AND", "OR"):
-        return replace(node, left=_without_null(node.left), right=_without_null(node.right))
-    if isinstance(node, IsNull):
-        return replace(node, operand=_without_null(node.operand))
-    if isinstance(node, FunctionCall):
-        return replace(node, arguments=tuple(map(_without_null, node.arguments)))
-    parts = [_without_null(part) for part in _operands(node)]
-    if any(part == Constant(None) for part in parts):
-        return Constant(None, node.span)
-    match node, parts:
-        case Binary(), (left, right):
-            return replace(node, left=left, right=right)
-        case Between(), (operand,):  # a bound that is NULL does not make it NULL: the other one may exclude
-            return replace(node, operand=operand, low=_without_null(node.low), high=_without_null(node.high))
-        case Unary() | In(), (operand,):
-            return replace(node, operand=operand)
-    return node
-
-
-def _operands(node: Expression) -> tuple[Expression, ...]:
-    """The parts of which one that is NULL makes the whole NULL."""
-    match node:
-        case Binary(left=left, right=right):
-            return left, right
-        case Unary(operand=operand) | In(operand=operand):
-            return (operand,)
-        case Between(operand=operand):
-            return (operand,)
-    return ()
-
-
-def after(values: Values, arc: MachineArc, of_event: Callable[[Expression], Expression]) -> dict[str, Expression]:
-    """What registers hold once an arc was taken, by what ``values`` are about."""
-    return {**values, **{one.register: substituted(of_event(one.value), values) for one in arc.sets}}
-
-
-def ways_from(
-    query: QuerySyntax, machine: Machine, rules: Mapping[str, Rules], origin: str, refuse: Callable[[int], None]
-) -> Ways:
+def ways_from(query: QuerySyntax, machine: Machine, rules: Mapping[str, Rules], origin: str, limits: Limits) -> Ways:
     """The ways from a state that consume nothing.
 
     Parameters
@@ -146,55 +119,71 @@ def ways_from(
     rules : mapping of str to Rules
         Per state what it passes over.
     origin : str
-    refuse : callable
-        Gets the number of ways found so far, and raises if these are too many.
+    limits : Limits
+        Raises if there are too many, or if their expressions grow too large.
 
-    Complexity: O(ways x arcs).
+    Complexity: O(ways x arcs out of a state + ways to one state ** 2).
     """
     weights = dict(query.weights)
     late, early = list[Way](), list[Way]()
-    known: dict[tuple[str, str], list[Way]] = {}
+    known: dict[tuple[str, str], _Known] = {}
     waiting = [(0, 0, Way(origin), origin)]
     found = 1
     while waiting:  # cheap ways first: no way is known that a cheaper one makes needless
         _, _, way, base = heappop(waiting)
-        if not _is_new(known.setdefault((way.state, base), []), way):
+        if not known.setdefault((way.state, base), _Known()).add(way, limits):
             continue
         if base == origin:
             late.append(way)
         elif base == way.state:
             early.append(way)
-        for arc in machine.arcs:
-            if arc.source != way.state or arc.kind == "timeout":
+        for arc in machine.leaving.get(way.state, ()):
+            if arc.kind == "timeout" or way.cost + _cost(arc, weights) > query.errors:
                 continue
-            onward = _onward(way, arc, weights)
-            if onward.cost > query.errors:
-                continue
+            onward = _onward(way, arc, weights, limits.writing)
+            limits.count(onward)
             found += 1
-            refuse(found)
             is_late = within(rules[onward.state], rules[base], onward)
             heappush(waiting, (onward.cost, found, onward, base if is_late else onward.state))
     return Ways(tuple(late), tuple(early))
 
 
-def _onward(way: Way, arc: MachineArc, weights: Mapping[str, int]) -> Way:
+def _cost(arc: MachineArc, weights: Mapping[str, int]) -> int:
+    return weight_of(arc, weights) if arc.kind == "on" else 0
+
+
+def _onward(way: Way, arc: MachineArc, weights: Mapping[str, int], writing: Substitution) -> Way:
     """A way, and one more arc of it: taken without an event, or skipped."""
     if arc.kind == "on":
         skipped = (*way.skipped, arc.variable or arc.type or "event")
-        return Way(arc.target, way.cost + weight_of(arc, weights), way.checks, way.values, skipped)
+        return replace(way, state=arc.target, cost=way.cost + weight_of(arc, weights), skipped=skipped)
+    if arc.when is None and not arc.sets:
+        return replace(way, state=arc.target)
     values = dict(way.values)
-    checks = () if arc.when is None else tuple(substituted(check, values) for check in conjuncts(arc.when))
+    checks = () if arc.when is None else tuple(writing.written(check, values) for check in conjuncts(arc.when))
     kept = tuple(dict.fromkeys((*way.checks, *checks)))
-    changed = after(values, arc, lambda value: value)
+    changed = writing.after(values, arc)
     moved = tuple((name, value) for name, value in changed.items() if value != RegisterValue(name))
-    return Way(arc.target, way.cost, kept, moved, way.skipped)
+    return Way(arc.target, way.cost, kept, moved, way.skipped, parts_of((*kept, *changed.values())))
 
 
-def _is_new(known: list[Way], way: Way) -> bool:
-    """Record a way unless one is known that does the same and asks for less."""
-    if any(
-        one.cost <= way.cost and set(one.checks) <= set(way.checks) and one.values == way.values for one in known
-    ):
-        return False
-    known.append(way)
-    return True
+class _Known:
+    """The ways known from one state to another."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.checks: dict[Expression, int] = {}
+        self.by_values: dict[tuple[tuple[str, Expression], ...], list[int]] = {}
+
+    def add(self, way: Way, limits: Limits) -> bool:
+        """Record a way unless one is known that does the same and asks for less; none known costs more."""
+        asked = 0
+        for check in way.checks:
+            asked |= 1 << self.checks.setdefault(check, len(self.checks))
+        alike = self.by_values.setdefault(way.values, [])
+        if any(one & asked == one for one in alike):
+            return False
+        alike.append(asked)
+        self.count += 1
+        limits.count_to_one(self.count)
+        return True

@@ -23,6 +23,7 @@ from typing import cast
 from acep_approx.errors import QueryError, UsageError
 from acep_approx.query.assemble import did_you_mean
 from acep_approx.query.functions import UserFunction
+from acep_approx.query.limits import refuse_deep_tree, refuse_many_nodes
 from acep_approx.query.messages import STRATEGIES
 from acep_approx.query.parser import parse, parse_condition, parse_expression, parse_window
 from acep_approx.query.printer import is_name, to_text
@@ -298,9 +299,18 @@ class PatternBuilder:
     ----------
     node : Pattern
         Its tree.
+
+    Raises
+    ------
+    LimitError
+        ACEP-Q021, ACEP-Q024: it is nested too deep, or has too many parts.
     """
 
     node: Pattern
+
+    def __post_init__(self) -> None:
+        refuse_many_nodes((self.node,), "")
+        refuse_deep_tree(self.node, "")
 
     def plus(self) -> PatternBuilder:
         """Once or more: ``+``."""

@@ -167,8 +167,9 @@ class _Checker:
             return
         waiting = {arc.source for arc in self.machine.arcs if arc.kind == "timeout"}
         pairs = [(arc.target, arc.source) for arc in self.machine.arcs if arc.kind == "epsilon" or self.query.errors]
+        before_timeout = _closure(waiting, pairs)
         for state in rule.states:
-            if state in _closure(waiting, pairs):
+            if state in before_timeout:
                 hint = "let the condition of IGNORE be about the event alone, or end the match by an event"
                 message = f"TIMEOUT, and IGNORE {state} with a condition on registers, do not go together yet"
                 self.fail("ACEP-Q081", message, rule.span, hint)
@@ -339,25 +340,28 @@ def repeated_variables(machine: Machine) -> frozenset[str]:
     ----------
     machine : Machine
 
-    Complexity: O(arcs x arcs).
+    Complexity: O(arcs x variables).
     """
-    pairs = [(arc.source, arc.target) for arc in machine.arcs]
-    after = {state: _closure({state}, pairs) for state in {arc.target for arc in machine.arcs}}
-    binding = [arc for arc in machine.arcs if arc.variable is not None]
-    return frozenset(
-        str(one.variable)
-        for one in binding
-        for other in binding
-        if one.variable == other.variable and other.source in after[one.target]
-    )
+    bound: dict[str, set[str]] = {state: set() for arc in machine.arcs for state in (arc.source, arc.target)}
+    waiting = [machine.start, *bound]
+    while waiting:  # carry on what may be bound when a run comes to a state
+        state = waiting.pop()
+        for arc in machine.leaving.get(state, ()):
+            before = bound[state] if arc.variable is None else bound[state] | {arc.variable}
+            if not before <= bound[arc.target]:
+                bound[arc.target] |= before
+                waiting.append(arc.target)
+    return frozenset(str(arc.variable) for arc in machine.arcs if arc.variable in bound[arc.source])
 
 
-def _closure(states: set[str], pairs: list[tuple[str, str]]) -> set[str]:
-    """States that can be reached from some, and these."""
-    found = set(states)
-    changed = True
-    while changed:
-        more = {target for source, target in pairs if source in found} - found
-        found |= more
-        changed = bool(more)
+def _closure(states: set[str], pairs: Iterable[tuple[str, str]]) -> set[str]:
+    """States that can be reached from some, and these; O(pairs)."""
+    targets: dict[str, list[str]] = {}
+    for source, target in pairs:
+        targets.setdefault(source, []).append(target)
+    found, waiting = set(states), list(states)
+    while waiting:
+        more = [target for target in targets.get(waiting.pop(), ()) if target not in found]
+        found.update(more)
+        waiting += more
     return found

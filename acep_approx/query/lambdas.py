@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-from acep_approx.query.limits import refuse_deep_tree
+from acep_approx.query.limits import refuse_deep_tree, refuse_many_nodes
 from acep_approx.query.symbols import Events, Registers, Symbol, text_of
 from acep_approx.query.syntax import Constant, Expression
 from acep_approx.query.traces import Trace, plain, shown
@@ -102,6 +102,7 @@ def place_of(call: Callable[..., Any]) -> str:
 
 def _tree(value: object, trace: Trace) -> Expression:
     node = trace.node(value)
+    refuse_many_nodes((node,), "")
     refuse_deep_tree(node, "")
     return node
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from itertools import islice
 
 from acep_approx.errors import LimitError
 from acep_approx.query.shape import Node, walk_with_depth
@@ -149,10 +150,10 @@ def refuse_many_nodes(trees: Iterable[Node], text: str) -> None:
     LimitError
         ACEP-Q024.
     """
-    nodes = sum(1 for tree in trees for _ in walk_with_depth(tree))
-    if nodes > MAX_NODES:
+    nodes = sum(1 for _ in islice((node for tree in trees for node in walk_with_depth(tree)), MAX_NODES + 1))
+    if nodes > MAX_NODES:  # a tree built in Python may hold one part twice, and so grow without end
         raise LimitError(
-            f"the pattern and the expressions have {nodes:,} parts, the limit is {MAX_NODES:,}",
+            f"the pattern and the expressions have more than {MAX_NODES:,} parts",
             code="ACEP-Q024",
             given=nodes,
             limit=MAX_NODES,

@@ -124,7 +124,11 @@ def children(node: Node) -> tuple[Node, ...]:  # noqa: PLR0911  one for each kin
             return ()
 
 
-def replaced(expression: Expression, change: Callable[[Expression], Expression | None]) -> Expression:
+def replaced(
+    expression: Expression,
+    change: Callable[[Expression], Expression | None],
+    finish: Callable[[Expression], Expression] | None = None,
+) -> Expression:
     """An expression with some of its parts changed.
 
     Parameters
@@ -133,6 +137,8 @@ def replaced(expression: Expression, change: Callable[[Expression], Expression |
         Not nested deeper than the limit.
     change : callable
         Gives for a node what comes in its place; None: the node stays, and its parts are asked.
+    finish : callable, optional
+        Gives for a node that stays, with its parts as they are now, what comes in its place.
 
     Examples
     --------
@@ -147,10 +153,11 @@ def replaced(expression: Expression, change: Callable[[Expression], Expression |
     for part in fields(expression):
         value = getattr(expression, part.name)
         if is_dataclass(value):
-            changed[part.name] = replaced(value, change)  # type: ignore[arg-type]
+            changed[part.name] = replaced(value, change, finish)  # type: ignore[arg-type]
         elif isinstance(value, tuple) and value and is_dataclass(value[0]):
-            changed[part.name] = tuple(replaced(one, change) for one in value)
-    return replace(expression, **changed) if changed else expression
+            changed[part.name] = tuple(replaced(one, change, finish) for one in value)
+    found = replace(expression, **changed) if changed else expression
+    return finish(found) if finish else found
 
 
 def expressions_of(machine: Machine) -> Iterator[Expression]:

@@ -8,6 +8,7 @@ stood in the text: positions (``span``) do not take part in comparisons.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING
 from typing import Literal as OneOf
 
@@ -156,6 +157,14 @@ class Machine:
     def start(self) -> str:
         """The state in which runs begin."""
         return self.arcs[0].source
+
+    @cached_property
+    def leaving(self) -> dict[str, list[MachineArc]]:
+        """Per state the arcs that leave it, in their order."""
+        found: dict[str, list[MachineArc]] = {}
+        for arc in self.arcs:
+            found.setdefault(arc.source, []).append(arc)
+        return found
 
 
 Pattern = Atom | Sequence | Either | Repeat | Absent | OtherPattern | Machine
