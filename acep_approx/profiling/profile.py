@@ -171,6 +171,8 @@ def _first(
     if scan.open_times:
         return FirstQuery(lacks=": ".join(scan.open_times))
     if scan.times is None:
+        if inside := scan.in_lists:
+            return FirstQuery(lacks=f"no column can be the time; {inside}")
         return FirstQuery(
             lacks="no column can be the time, and events need one: times, dates, or numbers that rise; "
             "where rows stand in order, a column that numbers them will do"
