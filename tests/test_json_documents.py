@@ -250,7 +250,7 @@ def test_a_list_or_an_object_among_texts_is_its_json_text(tmp_path, monkeypatch,
     [
         '{"all": [{"in": [{"when": 1, "kind": "A"}]}]}\n',
         '[{"all": [{"in": [{"when": 1, "kind": "A"}]}]}]',
-        '{"x": 1, "all": {"in": [{"when": 1, "kind": "A"}]}}\n',
+        '{"x": "y", "all": {"in": [{"when": 1, "kind": "A"}]}}\n',
     ],
 )
 def test_events_in_a_list_are_told_with_its_name(tmp_path, text):

@@ -234,7 +234,9 @@ def _infer_time(schema: pa.Schema) -> str:
         raise DataError(
             f"no column is recognised as the time; the columns are: {', '.join(schema.names) or '(none)'}",
             code="ACEP-D001",
-            hint=": ".join(open_times(schema)) or events_in_lists(schema) or "name it with --time COLUMN (time='COLUMN' in Python)",
+            hint=": ".join(open_times(schema))
+            or events_in_lists(schema)
+            or "name it with --time COLUMN (time='COLUMN' in Python)",
         )
     return found
 

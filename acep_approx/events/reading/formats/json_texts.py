@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from json.decoder import scanstring
 
 from acep_approx.events.reading.nested import Path
 
@@ -48,7 +47,7 @@ def _span(text: str, place: int, path: Path) -> tuple[int, int]:
     """Where the list or object of a field begins and ends; (0, 0) where it is something else."""
     place = _behind(text, place + 1)
     while text[place] == '"':
-        key, place = scanstring(text, place + 1, True)
+        key, place = _decode(text, place)
         begin = _behind(text, _behind(text, place) + 1)
         value, end = _decode(text, begin)
         if key == path[0]:
