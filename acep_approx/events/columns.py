@@ -139,7 +139,7 @@ def events_in_lists(schema: pa.Schema, name: str | None = None) -> str:
     if not found:
         return ""
     path = max(found, key=lambda one: sum(part.endswith("[]") for part in one))
-    last = json.dumps(path[-1].removesuffix("[]"), ensure_ascii=False)
+    last = json.dumps(path[-1].removesuffix("[]").rpartition(".")[2], ensure_ascii=False)  # of an object's field
     command = f"jq -c '.. | .{last}? | arrays | .[]' FILE > events.jsonl"
     return f"the events stand in the list {'.'.join(path)}: take them out first: {command}"
 
