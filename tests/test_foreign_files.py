@@ -452,3 +452,40 @@ def test_a_quote_that_is_never_closed_swallows_no_events(tmp_path, monkeypatch, 
     for source in (open_source(path, on_malformed="skip"), standard_input(monkeypatch, text, on_malformed="skip")):
         assert [row for batch in source.batches() for row in batch.to_pylist()] == [{"ts": 1, "type": "A"}]
         assert source.malformed.count == 1
+
+
+@pytest.mark.parametrize(
+    ("head", "kind"),
+    [
+        ('<?xml version="1.0" ?>\n<log xes.version="1.0"><trace/></log>\n', "a log of XES"),
+        ('<log xes.version="1.0"><trace/></log>\n', "a log of XES"),
+        ('<?xml version="1.0"?><!-- x --><svg width="1"/>\n', "a drawing, SVG"),
+        ("<rss version='2.0'></rss>\n", "a feed, RSS"),
+        ("<Events><Event/></Events>\n", "XML"),
+        ("<?xml version='1.0'?><data/>\n", "XML"),
+        ("ElfFile\0\0", "EVTX"),
+        ("\n\r\r\n____", "pcapng"),
+    ],
+)
+@pytest.mark.parametrize("name", ["e", "e.csv", "e.xml"])
+def test_files_of_other_programs_are_named(tmp_path, name, head, kind):
+    error = failure(write(tmp_path / name, head))
+    assert error.code == "ACEP-D180"
+    assert kind in error.message
+    assert error.hint
+
+
+def test_lines_that_begin_with_a_bracket_are_no_xml(tmp_path):
+    path = write(tmp_path / "a.log", "<34>Mar 28 09:30:00 db1 su: x\n<logger> y\n")
+    assert len(read(path, line_format="{all}")) == 2
+
+
+@pytest.mark.parametrize("name", ["n.txt", "n", "n.log"])
+def test_names_of_columns_say_that_files_are_csv(tmp_path, name):
+    path = write(tmp_path / name, "!AIVDM,2,1630526404\n!SAVDM,1,1630526405\n")
+    expected = [{"type": "!AIVDM", "n": 2, "ts": 1630526404}, {"type": "!SAVDM", "n": 1, "ts": 1630526405}]
+    assert read(path, columns="type,n,ts") == expected
+    followed = follow(path, until_idle=0, columns="type,n,ts")
+    assert [row for batch in followed.batches() for row in batch.to_pylist()] == expected
+    if name != "n":
+        assert read(tmp_path, columns="type,n,ts") == expected

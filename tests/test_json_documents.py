@@ -13,9 +13,10 @@ import pytest
 
 from acep_approx import compile_query
 from acep_approx.errors import DataError
-from acep_approx.events import open_source
+from acep_approx.events import infer_roles, open_source
 from acep_approx.events.reading.files import find_files
 from acep_approx.events.reading.formats.json_documents import AsLines, document_of
+from acep_approx.profiling import look
 from acep_approx.query.parser import parse
 from acep_approx.query.printer import to_text
 from acep_approx.spark.sources.files import needs_our_reader
@@ -222,3 +223,43 @@ def test_spark_leaves_files_with_objects_to_our_reader(tmp_path):
     pq.write_table(pa.table({"ts": [1], "x": [2.5]}), tmp_path / "flat.parquet")
     found = {file.path.name: needs_our_reader([file]) for file in find_files([tmp_path])}
     assert found == {"flat.parquet": False, "nested.parquet": True}
+
+
+MIXED = [
+    '{"ts": 1, "type": "A", "m": "x", "n": 1.50, "o": {"p": "q"}}',
+    '{"ts": 2, "type": "B", "m": [32, "\\u00e9\\"", {"a": []}], "n": 2, "o": {"p": {"r": 1}}}',
+    '{"ts": 3, "type": "C", "m": {"a": 1}, "n": 3, "o": {"p": ["s"]}}',
+]
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2), (0, 2, 1)])
+@pytest.mark.parametrize("block", [None, 64])
+def test_a_list_or_an_object_among_texts_is_its_json_text(tmp_path, monkeypatch, order, block):
+    if block is not None:
+        monkeypatch.setattr("acep_approx.events.reading.text.BLOCK_BYTES", block)
+    path = tmp_path / "in.jsonl"
+    path.write_text("".join(MIXED[row] + "\n" for row in order))
+    rows = {row["ts"]: row for batch in open_source(path).batches() for row in batch.to_pylist()}
+    assert [rows[ts]["m"] for ts in (1, 2, 3)] == ["x", '[32, "\\u00e9\\"", {"a": []}]', '{"a": 1}']
+    assert [rows[ts]["o.p"] for ts in (1, 2, 3)] == ["q", '{"r": 1}', '["s"]']
+    assert [rows[ts]["n"] for ts in (1, 2, 3)] == [1.5, 2.0, 3.0]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"all": [{"in": [{"when": 1, "kind": "A"}]}]}\n',
+        '[{"all": [{"in": [{"when": 1, "kind": "A"}]}]}]',
+        '{"x": "y", "all": {"in": [{"when": 1, "kind": "A"}]}}\n',
+    ],
+)
+def test_events_in_a_list_are_told_with_its_name(tmp_path, text):
+    path = tmp_path / "in.jsonl"
+    path.write_text(text)
+    schema = open_source(path).schema
+    for roles in ({"time": "when"}, {}):
+        with pytest.raises(DataError) as refused:
+            infer_roles(schema, **roles)
+        assert refused.value.code == ("ACEP-D002" if roles else "ACEP-D001")
+        assert '."in"?' in refused.value.hint
+    assert '."in"?' in str(look(path))

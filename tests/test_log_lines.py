@@ -143,3 +143,45 @@ def test_long_logs_are_read_in_blocks(tmp_path, monkeypatch):
     sizes = [batch.num_rows for batch in source.batches(["n"])]
     assert (sum(sizes), source.malformed.count) == (3000, 2000)
     assert max(sizes) < 100
+
+
+def matched(path, template, query, **said):
+    written = TimeFormat(**said) if said else None
+    source = open_source(path, line_format=template, on_malformed="skip", time_format=written)
+    return [match.values for match in compile_query(query).match(source, type="level")], source
+
+
+@pytest.mark.parametrize(
+    ("template", "lines", "said"),
+    [
+        ("{time}, {level} {what}", "2016-09-28 04:30:30, A      CBS\n2016-09-28 04:30:31, B\tCSI a b\n", {}),
+        (
+            "{time} {pid} {level} {tag}: {message}",
+            "03-17 16:13:38.811  1702 A Window: a\n03-17 16:13:39.820  170 B Window: b: c\n",
+            {"text": "%m-%d %H:%M:%S", "year": 2017},
+        ),
+        (
+            "{time} {pid} {level} {what}",
+            "081109 203518 148 A dfs.Data: x\n081109 203519   3 B dfs: y\n",
+            {"text": "%y%m%d %H%M%S"},
+        ),
+        ("[{time}] [{level}] {what}", "[Sun Dec 04 04:47:44 2005] [A] x\n[Sun Dec 04 04:47:45 2005] [B] y\n", {}),
+        ("{time} {level} {what}", "Sun Dec  4 04:47:44 2005 A x\nSun Dec  4 04:47:45 2005 B y\n", {}),
+        ("{time} {level} {what}", "17/06/29 20:10:40 A x\n17/06/30 20:10:41 B y\n", {"text": "%y/%m/%d %H:%M:%S"}),
+        ("{time}|{level}|{what}", "20251125-09:09:51:290|A|x\n20251125-09:09:51:990|B|y\n", {}),
+        ("{date} {time} {level} {what}", "2024-03-28 09:30:00 A x\n2024-03-28 09:31:00 B y\n", {}),
+        ("{time} {level} {what}", "1117838570 A x\n1117838573 B y\n", {}),
+        (
+            "{time} {level} {what}",
+            "20240331  093000 A x\n20240331  093001 B y\n",
+            {"text": "%Y%m%d %H%M%S"},
+        ),
+    ],
+)
+def test_a_time_of_a_template_is_a_time_and_a_blank_any_number(tmp_path, template, lines, said):
+    directives = "#Software: Microsoft A\n#Version: 1.0 A x\njava.lang.Error: A late\n"
+    path = write(tmp_path / "a.log", directives + lines)
+    window = "5" if lines.startswith("1117") else "2 d"
+    found, source = matched(path, template, f"PATTERN SEQ(A a, B b) WITHIN {window}", **said)
+    assert found == [{"a": 0, "b": 1}]
+    assert source.malformed.count == len(directives.splitlines())

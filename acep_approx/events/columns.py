@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import json
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -130,6 +131,47 @@ def refuse_twins(names: Iterable[str], where: str) -> None:
                 hint="rename one of them: a query could not tell which one it means",
             )
         seen.add(name)
+
+
+def events_in_lists(schema: pa.Schema, name: str | None = None) -> str:
+    """What to do where events seem to stand in a list of each row: the list, and a command that takes them out.
+
+    Parameters
+    ----------
+    schema : pyarrow.Schema
+    name : str, optional
+        A column that is looked for; only lists whose objects have it count. Default: any list of objects.
+
+    Returns
+    -------
+    str
+        Empty where there is no such list; of lists within lists the innermost.
+
+    Examples
+    --------
+    >>> record = pa.struct([("when", pa.int64())])
+    >>> schema = pa.schema([("scopes", pa.list_(pa.struct([("logs", pa.list_(record))])))])
+    >>> events_in_lists(schema, "when")
+    'the events stand in the list scopes[].logs[]: take them out first: jq -c ...'
+    """
+    found = [path for path, names in _lists(schema, ()) if name is None or name in names]
+    if not found:
+        return ""
+    path = max(found, key=lambda one: sum(part.endswith("[]") for part in one))
+    last = json.dumps(path[-1].removesuffix("[]").rpartition(".")[2], ensure_ascii=False)  # of an object's field
+    command = f"jq -c '.. | .{last}? | arrays | .[]' FILE > events.jsonl"
+    return f"the events stand in the list {'.'.join(path)}: take them out first: {command}"
+
+
+def _lists(fields: Iterable[pa.Field], above: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], list[str]]]:
+    """The lists of objects, at any depth, each as its path, and the names in its objects."""
+    for field in fields:
+        if pa.types.is_struct(field.type):
+            yield from _lists(field.type, (*above, field.name))
+        elif pa.types.is_list(field.type) and pa.types.is_struct(field.type.value_type):
+            path = (*above, f"{field.name}[]")
+            yield path, [inner.name for inner in field.type.value_type]
+            yield from _lists(field.type.value_type, path)
 
 
 def missing_column(name: str, names: Iterable[str], *, hint: str | None = None) -> DataError:

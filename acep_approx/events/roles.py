@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from acep_approx.errors import DataError, UsageError, expect
-from acep_approx.events.columns import missing_column, plain_type
+from acep_approx.events.columns import events_in_lists, missing_column, plain_type
 from acep_approx.events.time_formats import TimeFormat
 
 LOG = logging.getLogger("acep_approx.input")
@@ -168,7 +168,7 @@ def infer_roles(
                 hint="join them before, into one column of times, or read files and tables without Spark and --follow",
             )
         if name is not None and name not in schema.names:
-            raise missing_column(name, schema.names)
+            raise missing_column(name, schema.names, hint=events_in_lists(schema, name) or None)
     if type is not None and pa.types.is_nested(plain_type(schema.field(type).type)):
         raise DataError(
             f"column {type!r} is of type {schema.field(type).type}, which cannot say the type of an event",
@@ -234,7 +234,9 @@ def _infer_time(schema: pa.Schema) -> str:
         raise DataError(
             f"no column is recognised as the time; the columns are: {', '.join(schema.names) or '(none)'}",
             code="ACEP-D001",
-            hint=": ".join(open_times(schema)) or "name it with --time COLUMN (time='COLUMN' in Python)",
+            hint=": ".join(open_times(schema))
+            or events_in_lists(schema)
+            or "name it with --time COLUMN (time='COLUMN' in Python)",
         )
     return found
 

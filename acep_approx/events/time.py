@@ -312,7 +312,7 @@ def _from_text(
             found = first[:1]  # others are written in another way: the first of them is told
     if len(found) > 1:
         raise DataError(
-            f"row {first_row}: {column[0].as_py()!r} can be read in two ways: "
+            f"row {first_row}: {column[0].as_py()!r} can be read in {'two' if len(found) == 2 else 'several'} ways: "
             + " or ".join(f"{TimeFormat(text).order} ({text!r})" for text in found),
             code="ACEP-D032",
             hint=f"say which one is meant: --time-format {found[0]!r} (time_format={found[0]!r} in Python)",

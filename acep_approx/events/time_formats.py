@@ -47,6 +47,7 @@ _DATES = (
     *("%Y-%m-%d", "%Y/%m/%d", "%d %b %Y", "%d-%b-%Y", "%d/%b/%Y", "%b %d %Y", "%b %d, %Y"),
     *("%d/%m/%Y", "%m/%d/%Y", "%d.%m.%Y", "%m.%d.%Y", "%d-%m-%Y", "%m-%d-%Y"),
 )
+_SHORT_DATES = ("%y/%m/%d", "%d/%m/%y", "%m/%d/%y", "%d.%m.%y", "%y-%m-%d", "%d-%m-%y", "%m-%d-%y", "%d-%b-%y")
 _CLOCKS = ("%H:%M:%S", "%H:%M", "%I:%M:%S %p", "%I:%M %p")
 _ZONES = ("", " %z", "%z")
 KNOWN = (
@@ -54,9 +55,13 @@ KNOWN = (
     *(f"{date}{gap}{clock}{zone}" for date in _DATES for gap in " T" for clock in _CLOCKS for zone in _ZONES),
     *(f"{date}, {clock}" for date in _DATES for clock in _CLOCKS),
     *("%Y%m%dT%H%M%S", "%Y%m%dT%H%M%S%z", "%Y%m%d %H%M%S", "%Y%m%dT%H%M"),
+    *(f"%Y%m%d{gap}{clock}" for gap in (" ", "-") for clock in ("%H:%M:%S", "%H:%M", "%H:%M:%S:%f")),
+    *(f"{date} {clock}" for date in _SHORT_DATES for clock in _CLOCKS),
+    *("%d-%b-%y", "%d-%b-%y %I.%M.%S %p"),  # of Oracle
     *("[%d/%b/%Y:%H:%M:%S %z]", "%d/%b/%Y:%H:%M:%S %z", "[%d/%b/%Y:%H:%M:%S]", "%d/%b/%Y:%H:%M:%S"),
     *("%a, %d %b %Y %H:%M:%S %z", "%a, %d %b %Y %H:%M:%S", "%a %b %d %H:%M:%S %Y", "%a %b %d %H:%M:%S %z %Y"),
     *("%b %d %H:%M:%S", "%b %d %H:%M"),
+    *(f"{date} %H:%M:%S" for date in ("%m-%d", "%d-%m", "%m/%d", "%d/%m", "%m.%d", "%d.%m")),
 )
 """Formats that are found without being told."""
 
@@ -139,6 +144,8 @@ class TimeFormat:
         groups = list(self._groups)
         if "m" not in groups or groups[0] == "Y":
             return None
+        if groups[0] == "y":
+            return "the year first"
         return "the day first" if groups.index("d") < groups.index("m") else "the month first"
 
     def __str__(self) -> str:
@@ -146,6 +153,11 @@ class TimeFormat:
         said += [f"in {self.zone}"] if self.zone else []
         said += [f"of {self.year}"] if self.year and self.text and not {"Y", "y"} & set(self._groups) else []
         return " ".join(said)
+
+    @property
+    def pattern(self) -> str:
+        """The regular expression of times written so, without groups of its own."""
+        return re.sub(r"\(\?P<\w+>", "(?:", _pattern(self.text or "").pattern)
 
     @property
     def is_of_digits(self) -> bool:
@@ -226,12 +238,15 @@ def guesses(texts: pa.Array) -> list[str]:
     first = texts[0].as_py().strip()
     if len(first) > _LONGEST or _DATE.search(first) is None:  # most texts are none, and formats cost time to compile
         return []
-    return [known for known in KNOWN if _pattern(known).fullmatch(first) and _fits(texts, known)]
+    found = [known for known in KNOWN if _pattern(known).fullmatch(first) and _fits(texts, known)]
+    return [known for known in found if known.removesuffix(":%f") == known or known.removesuffix(":%f") not in found]
 
 
 _LONGEST = 60
 """Letters of a time."""
-_DATE = re.compile(r"\d{1,4}[-/. ][A-Za-z\d]{1,9}[-/.,]?[-/. :]\d{2}|\d{8}[T ]\d{4}|[A-Z][a-z]{2,8}\.? +\d{1,2},? +\d")
+_DATE = re.compile(
+    r"\d{1,4}[-/. ][A-Za-z\d]{1,9}[-/.,]?[-/. :]\d{2}|\d{8}[T \-]+\d\d:?\d\d|[A-Z][a-z]{2,8}\.? +\d{1,2},? +\d"
+)
 """What every time has in it."""
 
 
@@ -344,7 +359,7 @@ def _less_offset(times: pa.Array, zones: pa.Array) -> pa.Array:
     return pc.subtract(times.cast(pa.int64()), offset).cast(MICROSECONDS_UTC)
 
 
-@lru_cache(maxsize=512)
+@lru_cache(maxsize=2048)
 def _pattern(text: str) -> re.Pattern[str]:
     """A format as a regular expression, which RE2 reads too."""
     whole = re.sub(r"%([TRFD])", lambda found: _LONGER[found.group(1)], text)

@@ -177,10 +177,11 @@ def _first(
     if scan.open_times:
         return FirstQuery(lacks=": ".join(scan.open_times))
     if scan.times is None:
-        return FirstQuery(
-            lacks="no column can be the time, and events need one: times, dates, or numbers that rise; "
+        why = scan.in_lists or (
+            "events need one: times, dates, or numbers that rise; "
             "where rows stand in order, a column that numbers them will do"
         )
+        return FirstQuery(lacks=f"no column can be the time, and {why}")
     if wrong := scan.times.missing + scan.times.unreadable:
         more = "" if scan.times.is_counted else "at least "
         return FirstQuery(

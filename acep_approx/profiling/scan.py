@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from acep_approx.arrays import Ints
-from acep_approx.events.columns import plain_type
+from acep_approx.events.columns import events_in_lists, plain_type
 from acep_approx.events.reading.widening import one_table
 from acep_approx.events.roles import Roles, open_times
 from acep_approx.events.source import Source
@@ -72,6 +72,7 @@ class Scan:
         self.columns = [ColumnScan(field.name, field.type) for field in self.schema]
         self.open_times = open_times(source.schema) if self.roles is None else ()
         self.time = time_role(self.roles, given["time"], _nothing(self.schema), self.open_times)
+        self.in_lists = events_in_lists(source.schema)
         self.times: TimeScan | None = None
         self.rows = 0
         self.is_all = True

@@ -28,6 +28,7 @@ from acep_approx.events.reading.files import (
     check_layout,
     find_files,
     format_of,
+    says_csv,
 )
 from acep_approx.events.reading.layout import Layout, Stored
 from acep_approx.events.reading.malformed import MalformedRows
@@ -236,7 +237,7 @@ def _files(path: Path, format_: str | None, layout: Layout, reading: LiveReading
     rejects = reading.malformed.rejects
     if rejects is not None and rejects.resolve() == path.resolve():
         raise UsageError(f"rejected rows would overwrite the input {path}", code="ACEP-U106", hint="name another file")
-    form = format_ or (_format_in(path) if layout.line_format is None else "lines")
+    form = format_ or (_format_in(path, layout) if layout.line_format is None else "lines")
     if form == "parquet":
         raise DataError(
             f"{path}: Parquet cannot be followed: it is no file before it is whole",
@@ -266,12 +267,14 @@ def _followed(path: Path, resumed: Resumed | None) -> FollowedPath:
     return FollowedPath(path, from_json(resumed.place.get("file")))
 
 
-def _format_in(path: Path) -> str:
+def _format_in(path: Path, layout: Layout) -> str:
     """The format of a file by its name or its first lines, or of the files of a folder."""
     compressed = path.suffix.lower() in COMPRESSED
     if path.is_file() and path.stat().st_size and not compressed:
-        return find_files([path])[0].format
+        return find_files([path], layout=layout)[0].format
     found = {format_of(path)} if not path.is_dir() else _formats_in(path)
+    if says_csv(layout) and found <= {None}:
+        return "csv"
     if len(found) == 1 and None not in found and not compressed:
         return str(found.pop())
     what = "holds no file whose name says its format" if not found else "holds files of different formats"

@@ -78,7 +78,9 @@ class InputFile:
     format: str
 
 
-def find_files(paths: Sequence[str | Path], format: str | None = None) -> list[InputFile]:  # noqa: A002
+def find_files(
+    paths: Sequence[str | Path], format: str | None = None, layout: Layout | None = None  # noqa: A002
+) -> list[InputFile]:
     """The files behind paths of files and folders.
 
     Parameters
@@ -89,6 +91,8 @@ def find_files(paths: Sequence[str | Path], format: str | None = None) -> list[I
     format : str, optional
         ``parquet``, ``csv``, ``jsonl`` or ``json``. Default: by the file's name; where that does not tell it, by its
         first lines.
+    layout : Layout, optional
+        What is said of them: what only CSV has tells that files are CSV that tell nothing themselves.
 
     Returns
     -------
@@ -102,22 +106,28 @@ def find_files(paths: Sequence[str | Path], format: str | None = None) -> list[I
         ``ACEP-D181`` an address in the place of a path.
     """
     found: list[InputFile] = []
+    is_csv = says_csv(layout)
     for path in chain.from_iterable(map(named_paths, paths)):
         if path.is_dir():
-            found += _in_folder(path, format)
+            found += _in_folder(path, format, is_csv=is_csv)
         else:
-            found.append(InputFile(path, format or format_of(path) or _detected_format(path)))
+            found.append(InputFile(path, format or format_of(path) or _detected_format(path, is_csv=is_csv)))
     return found
 
 
-def _in_folder(folder: Path, format_: str | None) -> list[InputFile]:
+def says_csv(layout: Layout | None) -> bool:
+    """Whether something is said that only CSV has."""
+    return layout is not None and bool({*ONLY_CSV} & {*layout.said})
+
+
+def _in_folder(folder: Path, format_: str | None, *, is_csv: bool) -> list[InputFile]:
     visible = [
         path
         for path in folder.rglob("*")
         if path.is_file() and not any(part[0] in "._" for part in path.relative_to(folder).parts)
     ]
     visible.sort(key=lambda path: path.relative_to(folder).parts)
-    known = [(path, format_of(path) or _log_format(path, format_)) for path in visible]
+    known = [(path, format_of(path) or _log_format(path, format_, is_csv=is_csv)) for path in visible]
     files = [InputFile(path, format_ or by_name) for path, by_name in known if by_name]
     if not files:
         raise DataError(
@@ -128,12 +138,12 @@ def _in_folder(folder: Path, format_: str | None) -> list[InputFile]:
     return files
 
 
-def _log_format(path: Path, format_: str | None) -> str | None:
-    """Of a log by its name: lines, where these are asked for; CSV, where lines of ``#`` name its columns."""
+def _log_format(path: Path, format_: str | None, *, is_csv: bool) -> str | None:
+    """Of a log by its name: lines, where these are asked for; CSV, where that or lines of ``#`` name its columns."""
     if _plain(path).suffix not in LOGS:
         return None
-    if format_ == "lines":
-        return format_
+    if format_ == "lines" or is_csv:
+        return format_ or "csv"
     with open_stored(path, stored_as(path, None)) as stream:
         return "csv" if directives_of(stream.read(FIRST_BYTES), str(path)) is not None else None
 
@@ -151,7 +161,7 @@ def _plain(path: Path) -> Path:
     return name.with_suffix("") if name.suffix in COMPRESSED else name
 
 
-def _detected_format(path: Path) -> str:
+def _detected_format(path: Path, *, is_csv: bool) -> str:
     """The format of a file whose name does not tell it."""
     stored = stored_as(path, None)
     with open_stored(path, stored) as stream:
@@ -161,7 +171,7 @@ def _detected_format(path: Path) -> str:
         return "parquet"
     if whole.lstrip()[:1] in (b"{", b"["):
         return "json"
-    if directives_of(whole, str(path)) is not None:
+    if is_csv or directives_of(whole, str(path)) is not None:
         return "csv"
     delimiter = likely_delimiter(whole).encode()
     lines = whole.splitlines()[:2]

@@ -7,6 +7,9 @@ import re
 from acep_approx.errors import DataError
 
 _PANDAS = "write it as Parquet in Python: pandas.{read}.to_parquet('events.parquet'); or give the frame to query.match"
+_CAPTURE = "write it as CSV: tshark -r FILE -T fields -E header=y -E separator=, -e frame.time_epoch -e ip.src > p.csv"
+_ROWS = "write its elements as rows, in Python: pandas.read_xml('FILE').to_csv('events.csv', index=False)"
+_XES = "write it as CSV, in Python: pm4py.convert_to_dataframe(pm4py.read_xes('FILE')).to_csv('events.csv')"
 _BINARY = (
     (
         b"SQLite format 3\x00",
@@ -19,6 +22,11 @@ _BINARY = (
     (b"Obj\x01", "a file of Avro", "write it as Parquet or JSON lines"),
     (b"\x93NUMPY", "an array of numpy", "give it to query.match in Python: numpy.load(FILE), with names of columns"),
     (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "a workbook of Excel (xls)", "save the sheet as CSV, and name that file"),
+    (b"ElfFile\x00", "a log of Windows (EVTX)", "write it as JSON lines: evtx_dump -o jsonl FILE > events.jsonl"),
+    (b"\xd4\xc3\xb2\xa1", "a capture of packets (pcap)", _CAPTURE),
+    (b"\xa1\xb2\xc3\xd4", "a capture of packets (pcap)", _CAPTURE),
+    (b"\x0a\x0d\x0d\x0a", "a capture of packets (pcapng)", _CAPTURE),
+    (b"LPKSHHRH", "a journal of systemd", "write it as JSON lines: journalctl --file FILE -o json > events.jsonl"),
     (b"%PDF-", "a PDF", "get the data as CSV or JSON where the document comes from"),
 )
 """How files begin, what they are, and what to do."""
@@ -26,6 +34,16 @@ PARQUET = b"PAR1"
 """How this format begins."""
 _JSON_BEGIN = re.compile(rb"""(\[\s*)?\{\s*("([^"\\]|\\.)*"\s*:|\}$)""")
 _PAGES = (b"<!doctype html", b"<html")
+_XML = (
+    (b"<log", "XML (a log of XES)", _XES),
+    (b"<svg", "XML (a drawing, SVG)", "give the data that it shows, as CSV or JSON"),
+    (b"<rss", "XML (a feed, RSS)", _ROWS),
+    (b"<feed", "XML (a feed, Atom)", _ROWS),
+    (b"<events", "XML", _ROWS),
+    (b"<event", "XML", _ROWS),
+)
+"""The first element of XML, what that is, and what to do."""
+_PROLOG = re.compile(rb"(?is)\s*(<\?xml.*?\?>|<!--.*?-->|<!doctype.*?>|\s)*")
 _PICKLE = (b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05")
 _TAR = b"ustar"
 _TAR_AT = 257
@@ -61,6 +79,18 @@ def refuse_foreign(head: bytes, name: str) -> None:
     if head.lstrip(b"\xef\xbb\xbf \r\n\t").lower().startswith(_PAGES):
         hint = "perhaps the page of a login or of an error was saved in the place of the data: load these again"
         raise _refused(name, "a page of the web (HTML)", hint)
+    _refuse_xml(head, name)
+
+
+def _refuse_xml(head: bytes, name: str) -> None:
+    """Refuse XML: a prolog, or an element that begins a document and no line of a log."""
+    text = head.removeprefix(b"\xef\xbb\xbf").lstrip()
+    ahead = _PROLOG.match(text)
+    rest = text[ahead.end() :] if ahead else text
+    known = next((found for found in _XML if re.match(re.escape(found[0]) + rb"[\s>]", rest.lower())), None)
+    if known is not None or text.startswith(b"<?xml"):
+        _, kind, hint = known or (b"", "XML", _ROWS)
+        raise _refused(name, kind, hint)
 
 
 def refuse_misnamed(start: bytes, name: str, format: str) -> None:  # noqa: A002  (the word of the public interface)

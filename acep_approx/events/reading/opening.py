@@ -50,7 +50,7 @@ def open_paths(
                 "a pipe cannot be combined with other inputs", code="ACEP-U108", hint="feed all events to one pipe"
             )
         return open_pipe(Path(paths[0]), format, malformed, layout)
-    files = find_files(paths, format)
+    files = find_files(paths, format, layout)
     inputs = {file.path.resolve() for file in files}
     for output, what, code in (
         (malformed.rejects, "rejected rows", "ACEP-U106"),

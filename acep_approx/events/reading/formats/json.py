@@ -14,6 +14,7 @@ from acep_approx.events.columns import refuse_twins
 from acep_approx.events.reading.formats.converters import Converters
 from acep_approx.events.reading.formats.json_documents import Document
 from acep_approx.events.reading.formats.json_names import MOST_CELLS, WideNames, different_names
+from acep_approx.events.reading.formats.json_texts import mixed_column, with_texts
 from acep_approx.events.reading.formats.rounding import column_in, large_floats, refusal, rounded_lines
 from acep_approx.events.reading.formats.shared import FIRST_BYTES, one_batch, with_type
 from acep_approx.events.reading.layout import Layout, Stored, Understood
@@ -163,6 +164,9 @@ class JsonFormat:
             try:
                 return self._given(data, given, lines).cast(schema)
             except pa.ArrowInvalid as error:
+                if (path := mixed_column(str(error))) is not None and (texts := with_texts(data, path)) != data:
+                    data = texts
+                    continue
                 name = (column_in(str(error)) or "").replace("/", ".")
                 if name not in given.names or not pa.types.is_string(given.field(name).type):
                     raise
@@ -223,7 +227,7 @@ def _only(schema: pa.Schema, names: list[str]) -> pa.Schema:
 
 def _read_inferred(data: bytes) -> pa.Table:
     """All columns of lines, their types by the values; texts that look like times stay the texts that they are."""
-    table = _read_json(data, None)
+    data, table = _consistent(data)
     types = pa.schema([field.with_type(_as_text(field.type)) for field in table.schema])
     return table if types.equals(table.schema) else _read_json(data, types)
 
@@ -250,6 +254,18 @@ def _read_json(data: bytes, schema: pa.Schema | None, lines: int | None = None) 
     if lines is not None and table.num_rows != lines:
         raise pa.ArrowInvalid("more than one JSON value on a line")
     return table
+
+
+def _consistent(data: bytes) -> tuple[bytes, pa.Table]:
+    """Lines, and what is in them; lists and objects in the place of texts are texts."""
+    while True:
+        try:
+            return data, _read_json(data, None)
+        except pa.ArrowInvalid as error:
+            path = mixed_column(str(error))
+            if path is None or (texts := with_texts(data, path)) == data:
+                raise
+            data = texts
 
 
 def _has_whole_numbers(data: bytes, path: Path) -> bool:

@@ -8,14 +8,21 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from acep_approx.errors import UsageError
+from acep_approx.events.time_formats import TimeFormat
 
 _TIME = (
     r"\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d(?::\d\d(?:[.,]\d{1,9})?)? ?(?:Z|UTC|[+-]\d\d:?\d\d)?"
     r"|\d{1,2}[./-]\w{2,3}[./-]\d{4}[ :,]+\d{1,2}:\d\d(?::\d\d(?:[.,]\d{1,9})?)?(?: ?[AaPp][Mm])?(?: [+-]\d{4})?"
     r"|[A-Z][a-z]{2} +\d{1,2} \d\d:\d\d:\d\d"
-    r"|\S+"
+    r"|[A-Z][a-z]{2},? [A-Z][a-z]{2} +\d{1,2} \d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?: [A-Z+-][A-Z\d]{1,4})? \d{4}"
+    r"|\d{1,2}[-./]\d{1,2}(?:[-./]\d\d)? +\d{1,2}:\d\d(?::\d\d(?:[.,]\d{1,9})?)?"
+    r"|\d{8}[ -]+\d\d:\d\d(?::\d\d(?:[.,:]\d{1,9})?)?"
 )
 """Times as they stand in logs: some have blanks in them."""
+_ZONE = r"(?: (?:Z|[A-Z]{3,5}))?"
+TIMES = ("time", "ts", "timestamp", "datetime", "event_time")
+DAYS = ("date", "datum")
+"""Names of a template that stand for a time, and for a day."""
 _APACHE = (
     r"(?P<host>\S+) \S+ (?P<user>\S+) \[(?P<time>[^\]]+)\] "
     r'"(?:(?P<method>[A-Z]+) (?P<path>\S+)(?: (?P<protocol>[^" ]+))?|[^"]*)"'
@@ -43,7 +50,7 @@ TOLD_BY = 5
 _PIECE = re.compile(r"\{(\w+)\}")
 
 
-def line_pattern(given: str) -> str:
+def line_pattern(given: str, said: TimeFormat | None = None) -> str:
     r"""A format of lines as a regular expression with named groups, which RE2 reads.
 
     Parameters
@@ -51,6 +58,8 @@ def line_pattern(given: str) -> str:
     given : str
         A name of ``READY``; or a template such as ``{time} [{level}] {message}``; or a regular expression with groups
         ``(?P<name>...)``. It stands for the whole line.
+    said : TimeFormat, optional
+        How the times are written, as far as it is said; for a template.
 
     Raises
     ------
@@ -60,11 +69,11 @@ def line_pattern(given: str) -> str:
     Examples
     --------
     >>> line_pattern("{host} [{level}] {message}")
-    '(?P<host>\\S+)\\ \\[(?P<level>[^\\]]*)\\]\\ (?P<message>.*)'
+    '(?P<host>\\S+)[ \\t]+\\[(?P<level>[^\\]]*)\\][ \\t]+(?P<message>.*)'
     """
     found = READY.get(given)
     if found is None:
-        found = given if "(?P<" in given else _of_template(given)
+        found = given if "(?P<" in given else _of_template(given, said)
     try:
         names = [field.name for field in pc.extract_regex(pa.nulls(1, pa.string()), pattern=found).type]
     except pa.ArrowInvalid as error:
@@ -87,25 +96,47 @@ def likely_line_format(start: bytes) -> str:
     return next(fitting, "") if lines else ""
 
 
-def _of_template(given: str) -> str:
+def _of_template(given: str, said: TimeFormat | None) -> str:
     names = _PIECE.findall(given)
     if not names:
         raise _no_format(given, "nothing in it has a name")
+    is_day = said is not None and said.text is not None and not re.search("%[HITR]", said.text)
+    time = _time_of(names, is_day=is_day)
     pattern, place = "", 0
     for found in _PIECE.finditer(given):
-        pattern += re.escape(given[place : found.start()])
+        pattern += _between(given[place : found.start()])
         place = found.end()
-        pattern += f"(?P<{found[1]}>{_piece(found[1], given[place : place + 1])})"
-    return pattern + re.escape(given[place:])
+        text = _text_before(given[place : place + 1])
+        if found[1] == time and said is not None and said.text is not None:
+            text = said.pattern
+        elif found[1].lower() in (*TIMES, *DAYS):
+            text = _time_before(text)
+        pattern += f"(?P<{found[1]}>{text})"
+    return pattern + _between(given[place:])
 
 
-def _piece(name: str, after: str) -> str:
-    """What a name of a template stands for: text up to what follows."""
+def _time_of(names: list[str], *, is_day: bool) -> str | None:
+    """The name that stands for the time; of a day and a time of day for the day, if it is said how days are written."""
+    days, times = ([name for name in names if name.lower() in known] for known in (DAYS, TIMES))
+    return next(iter([*(days if is_day else []), *times, *days]), None)
+
+
+def _between(text: str) -> str:
+    """What stands between names: as many blanks as there are, where it has one."""
+    return re.sub(r"(?:\\ |\\\t)+", r"[ \\t]+", re.escape(text))
+
+
+def _text_before(after: str) -> str:
+    """Text up to what follows."""
     if not after:
         return ".*"
-    if after in "]\")'|;,>":
-        return rf"[^{re.escape(after)}]*"
-    return _TIME if name in ("time", "ts", "timestamp") else r"\S+"
+    return rf"[^{re.escape(after)}]*" if after in "]\")'|;,>" else r"\S+"
+
+
+def _time_before(text: str) -> str:
+    """A time as times look; else text with a digit in it, at its begin where a blank ends it."""
+    digits = r"[\[(<\"']?[+-]?\d\S*" if text == r"\S+" else rf"{text}\d{text}"
+    return f"(?:{_TIME}){_ZONE}|{digits}"
 
 
 def _no_format(given: str, reason: str) -> UsageError:

@@ -50,7 +50,7 @@ class LinesFormat:
     def __init__(self, name: str, layout: Layout, stored: Stored | None = None) -> None:
         self._name = name
         self._given = str(layout.line_format)
-        self._pattern = f"^(?:{line_pattern(self._given)})$"
+        self._pattern = f"^(?:{line_pattern(self._given, layout.time_format)})$"
         self._stored = stored or Stored()
         self._layout = layout
         self._readings = Converters(name, layout.time_format)
