@@ -125,14 +125,14 @@ def test_types_are_said_of_input_that_comes(tmp_path, monkeypatch, name):
         ),
     }
     file = written(tmp_path, name, lines[name])
-    query = compile_query("PATTERN SEQ(A a, B b) WHERE [id] WITHIN 5 RETURN a.id AS id, b.ts AS t")
+    query = compile_query("PATTERN SEQ(A a, B b) WHERE [id] WITHIN 5 RETURN a.id AS one, b.ts AS t")
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(lines[name].encode())))
     for source in (
         open_source(file, column_types="id=text"),
         open_source("-", column_types="id=text"),
         follow(file, until_idle=0, column_types="id=text"),
     ):
-        assert [match.values for match in query.match(source)] == [{"id": "7", "t": 3}]
+        assert [match.values for match in query.match(source)] == [{"one": "7", "t": 3}]
 
 
 def test_a_run_that_goes_on_keeps_its_types(tmp_path):
@@ -173,7 +173,7 @@ def test_sets_and_rules_and_matchers_say_it_too():
     desk.add(RISING)
     with pytest.warns(TextOrderWarning):
         list(desk.batches(PRICES))
-    rules = compile_rules(f"TABLE t (k TEXT KEY, n INT)\nRULE r ON {RISING}\nDO INSERT INTO t VALUES (b.p, 1)\nEND")
+    rules = compile_rules(f"TABLE t (k text, n int, KEY (k))\nRULE r ON {RISING}\nDO INSERT INTO t VALUES (b.p, 1)\nEND")
     with pytest.warns(TextOrderWarning):
         rules.run(PRICES)
     matcher = compile_query(RISING).matcher()

@@ -126,14 +126,15 @@ class LiveText(ArrivingEvents):
         self._has_reported = False
         if (resumed := reading.resumed) is not None:
             self._typed_by(resumed.sample)  # what was decided of the columns then is decided again
-            self._check_declared(resumed.schema)
             self._text_schema, self._sample = resumed.schema, resumed.sample
 
-    def _check_declared(self, known: pa.Schema) -> None:
+    def check_declared(self) -> None:
         """Refuse types of columns that a run which goes on had not (``ACEP-U208``)."""
+        known = self._text_schema or pa.schema([])
         for name, word in self._format.understood.declared.items():
             before = known.field(name).type if name in known.names else TYPES[word]
             if not before.equals(TYPES[word]):
+                self.close()
                 raise UsageError(
                     f"column {name!r} is said to be {word}, and the run that goes on has {before} there",
                     code="ACEP-U208",
