@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         LimitError,
         QueryError,
         RuleError,
+        TextOrderWarning,
         UnseenTypeWarning,
         UnsupportedError,
         UsageError,
@@ -50,8 +51,8 @@ else:
             "acep_approx.api.query_set": "QuerySet",
             "acep_approx.api.rule_set": "RuleSet compile_rules",
             "acep_approx.budget.budget": "Budget",
-            "acep_approx.errors": "AcepError DataError LimitError QueryError RuleError UnseenTypeWarning "
-            "UnsupportedError UsageError",
+            "acep_approx.errors": "AcepError DataError LimitError QueryError RuleError TextOrderWarning "
+            "UnseenTypeWarning UnsupportedError UsageError",
             "acep_approx.api.matcher": "Matcher",
             "acep_approx.profiling.profile": "look",
             "acep_approx.query.afa": "Afa",
@@ -80,6 +81,7 @@ __all__ = [
     "QuerySet",
     "RuleError",
     "RuleSet",
+    "TextOrderWarning",
     "UnseenTypeWarning",
     "UnsupportedError",
     "UsageError",

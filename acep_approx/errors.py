@@ -214,5 +214,9 @@ class UnseenTypeWarning(UserWarning):
     """A query names a type that no event of the whole input had: it may be spelled otherwise there."""
 
 
+class TextOrderWarning(UserWarning):
+    """A query compares texts by their order, and almost all of them are numbers: ``'10'`` comes before ``'9'``."""
+
+
 class FewPointsWarning(UserWarning):
     """A history was learned from so few match points that it says little about which runs are worth keeping."""

@@ -93,7 +93,7 @@ def test_a_later_number_that_does_not_come_back_is_never_another_number(tmp_path
     assert len(query.match(file, on_malformed="skip")) == 1
 
 
-NASTY = ["7", "007", "+7", "8", "-0", "0", "1.5", "1.50", "1e3", "1000", "", "NA", "x", "0x7", '"7"', "true", "True", "1"]
+NASTY = ["7", "007", "+7", "8", "-0", "0", "1.5", "1.50", "1e3", "1000", "", "NA", "x", "0x7", '"7"', "True"]
 
 
 def outcome(events):

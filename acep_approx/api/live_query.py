@@ -106,7 +106,7 @@ def follow_query(
 
     Of a topic of Kafka each partition is a source of its own, unless ``source=`` says otherwise.
     """
-    written = {name: value for name, value in options.items() if name in Layout.__dataclass_fields__}
+    written = {name: value for name, value in options.items() if name in Layout.__dataclass_fields__ and name != "time"}
     reading = {"time": options.get("time")} | reading | written
     options = {name: value for name, value in options.items() if name not in written or name == "time_format"}
     revising = {name for name in REVISING if options.get(name) is not None}

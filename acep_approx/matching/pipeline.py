@@ -42,6 +42,7 @@ from acep_approx.matching.outputs.verify import Verifier
 from acep_approx.matching.prepare import Preparer
 from acep_approx.matching.stream_batch import StreamBatch
 from acep_approx.matching.stream_side import StreamSide
+from acep_approx.matching.text_order import columns_in_order
 from acep_approx.matching.tracing.compressed import Compressed
 from acep_approx.matching.tracing.compressing import RunShared, SharedRuns, compressed_plan
 from acep_approx.matching.tracing.partial import RunPartial, TracedRuns, partial_plan
@@ -132,6 +133,7 @@ class Pipeline:
         self.output = output
         self.roles = stream.roles
         self.as_text = columns_as_text(plan.query, stream.roles)
+        self.in_order = columns_in_order(plan.query, stream.roles)
         self.progress = RunProgress()
         self._state_cap = state_cap
         self._merging = merging
@@ -159,6 +161,7 @@ class Pipeline:
                 self.columns_of = dict.fromkeys(self.plan.reads, tuple(self._known.names))
             self.plan = bound(self.plan, self._known, self.roles, self.columns_of, output)
             self.as_text = columns_as_text(self.plan.query, self.roles)
+            self.in_order = columns_in_order(self.plan.query, self.roles)
         plan, is_time = self.plan, has_times(self.plan, self._known, self.roles)
         self.key_slots = self.stream.slots_of(tuple(map(self.roles.column, plan.keys)))
         schema = with_text(self._known, self.as_text)

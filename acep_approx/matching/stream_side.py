@@ -22,6 +22,7 @@ from acep_approx.events.roles import Roles
 from acep_approx.events.stream import EventBatch
 from acep_approx.matching.fitting import Fitting, with_text
 from acep_approx.matching.stream_batch import ColumnOf, Computed, StreamBatch
+from acep_approx.matching.text_order import TextOrder
 
 SWEEP = 4096
 """Keys beyond which silent ones are looked for."""
@@ -89,6 +90,10 @@ class QuerySide(Protocol):
     @property
     def as_text(self) -> frozenset[str]:
         """Columns whose bytes are text to it."""
+
+    @property
+    def in_order(self) -> frozenset[str]:
+        """Columns whose values it compares by their order."""
 
     def set_up(self) -> None:
         """Begin anew, with the schema that the stream has now."""
@@ -170,12 +175,14 @@ class StreamSide:
         self.queries: dict[QuerySide, None] = {}
         self.last_tick: int | None = None
         self.is_within = False
+        self._text_order = TextOrder()
         self._know(pa.schema([*schema, *(derived or {}).items()]))
 
     def _know(self, schema: pa.Schema) -> None:
         """Take over a schema."""
         self.schema = with_text(schema, ())
         self._asked: tuple[Fitting, EventColumns] | None = None
+        self._in_order: frozenset[str] = frozenset()
 
     def _what_is_asked(self) -> tuple[Fitting, EventColumns]:
         """What the queries that are there ask of a batch: made when it is first needed after they have changed."""
@@ -183,6 +190,7 @@ class StreamSide:
             as_text = frozenset[str]().union(*(query.as_text for query in self.queries))
             shared = with_text(self.schema, as_text)
             reads = dict.fromkeys(name for query in self.queries for name in query.reads)
+            self._in_order = frozenset[str]().union(*(query.in_order for query in self.queries))
             keys = {name for columns in self.key_slots for name in columns}
             fitting = Fitting(shared, reads, keys, as_text)
             self._asked = fitting, EventColumns(shared, self.roles.column, self.texts)
@@ -302,7 +310,9 @@ class StreamSide:
         """
         if (wider := self._what_is_asked()[0].wider(events)) is not None:
             self._widen(wider)
-        return self._what_is_asked()[0].fitted(events)
+        fitted = self._what_is_asked()[0].fitted(events)
+        self._text_order.look(fitted.data, self._in_order)
+        return fitted
 
     def _encode(self, key_columns: tuple[str, ...], data: pa.RecordBatch) -> Ints:
         return self.key_slots[key_columns].encode(data)

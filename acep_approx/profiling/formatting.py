@@ -111,6 +111,10 @@ def options(given: Mapping[str, Any]) -> list[str]:
             times = {"--time-format": written.text, "--time-zone": written.zone, "--time-year": written.year}
             words += [word for option, said in times.items() if said is not None for word in (option, str(said))]
             continue
+        if name in ("column_types", "null"):
+            option = "--null" if name == "null" else "--column-type"
+            words += [word for said in _several(value) for word in (option, said)]
+            continue
         option = "--input-format" if name == "format" else f"--{name.replace('_', '-')}"
         words.append(option)
         if value is not True:
@@ -160,6 +164,13 @@ def call(query: str, inputs: Sequence[str] | None, given: Mapping[str, Any]) -> 
         events = f"open_source({events}{_arguments(opened)})"
         texts = {name: texts[name] for name in texts if name in ("time", "time_format") or name not in opened}
     return f"compile_query({query!r}).match({events}{_arguments(texts)})"
+
+
+def _several(given: Any) -> list[str]:
+    """What is said by an option that may be given several times."""
+    if isinstance(given, Mapping):
+        return [",".join(f"{name}={type_}" for name, type_ in given.items())]
+    return [given] if isinstance(given, str) else list(given)
 
 
 def _arguments(given: Mapping[str, Any]) -> str:

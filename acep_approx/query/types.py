@@ -269,7 +269,7 @@ class TypeChecker:
                 self.time(other, other.value)
                 return
         message = f"{NAMES[first]} cannot be compared with {NAMES[second]}"
-        raise self.fault("ACEP-Q061", message, expr.span, _comparison_hint(left, right, {first, second}))
+        raise self.fault("ACEP-Q061", message, expr.span, _comparison_hint(op, left, right, {first, second}))
 
     def time(self, expr: Constant, value: str) -> None:
         """Refuse a text that is not a time."""
@@ -302,17 +302,27 @@ def _kind_of_value(value: object) -> Kind:
     return "string" if isinstance(value, str) else "number"
 
 
-def _comparison_hint(left: Expression, right: Expression, found: set[Kind]) -> str:
+def _comparison_hint(op: str, left: Expression, right: Expression, found: set[Kind]) -> str:
     if found == {"time", "number"}:  # 2013-01-31 is a difference
         return f"{_SAME}; a time stands in quotes: '2013-01-31' or '2013-01-31T12:30:00'"
     for part in (left, right):
         if isinstance(part, Constant) and found == {"number", "string"}:
             if isinstance(part.value, str):
                 return f"numbers stand without quotes: {part.value}" if _is_number(part.value) else _SAME
-            return f"strings stand in quotes: '{part.value}'"
+            return _hint_on_texts(op, right if part is left else left, part)
         if isinstance(part, Constant) and "boolean" in found:
             return "write TRUE or FALSE without quotes" if isinstance(part.value, (str, int)) else _SAME
     return _SAME
+
+
+def _hint_on_texts(op: str, text: Expression, number: Constant) -> str:
+    """What to do where a number is compared with texts: these may be numbers, which have another order."""
+    column = text.name if isinstance(text, (Attribute, Aggregate)) else None
+    if column is None:
+        return f"strings stand in quotes: '{number.value}'"
+    read = f"--column-type {column}=float (column_types={{{column!r}: 'float'}} of open_source in Python)"
+    quoted = "" if op not in ("=", "!=") else f"; strings stand in quotes: '{number.value}'"
+    return f"if {column!r} holds numbers that were read as text, say so: {read}{quoted}"
 
 
 _SAME = "both sides must be of one type"

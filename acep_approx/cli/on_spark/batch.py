@@ -37,7 +37,8 @@ class OnSpark:
     query : Query
     inputs : list of str
     master : str or None
-    input_format : str or None
+    reading : dict of str to object
+        Arguments of ``read_files``.
     options : dict of str to object
         Those of ``Query.spark``.
     quiet : bool
@@ -46,7 +47,7 @@ class OnSpark:
     query: Query
     inputs: list[str]
     master: str | None
-    input_format: str | None
+    reading: dict[str, Any]
     options: dict[str, Any]
     quiet: bool
 
@@ -142,7 +143,7 @@ def run_batch(asked: OnSpark, output: OutputOptions, form: Format) -> None:
     file, kind, limit = output.file, output.output, output.most_rows(form)
     begun = clock.perf_counter()
     with clear_errors(), _busy("matching on Spark", enabled=not asked.quiet):
-        events = read_files(asked.session(), asked.inputs, asked.input_format)
+        events = read_files(asked.session(), asked.inputs, **asked.reading)
         flow = asked.matcher.flow(events)
         observation = Observation(NAME)
         found = flow.matches(observed(flow.outputs(), observation, by_part=True))

@@ -106,7 +106,7 @@ def run_stream(asked: OnSpark, places: Places, options: StreamOptions) -> None:
     with clear_errors(), ExitStack() as stack:
         if not asked.quiet:
             say("starting Spark ...")
-        events = read_growing(asked.session(streaming=True), asked.inputs[0], asked.input_format)
+        events = read_growing(asked.session(streaming=True), asked.inputs[0], **asked.reading)
         told = Tally([stack.enter_context(live(enabled=not asked.quiet))])
         if options.metrics_port is not None:
             told.sinks.append(stack.enter_context(_exporter(options.metrics_port, quiet=asked.quiet)))

@@ -35,10 +35,14 @@ PastInputs = Annotated[
 ]
 
 
-LAYOUT = ("delimiter", "columns", "decimal", "encoding", "line_format")
+TYPED = ("column_type", "null", "thousands")
+"""What columns of text files hold, as far as it is said."""
+LAYOUT = ("delimiter", "columns", "decimal", "encoding", "line_format", *TYPED)
 """How text files are written: options that are arguments of ``open_source``."""
 HOW_WRITTEN = (*LAYOUT, "time_format", "time_zone", "time_year")
 """The same, and how their times are."""
+NOT_ON_SPARK = tuple(name for name in HOW_WRITTEN if name not in TYPED)
+"""Of these what is found out on Spark."""
 
 
 @dataclass(frozen=True)
@@ -80,6 +84,17 @@ class SourceOptions:
         str | None,
         typer.Option(metavar="FORMAT", help="Of lines of a log: apache, syslog, '{time} {level} {message}', a regex."),
     ] = None
+    column_type: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=TYPE", help="What columns hold, text, int, float or bool: id=text,price=float."),
+    ] = None
+    null: Annotated[
+        list[str] | None,
+        typer.Option(metavar="TEXT", help="Stands for null in text files, in the place of NA, null and others."),
+    ] = None
+    thousands: Annotated[
+        str | None, typer.Option(metavar="SIGN", help="Between the thousands of numbers, as in 9,000.")
+    ] = None
     time_format: Annotated[
         str | None,
         typer.Option(metavar="FORMAT", help="How times are written: '%d/%m/%Y %H:%M'; by default from the values."),
@@ -100,9 +115,15 @@ class SourceOptions:
     @property
     def reading(self) -> dict[str, Any]:
         """The arguments of ``open_source``."""
-        given = {name: getattr(self, name) for name in LAYOUT if getattr(self, name) is not None}
+        given = {name: getattr(self, name) for name in LAYOUT if name not in TYPED and getattr(self, name) is not None}
         time = {} if self.time is None else {"time": self.time}
-        return {"format": self.input_format} | time | given | self._times
+        return {"format": self.input_format} | time | given | self.typed | self._times
+
+    @property
+    def typed(self) -> dict[str, Any]:
+        """Of them what says what columns of text files hold."""
+        said = {"column_types": self.column_type, "null": self.null, "thousands": self.thousands}
+        return {name: value for name, value in said.items() if value}
 
     @property
     def _times(self) -> dict[str, Any]:
@@ -187,7 +208,7 @@ class RunInputOptions(InputOptions, IntervalOptions):
 
 def refuse_how_written(source: SourceOptions) -> None:
     """Refuse to say on Spark how text files, or their times, are written (``ACEP-S023``): there it is found out."""
-    given = next((name for name in HOW_WRITTEN if getattr(source, name) is not None), None)
+    given = next((name for name in NOT_ON_SPARK if getattr(source, name) is not None), None)
     if given is not None:
         raise UsageError(
             f"--{given.replace('_', '-')} does not go with --spark",

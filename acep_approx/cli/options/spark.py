@@ -10,7 +10,7 @@ import typer
 
 from acep_approx.cli.options.choices import ResultKind
 from acep_approx.cli.options.groups import given_options
-from acep_approx.cli.options.input import HOW_WRITTEN
+from acep_approx.cli.options.input import NOT_ON_SPARK
 from acep_approx.errors import UsageError
 
 OUTPUTS = {ResultKind.MATCHES: "matches", ResultKind.POINTS: "points", ResultKind.COUNT: "counts"}
@@ -107,7 +107,7 @@ HERE_ONLY = {
     "merge": "leave it out: it changes no result",
     "start": "leave it out, or leave out --spark",
     "sort": "leave it out: on Spark events are always put in order",
-    **dict.fromkeys(HOW_WRITTEN, "write Parquet first, or leave out --spark"),
+    **dict.fromkeys(NOT_ON_SPARK, "write Parquet first, or leave out --spark"),
     "on_malformed": "repair the rows, or leave out --spark",
     "rejects": "repair the rows, or leave out --spark",
     "on_late": "leave it out: a batch is put in order, and a stream leaves late events out",

@@ -19,8 +19,8 @@ def run_on_spark(job: QueryRun, request: RunRequest) -> None:
     options = request.options
     more = {"bind": job.output.bound, "id": options.revisions.id, "watermark": options.revisions.watermark}
     more |= {"shards": options.spark.shards, "output": OUTPUTS[job.output.output]} | job.budget.on_spark()
-    form, roles = options.source.input_format, options.source.roles
-    asked = OnSpark(job.query, job.inputs, options.spark.master, form, roles | more, job.quiet)
+    reading, roles = {"format": options.source.input_format} | options.source.typed, options.source.roles
+    asked = OnSpark(job.query, job.inputs, options.spark.master, reading, roles | more, job.quiet)
     if options.stream.stream:
         from acep_approx.cli.on_spark.stream import Places, run_stream
 

@@ -191,6 +191,8 @@ def follow(
     else:
         reader = _files(Path(place), format, written, reading)
         reader.is_one_file = is_one_file
+    if resumed is not None:
+        reader.check_declared()
     return LiveSource(reader, malformed, left_out, skipped, Times(time, written.time_format))
 
 

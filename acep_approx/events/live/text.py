@@ -11,12 +11,13 @@ from typing import Any
 
 import pyarrow as pa
 
-from acep_approx.errors import AcepError, DataError, QueryError
+from acep_approx.errors import AcepError, DataError, QueryError, UsageError
 from acep_approx.events.blocks import BLOCK_BYTES, BYTE_ORDER_MARK, Block
 from acep_approx.events.columns import plain_schema
 from acep_approx.events.live.pace import Pace
 from acep_approx.events.reading.arriving import ArrivingEvents, Bound
 from acep_approx.events.reading.formats.csv import CsvFormat
+from acep_approx.events.reading.formats.declared import TYPES
 from acep_approx.events.reading.malformed import MalformedRows
 from acep_approx.events.reading.text import Format, TextRows
 from acep_approx.events.reading.widening import as_wider, common_type
@@ -126,6 +127,19 @@ class LiveText(ArrivingEvents):
         if (resumed := reading.resumed) is not None:
             self._typed_by(resumed.sample)  # what was decided of the columns then is decided again
             self._text_schema, self._sample = resumed.schema, resumed.sample
+
+    def check_declared(self) -> None:
+        """Refuse types of columns that a run which goes on had not (``ACEP-U208``)."""
+        known = self._text_schema or pa.schema([])
+        for name, word in self._format.understood.declared.items():
+            before = known.field(name).type if name in known.names else TYPES[word]
+            if not before.equals(TYPES[word]):
+                self.close()
+                raise UsageError(
+                    f"column {name!r} is said to be {word}, and the run that goes on has {before} there",
+                    code="ACEP-U208",
+                    hint="say the types as that run did; or begin in another folder for checkpoints",
+                )
 
     # --- what a kind of input says ------------------------------------------------------------------------------
 

@@ -252,7 +252,8 @@ def check_layout(format: str, name: str, layout: Layout) -> None:  # noqa: A002
             code="ACEP-U120",
             hint="say it: --line-format '{time} {level} {message}' (line_format= of open_source)",
         )
-    others = {"parquet": (*ONLY_CSV, "encoding", "line_format"), "csv": ("line_format",), "lines": ONLY_CSV}
+    typed = ("column_types", "null", "thousands")
+    others = {"parquet": (*ONLY_CSV, *typed, "encoding", "line_format"), "csv": ("line_format",), "lines": ONLY_CSV}
     for said in layout.said:
         if said in others.get(format, (*ONLY_CSV, "line_format")):
             raise UsageError(

@@ -14,6 +14,12 @@ DELIMITERS = {"comma": ",", "semicolon": ";", "tab": "\t", "\\t": "\t", "pipe": 
 """Delimiters by name."""
 
 
+COLUMN_TYPES = ("text", "int", "float", "bool")
+"""What columns are said to hold."""
+THOUSANDS = (",", ".", " ", "'", "_")
+"""Signs between the thousands of a number."""
+
+
 @dataclass(frozen=True)
 class Layout:
     """How files are written, as far as it is said; the rest is found out.
@@ -35,6 +41,13 @@ class Layout:
         How the lines of a log are written; see ``docs/reference/data.md``.
     time_format : str or TimeFormat, optional
         How texts that are times are written. Default: told from the values.
+    column_types : mapping of str to str, or sequence of str, optional
+        What columns of text files hold: ``text``, ``int``, ``float`` or ``bool``, as ``{"id": "text"}`` or
+        ``["id=text"]``. Default: told from the values.
+    null : sequence of str, optional
+        Texts that stand for null, in the place of those that do by default; an empty value always does.
+    thousands : str, optional
+        A sign between the thousands of numbers: ``","``, ``"."``, a blank, ``"'"`` or ``"_"``. Default: there is none.
     time : str, optional
         The column that is said to be the time: its numbers are times, however they are written.
 
@@ -42,7 +55,8 @@ class Layout:
     ------
     UsageError
         ``ACEP-U116`` not a delimiter; ``ACEP-U119`` no such encoding; ``ACEP-U122`` names of columns that are no
-        names, or two of one name; ``ACEP-U123`` ``decimal`` is neither a point nor a comma, or is the delimiter.
+        names, or two of one name; ``ACEP-U123`` ``decimal`` is neither a point nor a comma, or is the delimiter;
+        ``ACEP-U206`` not a type of columns; ``ACEP-U207`` not a sign between thousands.
     """
 
     delimiter: str | None = None
@@ -51,6 +65,9 @@ class Layout:
     decimal: str | None = None
     line_format: str | None = None
     time_format: TimeFormat | None = None
+    column_types: Mapping[str, str] | Sequence[str] | str | None = None
+    null: Sequence[str] | str | None = None
+    thousands: str | None = None
     time: str | None = None
 
     def __post_init__(self) -> None:
@@ -59,6 +76,11 @@ class Layout:
         set_(self, "time_format", TimeFormat.of(self.time_format))
         if self.columns is not None:
             set_(self, "columns", _names(self.columns))
+        if self.column_types is not None:
+            set_(self, "column_types", _column_types(self.column_types))
+        if self.null is not None:
+            set_(self, "null", (self.null,) if isinstance(self.null, str) else tuple(self.null))
+        _check_thousands(self.thousands, self.decimal or ".")
         _check_encoding(self.encoding)
         if self.decimal not in (None, ".", ",") or (self.decimal is not None and self.decimal == self.delimiter):
             raise UsageError(
@@ -66,6 +88,11 @@ class Layout:
                 code="ACEP-U123",
                 hint="it is '.' (the default) or ',', and not what stands between values",
             )
+
+    @property
+    def types(self) -> dict[str, str]:
+        """The types of columns that are said."""
+        return dict(self.column_types) if isinstance(self.column_types, Mapping) else {}
 
     @property
     def said(self) -> list[str]:
@@ -113,6 +140,10 @@ class Understood:
         Comments, blank lines and titles ahead of the header.
     decimal_commas : tuple of str
         Columns of numbers with a comma before the fraction.
+    thousands : tuple of str
+        Columns of numbers that have the sign between thousands that was said.
+    declared : mapping of str to str
+        Columns whose types were said, and these.
     times : mapping of str to TimeFormat
         Columns of texts that were read as times, and how these are written. Times of ISO-8601 need no mention.
     open_times : mapping of str to sequence of str
@@ -132,6 +163,8 @@ class Understood:
     header: bool | None = None
     skipped_lines: int = 0
     decimal_commas: tuple[str, ...] = ()
+    thousands: tuple[str, ...] = ()
+    declared: Mapping[str, str] = field(default_factory=dict)
     times: Mapping[str, TimeFormat] = field(default_factory=dict)
     open_times: Mapping[str, Sequence[str]] = field(default_factory=dict)
     nested: tuple[str, ...] = ()
@@ -156,6 +189,7 @@ class Understood:
             *([_ahead(self.skipped_lines)] if self.skipped_lines else []),
             *([f"events in the array {self.array!r}"] if self.array else []),
             *([f"decimal comma in {', '.join(self.decimal_commas)}"] if self.decimal_commas else []),
+            *([f"thousands in {', '.join(self.thousands)}"] if self.thousands else []),
             *(f"times of {', '.join(names)} as {written}" for written, names in by_format.items()),
             *self.hints,
         ]
@@ -192,6 +226,35 @@ def _names(given: Sequence[str]) -> tuple[str, ...]:
             hint="name each: --columns ts,type,price",
         )
     return tuple(name.strip() for name in names)
+
+
+def _column_types(given: Mapping[str, str] | Sequence[str] | str) -> dict[str, str]:
+    if isinstance(given, Mapping):
+        found = list(given.items())
+    else:
+        words = [word for part in ([given] if isinstance(given, str) else given) for word in str(part).split(",")]
+        found = [(name.strip(), type_.strip()) for name, _, type_ in (word.rpartition("=") for word in words)]
+    for name, type_ in found:
+        if type_ not in COLUMN_TYPES or not isinstance(name, str) or not name:
+            raise UsageError(
+                f"{type_!r} is not a type of a column" if name else f"{type_!r} names no column and its type",
+                code="ACEP-U206",
+                hint=f"say it as --column-type id=text,price=float; the types are {', '.join(COLUMN_TYPES)}",
+            )
+    types = dict(found)
+    twice = next((name for name, type_ in found if types[name] != type_), None)
+    if twice is not None:
+        raise UsageError(f"two types are said of column {twice!r}", code="ACEP-U206", hint="say one of them")
+    return types
+
+
+def _check_thousands(sign: Any, decimal: str) -> None:
+    if sign is not None and (sign not in THOUSANDS or sign == decimal):
+        raise UsageError(
+            f"{sign!r} cannot stand between thousands" + (", it is the decimal sign" if sign == decimal else ""),
+            code="ACEP-U207",
+            hint=f"it is one of {' '.join(map(repr, THOUSANDS))}; the decimal sign is --decimal",
+        )
 
 
 def _check_encoding(name: Any) -> None:

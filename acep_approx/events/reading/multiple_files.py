@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from difflib import get_close_matches
 
 import pyarrow as pa
 
-from acep_approx.errors import DataError
+from acep_approx.errors import DataError, UsageError
 from acep_approx.events.columns import plain_type
 from acep_approx.events.reading.files import FileReader
 from acep_approx.events.reading.widening import as_wider, common_type
 from acep_approx.events.time_formats import TimeFormat
-
 
 AS_WRITTEN = ("csv", "lines")
 """Formats in which every value is a text."""
@@ -48,6 +48,8 @@ class FileEvents:
         _settle_times(files)
         self.understood = files[0].understood
         self.schema = _one_schema(files)
+        if reusable or self.understood.format in AS_WRITTEN:
+            _check_declared(self.schema, self.understood.declared)
         self.notes = _notes(files)
         counts = [file.rows for file in files]
         self.rows = None if None in counts else sum(count or 0 for count in counts)
@@ -158,6 +160,18 @@ def _one_schema(files: Sequence[FileReader]) -> pa.Schema:
     return pa.schema(types.items())
 
 
+def _check_declared(schema: pa.Schema, declared: Mapping[str, str]) -> None:
+    """Refuse types of columns that are not there."""
+    wrong = [name for name in declared if name not in schema.names]
+    if wrong and len(schema):
+        near = get_close_matches(wrong[0], schema.names, n=1)
+        raise UsageError(
+            f"a type is said of column {wrong[0]!r}, which is not there; the columns are: {', '.join(schema.names)}",
+            code="ACEP-U205",
+            hint=f"did you mean {near[0]!r}?" if near else "name one of these: --column-type COLUMN=TYPE",
+        )
+
+
 def _as_text(field: pa.Field, known: pa.DataType, files: Sequence[FileReader]) -> pa.DataType | None:
     """Text, where a column is text in one file, and no other knows anything of it but texts, which it can give, too."""
     if not any(map(pa.types.is_string, (field.type, known))):
@@ -165,7 +179,8 @@ def _as_text(field: pa.Field, known: pa.DataType, files: Sequence[FileReader]) -
     there = [file for file in files if field.name in file.schema.names]
     others = [file for file in there if not pa.types.is_string(file.schema.field(field.name).type)]
     read = [file.understood for file in others]
-    is_open = all(one.format in AS_WRITTEN and field.name not in (*one.times, *one.decimal_commas) for one in read)
+    others_way = [name for one in read for name in (*one.times, *one.decimal_commas, *one.thousands, *one.declared)]
+    is_open = field.name not in others_way and all(one.format in AS_WRITTEN for one in read)
     return pa.string() if is_open else None
 
 

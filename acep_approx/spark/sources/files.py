@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from acep_approx.errors import DataError, UsageError
-from acep_approx.events.reading.files import InputFile, check_format, find_files
-from acep_approx.events.source import open_source
+from acep_approx.events.reading.files import InputFile, check_format, check_layout, find_files
+from acep_approx.events.reading.layout import Layout
+from acep_approx.events.reading.multiple_files import AS_WRITTEN
+from acep_approx.events.source import Source, open_source
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -21,6 +23,7 @@ def read_files(
     spark: SparkSession,
     paths: Sequence[str | Path],
     format: str | None = None,  # noqa: A002  (the option's name)
+    **typed: Any,
 ) -> DataFrame:
     """Read files of events.
 
@@ -31,6 +34,8 @@ def read_files(
         Files and folders, which all workers must see under these names.
     format : str, optional
         ``parquet``, ``csv`` or ``jsonl``. Default: by the files' names.
+    **typed
+        What columns of text files hold, as for ``open_source``: ``column_types``, ``null``, ``thousands``.
 
     Returns
     -------
@@ -51,6 +56,8 @@ def read_files(
         raise UsageError("Spark cannot read standard input", code="ACEP-S020", hint="name files or folders")
     files = find_files(paths, format)
     kinds = {file.format for file in files}
+    if kinds == {"parquet"}:
+        check_layout("parquet", str(files[0].path), Layout(**typed))
     if kinds == {"parquet"} and not needs_our_reader(files):
         names = [file.path.absolute().as_uri() for file in files]
         return spark.read.option("mergeSchema", str(len(names) > 1)).parquet(*names)
@@ -60,7 +67,7 @@ def read_files(
             code="ACEP-S021",
             hint="turn one kind into the other first",
         )
-    return _read_here(spark, files, format)
+    return _read_here(spark, files, {"format": format} | typed)
 
 
 def needs_our_reader(files: Sequence[InputFile]) -> bool:
@@ -78,43 +85,56 @@ def _is_of_nanoseconds(type_: pa.DataType) -> bool:
     return bool((pa.types.is_timestamp(type_) or pa.types.is_time(type_)) and type_.unit == "ns")
 
 
-def _read_here(spark: SparkSession, files: Sequence[InputFile], format_: str | None) -> DataFrame:
+def _read_here(spark: SparkSession, files: Sequence[InputFile], reading: dict[str, Any]) -> DataFrame:
     from pyspark.sql.pandas.types import from_arrow_schema
 
-    schema = common_schema([file.path for file in files], format_)
+    schema = common_schema([file.path for file in files], reading)
     names = [str(file.path.absolute()) for file in files]
     listed = spark.createDataFrame([(n, name) for n, name in enumerate(names)], "number int, path string")
 
     def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for path in batch.column("path").to_pylist():
-                yield from read_batches(path, format_, schema)
+                yield from read_batches(path, reading, schema)
 
     one_each = listed.repartitionById(len(names), "number")
     return one_each.mapInArrow(read, from_arrow_schema(schema, prefer_timestamp_ntz=False))
 
 
-def common_schema(paths: Sequence[str | Path], format: str | None = None) -> pa.Schema:  # noqa: A002
+def common_schema(paths: Sequence[str | Path], reading: dict[str, Any]) -> pa.Schema:
     """The columns that files have together, with types that Spark has."""
-    return _as_spark_has_it(open_source(list(paths), format=format).schema)
+    return _as_spark_has_it(open_source(list(paths), **reading).schema)
 
 
-def read_batches(path: str, format: str | None, schema: pa.Schema) -> Iterator[pa.RecordBatch]:  # noqa: A002
+def read_batches(path: str, reading: dict[str, Any], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     """Read one file.
 
     Parameters
     ----------
     path : str
-    format : str or None
-        None: by its name.
+    reading : dict of str to object
+        Arguments of ``open_source``.
     schema : pyarrow.Schema
         Columns that all files have together, as of ``common_schema``; those that this one has not are NULL.
     """
-    source = open_source(path, format=format)
-    for batch in source.batches():
+    for batch in _opened(path, reading, schema).batches():
         table = pa.Table.from_batches([batch])
         columns = [_as_planned(table, field, path) for field in schema]
         yield from pa.table(columns, schema=schema).to_batches()
+
+
+def _opened(path: str, reading: dict[str, Any], schema: pa.Schema) -> Source:
+    """One of several files; a column that is text in all together is text here, too, as it is written."""
+    said = Layout(column_types=reading.get("column_types")).types
+    plain = open_source(path, **reading | {"column_types": None})
+    if plain.understood is None or plain.understood.format == "parquet":
+        return plain
+    here = {field.name: field.type for field in plain.schema}
+    types = {name: type_ for name, type_ in said.items() if name in here}
+    if plain.understood.format in AS_WRITTEN:
+        texts = [field.name for field in schema if pa.types.is_string(field.type) and field.name in here]
+        types |= {name: "text" for name in texts if not pa.types.is_string(here[name]) and name not in types}
+    return open_source(path, **reading | {"column_types": types}) if types else plain
 
 
 def _as_planned(table: pa.Table, field: pa.Field, path: str) -> pa.ChunkedArray:

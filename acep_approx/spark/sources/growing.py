@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -26,6 +26,7 @@ def read_growing(
     spark: SparkSession,
     folder: str | Path,
     format: str | None = None,  # noqa: A002  (the option's name)
+    **typed: Any,
 ) -> DataFrame:
     """Read a folder as a stream: the files that are there, and those that come.
 
@@ -37,6 +38,8 @@ def read_growing(
         when they are complete; they are taken in the order of their times of modification.
     format : str, optional
         ``parquet``, ``csv`` or ``jsonl``. Default: by the files' names.
+    **typed
+        As for ``read_files``.
 
     Returns
     -------
@@ -59,18 +62,19 @@ def read_growing(
         )
     files = find_files([place], format)
     is_parquet = {file.format for file in files} == {"parquet"}
-    known = read_files(spark, [place], format).schema
+    known = read_files(spark, [place], format, **typed).schema
     stream = spark.readStream.option("maxBytesPerTrigger", str(AT_ONCE)).option("recursiveFileLookup", "true")
     stream = stream.option("pathGlobFilter", _names(is_parquet=is_parquet))
     where = place.absolute().as_uri()
     if is_parquet and not needs_our_reader(files):
         return stream.schema(known).parquet(where)
-    schema = common_schema([place], format)
+    reading = {"format": format} | typed
+    schema = common_schema([place], reading)
 
     def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for path in batch.column("path").to_pylist():
-                yield from read_batches(_local(path), format, schema)
+                yield from read_batches(_local(path), reading, schema)
 
     return stream.schema(LISTED).format("binaryFile").load(where).select("path").mapInArrow(read, known)
 

@@ -157,6 +157,11 @@ class TemplateMember:
         """Columns whose bytes are text to it."""
         return frozenset(name for name in self.pipeline.as_text if not name.startswith(MARK))
 
+    @property
+    def in_order(self) -> frozenset[str]:
+        """Columns whose values it compares by their order."""
+        return frozenset(name for name in self.pipeline.in_order if not name.startswith(MARK))
+
     def prepare(self, batch: StreamBatch) -> None:
         """Take from a batch what is asked of it, before any of its events is run."""
         self._take_changes(int(batch.ticks[0]))

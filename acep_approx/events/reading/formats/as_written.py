@@ -1,4 +1,4 @@
-"""Texts that are numbers, and whether they come back from these as they were written: ``007`` does not come back from 7.
+"""Texts that are numbers, and whether they come back from these as they are written: ``007`` does not come from 7.
 
 A column of text files holds numbers only if all its values do; else ids that differ would become one. Decimals are
 numbers however many zeros end them: ``1.50`` is 1.5.
@@ -141,7 +141,7 @@ def may_differ(data: bytes, delimiter: bytes, *, has_decimals: bool = True) -> b
 
 
 def _may_differ(
-    piece: npt.NDArray[np.uint8], delimiter: int, signs: list[int], has_powers: bool, has_hexadecimals: bool  # noqa: FBT001
+    piece: npt.NDArray[np.uint8], delimiter: int, signs: list[int], has_powers: bool, has_hexadecimals: bool
 ) -> bool:
     """The same of a part of the bytes; ``signs`` are those that occur of what is looked for ahead of digits."""
     is_start = piece == delimiter

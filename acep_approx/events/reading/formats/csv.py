@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from acep_approx.errors import DataError
 from acep_approx.events.blocks import Block, quoted_rows
-from acep_approx.events.columns import CODED, decoded, to_arrow
+from acep_approx.events.columns import CODED, decoded, encode_text, to_arrow
 from acep_approx.events.reading.formats.as_written import (
     TRUTHS,
     changed,
@@ -25,6 +25,7 @@ from acep_approx.events.reading.formats.as_written import (
 )
 from acep_approx.events.reading.formats.converters import Converters
 from acep_approx.events.reading.formats.csv_headers import DELIMITERS, Header, find_header, without_spaces
+from acep_approx.events.reading.formats.declared import Declared
 from acep_approx.events.reading.formats.directives import without_directives
 from acep_approx.events.reading.formats.rounding import WHOLE, large_floats, refusal, rounded_texts
 from acep_approx.events.reading.formats.shared import FIRST_BYTES, finer_times, is_blank, one_batch, with_type
@@ -55,6 +56,7 @@ class CsvFormat:
         self._layout = layout or Layout()
         self._header: Header | None = None
         self._readings = Converters(name, self._layout.time_format)
+        self._declared = Declared(self._layout)
         self._unsure: list[str] = []
         self._truths: dict[str, tuple[str, ...]] = {}
         self._stored = stored or Stored()
@@ -78,6 +80,8 @@ class CsvFormat:
             header=self._layout.columns is None,
             skipped_lines=header.skipped if header else 0,
             decimal_commas=tuple(self._readings.decimals),
+            thousands=self._declared.with_thousands,
+            declared=self._declared.said,
             times=dict(self._readings.times),
             open_times=dict(self._readings.open_times),
             hints=tuple(hints),
@@ -109,6 +113,7 @@ class CsvFormat:
         """
         columns = None if self._layout.columns is None else list(self._layout.columns)
         self._readings.forget()
+        self._declared.forget()
         self._unsure, self._truths = [], {}
         self._header = find_header(first.data, self._name, self._layout.delimiter, columns)
         if not self._header.names:
@@ -165,17 +170,19 @@ class CsvFormat:
             As ``Converters.decide_times``.
         """
         has_decimals = self._layout.decimal != "." and self.quotes[:1] != b","
-        names = self._readings.wanted(schema)
+        names = [name for name in self._readings.wanted(schema) if name not in self._declared]
         if is_blank(data) or not names:
             return self._readings.decide_times(pa.table({}), rows=0)
         head = data[: data.rfind(b"\n", 0, FIRST_BYTES) + 1]
-        if head and b'"' not in head:  # most text is neither, which its first values show
+        if head and b'"' not in head and self._layout.thousands is None:  # most is neither, as its first values show
             names = self._readings.likely(self._read(head, columns=names, skip_invalid=True), decimals=has_decimals)
         as_written = self._readings.as_written(names, schema)
         table = self._read(data, types=as_written, columns=names, skip_invalid=True) if names else pa.table({})
+        if has_thousands := self._declared.find_thousands(table):
+            table = table.drop_columns([name for name in names if name in self._declared])
         if has_decimals:
             self._unsure = self._readings.decide_decimals(table, is_said=self._layout.decimal == ",")
-        return self._readings.decide_times(table, rows=1) or bool(self._readings.decimals)
+        return self._readings.decide_times(table, rows=1) or bool(self._readings.decimals) or has_thousands
 
     def settle_times(self, times: dict[str, TimeFormat]) -> None:
         """Read columns that stayed open in formats that other files have decided on."""
@@ -191,7 +198,7 @@ class CsvFormat:
         Numbers are texts where one of them would not come back as it is written; see ``as_written``.
         """
         if is_blank(data):
-            return pa.schema([(name, pa.null()) for name in self._names])
+            return self._declared.types(pa.schema([(name, pa.null()) for name in self._names]))
         texts = self._header.directives.texts if self._header and self._header.directives else ()
         types = {name: pa.string() for name in texts if name in self._names}
         table = self._read(data, types=types | self._given_types(self._names), skip_invalid=True)
@@ -206,7 +213,7 @@ class CsvFormat:
         for field in table.schema:
             if is_of_words(field.type) and not self._are_alike(data, field):
                 schema = with_type(schema, field.name, pa.string())
-        return schema
+        return self._declared.types(schema)
 
     def parse(self, data: bytes, schema: pa.Schema) -> pa.RecordBatch:
         """Whole rows as a batch of the columns of ``schema``, strings dictionary-encoded.
@@ -222,7 +229,7 @@ class CsvFormat:
         given = self._given_types(types)
         words = {name: CODED for name, type_ in types.items() if is_of_words(type_) and name not in given}
         table = self._read(data, types=types | given | words, columns=list(types))
-        table = self._readings.converted(table, {name: types[name] for name in given})
+        table = self._readings.converted(table, {name: types[name] for name in given if name in self._readings})
         for name in words:
             column = self._in_words(name, table.column(name).combine_chunks(), types[name])
             table = table.set_column(table.schema.get_field_index(name), name, column)
@@ -231,6 +238,9 @@ class CsvFormat:
                 raise refusal(name, number)
         for name, text in self._changed(data, table):
             raise not_as_written(name, types[name], text)
+        for name in self._declared.names(table.schema):
+            column = self._declared.converted(name, table.column(name).combine_chunks())
+            table = table.set_column(table.schema.get_field_index(name), name, encode_text(column))
         return one_batch(table)
 
     def _changed(self, data: bytes, table: pa.Table, *, skip_invalid: bool = False) -> Iterator[tuple[str, str]]:
@@ -268,6 +278,12 @@ class CsvFormat:
         return in_words(plain, type_, self._truths[name])
 
     @property
+    def _nulls(self) -> list[str]:
+        """The texts that stand for null: those that are said, else the usual ones; and that of a directive."""
+        said = NULLS if self._layout.null is None else ("", *self._layout.null)
+        return [*said, *([self._header.directives.null] if self._header and self._header.directives else [])]
+
+    @property
     def _names(self) -> list[str]:
         """The columns; not the one without a name, where rows end with a delimiter."""
         names = self._header.names if self._header else []
@@ -275,7 +291,8 @@ class CsvFormat:
 
     def _given_types(self, names: Iterable[str]) -> dict[str, pa.DataType]:
         """The types in which columns are given that are read as something else."""
-        return {name: self._readings.given_type(name) for name in names if name in self._readings}
+        given = {name: self._readings.given_type(name) for name in names if name in self._readings}
+        return given | {name: pa.string() for name in names if name in self._declared}
 
     def _texts(self, data: bytes, name: str, *, skip_invalid: bool = False) -> pa.Array:
         """A column as it is written."""
@@ -306,7 +323,7 @@ class CsvFormat:
             convert_options=csv.ConvertOptions(
                 column_types=types,
                 include_columns=self._names if columns is None else columns,
-                null_values=(*NULLS, *((said.null,) if (said := self._header.directives) else ())),
+                null_values=self._nulls,
                 strings_can_be_null=True,
                 quoted_strings_can_be_null=False,
                 true_values=[truth for truth, _ in TRUTHS],

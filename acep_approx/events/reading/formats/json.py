@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import Iterator
 from itertools import islice
 
@@ -10,8 +11,9 @@ import numpy as np
 import pyarrow as pa
 
 from acep_approx.events.blocks import Block
-from acep_approx.events.columns import refuse_twins
+from acep_approx.events.columns import encode_text, refuse_twins
 from acep_approx.events.reading.formats.converters import Converters
+from acep_approx.events.reading.formats.declared import Declared, without
 from acep_approx.events.reading.formats.json_documents import Document
 from acep_approx.events.reading.formats.json_names import MOST_CELLS, WideNames, different_names
 from acep_approx.events.reading.formats.json_texts import mixed_column, with_texts
@@ -66,6 +68,7 @@ class JsonFormat:
         self._stored = stored or Stored()
         self._document = document or Document("lines")
         self._readings = Converters(name, self._layout.time_format)
+        self._declared = Declared(self._layout)
         self._paths: dict[str, Path] = {}
         self._maps: list[str] = []
         self.row_word = "line" if self._document.kind == "lines" else "event"
@@ -79,6 +82,8 @@ class JsonFormat:
             encoding=self._stored.encoding,
             times=dict(self._readings.times),
             open_times=dict(self._readings.open_times),
+            thousands=self._declared.with_thousands,
+            declared=self._declared.said,
             nested=tuple(name for name, path in self._paths.items() if len(path) > 1),
             array=self._document.key,
             hints=tuple(map(map_note, self._maps)),
@@ -87,6 +92,7 @@ class JsonFormat:
     def read_header(self, first: Block) -> None:  # noqa: ARG002  (there is none)
         """Forget what was decided by other first rows."""
         self._readings.forget()
+        self._declared.forget()
 
     def empty_schema(self) -> pa.Schema:
         """Columns of a file without a byte: none."""
@@ -98,17 +104,19 @@ class JsonFormat:
 
     def decide(self, data: bytes, schema: pa.Schema) -> bool:
         """Decide by the first rows which columns of text are times; see ``CsvFormat.decide``."""
-        names = self._readings.wanted(schema)
+        names = [name for name in self._readings.wanted(schema) if name not in self._declared]
         for name in self._readings.as_written(names, schema):
             schema = with_type(schema, name, pa.string())
         if not names:
             return self._readings.decide_times(pa.table({}), rows=len(schema))
         data = self._first_cells(data, len(names))
         head = data[: data.rfind(b"\n", 0, FIRST_BYTES) + 1]
-        if head and (first := _count_objects(head)):  # most text is no time, which its first values show
+        if head and self._layout.thousands is None and (first := _count_objects(head)):  # first values tell of most
             names = self._readings.likely(self._read(head, _only(schema, names), first), decimals=False)
         table = self._read(data, _only(schema, names), _count_objects(data)) if names else pa.table({})
-        return self._readings.decide_times(table, rows=1)
+        if has_thousands := self._declared.find_thousands(table):
+            table = table.drop_columns([name for name in names if name in self._declared])
+        return self._readings.decide_times(table, rows=1) or has_thousands
 
     def settle_times(self, times: dict[str, TimeFormat]) -> None:
         """Read columns that stayed open in formats that other files have decided on."""
@@ -135,7 +143,7 @@ class JsonFormat:
             path = self._path(name)
             if rounded_lines(data, path, rows) and _has_whole_numbers(data, path):
                 schema = with_type(schema, name, pa.string())
-        return schema
+        return self._declared.types(schema)
 
     def parse(self, data: bytes, schema: pa.Schema) -> pa.RecordBatch:
         """Whole lines as a batch of the columns of ``schema``; other names in the objects are passed over.
@@ -150,12 +158,37 @@ class JsonFormat:
             return one_batch(schema.empty_table())
         given = {f.name: self._readings.given_type(f.name) for f in schema if f.name in self._readings}
         plain = pa.schema([(field.name, given.get(field.name, field.type)) for field in schema]) if given else schema
-        table = self._read(data, plain, lines)
+        said = self._declared.names(schema)
+        table = self._read(data, pa.schema([field for field in plain if field.name not in said]), lines)
         table = self._readings.converted(table, {name: schema.field(name).type for name in given})
+        if self._layout.null is not None:
+            table = _without_nulls(table, tuple(self._layout.null))
         for name, rows in large_floats(table):
             if number := rounded_lines(data, self._path(name), rows):
                 raise refusal(name, number)
-        return one_batch(table)
+        for name in said:
+            table = table.append_column(name, self._as_said(data, name, lines))
+        return one_batch(table.select(schema.names))
+
+    def _inferred(self, data: bytes) -> pa.Table:
+        """All columns; those whose types are said may hold texts on some lines and numbers on others."""
+        try:
+            return _read_inferred(data)
+        except pa.ArrowInvalid:
+            written = data
+            for name in self._declared.said:
+                written = _in_quotes(written, self._path(name)[-1].rsplit(".", 1)[-1])
+            if written == data:
+                raise
+            return _read_inferred(written)
+
+    def _as_said(self, data: bytes, name: str, lines: int) -> pa.Array:
+        """A column whose type is said, read from its texts; a number has the text that it is written as."""
+        path = self._path(name)
+        table = _read_json(_in_quotes(data, path[-1]), nested_schema({path: pa.string()}), lines)
+        texts = column_at(table, path)
+        texts = texts.combine_chunks() if isinstance(texts, pa.ChunkedArray) else texts
+        return encode_text(self._declared.converted(name, without(texts, tuple(self._layout.null or ()))))
 
     def _read(self, data: bytes, schema: pa.Schema, lines: int) -> pa.Table:
         """Read lines; of columns of strings also those that hold whole numbers."""
@@ -174,6 +207,8 @@ class JsonFormat:
 
     def _given(self, data: bytes, schema: pa.Schema, lines: int) -> pa.Table:
         """Some columns of lines."""
+        if not len(schema):
+            return pa.table({})
         paths = {self._path(field.name): field.type for field in schema}
         table = _read_json(data, nested_schema(paths), lines)
         if all(len(path) == 1 for path in paths):
@@ -184,8 +219,8 @@ class JsonFormat:
         """All columns of lines; where they are many, with the values of the first lines."""
         names = different_names(data)
         if names <= MOST_FIELDS and names * lines <= MOST_CELLS:
-            return _read_inferred(data)
-        wide = WideNames(self._name, _read_inferred)
+            return self._inferred(data)
+        wide = WideNames(self._name, self._inferred)
         columns = wide.columns(data)
         self._maps = [".".join(path) for path in wide.maps]
         return _read_json(self._first_cells(data, len(columns)), nested_schema(columns))
@@ -223,6 +258,22 @@ class JsonFormat:
 
 def _only(schema: pa.Schema, names: list[str]) -> pa.Schema:
     return pa.schema([schema.field(name) for name in names])
+
+
+def _in_quotes(data: bytes, name: str) -> bytes:
+    """Lines with numbers and booleans of one name as texts."""
+    import json
+
+    written = re.escape(json.dumps(name, ensure_ascii=False).encode())
+    return re.sub(rb"(?<!\\)(%b\s*:\s*)(-?\d[0-9.eE+-]*|true|false)" % written, rb'\1"\2"', data)
+
+
+def _without_nulls(table: pa.Table, nulls: tuple[str, ...]) -> pa.Table:
+    """A table whose texts are null where they are said to be."""
+    for place, field in enumerate(table.schema):
+        if pa.types.is_string(field.type):
+            table = table.set_column(place, field.name, without(table.column(place), nulls))
+    return table
 
 
 def _read_inferred(data: bytes) -> pa.Table:

@@ -14,6 +14,7 @@ from acep_approx.events.blocks import Block
 from acep_approx.events.columns import encode_text, to_arrow, to_numpy
 from acep_approx.events.reading.formats.as_written import changed, in_words, not_as_written, spelling
 from acep_approx.events.reading.formats.converters import Converters
+from acep_approx.events.reading.formats.declared import Declared, without
 from acep_approx.events.reading.formats.line_formats import line_pattern
 from acep_approx.events.reading.formats.rounding import WHOLE, refusal, rounded_texts
 from acep_approx.events.reading.formats.shared import one_batch, with_type
@@ -53,6 +54,8 @@ class LinesFormat:
         self._pattern = f"^(?:{line_pattern(self._given, layout.time_format)})$"
         self._stored = stored or Stored()
         self._layout = layout
+        self._declared = Declared(layout)
+        self._nulls = NULLS if layout.null is None else ("", *layout.null)
         self._readings = Converters(name, layout.time_format)
         self._truths: dict[str, tuple[str, ...]] = {}
 
@@ -65,16 +68,19 @@ class LinesFormat:
             encoding=self._stored.encoding,
             times=dict(self._readings.times),
             open_times=dict(self._readings.open_times),
+            thousands=self._declared.with_thousands,
+            declared=self._declared.said,
         )
 
     def read_header(self, first: Block) -> None:  # noqa: ARG002  (there is none)
         """Forget what was decided by other first lines."""
         self._readings.forget()
+        self._declared.forget()
         self._truths = {}
 
     def empty_schema(self) -> pa.Schema:
         """Columns of a file without a byte: the groups, of open types."""
-        return pa.schema([(name, pa.null()) for name in self._found(b"").column_names])
+        return self._declared.types(pa.schema([(name, pa.null()) for name in self._found(b"").column_names]))
 
     def after_header(self, block: Block) -> Block:
         """The block itself: there is no header."""
@@ -112,10 +118,13 @@ class LinesFormat:
                 code="ACEP-D038",
                 hint="correct --line-format (line_format= of open_source): it must fit the whole line",
             )
-        names = self._readings.wanted(schema)
+        names = [name for name in self._readings.wanted(schema) if name not in self._declared]
         for name in self._readings.as_written(names, schema):
             schema = with_type(schema, name, pa.string())
-        return self._readings.decide_times(_typed(table.select(names), schema), rows=table.num_rows)
+        has_thousands = self._declared.find_thousands(table.select(names))
+        names = [name for name in names if name not in self._declared]
+        times = self._readings.decide_times(_typed(table.select(names), schema), rows=table.num_rows)
+        return times or has_thousands
 
     def settle_times(self, times: dict[str, TimeFormat]) -> None:
         """Read columns that stayed open in formats that other files have decided on."""
@@ -129,7 +138,7 @@ class LinesFormat:
         """Types of the columns from the lines that fit."""
         table = self._found(data)
         schema = pa.schema([(name, self._type_of(name, table.column(name))) for name in table.column_names])
-        return self._readings.types(schema, table)
+        return self._declared.types(self._readings.types(schema, table))
 
     def parse(self, data: bytes, schema: pa.Schema) -> pa.RecordBatch:
         """Lines as a batch of the columns of ``schema``, strings dictionary-encoded.
@@ -143,7 +152,9 @@ class LinesFormat:
         columns = []
         for field in schema:
             texts = table.column(field.name)
-            if field.name in self._readings:
+            if field.name in self._declared:
+                columns.append(encode_text(self._declared.converted(field.name, texts.combine_chunks())))
+            elif field.name in self._readings:
                 given = _cast(field.name, texts, self._readings.given_type(field.name))
                 columns.append(self._readings.convert(field.name, given).cast(field.type))
             else:
@@ -187,8 +198,7 @@ class LinesFormat:
         columns = []
         for name in names:
             texts = pc.struct_field(found, name)
-            is_null = pc.or_(pc.equal(texts, NULLS[0]), pc.equal(texts, NULLS[1]))
-            columns.append(pc.if_else(is_null, pa.scalar(None, pa.string()), texts))
+            columns.append(without(texts, self._nulls))
         return pa.Table.from_arrays(columns, names=names)
 
     def _fits(self, lines: pa.Array) -> Bools:
