@@ -5,6 +5,7 @@ Nothing heavy is imported before a command runs, so that ``acep --help`` answers
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 from collections.abc import Callable
@@ -36,6 +37,9 @@ from history.errors import HistoryError
 
 USAGE = cast("type[typer.BadParameter]", typer.BadParameter.__mro__[1])
 """What Typer raises where a command is not used as it must be."""
+LOG = logging.getLogger("acep_approx")
+OF_TYPER: tuple[type[Exception], ...] = (typer.BadParameter.__mro__[2], typer.Abort, typer.Exit)
+"""What typer says by an exception: the base of all wrong usage, whichever click it stands on, and the ends of a run."""
 EXIT_INTERRUPTED = 130
 EXIT_CODES = {
     0: "ok",
@@ -83,6 +87,10 @@ class Commands(TyperGroup):
         except KeyboardInterrupt as error:
             say("interrupted")
             raise typer.Exit(EXIT_INTERRUPTED) from error
+        except OF_TYPER:
+            raise
+        except Exception as error:
+            raise typer.Exit(_report_internal(error)) from error
 
 
 class Command(TyperCommand):
@@ -122,6 +130,22 @@ app = typer.Typer(
 def in_paragraphs(text: str) -> str:
     """A docstring with each paragraph in one line, so that it is wrapped as the terminal is wide."""
     return "\n\n".join(" ".join(paragraph.split()) for paragraph in text.strip().split("\n\n"))
+
+
+def _report_internal(error: Exception) -> int:
+    """Say that acep has failed, and nobody else; the exit code."""
+    LOG.debug("internal error", exc_info=error)
+    kind = f"{type(error).__name__}: {error}"
+    if isinstance(error, MemoryError):
+        failed = AcepError(f"the system refuses: not enough memory: {error}".rstrip(": "), code="ACEP-E001")
+    else:
+        failed = AcepError(
+            f"acep itself has failed, by no fault of yours: {kind:.500}",
+            code="ACEP-E002",
+            hint="please report it, with the command and what it says with --log debug",
+        )
+    show_error(str(failed))
+    return failed.exit_code
 
 
 def _mute_stdout() -> None:

@@ -106,7 +106,7 @@ def _read(stream: Readable, name: str, size: int) -> bytes:
 def unreadable(name: str, error: Exception) -> DataError:
     """The error for bytes that cannot be had (``ACEP-D013``), to be raised by the caller."""
     return DataError(
-        f"{name}: cannot be read: {error}",
+        f"{name}: cannot be read: {error or type(error).__name__}",
         code="ACEP-D013",
         hint="the file seems damaged or cut off: fetch or write it again",
     )

@@ -72,6 +72,9 @@ class ColumnScan:
         if not len(present):
             return
         self.is_counted &= not is_bytes(present.type)
+        if not _are_in_calendar(present):
+            present = present.cast(pa.string())
+            self.is_counted, self._least, self._most = False, None, None
         if not self.is_counted:
             self._examples += present.slice(0, EXAMPLES - len(self._examples)).to_pylist()
             return
@@ -120,6 +123,17 @@ def plain_values(column: pa.Array) -> pa.Array:
         except pa.ArrowInvalid:  # no texts in UTF-8
             return plain
     return plain.cast(pa.string()) if pa.types.is_string(plain_type(plain.type)) else plain
+
+
+def _are_in_calendar(values: pa.Array) -> bool:
+    """Whether Python has all of these, where they are times; its years are those from 1 to 9999."""
+    if not pa.types.is_temporal(values.type):
+        return True
+    try:
+        pc.min_max(values).as_py()
+    except (OverflowError, ValueError):
+        return False
+    return True
 
 
 def _present(column: pa.Array) -> pa.Array:

@@ -65,7 +65,7 @@ class KafkaMessages(LiveText):
 
     def __init__(self, topic: Topic, layout: Layout, reading: LiveReading) -> None:
         name = topic.address.topic
-        super().__init__(name, JsonFormat(name, layout), reading)
+        super().__init__(name, JsonFormat(name, layout, is_one_each=True), reading)
         self._topic = topic
         self._next = 1
         self._held: dict[int, _Piece] = {}

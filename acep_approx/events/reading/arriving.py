@@ -19,6 +19,7 @@ from acep_approx.events.blocks import (
     UNREADABLE,
     Block,
     blocks,
+    checked,
     last_line_end,
     unreadable,
 )
@@ -27,13 +28,14 @@ from acep_approx.events.reading.files import (
     as_lines,
     check_layout,
     format_of,
+    lines_or_objects,
     standard_input,
 )
 from acep_approx.events.reading.foreign_formats import PARQUET
 from acep_approx.events.reading.formats.csv import CsvFormat
 from acep_approx.events.reading.formats.csv_headers import TITLES
 from acep_approx.events.reading.formats.json_documents import HEAD_BYTES as DOCUMENT_BYTES
-from acep_approx.events.reading.formats.json_documents import Document, document_of, starts_array
+from acep_approx.events.reading.formats.json_documents import document_of, starts_array
 from acep_approx.events.reading.layout import Layout, Stored, Understood
 from acep_approx.events.reading.malformed import MalformedRows
 from acep_approx.events.reading.multiple_files import FileEvents
@@ -119,8 +121,10 @@ def _opened(
     document = None
     if format in ("json", "jsonl"):
         is_array = starts_array(stream.ahead)
-        document = document_of(stream.peek(DOCUMENT_BYTES)) if format == "json" and not is_array else Document("lines")
-        document = document_of(stream.ahead) if is_array else document
+        if format == "json" and not is_array:
+            document = document_of(stream.peek(DOCUMENT_BYTES))
+        else:
+            document = document_of(stream.ahead) if is_array else lines_or_objects(stream.ahead)
         stream = Arriving(as_lines(stream, document, name), stream.number)
     return ArrivingEvents(name, stream, text_format(format, name, layout, stored, document), malformed)
 
@@ -307,7 +311,7 @@ class ArrivingEvents:
         for number in range(ahead + 1, len(rows) + 1):
             if not rows[number - 1].strip():
                 continue
-            block = Block(1, b"".join(rows[:number]))
+            block = checked(Block(1, b"".join(rows[:number])), self._name)
             try:
                 self._format.read_header(block)
             except DataError as error:  # titles alone are no header, which a row below may be

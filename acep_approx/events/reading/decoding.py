@@ -27,6 +27,8 @@ MARKS = {
     "zip": b"PK\x03\x04",
 }
 """How compressed data begin: what they are is told from this, not from names."""
+_NO_MEMBER = b"PK\x05\x06"
+"""How a zip archive begins that holds no file."""
 SUFFIXES = (".gz", ".bz2", ".xz", ".zst", ".lz4", ".zip")
 """Names of compressed files end so."""
 _BYTE_ORDER = (
@@ -34,6 +36,8 @@ _BYTE_ORDER = (
     ("utf-16", (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)),
 )
 """Texts that begin so; the mark of UTF-8 is left out by ``blocks``."""
+DAMAGED = (*UNREADABLE, zipfile.BadZipFile, RuntimeError, NotImplementedError, ValueError, pa.ArrowException)
+"""What uncompressing can raise; an encrypted member of an archive is a RuntimeError."""
 HEAD_BYTES = 512
 """Enough to see a tar archive, whose mark stands at byte 257."""
 
@@ -67,9 +71,11 @@ def compression_of(head: bytes, name: str) -> str | None:
     Raises
     ------
     DataError
-        As ``refuse_foreign``.
+        As ``refuse_foreign``; ``ACEP-D028``: an archive without a file.
     """
     refuse_foreign(head, name)
+    if head.startswith(_NO_MEMBER):
+        raise _several(name, 0)
     return next((kind for kind, mark in MARKS.items() if head.startswith(mark)), None)
 
 
@@ -92,18 +98,53 @@ def inflated(stream: Any, compression: str, name: str) -> BinaryIO:
     name : str
         For messages.
     """
+    try:
+        return _Inflated(_opener(stream, compression, name), name)  # type: ignore[return-value]
+    except DAMAGED as error:
+        raise unreadable(name, error) from error
+
+
+def _opener(stream: Any, compression: str, name: str) -> Any:
     if compression == "gzip":
-        return gzip.GzipFile(fileobj=stream)  # type: ignore[return-value]
+        return gzip.GzipFile(fileobj=stream)
     if compression == "bzip2":
-        return bz2.BZ2File(stream)  # type: ignore[return-value]
+        return bz2.BZ2File(stream)
     if compression == "xz":
-        return lzma.LZMAFile(stream)  # type: ignore[return-value]
+        return lzma.LZMAFile(stream)
     if compression == "zip":
         is_file = isinstance(stream, io.BufferedReader) and stream.seekable()
         whole = stream if is_file else io.BytesIO(b"".join(iter(lambda: stream.read(1 << 20), b"")))
         return _member(whole, name)  # its table of contents is at the end
     source = pa.PythonFile(stream if isinstance(stream, io.IOBase) else _Raw(stream), mode="r")
-    return pa.CompressedInputStream(source, compression)  # type: ignore[no-any-return]
+    return pa.CompressedInputStream(source, compression)
+
+
+class _Inflated(io.RawIOBase):
+    """Compressed bytes as what they were; damaged ones are an error of the data, whoever reads them."""
+
+    def __init__(self, stream: Any, name: str) -> None:
+        self._stream = stream
+        self._name = name
+
+    def read(self, size: int = -1) -> bytes:
+        return self._next(self._stream.read, size)
+
+    def read1(self, size: int = -1) -> bytes:
+        return self._next(getattr(self._stream, "read1", self._stream.read), size)
+
+    def _next(self, read: Any, size: int) -> bytes:
+        try:
+            return read(size)  # type: ignore[no-any-return]
+        except DAMAGED as error:
+            raise unreadable(self._name, error) from error
+
+    def readable(self) -> bool:
+        return True
+
+    def close(self) -> None:
+        if not self.closed:
+            self._stream.close()
+        super().close()
 
 
 def in_utf8(stream: Any, encoding: str, name: str) -> BinaryIO:
@@ -214,9 +255,13 @@ def _member(file: Any, name: str) -> BinaryIO:
             f"{name}: a workbook of Excel (xlsx)", code="ACEP-D028", hint="save the sheet as CSV, and name that file"
         )
     if len(members) != 1:
-        raise DataError(
-            f"{name}: a zip archive of {len(members)} files",
-            code="ACEP-D028",
-            hint="unpack it, and name the files or their folder",
-        )
+        raise _several(name, len(members))
     return archive.open(members[0])  # type: ignore[return-value]
+
+
+def _several(name: str, members: int) -> DataError:
+    return DataError(
+        f"{name}: a zip archive of {members} files",
+        code="ACEP-D028",
+        hint="unpack it, and name the files or their folder" if members else "there is nothing in it to read",
+    )

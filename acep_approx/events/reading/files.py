@@ -18,7 +18,14 @@ from acep_approx.events.reading.decoding import open_stored, stored_as
 from acep_approx.events.reading.foreign_formats import PARQUET, refuse_misnamed
 from acep_approx.events.reading.formats.csv_headers import likely_delimiter, looks_like_events
 from acep_approx.events.reading.formats.directives import directives_of
-from acep_approx.events.reading.formats.json_documents import HEAD_BYTES, AsLines, Document, document_of, starts_array
+from acep_approx.events.reading.formats.json_documents import (
+    HEAD_BYTES,
+    AsLines,
+    Document,
+    document_of,
+    has_several_on_a_line,
+    starts_array,
+)
 from acep_approx.events.reading.formats.line_formats import likely_line_format
 from acep_approx.events.reading.layout import Layout, Stored, Understood
 from acep_approx.events.reading.malformed import MalformedRows
@@ -236,7 +243,12 @@ def read_document(stream: Any, format_: str) -> Document:
     if format_ == "json":
         return document_of(stream.read(HEAD_BYTES))
     start = stream.read(1 << 12)
-    return document_of(start) if starts_array(start) else Document("lines")
+    return document_of(start) if starts_array(start) else lines_or_objects(start)
+
+
+def lines_or_objects(start: bytes) -> Document:
+    """What JSON lines are: an object on each, or several."""
+    return Document("objects" if has_several_on_a_line(start) else "lines")
 
 
 def as_lines(stream: Any, document: Document, name: str) -> Any:

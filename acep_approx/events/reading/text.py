@@ -144,10 +144,13 @@ class TextFile:
         block = self._format.after_header(first)
         data = block.data
         try:
-            schema = self._format.infer(data)
+            return self._decided(data)
         except pa.ArrowInvalid:
-            data = b"".join(self._inferable(block))
-            schema = self._format.infer(data)
+            return self._decided(b"".join(self._inferable(block)))
+
+    def _decided(self, data: bytes) -> pa.Schema:
+        """The types of the columns by some rows, and what those of text hold."""
+        schema = self._format.infer(data)
         return self._format.infer(data) if self._format.decide(data, schema) else schema
 
     def _inferable(self, block: Block) -> list[bytes]:

@@ -14,7 +14,7 @@ from acep_approx.events.blocks import Block
 from acep_approx.events.columns import encode_text, refuse_twins
 from acep_approx.events.reading.formats.converters import Converters
 from acep_approx.events.reading.formats.declared import Declared, without
-from acep_approx.events.reading.formats.json_documents import Document
+from acep_approx.events.reading.formats.json_documents import Document, Signs, split_objects
 from acep_approx.events.reading.formats.json_names import MOST_CELLS, WideNames, different_names
 from acep_approx.events.reading.formats.json_texts import mixed_column, with_texts
 from acep_approx.events.reading.formats.rounding import column_in, large_floats, refusal, rounded_lines
@@ -35,8 +35,8 @@ from acep_approx.events.time_formats import TimeFormat
 DIGITS = pa.decimal256(76, 0)
 """Whole numbers of any length that people write."""
 
-MOST_NESTED = 2000
-"""Objects and lists on one line of JSON."""
+MOST_NESTED = 100
+"""Objects and lists inside one another."""
 
 
 class JsonFormat:
@@ -52,6 +52,8 @@ class JsonFormat:
         How the bytes lie in the file; only shown.
     document : Document, optional
         What the lines were made of; only shown.
+    is_one_each : bool, default False
+        Whether a line with several objects is none. By default they are as many events.
     """
 
     quotes = b""
@@ -62,8 +64,11 @@ class JsonFormat:
         layout: Layout | None = None,
         stored: Stored | None = None,
         document: Document | None = None,
+        *,
+        is_one_each: bool = False,
     ) -> None:
         self._name = name
+        self._is_one_each = is_one_each
         self._layout = layout or Layout()
         self._stored = stored or Stored()
         self._document = document or Document("lines")
@@ -99,8 +104,8 @@ class JsonFormat:
         return pa.schema([])
 
     def after_header(self, block: Block) -> Block:
-        """The block itself: there is no header."""
-        return block
+        """The block, with one object on each line: there is no header."""
+        return block if self._is_one_each else block._replace(data=split_objects(block.data))
 
     def decide(self, data: bytes, schema: pa.Schema) -> bool:
         """Decide by the first rows which columns of text are times; see ``CsvFormat.decide``."""
@@ -309,9 +314,10 @@ def _read_json(data: bytes, schema: pa.Schema | None, lines: int | None = None) 
 
 def _consistent(data: bytes) -> tuple[bytes, pa.Table]:
     """Lines, and what is in them; lists and objects in the place of texts are texts."""
+    lines = _count_objects(data)
     while True:
         try:
-            return data, _read_json(data, None)
+            return data, _read_json(data, None, lines)
         except pa.ArrowInvalid as error:
             path = mixed_column(str(error))
             if path is None or (texts := with_texts(data, path)) == data:
@@ -350,12 +356,12 @@ def _count_objects(data: bytes) -> int:
 
 
 def _refuse_nesting(data: bytes, lines: int) -> None:
-    """Refuse lines on which so many values open that they could be nested too deeply for pyarrow's parser.
-
-    It recurses, and some ten thousand levels end the process.
-    """
-    if _openings(data) > lines + MOST_NESTED and max(map(_openings, data.split(b"\n"))) > MOST_NESTED:
-        raise pa.ArrowInvalid(f"more than {MOST_NESTED} objects and lists on a line")
+    """Refuse values that are nested too deeply for the parsers, which recurse."""
+    if _openings(data) <= lines + MOST_NESTED or max(map(_openings, data.split(b"\n"))) <= MOST_NESTED:
+        return
+    _, depths = Signs().of(data)
+    if len(depths) and depths.max() > MOST_NESTED:
+        raise pa.ArrowInvalid(f"more than {MOST_NESTED} objects and lists inside one another")
 
 
 def _openings(data: bytes) -> int:

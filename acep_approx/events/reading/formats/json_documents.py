@@ -23,6 +23,7 @@ _STEP = np.zeros(256, np.int64)
 _STEP[[ord("{"), ord("[")]], _STEP[[ord("}"), ord("]")]] = 1, -1
 _IS_SIGN = _STEP != 0
 _IS_SIGN[[ord(","), ord("\n"), ord("\r")]] = True
+_NEXT_TO = re.compile(rb"\}[ \t]*\{")
 _ARRAY_OF_OBJECTS = re.compile(rb'"((?:[^"\\]|\\.)*)"\s*:\s*\[\s*\{')
 
 
@@ -76,10 +77,42 @@ def is_whole_document(start: bytes) -> bool:
         return False
     try:
         found = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         return line.rstrip().endswith((b"{", b"["))
     values = list(found.values())  # an event has a time beside its arrays
     return len(values) == 1 and isinstance(values[0], list) and bool(values[0]) and isinstance(values[0][0], dict)
+
+
+def split_objects(data: bytes) -> bytes:
+    r"""Lines of JSON with an end of line between objects that stand on one.
+
+    Examples
+    --------
+    >>> split_objects(b'{"a": "}{"} {"a": {}}\n{"a": 1}')
+    b'{"a": "}{"} \n{"a": {}}\n{"a": 1}'
+    """
+    if _NEXT_TO.search(data) is None:
+        return data
+    signs = Signs()
+    places, depths = signs.of(data)
+    return _with_ends(np.frombuffer(data, np.uint8), places, depths, ord("\n"))
+
+
+def has_several_on_a_line(head: bytes) -> bool:
+    """Whether several objects stand on the first line of JSON that begins so."""
+    line = head.removeprefix(BYTE_ORDER_MARK).lstrip().partition(b"\n")[0]
+    return split_objects(line) != line
+
+
+def _with_ends(array: Any, places: Ints, depths: Ints, before: int) -> bytes:
+    """Text with an end of line ahead of each object that follows another one on its line.
+
+    ``before`` is the sign before it.
+    """
+    signs = array[places]
+    ahead = np.concatenate(([before], signs[:-1]))
+    follows = (signs == ord("{")) & (depths == 1) & (ahead == ord("}"))
+    return bytes(np.insert(array, places[follows], ord("\n")).tobytes()) if follows.any() else bytes(array.tobytes())
 
 
 def document_of(head: bytes) -> Document:
@@ -102,7 +135,7 @@ def document_of(head: bytes) -> Document:
     ends = places[(depths == 0) & (_STEP[np.frombuffer(head, np.uint8)[places]] < 0)]
     end = int(ends[0]) + 1 if len(ends) else len(head)
     if b"\n" not in head[begin:end] and head[end:].strip():
-        return Document("lines")
+        return Document("objects" if head[end:].lstrip(b" \t\r").startswith(b"{") else "lines")
     for found in _ARRAY_OF_OBJECTS.finditer(head, begin, end):
         opening = head.index(b"[", found.end(1) + 1)
         place = int(np.searchsorted(places, opening))
@@ -170,6 +203,7 @@ class AsLines:
         self._place = 0
         self._is_over = False
         self._after = b""
+        self._last = 0
 
     def read(self, size: int = -1) -> bytes:
         """At most so many bytes; none at the end."""
@@ -203,7 +237,9 @@ class AsLines:
         is_end = (signs == ord("\n")) | (signs == ord("\r"))
         if self._document.kind == "objects":
             array[places[is_end & (depths > 0)]] = ord(" ")
-            return array.tobytes()
+            before = self._last
+            self._last = int(signs[-1]) if len(signs) else before
+            return _with_ends(array, places, depths, before)
         array[places[is_end]] = ord(" ")
         depth = self._document.depth
         array[places[(signs == ord(",")) & (depths == depth)]] = ord("\n")
