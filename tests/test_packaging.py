@@ -238,7 +238,7 @@ FROM_THE_TOP = (
     {"query", "events", "budget"},
     {"kernels"},
     {"diagrams"},
-    {"arrays", "errors", "shell", "siblings"},
+    {"arrays", "errors", "ranges", "shell", "siblings"},
     {"masks", "visible"},
 )
 """Parts of ``acep_approx``: each imports only what stands below it, for type checkers and inside functions too."""

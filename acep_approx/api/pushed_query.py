@@ -14,6 +14,7 @@ from acep_approx.events.time_formats import TimeFormat
 from acep_approx.matching.pipeline import OutputKind
 from acep_approx.planning.compiled import CompiledQuery
 from acep_approx.planning.planner import MERGING
+from acep_approx.ranges import reading
 from acep_approx.revisions.request import REVISING, Revisions
 
 if TYPE_CHECKING:
@@ -214,18 +215,21 @@ class PushedQuery(CompiledQuery):
             Not a state, or a state of another query; ``ACEP-D044``: of a run without a budget, where a history is
             given; ``ACEP-D048``: of a run with a history, where none is given.
         """
-        from acep_approx.matching.state import unpack
+        from acep_approx.matching.state import damaged, unpack
 
         expect("the state", state, (bytes, bytearray, memoryview), "the bytes that state_bytes() gave")
         saved = unpack([self.plan], state)
         if "revisions" in saved.callers[0]:
             from acep_approx.revisions.matcher import RevisedMatcher
 
-            return RevisedMatcher.from_saved(self.plan, saved)
+            with reading(damaged):
+                return RevisedMatcher.from_saved(self.plan, saved)
         if "spending" in saved.callers[0]:
             from acep_approx.api.budgeted_matcher import BudgetedMatcher
 
-            return BudgetedMatcher.taken_up(self.plan, saved, self._known(history))
+            known = self._known(history)
+            with reading(damaged):
+                return BudgetedMatcher.taken_up(self.plan, saved, known)
         if history is not None:
             raise DataError(
                 "the state is of a run without a load budget, which has no use for a history",

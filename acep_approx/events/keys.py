@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ import pyarrow as pa
 
 from acep_approx.errors import DataError
 from acep_approx.events.columns import empty, encode_text, plain_type, text_codes, to_arrow, to_numpy
+from acep_approx.ranges import check, check_range
 
 Slots = npt.NDArray[np.int64]
 
@@ -175,17 +177,27 @@ class KeyCodes:
         return pa.RecordBatch.from_arrays([to_arrow(np.array(used, np.int64)), *typed], names=names)
 
     @classmethod
-    def from_state(cls, state: pa.RecordBatch) -> KeyCodes:
-        """The inverse of :meth:`to_state`: goes on numbering exactly as the original would."""
+    def from_state(cls, state: pa.RecordBatch, slots: int | None = None) -> KeyCodes:
+        """The inverse of :meth:`to_state`: goes on numbering exactly as the original would.
+
+        Raises
+        ------
+        DamagedError
+            Not so many ``slots`` hold keys, or not one each.
+        """
         keys = cls()
-        slots, *columns = state.columns
+        numbers, *columns = state.columns
+        check("keys", good=numbers.type == pa.int64() and not any(column.null_count for column in state.columns))
         if not columns:
             return keys
         keys._check_types([column.type for column in columns])
         values = [_in_python(column.cast(_storage(column.type))) for column in columns]
         rows = values[0] if len(values) == 1 else list(zip(*values, strict=True))
-        used = slots.to_numpy().tolist()
+        used = numbers.to_numpy().tolist()
+        check_range("keys", used, 0, (max(used, default=0) if slots is None else slots - 1) + 1)
+        check("keys", good=all(before < after for before, after in pairwise(used)))
         keys._slots = dict(zip(rows, used, strict=True))
+        check("keys", good=len(keys._slots) == len(used))
         if used == list(range(len(used))):
             keys._keys = rows
             return keys

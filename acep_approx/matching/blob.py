@@ -66,6 +66,6 @@ def split(blob: bytes) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
             kind = np.dtype(TYPES[type_])
             arrays[name] = np.frombuffer(held, kind, size, at)
             at += size * kind.itemsize + -(size * kind.itemsize) % WORD
-    except (LookupError, TypeError) as error:
+    except (LookupError, TypeError, RecursionError) as error:
         raise ValueError("something else was sealed") from error
     return header, arrays

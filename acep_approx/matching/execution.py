@@ -21,11 +21,12 @@ from acep_approx.events.stream import EventBatch
 from acep_approx.events.time_formats import TimeFormat
 from acep_approx.matching.outputs.bind import bound_names
 from acep_approx.matching.pipeline import OutputKind, Pipeline
-from acep_approx.matching.state import Saved, pack, unpack
+from acep_approx.matching.state import Saved, damaged, pack, unpack
 from acep_approx.matching.stream_side import StreamSide
 from acep_approx.matching.tracing.partial import refuse_algebra
 from acep_approx.matching.unseen import warn_of_unseen_types
 from acep_approx.planning.planner import MERGING, Plan, merging
+from acep_approx.ranges import reading
 
 
 class Execution:
@@ -240,9 +241,10 @@ class Execution:
             Not a state, a state of another query, or of another format.
         """
         saved = unpack([plan], state)
-        options = {name: value for name, value in saved.callers[0].items() if name != "spending"}
-        made = cls(plan, **options, shedding=shedding)
-        made.take(saved)
+        with reading(damaged):
+            options = {name: value for name, value in saved.callers[0].items() if name != "spending"}
+            made = cls(plan, **options, shedding=shedding)
+            made.take(saved)
         return made
 
     def take(self, saved: Saved) -> None:

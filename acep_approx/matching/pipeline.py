@@ -50,6 +50,7 @@ from acep_approx.matching.tracing.traced import Hindsight, RunTrace, Traced, tra
 from acep_approx.planning.planner import MERGING, Plan
 from acep_approx.query.shape import walk
 from acep_approx.query.syntax import Attribute
+from acep_approx.ranges import COUNT, number_in
 
 OutputKind = Literal["matches", "points", "counts", "partial", "compressed", "trace"]
 
@@ -344,7 +345,9 @@ class Pipeline:
 
     def restore(self, header: dict[str, Any], arrays: dict[str, Any]) -> None:
         """Take over what ``header`` and ``arrays`` gave."""
-        self.progress, self._piece = RunProgress(**header["progress"]), header["piece"]
+        numbers = {name: number_in(name, number, 0, 2 * COUNT) for name, number in header["progress"].items()}
+        self.progress = RunProgress(**numbers)
+        self._piece = number_in("piece", header["piece"], 1, LARGE_PIECE + 1)
         if isinstance(self.results, RunOutput):
             self.results.restore(arrays)
 

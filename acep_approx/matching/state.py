@@ -25,10 +25,13 @@ from acep_approx.matching.sealed import OlderBytesError
 from acep_approx.matching.stream_side import StreamSide
 from acep_approx.planning.planner import Plan
 from acep_approx.query.printer import to_text
+from acep_approx.ranges import COUNT, HIGHEST, LOWEST, Range, check, check_arrays, number_in, reading
 
 FORMAT = 8
 Header = dict[str, Any]
 Arrays = dict[str, Any]
+MOST_FREE = 1 << 16
+"""Key slots of keys that went away, beyond those that something of a state is about."""
 
 
 def pack(
@@ -78,23 +81,30 @@ def unpack(plans: Sequence[Plan], state: bytes) -> Saved:
         format_, theirs = saved["format"], saved["queries"] if "queries" in saved else [saved["query"]]
     except OlderBytesError as error:
         raise _other_format(f"less than {FORMAT}", is_older=True) from error
-    except (ValueError, KeyError) as error:
-        raise DataError(
-            "these bytes are not the state of a matcher, or not all as they were written",
-            code="ACEP-D040",
-            hint="take a copy that is whole, or start from the beginning",
-        ) from error
+    except (ValueError, LookupError, TypeError) as error:
+        raise damaged() from error
     if format_ != FORMAT:
         raise _other_format(format_, is_older=isinstance(format_, int) and format_ < FORMAT)
     if len(theirs) != len(plans):
         raise _other_query(f"{len(theirs)} queries", f"there are {len(plans)}")
-    for plan, saved_query in zip(plans, theirs, strict=True):
-        ours, their = meaning(plan), saved_query["query"]
-        if their != ours:
-            other = [name for name in ours if their[name] != ours[name]]
-            had, have = ("; ".join(f"{name} {one[name] or '(none)'}" for name in other) for one in (their, ours))
-            raise _other_query(f"another query: {had}", f"this one has {have}")
+    with reading(damaged):
+        for plan, saved_query in zip(plans, theirs, strict=True):
+            ours, their = meaning(plan), saved_query["query"]
+            check("caller", good=isinstance(saved_query["caller"], dict))
+            if their != ours:
+                other = [name for name in ours if their[name] != ours[name]]
+                had, have = ("; ".join(f"{name} {one[name] or '(none)'}" for name in other) for one in (their, ours))
+                raise _other_query(f"another query: {had}", f"this one has {have}")
     return Saved(saved, arrays)
+
+
+def damaged() -> DataError:
+    """The error that bytes are no state, or not as they were written (``ACEP-D040``)."""
+    return DataError(
+        "these bytes are not the state of a matcher, or not all as they were written",
+        code="ACEP-D040",
+        hint="take a copy that is whole, or start from the beginning",
+    )
 
 
 @dataclass(frozen=True)
@@ -110,9 +120,16 @@ class Saved:
         return [query["caller"] for query in self.header["queries"]]
 
     def stream(self) -> StreamSide | None:
-        """The stream side, for the queries to be added to in their order; None where no columns had been seen."""
-        saved = self.header["stream"]
-        return None if saved is None else saved_stream(saved, self.arrays)
+        """The stream side, for the queries to be added to in their order; None where no columns had been seen.
+
+        Raises
+        ------
+        DataError
+            ``ACEP-D040``: it is not as it was written.
+        """
+        with reading(damaged):
+            saved = self.header["stream"]
+            return None if saved is None else saved_stream(saved, self.arrays, words_of(self.arrays))
 
     def restore(self, pipelines: Sequence[Pipeline]) -> None:
         """Give each query its side; they are fresh ones on ``stream()``.
@@ -120,12 +137,14 @@ class Saved:
         Raises
         ------
         DataError
-            ``ACEP-D044``: one of the two is inside a load budget, the other is not.
+            ``ACEP-D044``: one of the two is inside a load budget, the other is not; ``ACEP-D040``: it is not as it was
+            written.
         """
-        for number, (header, pipeline) in enumerate(zip(self.header["queries"], pipelines, strict=True)):
-            begin = f"{number}_"
-            mine = {name.removeprefix(begin): a for name, a in self.arrays.items() if name.startswith(begin)}
-            restore_query(pipeline, header, mine)
+        with reading(damaged):
+            for number, (header, pipeline) in enumerate(zip(self.header["queries"], pipelines, strict=True)):
+                begin = f"{number}_"
+                mine = {name.removeprefix(begin): a for name, a in self.arrays.items() if name.startswith(begin)}
+                restore_query(pipeline, header, mine)
 
 
 def save_stream(stream: StreamSide, arrays: Arrays, begin: str = "") -> Header:
@@ -144,18 +163,36 @@ def save_stream(stream: StreamSide, arrays: Arrays, begin: str = "") -> Header:
     }
 
 
-def saved_stream(saved: Header, arrays: Arrays, begin: str = "") -> StreamSide:
-    """What ``save_stream`` was called on, for the queries to be added to in their order."""
+def words_of(arrays: Arrays) -> int:
+    """How many words the arrays of a state have, those of parts of it too."""
+    return int(sum(words_of(array) if isinstance(array, dict) else array.nbytes // 8 for array in arrays.values()))
+
+
+def saved_stream(saved: Header, arrays: Arrays, words: int, begin: str = "") -> StreamSide:
+    """What ``save_stream`` was called on, for the queries to be added to in their order.
+
+    ``words``: how many the whole state has: what it says is no larger than what it holds.
+
+    Raises
+    ------
+    Exception
+        What ``ranges.reading`` takes for damage.
+    """
     schema = from_ipc(arrays[f"{begin}schema"]).schema
     derived = {name: schema.field(name).type for name in saved["derived"]}
     of_events = pa.schema([field for field in schema if field.name not in derived])
     stream = StreamSide(of_events, Roles(**saved["roles"]), derived)
-    stream.last_tick = saved["last_tick"]
+    if saved["last_tick"] is not None:
+        stream.last_tick = number_in("last_tick", saved["last_tick"], LOWEST, HIGHEST)
+    check("texts", good=all(isinstance(text, str) for text in saved["texts"]))
     stream.texts.restore(saved["texts"])
+    check("texts", good=len(stream.texts) == len(saved["texts"]))
     for number, (columns, slots, without_key, swept) in enumerate(saved["keys"]):
+        check("keys", good=all(name in schema.names for name in columns))
         one = stream.slots_of(tuple(columns))
-        one.keys = KeyCodes.from_state(_batch(arrays[f"{begin}keys_{number}"]))
-        one.slots, one.without_key, one.swept = slots, without_key, swept
+        one.slots = number_in("slots", slots, 0, words + MOST_FREE)
+        one.keys = KeyCodes.from_state(_batch(arrays[f"{begin}keys_{number}"]), slots)
+        one.without_key, one.swept = (number_in("keys", count, 0, COUNT) for count in (without_key, swept))
     return stream
 
 
@@ -177,13 +214,21 @@ def save_query(pipeline: Pipeline, begin: str, arrays: Arrays) -> Header:
 
 
 def restore_query(pipeline: Pipeline, saved: Header, arrays: Arrays) -> None:
-    """Give a fresh side of a query what ``save_query`` has put together; names of arrays without their beginning."""
+    """Give a fresh side of a query what ``save_query`` has put together; names of arrays without their beginning.
+
+    Raises
+    ------
+    Exception
+        What ``ranges.reading`` takes for damage.
+    """
     preparer, recent = pipeline.preparer, pipeline.recent
     for mask in saved["classes"][1:]:
-        preparer.add_class(mask)
-    preparer.set_counters(arrays["counters"], room=max(pipeline.key_slots.slots, 1))
-    recent.ids, recent.ticks, recent.rows = (arrays[f"recent_{name}"] for name in ("ids", "ticks", "rows"))
-    recent.data = from_ipc(arrays["recent_data"])
+        preparer.add_class(number_in("classes", mask, 0, 1 << len(pipeline.plan.letters)))
+    slots = pipeline.key_slots.slots
+    check_arrays(arrays, {"counters": Range(min(arrays["counters"].size, slots), 0, COUNT)})
+    preparer.set_counters(arrays["counters"], room=max(slots, 1))
+    ids, ticks, rows = (arrays[f"recent_{name}"] for name in ("ids", "ticks", "rows"))
+    recent.restore(ids, rows, ticks, from_ipc(arrays["recent_data"]))
     engine = {name.removeprefix("engine_"): array for name, array in arrays.items() if name.startswith("engine_")}
     pipeline.engine.restore(saved["engine"], engine, preparer.classes)
     output = {name.removeprefix("output_"): array for name, array in arrays.items() if name.startswith("output_")}

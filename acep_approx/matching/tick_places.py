@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from acep_approx.arrays import Ints, extended
+from acep_approx.ranges import COUNT, Range, check_arrays
 
 NEVER = -(2**62)
 
@@ -50,6 +51,14 @@ class TickPlaces:
         """The state as arrays."""
         return {"place_number": self.number, "place_tick": self.tick}
 
-    def restore(self, arrays: dict[str, Ints]) -> None:
-        """Take over a state."""
+    def restore(self, arrays: dict[str, Ints], slots: int) -> None:
+        """Take over a state with so many key slots.
+
+        Raises
+        ------
+        DamagedError
+            It is not as it can have been written.
+        """
+        size = min(arrays["place_number"].size, 2 * slots + 2)
+        check_arrays(arrays, {"place_number": Range(size, -1, COUNT), "place_tick": Range(size)})
         self.number, self.tick = arrays["place_number"], arrays["place_tick"]

@@ -26,6 +26,7 @@ from acep_approx.matching.state import (
     save_query,
     save_stream,
     saved_stream,
+    words_of,
 )
 from acep_approx.query.rules.printer import to_text
 from acep_approx.rules.execution import Counters, RuleExecution
@@ -132,7 +133,8 @@ def _restored(program: Program, saved: Header, parts: dict[str, Arrays]) -> Rule
         return execution
     held: dict[str, Any] = saved["bound"]
     schema = from_ipc(parts["schema"]["of"]).schema
-    sides = [saved_stream(one, parts[f"s{n}"]) for n, one in enumerate(held["streams"])]
+    words = words_of(parts)
+    sides = [saved_stream(one, parts[f"s{n}"], words) for n, one in enumerate(held["streams"])]
     bound = execution.bind(schema, Roles(**held["roles"]), sides)
     for number, log in enumerate(bound.logs.values()):
         if log.past is not None:

@@ -21,7 +21,7 @@ from acep_approx.events.stream import EventBatch
 from acep_approx.matching.blob import joined, split
 from acep_approx.matching.sealed import OlderBytesError
 from acep_approx.matching.state import FORMAT as INNER_FORMAT
-from acep_approx.matching.state import Arrays, Header, meaning, raw, save_stream, saved_stream
+from acep_approx.matching.state import Arrays, Header, meaning, raw, save_stream, saved_stream, words_of
 from acep_approx.matching.stream_side import StreamSide
 from acep_approx.planning.planner import Plan
 from acep_approx.subscriptions.damage import damaged
@@ -222,7 +222,7 @@ def _restored_levels(running: Running, saved: Header, parts: dict[str, Arrays], 
     members = 0
     levels: Levels | None = None
     for number, ((at, names), stream, reads, rows, ones) in enumerate(saved["levels"]):
-        side = saved_stream(stream, parts[f"l{number}"])
+        side = saved_stream(stream, parts[f"l{number}"], words_of(parts))
         if levels is None:  # level 0 comes first
             levels = Levels(running.graph, side.schema, side.roles)
             levels.published = saved["published"]

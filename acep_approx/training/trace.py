@@ -20,10 +20,11 @@ from acep_approx.events.stream import EventBatch, read_events
 from acep_approx.events.time import tick_unit
 from acep_approx.events.time_formats import TimeFormat
 from acep_approx.matching.pipeline import Pipeline
-from acep_approx.matching.state import pack, unpack
+from acep_approx.matching.state import damaged, pack, unpack
 from acep_approx.matching.stream_side import StreamSide
 from acep_approx.matching.tracing.traced import POOL, SLOT, START, TICK, Hindsight
 from acep_approx.planning.planner import MERGING, Plan, merging
+from acep_approx.ranges import reading
 from acep_approx.training.remembered import Remembered
 from history.trace import Trace
 
@@ -94,10 +95,11 @@ class Tracer:
             These are not such bytes, or those of another query.
         """
         saved, made = unpack([plan], state), cls.__new__(cls)
-        stream = saved.stream()
-        assert stream is not None, "a tracer has columns"
-        made._trace_on(stream, plan, saved.callers[0]["merge"])
-        saved.restore([made.pipeline])
+        with reading(damaged):
+            stream = saved.stream()
+            assert stream is not None, "a tracer has columns"
+            made._trace_on(stream, plan, saved.callers[0]["merge"])
+            saved.restore([made.pipeline])
         return made
 
     def _trace(self, seen: Hindsight) -> Trace:

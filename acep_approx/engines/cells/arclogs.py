@@ -20,6 +20,7 @@ from acep_approx.kernels.cells.arclog import DONE, GROW, UNKNOWN, compact, updat
 from acep_approx.kernels.cells.count import count_matches
 from acep_approx.kernels.cells.detect import NEVER
 from acep_approx.kernels.cells.layout import HEAD_COLUMNS, Count, EventArrays, Logs, Tables, Update
+from acep_approx.ranges import Range, check, check_arrays
 
 
 @dataclass
@@ -321,12 +322,43 @@ class ArcLogs:
             self.determinised.add_vector(tuple(((s, frozenset(guard)), e) for s, guard, e in vector))
         self.arcs = {(source, label, target): arc for source, label, target, arc in header["arcs"]}
         self._resets = dict(header["resets"])
+        self._check(header, arrays)
         self.slots = self.needed = header["slots"]
         self._states, self.width = len(self.determinised), len(self.arcs) + len(self._resets)
         self.latest, self.arena, lengths = arrays["latest"], arrays["arena"], arrays["lengths"]
         self.used = self.arena.size // layout.ENTRY_COLUMNS
         self.logs = np.stack([np.cumsum(lengths) - lengths, np.zeros_like(lengths), lengths, lengths], axis=1).ravel()
         self.set_classes(classes)
+
+    def _check(self, header: dict[str, Any], arrays: dict[str, Ints]) -> None:
+        """Refuse a state that this engine cannot have written; nothing of it is an index before.
+
+        Raises
+        ------
+        DamagedError
+        """
+        numbering, automaton = self._numbering(), self.determinised.automaton
+        nodes = {(state, guard) for vector in numbering.vectors for (state, guard), _ in vector}
+        good = all(0 <= state < automaton.size and guard <= automaton.guards for state, guard in nodes)
+        costs = (cost for vector in numbering.vectors[1:] for _, cost in vector)
+        check("vectors", good=good and all(0 <= cost <= automaton.errors for cost in costs))
+        check("vectors", good=len(numbering.vectors) == len(header["vectors"]))
+        check("arcs", good=numbering.is_of(len(automaton.variables)))
+        check("arcs", good=len(numbering) == len(header["arcs"]) + len(header["resets"]))
+        passing = ((set(numbering.vectors[t]), set(numbering.vectors[s])) for s, label, t in self.arcs if label < 0)
+        check("arcs", good=all(left < before for left, before in passing))  # whoever goes back comes to an end
+        slots, size = header["slots"], arrays["arena"].size
+        ranges = {
+            "latest": Range(slots * len(numbering.vectors)),
+            "lengths": Range(slots * len(numbering), 0, size + 1),
+            "arena": Range(layout.ENTRY_COLUMNS * int(arrays["lengths"].sum())),
+        }
+        check_arrays(arrays, ranges)
+        places, starts = arrays["arena"].reshape(-1, layout.ENTRY_COLUMNS).T
+        within = np.ones(len(places), np.bool_)
+        within[(np.cumsum(arrays["lengths"]) - arrays["lengths"])[arrays["lengths"] > 0]] = False
+        grows = (places[1:] > places[:-1]) & (starts[1:] >= starts[:-1])
+        check("arena", good=grows[within[1:]].all())
 
     # --- running --------------------------------------------------------------------------------------------
 

@@ -21,6 +21,7 @@ from acep_approx.kernels.cells.detect import (
     detect_few,
     detect_many,
 )
+from acep_approx.ranges import Range, check, check_arrays
 
 Node = tuple[int, frozenset[int]]
 NO_GUARD: frozenset[int] = frozenset()
@@ -191,7 +192,11 @@ class Cells:
 
     def restore(self, header: dict[str, int], arrays: dict[str, Ints], classes: list[int]) -> None:
         """Take over a state and make the tables for its event classes."""
-        self.slots = self.needed = header["slots"]
+        slots = arrays["cells"].size // self.stride
+        check_arrays(arrays, {"cells": Range(slots * self.stride)})
+        pads = arrays["cells"].reshape(-1, 2, self.lanes)[:, 0]
+        check("cells", good=header["slots"] == slots and (pads == NEVER).all())
+        self.slots = self.needed = slots
         self.cells = arrays["cells"]
         self.set_classes(classes)
 

@@ -34,6 +34,13 @@ class Numbering:
     def __len__(self) -> int:
         return len(self.moves) + len(self.resets)
 
+    def is_of(self, labels: int) -> bool:
+        """Whether it can be that of a query with so many labels: nothing of it is an index before."""
+        states = len(self.vectors)
+        fits = sorted([*self.moves.values(), *self.resets.values()]) == list(range(len(self)))
+        fits = fits and all(0 <= s < states and -1 <= v < labels and 0 <= t < states for s, v, t in self.moves)
+        return fits and all(0 <= state < states for state in self.resets)
+
 
 @dataclass(frozen=True)
 class LogsOfKey:
@@ -70,10 +77,7 @@ class LogsOfKey:
             ``ACEP-D047``
         """
         self.check_size()
-        states, moves, resets = len(self.numbering.vectors), self.numbering.moves, self.numbering.resets
-        fits = sorted([*moves.values(), *resets.values()]) == list(range(len(self.numbering)))
-        fits = fits and all(0 <= s < states and -1 <= v < labels and 0 <= t < states for s, v, t in moves)
-        if not fits or not all(0 <= state < states for state in resets):
+        if not self.numbering.is_of(labels):
             raise does_not_fit("logs")
 
 

@@ -6,6 +6,8 @@ before. Here nothing is forgotten: where it matters which runs are shed, the nex
 
 from __future__ import annotations
 
+import numpy as np
+
 from acep_approx.arrays import Ints
 from acep_approx.kernels.runs import pools as kp
 from acep_approx.kernels.runs import saved
@@ -13,6 +15,8 @@ from acep_approx.kernels.runs import saved
 OF_ALL_KEYS = (kp.TRIED, kp.JOINED, kp.REST, kp.TESTED)
 OF_KEY = (kp.RUNS, kp.CHILDREN, kp.FRESH, kp.KEPT, kp.HEAD, kp.LAST_PLACE, kp.OLDEST, kp.AGE, kp.COUNTED)
 """Words of a pool that say how it stands, whichever key is current, and with this key."""
+WITHIN_RUNS = (kp.CHILDREN, kp.FRESH, kp.KEPT, kp.HEAD)
+"""Those that say which runs: they may be of runs that have left, for which there is no room any more."""
 
 
 def take_up(before: Ints, span: Ints, stored: Ints, pools: Ints, words: Ints) -> None:
@@ -34,6 +38,7 @@ def take_up(before: Ints, span: Ints, stored: Ints, pools: Ints, words: Ints) ->
     if not len(span):
         return
     table[1:, OF_KEY] = old[1:, OF_KEY]
+    table[1:, WITHIN_RUNS] = np.minimum(old[1:, WITHIN_RUNS], old[1:, [kp.RUNS]])
     at, end = int(span[0]), int(span[0] + span[1])
     while at < end:
         pool, runs = int(stored[at]) & saved.POOL_MASK, int(stored[at + 1])

@@ -17,6 +17,7 @@ from acep_approx.automaton.registers import RegisterAutomaton
 from acep_approx.automaton.resolve import Register
 from acep_approx.engines.batches import RunEvents
 from acep_approx.engines.runs.calls import call_functions
+from acep_approx.engines.runs.checking import check_saved
 from acep_approx.engines.runs.event_columns import EventColumns, Kind
 from acep_approx.engines.runs.fork import (
     RunsOfKey,
@@ -505,6 +506,8 @@ class Runs:
         DataError
             ``ACEP-D044``: one of the two runs is inside a load budget, the other is not. ``ACEP-D041``: both are, and
             the state was written by another version.
+        DamagedError
+            It is not as this engine can have written it.
         """
         if self.sheds != (header["shed"] is not None):
             raise DataError(
@@ -518,7 +521,9 @@ class Runs:
                 code="ACEP-D041",
                 hint="go on with the version that wrote it, or start from the beginning",
             )
+        check_saved(self, arrays)
         self.control = arrays["control"]
+        self.control[list(OF_BATCH)] = 0
         self.links, self.owner = arrays["links"], arrays["owner"]
         self.store.restore(arrays, sheds=self.sheds)
         if self.sheds:

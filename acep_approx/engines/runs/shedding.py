@@ -19,6 +19,7 @@ from acep_approx.kernels.runs import records
 from acep_approx.kernels.runs import sample as kernel_sample
 from acep_approx.kernels.runs import scores as kernel
 from acep_approx.kernels.runs.pools import NEVER, seed_word
+from acep_approx.ranges import check
 
 if TYPE_CHECKING:
     from history.coverage.groups import GroupCovers
@@ -313,6 +314,17 @@ class Shedding:
         self.words[kernel.SAMPLE], self._shares[:] = sample, shares
 
     @property
+    def stamp(self) -> int:
+        """Of the features by which groups are told apart."""
+        return int(self.words[kernel.STAMP])
+
+    @property
+    def groups(self) -> list[int]:
+        """How many groups of runs each pool has."""
+        at = int(self.words[kernel.PLACES])
+        return np.diff(self.words[at : at + kernel.PLACE * (len(self.tables.pools) + 1) : kernel.PLACE]).tolist()
+
+    @property
     def _newest(self) -> Ints:
         at = int(self.words[kernel.NEWEST])
         return self.words[at : at + len(self.tables.pools)]
@@ -417,7 +429,10 @@ class Shedding:
 
     def restore(self, saved: dict[str, Any]) -> None:
         """Go on from what ``snapshot`` gave, after ``bind``: with other worths or another allowance, as may be."""
+        check("arena", good=len(saved["arena"]) == len(self._arena()))
         self._restore_arena(saved["arena"])
+        floats = self.words[list(KEPT[: KEPT.index(kernel.UNTESTED)])].view(np.float64)
+        check("arena", good=np.isfinite(floats).all() and (self.counts >= 0).all())
         latest = saved.get("latest", [])  # states of before have none: it is looked for
         if len(latest) == len(self._latest):
             self._latest[:] = latest

@@ -34,6 +34,15 @@ def to_ipc(table: pa.Table, compression: str | None = None) -> bytes:
 
 
 def from_ipc(data: Any) -> pa.Table:
-    """The table of an Arrow stream: bytes, or an array of them; nothing is copied."""
+    """The table of an Arrow stream: bytes, or an array of them; nothing is copied.
+
+    Raises
+    ------
+    pyarrow.ArrowInvalid
+        It is none, or its columns point out of themselves.
+    """
     buffer = pa.py_buffer(data)
-    return pa.ipc.open_stream(buffer, options=pa.ipc.IpcReadOptions(use_threads=buffer.size > SMALL)).read_all()
+    options = pa.ipc.IpcReadOptions(use_threads=buffer.size > SMALL)
+    table = pa.ipc.open_stream(buffer, options=options).read_all()
+    table.validate(full=True)
+    return table

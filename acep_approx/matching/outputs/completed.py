@@ -21,6 +21,7 @@ from acep_approx.kernels.runs.layout import ARC_BITS, ARC_MASK, LINK, LINK_HERE,
 from acep_approx.matching.outputs.negations import LOGGED, GuardLog
 from acep_approx.matching.outputs.registers import MachineMatches
 from acep_approx.matching.outputs.verify import Bindings, Verifier
+from acep_approx.ranges import COUNT, Range, check, check_arrays
 
 RowOf = Callable[[Ints, Ints], Ints]
 CHUNK = 1 << 18
@@ -313,12 +314,32 @@ class Finder:
         return {**waiting, **log, "last_end": self.last_end}
 
     def restore(self, arrays: dict[str, Any]) -> None:
-        """Take over a state."""
+        """Take over a state; the engine has its own already.
+
+        Raises
+        ------
+        DamagedError
+            It is not as it can have been written.
+        """
+        slots, inner = self.engine.slots, self.automaton.automaton
+        matches, bound = arrays["waiting_slot"].size, arrays["waiting_id"].size
+        ranges = {f"waiting_{f.name}": Range(matches) for f in fields(CompletedMatches)} | {
+            "waiting_slot": Range(matches, 0, slots),
+            "waiting_errors": Range(matches, 0, inner.errors + 1),
+            "waiting_final": Range(matches, 0, max(len(inner.finals), 1)),
+            "waiting_offset": Range(matches + 1, 0, bound + 1),
+            "waiting_id": Range(bound, 0, COUNT),
+            "waiting_arc": Range(bound, 0, self.labels.size),
+        }
+        logged = arrays["log_slot"].size
+        ranges |= {f"log_{name}": Range(logged) for name in LOGGED} | {"log_slot": Range(logged, 0, slots)}
+        check_arrays(arrays, ranges | {"last_end": Range(min(arrays["last_end"].size, 2 * slots + 2), -1)})
+        offset = arrays["waiting_offset"]
+        check("waiting", good=offset[0] == 0 and offset[-1] == bound and (offset[1:] >= offset[:-1]).all())
         self.waiting = CompletedMatches(**{f.name: arrays[f"waiting_{f.name}"] for f in fields(CompletedMatches)})
         for name in LOGGED:
             setattr(self.log, name, arrays[f"log_{name}"])
         self.last_end = arrays["last_end"]
-
 
 
 def _whole_events(event: Ints, size: int) -> Iterator[tuple[int, int]]:

@@ -22,6 +22,7 @@ from acep_approx.matching.outputs.recent import Recent
 from acep_approx.matching.outputs.tables import ENDS, BindingColumns
 from acep_approx.matching.stream_batch import StreamBatch
 from acep_approx.matching.tick_places import TickPlaces
+from acep_approx.ranges import check
 
 END_OF_STREAM = 2**62
 MANY_ROWS = 1 << 16
@@ -169,10 +170,18 @@ class RunOutput:
         return {**self.finder.arrays(), **(self.tick_places.arrays() if self.tick_places else {})}
 
     def restore(self, arrays: dict[str, Ints]) -> None:
-        """Take over a state; the engine has its own already."""
+        """Take over a state; the engine has its own already, and so have the recent events.
+
+        Raises
+        ------
+        DamagedError
+            It is not as it can have been written.
+        """
         self.finder.restore(arrays)
         if self.tick_places:
-            self.tick_places.restore(arrays)
+            self.tick_places.restore(arrays, self.engine.slots)
+        if self._keeps_recent:
+            check("recent", good=self.recent.knows(self.engine.ids()) and self.recent.knows(self.finder.waiting.id))
 
     # --- events that may still be asked for -----------------------------------------------------------------
 

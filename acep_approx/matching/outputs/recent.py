@@ -11,6 +11,7 @@ import pyarrow as pa
 from acep_approx.arrays import Ints
 from acep_approx.engines.batches import Grouped
 from acep_approx.events.stream import EventBatch
+from acep_approx.ranges import COUNT, Range, check, check_arrays
 
 
 class Recent:
@@ -68,6 +69,25 @@ class Recent:
             self._take(np.argsort(self.ids))
         elif not is_in_order:
             self._take(np.argsort(self.ids))
+
+    def restore(self, ids: Ints, rows: Ints, ticks: Ints, data: pa.Table) -> None:
+        """Take over the events of a state.
+
+        Raises
+        ------
+        DamagedError
+            They are not such events.
+        """
+        arrays = {"ids": ids, "rows": rows, "ticks": ticks}
+        held, in_order = Range(ids.size, 0, COUNT), Range(rows.size and ids.size, 0, COUNT)
+        check_arrays(arrays, {"ids": held, "rows": in_order, "ticks": Range(ids.size)})
+        check("ids", good=(ids[1:] > ids[:-1]).all())
+        check("data", good=data.schema.equals(self.data.schema) and data.num_rows == ids.size * bool(self.columns))
+        self.ids, self.rows, self.ticks, self.data = ids, rows, ticks, data
+
+    def knows(self, ids: Ints) -> bool:
+        """Whether all events of these ids are there."""
+        return bool(np.isin(ids, self.ids).all())
 
     def widened(self, schema: pa.Schema) -> pa.Table:
         """``data`` with the types of a wider schema.
