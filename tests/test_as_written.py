@@ -93,6 +93,42 @@ def test_a_later_number_that_does_not_come_back_is_never_another_number(tmp_path
     assert len(query.match(file, on_malformed="skip")) == 1
 
 
+WHOLE = ("7", "007", "+7", "0x7", "-0", "12345678901234567890", '"7"', "8", "")
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_ids_after_whole_numbers_become_texts_without_a_loss(tmp_path, monkeypatch, seed):
+    dice = random.Random(seed)
+    rows = [(ts, dice.choice("AB"), dice.choice(WHOLE)) for ts in range(dice.randint(4, 30))]
+    data = ("ts,type,id\n" + "".join(f"{ts},{kind},{text}\n" for ts, kind, text in rows)).encode()
+    file = tmp_path / "in.csv"
+    file.write_bytes(data)
+    whole = outcome(file)
+    assert whole is not None
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))
+    assert outcome("-") == whole
+    assert outcome(follow(file, until_idle=0)) == whole
+    monkeypatch.setattr(reading, "BLOCK_BYTES", 8)
+    assert outcome(file) == whole
+    log = tmp_path / "in.log"
+    log.write_text("".join(f"{ts} {kind} {text or '-'}\n" for ts, kind, text in rows if text not in ('"7"', "0x7")))
+    lines = open_source(log, line_format="{ts} {type} {id}")
+    monkeypatch.setattr(reading, "BLOCK_BYTES", 1 << 22)
+    assert outcome(lines) == outcome(open_source(log, line_format="{ts} {type} {id}"))
+
+
+def test_numbers_that_are_compared_never_become_texts(tmp_path, monkeypatch):
+    monkeypatch.setattr(reading, "BLOCK_BYTES", 8)
+    file = tmp_path / "in.csv"
+    file.write_text("ts,type,x\n1,A,7\n2,B,8\n3,B,007\n")
+    query = compile_query("PATTERN SEQ(A a, B b) WHERE b.x > a.x WITHIN 5")
+    with pytest.raises(DataError, match=r"row 2: column 'x' was whole numbers so far, and '007' .*") as raised:
+        list(query.match(file))
+    assert raised.value.code == "ACEP-D110"
+    assert "--column-type x=int" in str(raised.value.hint)
+    assert len(list(query.match(open_source(file, column_types="x=int")))) == 1
+
+
 NASTY = ["7", "007", "+7", "8", "-0", "0", "1.5", "1.50", "1e3", "1000", "", "NA", "x", "0x7", '"7"', "True"]
 
 

@@ -173,8 +173,8 @@ def test_sets_and_rules_and_matchers_say_it_too():
     desk.add(RISING)
     with pytest.warns(TextOrderWarning):
         list(desk.batches(PRICES))
-    table = "TABLE t (k text, n int, KEY (k))"
-    rules = compile_rules(f"{table}\nRULE r ON {RISING}\nDO INSERT INTO t VALUES (b.p, 1)\nEND")
+    text = f"TABLE t (k text, n int, KEY (k))\nRULE r ON {RISING}\nDO UPSERT t SET n = 1 AT (b.p)\nEND"
+    rules = compile_rules(text)
     with pytest.warns(TextOrderWarning):
         rules.run(PRICES)
     matcher = compile_query(RISING).matcher()

@@ -13,7 +13,7 @@ from acep_approx.errors import DataError
 from acep_approx.events.columns import encode_text, plain_type, to_arrow
 from acep_approx.events.date_and_time import hinted
 from acep_approx.events.late import SHOWN
-from acep_approx.events.reading.widening import one_table
+from acep_approx.events.reading.widening import one_table, with_marks
 from acep_approx.events.roles import Roles, is_number
 from acep_approx.events.source import BATCH_ROWS, Source
 from acep_approx.events.time import tick_unit, ticks, to_datetime
@@ -154,7 +154,7 @@ def as_they_come(
         if is_counted:
             source.counted(values, roles.unit)
         arrays = [encode_text(data.column(name)) for name in columns]
-        yield EventBatch(row, values, pa.RecordBatch.from_arrays(arrays, names=columns))
+        yield EventBatch(row, values, with_marks(pa.RecordBatch.from_arrays(arrays, names=columns), data.schema))
         row += len(values)
 
 

@@ -9,10 +9,11 @@ from collections.abc import Collection, Iterable
 from dataclasses import replace
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from acep_approx.errors import DataError
-from acep_approx.events.columns import decode_bytes, is_bytes, missing_column, plain_type
-from acep_approx.events.reading.widening import as_wider, common_type
+from acep_approx.events.columns import decode_bytes, decoded, is_bytes, missing_column, plain_type
+from acep_approx.events.reading.widening import as_wider, common_type, is_as_written
 from acep_approx.events.roles import Roles
 from acep_approx.events.stream import EventBatch
 from acep_approx.query.shape import walk
@@ -28,6 +29,15 @@ def columns_as_text(query: QuerySyntax, roles: Roles) -> frozenset[str]:
     named = [leaf.name for leaf in leaves if leaf.name is not None] + [e.name for e in query.equivalences]
     known = {"ts": roles.time, "key": roles.key, "type": roles.type}
     return frozenset(known.get(name) or name for name in [*named, "ts", "type"])
+
+
+def compared_columns(query: QuerySyntax, roles: Roles) -> frozenset[str]:
+    """Columns whose values a query compares or computes with, beside keys: it knows them as what they are."""
+    read = [*query.predicates, *(d.condition for d in query.definitions)]
+    read += [output.value for output in query.outputs if not isinstance(output.value, Attribute)]
+    leaves = [leaf for part in read for leaf in walk(part) if isinstance(leaf, (Attribute, Aggregate))]
+    known = {"ts": roles.time, "key": roles.key, "type": roles.type}
+    return frozenset(known.get(leaf.name) or leaf.name for leaf in leaves if leaf.name is not None) | {roles.type or ""}
 
 
 def with_text(schema: pa.Schema, names: Collection[str]) -> pa.Schema:
@@ -67,16 +77,22 @@ class Fitting:
         As ``with_text`` gives it.
     columns : sequence of str
         Columns that each batch must have.
-    keys, texts : collection of str
-        Of these the keys, and those whose bytes are text.
+    keys, texts, compared : collection of str
+        Of these the keys, those whose bytes are text, and those whose values are compared otherwise than as keys.
     """
 
     def __init__(
-        self, schema: pa.Schema, columns: Iterable[str], keys: Collection[str], texts: Collection[str]
+        self,
+        schema: pa.Schema,
+        columns: Iterable[str],
+        keys: Collection[str],
+        texts: Collection[str],
+        compared: Collection[str] = (),
     ) -> None:
         self.columns = tuple(columns)
         self._keys = keys
         self._texts = texts
+        self._compared = compared
         self.know(schema)
 
     def know(self, schema: pa.Schema) -> None:
@@ -92,13 +108,14 @@ class Fitting:
         ------
         DataError
             ``ACEP-D002``: a column is missing; ``ACEP-D024``, of a key ``ACEP-D031``: a column has changed its type to
-            one that does not go together with the one before.
+            one that does not go together with the one before; ``ACEP-D110``: whole numbers of a text file are followed
+            by one that is a text, and the query compares them.
         """
         if self._fits is not None and self._fits.equals(batch.data.schema):
             return None
         changed = {}
         for name, known in self._types.items():
-            type_ = common_type(known, self._type(batch, name))
+            type_ = common_type(known, self._type(batch, name)) or self._as_written(batch, name, known)
             if type_ is None:
                 raise self._changed(batch, name, f"{known}, and now it is {self._type(batch, name)}")
             if not type_.equals(known):
@@ -125,6 +142,24 @@ class Fitting:
             self._column(batch, name) if name in self._types else batch.data.column(name) for name in fields.names
         ]
         return replace(batch, data=pa.RecordBatch.from_arrays(arrays, names=fields.names))
+
+    def _as_written(self, batch: EventBatch, name: str, known: pa.DataType) -> pa.DataType | None:
+        """Text, where whole numbers of a text file are followed by one that does not come back as it is written."""
+        if not pa.types.is_integer(known) or not is_as_written(batch.data.schema.field(name)):
+            return None
+        if name in self._compared:
+            texts = decoded(batch.data.column(name))
+            place = max(pc.index(pc.match_substring_regex(texts, "^(0|-?[1-9][0-9]{0,17})$"), False).as_py(), 0)
+            row = batch.first_row + place
+            raise DataError(
+                f"row {row}: column {name!r} was whole numbers so far, and {texts[place].as_py()!r} would not come back "
+                "from its number as it is written",
+                code="ACEP-D110",
+                hint=f"say what the column holds: --column-type {name}=int if this is a number, {name}=text if it is a "
+                "name (column_types= of open_source in Python)",
+                row=row,
+            )
+        return pa.string()
 
     def _type(self, batch: EventBatch, name: str) -> pa.DataType:
         place = batch.data.schema.get_field_index(name)

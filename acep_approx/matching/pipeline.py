@@ -27,7 +27,7 @@ from acep_approx.errors import DataError
 from acep_approx.events.columns import missing_column
 from acep_approx.events.stream import EventBatch
 from acep_approx.matching.binding import bound, has_times
-from acep_approx.matching.fitting import check_columns, columns_as_text, with_text
+from acep_approx.matching.fitting import check_columns, columns_as_text, compared_columns, with_text
 from acep_approx.matching.outputs.bind import BoundEvents
 from acep_approx.matching.outputs.completed import Finder
 from acep_approx.matching.outputs.of_algebra import AlgebraCounts, AlgebraResults
@@ -283,6 +283,13 @@ class Pipeline:
                 hint="choose another name for the variable",
             )
         return BindingColumns(self.plan.automaton, returns, self._events, is_regex=query.is_regex)
+
+    @property
+    def compared(self) -> frozenset[str]:
+        """Columns whose values are compared otherwise than as keys; of the runs engine all but keys."""
+        keys = self.preparer.key_columns
+        beside = () if self.plan.registers is None else (name for name in self.reads if name not in keys)
+        return compared_columns(self.plan.query, self.roles).union(beside)
 
     def _columns(self) -> tuple[str, ...]:
         reader = self.preparer.letters

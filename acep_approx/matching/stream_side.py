@@ -92,6 +92,10 @@ class QuerySide(Protocol):
         """Columns whose bytes are text to it."""
 
     @property
+    def compared(self) -> frozenset[str]:
+        """Columns whose values it compares otherwise than as keys."""
+
+    @property
     def in_order(self) -> frozenset[str]:
         """Columns whose values it compares by their order."""
 
@@ -192,7 +196,8 @@ class StreamSide:
             reads = dict.fromkeys(name for query in self.queries for name in query.reads)
             self._in_order = frozenset[str]().union(*(query.in_order for query in self.queries))
             keys = {name for columns in self.key_slots for name in columns}
-            fitting = Fitting(shared, reads, keys, as_text)
+            compared = frozenset[str]().union(*(query.compared for query in self.queries))
+            fitting = Fitting(shared, reads, keys, as_text, compared)
             self._asked = fitting, EventColumns(shared, self.roles.column, self.texts)
         return self._asked
 

@@ -20,7 +20,7 @@ from acep_approx.events.reading.formats.csv import CsvFormat
 from acep_approx.events.reading.formats.declared import TYPES
 from acep_approx.events.reading.malformed import MalformedRows
 from acep_approx.events.reading.text import Format, TextRows
-from acep_approx.events.reading.widening import as_wider, common_type
+from acep_approx.events.reading.widening import as_wider, wider_text, with_marks
 
 LOG = logging.getLogger("acep_approx.live")
 MISSING = ("ACEP-D002", "ACEP-D008", "ACEP-Q060")
@@ -296,11 +296,10 @@ class LiveText(ArrivingEvents):
     def _widen(self, batch: pa.RecordBatch) -> None:
         """Let the types be as wide as values have asked for."""
         assert self._text_schema is not None
-        here = plain_schema(batch.schema, self._name)
-        for field in here:
+        for field in batch.schema:
             place = self._text_schema.get_field_index(field.name)
             known = self._text_schema.field(place).type
-            wider = common_type(known, field.type) or known
+            wider = wider_text(known, field) or known
             if not wider.equals(known):
                 self._text_schema = self._text_schema.set(place, pa.field(field.name, wider))
 
@@ -318,4 +317,4 @@ class LiveText(ArrivingEvents):
                     code="ACEP-D016",
                     hint="write the column with one type",
                 ) from error
-        return pa.RecordBatch.from_arrays(arrays, names=list(names))
+        return with_marks(pa.RecordBatch.from_arrays(arrays, names=list(names)), batch.schema)

@@ -9,9 +9,8 @@ from difflib import get_close_matches
 import pyarrow as pa
 
 from acep_approx.errors import DataError, UsageError
-from acep_approx.events.columns import plain_type
 from acep_approx.events.reading.files import FileReader
-from acep_approx.events.reading.widening import as_wider, common_type
+from acep_approx.events.reading.widening import WRITTEN, as_wider, common_type, wider_text, with_marks
 from acep_approx.events.time_formats import TimeFormat
 
 AS_WRITTEN = ("csv", "lines")
@@ -60,7 +59,7 @@ class FileEvents:
         for file in self._files:
             for batch in file.read(columns, schema, batch_rows):
                 schema = _wider(schema, batch)
-                yield self._align(file.name, batch, [schema.field(name) for name in columns])
+                yield with_marks(self._align(file.name, batch, [schema.field(name) for name in columns]), schema)
 
     def _align(self, name: str, batch: pa.RecordBatch, columns: Sequence[pa.Field]) -> pa.RecordBatch:
         """The batch with all columns, in order and of these types; strings stay as they are encoded."""
@@ -122,9 +121,10 @@ def _wider(schema: pa.Schema, batch: pa.RecordBatch) -> pa.Schema:
     for given in batch.schema:
         place = schema.get_field_index(given.name)
         known = schema.field(place).type
-        type_ = common_type(known, plain_type(given.type)) or known
+        type_ = wider_text(known, given) or known
         if not type_.equals(known):
-            schema = schema.set(place, pa.field(given.name, type_))
+            is_text = pa.types.is_integer(known) and pa.types.is_string(type_)
+            schema = schema.set(place, pa.field(given.name, type_, metadata=WRITTEN if is_text else None))
     return schema
 
 

@@ -17,7 +17,7 @@ from acep_approx.events.reading.formats.json_documents import Document
 from acep_approx.events.reading.formats.log_lines import LinesFormat
 from acep_approx.events.reading.layout import Layout, Stored, Understood
 from acep_approx.events.reading.malformed import MalformedRows
-from acep_approx.events.reading.widening import common_type, one_table
+from acep_approx.events.reading.widening import one_table, wider_text, with_marks
 from acep_approx.events.time_formats import TimeFormat
 
 Format = CsvFormat | JsonFormat | LinesFormat
@@ -212,9 +212,13 @@ class TextRows:
         self._format = format
         self._wanted = wanted
         self._report = report
+        self._as_written = pa.schema([])
 
     def parse(self, block: Block) -> Iterator[pa.RecordBatch]:
         """The rows of a block that can be read."""
+        return [with_marks(batch, self._as_written) for batch in self._parsed(block)]
+
+    def _parsed(self, block: Block) -> list[pa.RecordBatch]:
         if isinstance(self._format, LinesFormat):
             block = self._fitting(self._format, block)
         if not isinstance(self._format, JsonFormat):
@@ -250,10 +254,12 @@ class TextRows:
             found = self._format.infer(data)
         except pa.ArrowInvalid:
             return False
-        here = {field.name: field.type for field in found}
-        types = {f.name: common_type(f.type, here.get(f.name, f.type)) or f.type for f in self._wanted}
+        here = {field.name: field for field in found}
+        types = {f.name: wider_text(f.type, here.get(f.name, f)) or f.type for f in self._wanted}
         wider = pa.schema(types.items())
         is_wider = not wider.equals(self._wanted)
+        changed = [f.name for f in self._wanted if pa.types.is_integer(f.type) and pa.types.is_string(types[f.name])]
+        self._as_written = pa.schema([*self._as_written, *(here[name] for name in changed)])
         self._wanted = wider
         return is_wider
 

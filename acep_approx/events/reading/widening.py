@@ -12,6 +12,11 @@ import pyarrow as pa
 
 from acep_approx.events.columns import decoded, encode_text, plain_type
 
+WRITTEN = {b"acep.as_written": b""}
+"""Metadata of a column of text whose values look like numbers, of which one would not come back as it is written.
+
+Whole numbers that were read from the same text before become texts with it, as they were written: those do come back.
+"""
 _UNITS = ("s", "ms", "us", "ns")
 
 
@@ -51,6 +56,27 @@ def common_type(first: pa.DataType, second: pa.DataType) -> pa.DataType | None:
         return None
 
 
+def is_as_written(field: pa.Field) -> bool:
+    """Whether a field is marked as ``WRITTEN``."""
+    return field.metadata is not None and WRITTEN.items() <= field.metadata.items()
+
+
+def wider_text(known: pa.DataType, found: pa.Field) -> pa.DataType | None:
+    """As ``common_type`` of values that come from one text: whole numbers become text where a field is ``WRITTEN``."""
+    if pa.types.is_integer(known) and is_as_written(found):
+        return pa.string()
+    return common_type(known, plain_type(found.type))
+
+
+def with_marks(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """A batch whose fields are marked as ``WRITTEN`` where they are so in a schema."""
+    marked = {field.name for field in schema if is_as_written(field)}
+    if not marked:
+        return batch
+    fields = [field.with_metadata(WRITTEN) if field.name in marked else field for field in batch.schema]
+    return pa.RecordBatch.from_arrays(batch.columns, schema=pa.schema(fields))
+
+
 def as_wider(column: pa.Array, type_: pa.DataType) -> pa.Array:
     """A column as one of a wider plain type; strings are encoded.
 
@@ -65,11 +91,16 @@ def as_wider(column: pa.Array, type_: pa.DataType) -> pa.Array:
 
 
 def common_schema(schemas: Sequence[pa.Schema]) -> pa.Schema:
-    """The columns of the first schema in types that hold those of all; where there is none, in the first type."""
+    """The columns of the first schema in types that hold those of all; where there is none, in the first type.
+
+    Whole numbers and texts of one stream are texts: see ``WRITTEN``.
+    """
     types = {field.name: plain_type(field.type) for field in schemas[0]}
     for schema in schemas[1:]:
         for name, known in types.items():
-            types[name] = common_type(known, plain_type(schema.field(name).type)) or known
+            field = schema.field(name)
+            is_text = pa.types.is_integer(known) and pa.types.is_string(plain_type(field.type))
+            types[name] = pa.string() if is_text else common_type(known, plain_type(field.type)) or known
     return pa.schema(types.items())
 
 

@@ -158,6 +158,11 @@ class TemplateMember:
         return frozenset(name for name in self.pipeline.as_text if not name.startswith(MARK))
 
     @property
+    def compared(self) -> frozenset[str]:
+        """Columns whose values it compares otherwise than as keys."""
+        return frozenset(name for name in self.pipeline.compared if not name.startswith(MARK))
+
+    @property
     def in_order(self) -> frozenset[str]:
         """Columns whose values it compares by their order."""
         return frozenset(name for name in self.pipeline.in_order if not name.startswith(MARK))

@@ -28,7 +28,7 @@ from acep_approx.events.reading.formats.csv_headers import DELIMITERS, Header, f
 from acep_approx.events.reading.formats.declared import Declared
 from acep_approx.events.reading.formats.directives import without_directives
 from acep_approx.events.reading.formats.rounding import WHOLE, large_floats, refusal, rounded_texts
-from acep_approx.events.reading.formats.shared import FIRST_BYTES, finer_times, is_blank, one_batch, with_type
+from acep_approx.events.reading.formats.shared import FIRST_BYTES, as_text, finer_times, is_blank, one_batch, with_type
 from acep_approx.events.reading.layout import Layout, Stored, Understood
 from acep_approx.events.roles import is_number
 from acep_approx.events.time_formats import TimeFormat
@@ -207,9 +207,9 @@ class CsvFormat:
             texts = self._texts(data, name, skip_invalid=True)
             is_whole = pc.all(pc.match_substring_regex(texts, WHOLE)).as_py()
             if is_whole and rounded_texts(texts.take(to_arrow(rows))):
-                schema = with_type(schema, name, pa.string())
+                schema = as_text(schema, name)
         for name, _ in self._changed(data, table, skip_invalid=True):
-            schema = with_type(schema, name, pa.string())
+            schema = as_text(schema, name)
         for field in table.schema:
             if is_of_words(field.type) and not self._are_alike(data, field):
                 schema = with_type(schema, field.name, pa.string())

@@ -19,6 +19,7 @@ from acep_approx.events.reading.formats.line_formats import line_pattern
 from acep_approx.events.reading.formats.rounding import WHOLE, refusal, rounded_texts
 from acep_approx.events.reading.formats.shared import one_batch, with_type
 from acep_approx.events.reading.layout import Layout, Stored, Understood
+from acep_approx.events.reading.widening import WRITTEN
 from acep_approx.events.roles import is_number
 from acep_approx.events.time_formats import TimeFormat
 
@@ -137,7 +138,7 @@ class LinesFormat:
     def infer(self, data: bytes) -> pa.Schema:
         """Types of the columns from the lines that fit."""
         table = self._found(data)
-        schema = pa.schema([(name, self._type_of(name, table.column(name))) for name in table.column_names])
+        schema = pa.schema([self._field(name, table.column(name)) for name in table.column_names])
         return self._declared.types(self._readings.types(schema, table))
 
     def parse(self, data: bytes, schema: pa.Schema) -> pa.RecordBatch:
@@ -163,17 +164,18 @@ class LinesFormat:
                 columns.append(encode_text(values))
         return one_batch(pa.Table.from_arrays(columns, names=schema.names))
 
-    def _type_of(self, name: str, texts: pa.ChunkedArray) -> pa.DataType:
-        """The narrowest type of texts from which all of them come back; null where there is none."""
+    def _field(self, name: str, texts: pa.ChunkedArray) -> pa.Field:
+        """A column with the narrowest type of texts from which all of them come back; null where there is none."""
         values = texts.combine_chunks().drop_null()
         if not len(values):
-            return pa.null()
+            return pa.field(name, pa.null())
         type_ = next(type_ for type_ in _TYPES if _is_of(values, type_))
         try:
             self._check_written(pa.field(name, type_), values, values.cast(type_))
         except pa.ArrowInvalid:
-            return pa.string()
-        return type_
+            return pa.field(name, pa.string(), metadata=WRITTEN)
+        is_long = pa.types.is_string(type_) and _all_match(values, WHOLE)
+        return pa.field(name, type_, metadata=WRITTEN if is_long else None)
 
     def _check_written(self, field: pa.Field, texts: pa.Array, values: pa.Array) -> None:
         """Refuse numbers and booleans from which a text would not come back as it is written."""

@@ -6,6 +6,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from acep_approx.events.reading.widening import WRITTEN
+
 FIRST_BYTES = 1 << 16
 """Of a block, in which values show what they can be."""
 
@@ -13,6 +15,11 @@ FIRST_BYTES = 1 << 16
 def with_type(schema: pa.Schema, name: str, type_: pa.DataType) -> pa.Schema:
     """The schema with another type of one column."""
     return schema.set(schema.get_field_index(name), pa.field(name, type_))
+
+
+def as_text(schema: pa.Schema, name: str) -> pa.Schema:
+    """The schema with a column of numbers as text, because one would not come back from its number."""
+    return schema.set(schema.get_field_index(name), pa.field(name, pa.string(), metadata=WRITTEN))
 
 
 def is_blank(data: bytes) -> bool:
