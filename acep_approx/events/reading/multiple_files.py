@@ -12,6 +12,7 @@ from acep_approx.events.columns import plain_type
 from acep_approx.events.reading.files import FileReader
 from acep_approx.events.reading.widening import as_wider, common_type
 from acep_approx.events.time_formats import TimeFormat
+from acep_approx.events.times_in_order import TimesInOrder
 
 
 class FileEvents:
@@ -50,11 +51,13 @@ class FileEvents:
 
     def read(self, columns: Sequence[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
         """The rows of some columns, file after file, in batches of at most ``batch_rows``."""
-        schema = self.schema
+        schema, order = self.schema, TimesInOrder()
         for file in self._files:
+            file.order = order
             for batch in file.read(columns, schema, batch_rows):
                 schema = _wider(schema, batch)
                 yield self._align(file.name, batch, [schema.field(name) for name in columns])
+        order.finish()
 
     def _align(self, name: str, batch: pa.RecordBatch, columns: Sequence[pa.Field]) -> pa.RecordBatch:
         """The batch with all columns, in order and of these types; strings stay as they are encoded."""

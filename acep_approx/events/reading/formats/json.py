@@ -95,6 +95,11 @@ class JsonFormat:
         table = self._read(data, _only(schema, names), _count_objects(data)) if names else pa.table({})
         return self._readings.decide_times(table, rows=1)
 
+    @property
+    def times(self) -> dict[str, TimeFormat]:
+        """Columns that are read as times, and how these are written."""
+        return self._readings.times
+
     def settle_times(self, times: dict[str, TimeFormat]) -> None:
         """Read columns that stayed open in formats that other files have decided on."""
         self._readings.settle(times)
