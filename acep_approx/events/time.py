@@ -16,14 +16,19 @@ from acep_approx.errors import DataError
 from acep_approx.events.columns import decoded, plain_type, to_arrow, to_numpy
 from acep_approx.events.roles import is_number
 from acep_approx.events.time_formats import (
+    MICROSECONDS_UTC,
     TimeFormat,
+    UnknownZoneError,
     digits_format,
     guesses,
     localized,
     no_year,
+    parse_alone,
     parse_times,
+    unknown_zone,
     written_numbers,
 )
+from acep_approx.events.times_in_order import TimesInOrder
 
 LIMIT = 2**60
 """Ticks stay below this in size, so that ``ts + window`` never overflows 64 bits."""
@@ -134,6 +139,7 @@ def ticks(
     *,
     first_row: int = 0,
     format: TimeFormat | None = None,  # noqa: A002  (what it is)
+    order: TimesInOrder | None = None,
 ) -> npt.NDArray[np.int64]:
     """The time column as int64 ticks; no copy for int64 without a unit (or in microseconds).
 
@@ -153,6 +159,9 @@ def ticks(
         Row number of the first value over the whole input, for messages. Default 0.
     format : TimeFormat, optional
         How strings are written, and the zone of times that have none.
+    order : TimesInOrder, optional
+        What is known of the times before these, where they come in the order of the events. Default: each is read
+        alone.
 
     Returns
     -------
@@ -186,10 +195,10 @@ def ticks(
         column, type_ = column.cast(pa.timestamp("ms")), pa.timestamp("ms")
     if pa.types.is_timestamp(type_):
         if type_.tz is None and format is not None and format.zone is not None:
-            column = _localized(column, format.zone, first_row)
+            column = _localized(column, format, first_row, order)
         return _scaled(to_numpy(column.cast(pa.int64())), type_.unit, first_row)
     if pa.types.is_string(type_):
-        return _from_text(column.cast(pa.string()), unit, first_row, format or TimeFormat())
+        return _from_text(column.cast(pa.string()), unit, first_row, format or TimeFormat(), order)
     raise DataError(f"values of type {type_} cannot be the time of an event", code="ACEP-D003")
 
 
@@ -295,14 +304,18 @@ def _from_floats(values: npt.NDArray[np.float64], unit: str | None, first_row: i
 
 
 def _from_text(
-    column: pa.Array, unit: str | None, first_row: int, format: TimeFormat  # noqa: A002
+    column: pa.Array,
+    unit: str | None,
+    first_row: int,
+    format: TimeFormat,  # noqa: A002
+    order: TimesInOrder | None,
 ) -> npt.NDArray[np.int64]:
     if unit is not None:
         return ticks(_numbers(column, unit, first_row), unit, first_row=first_row)
     if format.text is not None:
-        return _of_format(column, format, first_row)
+        return _of_format(column, format, first_row, order)
     try:
-        return _from_iso(column, first_row, format.zone)
+        return _from_iso(column, first_row, format, order)
     except DataError as error:
         found = guesses(column) if error.code == "ACEP-D006" else []
         if not found:
@@ -318,7 +331,7 @@ def _from_text(
             hint=f"say which one is meant: --time-format {found[0]!r} (time_format={found[0]!r} in Python)",
             row=first_row,
         )
-    return _of_format(column, TimeFormat(found[0], format.zone, format.year), first_row)
+    return _of_format(column, replace(format, text=found[0]), first_row, order)
 
 
 def _numbers(column: pa.Array, unit: str, first_row: int) -> pa.Array:
@@ -337,14 +350,21 @@ def _numbers(column: pa.Array, unit: str, first_row: int) -> pa.Array:
     )
 
 
-def _of_format(column: pa.Array, format: TimeFormat, first_row: int) -> npt.NDArray[np.int64]:  # noqa: A002
+def _of_format(
+    column: pa.Array, format: TimeFormat, first_row: int, order: TimesInOrder | None = None  # noqa: A002
+) -> npt.NDArray[np.int64]:
     """Parse strings of one format."""
     if not format.has_year:
         raise no_year(str(format.text))
+    which = format.which_of_two if order is None else "earliest"
     try:
-        return _scaled(to_numpy(parse_times(column, format).cast(pa.int64())), "us", first_row)
+        if order is not None and format.is_in_order:
+            return to_numpy(order.resolved("", parse_alone(column, format), format).cast(pa.int64()))
+        return _scaled(to_numpy(parse_times(column, format, which).cast(pa.int64())), "us", first_row)
+    except UnknownZoneError as error:
+        raise unknown_zone(str(error)) from error
     except pa.ArrowInvalid as error:
-        place = _first_wrong(column, lambda some: parse_times(some, format))
+        place = _first_wrong(column, lambda some: parse_times(some, format, which))
         row = first_row + place
         raise DataError(
             f"row {row}: {column[place].as_py()!r} is not a time as {format}: {error}",
@@ -354,28 +374,36 @@ def _of_format(column: pa.Array, format: TimeFormat, first_row: int) -> npt.NDAr
         ) from error
 
 
-def _localized(column: pa.Array, zone: str, first_row: int) -> pa.Array:
+def _localized(
+    column: pa.Array, format: TimeFormat, first_row: int, order: TimesInOrder | None = None  # noqa: A002
+) -> pa.Array:
     """Local times in UTC."""
+    zone = str(format.zone)
+    which = format.which_of_two if order is None else "earliest"
     try:
-        return localized(column, zone)
+        found = localized(column, zone, ambiguous=which)
+        return found if order is None else order.resolved("", found.cast(MICROSECONDS_UTC), replace(format, text=None))
     except pa.ArrowInvalid as error:
-        row = first_row + _first_wrong(column, lambda some: localized(some, zone))
+        row = first_row + _first_wrong(column, lambda some: localized(some, zone, ambiguous=which))
         raise DataError(
             f"row {row}: {error}",
             code="ACEP-D034",
-            hint="write times with their zone (2013-10-27T02:30:00+02:00), or in UTC",
+            hint="write times with their zone (2013-10-27T02:30:00+02:00), or in UTC; or say which of two is meant: "
+            "--time-fold order, earlier or later (TimeFormat(..., fold=...) in Python)",
             row=row,
         ) from error
 
 
-def _from_iso(column: pa.Array, first_row: int, zone: str | None) -> npt.NDArray[np.int64]:
+def _from_iso(
+    column: pa.Array, first_row: int, format: TimeFormat, order: TimesInOrder | None  # noqa: A002
+) -> npt.NDArray[np.int64]:
     zoned = to_numpy(pc.match_substring_regex(pc.utf8_slice_codeunits(column, _AFTER_DATE, None), _ZONE))
     if zoned.all() or not zoned.any():
-        return _parse(column, zoned[0], first_row, zone=zone)
+        return _parse(column, zoned[0], first_row, format=format, order=order)
     values = np.empty(len(column), np.int64)
     for has_zone in (False, True):
         rows = np.flatnonzero(zoned == has_zone)
-        values[rows] = _parse(column.take(to_arrow(rows)), has_zone, first_row, rows, zone=zone)
+        values[rows] = _parse(column.take(to_arrow(rows)), has_zone, first_row, rows, format=format)
     return values
 
 
@@ -384,7 +412,9 @@ def _parse(
     has_zone: bool,
     first_row: int,
     rows: npt.NDArray[np.int64] | None = None,
-    zone: str | None = None,
+    *,
+    format: TimeFormat,  # noqa: A002
+    order: TimesInOrder | None = None,
 ) -> npt.NDArray[np.int64]:
     """Parse strings that all have a zone, or all have none; ``rows`` are their places in the batch."""
     tz = "UTC" if has_zone else None
@@ -393,9 +423,9 @@ def _parse(
             parsed = column.cast(pa.timestamp(fine, tz=tz))
         except pa.ArrowInvalid:
             continue
-        if zone is not None and not has_zone:
-            parsed = _localized(parsed, zone, first_row)
-        return _scaled(to_numpy(parsed.cast(pa.int64())), fine, first_row)
+        if format.zone is not None and not has_zone:
+            parsed = _localized(parsed, format, first_row, order)
+        return _scaled(to_numpy(parsed.cast(pa.int64())), parsed.type.unit, first_row)
     place = _first_wrong(column, lambda some: some.cast(pa.timestamp("ns", tz=tz)))
     row = first_row + (place if rows is None else int(rows[place]))
     value = column[place].as_py()

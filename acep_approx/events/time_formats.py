@@ -18,6 +18,9 @@ import pyarrow.compute as pc
 
 from acep_approx.errors import DataError, UsageError, expect
 
+LEAP_YEAR = 2000
+"""In which times without a year are read at first."""
+FOLDS = ("order", "earlier", "later")
 MICROSECONDS = pa.timestamp("us")
 MICROSECONDS_UTC = pa.timestamp("us", tz="UTC")
 
@@ -34,10 +37,11 @@ _PIECES = {
     "b": r"(?P<b>[A-Za-z]{3})[a-z]{0,6}\.?",
     "a": r"[A-Za-z]{2,9}\.?",
     "z": r"(?P<z>Z|UTC|GMT|UT|[+-]\d{2}:?\d{2})",
+    "Z": r"(?P<Z>[A-Za-z]{1,5}|[+-]\d{2}:?\d{2})",
     "%": "%",
 }
 _TWO_DIGITS = ("m", "d", "H", "I")
-_SAME = {"B": "b", "A": "a", "e": "d", "Z": "z"}
+_SAME = {"B": "b", "A": "a", "e": "d"}
 _LONGER = {"T": "%H:%M:%S", "R": "%H:%M", "F": "%Y-%m-%d", "D": "%m/%d/%y"}
 _MONTHS = pa.StringArray.from_buffers(  # pa.array imports pandas
     12, pa.py_buffer(array("i", range(0, 39, 3))), pa.py_buffer(b"janfebmaraprmayjunjulaugsepoctnovdec")
@@ -60,6 +64,8 @@ KNOWN = (
     *("%d-%b-%y", "%d-%b-%y %I.%M.%S %p"),  # of Oracle
     *("[%d/%b/%Y:%H:%M:%S %z]", "%d/%b/%Y:%H:%M:%S %z", "[%d/%b/%Y:%H:%M:%S]", "%d/%b/%Y:%H:%M:%S"),
     *("%a, %d %b %Y %H:%M:%S %z", "%a, %d %b %Y %H:%M:%S", "%a %b %d %H:%M:%S %Y", "%a %b %d %H:%M:%S %z %Y"),
+    *(f"{date} %H:%M:%S %Z" for date in _DATES),
+    *("%a %b %d %H:%M:%S %Z %Y", "%a, %d %b %Y %H:%M:%S %Z"),
     *("%b %d %H:%M:%S", "%b %d %H:%M"),
     *(f"{date} %H:%M:%S" for date in ("%m-%d", "%d-%m", "%m/%d", "%d/%m", "%m.%d", "%d.%m")),
 )
@@ -78,28 +84,39 @@ class TimeFormat:
     zone : str, optional
         Name of the time zone of times that have none, such as ``Europe/Vienna``. Default: UTC.
     year : int, optional
-        Of times without a year, as in the lines of syslog.
+        Of times without a year, as in the lines of syslog: that of the first event. Where times go back from December
+        to January, the next year begins.
+    fold : {"order", "earlier", "later"}, optional
+        Which one a local time is that occurs twice, as clocks are set back: the first one until times go back, or
+        always the one. Default: as the order of the events tells; where it does not, such a time is refused.
 
     Raises
     ------
     UsageError
-        ``ACEP-U117``: not such a format; ``ACEP-U118``: no such time zone.
+        ``ACEP-U117``: not such a format; ``ACEP-U118``: no such time zone; ``ACEP-U210``: no such ``fold``.
 
     Examples
     --------
     >>> TimeFormat("%d.%m.%Y %H:%M", zone="Europe/Vienna")
-    TimeFormat(text='%d.%m.%Y %H:%M', zone='Europe/Vienna', year=None)
+    TimeFormat(text='%d.%m.%Y %H:%M', zone='Europe/Vienna', year=None, fold=None)
     """
 
     text: str | None = None
     zone: str | None = None
     year: int | None = None
+    fold: str | None = None
 
     def __post_init__(self) -> None:
         if self.text is not None:
             _pattern(self.text)
         if self.zone is not None:
             _check_zone(self.zone)
+        if self.fold not in (None, *FOLDS):
+            raise UsageError(
+                f"there is no way {self.fold!r} to tell which one of two times is meant",
+                code="ACEP-U210",
+                hint=f"say one of {', '.join(FOLDS)}",
+            )
 
     @classmethod
     def of(cls, given: Any) -> TimeFormat | None:
@@ -126,12 +143,32 @@ class TimeFormat:
     @property
     def has_year(self) -> bool:
         """Whether the text of a time, with what is said, tells its year."""
-        return self.text is None or self.year is not None or bool({"Y", "y"} & set(self._groups))
+        return not self.is_yearless or self.year is not None
 
     @property
     def is_utc(self) -> bool:
         """Whether times are in UTC when they are read: the text or the format has a zone."""
-        return self.zone is not None or "z" in self._groups
+        return self.zone is not None or bool({"z", "Z"} & set(self._groups))
+
+    @property
+    def is_local(self) -> bool:
+        """Whether times are those of a zone that their text does not name."""
+        return self.zone is not None and not {"z", "Z"} & set(self._groups)
+
+    @property
+    def is_yearless(self) -> bool:
+        """Whether the text of a time has no year."""
+        return self.text is not None and not {"Y", "y"} & set(self._groups)
+
+    @property
+    def which_of_two(self) -> str:
+        """Which one is meant of a local time that occurs twice, where no other times are known; for ``localized``."""
+        return {"earlier": "earliest", "later": "latest"}.get(str(self.fold), "raise")
+
+    @property
+    def is_in_order(self) -> bool:
+        """Whether times need those before them to be known."""
+        return self.is_yearless or self.is_local
 
     def is_like(self, said: TimeFormat) -> bool:
         """Whether this is what was said of it."""
@@ -151,7 +188,7 @@ class TimeFormat:
     def __str__(self) -> str:
         said = [self.text or "ISO-8601"]
         said += [f"in {self.zone}"] if self.zone else []
-        said += [f"of {self.year}"] if self.year and self.text and not {"Y", "y"} & set(self._groups) else []
+        said += [f"from {self.year} on"] if self.year and self.is_yearless else []
         return " ".join(said)
 
     @property
@@ -239,7 +276,12 @@ def guesses(texts: pa.Array) -> list[str]:
     if len(first) > _LONGEST or _DATE.search(first) is None:  # most texts are none, and formats cost time to compile
         return []
     found = [known for known in KNOWN if _pattern(known).fullmatch(first) and _fits(texts, known)]
-    return [known for known in found if known.removesuffix(":%f") == known or known.removesuffix(":%f") not in found]
+    return [known for known in found if (plain := _plainer(known)) == known or plain not in found]
+
+
+def _plainer(text: str) -> str:
+    """The format that says no more than it must: one that fits as well makes this one idle."""
+    return text.removesuffix(":%f").replace("%Z", "%z")
 
 
 _LONGEST = 60
@@ -252,13 +294,15 @@ _DATE = re.compile(
 
 def _fits(texts: pa.Array, text: str) -> bool:
     try:
-        parse_times(texts, TimeFormat(text, year=2000))  # a leap year
+        parse_times(texts, TimeFormat(text, year=LEAP_YEAR))
+    except UnknownZoneError:
+        return True
     except pa.ArrowInvalid:
         return False
     return True
 
 
-def parse_times(texts: pa.Array, format: TimeFormat) -> pa.Array:  # noqa: A002  (what it is)
+def parse_times(texts: pa.Array, format: TimeFormat, ambiguous: str = "raise") -> pa.Array:  # noqa: A002  (what it is)
     """Texts of one format as timestamps of microseconds: in UTC where the text or the format has a zone.
 
     Finer fractions are rounded down.
@@ -268,6 +312,8 @@ def parse_times(texts: pa.Array, format: TimeFormat) -> pa.Array:  # noqa: A002 
     texts : pyarrow.Array of string
     format : TimeFormat
         With a ``text``, and a year if that has none.
+    ambiguous : {"raise", "earliest", "latest"}
+        As of ``localized``.
 
     Raises
     ------
@@ -293,11 +339,31 @@ def parse_times(texts: pa.Array, format: TimeFormat) -> pa.Array:  # noqa: A002 
         raise pa.ArrowInvalid(f"no such day or hour, written as {format.text}") from error
     if "z" in fields:
         return _less_offset(times, fields["z"])
-    return times if format.zone is None else localized(times, format.zone)
+    if "Z" in fields:
+        return _of_letters(times, fields["Z"], format.zone)
+    return times if format.zone is None else localized(times, format.zone, ambiguous)
 
 
-def localized(times: pa.Array, zone: str) -> pa.Array:
+def parse_alone(texts: pa.Array, format: TimeFormat) -> pa.Array:  # noqa: A002
+    """The same of times that need those before them: in ``LEAP_YEAR`` without a year; the first one that is possible.
+
+    ``TimesInOrder.resolved`` gives what they are.
+    """
+    if format.is_yearless:
+        times = parse_times(texts, TimeFormat(format.text, year=LEAP_YEAR))
+        return times if format.zone is None else times.cast(MICROSECONDS_UTC)
+    return parse_times(texts, format, ambiguous="earliest")
+
+
+def localized(times: pa.Array, zone: str, ambiguous: str = "raise") -> pa.Array:
     """Local times of a zone in UTC.
+
+    Parameters
+    ----------
+    times : pyarrow.Array
+    zone : str
+    ambiguous : {"raise", "earliest", "latest"}
+        Which one is meant where a time occurs twice.
 
     Raises
     ------
@@ -305,13 +371,49 @@ def localized(times: pa.Array, zone: str) -> pa.Array:
         A time occurs twice, or never, because clocks are set.
     """
     try:
-        return pc.assume_timezone(times, zone, ambiguous="raise", nonexistent="raise").cast(
+        return pc.assume_timezone(times, zone, ambiguous=ambiguous, nonexistent="raise").cast(
             pa.timestamp(times.type.unit, tz="UTC")
         )
     except pa.ArrowInvalid as error:
         found = re.search(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d", str(error))
         which = f"the local time {found.group()}" if found else "a local time"
-        raise pa.ArrowInvalid(f"{which} of {zone} occurs twice or never, because clocks are set") from error
+        often = "twice or never" if ambiguous == "raise" else "never"
+        raise pa.ArrowInvalid(f"{which} of {zone} occurs {often}, because clocks are set") from error
+
+
+class UnknownZoneError(pa.ArrowInvalid):  # type: ignore[misc]
+    """Times end in letters that may name several zones, and nothing says which one is meant."""
+
+
+class OtherZoneError(pa.ArrowInvalid):  # type: ignore[misc]
+    """Times end in letters that are not those of the zone that is said."""
+
+
+def _of_letters(times: pa.Array, letters: pa.Array, zone: str | None) -> pa.Array:
+    """Local times whose zone is named by letters in UTC."""
+    is_utc = pc.match_substring_regex(letters, r"^(Z|UTC|GMT|UT|[+-]\d\d:?\d\d)$")
+    others = pc.unique(letters.filter(pc.invert(is_utc))).drop_null().to_pylist()
+    if not others:
+        return _less_offset(times, letters)
+    if zone is None:
+        raise UnknownZoneError(
+            f"{', '.join(others[:3])} may be the name of several zones: say which one is meant, by --time-zone"
+        )
+    first, second = (localized(times, zone, ambiguous=which) for which in ("earliest", "latest"))
+    is_first, is_second = (_are_called(found, zone, letters) for found in (first, second))
+    known = pc.or_(is_utc, pc.or_(is_first, is_second))
+    if pc.any(pc.invert(known)).as_py():
+        wrong = pc.index(known, False).as_py()
+        raise OtherZoneError(
+            f"{letters[wrong].as_py()} is not what {zone} is called at that time; if it is another zone, write the "
+            "letters in --time-format, and name that: --time-zone Etc/GMT+5"
+        )
+    return pc.if_else(is_utc, _less_offset(times, letters), pc.if_else(is_first, first, second))
+
+
+def _are_called(times: pa.Array, zone: str, letters: pa.Array) -> pa.Array:
+    """Whether a zone is called so at these times."""
+    return pc.equal(pc.strftime(times.cast(pa.timestamp(times.type.unit, tz=zone)), format="%Z"), letters)
 
 
 def _date(fields: dict[str, Any], format: TimeFormat) -> Iterator[Any]:  # noqa: A002
@@ -408,7 +510,7 @@ def _no_format(text: str, reason: str) -> UsageError:
         f"{text!r} is no format of times: {reason}",
         code="ACEP-U117",
         hint="write it as for strptime, for example '%d/%m/%Y %H:%M:%S'; "
-        "there are %Y %y %m %b %d %H %I %p %M %S %f %z %a",
+        "there are %Y %y %m %b %d %H %I %p %M %S %f %z %Z %a",
     )
 
 
@@ -423,6 +525,16 @@ def _check_zone(name: str) -> None:
             code="ACEP-U118",
             hint="name it as in Europe/Vienna, America/New_York, UTC",
         ) from error
+
+
+def unknown_zone(message: str) -> DataError:
+    """The error for letters that name no one zone (``ACEP-D122``), to be raised by the caller."""
+    return DataError(
+        f"times end in letters: {message}",
+        code="ACEP-D122",
+        hint="name the zone: --time-zone America/New_York (time_format=TimeFormat(..., zone=...) in Python); "
+        "it tells its letters apart, such as EST and EDT",
+    )
 
 
 def no_year(text: str) -> DataError:

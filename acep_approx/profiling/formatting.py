@@ -109,6 +109,7 @@ def options(given: Mapping[str, Any]) -> list[str]:
         if name == "time_format":
             written = TimeFormat.of(value) or TimeFormat()
             times = {"--time-format": written.text, "--time-zone": written.zone, "--time-year": written.year}
+            times["--time-fold"] = written.fold
             words += [word for option, said in times.items() if said is not None for word in (option, str(said))]
             continue
         if name in ("column_types", "null"):
@@ -158,7 +159,7 @@ def call(query: str, inputs: Sequence[str] | None, given: Mapping[str, Any]) -> 
     texts = {name: str(value) if isinstance(value, StrEnum) else value for name, value in given.items()}
     if texts.get("time_format"):
         written = TimeFormat.of(texts["time_format"]) or TimeFormat()
-        texts["time_format"] = written if written.zone or written.year else written.text
+        texts["time_format"] = written if written.zone or written.year or written.fold else written.text
     if texts.keys() & vars(Layout()).keys() - {"time_format", "time"}:  # only what opens files knows these
         opened = {name: value for name, value in texts.items() if name in (*vars(Layout()), "format", "on_malformed")}
         events = f"open_source({events}{_arguments(opened)})"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from acep_approx.events.reading.layout import DELIMITERS
+from acep_approx.events.roles import ZONE_OF_LETTERS
 from acep_approx.events.source import Source
 
 FORMATS = {
@@ -42,7 +43,9 @@ def layout_words(source: Source, files: int) -> Iterator[str]:
         yield "no header"
     yield from (note for note in source.notes if not note.startswith(("encoding ", "delimiter ")))
     for name, fitting in found.open_times.items():
-        if len(fitting) == 1:
+        if len(fitting) == 1 and "%Z" in fitting[0]:
+            yield f"{name} stays text, because its times end in letters that may name several zones: {ZONE_OF_LETTERS}"
+        elif len(fitting) == 1:
             yield f"{name} stays text, because its times ({fitting[0]}) have no year: say --time-year, such as 2013"
         else:
             yield f"{name} stays text, because it fits more than one format of times: " + " or ".join(

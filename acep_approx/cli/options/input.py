@@ -39,7 +39,7 @@ TYPED = ("column_type", "null", "thousands")
 """What columns of text files hold, as far as it is said."""
 LAYOUT = ("delimiter", "columns", "decimal", "encoding", "line_format", *TYPED)
 """How text files are written: options that are arguments of ``open_source``."""
-HOW_WRITTEN = (*LAYOUT, "time_format", "time_zone", "time_year")
+HOW_WRITTEN = (*LAYOUT, "time_format", "time_zone", "time_year", "time_fold")
 """The same, and how their times are."""
 NOT_ON_SPARK = tuple(name for name in HOW_WRITTEN if name not in TYPED)
 """Of these what is found out on Spark."""
@@ -104,7 +104,14 @@ class SourceOptions:
         typer.Option(metavar="NAME", help="Of times that have none, such as Europe/Vienna; by default UTC."),
     ] = None
     time_year: Annotated[
-        int | None, typer.Option(metavar="YEAR", help="Of times that have none, as in lines of syslog.")
+        int | None, typer.Option(metavar="YEAR", help="Of the first time where they have none, as in lines of syslog.")
+    ] = None
+    time_fold: Annotated[
+        str | None,
+        typer.Option(
+            metavar="WHICH",
+            help="Of a local time that occurs twice: earlier, later, or order (the first one until times go back).",
+        ),
     ] = None
 
     @property
@@ -127,11 +134,12 @@ class SourceOptions:
 
     @property
     def _times(self) -> dict[str, Any]:
-        if (self.time_format, self.time_zone, self.time_year) == (None, None, None):
+        said = self.time_format, self.time_zone, self.time_year, self.time_fold
+        if not any(word is not None for word in said):
             return {}
         from acep_approx.events.time_formats import TimeFormat
 
-        return {"time_format": TimeFormat(self.time_format, self.time_zone, self.time_year)}
+        return {"time_format": TimeFormat(*said)}
 
 
 @dataclass(frozen=True)

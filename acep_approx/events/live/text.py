@@ -16,11 +16,13 @@ from acep_approx.events.blocks import BLOCK_BYTES, BYTE_ORDER_MARK, Block
 from acep_approx.events.columns import plain_schema
 from acep_approx.events.live.pace import Pace
 from acep_approx.events.reading.arriving import ArrivingEvents, Bound
+from acep_approx.events.reading.formats.converters import in_order
 from acep_approx.events.reading.formats.csv import CsvFormat
 from acep_approx.events.reading.formats.declared import TYPES
 from acep_approx.events.reading.malformed import MalformedRows
 from acep_approx.events.reading.text import Format, TextRows
 from acep_approx.events.reading.widening import as_wider, wider_text, with_marks
+from acep_approx.events.times_in_order import TimesInOrder
 
 LOG = logging.getLogger("acep_approx.live")
 MISSING = ("ACEP-D002", "ACEP-D008", "ACEP-Q060")
@@ -124,9 +126,12 @@ class LiveText(ArrivingEvents):
         self._coming = self._pieces()
         self._bind: Callable[[pa.Schema], object] | None = None
         self._has_reported = False
+        self._times_before: dict[str, Any] = {}  # what was known of times at the last border
         if (resumed := reading.resumed) is not None:
             self._typed_by(resumed.sample)  # what was decided of the columns then is decided again
             self._text_schema, self._sample = resumed.schema, resumed.sample
+            self._times_before = resumed.place.get("times") or {}
+        self._order = TimesInOrder.of(self._times_before)
 
     def check_declared(self) -> None:
         """Refuse types of columns that a run which goes on had not (``ACEP-U208``)."""
@@ -271,18 +276,23 @@ class LiveText(ArrivingEvents):
         piece = Block(1, b"")
         rows = TextRows(self._format, wanted, lambda row, line, reason: self._report(piece, row, line, reason))
         for piece in self._all_pieces():
-            for batch in rows.parse(self._body(piece)):
+            for read in rows.parse(self._body(piece)):
+                batch = in_order(read, self._format.times, self._order)
                 self._widen(batch)
                 self.given += batch.num_rows
                 whole = self._with_more(self._aligned(batch, names), columns, piece)
                 for start in range(0, whole.num_rows, batch_rows):
                     yield whole.slice(start, batch_rows)
             self._taken(piece)
+            self._times_before = self._order.state
             self.pace.border()
 
     def resumed(self) -> Resumed | None:
         """How far it was read; None before the first event."""
-        return None if self._text_schema is None else Resumed(self._text_schema, self._place(), self._sample)
+        if self._text_schema is None:
+            return None
+        times = {"times": self._times_before} if self._times_before else {}
+        return Resumed(self._text_schema, self._place() | times, self._sample)
 
     def _all_pieces(self) -> Iterator[Block]:
         waiting, self._waiting, self._head = self._waiting, [], b""

@@ -33,6 +33,7 @@ from acep_approx.events.reading.parquet import ParquetFile
 from acep_approx.events.reading.paths import named_paths
 from acep_approx.events.reading.text import TextFile, text_format
 from acep_approx.events.time_formats import TimeFormat
+from acep_approx.events.times_in_order import TimesInOrder
 
 FORMATS = ("parquet", "csv", "jsonl", "json", "lines")
 SUFFIXES = {
@@ -57,11 +58,12 @@ ONLY_CSV = ("delimiter", "columns", "decimal")
 
 
 class FileReader(Protocol):
-    """One file: its columns, its rows if known, and its batches."""
+    """One file: its columns, its rows if known, what is known of the times of files before it, and its batches."""
 
     name: str
     schema: pa.Schema
     rows: int | None
+    order: TimesInOrder
 
     @property
     def understood(self) -> Understood:

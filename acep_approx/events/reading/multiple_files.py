@@ -12,6 +12,7 @@ from acep_approx.errors import DataError, UsageError
 from acep_approx.events.reading.files import FileReader
 from acep_approx.events.reading.widening import WRITTEN, as_wider, common_type, wider_text, with_marks
 from acep_approx.events.time_formats import TimeFormat
+from acep_approx.events.times_in_order import TimesInOrder
 
 AS_WRITTEN = ("csv", "lines")
 """Formats in which every value is a text."""
@@ -55,11 +56,13 @@ class FileEvents:
 
     def read(self, columns: Sequence[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
         """The rows of some columns, file after file, in batches of at most ``batch_rows``."""
-        schema = self.schema
+        schema, order = self.schema, TimesInOrder()
         for file in self._files:
+            file.order = order
             for batch in file.read(columns, schema, batch_rows):
                 schema = _wider(schema, batch)
                 yield with_marks(self._align(file.name, batch, [schema.field(name) for name in columns]), schema)
+        order.finish()
 
     def _align(self, name: str, batch: pa.RecordBatch, columns: Sequence[pa.Field]) -> pa.RecordBatch:
         """The batch with all columns, in order and of these types; strings stay as they are encoded."""

@@ -12,6 +12,7 @@ from acep_approx.events.columns import plain_schema
 from acep_approx.events.reading.layout import Understood
 from acep_approx.events.reading.nested import column_at, flat_schema, has_objects, paths_of
 from acep_approx.events.time_formats import TimeFormat
+from acep_approx.events.times_in_order import TimesInOrder
 
 
 class ParquetFile:
@@ -29,6 +30,7 @@ class ParquetFile:
         import pyarrow.parquet as pq
 
         self.name = name
+        self.order = TimesInOrder()  # its texts are no times here
         self._source = source
         try:
             file = pq.ParquetFile(source)

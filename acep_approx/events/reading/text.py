@@ -11,6 +11,7 @@ import pyarrow as pa
 from acep_approx.errors import DataError
 from acep_approx.events.blocks import BLOCK_BYTES, Block, Readable, blocks
 from acep_approx.events.columns import plain_schema
+from acep_approx.events.reading.formats.converters import in_order
 from acep_approx.events.reading.formats.csv import CsvFormat
 from acep_approx.events.reading.formats.json import JsonFormat
 from acep_approx.events.reading.formats.json_documents import Document
@@ -19,6 +20,7 @@ from acep_approx.events.reading.layout import Layout, Stored, Understood
 from acep_approx.events.reading.malformed import MalformedRows
 from acep_approx.events.reading.widening import one_table, wider_text, with_marks
 from acep_approx.events.time_formats import TimeFormat
+from acep_approx.events.times_in_order import TimesInOrder
 
 Format = CsvFormat | JsonFormat | LinesFormat
 
@@ -66,6 +68,8 @@ class TextFile:
     ----------
     schema : pyarrow.Schema
         Columns and the types inferred from the sample; ``null`` where that has no value.
+    order : TimesInOrder
+        What is known of the times of earlier rows, in this pass, also in files before this one.
     """
 
     rows: int | None = None
@@ -82,6 +86,7 @@ class TextFile:
         self._opener = opener
         self._format = format
         self._malformed = malformed
+        self.order = TimesInOrder()
         self.schema = plain_schema(self._infer(sample or self._first()), name)
 
     @property
@@ -118,7 +123,8 @@ class TextFile:
         rows = TextRows(self._format, wanted, self._report)
         for block in self._blocks():
             body = self._format.after_header(block)
-            for batch in rows.parse(self._closed(body) if block.is_open and body.data else body):
+            for read in rows.parse(self._closed(body) if block.is_open and body.data else body):
+                batch = in_order(read, self._format.times, self.order)
                 for start in range(0, batch.num_rows, batch_rows):
                     yield batch.slice(start, batch_rows)
 
@@ -216,9 +222,10 @@ class TextRows:
 
     def parse(self, block: Block) -> Iterator[pa.RecordBatch]:
         """The rows of a block that can be read."""
-        return [with_marks(batch, self._as_written) for batch in self._parsed(block)]
+        for batch in self._parsed(block):
+            yield with_marks(batch, self._as_written)
 
-    def _parsed(self, block: Block) -> list[pa.RecordBatch]:
+    def _parsed(self, block: Block) -> Iterator[pa.RecordBatch]:
         if isinstance(self._format, LinesFormat):
             block = self._fitting(self._format, block)
         if not isinstance(self._format, JsonFormat):

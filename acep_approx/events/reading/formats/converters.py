@@ -6,7 +6,8 @@ malformed one.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,13 +18,17 @@ from acep_approx.events.roles import is_number
 from acep_approx.events.time_formats import (
     MICROSECONDS,
     MICROSECONDS_UTC,
+    OtherZoneError,
     TimeFormat,
+    UnknownZoneError,
     are_iso,
     guesses,
     localized,
     no_year,
-    parse_times,
+    parse_alone,
+    unknown_zone,
 )
+from acep_approx.events.times_in_order import TimesInOrder
 
 _ISO = TimeFormat()
 COMMA = r"^-?(0|[1-9]\d*|[1-9]\d{0,2}(\.\d{3})+)(,\d+)?$"
@@ -113,7 +118,7 @@ class Converters:
         shown: list[str] = []
         for name, chunked in zip(table.column_names, table.columns, strict=True):
             if pa.types.is_timestamp(chunked.type) and chunked.type.tz is None and self._said.zone is not None:
-                self.times[name] = TimeFormat(zone=self._said.zone)
+                self.times[name] = replace(self._said, text=None, year=None)
             if not pa.types.is_string(chunked.type) or name in self.decimals:
                 continue
             texts = chunked.combine_chunks().drop_null()
@@ -136,8 +141,8 @@ class Converters:
         found = guesses(texts)
         if found and found[0] in ISO and are_iso(texts, "us"):
             return  # these are read where they are used; as text they look in results as in the file
-        written = TimeFormat(found[0], self._said.zone, self._said.year) if len(found) == 1 else None
-        if written is not None and written.has_year:
+        written = replace(self._said, text=found[0]) if len(found) == 1 else None
+        if written is not None and written.has_year and not _lacks_zone(texts, written):
             self.times[name] = written
         elif found:
             self.open_times[name] = found
@@ -148,7 +153,11 @@ class Converters:
         if not said.has_year:
             raise no_year(said.text or "")
         try:
-            parse_times(texts, said)
+            parse_alone(texts, said)
+        except UnknownZoneError as error:
+            raise unknown_zone(str(error)) from error
+        except OtherZoneError:  # they are such times, which is told of each when it is read
+            return True
         except pa.ArrowInvalid:
             some = texts.slice(0, 1000)
             return sum(_can_be(some.slice(row, 1), said) for row in range(len(some))) > MOST_UNREADABLE * len(some)
@@ -201,9 +210,9 @@ class Converters:
                 return _numbers(given)
             written = self.times[name]
             if written.text is not None:
-                return parse_times(given, written)
+                return parse_alone(given, written)
             assert written.zone is not None, "else there is nothing to do"
-            return localized(given.cast(MICROSECONDS), written.zone)
+            return localized(given.cast(MICROSECONDS), written.zone, ambiguous="earliest")
         except pa.ArrowInvalid as error:
             kind = "numbers with a decimal comma" if name in self.decimals else f"times, {self.times[name]}"
             raise pa.ArrowInvalid(f"column {name!r} holds {kind}: {error}") from error
@@ -219,10 +228,30 @@ class Converters:
 
 def _can_be(texts: pa.Array, said: TimeFormat) -> bool:
     try:
-        parse_times(texts, said)
+        parse_alone(texts, said)
     except pa.ArrowInvalid:
         return False
     return True
+
+
+def _lacks_zone(texts: pa.Array, written: TimeFormat) -> bool:
+    """Whether times end in letters of which nobody said what zone is meant."""
+    try:
+        parse_alone(texts, written)
+    except UnknownZoneError:
+        return True
+    except pa.ArrowInvalid:
+        return False
+    return False
+
+
+def in_order(batch: pa.RecordBatch, times: Mapping[str, TimeFormat], order: TimesInOrder) -> pa.RecordBatch:
+    """The next rows, with times that need those before them."""
+    for place, field in enumerate(batch.schema):
+        written = times.get(field.name)
+        if written is not None and written.is_in_order and pa.types.is_timestamp(field.type):
+            batch = batch.set_column(place, field, order.resolved(field.name, batch.column(place), written))
+    return batch
 
 
 def _numbers(texts: pa.Array) -> pa.Array:

@@ -184,6 +184,11 @@ class CsvFormat:
             self._unsure = self._readings.decide_decimals(table, is_said=self._layout.decimal == ",")
         return self._readings.decide_times(table, rows=1) or bool(self._readings.decimals) or has_thousands
 
+    @property
+    def times(self) -> dict[str, TimeFormat]:
+        """Columns that are read as times, and how these are written."""
+        return self._readings.times
+
     def settle_times(self, times: dict[str, TimeFormat]) -> None:
         """Read columns that stayed open in formats that other files have decided on."""
         self._readings.settle(times)

@@ -123,6 +123,11 @@ class JsonFormat:
             table = table.drop_columns([name for name in names if name in self._declared])
         return self._readings.decide_times(table, rows=1) or has_thousands
 
+    @property
+    def times(self) -> dict[str, TimeFormat]:
+        """Columns that are read as times, and how these are written."""
+        return self._readings.times
+
     def settle_times(self, times: dict[str, TimeFormat]) -> None:
         """Read columns that stayed open in formats that other files have decided on."""
         self._readings.settle(times)

@@ -127,6 +127,11 @@ class LinesFormat:
         times = self._readings.decide_times(_typed(table.select(names), schema), rows=table.num_rows)
         return times or has_thousands
 
+    @property
+    def times(self) -> dict[str, TimeFormat]:
+        """Columns that are read as times, and how these are written."""
+        return self._readings.times
+
     def settle_times(self, times: dict[str, TimeFormat]) -> None:
         """Read columns that stayed open in formats that other files have decided on."""
         self._readings.settle(times)
