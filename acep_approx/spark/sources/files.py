@@ -125,12 +125,12 @@ def read_batches(path: str, reading: dict[str, Any], schema: pa.Schema) -> Itera
 
 def _opened(path: str, reading: dict[str, Any], schema: pa.Schema) -> Source:
     """One of several files; a column that is text in all together is text here, too, as it is written."""
-    said = Layout(column_types=reading.get("column_types")).column_types or {}
+    said = Layout(column_types=reading.get("column_types")).types
     plain = open_source(path, **reading | {"column_types": None})
     if plain.understood is None or plain.understood.format == "parquet":
         return plain
     here = {field.name: field.type for field in plain.schema}
-    types = {name: type_ for name, type_ in dict(said).items() if name in here}
+    types = {name: type_ for name, type_ in said.items() if name in here}
     if plain.understood.format in AS_WRITTEN:
         texts = [field.name for field in schema if pa.types.is_string(field.type) and field.name in here]
         types |= {name: "text" for name in texts if not pa.types.is_string(here[name]) and name not in types}

@@ -32,7 +32,7 @@ class Declared:
     def __init__(self, layout: Layout) -> None:
         self._decimal = layout.decimal or "."
         self._thousands = layout.thousands
-        self._said = dict(layout.column_types or {})
+        self._said = layout.types
         self._found: dict[str, str] = {}
 
     def __contains__(self, name: str) -> bool:
