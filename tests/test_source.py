@@ -119,13 +119,19 @@ def test_several_files_and_folders(tmp_path):
 
 
 def test_types_that_do_not_go_together(tmp_path):
-    write(tmp_path / "a.csv", b"ts,x\n1,1\n")
+    write(tmp_path / "a.jsonl", b'{"ts":1,"x":1}\n')
     write(tmp_path / "b.csv", b"ts,x\n1,one\n")
     error = failure(tmp_path)
     assert error.code == "ACEP-D016"
     assert "'x' is int64 in" in error.message
     assert "string in" in error.message
     assert "b.csv" in error.message
+
+
+def test_a_column_that_is_text_in_one_file_of_csv_is_text_as_written_in_all(tmp_path):
+    write(tmp_path / "a.csv", b"ts,x\n1,1.50\n")
+    write(tmp_path / "b.csv", b"ts,x\n2,007\n")
+    assert [row["x"] for batch in open_source(tmp_path).batches() for row in batch.to_pylist()] == ["1.50", "007"]
 
 
 @pytest.mark.parametrize(

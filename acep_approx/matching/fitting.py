@@ -152,8 +152,8 @@ class Fitting:
             place = max(pc.index(pc.match_substring_regex(texts, "^(0|-?[1-9][0-9]{0,17})$"), False).as_py(), 0)
             row = batch.first_row + place
             raise DataError(
-                f"row {row}: column {name!r} was whole numbers so far, and {texts[place].as_py()!r} would not "
-                "come back from its number as it is written",
+                f"row {row}: column {name!r} was whole numbers so far, and {texts[place].as_py()!r} would not come "
+                "back from its number as it is written",
                 code="ACEP-D110",
                 hint=f"say what the column holds: --column-type {name}=int if this is a number, {name}=text if it is a "
                 "name (column_types= of open_source in Python)",

@@ -99,6 +99,11 @@ class Layout:
         """The names of what is said of how files are written."""
         return [name for name, value in vars(self).items() if value is not None and name != "time"]
 
+    @property
+    def types(self) -> dict[str, str]:
+        """The types of columns that are said."""
+        return dict(self.column_types) if isinstance(self.column_types, Mapping) else {}
+
     def is_time(self, column: str) -> bool:
         """Whether a column is the time, as far as names tell."""
         return column == self.time or column.lower() in TIME_NAMES
