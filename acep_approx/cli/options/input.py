@@ -86,7 +86,7 @@ class SourceOptions:
     ] = None
     column_type: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME=TYPE", help="What columns hold, text, int, float or bool: id=text,price=float."),
+        typer.Option(metavar="NAME=TYPE", help="What columns hold: text, int, float or bool."),
     ] = None
     null: Annotated[
         list[str] | None,
