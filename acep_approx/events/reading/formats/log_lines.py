@@ -117,7 +117,8 @@ class LinesFormat:
             raise DataError(
                 f"{self._name}: no line fits the format {self._given!r}; the first is {shown!r:.120}",
                 code="ACEP-D038",
-                hint="correct --line-format (line_format= of open_source): it must fit the whole line",
+                hint="correct --line-format (line_format= of open_source): it must fit the whole line; or say how the "
+                "{time} of a template is written: --time-format '%y%m%d %H%M%S'",
             )
         names = [name for name in self._readings.wanted(schema) if name not in self._declared]
         for name in self._readings.as_written(names, schema):
