@@ -8,6 +8,7 @@ from typing import Any
 
 from acep_approx.errors import UsageError, expect
 from acep_approx.events.time_formats import TimeFormat
+from acep_approx.visible import broken_at
 
 DELIMITERS = {"comma": ",", "semicolon": ";", "tab": "\t", "\\t": "\t", "pipe": "|", "space": " "}
 """Delimiters by name."""
@@ -174,7 +175,7 @@ def _delimiter(given: str | None) -> str | None:
 
 def _names(given: Sequence[str]) -> tuple[str, ...]:
     names = tuple(given.split(",")) if isinstance(given, str) else tuple(given)
-    bad = [name for name in names if not isinstance(name, str) or not name.strip()]
+    bad = [name for name in names if not isinstance(name, str) or not name.strip() or broken_at(name) is not None]
     twice = [name for name in names if names.count(name) > 1]
     if bad or twice or not names:
         what = "there are none" if not names else f"{bad[0]!r} is none" if bad else f"{twice[0]!r} stands there twice"

@@ -13,10 +13,11 @@ from acep_approx.events.columns import plain_schema, refuse_twins
 from acep_approx.events.reading.nested import flat_row
 from acep_approx.events.reading.widening import common_type
 from acep_approx.events.roles import TIME_MARK, TIME_NAMES, time_column
+from acep_approx.visible import broken_at
 
 DICTS_PER_CHUNK = 10_000
 """Dicts are converted in chunks of so many; of a generator the first one says which columns there are."""
-REFUSED = (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError)
+REFUSED = (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError, UnicodeEncodeError)
 """What Arrow raises for values that do not go together."""
 
 
@@ -179,6 +180,12 @@ class DictEvents:
 def _named(rows: list[Mapping[str, Any]]) -> tuple[list[str], list[pa.Array]]:
     """The names in dicts, and their columns."""
     names = list(dict.fromkeys(chain.from_iterable(rows)))
+    if bad := next((name for name in names if broken_at(name) is not None), None):
+        raise DataError(
+            f"{bad!r} is no name of a column: it holds half of a character, or bytes that are not UTF-8",
+            code="ACEP-D191",
+            hint="name it in UTF-8",
+        )
     return names, _converted(rows, pa.schema([(name, pa.null()) for name in names]), 0)
 
 
