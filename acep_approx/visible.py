@@ -17,6 +17,7 @@ _OBEYED = (
     r"\ud800-\udfff\U000e0000-\U000e007f"
 )
 """Control characters but line breaks and tabs; marks of direction and without a width; halves of characters."""
+_HALF = re.compile(r"[\ud800-\udfff]")
 _IN_TEXT = re.compile(f"[{_OBEYED}]")
 _IN_VALUE = re.compile(rf"[\t\n{_OBEYED}]|\\+(?=x[01][0-9a-f]|u[0-9a-f]{{4}})")
 
@@ -45,6 +46,18 @@ def visible(text: str) -> str:
     a\x0ab a\\x0ab C:\new\data
     """
     return text if text.isprintable() and "\\" not in text else _IN_VALUE.sub(_shown, text)
+
+
+def broken_at(text: str) -> int | None:
+    """Where a text holds half of a character, which no file can; such are also bytes of a name that are not UTF-8.
+
+    Examples
+    --------
+    >>> broken_at("日本"), broken_at("a\udcff")
+    (None, 1)
+    """
+    found = None if text.isascii() else _HALF.search(text)
+    return None if found is None else found.start()
 
 
 def escape(text: str) -> str:

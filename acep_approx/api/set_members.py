@@ -20,6 +20,7 @@ from acep_approx.subscriptions.graph import is_hidden
 from acep_approx.subscriptions.running import Running
 from acep_approx.subscriptions.templates.shared import Alike
 from acep_approx.subscriptions.templates.texts import uses
+from acep_approx.visible import broken_at
 
 
 class SetMembers:
@@ -61,6 +62,8 @@ class SetMembers:
         """
         expect("the query", query, (str, Query), "its text, or what compile_query made of it")
         expect("id", id, (str, NoneType), "a text")
+        if id is not None and broken_at(id) is not None:
+            raise UsageError(f"the id {id!r} is no text", code="ACEP-U191", hint="give one without half characters")
         added = self._add(self._texts.planned(query, self._running.graph.next_number), [id])
         return self._subscription(*added.popitem())
 
@@ -134,14 +137,15 @@ class SetMembers:
                 raise
         return {names[0]: parts[-1].number}
 
-    def remove(self, id: str, *, cascade: bool = False) -> None:  # noqa: A002  (what users call it)
+    def remove(self, id: str | Subscription, *, cascade: bool = False) -> None:  # noqa: A002  (what users call it)
         """Remove a query: it sees no epoch whose first event is pushed after this.
 
         What of it waits for the end of a window is put out when its last epoch is complete.
 
         Parameters
         ----------
-        id : str
+        id : str or Subscription
+            Or what ``add`` gave.
         cascade : bool, default False
             Whether queries that read what only it publishes go, too.
 
@@ -150,7 +154,20 @@ class SetMembers:
         UsageError
             ``ACEP-U060``: there is no such query; ``ACEP-U063``: others read what it publishes.
         """
-        self._gone += self._running.remove(id, cascade=cascade)
+        self._gone += self._running.remove(self._id(id), cascade=cascade)
+
+    def _id(self, query: str | Subscription) -> str:
+        """The id of a query, which may be named by what ``add`` gave for it."""
+        if isinstance(query, Subscription):
+            if self._held.get(self._running.graph.shown(query.id)[0]) is not query:
+                raise UsageError(
+                    f"{query!r} is of another set, or its query was removed and another one has its id now",
+                    code="ACEP-U060",
+                    hint="give the id, or what add() of this set gave",
+                )
+            return query.id
+        expect("the id", query, str, "the one that add() was given, or gave, or what add() gave")
+        return query
 
     def __len__(self) -> int:
         return len(self._running.graph.ids)
@@ -161,7 +178,7 @@ class SetMembers:
     def __contains__(self, id: object) -> bool:  # noqa: A002  (what users call it)
         return id in self._running.graph.ids
 
-    def text(self, id: str) -> str:  # noqa: A002  (what users call it)
+    def text(self, id: str | Subscription) -> str:  # noqa: A002  (what users call it)
         """The text of a query.
 
         Raises
@@ -177,9 +194,9 @@ class SetMembers:
         >>> " ".join(desk.text("q2").split())
         'PATTERN SEQ(A a, B b) WHERE b.x > 7 WITHIN 5'
         """
-        return self._running.text(id)
+        return self._running.text(self._id(id))
 
-    def subscription(self, id: str) -> Subscription:  # noqa: A002  (what users call it)
+    def subscription(self, id: str | Subscription) -> Subscription:  # noqa: A002  (what users call it)
         """What ``add`` gave for a query, for example after ``from_state``.
 
         Raises
@@ -187,7 +204,8 @@ class SetMembers:
         UsageError
             ``ACEP-U060``: there is no such query.
         """
-        return self._subscription(id, self._running.graph.shown(id)[0])
+        name = self._id(id)
+        return self._subscription(name, self._running.graph.shown(name)[0])
 
     def _subscription(self, id: str, number: int) -> Subscription:  # noqa: A002
         if (held := self._held.get(number)) is None:

@@ -114,11 +114,26 @@ def _level_and_file(asked: Sequence[str]) -> tuple[str, Path | None]:
     return (levels or ["info"])[0], files[0] if files else None
 
 
+class _LogFile(logging.FileHandler):
+    """A log that cannot be written ends the run."""
+
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: ARG002, N802
+        """As ``logging`` asks, while the error is handled."""
+        raise  # noqa: PLE0704
+
+
+class _LogOnStderr(logging.StreamHandler):  # type: ignore[type-arg]
+    """Lines that are lost where nobody can read them."""
+
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802
+        """As ``logging`` asks."""
+
+
 def _handler(file: Path | None) -> logging.Handler:
     if file is None:
-        return logging.StreamHandler()
+        return _LogOnStderr()
     try:
-        return logging.FileHandler(file, encoding="utf-8")
+        return _LogFile(file, encoding="utf-8", errors="backslashreplace")
     except OSError as error:
         raise UsageError(
             f"the log cannot be written to {str(file)!r}: {error.strerror}",

@@ -5,11 +5,11 @@ Nothing heavy is imported before a command runs, so that ``acep --help`` answers
 
 from __future__ import annotations
 
+import errno
 import logging
-import os
 import sys
 from collections.abc import Callable
-from typing import Annotated, Any, cast
+from typing import Annotated, Any, NoReturn, cast
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -30,7 +30,7 @@ from acep_approx.cli.look_hint import point_to_look
 from acep_approx.cli.options.log import logged
 from acep_approx.cli.options.output import GENERAL
 from acep_approx.cli.terminal import said, say, show_error, warnings_in_words
-from acep_approx.errors import AcepError
+from acep_approx.errors import AcepError, UsageError
 from acep_approx.masks import masked
 from acep_approx.visible import printable
 from history.errors import HistoryError
@@ -65,6 +65,29 @@ class Commands(TyperGroup):
             option.rich_help_panel = GENERAL
         return params
 
+    def main(self, *args: Any, **more: Any) -> Any:
+        """Run the program, also where what Typer itself prints cannot be written."""
+        try:
+            try:
+                return super().main(*args, **more)
+            finally:
+                sys.stdout.flush()
+        except OSError as error:
+            ended = error.__context__
+            code = getattr(ended, "code", getattr(ended, "exit_code", 0))
+            if code:  # that was to be said, or is said already
+                _mute_stdout()
+                sys.exit(code)
+            try:
+                _refused(error)
+            except typer.Exit as end:
+                sys.exit(end.exit_code)
+        except SystemExit as end:
+            if end.code == 1 and _is_of_closed_pipe(end):  # as rich and Typer end
+                _mute_stdout()
+                sys.exit(0)
+            raise
+
     def invoke(self, ctx: Any) -> Any:
         """Run the chosen command."""
         try:
@@ -73,12 +96,14 @@ class Commands(TyperGroup):
         except USAGE as error:
             error.message = printable(masked(error.message))
             raise
-        except BrokenPipeError as error:  # the reader of our output, e.g. `head`, has had enough: no failure
-            _mute_stdout()
-            raise typer.Exit(0) from error
         except OSError as error:  # e.g. the disk is full
-            _mute_stdout()
-            failed = AcepError(f"the system refuses: {error}", code="ACEP-E001")
+            _refused(error)
+        except UnicodeEncodeError as error:
+            failed = UsageError(
+                f"{error.object!r:.80} is no text: it holds bytes that are not UTF-8, or half of a character",
+                code="ACEP-U191",
+                hint="write it in UTF-8; the name of a file can be changed: mv OLD NEW",
+            )
             show_error(str(failed))
             raise typer.Exit(failed.exit_code) from error
         except (AcepError, HistoryError) as error:
@@ -149,10 +174,23 @@ def _report_internal(error: Exception) -> int:
 
 
 def _mute_stdout() -> None:
-    """Let what is still buffered go nowhere, or Python would complain at exit."""
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, sys.stdout.fileno())
-    os.close(nowhere)
+    """Let what is still buffered go nowhere."""
+    process.mute(sys.stdout.fileno())
+
+
+def _refused(error: OSError) -> NoReturn:
+    """End where the system refuses something; where a reader of our output, e.g. ``head``, has had enough, quietly."""
+    _mute_stdout()
+    if isinstance(error, BrokenPipeError):
+        raise typer.Exit(0) from error
+    what = "standard output is closed" if error.errno == errno.EBADF else f"the system refuses: {error}"
+    failed = AcepError(what, code="ACEP-E001")
+    show_error(str(failed))
+    raise typer.Exit(failed.exit_code) from error
+
+
+def _is_of_closed_pipe(error: BaseException | None) -> bool:
+    return error is not None and (isinstance(error, BrokenPipeError) or _is_of_closed_pipe(error.__context__))
 
 
 def _version(wanted: bool) -> None:

@@ -5,9 +5,12 @@ It is done by ``main`` alone. Commands that run inside another process leave tha
 
 from __future__ import annotations
 
+import codecs
 import gc
+import json
 import os
 import sys
+from contextlib import suppress
 
 COLLECT_AFTER = 50_000
 """New containers after which garbage is looked for. What is imported makes a hundred thousand, and all of it stays:
@@ -23,11 +26,49 @@ class _OwnProcess:
 def begin() -> None:
     """Take over the process; to be called before numpy and pyarrow are imported."""
     _OwnProcess.is_ours = True
+    _open_streams()
     gc.set_threshold(COLLECT_AFTER)
     # as many threads as there are cores, started with numpy, and spinning for a while: what is multiplied here is small
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     # Arrow's own allocator holds on to what it once had, for each thread apart: twice the memory of a run over a file
     os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
+
+
+def _open_streams() -> None:
+    """Let no file that is opened later take the number of a standard stream that was closed (``>&-``).
+
+    What is written to standard output then fails; words go nowhere; standard input stays missing. What an output cannot
+    encode is written as in JSON.
+    """
+    codecs.register_error(ESCAPES, _escaped)
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        stream = getattr(sys, name)
+        if stream is None:
+            there = os.open(os.devnull, os.O_RDONLY if name == "stdout" else os.O_WRONLY)
+            if there != number:
+                os.dup2(there, number)
+                os.close(there)
+            if number:
+                setattr(sys, name, os.fdopen(number, "w", encoding="utf-8", errors=ESCAPES, closefd=False))
+        elif number:
+            with suppress(OSError):  # of files that say they can be sought in and cannot; it is set all the same
+                stream.reconfigure(errors=ESCAPES)
+
+
+ESCAPES = "acep.escapes"
+"""How texts are written that an output cannot encode."""
+
+
+def _escaped(error: UnicodeError) -> tuple[str, int]:
+    assert isinstance(error, UnicodeEncodeError), "it is for writing"
+    return json.dumps(error.object[error.start : error.end])[1:-1], error.end
+
+
+def mute(number: int) -> None:
+    """Let what is written to a standard stream from now on go nowhere, or Python would complain at exit."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, number)
+    os.close(nowhere)
 
 
 def leave_pandas_out() -> None:

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
+from acep_approx.cli import process
 from acep_approx.cli.logs import ProgressLog, StageLog, phase
 from acep_approx.errors import FewPointsWarning, TextOrderWarning, UnseenTypeWarning, UsageError
 from acep_approx.visible import printable
@@ -25,7 +26,13 @@ def console(**how: Any) -> Console:
     made = Console(highlight=False, markup=False, emoji=False, **how)
     plain = made.render_str  # all texts go through it, those of tables too, before they are measured
     made.render_str = lambda text, **how: plain(printable(text), **how)  # type: ignore[method-assign]
+    made.on_broken_pipe = _no_reader  # type: ignore[method-assign]
     return made
+
+
+def _no_reader() -> None:
+    """Go on raising ``BrokenPipeError``, where rich ends the process as if it had failed."""
+    raise  # noqa: PLE0704  (rich calls it while it handles one)
 
 
 def words() -> Console:
@@ -35,7 +42,16 @@ def words() -> Console:
 
 def say(text: str) -> None:
     """Print a line of words on stderr, without rich, which takes longer to import than most commands to read a file."""
-    sys.stderr.write(f"{printable(text)}\n")
+    _to_stderr(f"{printable(text)}\n")
+
+
+def _to_stderr(text: str) -> None:
+    """Words must not end a run: where they cannot be written they are lost, and so is what comes after them."""
+    try:
+        sys.stderr.write(text)
+        sys.stderr.flush()
+    except OSError:
+        process.mute(sys.stderr.fileno())
 
 
 def tell(text: str = "") -> None:
@@ -81,7 +97,10 @@ def show_error(text: str) -> None:
     """Print an error on stderr, the word ``error`` in red."""
     from rich.text import Text
 
-    words().print(Text.assemble(("error", "bold red"), " ", printable(text)))
+    try:
+        words().print(Text.assemble(("error", "bold red"), " ", printable(text)))
+    except OSError:
+        process.mute(sys.stderr.fileno())
 
 
 EVENTS = (".csv", ".tsv", ".parquet", ".pq", ".jsonl", ".ndjson")

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from acep_approx.errors import DataError, UsageError
+from acep_approx.events.writing.outfile import check_name
 from acep_approx.matching.blob import joined, split
 from history.files import NO_LINK, open_plain, read_plain
 
@@ -81,6 +82,7 @@ class CheckpointFolder:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._file = path / NAME
+        check_name(path)
         try:
             path.mkdir(exist_ok=True)
             self._lock = open_plain(path / LOCK, os.O_RDWR | os.O_CREAT | NO_LINK)

@@ -6,8 +6,9 @@ import re
 from collections.abc import Iterable
 from itertools import islice
 
-from acep_approx.errors import LimitError
+from acep_approx.errors import LimitError, QueryError
 from acep_approx.query.shape import Node, walk_with_depth
+from acep_approx.visible import broken_at
 
 MAX_TEXT = 1_000_000
 """Characters of a query text."""
@@ -30,7 +31,7 @@ _WORDS = re.compile(rf"--[^\n]*|({_QUOTED}|\d[\w.]*|\w+|[<>=!]+|\S)")
 
 
 def refuse_long_text(text: str) -> None:
-    """Refuse a text of more than `MAX_TEXT` characters.
+    """Refuse a text of more than `MAX_TEXT` characters, and one that is none.
 
     Parameters
     ----------
@@ -41,7 +42,18 @@ def refuse_long_text(text: str) -> None:
     ------
     LimitError
         ACEP-Q020.
+    QueryError
+        ACEP-Q190: it holds half of a character.
     """
+    if (place := broken_at(text)) is not None:
+        raise QueryError(
+            "this is no text: it holds half of a character, or bytes that are not UTF-8",
+            code="ACEP-Q190",
+            hint="write the query in UTF-8",
+            text=text,
+            start=place,
+            end=place + 1,
+        )
     if len(text) > MAX_TEXT:
         raise LimitError(
             f"the query has {len(text):,} characters, the limit is {MAX_TEXT:,}",

@@ -10,6 +10,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 from acep_approx.errors import UsageError
 from acep_approx.masks import masked_word
+from acep_approx.visible import broken_at, visible
 
 SCHEME = "kafka://"
 PARTITION = "kafka_partition"
@@ -67,6 +68,8 @@ def parse_address(text: str) -> KafkaAddress:
     UsageError
         ``ACEP-U136``: it is not as it must be.
     """
+    if not _is_plain(text) or not _is_plain(unquote(text)):
+        raise _wrong(text, "it holds characters that no name has")
     try:
         parts = urlsplit(text)
     except ValueError as error:
@@ -123,12 +126,19 @@ def settings(given: Sequence[str] | Mapping[str, object]) -> dict[str, str]:
         pairs = [pair for one in given for pair in (_in_file(one[1:]) if one.startswith("@") else [_pair(one)])]
     found: dict[str, str] = {}
     for name, value in pairs:
+        if not _is_plain(name) or "\0" in value or broken_at(value) is not None:
+            raise _no_setting(f"{visible(name)} cannot be set: it, or its value, holds characters that no setting has")
         if name in OURS:
             raise _no_setting(f"{name} cannot be set: the address says it, or the run needs it as it is")
         if name in found:
             raise _no_setting(f"{name} is given twice")
         found[name] = value
     return found
+
+
+def _is_plain(text: str) -> bool:
+    """Whether the client, which is written in C, can take a text."""
+    return broken_at(text) is None and not any(one < " " or one == "\x7f" for one in text)
 
 
 def _pair(line: str, where: str = "a setting") -> tuple[str, str]:

@@ -279,6 +279,9 @@ def check_layout(format: str, name: str, layout: Layout) -> None:  # noqa: A002
 
 def standard_input() -> BufferedReader:
     """What can be read once."""
+    if sys.stdin is None:
+        hint = "name a file, or let a program write events: ... | acep run QUERY -"
+        raise UsageError("standard input is closed", code="ACEP-U192", hint=hint)
     stream: Any = sys.stdin.buffer
     return stream  # type: ignore[no-any-return]
 

@@ -9,6 +9,7 @@ from typing import Any
 from acep_approx.errors import UsageError, expect
 from acep_approx.events.roles import TIME_NAMES
 from acep_approx.events.time_formats import TimeFormat
+from acep_approx.visible import broken_at
 
 DELIMITERS = {"comma": ",", "semicolon": ";", "tab": "\t", "\\t": "\t", "pipe": "|", "space": " "}
 """Delimiters by name."""
@@ -88,11 +89,6 @@ class Layout:
                 code="ACEP-U123",
                 hint="it is '.' (the default) or ',', and not what stands between values",
             )
-
-    @property
-    def types(self) -> dict[str, str]:
-        """The types of columns that are said."""
-        return dict(self.column_types) if isinstance(self.column_types, Mapping) else {}
 
     @property
     def said(self) -> list[str]:
@@ -221,7 +217,7 @@ def _delimiter(given: str | None) -> str | None:
 
 def _names(given: Sequence[str]) -> tuple[str, ...]:
     names = tuple(given.split(",")) if isinstance(given, str) else tuple(given)
-    bad = [name for name in names if not isinstance(name, str) or not name.strip()]
+    bad = [name for name in names if not isinstance(name, str) or not name.strip() or broken_at(name) is not None]
     twice = [name for name in names if names.count(name) > 1]
     if bad or twice or not names:
         what = "there are none" if not names else f"{bad[0]!r} is none" if bad else f"{twice[0]!r} stands there twice"

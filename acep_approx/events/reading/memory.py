@@ -13,10 +13,11 @@ from acep_approx.events.columns import plain_schema, refuse_many, refuse_twins
 from acep_approx.events.reading.nested import flat_row, map_note, maps_among
 from acep_approx.events.reading.widening import common_type
 from acep_approx.events.roles import TIME_MARK, TIME_NAMES, time_column
+from acep_approx.visible import broken_at
 
 DICTS_PER_CHUNK = 10_000
 """Dicts are converted in chunks of so many; of a generator the first one says which columns there are."""
-REFUSED = (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError)
+REFUSED = (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError, UnicodeEncodeError)
 """What Arrow raises for values that do not go together."""
 
 
@@ -141,6 +142,7 @@ class DictEvents:
             self._maps = maps_among([*names, *late])
             names, late = (dict.fromkeys(self._without_maps(some)) for some in (names, late))
         refuse_many([*names, *late], "the events")
+        _refuse_broken([*names, *late])
         types = [_convert(name, [row.get(name) for row in rows], pa.null(), 0).type for name in names]
         types += [pa.null()] * len(late)
         names |= late
@@ -181,6 +183,16 @@ class DictEvents:
             yield batch
             schema = batch.schema
             first_row += len(chunk)
+
+
+def _refuse_broken(names: Iterable[Any]) -> None:
+    """Refuse names of columns that no file could hold."""
+    if bad := next((name for name in names if isinstance(name, str) and broken_at(name) is not None), None):
+        raise DataError(
+            f"{bad!r} is no name of a column: it holds half of a character, or bytes that are not UTF-8",
+            code="ACEP-D191",
+            hint="name it in UTF-8",
+        )
 
 
 def _only_dicts(chunk: list[Any], first_row: int) -> list[Mapping[str, Any]]:

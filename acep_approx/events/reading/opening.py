@@ -15,6 +15,7 @@ from acep_approx.events.reading.layout import Layout, Understood
 from acep_approx.events.reading.malformed import MalformedRows
 from acep_approx.events.reading.multiple_files import FileEvents
 from acep_approx.events.reading.reader import Reader
+from acep_approx.events.writing.outfile import check_name
 
 
 def open_paths(
@@ -63,6 +64,8 @@ def open_paths(
 
 def refuse_same(rejects: Path | None, late: Path | None) -> None:
     """Refuse to write rejected rows and late events to one file (``ACEP-U114``)."""
+    for file in filter(None, (rejects, late)):
+        check_name(file)
     if rejects is None or late is None or rejects.resolve() != late.resolve() or rejects.is_char_device():
         return
     raise UsageError(

@@ -26,6 +26,8 @@ def named_paths(given: str | Path) -> list[Path]:
             code="ACEP-D010",
             hint="write it to a file, and name that; or read it first, as by pyarrow.csv.read_csv(io.BytesIO(...))",
         )
+    if "\0" in str(given):
+        raise DataError(f"{str(given)!r:.80}: no file has such a name", code="ACEP-D010", hint="check the path")
     path = Path(given)
     try:
         is_there = path.exists() and str(given) != ""  # which Path takes for the folder that one is in

@@ -28,6 +28,16 @@ SUFFIX = ".part"
 LOG = logging.getLogger("acep_approx.outfile")
 
 
+def check_name(path: Path) -> None:
+    """Refuse what no file can be called (``ACEP-U191``)."""
+    try:
+        is_name = b"\0" not in os.fsencode(path)
+    except UnicodeEncodeError:
+        is_name = False
+    if not is_name:
+        raise UsageError(f"{str(path)!r:.80}: no file has such a name", code="ACEP-U191", hint="name another file")
+
+
 class OutFile:
     """A file that is being written, under the name ``FILE.part``; a special file (a pipe, ``/dev/null``) as it is.
 
@@ -56,6 +66,7 @@ class OutFile:
     """
 
     def __init__(self, path: Path) -> None:
+        check_name(path)
         self.path = path
         self._is_special = path.exists() and not path.is_file()
         self._part = path if self._is_special else path.with_name(path.name + SUFFIX)
@@ -142,6 +153,7 @@ class GrowingFile:
     """
 
     def __init__(self, path: Path, length: int | None = None) -> None:
+        check_name(path)
         self.path = path
         self._is_special = path.exists() and not path.is_file()
         self._length = 0

@@ -76,7 +76,7 @@ def line_pattern(given: str, said: TimeFormat | None = None) -> str:
         found = given if "(?P<" in given else _of_template(given, said)
     try:
         names = [field.name for field in pc.extract_regex(pa.nulls(1, pa.string()), pattern=found).type]
-    except pa.ArrowInvalid as error:
+    except (pa.ArrowInvalid, UnicodeEncodeError) as error:
         raise _no_format(given, str(error)) from error
     if twice := [name for name in names if names.count(name) > 1]:
         raise _no_format(given, f"two groups are named {twice[0]!r}")
