@@ -210,5 +210,9 @@ class UnseenTypeWarning(UserWarning):
     """A query names a type that no event of the whole input had: it may be spelled otherwise there."""
 
 
+class CappedCountWarning(UserWarning):
+    """There are more matches than can be counted: a number of them means at least so many."""
+
+
 class FewPointsWarning(UserWarning):
     """A history was learned from so few match points that it says little about which runs are worth keeping."""

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
-from functools import cache
 from typing import Any
 
 from acep_approx.automaton.resolve import Held, Own, Resolved
@@ -154,14 +153,9 @@ def like(node: Resolved) -> tuple[Expression, ...]:  # noqa: PLR0911  one for ea
     return (Constant(value=True),)
 
 
-@cache
-def _names(kind: Hashable) -> tuple[str, ...]:
-    return tuple(part.name for part in fields(kind))  # type: ignore[arg-type]
-
-
 def operands(node: Resolved) -> list[Resolved]:
     """The operands of a node, those in tuples too."""
-    found = [getattr(node, name) for name in _names(type(node))]
+    found = [getattr(node, name) for name in node.__dataclass_fields__]
     flat = [one for value in found for one in (value if isinstance(value, tuple) else (value,))]
     return [one for one in flat if is_dataclass(one)]
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from acep_approx.cli.logs import ProgressLog, StageLog, phase
-from acep_approx.errors import FewPointsWarning, UnseenTypeWarning, UsageError
+from acep_approx.errors import CappedCountWarning, FewPointsWarning, UnseenTypeWarning, UsageError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -51,7 +51,7 @@ def show_error(text: str) -> None:
 
 EVENTS = (".csv", ".tsv", ".parquet", ".pq", ".jsonl", ".ndjson")
 """Ends of names that files of queries do not have."""
-OURS = (FewPointsWarning, UnseenTypeWarning)
+OURS = (CappedCountWarning, FewPointsWarning, UnseenTypeWarning)
 """Warnings that are told in words."""
 
 

@@ -17,6 +17,7 @@ from acep_approx.events.roles import Roles
 from acep_approx.events.stream import EventBatch
 from acep_approx.matching.neighbours import Neighbours
 from acep_approx.matching.outputs.completed import CompletedMatches, Finder
+from acep_approx.matching.outputs.counted import AT_LEAST, count_columns
 from acep_approx.matching.outputs.output import Stamps
 from acep_approx.matching.outputs.recent import Recent
 from acep_approx.matching.outputs.tables import ENDS, BindingColumns
@@ -318,7 +319,7 @@ class RunPoints(RunOutput):
 
 
 class RunCounts(RunOutput):
-    """How many matches each match point completes, by number of errors: key, errors, end, row, matches."""
+    """How many matches each match point completes, by number of errors: key, errors, end, row, matches, at_least."""
 
     groups = True
 
@@ -333,5 +334,5 @@ class RunCounts(RunOutput):
             "errors": pa.array(found.errors[at]),
             "end": self._ticks(ids, found.tick[at]),
         }
-        event = self.stamps.events.column(ids, self.recent.take, [*columns, "matches"])
-        return pa.table({**columns, **event, "matches": pa.array(np.diff(np.append(first, len(row))))})
+        event = self.stamps.events.column(ids, self.recent.take, [*columns, "matches", AT_LEAST])
+        return pa.table({**columns, **event, **count_columns(np.diff(np.append(first, len(row))))})
