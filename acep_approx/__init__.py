@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from acep_approx.budget.budget import Budget
     from acep_approx.errors import (
         AcepError,
+        CappedCountWarning,
         DataError,
         LimitError,
         QueryError,
@@ -51,8 +52,8 @@ else:
             "acep_approx.api.query_set": "QuerySet",
             "acep_approx.api.rule_set": "RuleSet compile_rules",
             "acep_approx.budget.budget": "Budget",
-            "acep_approx.errors": "AcepError DataError LimitError QueryError RuleError TextOrderWarning "
-            "UnseenTypeWarning UnsupportedError UsageError",
+            "acep_approx.errors": "AcepError CappedCountWarning DataError LimitError QueryError RuleError "
+            "TextOrderWarning UnseenTypeWarning UnsupportedError UsageError",
             "acep_approx.api.matcher": "Matcher",
             "acep_approx.profiling.profile": "look",
             "acep_approx.query.afa": "Afa",
@@ -70,6 +71,7 @@ __all__ = [
     "AcepError",
     "Afa",
     "Budget",
+    "CappedCountWarning",
     "DataError",
     "HistoryGraph",
     "LimitError",

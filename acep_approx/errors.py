@@ -218,5 +218,9 @@ class TextOrderWarning(UserWarning):
     """A query compares texts by their order, and almost all of them are numbers: ``'10'`` comes before ``'9'``."""
 
 
+class CappedCountWarning(UserWarning):
+    """There are more matches than can be counted: a number of them means at least so many."""
+
+
 class FewPointsWarning(UserWarning):
     """A history was learned from so few match points that it says little about which runs are worth keeping."""

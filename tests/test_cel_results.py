@@ -197,3 +197,17 @@ def test_a_state_is_of_its_query() -> None:
     assert again.push(PRICES[4:]).to_pylist() == [{"high": 95, "low": 80, "start": 4, "end": 5, "times": 1}]
     with pytest.raises(AcepError, match="ACEP-D042"):
         compile_query("FROM Stock NEXT Stock").from_state(state)
+
+
+def test_derivations_that_cannot_be_counted_do_not_overflow() -> None:
+    source = "A"
+    for _ in range(40):
+        source = f"(SELECT k FROM {source} FOLD{{,,}} A)"
+    found = compile_query(f"SELECT k FROM {source} PUBLISH T").match(
+        [{"ts": tick, "type": "A", "k": 1} for tick in range(150)]
+    )
+    counts = found.counts()
+    assert counts["matches"].to_pylist()[-1] == 2**61
+    assert counts["at_least"].to_pylist() == [number == 2**61 for number in counts["matches"].to_pylist()]
+    assert max(found.to_arrow()["times"].to_pylist()) == 2**61
+    assert min(found.to_arrow()["times"].to_pylist()) == 1

@@ -527,7 +527,17 @@ def test_counts_beyond_64_bits_are_written_whole():
     rows = [{"ts": i, "type": "a" if i < 80 else "b"} for i in range(90)]
     Path("many.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
     counted = ("run", "a+b WITHIN 1000", "many.jsonl", "--output", "count")
-    assert lines(acep(*counted).stdout) == [{"errors": 0, "matches": 10 * 2**61}]
-    assert str(10 * 2**61) in acep(*counted, "--format", "csv").stdout
+    found = acep(*counted)
+    assert lines(found.stdout) == [{"errors": 0, "matches": 10 * 2**61, "at_least": True}]
+    assert "warning there are more matches than can be counted" in found.stderr
+    assert f"0,{10 * 2**61},true" in acep(*counted, "--format", "csv").stdout
+    assert "at_least" in acep(*counted, "--format", "table").stdout
     acep(*counted, "-o", "count.parquet")
-    assert int(pq.read_table("count.parquet")["matches"][0].as_py()) == 10 * 2**61
+    assert pq.read_table("count.parquet").to_pylist() == [{"errors": 0, "matches": 10 * 2**61, "at_least": True}]
+    acep(*counted, "--page", "page.html")
+    assert f"At least {10 * 2**61:,} matches" in Path("page.html").read_text(encoding="utf-8")
+    Path("queries").mkdir()
+    Path("queries/many.acep").write_text("a+b WITHIN 1000", encoding="utf-8")
+    found = acep("run", "--queries", "queries", "many.jsonl", "--output", "count")
+    assert lines(found.stdout) == [{"query": "many", "errors": 0, "matches": 10 * 2**61, "at_least": True}]
+    assert "many at least" in found.stderr

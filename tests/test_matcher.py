@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from acep_approx import DataError, LimitError, QueryError, UsageError, compile_query
+from acep_approx import CappedCountWarning, DataError, LimitError, QueryError, UsageError, compile_query
 from acep_approx.api.matcher import Matcher
 from acep_approx.automaton import determinize
 from acep_approx.matching.outputs import of_cells
@@ -86,9 +86,15 @@ def test_counts_grow_far_beyond_what_could_be_listed() -> None:
     }
     assert query.match(events).points().num_rows == 1
     events = pa.table({"ts": range(81), "type": ["a"] * 80 + ["b"]})
-    assert len(query.match(events)) == 2**61, "counts stop growing there"
+    with pytest.warns(CappedCountWarning):
+        assert len(query.match(events)) == 2**61, "counts stop growing there"
+    assert query.match(events).counts().to_pylist() == [
+        {"errors": 0, "end": 80, "row": 80, "matches": 2**61, "at_least": True}
+    ]
+    assert query.matcher(output="counts").push(events.slice(30)).column("at_least").to_pylist() == [False]
     events = pa.table({"ts": range(90), "type": ["a"] * 80 + ["b"] * 10})
-    assert query.match(events).count_by_errors() == {0: 10 * 2**61}, "sums do not overflow"
+    with pytest.warns(CappedCountWarning):
+        assert query.match(events).count_by_errors() == {0: 10 * 2**61}, "sums do not overflow"
     assert query.match(events, limit=10).to_arrow().num_rows == 10
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -10,10 +11,11 @@ import pytest
 
 from acep_approx import compile_query
 from acep_approx.api.matcher import Matcher
+from acep_approx.engines import order
 from acep_approx.engines.runs import event_columns
 from acep_approx.engines.runs.runs import Runs
 from acep_approx.kernels.runs.layout import LINKS
-from acep_approx.matching.outputs import of_runs
+from acep_approx.matching.outputs import completed, of_runs
 
 EVENTS = 300_000
 BATCH = 20_000
@@ -148,3 +150,42 @@ def test_silent_keys_hold_little(window: str) -> None:
     assert max(size["state"] for size in found[-5:]) < 800_000
     assert max(size["links"] for size in found[-5:]) < 20_000
     assert max(size["stored"] for size in found[-5:]) < 40_000
+
+
+def test_matches_are_counted_without_being_listed() -> None:
+    """60 rising events before one: listing them would take longer than anybody has."""
+    query = compile_query("PATTERN SEQ(A+ a[], B b) WHERE a[i].x > a[i-1].x AND b.x > a[1].x WITHIN 100")
+    events = [{"ts": i, "type": "A", "x": i} for i in range(60)] + [{"ts": t, "type": "B", "x": 99} for t in (60, 61)]
+    assert query.plan.engine == "runs"
+    assert query.match(events).counts()["matches"].to_pylist() == [2**60 - 1, 2**60 - 1]
+    in_pieces = query.matcher(output="counts")
+    found = [row for event in events for row in in_pieces.push([event]).to_pylist()]
+    assert [row["matches"] for row in found] == [2**60 - 1, 2**60 - 1]
+
+
+def test_counts_of_matches_that_must_be_tested_hold_few_of_them_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    query = compile_query("PATTERN SEQ(A a, ~(N n), B+ b[]) WHERE n.x > b.x WITHIN 100")
+    events = [{"ts": 0, "type": "A", "x": 0}, {"ts": 1, "type": "N", "x": 5}]
+    events += [{"ts": t, "type": "B", "x": 5 - t % 2 + t % 7} for t in range(2, 14)]
+    assert query.plan.registers is not None
+    assert query.plan.registers.needs_filter
+    rows = [(match.end, match.start) for match in query.match(events)]
+    at_once: list[int] = []
+    whole = completed.Finder._verified
+
+    def verified(self: completed.Finder, found: completed.CompletedMatches) -> completed.CompletedMatches:
+        at_once.append(len(found.id))
+        return whole(self, found)
+
+    monkeypatch.setattr(completed, "CHUNK", 64)
+    monkeypatch.setattr(order, "MOST", 64)
+    monkeypatch.setattr(completed.Finder, "_verified", verified)
+    assert query.match(events).count_by_errors() == {0: len(rows)}
+    counted = query.match(events).counts()
+    assert dict(zip(counted["end"].to_pylist(), counted["matches"].to_pylist(), strict=True)) == Counter(
+        end for end, _ in rows
+    )
+    points = query.match(events).points()
+    assert dict(zip(points["end"].to_pylist(), points["start"].to_pylist(), strict=True)) == dict(rows)
+    assert [(match.end, match.start) for match in query.match(events)] == rows
+    assert max(at_once) < 2_000 < sum(at_once)

@@ -12,7 +12,13 @@ from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 from acep_approx.cli import process
 from acep_approx.cli.logs import ProgressLog, StageLog, phase
-from acep_approx.errors import FewPointsWarning, TextOrderWarning, UnseenTypeWarning, UsageError
+from acep_approx.errors import (
+    CappedCountWarning,
+    FewPointsWarning,
+    TextOrderWarning,
+    UnseenTypeWarning,
+    UsageError,
+)
 from acep_approx.visible import printable
 
 if TYPE_CHECKING:
@@ -105,7 +111,7 @@ def show_error(text: str) -> None:
 
 EVENTS = (".csv", ".tsv", ".parquet", ".pq", ".jsonl", ".ndjson")
 """Ends of names that files of queries do not have."""
-OURS = (FewPointsWarning, TextOrderWarning, UnseenTypeWarning)
+OURS = (CappedCountWarning, FewPointsWarning, TextOrderWarning, UnseenTypeWarning)
 """Warnings that are told in words."""
 
 

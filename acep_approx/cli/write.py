@@ -71,7 +71,7 @@ class Results:
             self.is_cut = table.num_rows > left
             part = table.slice(0, left) if self.is_cut else table
             self.rows += part.num_rows
-            if part.column_names == COUNTED:
+            if part.column_names[:2] == COUNTED:
                 self.matches += sum(part.column("matches").to_pylist())
             if "errors" in part.column_names:
                 for item in pc.value_counts(part.column("errors")).to_pylist():
@@ -134,8 +134,19 @@ def _write_parquet(results: Iterable[pa.Table], sink: BinaryIO) -> None:
 
 def count_table(counts: dict[int, int]) -> pa.Table:
     """Numbers of matches by number of errors, as ``--output count`` shows them."""
-    wide = pa.decimal128(38) if max(counts.values()) >= WIDE else pa.int64()
-    return pa.table(dict(zip(COUNTED, (list(counts), pa.array(list(counts.values()), wide)), strict=True)))
+    return with_at_least({"errors": pa.array(counts.keys(), pa.int64())}, counts.values())
+
+
+def with_at_least(columns: dict[str, Any], counts: Iterable[int]) -> pa.Table:
+    """A table with numbers of matches; where one of them may be too small, a column says of which."""
+    from acep_approx.events.counts import is_at_least
+    from acep_approx.matching.outputs.counted import AT_LEAST
+
+    totals = list(counts)
+    wide = pa.decimal128(38) if max(totals, default=0) >= WIDE else pa.int64()
+    capped = [is_at_least(total) for total in totals]
+    beside = {AT_LEAST: pa.array(capped)} if any(capped) else {}
+    return pa.table({**columns, "matches": pa.array(totals, wide), **beside})
 
 
 def write_compressed(compressed: Compressed, folder: Path) -> Results:

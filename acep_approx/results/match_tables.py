@@ -17,6 +17,7 @@ from acep_approx.events.columns import to_arrow
 from acep_approx.events.source import Source
 from acep_approx.events.stream import EventBatch, read_events
 from acep_approx.matching.execution import Execution
+from acep_approx.matching.outputs.counted import warn_at_least
 from acep_approx.matching.pipeline import OutputKind, Pipeline
 from acep_approx.matching.renumber import renumbered, row_columns
 from acep_approx.matching.tracing.compressed import Compressed
@@ -142,15 +143,24 @@ class MatchTables:
     def count_by_errors(self) -> dict[int, int]:
         """Number of matches by number of errors, counted without listing them; ``limit`` plays no role.
 
-        The count of one match point stops growing at 2**61; the sums are exact.
+        The count of one match point stops growing at 2**61; sums are exact up to there. A number from 2**61 on means
+        at least so many, and ``CappedCountWarning`` says so.
         """
         counts = dict.fromkeys(range(self.plan.automaton.errors + 1), 0)
         for table in self._run("counts"):
             add_counts(counts, table)
+        warn_at_least(counts.values())
         return counts
 
     def counts(self) -> pa.Table:
-        """Per match point and number of errors how many matches it completes: errors, end, row, matches."""
+        """Per match point and number of errors how many matches it completes.
+
+        Returns
+        -------
+        pyarrow.Table
+            Equivalence attributes, ``errors``, ``end``, ``row``, ``matches``, and ``at_least``: whether there may be
+            more than that, as counts stop growing at 2**61.
+        """
         return joined(self._run("counts"))
 
     def points(self) -> pa.Table:

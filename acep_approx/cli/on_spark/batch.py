@@ -181,16 +181,15 @@ def _collect(found: DataFrame, output: ResultKind, limit: int | None, most_error
 
 def _count(found: DataFrame, most_errors: int) -> pa.Table:
     """Numbers of matches by number of errors, as a run here counts them."""
-    import pyarrow as pa
     from pyspark.sql import functions as sql
+
+    from acep_approx.cli.write import count_table
+    from acep_approx.matching.outputs.counted import warn_at_least
 
     summed = found.groupBy("errors").agg(sql.sum(sql.col("matches").cast("decimal(38,0)")).alias("matches"))
     counts = {row.errors: int(row.matches) for row in summed.collect()}
-    numbers = [counts.get(errors, 0) for errors in range(most_errors + 1)]
-    is_wide = max(numbers) >= 2**63
-    return pa.table(
-        {"errors": list(range(most_errors + 1)), "matches": pa.array(numbers, pa.decimal128(38) if is_wide else None)}
-    )
+    warn_at_least(counts.values())
+    return count_table({errors: counts.get(errors, 0) for errors in range(most_errors + 1)})
 
 
 def _in_order(table: pa.Table) -> pa.Table:

@@ -241,16 +241,17 @@ def _count(table: pa.Table, counts: Counter[tuple[str, int]]) -> None:
 def _counted(counts: Counter[tuple[str, int]], by_query: Counter[str]) -> pa.Table:
     import pyarrow as pa
 
+    from acep_approx.cli.write import with_at_least
+    from acep_approx.matching.outputs.counted import warn_at_least
+
     for (id_, _), matches in counts.items():
         by_query[id_] += matches
-    keys = list(counts)
-    return pa.table(
-        {
-            "query": pa.array([id_ for id_, _ in keys], pa.string()),
-            "errors": pa.array([errors for _, errors in keys], pa.int64()),
-            "matches": pa.array([counts[key] for key in keys], pa.int64()),
-        }
-    )
+    columns = {
+        "query": pa.array([id_ for id_, _ in counts], pa.string()),
+        "errors": pa.array([errors for _, errors in counts], pa.int64()),
+    }
+    warn_at_least(counts.values())
+    return with_at_least(columns, counts.values())
 
 
 def say_found_by(results: Any, by_query: Counter[str], output: ResultKind) -> None:
@@ -258,7 +259,9 @@ def say_found_by(results: Any, by_query: Counter[str], output: ResultKind) -> No
     if output is not ResultKind.COUNT:
         say_found(results, SINGULAR[output])
     if by_query:
-        most = ", ".join(f"{id_} {number:,}" for id_, number in by_query.most_common(SHOWN))
+        from acep_approx.events.counts import said
+
+        most = ", ".join(f"{id_} {said(number)}" for id_, number in by_query.most_common(SHOWN))
         more = f", and {len(by_query) - SHOWN:,} others" if len(by_query) > SHOWN else ""
         say(f"{queries_in_words(len(by_query))} with results: {most}{more}")
 

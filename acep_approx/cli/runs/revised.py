@@ -159,12 +159,14 @@ class _Feed:
     def counts(self, progress: EventBar) -> Generator[pa.Table]:
         """How many matches there are when all events have come, by their number of errors."""
         from acep_approx.cli.write import count_table
+        from acep_approx.matching.outputs.counted import warn_at_least
         from acep_approx.results.match_tables import add_counts
 
         counts = dict.fromkeys(range(self.job.query.plan.automaton.errors + 1), 0)
         for table in self.tables(progress):
             if table.num_rows:
                 add_counts(counts, table)
+        warn_at_least(counts.values())
         yield count_table(counts)
 
     def _fresh(self) -> RevisedMatcher:

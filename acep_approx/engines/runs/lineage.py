@@ -10,6 +10,7 @@ import numpy as np
 from acep_approx.arrays import Bools, Ints, Ragged, extended
 from acep_approx.engines.order import Sorter, groups
 from acep_approx.kernels.runs import lineage as kernel_lineage
+from acep_approx.kernels.runs import shared as kernel_shared
 from acep_approx.kernels.runs.layout import ARC_BITS, ARC_MASK, LINK
 from acep_approx.ranges import impossible
 
@@ -79,6 +80,28 @@ def listed(links: Ints, hits: Hits, lows: Ints, labels: Ints, chunk: int) -> Ite
 
     for ordered in sorter.sorted(go_on):
         yield Bound(*ordered)
+
+
+class WaysCounter:
+    """Counts the matches of hits without listing them; from ``kernels.cells.count.MOST`` on, at least so many."""
+
+    def __init__(self) -> None:
+        self._marks = 0
+        self._asked, self._ways, self._waiting = (np.full(0, -1, np.int64) for _ in range(3))
+
+    def count(self, links: Ints, hit: Ints, lows: Ints) -> Ints:
+        """Number of matches per hit; ``hit`` and ``lows`` are their links and their earliest starts.
+
+        Complexity: O(links that hits of the same earliest start lead to).
+        """
+        size = links.size // LINK
+        if size > len(self._asked):
+            self._asked, self._ways = np.full(2 * size, -1, np.int64), np.zeros(2 * size, np.int64)
+            self._waiting = np.zeros(4 * size + 2, np.int64)
+        total = np.zeros(len(hit), np.int64)
+        kernel_shared.count(hit, lows, links, self._marks, self._asked, self._ways, self._waiting, total)
+        self._marks += len(hit)
+        return total
 
 
 def chosen(links: Ints, hits: Hits, labels: Ints) -> tuple[Hits, Iterator[Bound]]:

@@ -322,7 +322,8 @@ class Shedding:
     def groups(self) -> list[int]:
         """How many groups of runs each pool has."""
         at = int(self.words[kernel.PLACES])
-        return np.diff(self.words[at : at + kernel.PLACE * (len(self.tables.pools) + 1) : kernel.PLACE]).tolist()
+        ends = self.words[at : at + kernel.PLACE * (len(self.tables.pools) + 1) : kernel.PLACE]
+        return [int(size) for size in np.diff(ends)]
 
     @property
     def _newest(self) -> Ints:

@@ -18,6 +18,7 @@ from acep_approx.kernels.runs.layout import (
     SCRATCH,
 )
 from acep_approx.kernels.runs.records import Lanes, Pools, Program
+from acep_approx.kernels.runs.shared import MOST
 from acep_approx.kernels.runs.vm import BLOCK, NULL
 
 NEVER = -(2**62)
@@ -240,7 +241,7 @@ def merge_hidden(program: Program, pools: Pools, p: int, to: int, run: int) -> N
         if how == KEEP_LEAST:
             new = min(old, new)
         elif program.more is not None and how == ADD_UP:
-            new += old
+            new = min(MOST, new + old)
         words[ix(column + to)] = new
 
 

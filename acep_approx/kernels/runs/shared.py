@@ -39,39 +39,45 @@ def reach(hit: Ints, lows: Ints, links: Ints, shared: Ints, need: Ints) -> None:
 
 
 @block_kernel
-def count(hit: Ints, lows: Ints, links: Ints, asked: Ints, ways: Ints, total: Ints) -> None:
-    """Number of matches per hit into ``total``; ``asked`` (all -1) and ``ways`` are work space, a word per link."""
+def count(
+    hit: Ints, lows: Ints, links: Ints, first: int, asked: Ints, ways: Ints, waiting: Ints, total: Ints
+) -> None:
+    """Number of matches per hit into ``total``; hits with the same earliest start that follow one another share work.
+
+    ``asked``, ``ways`` have a word per link, ``waiting`` two and two more. What ``asked`` holds is below ``first``, and
+    then below ``first + hit.size``.
+    """
+    mark = first
     for h in range(hit.size):
-        low, root = lows[ix(h)], hit[ix(h)]
-        lowest = root
-        asked[ix(root)] = h
-        for i in range(root + 1):
-            link = root - i
-            if link < lowest:
-                break
-            at = link * LINK
-            if asked[ix(link)] != h or links[ix(at + LINK_LATEST)] < low:
+        low = lows[ix(h)]
+        if h > 0 and low != lows[ix(h - 1)]:
+            mark = first + h
+        waiting[0], depth = hit[ix(h)], 1
+        while depth > 0:
+            link = waiting[ix(depth - 1)]
+            if asked[ix(link)] == mark:
+                depth -= 1
                 continue
-            before, other = links[ix(at + LINK_BEFORE)], links[ix(at + LINK_OTHER)]
-            if other >= 0:
-                asked[ix(other)] = h
-                lowest = min(lowest, other)
-            if before >= 0 and (links[ix(at + LINK_HERE)] < 0 or links[ix(at + LINK_START)] >= low):
-                asked[ix(before)] = h
-                lowest = min(lowest, before)
-        for link in range(lowest, root + 1):
-            if asked[ix(link)] != h:
-                continue
-            at = link * LINK
-            n = 0
+            at, n, top = link * LINK, 0, depth
             if links[ix(at + LINK_LATEST)] >= low:
                 before, other = links[ix(at + LINK_BEFORE)], links[ix(at + LINK_OTHER)]
                 if other >= 0:
-                    n += ways[ix(other)]
+                    if asked[ix(other)] == mark:
+                        n += ways[ix(other)]
+                    else:
+                        waiting[ix(depth)] = other
+                        depth += 1
                 if links[ix(at + LINK_HERE)] < 0 or links[ix(at + LINK_START)] >= low:
                     if before >= 0:
-                        n += ways[ix(before)]
+                        if asked[ix(before)] == mark:
+                            n += ways[ix(before)]
+                        else:
+                            waiting[ix(depth)] = before
+                            depth += 1
                     elif links[ix(at + LINK_HERE)] >= 0:
                         n += 1
-            ways[ix(link)] = min(n, MOST)
-        total[ix(h)] = ways[ix(root)]
+            if depth == top:  # all that it leads to was counted
+                asked[ix(link)] = mark
+                ways[ix(link)] = min(n, MOST)
+                depth -= 1
+        total[ix(h)] = ways[ix(hit[ix(h)])]

@@ -14,7 +14,7 @@ import numpy as np
 from acep_approx.arrays import Bools, Ints, Ragged, extended
 from acep_approx.automaton.registers import RegisterAutomaton
 from acep_approx.engines.batches import Grouped
-from acep_approx.engines.runs.lineage import Bound, Hits, chosen, first_of_equal, listed
+from acep_approx.engines.runs.lineage import Bound, Hits, WaysCounter, chosen, first_of_equal, listed
 from acep_approx.engines.runs.runs import Runs
 from acep_approx.kernels.runs import lineage as kernel_lineage
 from acep_approx.kernels.runs.layout import ARC_BITS, ARC_MASK, LINK, LINK_HERE, LINKS
@@ -86,11 +86,22 @@ class Finder:
         self._is_late = np.array([bool(final.guard) for final in automaton.automaton.finals], np.bool_)
         self._is_ambiguous = automaton.is_ambiguous or machine.hidden is not None
         self._simple = not automaton.needs_filter and not self._is_ambiguous
+        self._ways = WaysCounter()
 
     @property
     def finds_one(self) -> bool:
         """Whether one match per event is enough, because all runs of its partition end with it."""
         return self.non_overlap and not self.automaton.needs_filter
+
+    @property
+    def counts_alone(self) -> bool:
+        """Whether matches can be counted without being listed: each way along the links is one."""
+        return self._simple and not self.non_overlap
+
+    def count(self, events: Grouped, hits: Hits) -> Ints:
+        """Number of matches per hit, where ``counts_alone``."""
+        lows = self.engine.lows(events.tick[hits.event], events.slot[hits.event])
+        return self._ways.count(self.engine.links, hits.link, lows)
 
     def found(self, events: Grouped, hits: Hits) -> Iterator[CompletedMatches]:
         """The matches that a batch completes, in order.
@@ -177,7 +188,7 @@ class Finder:
             best, bound = chosen(self.links(), hits, self.labels)
             yield CompletedMatches.joined([self._found(events, best, one) for one in bound])
             return
-        if self._simple and not self.non_overlap and not self.by_event:
+        if not (self._is_ambiguous or self.non_overlap or self.automaton.has_late_ends):
             yield from self._lists(events, hits, CHUNK)
             return
         for first, last in _whole_events(hits.event, HITS_AT_ONCE):

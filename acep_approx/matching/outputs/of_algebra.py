@@ -23,6 +23,7 @@ from acep_approx.engines.runs.lineage import Hits
 from acep_approx.engines.runs.programs import register_kind
 from acep_approx.events.time import in_type
 from acep_approx.kernels.runs.vm import NULL
+from acep_approx.matching.outputs.counted import AT_LEAST, count_columns, sums
 from acep_approx.matching.outputs.of_runs import RunCounts, RunOutput
 from acep_approx.query.syntax import Attribute
 
@@ -59,7 +60,7 @@ class AlgebraResults(RunOutput):
             sorted_ = np.column_stack((row, slot, words))[order]
             first = np.flatnonzero(np.append(True, (sorted_[1:] != sorted_[:-1]).any(axis=1)))
             at = order[first]
-            times = np.add.reduceat(hits.times[order], first)
+            times = sums(hits.times[order], first)
             yield self._table_of(Ends(row[at], slot[at], events.tick[hits.event[at]], times), words[at])
 
     def _table_of(self, ends: Ends, words: Ints) -> pa.Table:
@@ -102,7 +103,7 @@ class AlgebraResults(RunOutput):
 
 
 class AlgebraCounts(RunCounts):
-    """How many results each event completes: errors (none), end, row, matches."""
+    """How many results each event completes: errors (none), end, row, matches, at_least."""
 
     def _results(self, events: Grouped, hits: Hits) -> Iterator[pa.Table]:
         if len(hits):
@@ -110,12 +111,12 @@ class AlgebraCounts(RunCounts):
             order = np.lexsort((slot, row))
             is_new = (np.diff(row[order]) != 0) | (np.diff(slot[order]) != 0)
             first = np.flatnonzero(np.append(True, is_new))
-            matches, at = np.add.reduceat(hits.times[order], first), order[first]
+            matches, at = sums(hits.times[order], first), order[first]
             ids = self.recent.ids_of(row[at])
             columns = {
                 **self.stamps.keys(slot[at]),
                 "errors": pa.array(np.zeros(len(at), np.int64)),
                 "end": self.stamps.time(events.tick[hits.event[at]]),
             }
-            event = self.stamps.events.column(ids, self.recent.take, [*columns, "matches"])
-            yield pa.table({**columns, **event, "matches": pa.array(matches)})
+            event = self.stamps.events.column(ids, self.recent.take, [*columns, "matches", AT_LEAST])
+            yield pa.table({**columns, **event, **count_columns(matches)})

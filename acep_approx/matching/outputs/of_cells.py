@@ -17,8 +17,8 @@ from acep_approx.engines.cells.listing import listed as listed_matches
 from acep_approx.engines.columns import Listed
 from acep_approx.events.columns import taken, to_arrow
 from acep_approx.events.stream import EventBatch
-from acep_approx.kernels.cells.count import MOST
 from acep_approx.kernels.cells.layout import ENTRY_COLUMNS, ENTRY_PLACE
+from acep_approx.matching.outputs.counted import AT_LEAST, count_columns, sums
 from acep_approx.matching.outputs.output import NO_BATCH, NO_EVENTS, Stamps
 from acep_approx.matching.outputs.recent import Recent
 from acep_approx.matching.outputs.tables import BindingColumns
@@ -91,7 +91,7 @@ class CellCounts:
         self.stamps = stamps
 
     def run(self, events: Grouped, batch: EventBatch, floors: Ints) -> Iterator[pa.Table]:
-        """One table: key, errors, time, row, matches."""
+        """One table: key, errors, time, row, matches, whether there are at least so many."""
         hits = self.engine.update(events, floors)
         errors, row = self.engine.err(hits), events.row[hits[0::2]]
         if self.shares_events and len(row):
@@ -99,7 +99,7 @@ class CellCounts:
             row = row * (int(slot.max()) + 1) + slot
         order = np.lexsort((errors, row))
         first = np.flatnonzero(np.diff(row[order], prepend=-1) | np.diff(errors[order], prepend=-1))
-        matches = _sums(self.engine.count(hits, events)[order], first)
+        matches = sums(self.engine.count(hits, events)[order], first)
         at, errors = hits[0::2][order][first], errors[order][first]
         columns = {
             **self.stamps.keys(events.slot[at]),
@@ -107,20 +107,12 @@ class CellCounts:
             "end": self.stamps.time(batch.ticks[events.at[at]]),
         }
         named = self.stamps.events
-        event = named.column(events.id[at], named.of_batch(batch), [*columns, "matches"])
-        yield pa.table({**columns, **event, "matches": pa.array(matches)})
+        event = named.column(events.id[at], named.of_batch(batch), [*columns, "matches", AT_LEAST])
+        yield pa.table({**columns, **event, **count_columns(matches)})
 
     def nothing(self) -> pa.Table:
         """An empty table with the columns of the results."""
         return next(self.run(NO_EVENTS, NO_BATCH, np.zeros(1, np.int64)))
-
-
-def _sums(counts: Ints, first: Ints) -> Ints:
-    """Sums of runs of counts that begin at ``first``; like each of the counts at most ``kernels.cells.count.MOST``."""
-    if not len(first):
-        return first
-    estimate = np.add.reduceat(counts.astype(np.float64), first)
-    return np.where(estimate >= MOST, MOST, np.add.reduceat(counts, first))
 
 
 @dataclass(frozen=True)

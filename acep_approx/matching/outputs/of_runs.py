@@ -17,6 +17,7 @@ from acep_approx.events.roles import Roles
 from acep_approx.events.stream import EventBatch
 from acep_approx.matching.neighbours import Neighbours
 from acep_approx.matching.outputs.completed import CompletedMatches, Finder
+from acep_approx.matching.outputs.counted import AT_LEAST, count_columns, sums
 from acep_approx.matching.outputs.output import Stamps
 from acep_approx.matching.outputs.recent import Recent
 from acep_approx.matching.outputs.tables import ENDS, BindingColumns
@@ -253,6 +254,22 @@ class RunListing(RunOutput):
         )
 
 
+def ended(events: Grouped, hits: Hits) -> CompletedMatches:
+    """Hits as matches of which only the ends are known."""
+    none = np.zeros(len(hits) + 1, np.int64)
+    return CompletedMatches(
+        slot=events.slot[hits.event],
+        end=events.row[hits.event],
+        tick=events.tick[hits.event],
+        start=hits.start,
+        errors=hits.errors,
+        final=hits.final,
+        offset=none,
+        id=none[:0],
+        arc=none[:0],
+    )
+
+
 class Points(NamedTuple):
     """Match points as columns: ``row`` and ``tick`` of the event, the latest ``start`` of the fewest ``errors``."""
 
@@ -287,26 +304,19 @@ class RunPoints(RunOutput):
         return Points(events.slot[event], events.row[event], events.tick[event], start, errors)
 
     def _results(self, events: Grouped, hits: Hits) -> Iterator[pa.Table]:
-        if self.engine.keeps_lineage:
-            yield from super()._results(events, hits)
-        elif len(hits):
-            none, end = np.zeros(len(hits) + 1, np.int64), events.row[hits.event]
-            found = CompletedMatches(
-                slot=events.slot[hits.event],
-                end=end,
-                tick=events.tick[hits.event],
-                start=hits.start,
-                errors=hits.errors,
-                final=hits.final,
-                offset=none,
-                id=none,
-                arc=none,
-            )
+        parts = self.finder.found(events, hits) if self.engine.keeps_lineage else [ended(events, hits)]
+        best = [part.take(self._best(part, self._moments(part))) for part in parts if len(part)]
+        found = CompletedMatches.joined(best)
+        if len(found):
             yield self._table(found, self._moments(found))
 
-    def _table(self, found: CompletedMatches, known: Ints) -> pa.Table:
+    @staticmethod
+    def _best(found: CompletedMatches, known: Ints) -> Ints:
         order = np.lexsort((-found.start, found.errors, found.end, known))
-        best = order[firsts(known[order], found.end[order])]
+        return order[firsts(known[order], found.end[order])]
+
+    def _table(self, found: CompletedMatches, known: Ints) -> pa.Table:
+        best = self._best(found, known)
         ends, ticks, starts = found.end[best], found.tick[best], found.start[best]
         return self.table(Points(found.slot[best], ends, ticks, starts, found.errors[best]))
 
@@ -328,20 +338,37 @@ class RunPoints(RunOutput):
 
 
 class RunCounts(RunOutput):
-    """How many matches each match point completes, by number of errors: key, errors, end, row, matches."""
+    """How many matches each match point completes, by number of errors: key, errors, end, row, matches, at_least."""
 
     groups = True
 
-    def _table(self, found: CompletedMatches, known: Ints) -> pa.Table:
+    def _results(self, events: Grouped, hits: Hits) -> Iterator[pa.Table]:
+        if self.finder.counts_alone:
+            parts = [(ended(events, hits), self.finder.count(events, hits))] if len(hits) else []
+        else:  # parts are summed as they come: memory for all matches of an event is not needed
+            listed = (part for part in self.finder.found(events, hits) if len(part))
+            parts = [self._summed(part, self._moments(part), np.ones(len(part), np.int64)) for part in listed]
+        found = CompletedMatches.joined([part for part, _ in parts])
+        if len(found):
+            matches = np.concatenate([numbers for _, numbers in parts])
+            yield self._counted(*self._summed(found, self._moments(found), matches))
+
+    @staticmethod
+    def _summed(found: CompletedMatches, known: Ints, matches: Ints) -> tuple[CompletedMatches, Ints]:
+        """One of the matches of each event and number of errors, and how many there are."""
         order = np.lexsort((found.errors, found.end, known))
-        row, errors = found.end[order], found.errors[order]
-        first = firsts(known[order], row, errors)
-        at = order[first]
-        ids = self.recent.ids_of(found.end[at])
+        first = firsts(known[order], found.end[order], found.errors[order])
+        return found.take(order[first]), sums(matches[order], first)
+
+    def _table(self, found: CompletedMatches, known: Ints) -> pa.Table:
+        return self._counted(*self._summed(found, known, np.ones(len(found), np.int64)))
+
+    def _counted(self, found: CompletedMatches, matches: Ints) -> pa.Table:
+        ids = self.recent.ids_of(found.end)
         columns = {
-            **self.stamps.keys(found.slot[at]),
-            "errors": pa.array(found.errors[at]),
-            "end": self._ticks(ids, found.tick[at]),
+            **self.stamps.keys(found.slot),
+            "errors": pa.array(found.errors),
+            "end": self._ticks(ids, found.tick),
         }
-        event = self.stamps.events.column(ids, self.recent.take, [*columns, "matches"])
-        return pa.table({**columns, **event, "matches": pa.array(np.diff(np.append(first, len(row))))})
+        event = self.stamps.events.column(ids, self.recent.take, [*columns, "matches", AT_LEAST])
+        return pa.table({**columns, **event, **count_columns(matches)})

@@ -24,9 +24,8 @@ import pyarrow as pa
 
 from acep_approx.arrays import Ints
 from acep_approx.engines.columns import Listed
-from acep_approx.engines.runs.lineage import Bound, Hits, first_of_equal, listed
+from acep_approx.engines.runs.lineage import Bound, Hits, WaysCounter, first_of_equal, listed
 from acep_approx.errors import UsageError
-from acep_approx.kernels.runs import shared as kernel_shared
 from acep_approx.kernels.runs.layout import ARC_BITS, ARC_MASK
 from acep_approx.matching.outputs.output import Stamps
 from acep_approx.matching.outputs.recent import Recent
@@ -129,14 +128,14 @@ class Compressed:
         return f"<Compressed: {len(self):,} hits, {self.links.num_rows:,} links>"
 
     def counts(self) -> Ints:
-        """Per hit how many matches it stands for, without spelling them; at most 2**61 of each.
+        """Per hit how many matches it stands for, without spelling them; 2**61 means at least so many.
 
         Raises
         ------
         UsageError
             ``ACEP-U007``: the links may spell a match twice.
 
-        Complexity: O(hits x links in a window).
+        Complexity: O(links that hits of one window lead to).
         """
         if self.is_ambiguous:
             raise UsageError(
@@ -144,11 +143,7 @@ class Compressed:
                 code="ACEP-U007",
                 hint="expand them, or take Matches.counts()",
             )
-        total = np.zeros(len(self), np.int64)
-        size = self.links.num_rows
-        asked, ways = np.full(size, NONE, np.int64), np.zeros(size, np.int64)
-        kernel_shared.count(self._link, self._since, self._words, asked, ways, total)
-        return total
+        return WaysCounter().count(self._words, self._link, self._since)
 
     def expand(self, hits: Sequence[int] | None = None, limit: int | None = None) -> pa.Table:
         """Spell matches out.

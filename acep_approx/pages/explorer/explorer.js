@@ -236,7 +236,7 @@ document.documentElement.classList.add("scripted");
     const total = data.queries.reduce((sum, query) => sum + query.total, 0);
     const all = data.matches.length;
     const filtered = found.length < all ? `${count(found.length)} of ` : "";
-    counted.textContent = all < total ? `${filtered}${count(all)} listed; ${count(total)} matches in all` :
+    counted.textContent = all < total ? `${filtered}${count(all)} listed; ${data.in_all} matches in all` :
       `${filtered}${plural(all, "match", "matches")}`;
     if (found.length) showMatch(data.matches[state.match]); else nothing();
   }

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from acep_approx.events.counts import said
 from acep_approx.pages.code import code, command
 from acep_approx.pages.explorer.data import Explored, MatchShown, QueryShown
 from acep_approx.pages.over_time import Near, OverTime, Points, errors_text, moment_text
@@ -64,9 +65,9 @@ def _head(run: Explored) -> Iterator[str]:
 
 
 def _folded(query: QueryShown) -> str:
-    by_errors = ", ".join(f"{n:,} with {errors_text(errors)}" for errors, n in query.found.items() if n)
+    by_errors = ", ".join(f"{said(n)} with {errors_text(errors)}" for errors, n in query.found.items() if n)
     plural = "match" if query.total == 1 else "matches"
-    total = f"{query.total:,} {plural}" + (f": {by_errors}" if len(query.found) > 1 and by_errors else "")
+    total = f"{said(query.total)} {plural}" + (f": {by_errors}" if len(query.found) > 1 and by_errors else "")
     return (
         f'<details class="query"><summary><b>{escape(query.name)}</b> <span>{escape(total)}</span></summary>'
         f"{code(query.text)}</details>"
@@ -119,7 +120,7 @@ def _table(run: Explored) -> str:
     head = [*(["query"] if many else []), *run.keys, "errors", "from", "to", "missing", "events"]
     rows = ("".join(f"<td>{escape(cell)}</td>" for cell in _cells(run, one, many=many)) for one in run.matches[:ROWS])
     heads = "".join(f'<th scope="col">{escape(name)}</th>' for name in head)
-    caption = f"the first {min(ROWS, len(run.matches)):,} of {run.total:,} matches"
+    caption = f"the first {min(ROWS, len(run.matches)):,} of {said(run.total)} matches"
     body = "\n".join(f"<tr>{row}</tr>" for row in rows)
     return (
         f'<div class="scroll"><table><caption>{caption}</caption><thead><tr>{heads}</tr></thead>\n<tbody>\n{body}\n'
@@ -158,6 +159,7 @@ def page_data(run: Explored, picture: OverTime | None) -> dict[str, Any]:
         "keys": run.keys,
         "attributes": run.attributes,
         "used": run.used,
+        "in_all": said(run.total),
         "queries": [
             {
                 "name": query.name,

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from acep_approx.arrays import Ints
 from acep_approx.events.columns import to_numpy
+from acep_approx.events.counts import said
 from acep_approx.matching.pipeline import Pipeline
 from acep_approx.pages.explorer.data import Explored
 from acep_approx.pages.explorer.page import explorer_page
@@ -110,7 +111,7 @@ def capital(text: str) -> str:
 
 
 def _title(total: int, source: str) -> str:
-    number = f"{total:,} match{'' if total == 1 else 'es'}" if total else "No match"
+    number = f"{capital(said(total))[:-1]} match{'' if total == 1 else 'es'}" if total else "No match"
     return f"{number} in {source}" if source else number
 
 
@@ -125,7 +126,7 @@ def tiles_of(counts: dict[int, int], errors: Ints) -> list[tuple[str, str]]:
     """Numbers to know of matches by errors, and of match points."""
     total = sum(counts.values())
     tiles = [
-        (f"{total:,}", "match" if total == 1 else "matches"),
+        (said(total), "match" if total == 1 else "matches"),
         (f"{len(errors):,}", f"match point{'' if len(errors) == 1 else 's'}: events that complete one"),
     ]
     if len(counts) > 1:

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from acep_approx.arrays import Ints
 from acep_approx.events.columns import to_numpy
+from acep_approx.events.counts import said
 from acep_approx.pages.explorer.data import MatchShown
 from acep_approx.results.explorer.events import texts
 from acep_approx.results.explorer.explorable import Explorable, by_rows, joined
@@ -82,7 +83,7 @@ def _note(listed: int, total: int, *, is_first: bool) -> str:
     if listed == total:
         return ""
     some = "the first ones" if is_first else "some of each number of errors, evenly over the stream"
-    return f"The table holds {listed:,} of {total:,} matches: {some}. The bars count all match points."
+    return f"The table holds {listed:,} of {said(total)} matches: {some}. The bars count all match points."
 
 
 def _rows(found: Explorable, chosen: Ints, *, is_first: bool) -> tuple[pa.Table, int]:
