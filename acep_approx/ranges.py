@@ -6,13 +6,18 @@ believed only within the ranges that are said here, array by array, by those who
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from acep_approx.errors import DataError
+
 LOWEST, HIGHEST = -(2**63), 2**63 - 1
+TICK = 2**61
+"""Times of events are below this in size: windows can be added to them."""
 COUNT = 2**62
 """Counts stay below: what is added to them later fits, too."""
 
@@ -86,6 +91,26 @@ def number_in(what: str, number: Any, low: int, end: int) -> int:
     if type(number) is not int or not low <= number < end:
         raise DamagedError(what)
     return number
+
+
+def finite(what: str, *numbers: Any) -> None:
+    """Refuse numbers of a header of which one is none, or has no end.
+
+    Raises
+    ------
+    DamagedError
+    """
+    if not all(type(number) in (int, float) and math.isfinite(number) for number in numbers):
+        raise DamagedError(what)
+
+
+def impossible(what: str) -> DataError:
+    """The error of a run that came upon what no state can hold, which only a state that was changed leads to."""
+    return DataError(
+        f"{what}: the state that was restored is not as it was written",
+        code="ACEP-D040",
+        hint="take a copy that is whole, or start from the beginning",
+    )
 
 
 @contextmanager

@@ -16,11 +16,12 @@ from acep_approx.errors import UsageError, expect
 from acep_approx.events.reading.memory import DICTS_PER_CHUNK
 from acep_approx.events.time_formats import TimeFormat
 from acep_approx.matching.pipeline import OutputKind
+from acep_approx.ranges import reading
 from acep_approx.revisions.request import REVISING, Duration, check_duration
 from acep_approx.subscriptions.members import Member
 from acep_approx.subscriptions.results import Found
 from acep_approx.subscriptions.running import Misfit, Running
-from acep_approx.subscriptions.state import pack, restored, unpack
+from acep_approx.subscriptions.state import damaged_state, pack, restored, unpack
 
 if TYPE_CHECKING:
     from acep_approx.api.live_run import LiveRun
@@ -281,8 +282,9 @@ class QuerySet(SetMembers):
         """
         expect("the state", state, (bytes, bytearray, memoryview), "the bytes that state_bytes() gave")
         saved, arrays = unpack(state)
-        made = cls(**saved["options"])
-        made._running = restored(saved, arrays, SavedTexts())
+        with reading(damaged_state):
+            made = cls(**saved["options"])
+            made._running = restored(saved, arrays, SavedTexts())
         return made
 
     def take_up(self, state: bytes) -> None:
@@ -294,7 +296,8 @@ class QuerySet(SetMembers):
             As for ``from_state``.
         """
         saved, arrays = unpack(state)
-        self._running = restored(saved, arrays, SavedTexts())
+        with reading(damaged_state):
+            self._running = restored(saved, arrays, SavedTexts())
 
     def fresh_state(self) -> bytes:
         """The state before any event: the same for sets of the same queries that read events in the same way."""

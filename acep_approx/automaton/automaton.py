@@ -17,6 +17,8 @@ from functools import cached_property
 from graphlib import CycleError, TopologicalSorter
 from typing import TYPE_CHECKING
 
+from acep_approx.ranges import impossible
+
 if TYPE_CHECKING:
     from acep_approx.query.syntax import Expression
 
@@ -161,6 +163,8 @@ class Automaton:
             for final in self.finals
             if final.state == state and paid + final.cost == errors
         ]
+        if not ends:
+            raise impossible("a match is none of this pattern")
         return min(ends)[1]
 
     def fingerprint(self) -> str:

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from acep_approx.ranges import finite
+
 EVENT_SECONDS, STEP_SECONDS = 3e-7, 1e-8
 """What is assumed before anything was measured."""
 FORGET = 0.9
@@ -63,6 +65,7 @@ class StepClock:
     @classmethod
     def restored(cls, saved: list[float]) -> StepClock:
         """What ``snapshot`` gave."""
+        finite("clock", *saved)
         products, answers = np.array(saved[2:6]).reshape(2, 2), np.array(saved[6:])
         return cls(saved[0], saved[1], 0, products, answers)
 

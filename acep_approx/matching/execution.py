@@ -26,7 +26,10 @@ from acep_approx.matching.stream_side import StreamSide
 from acep_approx.matching.tracing.partial import refuse_algebra
 from acep_approx.matching.unseen import warn_of_unseen_types
 from acep_approx.planning.planner import MERGING, Plan, merging
-from acep_approx.ranges import reading
+from acep_approx.ranges import COUNT, check, number_in, reading
+
+WANTED = ("time", "key", "type", "unit", "start")
+"""Options that name roles."""
 
 
 class Execution:
@@ -243,6 +246,8 @@ class Execution:
         saved = unpack([plan], state)
         with reading(damaged):
             options = {name: value for name, value in saved.callers[0].items() if name != "spending"}
+            number_in("state_cap", options["state_cap"], 1, COUNT)
+            check("options", good=all(isinstance(options[name], str | None) for name in WANTED))
             made = cls(plan, **options, shedding=shedding)
             made.take(saved)
         return made

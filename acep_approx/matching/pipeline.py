@@ -342,11 +342,13 @@ class Pipeline:
 
     def restore(self, header: dict[str, Any], arrays: dict[str, Any]) -> None:
         """Take over what ``header`` and ``arrays`` gave."""
-        numbers = {name: number_in(name, number, 0, 2 * COUNT) for name, number in header["progress"].items()}
+        numbers = {name: number_in(name, number, 0, COUNT) for name, number in header["progress"].items()}
         self.progress = RunProgress(**numbers)
-        self._piece = number_in("piece", header["piece"], 1, LARGE_PIECE + 1)
+        self._piece = number_in("piece", header["piece"], 1, COUNT)
         if isinstance(self.results, RunOutput):
             self.results.restore(arrays)
+        elif isinstance(self.results, CellListing):
+            self.results.check_restored()
 
     def prepare(self, batch: StreamBatch) -> None:
         """Take from a batch what this query asks of it: key slots, letters, words."""

@@ -18,14 +18,14 @@ import pyarrow as pa
 from acep_approx.errors import DataError
 from acep_approx.events.keys import KeyCodes
 from acep_approx.events.reading.ipc import from_ipc, to_ipc
-from acep_approx.events.roles import Roles
+from acep_approx.events.roles import UNITS, Roles
 from acep_approx.matching.blob import joined, split
 from acep_approx.matching.pipeline import Pipeline
 from acep_approx.matching.sealed import OlderBytesError
 from acep_approx.matching.stream_side import StreamSide
 from acep_approx.planning.planner import Plan
 from acep_approx.query.printer import to_text
-from acep_approx.ranges import COUNT, HIGHEST, LOWEST, Range, check, check_arrays, number_in, reading
+from acep_approx.ranges import COUNT, TICK, Range, check, check_arrays, number_in, reading
 
 FORMAT = 8
 Header = dict[str, Any]
@@ -181,9 +181,9 @@ def saved_stream(saved: Header, arrays: Arrays, words: int, begin: str = "") -> 
     schema = from_ipc(arrays[f"{begin}schema"]).schema
     derived = {name: schema.field(name).type for name in saved["derived"]}
     of_events = pa.schema([field for field in schema if field.name not in derived])
-    stream = StreamSide(of_events, Roles(**saved["roles"]), derived)
+    stream = StreamSide(of_events, roles_of(saved["roles"]), derived)
     if saved["last_tick"] is not None:
-        stream.last_tick = number_in("last_tick", saved["last_tick"], LOWEST, HIGHEST)
+        stream.last_tick = number_in("last_tick", saved["last_tick"], -COUNT, TICK)
     check("texts", good=all(isinstance(text, str) for text in saved["texts"]))
     stream.texts.restore(saved["texts"])
     check("texts", good=len(stream.texts) == len(saved["texts"]))
@@ -194,6 +194,19 @@ def saved_stream(saved: Header, arrays: Arrays, words: int, begin: str = "") -> 
         one.keys = KeyCodes.from_state(_batch(arrays[f"{begin}keys_{number}"]), slots)
         one.without_key, one.swept = (number_in("keys", count, 0, COUNT) for count in (without_key, swept))
     return stream
+
+
+def roles_of(saved: Header) -> Roles:
+    """The roles that a state names, if they can be some.
+
+    Raises
+    ------
+    DamagedError
+    """
+    names = {name: value for name, value in saved.items() if name != "time_format"}
+    check("roles", good=isinstance(saved["time"], str) and all(isinstance(v, str | None) for v in names.values()))
+    check("unit", good=saved["unit"] is None or saved["unit"] in UNITS)
+    return Roles(**saved)
 
 
 def save_query(pipeline: Pipeline, begin: str, arrays: Arrays) -> Header:

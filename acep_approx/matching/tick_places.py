@@ -51,14 +51,14 @@ class TickPlaces:
         """The state as arrays."""
         return {"place_number": self.number, "place_tick": self.tick}
 
-    def restore(self, arrays: dict[str, Ints], slots: int) -> None:
-        """Take over a state with so many key slots.
+    def restore(self, arrays: dict[str, Ints]) -> None:
+        """Take over a state.
 
         Raises
         ------
         DamagedError
             It is not as it can have been written.
         """
-        size = min(arrays["place_number"].size, 2 * slots + 2)
+        size = max(arrays["place_number"].size, 1)
         check_arrays(arrays, {"place_number": Range(size, -1, COUNT), "place_tick": Range(size)})
         self.number, self.tick = arrays["place_number"], arrays["place_tick"]

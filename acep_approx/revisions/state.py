@@ -13,6 +13,7 @@ from acep_approx.errors import DataError
 from acep_approx.events.reading.ipc import from_ipc
 from acep_approx.matching.state import Saved, pack, raw
 from acep_approx.planning.planner import Plan
+from acep_approx.ranges import TICK, Range, check, check_arrays
 from acep_approx.revisions.events import Events, PlacedEvents
 from acep_approx.revisions.final import FinalRun
 from acep_approx.revisions.replay import Replay
@@ -106,6 +107,7 @@ def take_up(stream: RevisedStream, saved: Saved, header: dict[str, Any]) -> None
     DataError
         ``ACEP-D040``: the parts of the state do not fit together.
     """
+    check("op", good=isinstance(header["op"], str | None))
     stream.watermarks = Watermarks.restore(header["watermarks"])
     stream.closed.restore(header["closed"])
     stream.live.vacant = tuple(header["vacant"]) if header["vacant"] else None
@@ -140,8 +142,10 @@ def _load(saved: Saved, name: str) -> PlacedEvents:
     data = table.to_batches()[0] if table.num_rows else pa.RecordBatch.from_pylist([], schema=table.schema)
     place = columns.get("place", columns["tick"])
     events = Events(columns["tick"], columns["arrival"], columns["tie"], data)
+    check_arrays(columns, dict.fromkeys(columns, Range()) | {"tick": Range(low=-TICK, end=TICK)})
+    in_order = name == "waiting" or (events.tick[1:] >= events.tick[:-1]).all()
     lengths = {len(events.tick), len(events.arrival), len(events.tie), len(place), data.num_rows}
-    if len(lengths) > 1 or (name != "waiting" and (place[1:] <= place[:-1]).any()):
+    if len(lengths) > 1 or not in_order or (name != "waiting" and (place[1:] <= place[:-1]).any()):
         raise DataError(
             "the parts of the state do not fit together",
             code="ACEP-D040",

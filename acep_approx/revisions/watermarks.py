@@ -28,6 +28,7 @@ from acep_approx.kernels.watermarks import (
     advance,
     arrange,
 )
+from acep_approx.ranges import check, number_in
 
 __all__ = ["ENDED", "NEVER", "Held", "Holder", "Watermarks"]
 
@@ -264,9 +265,17 @@ class Watermarks:
         Returns
         -------
         Watermarks
+
+        Raises
+        ------
+        DamagedError
+            These are none.
         """
+        for name in ("delay", "idle"):
+            if header[name] is not None:
+                number_in(name, header[name], 0, ENDED)
         marks = cls(**{name: header[name] for name in ("delay", "idle", "by_source", "by_sequence")})
-        marks.current = header["current"]
+        marks.current = number_in("current", header["current"], NEVER, ENDED + 1)
         marks._names = _Names(header["sources"]["name"])
         if marks._is_plain:
             return marks
@@ -277,8 +286,31 @@ class Watermarks:
         marks._waiting = Waiting(**{name: np.array(kept, np.int64) for name, kept in header["waiting"].items()})
         marks._state[NEWEST] = marks._sources.newest.max()
         marks._state[FREE], marks._state[USED] = header["free"], len(marks._waiting.number)
+        marks._check_waiting()
         arrange(marks._sources)
         return marks
+
+    def _check_waiting(self) -> None:
+        """Refuse nodes that lead out of their room, or that two others lead to: whoever follows them comes to an end.
+
+        Raises
+        ------
+        DamagedError
+        """
+        left, right = self._waiting.left.tolist(), self._waiting.right.tolist()
+        check("waiting", good=len({len(column) for column in self._waiting}) == 1)
+        seen, ahead = set[int](), self._sources.heap.tolist()
+        free = int(self._state[FREE])
+        while free >= 0:
+            check("free", good=free < len(left) and free not in seen)
+            seen.add(free)
+            free = left[free]
+        while ahead:
+            node = ahead.pop()
+            if node >= 0:
+                check("waiting", good=node < len(left) and node not in seen)
+                seen.add(node)
+                ahead += left[node], right[node]
 
     @property
     def _is_plain(self) -> bool:

@@ -13,10 +13,11 @@ from acep_approx.events.source import Source
 from acep_approx.events.stream import EventBatch, read_events
 from acep_approx.kernels.rules.rows import NO_KEY, NO_VALUE, NOT_WHOLE, PASSED
 from acep_approx.matching.state import Header
+from acep_approx.ranges import reading
 from acep_approx.rules.execution import Bound, Outcome, RuleExecution, joined
 from acep_approx.rules.log import FailedActionError
 from acep_approx.rules.program import Driver, Program
-from acep_approx.rules.state import pack, unpack
+from acep_approx.rules.state import damaged, pack, unpack
 
 OnBatch = Callable[[int], None]
 END = 2**61
@@ -222,7 +223,8 @@ class Runner:
             See ``rules.state.unpack``.
         """
         execution, options = unpack(program, state)
-        made = cls(program, options.pop("wanted"), execution.driver)
-        made.execution = execution
+        with reading(damaged):
+            made = cls(program, options.pop("wanted"), execution.driver)
+            made.execution = execution
         return made, options
 

@@ -13,7 +13,6 @@ from typing import Any
 
 from acep_approx.errors import DataError
 from acep_approx.events.reading.ipc import from_ipc
-from acep_approx.events.roles import Roles
 from acep_approx.matching.blob import joined, split
 from acep_approx.matching.sealed import OlderBytesError
 from acep_approx.matching.state import FORMAT as INNER_FORMAT
@@ -23,12 +22,14 @@ from acep_approx.matching.state import (
     meaning,
     raw,
     restore_query,
+    roles_of,
     save_query,
     save_stream,
     saved_stream,
     words_of,
 )
 from acep_approx.query.rules.printer import to_text
+from acep_approx.ranges import COUNT, number_in, reading
 from acep_approx.rules.execution import Counters, RuleExecution
 from acep_approx.rules.pipeline import RulePipeline
 from acep_approx.rules.program import Program
@@ -95,12 +96,8 @@ def unpack(program: Program, state: bytes) -> tuple[RuleExecution, Header]:
     try:
         saved, arrays = split(state)
         format_ = saved["rules"]
-    except (OlderBytesError, ValueError, KeyError) as error:
-        raise DataError(
-            "these bytes are not the state of rules, or not all as they were written",
-            code="ACEP-D040",
-            hint="take a copy that is whole, or start from the beginning",
-        ) from error
+    except (OlderBytesError, ValueError, LookupError, TypeError) as error:
+        raise damaged() from error
     if format_ != FORMAT:
         raise DataError(
             f"the state has format {format_}, this version reads format {FORMAT}",
@@ -113,7 +110,17 @@ def unpack(program: Program, state: bytes) -> tuple[RuleExecution, Header]:
             code="ACEP-D042",
             hint="go on with the rules that it was made with, or start from the beginning",
         )
-    return _restored(program, saved, _parts(arrays)), saved["options"]
+    with reading(damaged):
+        return _restored(program, saved, _parts(arrays)), saved["options"]
+
+
+def damaged() -> DataError:
+    """The error that bytes are no state of rules, or not as they were written (``ACEP-D040``)."""
+    return DataError(
+        "these bytes are not the state of rules, or not all as they were written",
+        code="ACEP-D040",
+        hint="take a copy that is whole, or start from the beginning",
+    )
 
 
 def _parts(arrays: Arrays) -> dict[str, Arrays]:
@@ -126,7 +133,8 @@ def _parts(arrays: Arrays) -> dict[str, Arrays]:
 
 def _restored(program: Program, saved: Header, parts: dict[str, Arrays]) -> RuleExecution:
     execution = RuleExecution(program, saved["driver"])
-    execution.counters = Counters(**saved["counters"])
+    counters = saved["counters"]
+    execution.counters = Counters(**{name: number_in(name, counters[name], -COUNT, COUNT) for name in counters})
     for number, name in enumerate(saved["tables"]):
         execution.tables[name].load(from_ipc(parts[f"t{number}"]["rows"]))
     if saved["bound"] is None:
@@ -135,7 +143,7 @@ def _restored(program: Program, saved: Header, parts: dict[str, Arrays]) -> Rule
     schema = from_ipc(parts["schema"]["of"]).schema
     words = words_of(parts)
     sides = [saved_stream(one, parts[f"s{n}"], words) for n, one in enumerate(held["streams"])]
-    bound = execution.bind(schema, Roles(**held["roles"]), sides)
+    bound = execution.bind(schema, roles_of(held["roles"]), sides)
     for number, log in enumerate(bound.logs.values()):
         if log.past is not None:
             kept = parts[f"b{number}"]

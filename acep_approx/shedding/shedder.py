@@ -19,6 +19,7 @@ from acep_approx.learning.exact_sample import Cohort
 from acep_approx.learning.judging import Ranking
 from acep_approx.learning.learner import Learner
 from acep_approx.learning.promise import POOR, Promise, patience
+from acep_approx.ranges import finite
 from acep_approx.shedding.allowance import (
     RESERVE_SHARE,
     audited_cells,
@@ -360,6 +361,7 @@ class Shedder:
             self.exact_cells.restore(saved["exact cells"])
         self.arena.restore(saved)
         relevant, steps = saved["seen"]
+        finite("seen", relevant, steps, saved["waiting"], saved["found"], saved.get("events", 0))
         self._seen, self._waiting, self.metrics.found = (relevant, steps), saved["waiting"], saved["found"]
         self._on_passes = self.arena.on_passes
         self._events = saved.get("events", 0)  # states of before do not know it

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable
+from types import NoneType
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ from acep_approx.matching.state import FORMAT as INNER_FORMAT
 from acep_approx.matching.state import Arrays, Header, meaning, raw, save_stream, saved_stream, words_of
 from acep_approx.matching.stream_side import StreamSide
 from acep_approx.planning.planner import Plan
+from acep_approx.ranges import COUNT, TICK, Range, check, check_arrays, number_in
 from acep_approx.subscriptions.damage import damaged
 from acep_approx.subscriptions.graph import Entry
 from acep_approx.subscriptions.levels import Level, Levels
@@ -86,12 +88,8 @@ def unpack(state: bytes) -> tuple[Header, Arrays]:
     try:
         saved, arrays = split(state)
         format_ = saved["set"]
-    except (OlderBytesError, ValueError, KeyError) as error:
-        raise DataError(
-            "these bytes are not the state of a set of queries, or not all as they were written",
-            code="ACEP-D040",
-            hint="take a copy that is whole, or start anew; the state of one query is for Query.from_state",
-        ) from error
+    except (OlderBytesError, ValueError, LookupError, TypeError) as error:
+        raise damaged_state() from error
     if format_ != FORMAT:
         shown = ".".join(map(str, format_)) if isinstance(format_, list) else format_
         older = "the older format" if isinstance(format_, list) and format_ < FORMAT else "format"
@@ -101,6 +99,15 @@ def unpack(state: bytes) -> tuple[Header, Arrays]:
             hint="go on with the version that wrote it, or start from the beginning",
         )
     return saved, arrays
+
+
+def damaged_state() -> DataError:
+    """The error that bytes are no state of a set, or not as they were written (``ACEP-D040``)."""
+    return DataError(
+        "these bytes are not the state of a set of queries, or not all as they were written",
+        code="ACEP-D040",
+        hint="take a copy that is whole, or start anew; the state of one query is for Query.from_state",
+    )
 
 
 def restored(saved: Header, arrays: Arrays, compiled: Compile) -> Running:
@@ -193,12 +200,17 @@ def _save_epochs(running: Running, arrays: Arrays) -> Header:
 def _restore_epochs(running: Running, saved: Header, parts: dict[str, Arrays]) -> None:
     epochs, mine = running.epochs, parts.get("e", {})
     for name in OF_EPOCHS:
+        check(name, good=type(saved[name]) in (int, NoneType))
         setattr(epochs, name, saved[name])
     for number, first_row in enumerate(saved["held"]):
         table = from_ipc(mine[f"{number}_data"]).combine_chunks()
         columns = [encode_text(column.combine_chunks()) for column in table.columns]
         data = pa.RecordBatch.from_arrays(columns, names=table.column_names)
-        epochs.held.append(EventBatch(first_row, mine[f"{number}_ticks"], data, mine.get(f"{number}_ids")))
+        ticks, ids = mine[f"{number}_ticks"], mine.get(f"{number}_ids")
+        held = {"ticks": ticks} | ({} if ids is None else {"ids": ids})
+        rows = Range(data.num_rows, -TICK, TICK)
+        check_arrays(held, dict.fromkeys(held, rows))
+        epochs.held.append(EventBatch(number_in("row", first_row, 0, COUNT), ticks, data, ids))
     epochs.late_events = [from_ipc(parts["late"][str(number)]) for number in range(saved["kept"])]
 
 
@@ -221,6 +233,8 @@ def _save_levels(levels: Levels, arrays: Arrays) -> Header:
 def _restored_levels(running: Running, saved: Header, parts: dict[str, Arrays], everyone: dict[int, Entry]) -> Levels:
     members = 0
     levels: Levels | None = None
+    going = [number for change in running.changes for number in change.goes]
+    known = np.array([*(number for number, *_ in running.graph.numbered), *running.leaving, *going], np.int64)
     for number, ((at, names), stream, reads, rows, ones) in enumerate(saved["levels"]):
         side = saved_stream(stream, parts[f"l{number}"], words_of(parts))
         if levels is None:  # level 0 comes first
@@ -234,6 +248,8 @@ def _restored_levels(running: Running, saved: Header, parts: dict[str, Arrays], 
             member = _member(side, entry)
             member.join()
             member.restore_side(header, parts[f"m{members}"])
+            if isinstance(member, TemplateMember):
+                check("numbers", good=np.isin(member.table.numbers[member.table.is_there], known).all())
             for one in numbers:
                 levels.know(everyone[one], member)
             members += 1

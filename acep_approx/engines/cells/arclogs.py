@@ -20,7 +20,7 @@ from acep_approx.kernels.cells.arclog import DONE, GROW, UNKNOWN, compact, updat
 from acep_approx.kernels.cells.count import count_matches
 from acep_approx.kernels.cells.detect import NEVER
 from acep_approx.kernels.cells.layout import HEAD_COLUMNS, Count, EventArrays, Logs, Tables, Update
-from acep_approx.ranges import Range, check, check_arrays
+from acep_approx.ranges import COUNT, Range, check, check_arrays, number_in
 
 
 @dataclass
@@ -347,7 +347,7 @@ class ArcLogs:
         check("arcs", good=len(numbering) == len(header["arcs"]) + len(header["resets"]))
         passing = ((set(numbering.vectors[t]), set(numbering.vectors[s])) for s, label, t in self.arcs if label < 0)
         check("arcs", good=all(left < before for left, before in passing))  # whoever goes back comes to an end
-        slots, size = header["slots"], arrays["arena"].size
+        slots, size = number_in("slots", header["slots"], 0, COUNT), arrays["arena"].size
         ranges = {
             "latest": Range(slots * len(numbering.vectors)),
             "lengths": Range(slots * len(numbering), 0, size + 1),

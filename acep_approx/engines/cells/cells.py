@@ -195,7 +195,7 @@ class Cells:
         slots = arrays["cells"].size // self.stride
         check_arrays(arrays, {"cells": Range(slots * self.stride)})
         pads = arrays["cells"].reshape(-1, 2, self.lanes)[:, 0]
-        check("cells", good=header["slots"] == slots and (pads == NEVER).all())
+        check("cells", good=type(header["slots"]) is int and header["slots"] == slots and (pads == NEVER).all())
         self.slots = self.needed = slots
         self.cells = arrays["cells"]
         self.set_classes(classes)

@@ -11,6 +11,7 @@ from acep_approx.arrays import Bools, Ints, Ragged, extended
 from acep_approx.engines.order import Sorter, groups
 from acep_approx.kernels.runs import lineage as kernel_lineage
 from acep_approx.kernels.runs.layout import ARC_BITS, ARC_MASK, LINK
+from acep_approx.ranges import impossible
 
 
 @dataclass(frozen=True)
@@ -107,6 +108,8 @@ def _latest(links: Ints, hits: Hits, best: Hits, labels: Ints) -> Iterator[Bound
         ways = hits.link[mine][alike]
         heads[: len(ways)] = ways
         depth = kernel_lineage.latest(links, heads, len(ways), int(best.start[i]), labels, waiting, path)
+        if not depth:
+            raise impossible("links lead to no match")
         words = path[:depth][::-1]
         bound, arc = words >> ARC_BITS, words & ARC_MASK
         yield Bound(np.array([i]), best.start[i : i + 1], np.array([0, depth]), bound, arc)

@@ -56,6 +56,9 @@ def walk(
         h = header[AT]
         low = lows[ix(h)]
         if header[DEPTH] == 0:
+            if heads[ix(h)] < 0:  # of a run that has left the window
+                header[AT] += 1
+                continue
             header[DEPTH] = 1
             stack[0] = heads[ix(h)]
             stack[1] = 0
@@ -225,7 +228,7 @@ def latest(
 
     ``low`` is the latest start that there is. However runs were merged, it is the same match. ``heads`` holds ``count``
     links, and is used up; all three arrays need room for all links. Returns its number of events; ``path`` has their
-    ids and arcs, the last event first.
+    ids and arcs, the last event first. 0: there is none, which links of a state that was changed may say.
     """
     depth = 0
     while True:
@@ -235,8 +238,10 @@ def latest(
         while left > 0:
             left -= 1
             at = waiting[ix(left)] * LINK
-            if links[ix(at + LINK_LATEST)] < low:
+            if at < 0 or links[ix(at + LINK_LATEST)] < low:
                 continue
+            if left + 2 > waiting.size or found == heads.size:
+                return 0
             if links[ix(at + LINK_OTHER)] >= 0:
                 waiting[ix(left)] = links[ix(at + LINK_OTHER)]
                 left += 1
@@ -260,6 +265,8 @@ def latest(
             heads[ix(found)] = links[ix(at + LINK_BEFORE)]
             found += 1
             is_begin = is_begin or links[ix(at + LINK_BEFORE)] == -1
+        if found == 0 or depth == path.size:
+            return 0
         path[ix(depth)] = best
         depth += 1
         if is_begin:

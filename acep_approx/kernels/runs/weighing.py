@@ -46,8 +46,8 @@ SURELY = 0.999
 
 @inline
 def slice_of(shed: Ints, window: int, left: int) -> int:
-    """Bucket of a remaining window."""
-    return int(max(left, 0) * shed[REMAINING] // (window + 1))
+    """Bucket of a remaining window, which is none, or all of it, at most."""
+    return int(min(max(left, 0), window) * shed[REMAINING] // (window + 1))
 
 
 @inline

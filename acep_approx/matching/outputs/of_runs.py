@@ -179,9 +179,10 @@ class RunOutput:
         """
         self.finder.restore(arrays)
         if self.tick_places:
-            self.tick_places.restore(arrays, self.engine.slots)
+            self.tick_places.restore(arrays)
         if self._keeps_recent:
             check("recent", good=self.recent.knows(self.engine.ids()) and self.recent.knows(self.finder.waiting.id))
+        check("rows", good=self.recent.knows_rows(self.finder.waiting.end, self.finder.log.row))
 
     # --- events that may still be asked for -----------------------------------------------------------------
 

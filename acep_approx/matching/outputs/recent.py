@@ -11,7 +11,7 @@ import pyarrow as pa
 from acep_approx.arrays import Ints
 from acep_approx.engines.batches import Grouped
 from acep_approx.events.stream import EventBatch
-from acep_approx.ranges import COUNT, Range, check, check_arrays
+from acep_approx.ranges import COUNT, TICK, Range, check, check_arrays
 
 
 class Recent:
@@ -80,14 +80,19 @@ class Recent:
         """
         arrays = {"ids": ids, "rows": rows, "ticks": ticks}
         held, in_order = Range(ids.size, 0, COUNT), Range(rows.size and ids.size, 0, COUNT)
-        check_arrays(arrays, {"ids": held, "rows": in_order, "ticks": Range(ids.size)})
+        check_arrays(arrays, {"ids": held, "rows": in_order, "ticks": Range(ids.size, -TICK, TICK)})
         check("ids", good=(ids[1:] > ids[:-1]).all())
+        check("rows", good=len(np.unique(rows)) == len(rows))
         check("data", good=data.schema.equals(self.data.schema) and data.num_rows == ids.size * bool(self.columns))
         self.ids, self.rows, self.ticks, self.data = ids, rows, ticks, data
 
     def knows(self, ids: Ints) -> bool:
         """Whether all events of these ids are there."""
         return bool(np.isin(ids, self.ids).all())
+
+    def knows_rows(self, *rows: Ints) -> bool:
+        """Whether all events of these rows are there, if ids do not say in which order events came."""
+        return not len(self.rows) or all(bool(np.isin(some, self.rows).all()) for some in rows)
 
     def widened(self, schema: pa.Schema) -> pa.Table:
         """``data`` with the types of a wider schema.

@@ -27,7 +27,7 @@ from acep_approx.engines.runs.runs import Runs
 from acep_approx.errors import QueryError, UsageError
 from acep_approx.events.stream import EventBatch
 from acep_approx.kernels.runs import partial as kernel_partial
-from acep_approx.kernels.runs.layout import ARC_BITS, ARC_MASK, LINK, LINKS
+from acep_approx.kernels.runs.layout import ARC_BITS, ARC_MASK, LINK, LINK_BEFORE, LINK_HERE, LINKS
 from acep_approx.matching.neighbours import UNKNOWN
 from acep_approx.matching.outputs.completed import Finder
 from acep_approx.matching.outputs.of_runs import RunOutput
@@ -38,6 +38,7 @@ from acep_approx.matching.stream_batch import StreamBatch
 from acep_approx.planning.planner import Plan, plan
 from acep_approx.query.predicates import is_static, variables
 from acep_approx.query.syntax import QuerySyntax
+from acep_approx.ranges import Range, check, check_arrays, check_range
 
 END_OF_STREAM = 2**62
 CLOSED, ENDED, BROKEN, REFUSED = range(4)
@@ -280,10 +281,39 @@ class RunPartial(RunOutput):
     def restore(self, arrays: dict[str, Ints]) -> None:
         """Take over a state; the engine has its own already."""
         super().restore(arrays)
+        self._check(arrays)
         for name in TRACED:
             setattr(self.engine, name, arrays[name])
         self.engine.traced = len(arrays["root"])
         self.engine.open, self.slot, self.next = arrays["open"], arrays["open_slot"], arrays["open_next"]
+
+
+    def _check(self, arrays: dict[str, Ints]) -> None:
+        """Refuse a state that this cannot have written: each link is one event further than the one before it.
+
+        Raises
+        ------
+        DamagedError
+        """
+        engine = self.engine
+        used = int(engine.control[LINKS])
+        links, opened = engine.links[: LINK * used].reshape(-1, LINK), arrays["open"].size
+        ranges = {name: Range(used, -1, used) for name in ("root", "furthest")} | {
+            "depth": Range(used, 0, used + 1),
+            "errors": Range(used),
+            "open": Range(opened, 0, used),
+            "open_slot": Range(opened, 0, engine.slots),
+            "open_next": Range(opened),
+        }
+        check_arrays(arrays, ranges)
+        root, depth, before = arrays["root"], arrays["depth"], links[:, LINK_BEFORE]
+        expected = np.where(before >= 0, depth[before] + 1, 1)
+        check("depth", good=((root < 0) | (depth == expected)).all() and (links[:, LINK_HERE] >= 0).all())
+        furthest = arrays["furthest"][arrays["open"]]
+        check("open", good=(root[arrays["open"]] >= 0).all() and (furthest >= 0).all())
+        check("furthest", good=(root[furthest] >= 0).all())
+        limit = engine.automaton.automaton.errors
+        check_range("errors", arrays["errors"][furthest], 0, limit + 1)
 
 
 class States:

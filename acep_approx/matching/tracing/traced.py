@@ -32,6 +32,7 @@ from acep_approx.matching.outputs.output import Stamps
 from acep_approx.matching.outputs.recent import Recent
 from acep_approx.matching.stream_batch import StreamBatch
 from acep_approx.planning.planner import Plan, plan
+from acep_approx.ranges import COUNT, Range, check_arrays, check_range
 
 END = 2**62
 PARTS = 8
@@ -147,7 +148,14 @@ class Traced(Runs):
     def restore(self, header: dict[str, Any], arrays: dict[str, Ints], classes: list[int]) -> None:
         """Take over a state."""
         super().restore(header, arrays, classes)
-        self.births = arrays["births"].reshape(-1, self.births.shape[1])
+        check_arrays(arrays, {"births": Range(), "events_of_links": Range(self.used, 0, COUNT)})
+        births = arrays["births"].reshape(-1, self.births.shape[1])
+        check_range("births", births[:, POOL], 0, len(self.tables.pools))
+        check_range("births", births[:, SLOT], 0, self.slots)
+        check_range("births", births[:, LINK], -1, self.used)
+        self.births = births
+        for mine, column in self._born_with_texts():
+            check_range("births", births[mine, column], 0, len(self.columns.texts))
         self.events_of_links = arrays["events_of_links"]
         self.noted = self.events_of_links.size
 
@@ -216,6 +224,12 @@ class RunTrace(RunOutput):
     def restore(self, arrays: dict[str, Ints]) -> None:
         """Take over a state."""
         super().restore(arrays)
+        check_arrays(arrays, {**dict.fromkeys(NOTHING_KEPT, Range()), "sizes": Range(3, 0, COUNT)})
+        events, hits = (arrays[name].reshape(-1, NOTHING_KEPT[name].shape[1]) for name in ("events", "hits"))
+        check_range("events", events[:, 0], 0, self.engine.slots)
+        check_range("events", events[:, 3], 0, len(self.stamps.preparer.classes))
+        check_range("hits", hits[:, 0], -1, self.engine.used)
+        check_range("hits", hits[:, 2], 0, self.engine.slots)
         for name, none in NOTHING_KEPT.items():
             found = arrays[name].reshape(-1, *none.shape[1:])
             setattr(self, f"_{name}", [found] if found.size else [])

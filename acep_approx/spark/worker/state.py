@@ -15,6 +15,7 @@ from acep_approx.errors import DataError
 from acep_approx.events.reading.ipc import from_ipc, to_ipc
 from acep_approx.matching import blob
 from acep_approx.matching.sealed import OlderBytesError
+from acep_approx.ranges import reading
 
 FORMAT = 3
 """Changes when the layout, or the meaning of a part, does."""
@@ -35,9 +36,10 @@ def split(state: bytes) -> tuple[dict[str, Any], bytes, pa.Table]:
         ``ACEP-S010``: not such bytes; ``ACEP-S011``: of another format.
     """
     header, parts = _parts(state)
-    if header["shard"] != FORMAT:
-        raise _other_format(header["shard"], is_older=header["shard"] < FORMAT)
-    return header, parts["matcher"].tobytes(), from_ipc(parts["waiting"])
+    with reading(_damaged):
+        if header["shard"] != FORMAT:
+            raise _other_format(header["shard"], is_older=header["shard"] < FORMAT)
+        return header, parts["matcher"].tobytes(), from_ipc(parts["waiting"])
 
 
 def describe(state: bytes) -> dict[str, Any]:
@@ -64,13 +66,17 @@ def _parts(state: bytes) -> tuple[dict[str, Any], dict[str, Any]]:
         _ = header["shard"], parts["matcher"], parts["waiting"]
     except OlderBytesError as error:
         raise _other_format(f"less than {FORMAT}", is_older=True) from error
-    except (ValueError, KeyError) as error:
-        raise DataError(
-            "these bytes are not the state of a shard, or not all as they were written",
-            code="ACEP-S010",
-            hint="start the query with a new checkpoint directory",
-        ) from error
+    except (ValueError, LookupError, TypeError) as error:
+        raise _damaged() from error
     return header, parts
+
+
+def _damaged() -> DataError:
+    return DataError(
+        "these bytes are not the state of a shard, or not all as they were written",
+        code="ACEP-S010",
+        hint="start the query with a new checkpoint directory",
+    )
 
 
 def _other_format(theirs: object, *, is_older: bool) -> DataError:

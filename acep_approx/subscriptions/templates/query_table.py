@@ -22,7 +22,8 @@ _ARROW: dict[Kind, pa.DataType] = {
 }
 _KINDS: dict[type, Kind] = {int: "int", float: "float", bool: "truth", str: "text"}
 _FIRST_ROOM = 16
-_MOST_ROWS = 1 << 31
+_MOST_FREE = 1 << 24
+"""Rows of a table that are free."""
 
 
 class QueryTable:
@@ -203,7 +204,8 @@ class QueryTable:
             ``ACEP-D040``: rows that cannot be.
         """
         rows = state.column("row").to_numpy()
-        if len(np.unique(rows)) < len(rows) or rows.min(initial=0) < 0 or rows.max(initial=0) >= _MOST_ROWS:
+        end = _MOST_FREE + 64 * len(rows)
+        if len(np.unique(rows)) < len(rows) or rows.min(initial=0) < 0 or rows.max(initial=0) >= end:
             raise damaged("rows of a table of constants")
         self._used = int(rows.max(initial=-1)) + 1
         self._free = np.setdiff1d(np.arange(self._used), rows).tolist()
