@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from acep_approx import compile_rules
+from acep_approx.rules import checkpoints
 from tests.cases import FULL
 from tests.patience import PATIENCE, until
 from tests.processes import ROOT
@@ -110,3 +111,45 @@ def test_rules_that_are_run_over_a_whole_stream_leave_out_what_is_in_the_file(tm
     unbroken.after(number)
     unbroken.run.finish()
     assert stored(tmp_path / STORE) == (number, held(unbroken.run))
+
+
+SLOW = """
+RULE each ON PATTERN A a WITHIN 1
+DO CALL act(a.ts) END
+"""
+CALLS_OF_A_LIFE, WAITING = 4, 24
+
+
+def life_of_slow_calls(folder: Path) -> None:
+    """Take up the calls that wait, and be killed within one of them."""
+    left = CALLS_OF_A_LIFE
+    checkpoints.NOTED_WITHIN = 0.0  # as if each call took longer than to note it, however slow the disk is now
+
+    def act(call: Any) -> None:
+        nonlocal left
+        with (folder / LOG).open("a") as log:
+            log.write(f"{call.arguments[0]}\n")
+        left -= 1
+        if not left:
+            os.kill(os.getpid(), 9)
+
+    with compile_rules(SLOW).start(at=folder / STORE, calls={"act": act}, checkpoint=1_000) as run:
+        run.push([{"ts": n, "type": "A"} for n in range(run.offset, WAITING)])
+        run.finish()
+
+
+def test_a_run_that_is_killed_within_slow_calls_repeats_that_call_alone(tmp_path: Path) -> None:
+    """However often: what was made is noted while calls are made, and not when the next checkpoint comes."""
+    lives, is_done = 0, False
+    while not is_done:
+        lives += 1
+        assert lives <= WAITING, "the same calls are made again and again"
+        child = os.fork()
+        if not child:
+            life_of_slow_calls(tmp_path)
+            os._exit(0)
+        is_done = os.waitpid(child, 0)[1] == 0
+    made = [int(line) for line in (tmp_path / LOG).read_text().splitlines()]
+    assert list(dict.fromkeys(made)) == [*range(WAITING)], "each was made, in order"
+    assert len(made) - WAITING <= lives - 1
+    assert lives == -(-WAITING // (CALLS_OF_A_LIFE - 1))

@@ -167,7 +167,7 @@ class RuleRun:
                 self._functions[call.name](call)
             self._calls.popleft()
             if self._checkpoints is not None:
-                self._checkpoints.made([call.id])
+                self._checkpoints.made(call.id)
 
     def close(self) -> None:
         """Let go of the file, if there is one: what is not in the last checkpoint is not in it."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable, Iterable
 from os import PathLike
 
@@ -20,6 +21,8 @@ from acep_approx.rules.program import Program
 from acep_approx.rules.runner import Runner
 
 LOG = logging.getLogger("acep_approx.checkpoint")
+NOTED_WITHIN = 0.05
+"""Seconds of calls that are noted together at most."""
 Begin = Callable[[], Runner]
 """Makes a runner whose tables have the rows that they begin with."""
 
@@ -66,6 +69,7 @@ class Checkpoints:
             raise
         self._taken: list[int] = []
         self._made: list[str] = []
+        self._note_at = 0.0
         self._outcomes: list[Outcome] = []
         if last is None:
             self.runner = begin()
@@ -101,9 +105,23 @@ class Checkpoints:
         self._taken += self._given
         self._given = []
 
-    def made(self, ids: Iterable[str]) -> None:
-        """Calls of these ids have been made: the next checkpoint says so."""
-        self._made += ids
+    def made(self, id: str) -> None:  # noqa: A002
+        """The call of this id has been made: the file says so, soon.
+
+        A run that dies makes the calls again that it has not noted. To note one takes about as long as a checkpoint
+        without events. So a call that takes as long is noted at once, and of fast ones several together, those of
+        ``NOTED_WITHIN`` at most: calls take no more than twice the time that they take by themselves.
+        """
+        self._made.append(id)
+        if time.monotonic() >= self._note_at:
+            self._note_calls()
+
+    def _note_calls(self) -> None:
+        """Note the calls that have been made."""
+        begun = time.monotonic()
+        self._file.delivered(self._made)
+        self._made, now = [], time.monotonic()
+        self._note_at = now + min(now - begun, NOTED_WITHIN)
 
     def close(self, *, is_failed: bool = False) -> None:
         """Let go of the file; calls that were made, and matches that were handed on, are noted.

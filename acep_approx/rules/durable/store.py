@@ -202,6 +202,7 @@ class Durable:
         if (gone := [*ids]) and not self._is_new:
             with self._database.transaction() as connection:
                 waiting.forget_calls(connection, gone)
+            self._database.wrote(len(gone) * PAGE)
 
     def close(self) -> None:
         """Let go of the file; what was not committed is not there. May be called twice."""
