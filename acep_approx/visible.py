@@ -49,7 +49,7 @@ def visible(text: str) -> str:
 
 
 def broken_at(text: str) -> int | None:
-    """Where a text holds half of a character, which no file can; such are also bytes of a name that are not UTF-8.
+    r"""Where a text holds half of a character, which no file can; such are also bytes of a name that are not UTF-8.
 
     Examples
     --------

@@ -16,6 +16,7 @@ from acep_approx.errors import AcepError, DataError
 from acep_approx.events import open_source
 from acep_approx.events.live.source import follow
 from acep_approx.events.reading import text as reading
+from acep_approx.events.reading.formats.as_written import may_differ
 
 PAIRS = compile_query("PATTERN SEQ(A a, B b) WHERE [id] WITHIN 5 RETURN a.id AS one, b.id AS other")
 
@@ -206,3 +207,19 @@ def test_a_type_that_looks_like_a_date_stays_the_text(tmp_path):
     file = tmp_path / "in.jsonl"
     file.write_text('{"ts":1,"type":"2024-01-01"}\n{"ts":2,"type":"2024-01-02"}\n')
     assert len(compile_query("PATTERN SEQ('2024-01-01' a, '2024-01-02' b) WITHIN 5").match(file)) == 1
+
+
+PLAIN = ["7", "-7", "0", "0.5", "-0.5", "abc", "2024-01-01", '"abc"', "a7e5", "", "12.5e3"]
+BAD = ["007", "-007", "+7", "-0", "0x7", "7E5", "-7e5", '"7"', '"-7"', " 7", "1.5e-999", "1e400"]
+
+
+@pytest.mark.parametrize("rows", [1, 3, 300, 30_000])
+def test_the_quick_look_overlooks_nothing_and_seldom_is_wrong(rows):
+    dice = random.Random(rows)
+    lines = [f"{dice.choice(PLAIN)},{dice.choice(PLAIN)}" for _ in range(rows)]
+    assert not may_differ(("\n".join(lines) + "\n").encode(), b",")
+    for text in BAD:
+        for place in (0, rows // 2, rows - 1):
+            for line in (f"{text},x", f"x,{text}"):
+                others = [*lines[:place], line, *lines[place + 1 :]]
+                assert may_differ("\n".join(others).encode(), b",")

@@ -238,7 +238,8 @@ FROM_THE_TOP = (
     {"query", "events", "budget"},
     {"kernels"},
     {"diagrams"},
-    {"arrays", "errors", "ranges", "shell", "siblings"},
+    {"ranges"},
+    {"arrays", "errors", "shell", "siblings"},
     {"masks", "visible"},
 )
 """Parts of ``acep_approx``: each imports only what stands below it, for type checkers and inside functions too."""

@@ -117,7 +117,7 @@ SLOW = """
 RULE each ON PATTERN A a WITHIN 1
 DO CALL act(a.ts) END
 """
-CALLS_OF_A_LIFE, WAITING = 4, 24
+CALLS_OF_A_LIFE, WAITING = 4, 9
 
 
 def life_of_slow_calls(folder: Path) -> None:

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import numpy as np
 
 from acep_approx.arrays import Ints
+from acep_approx.automaton.registers import RegisterAutomaton
 from acep_approx.automaton.resolve import Register
+from acep_approx.engines.runs.event_columns import EventColumns
 from acep_approx.engines.runs.fork import saved_pools
 from acep_approx.engines.runs.hidden import DOMINATED, GONE, GROUP, MARK
+from acep_approx.engines.runs.pool_arena import PoolArena
 from acep_approx.engines.runs.programs import register_kind
 from acep_approx.engines.runs.resume import WITHIN_RUNS
+from acep_approx.engines.runs.shedding import Shedding
+from acep_approx.engines.runs.tables import RunTables
 from acep_approx.kernels.runs import layout, saved
 from acep_approx.kernels.runs import pools as kp
 from acep_approx.kernels.runs.checking import ANY, GROUPS, fit
 from acep_approx.ranges import COUNT, Range, check, check_arrays, check_range
-
-if TYPE_CHECKING:
-    from acep_approx.engines.runs.runs import Runs
 
 STAMPS = 1 << 44
 """Events that a run can have seen; children of an event are told apart by this number times that of the pools."""
@@ -40,7 +42,22 @@ SMALL = {MARK: 4, DOMINATED: 2, GONE: 2}
 """What hidden columns are below, where that is known."""
 
 
-def check_saved(engine: Runs, arrays: dict[str, Ints]) -> None:
+class Engine(Protocol):
+    """The parts of an engine of runs that say what its saved arrays can be."""
+
+    automaton: RegisterAutomaton
+    tables: RunTables
+    arena: PoolArena
+    is_count: bool
+    sheds: bool
+    columns: EventColumns
+
+    @property
+    def shedding(self) -> Shedding:
+        """By which the kernel sheds."""
+
+
+def check_saved(engine: Engine, arrays: dict[str, Ints]) -> None:
     """Refuse arrays that this engine cannot have written.
 
     Raises
@@ -80,7 +97,7 @@ def _check_control(control: Ints, slots: int, links: int, stored: int) -> None:
     check("control", good=(control[layout.LINKS], control[layout.STORED]) == (links, stored))
 
 
-def _check_links(engine: Runs, links: Ints) -> None:
+def _check_links(engine: Engine, links: Ints) -> None:
     """Links lead to lower numbers: who follows them comes to an end."""
     here, before, other, *_ = links.T
     number = np.arange(len(links))
@@ -99,7 +116,7 @@ def _check_spans(spans: Ints, stored: int) -> None:
     check("spans", good=np.array_equal(np.append(begin[held], stored), np.append(0, ends)))
 
 
-def _limits(engine: Runs) -> Ints:
+def _limits(engine: Engine) -> Ints:
     """Per pool and column behind start and link what its words are below, or ``ANY``."""
     pools, hidden, texts = engine.tables.pools, engine.tables.hidden, len(engine.columns.texts)
     limits = np.full((len(pools), max(1, *(pool.fields for pool in pools))), ANY)
@@ -114,7 +131,7 @@ def _limits(engine: Runs) -> Ints:
     return limits
 
 
-def _check_current(engine: Runs, arrays: dict[str, Ints]) -> None:
+def _check_current(engine: Engine, arrays: dict[str, Ints]) -> None:
     """The words of the pools, and of the key that is current: its runs are among those saved."""
     rows, slot = arrays["pools"].reshape(-1, kp.POOL), int(arrays["control"][layout.SLOT])
     check_range("pools", rows[:, COUNTED], 0, COUNT)
