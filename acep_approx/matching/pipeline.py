@@ -357,8 +357,6 @@ class Pipeline:
         self._piece = number_in("piece", header["piece"], 1, COUNT)
         if isinstance(self.results, RunOutput):
             self.results.restore(arrays)
-        elif isinstance(self.results, CellListing):
-            self.results.check_restored()
 
     def prepare(self, batch: StreamBatch) -> None:
         """Take from a batch what this query asks of it: key slots, letters, words."""

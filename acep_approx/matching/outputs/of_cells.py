@@ -17,12 +17,10 @@ from acep_approx.engines.cells.listing import listed as listed_matches
 from acep_approx.engines.columns import Listed
 from acep_approx.events.columns import taken, to_arrow
 from acep_approx.events.stream import EventBatch
-from acep_approx.kernels.cells.layout import ENTRY_COLUMNS, ENTRY_PLACE
 from acep_approx.matching.outputs.counted import AT_LEAST, count_columns, sums
 from acep_approx.matching.outputs.output import NO_BATCH, NO_EVENTS, Stamps
 from acep_approx.matching.outputs.recent import Recent
 from acep_approx.matching.outputs.tables import BindingColumns
-from acep_approx.ranges import check
 
 CHUNK = 1 << 18
 """Bound events per table of listed matches."""
@@ -148,17 +146,6 @@ class CellListing:
         self.recent = recent
         self.forgets = True
         self.held: HeldEvents | None = None
-
-    def check_restored(self) -> None:
-        """Refuse a state whose logs name events that results would ask for, and that are not there.
-
-        Raises
-        ------
-        DamagedError
-        """
-        named = self.engine.arena[ENTRY_PLACE::ENTRY_COLUMNS]
-        if self._needs_recent:
-            check("recent", good=self.recent.knows_rows(named) if len(self.recent.rows) else self.recent.knows(named))
 
     @property
     def _needs_recent(self) -> bool:

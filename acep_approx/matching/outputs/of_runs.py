@@ -23,7 +23,6 @@ from acep_approx.matching.outputs.recent import Recent
 from acep_approx.matching.outputs.tables import ENDS, BindingColumns
 from acep_approx.matching.stream_batch import StreamBatch
 from acep_approx.matching.tick_places import TickPlaces
-from acep_approx.ranges import check
 
 END_OF_STREAM = 2**62
 MANY_ROWS = 1 << 16
@@ -181,9 +180,6 @@ class RunOutput:
         self.finder.restore(arrays)
         if self.tick_places:
             self.tick_places.restore(arrays)
-        if self._keeps_recent:
-            check("recent", good=self.recent.knows(self.engine.ids()) and self.recent.knows(self.finder.waiting.id))
-        check("rows", good=self.recent.knows_rows(self.finder.waiting.end, self.finder.log.row))
 
     # --- events that may still be asked for -----------------------------------------------------------------
 

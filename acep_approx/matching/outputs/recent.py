@@ -86,14 +86,6 @@ class Recent:
         check("data", good=data.schema.equals(self.data.schema) and data.num_rows == ids.size * bool(self.columns))
         self.ids, self.rows, self.ticks, self.data = ids, rows, ticks, data
 
-    def knows(self, ids: Ints) -> bool:
-        """Whether all events of these ids are there."""
-        return bool(np.isin(ids, self.ids).all())
-
-    def knows_rows(self, *rows: Ints) -> bool:
-        """Whether all events of these rows are there, if ids do not say in which order events came."""
-        return not len(self.rows) or all(bool(np.isin(some, self.rows).all()) for some in rows)
-
     def widened(self, schema: pa.Schema) -> pa.Table:
         """``data`` with the types of a wider schema.
 
