@@ -196,7 +196,7 @@ def ticks(
     if pa.types.is_timestamp(type_):
         if type_.tz is None and format is not None and format.zone is not None:
             column = _localized(column, format, first_row, order)
-        return _scaled(to_numpy(column.cast(pa.int64())), type_.unit, first_row)
+        return _scaled(to_numpy(column.cast(pa.int64())), column.type.unit, first_row)
     if pa.types.is_string(type_):
         return _from_text(column.cast(pa.string()), unit, first_row, format or TimeFormat(), order)
     raise DataError(f"values of type {type_} cannot be the time of an event", code="ACEP-D003")
