@@ -65,7 +65,8 @@ def replace_file(place: Path, content: bytes, rights: int = 0o777) -> None:
     try:
         with draft.open("xb") as file:  # never through a link
             file.write(content)
-        draft.chmod(draft.stat().st_mode & rights)
+        if rights != 0o777:
+            draft.chmod(draft.stat().st_mode & rights)
         draft.replace(place)
     except BaseException:
         draft.unlink(missing_ok=True)

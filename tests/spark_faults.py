@@ -116,7 +116,7 @@ sys.addaudithook(_hear)  # it stays, and does nothing while nobody watches
 def plain(path: Path) -> str:
     """What sort of file it is: without numbers and random names."""
     name = re.sub(r"^\.draft-.*", ".draft", path.name)
-    return re.sub(r"[0-9]+", "#", name)
+    return re.sub(r"[0-9]+(-[0-9a-f]{8}\b)?", "#", name)
 
 
 def cut(file: Path, dice: Random) -> None:

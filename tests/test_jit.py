@@ -211,6 +211,7 @@ def test_a_folder_above_that_others_may_write_is_said_with_the_repair(
 ) -> None:
     """They could put another folder in its place."""
     monkeypatch.setattr(logging.getLogger(), "handlers", [])
+    private.LOG.setLevel(logging.NOTSET)  # commands with -q, run in this process, have set it
     private.say_not_used.cache_clear()
     above = tmp_path / "a b"
     below = above / "mine"

@@ -15,7 +15,7 @@ from acep_approx.errors import QueryError, UnsupportedError
 from acep_approx.events.roles import infer_roles
 from acep_approx.events.source import open_source
 from acep_approx.events.stream import read_events
-from acep_approx.matching.state import save_stream, saved_stream
+from acep_approx.matching.state import save_stream, saved_stream, words_of
 from acep_approx.matching.stream_side import StreamSide
 from acep_approx.planning.planner import plan
 from acep_approx.query.parameters import with_values
@@ -165,7 +165,7 @@ def test_a_restart_is_no_interruption(name: str, output: str) -> None:
         if number in (1, 3):
             arrays: dict[str, Any] = {}
             header, stream = again.save_side("", arrays), save_stream(again.stream, arrays)
-            side = saved_stream(stream, arrays)
+            side = saved_stream(stream, arrays, words_of(arrays))
             again = TemplateMember(side, again.template, QueryTable(again.table.kinds), again.output)
             again.join()
             again.restore_side(header, arrays)

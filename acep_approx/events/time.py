@@ -219,18 +219,18 @@ def to_datetime(values: npt.NDArray[np.int64]) -> pa.Array:
 
 
 def shown_times(
-    column: pa.Array, unit: str, format: TimeFormat | None = None  # noqa: A002
+    column: pa.Array, unit: str | None, format: TimeFormat | None = None  # noqa: A002
 ) -> pa.Array:
-    """Numbers of a unit as the times that they are, for output.
+    """Numbers of a unit, or texts, as the times that they are, for output.
 
     Parameters
     ----------
     column : pyarrow.Array
         Values of a time column of events whose times were taken before; NULL stays NULL.
-    unit : str
+    unit : str or None
         As of ``ticks``.
     format : TimeFormat, optional
-        The zone of times written as digits.
+        How texts are written, and the zone of times that have none.
 
     Returns
     -------

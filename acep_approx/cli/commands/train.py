@@ -145,7 +145,7 @@ def _on_spark(
 
     bar("starting Spark", 0.0)
     with clear_errors():
-        events = read_files(session(spark.master), past, source.input_format, **source.typed)
+        events = read_files(session(spark.master), past, **source.on_spark)
         return train_history(events, known.query, gap=known.gap, on_progress=bar, id=spark.id, **source.roles)
 
 

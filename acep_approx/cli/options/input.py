@@ -127,6 +127,11 @@ class SourceOptions:
         return {"format": self.input_format} | time | given | self.typed | self._times
 
     @property
+    def on_spark(self) -> dict[str, Any]:
+        """The arguments of ``read_files`` of Spark."""
+        return {"format": self.input_format, "time": self.time} | self.typed
+
+    @property
     def typed(self) -> dict[str, Any]:
         """Of them what says what columns of text files hold."""
         said = {"column_types": self.column_type, "null": self.null, "thousands": self.thousands}

@@ -19,7 +19,7 @@ def run_on_spark(job: QueryRun, request: RunRequest) -> None:
     options = request.options
     more = {"bind": job.output.bound, "id": options.revisions.id, "watermark": options.revisions.watermark}
     more |= {"shards": options.spark.shards, "output": OUTPUTS[job.output.output]} | job.budget.on_spark()
-    reading, roles = {"format": options.source.input_format} | options.source.typed, options.source.roles
+    reading, roles = options.source.on_spark, options.source.roles
     asked = OnSpark(job.query, job.inputs, options.spark.master, reading, roles | more, job.quiet)
     if options.stream.stream:
         from acep_approx.cli.on_spark.stream import Places, run_stream

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,10 +14,15 @@ from acep_approx.errors import DataError, UsageError
 from acep_approx.events.reading.files import InputFile, check_format, check_layout, find_files
 from acep_approx.events.reading.layout import Layout
 from acep_approx.events.reading.multiple_files import AS_WRITTEN
+from acep_approx.events.roles import infer_roles
 from acep_approx.events.source import Source, open_source
+from acep_approx.events.time import shown_times
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+TIMES = pa.timestamp("us", tz="UTC")
+"""Spark's only type of times."""
 
 
 def read_files(
@@ -35,14 +41,15 @@ def read_files(
     format : str, optional
         ``parquet``, ``csv`` or ``jsonl``. Default: by the files' names.
     **typed
-        What columns of text files hold, as for ``open_source``: ``column_types``, ``null``, ``thousands``.
+        What columns of text files hold, as for ``open_source``: ``time``, ``column_types``, ``null``, ``thousands``.
 
     Returns
     -------
     DataFrame
         Parquet as Spark reads it. Text files, and Parquet with times of nanoseconds or with objects, by our own reader,
         one task for each file: types, what counts as null, and which rows are malformed are those of a local run, and
-        nanoseconds are rounded down to microseconds.
+        nanoseconds are rounded down to microseconds. A column of text that is the time becomes timestamps, which Spark
+        can put in order.
 
     Raises
     ------
@@ -103,7 +110,12 @@ def _read_here(spark: SparkSession, files: Sequence[InputFile], reading: dict[st
 
 def common_schema(paths: Sequence[str | Path], reading: dict[str, Any]) -> pa.Schema:
     """The columns that files have together, with types that Spark has."""
-    return _as_spark_has_it(open_source(list(paths), **reading).schema)
+    schema = _as_spark_has_it(open_source(list(paths), **reading).schema)
+    with suppress(DataError):  # none of them is the time: whoever asks for it says so
+        time = schema.field(infer_roles(schema, time=reading.get("time")).time)
+        if pa.types.is_string(time.type):
+            return schema.set(schema.get_field_index(time.name), time.with_type(TIMES))
+    return schema
 
 
 def read_batches(path: str, reading: dict[str, Any], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
@@ -145,6 +157,8 @@ def _as_planned(table: pa.Table, field: pa.Field, path: str) -> pa.ChunkedArray:
     try:
         if pa.types.is_timestamp(column.type) and column.type.unit == "ns":
             column = pc.floor_temporal(column.cast(pa.timestamp("ns", tz="UTC")), unit="microsecond")
+        if pa.types.is_timestamp(field.type) and pa.types.is_string(column.type):
+            column = shown_times(column.combine_chunks(), None)
         return column.cast(field.type)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise DataError(
@@ -162,7 +176,7 @@ def _as_spark_has_it(schema: pa.Schema) -> pa.Schema:
     for field in schema:
         type_ = field.type
         if pa.types.is_timestamp(type_):
-            type_ = pa.timestamp("us", tz="UTC")
+            type_ = TIMES
         elif pa.types.is_null(type_) or pa.types.is_time(type_):
             type_ = pa.string()
         fields.append(pa.field(field.name, type_))
