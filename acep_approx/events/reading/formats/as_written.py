@@ -7,13 +7,14 @@ numbers however many zeros end them: ``1.50`` is 1.5.
 from __future__ import annotations
 
 import re
+from itertools import chain
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from acep_approx.arrays import Bools
+from acep_approx.arrays import Bools, Ints
 from acep_approx.events.columns import to_numpy
 
 MARK = b"\x1f"
@@ -114,6 +115,13 @@ def not_as_written(name: str, type_: pa.DataType, text: str) -> pa.ArrowInvalid:
     )
 
 
+def is_followed(data: bytes, first: bytes, second: bytes) -> bool:
+    """Whether a byte stands right behind another one; a search for two bytes is slow where the first is frequent."""
+    whole = np.frombuffer(data, np.uint8)
+    pieces = (whole[at : at + PIECE + 1] for at in range(0, len(whole), PIECE))
+    return any(((piece[:-1] == first[0]) & (piece[1:] == second[0])).any() for piece in pieces)
+
+
 def may_differ(data: bytes, delimiter: bytes, *, has_decimals: bool = True) -> bool:
     """Whether there may be numbers in rows of CSV that do not come back; quick, and seldom true where there are none.
 
@@ -130,56 +138,65 @@ def may_differ(data: bytes, delimiter: bytes, *, has_decimals: bool = True) -> b
     -----
     Complexity: a few passes over the bytes, piece by piece, so that these stay in the cache.
     """
-    whole = np.frombuffer(b"".join((b"\n", data, b"\n" * 6)), np.uint8)
     signs = [sign for sign in b'+-" \t' if sign in data]
-    has_hexadecimals = b"x" in data or b"X" in data
     has_powers = has_decimals and (b"e" in data or b"E" in data)
+    first, last = data[: data.find(b"\n") + 1], data[data.rfind(b"\n", 0, -1) + 1 :]
+    edges = b"".join((b"\n", first, last, b"\n" * 6))
+    whole = np.frombuffer(data, np.uint8)
+    pieces = (whole[at : at + PIECE + OVERLAP] for at in range(0, len(whole), PIECE))
     return any(
-        _may_differ(whole[at : at + PIECE + OVERLAP], delimiter[0], signs, has_powers, has_hexadecimals)
-        for at in range(0, len(whole), PIECE)
+        _may_differ(piece, delimiter[0], signs) or (has_powers and _has_power(piece, delimiter[0]))
+        for piece in chain([np.frombuffer(edges, np.uint8)], pieces)
     )
 
 
-def _may_differ(
-    piece: npt.NDArray[np.uint8], delimiter: int, signs: list[int], has_powers: bool, has_hexadecimals: bool
-) -> bool:
-    """The same of a part of the bytes; ``signs`` are those that occur of what is looked for ahead of digits."""
-    is_start = piece == delimiter
-    is_start |= piece == _LINE_END
-    is_digit = (piece - _ZERO) < _TEN
-    begins = piece == _ZERO
-    begins[:-1] &= is_digit[1:] | ((piece[1:] | _SMALL) == _X) if has_hexadecimals else is_digit[1:]
+def _may_differ(piece: npt.NDArray[np.uint8], delimiter: int, signs: list[int]) -> bool:
+    """Whether a value in a part of the bytes begins with what does not come back; ``signs`` are those that occur."""
+    is_start = piece[:-3] == delimiter
+    is_start |= piece[:-3] == _LINE_END
+    second, third = piece[1:-2], piece[2:-1]
+    zeros = np.flatnonzero(is_start & (second == _ZERO))
+    after = third[zeros]
+    if len(zeros) and (((after - _ZERO) < _TEN) | ((after | _SMALL) == _X)).any():
+        return True
     for sign in signs:
-        begins |= _ahead(piece, sign, is_digit)
-    begins[1:] &= is_start[:-1]
-    return bool(begins[1:].any()) or (has_powers and _has_power(piece, is_start, is_digit))
+        places = np.flatnonzero(is_start & (second == sign))
+        if len(places) and _ahead(piece, places + 1, sign):
+            return True
+    return False
 
 
-def _ahead(piece: npt.NDArray[np.uint8], sign: int, is_digit: Bools) -> Bools:
-    """Where a sign stands ahead of what it makes another text: any but ``-0.5`` behind a minus, numbers in quotes."""
-    found: Bools = piece == sign
+def _ahead(piece: npt.NDArray[np.uint8], places: Ints, sign: int) -> bool:
+    """Whether a sign stands ahead of what it makes another text: any but ``-0.5`` behind a minus, numbers in quotes."""
+    after = piece[places + 1]
     if sign == _MINUS:
-        found[:-1] &= piece[1:] == _ZERO
-        found[:-2] &= piece[2:] != _POINT
-    elif sign == _QUOTE:
-        found[:-1] &= is_digit[1:] | (piece[1:] <= _POINT) & (piece[1:] != _QUOTE)
-    return found
+        return bool(((after == _ZERO) & (piece[places + 2] != _POINT)).any())
+    if sign == _QUOTE:
+        return bool((((after - _ZERO) < _TEN) | (after <= _POINT) & (after != _QUOTE)).any())
+    return True
 
 
-def _has_power(piece: npt.NDArray[np.uint8], is_start: Bools, is_digit: Bools) -> bool:
+def _has_power(piece: npt.NDArray[np.uint8], delimiter: int) -> bool:
     """Whether digits without a point and then an ``e`` begin a value, or there is a power that no float reaches."""
-    is_e = (piece | _SMALL) == _E
-    is_e[1:] &= is_digit[:-1]
-    places = np.flatnonzero(is_e[1:-4]) + 1
+    is_e = (piece[1:-4] | _SMALL) == _E
+    is_e &= (piece[:-5] - _ZERO) < _TEN
+    places = np.flatnonzero(is_e) + 1
     if not len(places):
         return False
+    is_digit = (piece - _ZERO) < _TEN
     powers = places + 1 + ((piece[places + 1] == _MINUS) | (piece[places + 1] == _PLUS))
     if (is_digit[powers] & is_digit[powers + 1] & is_digit[powers + 2]).any():
         return True
     others = np.flatnonzero(~is_digit)
     before = others[np.maximum(np.searchsorted(others, places) - 1, 0)]
-    is_negative = (piece[before] == _MINUS) & is_start[np.maximum(before - 1, 0)]
-    return bool((is_start[before] | is_negative).any())
+    ahead = np.maximum(before - 1, 0)
+    starts = [_is_start(piece[at], delimiter) for at in (before, ahead)]
+    return bool((starts[0] | (piece[before] == _MINUS) & starts[1]).any())
+
+
+def _is_start(signs: npt.NDArray[np.uint8], delimiter: int) -> Bools:
+    is_start: Bools = (signs == delimiter) | (signs == _LINE_END) | (signs == _QUOTE)
+    return is_start
 
 
 def marked(data: bytes, delimiter: bytes) -> bytes:

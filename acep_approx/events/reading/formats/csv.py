@@ -17,6 +17,7 @@ from acep_approx.events.reading.formats.as_written import (
     changed,
     in_words,
     is_finite,
+    is_followed,
     is_of_words,
     marked,
     may_differ,
@@ -149,7 +150,7 @@ class CsvFormat:
 
     def _with_blanks(self, data: bytes, empty: bytes) -> bytes:
         """Rows without any value, as Excel writes them below a table, as blank lines."""
-        if not empty or not (data.startswith(empty) or b"\n" + empty in data):
+        if not empty or not (data.startswith(empty) or is_followed(data, b"\n", empty[:1])):
             return data
         if b'"' not in data:
             return re.sub(rb"(?m)^" + re.escape(empty) + rb"\r?$", b"", data)

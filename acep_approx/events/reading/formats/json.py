@@ -8,8 +8,10 @@ from collections.abc import Iterator
 from itertools import islice
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
+from acep_approx.arrays import Ints
 from acep_approx.events.blocks import Block
 from acep_approx.events.columns import encode_text, refuse_twins
 from acep_approx.events.reading.formats.converters import Converters
@@ -242,7 +244,7 @@ class JsonFormat:
     def pieces(self, data: bytes, columns: int) -> Iterator[bytes]:
         """Lines, as many at once as can be read with so many columns: a value takes its room where it is not there."""
         most = MOST_CELLS // max(columns, 1)
-        if data.count(b"\n") <= most:
+        if np.count_nonzero(np.frombuffer(data, np.uint8) == ord("\n")) <= most:
             yield data
             return
         lines = io.BytesIO(data)
@@ -350,7 +352,7 @@ def _count_objects(data: bytes) -> int:
         ends = np.append(ends, len(array))
     starts = np.concatenate(([0], ends[:-1] + 1)) if len(ends) else ends
     filled = ends > starts
-    _refuse_nesting(data, len(ends))
+    _refuse_nesting(array, ends)
     first, last = array[starts[filled]], array[ends[filled] - 1]
     if (first == ord("{")).all() and (last == ord("}")).all():
         return int(filled.sum())
@@ -360,14 +362,14 @@ def _count_objects(data: bytes) -> int:
     return sum(map(bool, lines))
 
 
-def _refuse_nesting(data: bytes, lines: int) -> None:
-    """Refuse values that are nested too deeply for the parsers, which recurse."""
-    if _openings(data) <= lines + MOST_NESTED or max(map(_openings, data.split(b"\n"))) <= MOST_NESTED:
+def _refuse_nesting(array: npt.NDArray[np.uint8], ends: Ints) -> None:
+    """Refuse values that are nested too deeply for the parsers, which recurse; ``ends`` are those of the lines."""
+    openings = sum(int(np.count_nonzero(array == ord(sign))) for sign in "{[")
+    if openings <= len(ends) + MOST_NESTED:
         return
-    _, depths = Signs().of(data)
+    ahead = np.searchsorted(np.flatnonzero((array == ord("{")) | (array == ord("["))), ends)
+    if np.diff(ahead, prepend=0).max() <= MOST_NESTED:
+        return
+    _, depths = Signs().of(array.tobytes())
     if len(depths) and depths.max() > MOST_NESTED:
         raise pa.ArrowInvalid(f"more than {MOST_NESTED} objects and lists inside one another")
-
-
-def _openings(data: bytes) -> int:
-    return data.count(b"{") + data.count(b"[")
