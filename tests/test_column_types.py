@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import sys
 import warnings
 
@@ -63,6 +64,15 @@ def test_what_does_not_fit_is_a_malformed_row(tmp_path):
         source = open_source(file, column_types="x=int", on_malformed="skip")
         assert [row["x"] for batch in source.batches() for row in batch.to_pylist()] == [5, 6]
         assert source.malformed.count == 1
+    with pytest.raises(DataError, match=r"'n/a' is none; if it stands for no value: --null n/a"):
+        rows(written(tmp_path, "null.csv", "ts,x\n1,5\n2,n/a\n"), column_types="x=int")
+
+
+def test_a_column_of_json_that_is_said_to_be_text_may_hold_anything(tmp_path):
+    values = [[1, "y"], 2, True, "x", {"x": 0.50}, None, 1.50]
+    file = written(tmp_path, "in.jsonl", "".join(json.dumps({"ts": n, "x": x}) + "\n" for n, x in enumerate(values)))
+    texts = ['[1, "y"]', "2", "true", "x", '{"x": 0.5}', None, "1.5"]
+    assert [row["x"] for row in rows(file, column_types="x=text")] == texts
 
 
 def test_null_is_what_is_said(tmp_path):
@@ -162,6 +172,8 @@ RISING = "PATTERN SEQ(A a, A b) WHERE b.p > a.p WITHIN 5"
 def test_the_order_of_texts_that_are_numbers_is_never_silent(query):
     with pytest.warns(TextOrderWarning, match=r"column 'p' is text, .*--column-type p=float"):
         list(compile_query(query).match(PRICES))
+    with pytest.warns(TextOrderWarning):
+        list(compile_query(query).match([*PRICES, {"ts": 3, "type": "A", "p": "n/a"}]))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         list(compile_query(query).match([row | {"p": f"x{row['p']}"} for row in PRICES]))

@@ -170,6 +170,8 @@ def matched(path, template, query, **said):
         ("{time} {level} {what}", "17/06/29 20:10:40 A x\n17/06/30 20:10:41 B y\n", {"text": "%y/%m/%d %H:%M:%S"}),
         ("{time}|{level}|{what}", "20251125-09:09:51:290|A|x\n20251125-09:09:51:990|B|y\n", {}),
         ("{date} {time} {level} {what}", "2024-03-28 09:30:00 A x\n2024-03-28 09:31:00 B y\n", {}),
+        ("{time} {level} {what}", "2024-03-28  09:30:00 A x\n2024-03-28 09:31:00 B y\n", {}),
+        ("{time} {level} {what}", "Mar  8  09:30:00 A x\nMar  8 09:31:00 B y\n", {"year": 2024}),
         ("{time} {level} {what}", "1117838570 A x\n1117838573 B y\n", {}),
         (
             "{time} {level} {what}",

@@ -16,7 +16,7 @@ from acep_approx.query.syntax import Aggregate, Attribute, Between, Binary, Quer
 
 LOOKED_AT = 1_000
 """Values of a column that are looked at."""
-MOSTLY = 0.9
+MOSTLY = 0.5
 """Share of values that are numbers, from which on a column of texts is likely one of numbers."""
 _NUMBER = r"^\s*[+-]?(\d+|\d{1,3}([,. '_]\d{3})+)?([.,]\d+)?([eE][+-]?\d+)?\s*$"
 _DIGIT = r"\d"
@@ -72,7 +72,7 @@ def _warn(name: str, shown: str) -> None:
     sign = next((sign for sign in ", '_" if sign in shown.strip()), None)
     more = f" --thousands {sign!r}" if sign else ""
     warnings.warn(
-        f"column {name!r} is text, and almost all its values are numbers ({shown!r}): texts are compared letter by "
+        f"column {name!r} is text, and most of its values are numbers ({shown!r}): texts are compared letter by "
         f"letter, '10' comes before '9'; to compare numbers say --column-type {name}=float{more} (in Python "
         f"column_types={{{name!r}: 'float'}} of open_source, or a column of numbers)",
         TextOrderWarning,

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from acep_approx.events.columns import to_numpy
 from acep_approx.events.reading.formats.shared import with_type
 from acep_approx.events.reading.layout import Layout
+from acep_approx.shell import quoted
 
 TYPES = {"text": pa.string(), "int": pa.int64(), "float": pa.float64(), "bool": pa.bool_()}
 """What is read for the words of ``--column-type``."""
@@ -89,7 +90,8 @@ class Declared:
         wrong = pc.invert(pc.fill_null(is_right, True))
         if pc.any(wrong).as_py():
             text = texts[int(to_numpy(wrong).argmax())].as_py()
-            raise pa.ArrowInvalid(f"column {name!r} is said to be {word}, and {text!r:.60} is none")
+            nothing = "" if re.search(r"\d", text) else f"; if it stands for no value: --null {quoted(text):.60}"
+            raise pa.ArrowInvalid(f"column {name!r} is said to be {word}, and {text!r:.60} is none{nothing}")
         return values if values is not None else self._numbers(plain, word)
 
     def _word(self, name: str) -> str:

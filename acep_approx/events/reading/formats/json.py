@@ -189,7 +189,7 @@ class JsonFormat:
         except pa.ArrowInvalid:
             written = data
             for name in self._declared.said:
-                written = _in_quotes(written, self._path(name)[-1].rsplit(".", 1)[-1])
+                written = _as_texts(written, self._path(name))
             if written == data:
                 raise
             return _read_inferred(written)
@@ -197,7 +197,7 @@ class JsonFormat:
     def _as_said(self, data: bytes, name: str, lines: int) -> pa.Array:
         """A column whose type is said, read from its texts; a number has the text that it is written as."""
         path = self._path(name)
-        table = _read_json(_in_quotes(data, path[-1]), nested_schema({path: pa.string()}), lines)
+        table = _read_json(_as_texts(data, path), nested_schema({path: pa.string()}), lines)
         texts = column_at(table, path)
         texts = texts.combine_chunks() if isinstance(texts, pa.ChunkedArray) else texts
         return encode_text(self._declared.converted(name, without(texts, tuple(self._layout.null or ()))))
@@ -272,12 +272,13 @@ def _only(schema: pa.Schema, names: list[str]) -> pa.Schema:
     return pa.schema([schema.field(name) for name in names])
 
 
-def _in_quotes(data: bytes, name: str) -> bytes:
-    """Lines with numbers and booleans of one name as texts."""
+def _as_texts(data: bytes, path: Path) -> bytes:
+    """Lines with all values of one field as texts."""
     import json
 
-    written = re.escape(json.dumps(name, ensure_ascii=False).encode())
-    return re.sub(rb"(?<!\\)(%b\s*:\s*)(-?\d[0-9.eE+-]*|true|false)" % written, rb'\1"\2"', data)
+    written = re.escape(json.dumps(path[-1].rsplit(".", 1)[-1], ensure_ascii=False).encode())
+    numbers = rb"(?<!\\)(%b\s*:\s*)(-?\d[0-9.eE+-]*|true|false)" % written
+    return re.sub(numbers, rb'\1"\2"', with_texts(data, path))
 
 
 def _without_nulls(table: pa.Table, nulls: tuple[str, ...]) -> pa.Table:

@@ -11,10 +11,10 @@ from acep_approx.errors import UsageError
 from acep_approx.events.time_formats import TimeFormat
 
 _TIME = (
-    r"\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d(?::\d\d(?:[.,]\d{1,9})?)? ?(?:Z|UTC|[+-]\d\d:?\d\d)?"
+    r"\d{4}[-/]\d\d[-/]\d\d(?:T| +)\d\d:\d\d(?::\d\d(?:[.,]\d{1,9})?)? ?(?:Z|UTC|[+-]\d\d:?\d\d)?"
     r"|\d{1,2}[./-]\w{2,3}[./-]\d{4}[ :,]+\d{1,2}:\d\d(?::\d\d(?:[.,]\d{1,9})?)?(?: ?[AaPp][Mm])?(?: [+-]\d{4})?"
-    r"|[A-Z][a-z]{2} +\d{1,2} \d\d:\d\d:\d\d"
-    r"|[A-Z][a-z]{2},? [A-Z][a-z]{2} +\d{1,2} \d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?: [A-Z+-][A-Z\d]{1,4})? \d{4}"
+    r"|[A-Z][a-z]{2} +\d{1,2} +\d\d:\d\d:\d\d"
+    r"|[A-Z][a-z]{2},? +[A-Z][a-z]{2} +\d{1,2} +\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?: [A-Z+-][A-Z\d]{1,4})? \d{4}"
     r"|\d{1,2}[-./]\d{1,2}(?:[-./]\d\d)? +\d{1,2}:\d\d(?::\d\d(?:[.,]\d{1,9})?)?"
     r"|\d{8}[ -]+\d\d:\d\d(?::\d\d(?:[.,:]\d{1,9})?)?"
 )
@@ -34,7 +34,7 @@ READY = {
     "combined": _APACHE + _AGENT,
     "apache": _APACHE + f"(?:{_AGENT})?.*",
     "syslog": (
-        r"(?:<(?P<priority>\d{1,3})>)?(?P<time>[A-Z][a-z]{2} +\d{1,2} \d\d:\d\d:\d\d) (?P<host>\S+) "
+        r"(?:<(?P<priority>\d{1,3})>)?(?P<time>[A-Z][a-z]{2} +\d{1,2} +\d\d:\d\d:\d\d) +(?P<host>\S+) +"
         r"(?P<app>[^\s:\[]+)(?:\[(?P<pid>\d+)\])?: ?(?P<message>.*)"
     ),
     "syslog5424": (
