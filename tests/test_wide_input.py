@@ -3,6 +3,7 @@
 import json
 
 import pyarrow as pa
+import pyarrow.json as arrow_json
 import pyarrow.parquet as pq
 import pytest
 
@@ -11,7 +12,7 @@ from acep_approx.errors import DataError
 from acep_approx.events import open_source
 from acep_approx.events.columns import MOST_COLUMNS
 from acep_approx.events.live.source import follow
-from acep_approx.events.reading.formats.json_names import different_names
+from acep_approx.events.reading.formats.json_names import WideNames, different_names
 from acep_approx.events.reading.nested import MOST_FIELDS
 from tests.command_line import acep
 
@@ -121,3 +122,20 @@ def test_types_of_wide_json_are_those_of_the_first_values(tmp_path):
     wide = [batch.num_rows for batch in source.batches()]
     assert len(wide) > 1
     assert sum(wide) == 15_000
+
+
+def test_a_line_of_very_many_names_does_not_reach_the_parser():
+    wide = {"ts": 1, "m": {f"n{i}": i for i in range(20_000)}, "o": {"p": {f"n{i}": i for i in range(2000)}, "q": 1}}
+    read = []
+
+    def parsed(data):
+        read.append(data)
+        return arrow_json.read_json(pa.BufferReader(data))
+
+    names = WideNames("f", parsed)
+    assert list(names.columns(jsonl([wide]).encode())) == [("ts",), ("o", "q")]
+    assert names.maps == [("m",), ("o", "p")]
+    assert sum(map(len, read)) < 100
+    with pytest.raises(DataError, match="ACEP-D130"):
+        names.columns(jsonl([{f"n{i}": i for i in range(20_000)}]).encode())
+    assert list(names.columns(b'{"a": [' + b'":",' * 20_000 + b'""]}\n')) == [("ts",), ("o", "q"), ("a",)]

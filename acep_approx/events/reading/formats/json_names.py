@@ -8,7 +8,8 @@ read a few at a time, and an object that holds very many of them is taken for a 
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Iterator
+import json
+from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from typing import Any
 
@@ -23,6 +24,7 @@ from acep_approx.events.reading.widening import common_type
 MOST_CELLS = 1 << 24
 """Rows times columns that are read at once."""
 _FEW_CELLS = 1 << 20
+_MANY_NAMES = 1 << 14
 _PIECE = 1 << 18
 _BASE = np.uint64(0x9E3779B97F4A7C15)
 
@@ -104,10 +106,31 @@ class WideNames:
         DataError
             ``ACEP-D130``: there are too many, as soon as that is clear.
         """
-        for lines in _few_cells(data):
+        for lines in _few_cells(map(self._narrow, io.BytesIO(data))):
             self._add(self._read(lines).schema, ())
             refuse_many([".".join(path) for path in self._leaves], self._name)
         return self._leaves
+
+    def _narrow(self, line: bytes) -> bytes:
+        """A line without maps where it holds very many names, for each of which Arrow's parser takes long."""
+        if line.count(b":") <= _MANY_NAMES:
+            return line
+        try:
+            values = json.loads(line)
+        except ValueError:  # which the parser refuses
+            return line
+        if isinstance(values, dict):
+            refuse_many(list(values), self._name)
+            self._drop_maps(values, ())
+        return json.dumps(values).encode() + b"\n"
+
+    def _drop_maps(self, values: dict[str, Any], above: Path) -> None:
+        for name, value in list(values.items()):
+            if isinstance(value, dict) and len(value) > MOST_FIELDS:
+                del values[name]
+                self._leave_out((*above, name))
+            elif isinstance(value, dict):
+                self._drop_maps(value, (*above, name))
 
     def _add(self, fields: pa.Schema | pa.StructType, above: Path) -> None:
         for field in fields:
@@ -130,11 +153,11 @@ class WideNames:
         self._leaves = {leaf: type_ for leaf, type_ in self._leaves.items() if leaf[: len(path)] != path}
 
 
-def _few_cells(data: bytes) -> Iterator[bytes]:
+def _few_cells(given: Iterable[bytes]) -> Iterator[bytes]:
     """Whole lines, as many at once as have few names for their number."""
     lines: list[bytes] = []
     names = 0
-    for line in io.BytesIO(data):
+    for line in given:
         here = line.count(b":")
         if lines and (len(lines) + 1) * (names + here) > _FEW_CELLS:
             yield b"".join(lines)
