@@ -16,7 +16,7 @@ import typer
 from acep_approx.cli.no_match import SilentOnes
 from acep_approx.cli.options.choices import Format, ResultKind
 from acep_approx.cli.options.input import RunInputOptions
-from acep_approx.cli.options.output import OutputOptions, check_file
+from acep_approx.cli.options.output import OutputOptions
 from acep_approx.cli.options.page import PageRequest
 from acep_approx.cli.options.queries import OUTPUTS, QueriesOptions
 from acep_approx.cli.process import leave_pandas_out
@@ -64,8 +64,6 @@ class QueriesRun:
         assert options.queries is not None, "it was checked"
         page, form = request.page, output.form()
         output.check(form, is_expanded=False)
-        if output.file is not None:
-            check_file(output.file, {"rejected rows": source.rejects, "late events": source.late}, inputs)
         return cls(request.context, options.queries, options, inputs, source, output, form, request.quiet, page)
 
 

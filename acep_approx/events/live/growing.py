@@ -7,6 +7,7 @@ import logging
 from collections.abc import Generator, Iterator
 from dataclasses import replace
 from itertools import islice
+from pathlib import Path
 from typing import Any
 
 from acep_approx.errors import DataError, UsageError
@@ -50,6 +51,11 @@ class GrowingText(LiveText):
         self._header = "" if reading.resumed is None else str(reading.resumed.place["header"])
         if self._header and isinstance(format, CsvFormat):  # it may be that of a later file
             self._takes_header(Block(1, self._header.encode()), format)
+
+    @property
+    def paths(self) -> list[Path]:
+        """The file that is read."""
+        return [Path(self._files.name)]
 
     @property
     def lag(self) -> tuple[int, str] | None:
