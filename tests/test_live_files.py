@@ -270,12 +270,54 @@ def test_a_copy_that_was_cut_off_is_found_by_its_content(csv):
     assert read_once(csv, place)[0] == [2, 3]
 
 
-def test_a_file_that_is_gone_is_refused(csv):
+@pytest.mark.parametrize("text", ["ts,type\n", "", None])
+def test_a_file_that_is_gone_is_refused(csv, text):
     _, place = read_once(csv)
-    csv.write_text("ts,type\n7,A\n")
+    csv.unlink() if text is None else csv.write_text(text)
     with pytest.raises(DataError, match="is not there any more") as caught:
         follow(csv, resumed=place)
     assert caught.value.code == "ACEP-D061"
+
+
+LONG = "".join(f"{n},{'AB'[n % 2]}\n" for n in range(500))
+
+
+WRITTEN_ANEW = [
+    ("ts,type\n1,A\n", "ts,type\n2,A\n"),
+    ("ts,type\n1,A\n", "ts,type\n2,A\n3,B\n4,A\n"),
+    (f"ts,type\n{LONG}", f"ts,type\n{LONG[:2000]}7,B\n{LONG[2000:]}"),
+    (f"ts,type\n{LONG}", f"type,ts\n{LONG}"),
+]
+
+
+def refused_as_written_anew(call):
+    with pytest.raises(DataError, match=r"events\.csv: it was written anew in its place") as caught:
+        call()
+    assert caught.value.code == "ACEP-D150"
+
+
+@pytest.mark.parametrize(("old", "new"), [*WRITTEN_ANEW, ("ts,type\n1,A\n2", "ts,type\n1,A\n3,B\n")])
+@pytest.mark.parametrize("is_folder", [False, True])
+def test_a_file_that_is_written_anew_in_its_place_is_refused(csv, old, new, is_folder):
+    csv.write_text(old)
+    place = csv.parent if is_folder else csv
+    refused_as_written_anew(lambda: rows(follow(place), lambda: csv.write_text(new), lambda: None))
+    csv.write_text(old)
+    source = follow(place, until_idle=0)
+    refused_as_written_anew(lambda: [csv.write_text(new) for _ in source.batches()])
+
+
+@pytest.mark.parametrize(("old", "new"), WRITTEN_ANEW)
+def test_so_it_is_where_a_run_goes_on(csv, old, new):
+    csv.write_text(old)
+    place = read_once(csv)[1]
+    csv.write_text(new)
+    refused_as_written_anew(lambda: follow(csv, resumed=place))
+
+
+def test_a_file_that_is_written_anew_with_more_behind_the_same_has_grown(csv):
+    found = rows(follow(csv), lambda: csv.write_text("ts,type\n1,A\n2,B\n"), lambda: None)
+    assert times(found) == [1, 2]
 
 
 def test_a_file_that_was_replaced_twice_is_refused(csv):

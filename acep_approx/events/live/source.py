@@ -102,10 +102,12 @@ class LiveSource(Source):
         try:
             yield from self._with_times(names, batch_rows)
         finally:
-            self._end = self.place()
-            self.close()
-            self.malformed.close()
-            self.late.close()
+            try:
+                self._end = self.place()
+            finally:
+                self.close()
+                self.malformed.close()
+                self.late.close()
 
 
 def follow(
@@ -159,7 +161,7 @@ def follow(
     Raises
     ------
     DataError
-        ``ACEP-D010``, ``ACEP-D055`` to ``ACEP-D059``, ``ACEP-D061``: see the how-to page on live input.
+        ``ACEP-D010``, ``ACEP-D055`` to ``ACEP-D059``, ``ACEP-D061``, ``ACEP-D150``: see the how-to page on live input.
     UsageError
         ``ACEP-U135`` to ``ACEP-U138``, ``ACEP-U140`` to ``ACEP-U142``; ``ACEP-U104`` to ``ACEP-U114`` as
         ``open_source``.
