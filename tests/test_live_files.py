@@ -9,7 +9,7 @@ import logging
 import pytest
 
 from acep_approx import compile_query
-from acep_approx.errors import DataError, UsageError
+from acep_approx.errors import AcepError, DataError, UsageError
 from acep_approx.events import follow, open_source
 from acep_approx.events.live.followed_path import FilePosition, FollowedPath, from_json, to_json
 from acep_approx.events.live.pace import Pace, seconds
@@ -179,10 +179,44 @@ def test_columns_come_with_later_events_of_json_lines(tmp_path, caplog):
     assert "waiting for other events: ACEP-Q060" in caplog.text
 
 
-def test_a_column_that_a_header_lacks_is_an_error_at_once(csv):
-    query = compile_query("PATTERN SEQ(A a, B b) WHERE b.x > 1 WITHIN 5")
-    with pytest.raises(Exception, match="no attribute 'x'"):
-        list(query.match(follow(csv)).tables())
+WITH_X = compile_query("PATTERN SEQ(A a, B b) WHERE b.x > 1 WITHIN 5")
+
+
+@pytest.mark.parametrize(
+    ("text", "query", "roles", "says"),
+    [
+        ("ts,type\n1,A\n", WITH_X, {}, "no attribute 'x'.*attributes are ts, type"),
+        ("when,type\n1,A\n", QUERY, {}, "no column is recognised as the time; the columns are: when, type"),
+        ("ts,type\n1,A\n", QUERY, {"time": "when"}, "no column 'when'; the columns are: ts, type"),
+        ("ts,what\n1,A\n", QUERY, {}, "the columns are: ts, what"),
+    ],
+)
+def test_a_column_that_never_comes_is_an_error_with_the_first_row(csv, text, query, roles, says):
+    lines, log = {"line_format": "{" + text.partition("\n")[0].replace(",", "} {") + "}"}, csv.with_name("e.log")
+    csv.write_text(text)
+    log.write_text("1 A\n")
+    for place, reading in ((csv, {}), (csv.parent, {}), (log, lines)):
+        with pytest.raises(AcepError, match=f"(?s){says}"):
+            list(query.match(follow(place, **reading), **roles).tables())
+
+
+def test_a_time_may_come_where_nothing_stood(csv):
+    csv.write_text("when,type\n,A\n")
+    source = follow(csv)
+    Steps(source, [appends(csv, "2024-01-01T00:00:00Z,A\n")])
+    with pytest.raises(DataError, match="row 0: the event has no time"):  # it is known which column that is
+        list(compile_query("PATTERN SEQ(A a, B b) WITHIN 5 days").match(source).tables())
+
+
+@pytest.mark.parametrize("text", ["", "ts,type\n"])
+def test_that_it_waits_for_the_first_event_is_said_once(csv, caplog, text):
+    csv.write_text(text)
+    steps = [lambda: None, lambda: None, appends(csv, ("" if text else "ts,type\n") + "1,A\n"), lambda: None]
+    assert times(rows(follow(csv), *steps)) == [1]
+    assert caplog.text.count("there is no event in it yet; waiting") == 1
+    caplog.clear()
+    assert times(rows(follow(csv), lambda: None)) == [1]
+    assert "waiting" not in caplog.text
 
 
 def test_malformed_rows_are_left_out_and_told(csv, tmp_path):

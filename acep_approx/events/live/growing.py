@@ -86,6 +86,8 @@ class GrowingText(LiveText):
                     LOG.warning("%s, line %d has no end yet, and was not read", files.name, line)
                 return
             else:
+                if files.lag is not None:
+                    self._say_waiting()
                 self.pace.border()
                 self.pace.wait()
 
