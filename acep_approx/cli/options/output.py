@@ -92,6 +92,16 @@ class OutputOptions:
         ),
     ] = False
 
+    metrics_port: Annotated[
+        int | None,
+        typer.Option(
+            metavar="PORT",
+            min=0,
+            max=65535,
+            help="Serve the numbers of the run for Prometheus on this port, to this machine; 0: a free one.",
+        ),
+    ] = None
+
     @property
     def bound(self) -> str | list[str] | None:
         """What stands for events, as ``Query.match`` takes it."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from acep_approx.cli.metrics import freeze, tell_events, tell_found
 from acep_approx.cli.no_match import SilentOnes
 from acep_approx.cli.options.choices import Format
 from acep_approx.cli.options.input import RunInputOptions
@@ -149,11 +150,14 @@ def run_rules(job: RulesRun) -> None:
             )
         )
         before = run.counters
+        tell_events(source, lambda: run.counters["events"])
+        tell_found(lambda: sum(output.found.copy().values()))
         if before["events"] and rows and not job.quiet:
             say(f"--table plays no role: {job.options.store} has rows already")
         with progress_bar("running", enabled=not (job.quiet or is_seen)) as bar:
             bar.total = source.rows
             _run(run, source, job, output, bar)
+        freeze()
         output.end()
         after = run.counters
     sys.stdout.flush()
