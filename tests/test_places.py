@@ -172,6 +172,20 @@ def test_nor_where_the_next_run_would_read_it(place, output, folder):
     refused("run", QUERY, place, "-o", output, code="ACEP-U193")
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["run", RULES, "in", "-o", "in/found"],
+        ["run", RULES, "in", "--changes", "in/found"],
+        ["run", QUERY, "in", "--output", "compressed", "-o", "in/found"],
+        ["run", QUERY, "in", "--spark", "-o", "in/found"],
+        ["run", QUERY, "in", "--spark", "--stream", "-o", "out", "--checkpoint", "state", "--log", "in/log.csv"],
+    ],
+)
+def test_nor_a_folder_of_results(arguments):
+    refused(*arguments, code="ACEP-U193")
+
+
 def test_a_log_among_lines_that_are_read(folder):
     lines = ["run", QUERY, "logs", "--line-format", "{ts} {type}", "--log", "logs/run.log"]
     (folder / "logs").mkdir()

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from acep_approx.cli.logs import LEVELS
+from acep_approx.cli.on_spark.batch import is_folder
 from acep_approx.cli.options.output import COMPRESSED_FILES
 from acep_approx.errors import UsageError
 from acep_approx.events.live.followed_folder import is_followed, would_be_followed
@@ -122,10 +123,17 @@ def _outputs(given: Mapping[str, Any]) -> Iterator[Output]:
                     keys |= known_as(Path(f"{path}{beside}"))
                 if keys:
                     yield Output(what, path, keys)
+    for name in _files_of_folder(given):
+        path = given["file"] / name
+        yield Output(f"results ({name})", path, written_as(path))
+
+
+def _files_of_folder(given: Mapping[str, Any]) -> tuple[str, ...]:
+    """Files that are written to the folder of the results, where that is known here to be one."""
     if getattr(given.get("output"), "value", "") == "compressed" and given.get("file") is not None:
-        for name in COMPRESSED_FILES:
-            path = given["file"] / name
-            yield Output(f"results ({name})", path, written_as(path))
+        return COMPRESSED_FILES
+    by_workers = given.get("spark") and not given.get("stream") and is_folder(given.get("file"))
+    return ("part-0.parquet",) if by_workers else ()
 
 
 def _streams() -> Iterator[Output]:
