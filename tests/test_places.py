@@ -132,6 +132,7 @@ def test_standard_streams_are_places_too(folder):
         done = subprocess.run(["bash", "-c", program + line], env=environment, capture_output=True, check=False)
         assert done.returncode == 2
         assert b"ACEP-U013" in done.stderr or "2>>" in line
+        assert b"standard output would go to 'in/2.jsonl'" in done.stderr or "2.jsonl" not in line
     assert Path("e.csv").read_text().startswith(EVENTS)
     assert not Path("in/2.jsonl").read_text()
 
@@ -179,6 +180,8 @@ def test_nor_where_the_next_run_would_read_it(place, output, folder):
         ["run", RULES, "in", "--changes", "in/found"],
         ["run", QUERY, "in", "--output", "compressed", "-o", "in/found"],
         ["run", QUERY, "in", "--spark", "-o", "in/found"],
+        ["run", QUERY, "in", *BUDGET, "--learn", "--save", "in/known"],
+        ["train", QUERY, "in", "-o", "in/known"],
         ["run", QUERY, "in", "--spark", "--stream", "-o", "out", "--checkpoint", "state", "--log", "in/log.csv"],
     ],
 )

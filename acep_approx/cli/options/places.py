@@ -98,8 +98,11 @@ def check_places(given: Mapping[str, Any], also: Mapping[str, Path] = NOTHING) -
     for path in _read(given):
         hit = next((taken[key] for key in known_as(path) if key in taken), None)
         if hit is not None:
+            where = path if hit in streams else hit.path
             raise UsageError(
-                f"the output {str(hit.path)!r} is one of the inputs", code="ACEP-U013", hint="name another file"
+                f"{hit.what} would go to {str(where)!r}, which is one of the inputs",
+                code="ACEP-U013",
+                hint="name another file",
             )
     for place in _events(given):
         for output in outputs:
@@ -123,6 +126,8 @@ def _outputs(given: Mapping[str, Any]) -> Iterator[Output]:
                     keys |= known_as(Path(f"{path}{beside}"))
                 if keys:
                     yield Output(what, path, keys)
+                if name == "save" or (name == "output" and given.get("past")):  # a history has tables
+                    yield Output(what, path / "table.parquet", set())
     for name in _files_of_folder(given):
         path = given["file"] / name
         yield Output(f"results ({name})", path, written_as(path))
