@@ -187,6 +187,7 @@ def test_nor_where_the_next_run_would_read_it(place, output, folder):
 )
 def test_nor_a_folder_of_results(arguments):
     refused(*arguments, code="ACEP-U193")
+    assert "begin with _: in/_" in acep(*arguments, code=2).stderr
 
 
 def test_a_log_among_lines_that_are_read(folder):

@@ -53,11 +53,12 @@ NOTHING: Mapping[str, Path] = {}
 
 
 class Output(NamedTuple):
-    """Something that is written, in words; where it goes, as users call it; and what it is known by."""
+    """Something that is written, in words; where it goes; what that is known by; in which folder that users named."""
 
     what: str
     path: Path
     keys: set[object]
+    folder: Path | None = None
 
 
 def check_places(given: Mapping[str, Any], also: Mapping[str, Path] = NOTHING) -> None:
@@ -81,7 +82,7 @@ def check_places(given: Mapping[str, Any], also: Mapping[str, Path] = NOTHING) -
     Files are told by what they are, not by their names: links of both kinds lead to the same one. Pipes and devices are
     nobody's place.
     """
-    outputs = [*_outputs(given), *(Output(what, path, written_as(path)) for what, path in also.items())]
+    outputs = [*_outputs(given), *(Output(what, path, written_as(path), path.parent) for what, path in also.items())]
     streams = list(_streams())
     taken: dict[object, Output] = {}
     for output in [*streams, *outputs]:
@@ -107,7 +108,7 @@ def check_places(given: Mapping[str, Any], also: Mapping[str, Path] = NOTHING) -
     for place in _events(given):
         for output in outputs:
             if _would_be_among(place, output.path, given):
-                raise read_again(output.path, output.what, place)
+                raise read_again(output.folder or output.path, output.what, place)
 
 
 # --- what is written ----------------------------------------------------------------------------------------------
@@ -127,10 +128,10 @@ def _outputs(given: Mapping[str, Any]) -> Iterator[Output]:
                 if keys:
                     yield Output(what, path, keys)
                 if name == "save" or (name == "output" and given.get("past")):  # a history has tables
-                    yield Output(what, path / "table.parquet", set())
+                    yield Output(what, path / "table.parquet", set(), path)
     for name in _files_of_folder(given):
         path = given["file"] / name
-        yield Output(f"results ({name})", path, written_as(path))
+        yield Output(f"results ({name})", path, written_as(path), given["file"])
 
 
 def _files_of_folder(given: Mapping[str, Any]) -> tuple[str, ...]:
