@@ -30,11 +30,23 @@ class HistoryError(Exception):
     exit_code = EXIT_DATA
 
     def __init__(self, message: str, *, code: str, hint: str | None = None) -> None:
+        message = _shown(message)
         super().__init__(message)
         self.message = message
         self.code = code
-        self.hint = hint
+        self.hint = None if hint is None else _shown(hint)
 
     def __str__(self) -> str:
         text = f"{self.code}: {self.message}"
         return f"{text}\n  hint: {self.hint}" if self.hint else text
+
+
+def _shown(text: str) -> str:
+    r"""A text whose characters that a terminal would obey are shown as in a string: files may hold any.
+
+    Examples
+    --------
+    >>> print(_shown("format \x1b]0;x\x07 \u202e é"))
+    format \x1b]0;x\x07 \u202e é
+    """
+    return "".join(one if one.isprintable() or one in "\n\t" else one.encode("unicode_escape").decode() for one in text)

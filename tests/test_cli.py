@@ -194,7 +194,7 @@ def test_rejects_need_skip_and_a_file_of_their_own(torn):
     assert "ACEP-U106" in result.stderr
     assert "--on-malformed skip" in result.stderr
     skip = ["--on-malformed", "skip"]
-    assert "ACEP-U106" in acep("run", QUERY, torn, *skip, "--rejects", torn, code=2).stderr
+    assert "ACEP-U013" in acep("run", QUERY, torn, *skip, "--rejects", torn, code=2).stderr
     assert "ACEP-U017" in acep("run", QUERY, torn, *skip, "--rejects", "x.csv", "-o", "x.csv", code=2).stderr
 
 
@@ -364,7 +364,7 @@ def test_compressed_output_is_two_files():
         ([], "ACEP-U019"),
         (["-o", "x", "--format", "csv"], "ACEP-U019"),
         (["-o", "x", "--limit", "1"], "ACEP-U015"),
-        (["-o", "events.csv"], "ACEP-U012"),
+        (["-o", "events.csv"], "ACEP-U013"),
         (["-o", "nowhere/x"], "ACEP-U012"),
     ],
 )

@@ -207,3 +207,32 @@ def test_a_query_beside_a_folder_is_refused(here: Path, command: str) -> None:
     """It was passed over without a word: who meant events by it took the queries for checked against them."""
     done = acep(command, "--queries", "queries", "events.csv", code=2)
     assert "error ACEP-U064: 'events.csv' and --queries do not go together" in done.stderr
+
+
+def test_a_folder_called_like_a_file_of_queries_is_passed_over(here: Path) -> None:
+    (here / "queries" / "old.acep").mkdir()
+    done = acep("run", "--queries", "queries", "events.csv")
+    assert len(rows_of(done.stdout)) == 8
+    assert "4 queries" in done.stderr
+
+
+def test_a_folder_in_the_place_of_a_query_is_told_as_such(here: Path) -> None:
+    for name in ("some.acep", "@some.acep", "@queries"):
+        (here / "some.acep").mkdir(exist_ok=True)
+        told = acep("check", name, code=2).stderr
+        assert f"ACEP-U010: the query cannot be read from '{name.removeprefix('@')}': Is a directory" in told
+        assert f"--queries {name.removeprefix('@')}" in told
+
+
+def test_a_query_may_be_called_like_a_folder(here: Path) -> None:
+    query = "PATTERN SEQ(A a, B b) WITHIN 5"
+    (here / query).mkdir()
+    for command in ("check", "explain"):
+        acep(command, query)
+
+
+def test_a_file_of_queries_that_is_no_text_is_told(here: Path) -> None:
+    (here / "queries" / "bytes.acep").write_bytes(b"PATTERN SEQ(A a, B b) -- \xff\nWITHIN 5")
+    assert "bytes.acep': it is not UTF-8 text" in acep("check", "--queries", "queries", code=2).stderr
+    (here / "queries" / "bytes.acep").write_bytes(b"\xef\xbb\xbfPATTERN SEQ(A a, B b) WITHIN 5")
+    acep("check", "--queries", "queries")

@@ -415,7 +415,7 @@ def test_an_empty_input_has_no_results(text):
         ("--watermark 5 --on-late refuse", "ACEP-U055", "--on-late refuse does not go with --watermark"),
         ("--watermark 5 --late e.csv", "ACEP-U013", "e.csv"),
         ("--watermark 5 --late x.csv -o x.csv", "ACEP-U017", "x.csv"),
-        ("--watermark 5 --late x.csv --on-malformed skip --rejects x.csv", "ACEP-U114", "x.csv"),
+        ("--watermark 5 --late x.csv --on-malformed skip --rejects x.csv", "ACEP-U017", "x.csv"),
         ("--watermark 5 --late x.txt", "ACEP-U018", "x.txt"),
         ("--watermark 5 --late nowhere/x.csv", "ACEP-U114", "nowhere"),
         ("--watermark 5 --format parquet", "ACEP-U011", "-o FILE"),

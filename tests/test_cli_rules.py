@@ -219,7 +219,8 @@ def test_what_does_not_go_with_rules_is_refused_by_name(here: Path, more: tuple[
         (("--table", "room=rooms.csv"), "ACEP-U076"),
         (("--table", "status=rooms.csv"), "ACEP-R110"),
         (("--table", "ward=rooms.csv"), "ACEP-U065"),
-        (("-o", "hygiene.acep"), "ACEP-U019"),
+        (("-o", "hygiene.acep"), "ACEP-U013"),
+        (("-o", "other.txt"), "ACEP-U019"),
         (("-o", "none/out"), "ACEP-U016"),
         (("-o", "out", "--changes", "out"), "ACEP-U017"),
         (("--calls", "calls.parquet"), "ACEP-U018"),
@@ -227,11 +228,13 @@ def test_what_does_not_go_with_rules_is_refused_by_name(here: Path, more: tuple[
         (("--format", "parquet"), "ACEP-U011"),
         (("-o", "out", "--format", "table"), "ACEP-U014"),
         (("--store", "none/h.db"), "ACEP-U016"),
-        (("--store", "rooms.csv"), "ACEP-R205"),
+        (("--store", "rooms.csv"), "ACEP-U013"),
+        (("--store", "other.txt"), "ACEP-R205"),
     ],
     ids=str,
 )
 def test_what_makes_no_sense_is_refused(here: Path, more: tuple[str, ...], code: str) -> None:
+    (here / "other.txt").write_text("ts,type\n")
     wrong = 4 if code.startswith("ACEP-R") else 2
     assert code in run(*more, code=wrong).stderr
 

@@ -116,6 +116,15 @@ def test_files_that_changed_are_refused_or_say_the_same(number: int, home: Path,
     assert refused(home, query).code == "ACEP-H004"
 
 
+def test_what_a_terminal_would_obey_is_shown(home: Path, query: Query) -> None:
+    file = home / "v0001" / MANIFEST
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"format": "\x1b]52;c;eA==\x07\u202e\x9b31m"}))
+    error = refused(home, query)
+    assert error.code == "ACEP-H003"
+    assert r"has format \x1b]52;c;eA==\x07\u202e\x9b31m" in str(error)
+    assert str(error).replace("\n", "").isprintable()
+
+
 def test_a_pointer_that_is_no_text_stops_nobody(home: Path, query: Query) -> None:
     (home / LATEST).write_bytes(b"\xff\xfe")
     assert refused(home, query).code == "ACEP-H004"

@@ -374,7 +374,7 @@ def test_wrong_options_on_the_command_line(mixed):
     assert "ACEP-U114" in acep(mixed, "--late", "late.csv", code=2).stderr
     assert "ACEP-U115" in acep(mixed, *skip, "--sort", code=2).stderr
     assert "ACEP-U018" in acep(mixed, *skip, "--late", "late.txt", code=2).stderr
-    assert "ACEP-U114" in acep(mixed, *skip, "--late", mixed, code=2).stderr
+    assert "ACEP-U013" in acep(mixed, *skip, "--late", mixed, code=2).stderr
     assert "ACEP-U017" in acep(mixed, *skip, "--late", "x.csv", "-o", "x.csv", code=2).stderr
     acep(mixed, "--on-late", "ignore", code=2)
     assert sorted(path.name for path in Path().iterdir()) == [mixed]

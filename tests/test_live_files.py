@@ -9,7 +9,7 @@ import logging
 import pytest
 
 from acep_approx import compile_query
-from acep_approx.errors import DataError, UsageError
+from acep_approx.errors import AcepError, DataError, UsageError
 from acep_approx.events import follow, open_source
 from acep_approx.events.live.followed_path import FilePosition, FollowedPath, from_json, to_json
 from acep_approx.events.live.pace import Pace, seconds
@@ -179,10 +179,44 @@ def test_columns_come_with_later_events_of_json_lines(tmp_path, caplog):
     assert "waiting for other events: ACEP-Q060" in caplog.text
 
 
-def test_a_column_that_a_header_lacks_is_an_error_at_once(csv):
-    query = compile_query("PATTERN SEQ(A a, B b) WHERE b.x > 1 WITHIN 5")
-    with pytest.raises(Exception, match="no attribute 'x'"):
-        list(query.match(follow(csv)).tables())
+WITH_X = compile_query("PATTERN SEQ(A a, B b) WHERE b.x > 1 WITHIN 5")
+
+
+@pytest.mark.parametrize(
+    ("text", "query", "roles", "says"),
+    [
+        ("ts,type\n1,A\n", WITH_X, {}, "no attribute 'x'.*attributes are ts, type"),
+        ("when,type\n1,A\n", QUERY, {}, "no column is recognised as the time; the columns are: when, type"),
+        ("ts,type\n1,A\n", QUERY, {"time": "when"}, "no column 'when'; the columns are: ts, type"),
+        ("ts,what\n1,A\n", QUERY, {}, "the columns are: ts, what"),
+    ],
+)
+def test_a_column_that_never_comes_is_an_error_with_the_first_row(csv, text, query, roles, says):
+    lines, log = {"line_format": "{" + text.partition("\n")[0].replace(",", "} {") + "}"}, csv.with_name("e.log")
+    csv.write_text(text)
+    log.write_text("1 A\n")
+    for place, reading in ((csv, {}), (csv.parent, {}), (log, lines)):
+        with pytest.raises(AcepError, match=f"(?s){says}"):
+            list(query.match(follow(place, **reading), **roles).tables())
+
+
+def test_a_time_may_come_where_nothing_stood(csv):
+    csv.write_text("when,type\n,A\n")
+    source = follow(csv)
+    Steps(source, [appends(csv, "2024-01-01T00:00:00Z,A\n")])
+    with pytest.raises(DataError, match="row 0: the event has no time"):  # it is known which column that is
+        list(compile_query("PATTERN SEQ(A a, B b) WITHIN 5 days").match(source).tables())
+
+
+@pytest.mark.parametrize("text", ["", "ts,type\n"])
+def test_that_it_waits_for_the_first_event_is_said_once(csv, caplog, text):
+    csv.write_text(text)
+    steps = [lambda: None, lambda: None, appends(csv, ("" if text else "ts,type\n") + "1,A\n"), lambda: None]
+    assert times(rows(follow(csv), *steps)) == [1]
+    assert caplog.text.count("there is no event in it yet; waiting") == 1
+    caplog.clear()
+    assert times(rows(follow(csv), lambda: None)) == [1]
+    assert "waiting" not in caplog.text
 
 
 def test_malformed_rows_are_left_out_and_told(csv, tmp_path):
@@ -270,12 +304,54 @@ def test_a_copy_that_was_cut_off_is_found_by_its_content(csv):
     assert read_once(csv, place)[0] == [2, 3]
 
 
-def test_a_file_that_is_gone_is_refused(csv):
+@pytest.mark.parametrize("text", ["ts,type\n", "", None])
+def test_a_file_that_is_gone_is_refused(csv, text):
     _, place = read_once(csv)
-    csv.write_text("ts,type\n7,A\n")
+    csv.unlink() if text is None else csv.write_text(text)
     with pytest.raises(DataError, match="is not there any more") as caught:
         follow(csv, resumed=place)
     assert caught.value.code == "ACEP-D061"
+
+
+LONG = "".join(f"{n},{'AB'[n % 2]}\n" for n in range(500))
+
+
+WRITTEN_ANEW = [
+    ("ts,type\n1,A\n", "ts,type\n2,A\n"),
+    ("ts,type\n1,A\n", "ts,type\n2,A\n3,B\n4,A\n"),
+    (f"ts,type\n{LONG}", f"ts,type\n{LONG[:2000]}7,B\n{LONG[2000:]}"),
+    (f"ts,type\n{LONG}", f"type,ts\n{LONG}"),
+]
+
+
+def refused_as_written_anew(call):
+    with pytest.raises(DataError, match=r"events\.csv: it was written anew in its place") as caught:
+        call()
+    assert caught.value.code == "ACEP-D150"
+
+
+@pytest.mark.parametrize(("old", "new"), [*WRITTEN_ANEW, ("ts,type\n1,A\n2", "ts,type\n1,A\n3,B\n")])
+@pytest.mark.parametrize("is_folder", [False, True])
+def test_a_file_that_is_written_anew_in_its_place_is_refused(csv, old, new, is_folder):
+    csv.write_text(old)
+    place = csv.parent if is_folder else csv
+    refused_as_written_anew(lambda: rows(follow(place), lambda: csv.write_text(new), lambda: None))
+    csv.write_text(old)
+    source = follow(place, until_idle=0)
+    refused_as_written_anew(lambda: [csv.write_text(new) for _ in source.batches()])
+
+
+@pytest.mark.parametrize(("old", "new"), WRITTEN_ANEW)
+def test_so_it_is_where_a_run_goes_on(csv, old, new):
+    csv.write_text(old)
+    place = read_once(csv)[1]
+    csv.write_text(new)
+    refused_as_written_anew(lambda: follow(csv, resumed=place))
+
+
+def test_a_file_that_is_written_anew_with_more_behind_the_same_has_grown(csv):
+    found = rows(follow(csv), lambda: csv.write_text("ts,type\n1,A\n2,B\n"), lambda: None)
+    assert times(found) == [1, 2]
 
 
 def test_a_file_that_was_replaced_twice_is_refused(csv):

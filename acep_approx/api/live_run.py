@@ -15,7 +15,7 @@ from acep_approx.errors import UsageError
 from acep_approx.events.late import Sink, open_sink
 from acep_approx.events.live.kafka_address import is_address, parse_address
 from acep_approx.events.live.pace import seconds
-from acep_approx.events.live.source import LiveSource, follow
+from acep_approx.events.live.source import LiveSource, follow, refuse_to_read
 from acep_approx.live.checkpoint import Checkpoint, CheckpointFolder
 from acep_approx.live.outputs import Outputs
 from acep_approx.revisions.live import rejected_table
@@ -140,6 +140,9 @@ class LiveRun:
         self.checkpointing.check()
         self._every = seconds("checkpoint_every", self.checkpointing.checkpoint_every)
         self._late: str | Path | None = self.reading.pop("late", None) if self.runs.rejected is not None else None
+        if not is_address(self.place):
+            late = None if self._late is None else Path(self._late)
+            refuse_to_read(Path(self.place), late, "late events", "ACEP-U114")
         self._asked = {"input": _input(self.place), **self.runs.asked(), **self.also_asked}
         self._open = ExitStack()
         self._folder: CheckpointFolder | None = None

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from acep_approx.cli.terminal import say, show_error
+from acep_approx.cli.terminal import read_text, say, show_error
 from acep_approx.errors import AcepError, QueryError, UsageError
 
 if TYPE_CHECKING:
@@ -167,16 +167,17 @@ def pieces(folder: Path) -> Iterator[QueryPiece]:
     Raises
     ------
     UsageError
-        ``ACEP-U068``: there is no such folder, or no query in it.
+        ``ACEP-U068``: there is no such folder, or no query in it; ``ACEP-U010``: a file cannot be read.
     """
-    files = sorted(path for path in folder.glob("*") if path.suffix in SUFFIXES) if folder.is_dir() else []
+    there = folder.glob("*") if folder.is_dir() else ()
+    files = sorted(path for path in there if path.suffix in SUFFIXES and not path.is_dir())
     if not files:
         what = "has no files *.acep or *.cel" if folder.is_dir() else "is no folder"
         raise UsageError(
             f"{str(folder)!r} {what}", code="ACEP-U068", hint="name a folder with queries: --queries FOLDER"
         )
     for file in files:
-        whole = file.read_text(encoding="utf-8")
+        whole = read_text(file)
         found = list(split_texts(whole))
         for number, (start, text) in enumerate(found, 1):
             named = _ID.search(text)

@@ -36,6 +36,14 @@ def refusing(path: Path) -> Iterator[None]:
         ) from error
 
 
+def save_page(text: str, file: Path) -> None:
+    """Write a page (``ACEP-U012``: it cannot be written)."""
+    from acep_approx.pages.shell import write_page
+
+    with refusing(file):
+        write_page(text, file)
+
+
 class RowsFile:
     """A file of rows.
 

@@ -19,6 +19,7 @@ from acep_approx.errors import (
     UnseenTypeWarning,
     UsageError,
 )
+from acep_approx.shell import quoted
 from acep_approx.visible import printable
 
 if TYPE_CHECKING:
@@ -261,10 +262,10 @@ def read_query(argument: str) -> str:
     """
     _refuse_pieces(argument)
     if argument.startswith("@"):
-        return _read(Path(argument[1:]))
+        return read_text(Path(argument[1:]))
     path = Path(argument)
     looks_like_path = bool(path.suffix) and len(argument.split()) == 1  # a query has blanks: WITHIN ...
-    return _read(path) if looks_like_path or _is_file(path) else argument
+    return read_text(path) if looks_like_path or _is_file(path) else argument
 
 
 def _refuse_pieces(argument: str) -> None:
@@ -290,7 +291,14 @@ def _is_file(path: Path) -> bool:
         return False
 
 
-def _read(path: Path) -> str:
+def read_text(path: Path) -> str:
+    """What is in a file of queries.
+
+    Raises
+    ------
+    UsageError
+        ``ACEP-U010``: it is not there, cannot be read, is a folder, or no text.
+    """
     try:
         return path.read_text(encoding="utf-8-sig")  # without the mark that some editors put first
     except (OSError, UnicodeDecodeError, ValueError) as error:
@@ -298,5 +306,7 @@ def _read(path: Path) -> str:
         raise UsageError(
             f"the query cannot be read from {str(path)!r}: {reason}",
             code="ACEP-U010",
-            hint="give the path of a text file, or the query itself in quotes",
+            hint=f"all queries of a folder run together: --queries {quoted(str(path))}"
+            if path.is_dir()
+            else "give the path of a text file, or the query itself in quotes",
         ) from error

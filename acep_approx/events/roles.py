@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import logging
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from types import NoneType
 from typing import Any
 
@@ -27,7 +27,7 @@ OPEN_TIMES_MARK = b"acep.open_times"
 """Where it names columns of text whose values are times in several formats, with these, as JSON."""
 
 
-@dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True)
 class Roles:
     """Which column plays which role.
 
@@ -47,6 +47,8 @@ class Roles:
         for it. None: events have no duration.
     time_format : TimeFormat or None
         How times of text are written, and the zone of those that have none. None: as ``events.time.ticks`` finds it.
+    columns : tuple of str
+        All that there are, for messages; a state does not hold them.
     """
 
     time: str
@@ -55,6 +57,7 @@ class Roles:
     unit: str | None = None
     start: str | None = None
     time_format: TimeFormat | None = None
+    columns: tuple[str, ...] = dataclasses.field(default=(), repr=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "time_format", TimeFormat.of(self.time_format))  # a state holds it as plain values
@@ -66,7 +69,7 @@ class Roles:
     @property
     def plain(self) -> dict[str, Any]:
         """The same as plain values, which a state can hold: the arguments of another one."""
-        others = {name: value for name, value in vars(self).items() if name != "time_format"}
+        others = {name: value for name, value in vars(self).items() if name not in ("time_format", "columns")}
         return others | TimeFormat.plain(self.time_format)
 
     def means_column(self, name: str) -> bool:
@@ -107,7 +110,8 @@ class Roles:
         column = self.key if name == "key" else self.type
         if column is None:
             raise DataError(
-                f"the query uses {name!r}, but no column of the events plays that role",
+                f"the query uses {name!r}, but no column of the events plays that role"
+                + (f"; the columns are: {', '.join(self.columns)}" if self.columns else ""),
                 code="ACEP-D008",
                 hint=f"name the column with --{name} COLUMN ({name}='COLUMN' in Python)",
             )
@@ -196,6 +200,7 @@ def infer_roles(
         unit=unit,
         start=start,
         time_format=written,
+        columns=tuple(schema.names),
     )
     LOG.info("time: %r, type: %r, key: %r, unit: %s", roles.time, roles.type, roles.key, roles.unit or "as it is")
     LOG.debug("columns: %s", ", ".join(f"{field.name} {field.type}" for field in schema))

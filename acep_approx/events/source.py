@@ -153,6 +153,11 @@ class Source:
         return getattr(self._reader, "understood", None)
 
     @property
+    def paths(self) -> Sequence[Path]:
+        """The files that are read; none where events come from something else."""
+        return getattr(self._reader, "paths", ())
+
+    @property
     def notes(self) -> list[str]:
         """How files were read, in words, as far as a user may not expect it."""
         notes = list(getattr(self._reader, "notes", []))

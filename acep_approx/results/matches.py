@@ -267,7 +267,8 @@ class Matches(MatchTables):
         Raises
         ------
         UsageError
-            ``ACEP-U150``: the events can be read only once, and have been.
+            ``ACEP-U013``: the file is one of those that are read; ``ACEP-U150``: the events can be read only once, and
+            have been.
 
         Notes
         -----
@@ -276,10 +277,12 @@ class Matches(MatchTables):
 
         Complexity: a few passes over the events; the size of the page is bounded, and it says what it leaves out.
         """
+        from acep_approx.events.writing.same_file import refuse_input
         from acep_approx.pages.shell import write_page
         from acep_approx.results.explorer.explorable import PageLabels, reread
         from acep_approx.results.explorer.explore import page_text
 
+        refuse_input(None if path is None else Path(path), "the page", self.source.paths)
         self.source = reread(self.source)
         text = page_text(self, PageLabels.of(source, title))
         if path is None:

@@ -103,6 +103,8 @@ def demo(
     Takes a few seconds. With --spark: a history is learned from three months of flights, and the other nine are matched
     as a stream, inside a budget, while the history learns on; takes about two minutes. Nothing is downloaded.
     """
+    from acep_approx.cli.rows_file import save_page
+
     spark.check()
     if save_events is not None:
         _save_events(save_events, quiet=quiet)
@@ -114,7 +116,7 @@ def demo(
     if spark.spark:
         from acep_approx.cli.on_spark.demo import demo_on_spark
 
-        _write(demo_on_spark(spark.master, quiet=quiet), output)
+        save_page(demo_on_spark(spark.master, quiet=quiet), output)
     else:
         _demo_here(output, quiet=quiet)
     if not quiet:
@@ -139,6 +141,7 @@ def _demo_here(output: Path, *, quiet: bool) -> None:
     if not quiet:
         say("reading the flights ...")
 
+    from acep_approx.cli.rows_file import save_page
     from acep_approx.events.demo import flights
 
     events = flights()
@@ -147,17 +150,10 @@ def _demo_here(output: Path, *, quiet: bool) -> None:
     with progress_bar("matching", enabled=not quiet) as progress:
         progress.total = events.num_rows
         findings = explore(events, on_progress=progress.done)
-    _write(picture(events, findings), output)
+    save_page(picture(events, findings), output)
     if not quiet:
         _print_numbers(findings)
         _print_found(events, findings)
-
-
-def _write(page: str, output: Path) -> None:
-    try:
-        output.write_text(page, encoding="utf-8")
-    except OSError as error:
-        raise UsageError(f"cannot write {str(output)!r}: {error.strerror}", code="ACEP-U012") from error
 
 
 def explore(events: pa.Table, on_progress: Callable[[int], None] | None = None) -> Findings:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import typer
 
+from acep_approx.cli.metrics import served
 from acep_approx.cli.options.groups import grouped
 from acep_approx.cli.options.output import Quiet
 from acep_approx.cli.options.queries import OneQuery, RunInputs
@@ -46,7 +47,13 @@ def run(
     them. -o FOLDER then gets the matches of each rule, --store FILE keeps the tables.
     """
     request = RunRequest.of(context, query, inputs, options, quiet=quiet)
-    if options.many.queries is not None:
+    port = None if options.spark.spark else options.output.metrics_port
+    with served(port, request.query or str(options.many.queries), request.text, quiet=quiet):
+        _run(request)
+
+
+def _run(request: RunRequest) -> None:
+    if request.options.many.queries is not None:
         _run_queries(request)
     elif request.is_of_rules:
         over(request, RulesRun.of(request), run_rules)

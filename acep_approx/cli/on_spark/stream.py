@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Self
 
 import typer
 
+from acep_approx.cli.metrics import say_where
 from acep_approx.cli.on_spark.batch import OnSpark
 from acep_approx.cli.on_spark.live import live
 from acep_approx.cli.on_spark.words import Numbers, say_budget, say_read
@@ -82,7 +83,7 @@ class Places:
         return places
 
 
-def run_stream(asked: OnSpark, places: Places, options: StreamOptions) -> None:
+def run_stream(asked: OnSpark, places: Places, options: StreamOptions, metrics_port: int | None) -> None:
     """Match a folder as a stream, until all is done, or until Ctrl-C.
 
     Parameters
@@ -90,6 +91,8 @@ def run_stream(asked: OnSpark, places: Places, options: StreamOptions) -> None:
     asked : OnSpark
     places : Places
     options : StreamOptions
+    metrics_port : int or None
+        Where numbers are served; None: nowhere.
 
     Raises
     ------
@@ -108,8 +111,8 @@ def run_stream(asked: OnSpark, places: Places, options: StreamOptions) -> None:
             say("starting Spark ...")
         events = read_growing(asked.session(streaming=True), asked.inputs[0], **asked.reading)
         told = Tally([stack.enter_context(live(enabled=not asked.quiet))])
-        if options.metrics_port is not None:
-            told.sinks.append(stack.enter_context(_exporter(options.metrics_port, quiet=asked.quiet)))
+        if metrics_port is not None:
+            told.sinks.append(stack.enter_context(_exporter(metrics_port, quiet=asked.quiet)))
         query = start(
             asked.matcher,
             events,
@@ -215,7 +218,7 @@ def _exporter(port: int, *, quiet: bool) -> Iterator[Callable[[Progress], object
 
     with Exporter(port) as exporter:
         if not quiet:
-            say(f"numbers for Prometheus: http://127.0.0.1:{exporter.port}/metrics")
+            say_where(exporter)
         yield exporter
 
 

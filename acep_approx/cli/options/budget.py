@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from acep_approx.cli.options.output import OutputOptions, check_file, check_folder, format_of
+from acep_approx.cli.options.output import check_folder, format_of
 from acep_approx.errors import UsageError
 
 
@@ -172,29 +172,9 @@ class BudgetRequest:
         """Where what is learned is saved."""
         return self.learning.save or self.spending.history
 
-    def check_files(self, output: OutputOptions, left_out: dict[str, Path | None], inputs: list[str]) -> None:
-        """Refuse to write results, and what is said about a budget, over one another or over what is read.
-
-        Parameters
-        ----------
-        output : OutputOptions
-        left_out : dict of str to Path or None
-            Where rows go that are left out, under what they are.
-        inputs : list of str
-
-        Raises
-        ------
-        UsageError
-            ``ACEP-U013``, ``ACEP-U017``: as ``check_file``; ``ACEP-U018``: a table whose name does not say its format.
-        """
-        pages = {"the report": self.reports.report}
-        tables = {"shed runs": self.reports.shed, "the learning log": self.learning.learn_log}
-        for target in output.targets:
-            check_file(target, left_out | pages | tables, inputs)
-        for other in (*pages.values(), *tables.values()):
-            if other is not None:
-                check_file(other, {}, inputs)
-        for table in tables.values():
+    def check_tables(self) -> None:
+        """Refuse a table whose name does not say its format (``ACEP-U018``)."""
+        for table in (self.reports.shed, self.learning.learn_log):
             if table is not None:
                 format_of(table)
 

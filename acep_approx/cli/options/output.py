@@ -92,19 +92,20 @@ class OutputOptions:
         ),
     ] = False
 
+    metrics_port: Annotated[
+        int | None,
+        typer.Option(
+            metavar="PORT",
+            min=0,
+            max=65535,
+            help="Serve the numbers of the run for Prometheus on this port, to this machine; 0: a free one.",
+        ),
+    ] = None
+
     @property
     def bound(self) -> str | list[str] | None:
         """What stands for events, as ``Query.match`` takes it."""
         return self.bind[0] if self.bind and len(self.bind) == 1 else self.bind
-
-    @property
-    def targets(self) -> list[Path]:
-        """The files of the results."""
-        if self.file is None:
-            return []
-        if self.output is ResultKind.COMPRESSED:
-            return [self.file / name for name in COMPRESSED_FILES]
-        return [self.file]
 
     def form(self) -> Format:
         """How results are written: as said, or as the name of the file says, or as suits the terminal.
@@ -188,33 +189,3 @@ def check_folder(file: Path | None) -> None:
         raise UsageError(
             f"there is no folder {str(file.parent)!r} for {file.name!r}", code="ACEP-U016", hint="name another FILE"
         )
-
-
-def check_file(file: Path, others: dict[str, Path | None], inputs: list[str]) -> None:
-    """Refuse to overwrite what is read, or what else is written.
-
-    Parameters
-    ----------
-    file : Path
-        To be written.
-    others : dict of str to Path or None
-        What else is written, and where.
-    inputs : list of str
-        What is read.
-
-    Raises
-    ------
-    UsageError
-        ``ACEP-U013``: it is read; ``ACEP-U017``: something else goes there too.
-    """
-    if any(_is_input(file.resolve(), Path(name).resolve()) for name in inputs if name != "-"):
-        raise UsageError(f"the output {str(file)!r} is one of the inputs", code="ACEP-U013", hint="name another file")
-    for what, other in others.items():
-        if other is not None and file.resolve() == other.resolve() and not file.is_char_device():
-            raise UsageError(
-                f"results and {what} cannot both go to {str(file)!r}", code="ACEP-U017", hint="name another file"
-            )
-
-
-def _is_input(file: Path, given: Path) -> bool:
-    return file == given or (file.exists() and given in file.parents)

@@ -13,7 +13,7 @@ from acep_approx.cli.exact_command import command_line
 from acep_approx.cli.options.choices import ResultKind
 from acep_approx.cli.options.groups import given_options
 from acep_approx.cli.options.input import QuestionInputOptions, RunInputOptions
-from acep_approx.cli.options.output import OutputOptions, check_file, check_folder
+from acep_approx.cli.options.output import OutputOptions, check_folder
 from acep_approx.errors import UsageError
 from acep_approx.events.live.kafka_address import is_address, parse_address
 from acep_approx.shell import command_of
@@ -26,16 +26,6 @@ if TYPE_CHECKING:
 _SAME = (*(one.name for one in fields(QuestionInputOptions)), "errors", "within")
 ASKED = {name: f"--{name.replace('_', '-')}" for name in _SAME} | {"key": "--key-column"}
 """Options that ``acep why`` has as well, and what they are called there."""
-WRITTEN = {
-    "file": "results",
-    "report": "the report",
-    "shed": "shed runs",
-    "learn_log": "the learning log",
-    "late": "late events",
-    "rejects": "rejected rows",
-    "calls": "calls",
-}
-"""Options that name what else is written, and what that is."""
 
 
 @dataclass(frozen=True)
@@ -108,8 +98,6 @@ class PageRequest:
         if "stamp" in given and (context.params.get("follow") or any(map(is_address, inputs))):
             raise _apart("--stamp with live input", "leave one of them out")
         check_folder(file)
-        written = {name: context.params.get(name) for name in WRITTEN}
-        check_file(file, {WRITTEN[name]: path for name, path in written.items()}, inputs)
         ask = command_of(["acep", "why", query, *inputs, *_reading(context)]) if query else ""
         return cls(file, inputs, command_line(context), ask)
 
@@ -152,6 +140,7 @@ class PageRequest:
             Events of earlier runs of the same stream.
         """
         from acep_approx.api.compile import compile_query
+        from acep_approx.cli.rows_file import save_page
         from acep_approx.pages.explorer.page import explorer_page
         from acep_approx.results.explorer.many_queries import RereadEvents
 
@@ -163,7 +152,7 @@ class PageRequest:
             return None if text is None else compile_query(text).match(opened, sort=options.sort, **options.roles)
 
         again = RereadEvents(opened, options.roles, options.sort, matches_of, is_in_order=alone is not None)
-        self.save(explorer_page(gathered.explored(again, self.labels), more))
+        save_page(explorer_page(gathered.explored(again, self.labels), more), self.file)
 
     def write(self, found: Explorable, facts: Iterable[tuple[str, str]] | None = None) -> None:
         """Make the page of some matches.
@@ -175,20 +164,13 @@ class PageRequest:
         facts : iterable of (str, str), optional
             What became of the events, where they were late or changed: nobody can be asked about these again.
         """
+        from acep_approx.cli.rows_file import save_page
         from acep_approx.results.explorer.explorable import reread
         from acep_approx.results.explorer.explore import page_text
 
         labels = self.labels if facts is None else replace(self.labels, events="", ask="", facts=tuple(facts))
         found.source = reread(found.source)
-        self.save(page_text(found, labels))
-
-    def save(self, text: str) -> None:
-        """Write the page (``ACEP-U012``: it cannot be written)."""
-        from acep_approx.cli.rows_file import refusing
-        from acep_approx.pages.shell import write_page
-
-        with refusing(self.file):
-            write_page(text, self.file)
+        save_page(page_text(found, labels), self.file)
 
 
 def _apart(what: str, hint: str) -> UsageError:

@@ -75,6 +75,7 @@ class QueriesOptions(FolderOptions):
 WITH_QUERIES = frozenset(
     (
         *("queries", "strict", "reorder", "stamp", "file", "output", "format", "limit", "page", "query", "inputs"),
+        "metrics_port",
         *("quiet", "log"),
         *("time", "key", "type", "unit", "start"),
         *("input", "input_format", "sort", "on_malformed", "rejects", "on_late", "late"),

@@ -11,7 +11,7 @@ from acep_approx.cli.options.budget import ExpandedBudgetOptions, LearningOption
 from acep_approx.cli.options.choices import OnLate, ResultKind
 from acep_approx.cli.options.groups import given_options
 from acep_approx.cli.options.input import RunInputOptions
-from acep_approx.cli.options.output import check_file, format_of
+from acep_approx.cli.options.output import format_of
 from acep_approx.errors import UsageError
 
 if TYPE_CHECKING:
@@ -128,7 +128,7 @@ def check_id(context: typer.Context, *, spark: bool) -> None:
 
 
 def check_revisions(
-    context: typer.Context, options: RevisionOptions, source: RunInputOptions, output: ResultKind, inputs: list[str]
+    context: typer.Context, options: RevisionOptions, source: RunInputOptions, output: ResultKind
 ) -> Revisions | None:
     """Refuse what cannot be done where events may be late or change, before any work is done.
 
@@ -139,7 +139,6 @@ def check_revisions(
     options : RevisionOptions
     source : RunInputOptions
     output : ResultKind
-    inputs : list of str
 
     Returns
     -------
@@ -149,8 +148,8 @@ def check_revisions(
     Raises
     ------
     UsageError
-        ``ACEP-U055``: what does not go together; ``ACEP-U056``: not a length of time; ``ACEP-U013``, ``ACEP-U018``,
-        ``ACEP-U114``: late events cannot go to that file.
+        ``ACEP-U055``: what does not go together; ``ACEP-U056``: not a length of time; ``ACEP-U018``: late
+        events cannot go to that file.
     """
     mine = options.first(context)
     if mine is None:
@@ -165,17 +164,9 @@ def check_revisions(
         raise _apart("--output count", "--changelog", "leave one of them out: what counts is what remains at the end")
     if "on_late" in given and source.on_late is OnLate.REFUSE:
         raise _apart("--on-late refuse", mine, "leave it out: late events are counted, and --late FILE writes them")
-    _check_late(source, inputs)
-    return options.asked()
-
-
-def _check_late(source: RunInputOptions, inputs: list[str]) -> None:
-    from acep_approx.events.reading.opening import refuse_same
-
     if source.late is not None:
         format_of(source.late)
-        check_file(source.late, {}, inputs)
-        refuse_same(source.rejects, source.late)
+    return options.asked()
 
 
 def _apart(option: str, mine: str, hint: str) -> UsageError:

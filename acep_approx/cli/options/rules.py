@@ -63,7 +63,7 @@ class RuleOptions:
 RULES_ONLY = ("store", "table", "checkpoint_every", "finish", "changes", "calls")
 WITH_RULES = frozenset(
     (
-        *(*RULES_ONLY, "query", "inputs", "file", "output", "format", "page", "quiet", "log"),
+        *(*RULES_ONLY, "query", "inputs", "file", "output", "format", "page", "quiet", "log", "metrics_port"),
         *("time", "key", "type", "unit"),
         *("input", "input_format", "sort", "on_malformed", "rejects", "on_late", "late"),
         *HOW_WRITTEN,

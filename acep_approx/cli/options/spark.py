@@ -87,17 +87,11 @@ class StreamOptions:
         typer.Option(metavar="TIME", help="How often new files are looked for; by default as often as possible."),
     ] = None
     until_done: Annotated[bool, typer.Option("--until-done", help="Stop when all that is there is done.")] = False
-    metrics_port: Annotated[
-        int | None,
-        typer.Option(
-            metavar="PORT", min=0, max=65535, help="Serve numbers for Prometheus on this port; 0: a free one."
-        ),
-    ] = None
 
 
 SPARK_ONLY = ("master", "shards", "stream")
 STREAM_ONLY = ("watermark", "checkpoint", "trigger", "until_done", "metrics_port", "late", "learn")
-ALSO_HERE = ("watermark", "late", "learn", "checkpoint")
+ALSO_HERE = ("watermark", "late", "learn", "checkpoint", "metrics_port")
 """Options that a run here knows too."""
 BATCH_ONLY = {
     "limit": "a stream is written as it comes",

@@ -9,6 +9,7 @@ from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, TypeVar
 
+from acep_approx.cli.metrics import tell_events, tell_query, tell_results
 from acep_approx.cli.no_match import found_nothing, say_no_match_so_far
 from acep_approx.cli.options.choices import Format, OnLate, ResultKind
 from acep_approx.cli.options.input import RunInputOptions
@@ -187,12 +188,24 @@ def run_live(asked: QueryRun, request: RunRequest) -> None:
         with closing(live_run), ends_cleanly(live_run.stop):
             if asked.page is not None:
                 live_run.source.keep()
+            _tell(live_run)
             changes = Changes() if revisions is not None and revisions.is_changelog else None
             results = put_out(job, live_run, live_run.results(), changes)
             if not job.quiet:
                 _say(job, live_run, results, changes, clock.perf_counter() - begun)
             if asked.page is not None:
                 _write_page(asked, asked.page, live_run, changes)
+
+
+def _tell(live_run: LiveRun) -> None:
+    """Tell what is done, to those who ask."""
+    from acep_approx.revisions.matcher import RevisedMatcher
+
+    target: Any = live_run.runs
+    if isinstance(target.matcher, RevisedMatcher):
+        tell_events(live_run.source, lambda: target.matcher.rows, lambda: target.matcher.revisions.late)
+    else:
+        tell_query(live_run.source, lambda: target.matcher.progress)
 
 
 def _write_page(asked: QueryRun, page: PageRequest, live_run: LiveRun, changes: Changes | None) -> None:
@@ -221,6 +234,7 @@ def put_out(
     from acep_approx.cli.write import Results
 
     results = Results(tables, job.output.limit)
+    tell_results(results, are_matches=job.output.output is ResultKind.MATCHES and changes is None)
     thing = SINGULAR[job.output.output]
     live_run.on_border = Progress(live_run.source, lambda: amount(results.rows, thing), quiet=job.quiet)
     if live_run.goes_on and not job.quiet:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from acep_approx.cli.metrics import is_served, tell_behind
 from acep_approx.cli.terminal import amount, say
 
 if TYPE_CHECKING:
@@ -68,9 +69,13 @@ class Progress:
         self._source, self._found, self._quiet = source, found, quiet
         self._said = time.monotonic()
         self._given = 0
+        self._behind: int | None = None
+        tell_behind(lambda: self._behind)
 
     def __call__(self) -> None:
         """All that was given has been run."""
+        if is_served():
+            self._behind = (self._source.lag or (None,))[0]
         now = time.monotonic()
         if self._quiet or now - self._said < EVERY or self._source.given == self._given:
             return

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from acep_approx.cli.metrics import tell_events
 from acep_approx.cli.options.live import apart
 from acep_approx.cli.options.queries import OUTPUTS, QueriesOptions
 from acep_approx.cli.process import leave_pandas_out
@@ -61,6 +62,7 @@ def run_live_queries(request: RunRequest) -> None:
             **job.reading,
         )
         with closing(live_run), ends_cleanly(live_run.stop):
+            tell_events(live_run.source, lambda: live_run.source.given, lambda: folder.desk.late_count)
             gathered = None if page is None else gathered_of(folder)
             if page is not None:
                 live_run.source.keep()

@@ -25,6 +25,6 @@ def run_on_spark(job: QueryRun, request: RunRequest) -> None:
         from acep_approx.cli.on_spark.stream import Places, run_stream
 
         places = Places.of(job.inputs, job.output.file, options.stream.checkpoint, options.source.late)
-        run_stream(asked, places, options.stream)
+        run_stream(asked, places, options.stream, job.output.metrics_port)
     else:
         run_batch(asked, job.output, job.form)

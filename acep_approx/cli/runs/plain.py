@@ -9,6 +9,7 @@ from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 from acep_approx.cli.learning import Saving
+from acep_approx.cli.metrics import freeze, tell_query, tell_results
 from acep_approx.cli.no_match import found_nothing, say_no_match
 from acep_approx.cli.options.budget import ExpandedBudgetOptions
 from acep_approx.cli.options.choices import Format, ResultKind
@@ -47,7 +48,9 @@ def run_plain(job: QueryRun) -> None:
         if request.learning.learn:
             saving.matches = matches
         progress.total = matches.source.rows
+        tell_query(matches.source, lambda: matches.progress)
         results, tables = _put_out(matches, job)
+    freeze()
     if is_table:
         from acep_approx.cli.write import print_table
 
@@ -88,6 +91,7 @@ def _put_out(matches: Any, job: QueryRun) -> tuple[Results, list[pa.Table]]:
         return write_compressed(matches.compressed(), file), []
     with closing(_tables(matches, job.output.output, job.budget.spending)) as tables:
         results = Results(tables, job.output.most_rows(job.form))
+        tell_results(results, are_matches=job.output.output is ResultKind.MATCHES)
         if job.form is Format.TABLE:
             return results, list(results)
         write(results, job.form, file, flush=job.output.flush)

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from acep_approx.cli.metrics import freeze, tell_events, tell_results
 from acep_approx.cli.no_match import SilentOnes
 from acep_approx.cli.options.choices import Format, ResultKind
 from acep_approx.cli.options.input import RunInputOptions
-from acep_approx.cli.options.output import OutputOptions, check_file
+from acep_approx.cli.options.output import OutputOptions
 from acep_approx.cli.options.page import PageRequest
 from acep_approx.cli.options.queries import OUTPUTS, QueriesOptions
 from acep_approx.cli.process import leave_pandas_out
@@ -64,8 +65,6 @@ class QueriesRun:
         assert options.queries is not None, "it was checked"
         page, form = request.page, output.form()
         output.check(form, is_expanded=False)
-        if output.file is not None:
-            check_file(output.file, {"rejected rows": source.rejects, "late events": source.late}, inputs)
         return cls(request.context, options.queries, options, inputs, source, output, form, request.quiet, page)
 
 
@@ -130,13 +129,16 @@ def _put_out(job: QueriesRun, folder: Folder, source: Source, taken: Taken) -> t
     with progress_bar("matching", enabled=not (job.quiet or is_seen)) as bar:
         bar.total = source.rows
         events = _Events(bar)
+        tell_events(source, lambda: events.done)
         with closing(_tables(folder, source, job, taken, events)) as tables:
             results = Results(tables, job.output.most_rows(job.form))
+            tell_results(results, are_matches=job.output.output is ResultKind.MATCHES)
             shown = list(results) if is_table else []
             if not is_table:
                 write(results, job.form, job.output.file, flush=job.output.flush)
             if taken.gathered is not None:
                 deque(tables, maxlen=0)  # a page has all, however few rows are shown
+    freeze()
     if is_table:
         print_table(shown, job.output.output.value)
     return results, events.done

@@ -75,15 +75,14 @@ class QueryRun:
         refuse_without_rules(context, is_live=request.is_live)
         check_options(context, output.output, spark=is_on_spark, stream=is_streamed)
         check_id(context, spark=is_on_spark)
-        asked = (context, options.revisions, options.source, output.output, inputs)
+        asked = (context, options.revisions, options.source, output.output)
         revisions = by_partition(None if is_on_spark else check_revisions(*asked), inputs)
         is_by_workers = is_on_spark and output.file is not None and (is_streamed or is_folder(output.file))
         form = folder_form(output, is_new=not is_streamed) if is_by_workers else output.form()
         output.check(form, is_expanded=options.spending.expand)
         budget = BudgetRequest(options.spending, options.learning, options.reports)
         budget.check()
-        left_out = {"rejected rows": options.source.rejects, "late events": options.source.late}
-        budget.check_files(output, left_out | ({"late events": None} if is_streamed else {}), inputs)
+        budget.check_tables()
         page = request.page
         from acep_approx.api import compile_query
 

@@ -8,6 +8,7 @@ from collections.abc import Generator, Iterator
 from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Any, cast
 
+from acep_approx.cli.metrics import freeze, tell_events, tell_results
 from acep_approx.cli.no_match import found_nothing, say_no_match
 from acep_approx.cli.options.choices import Format, ResultKind
 from acep_approx.cli.options.revisions import OUTPUTS
@@ -48,14 +49,17 @@ def run_revised(job: QueryRun) -> None:
     with progress_bar("matching", enabled=not (job.quiet or is_seen)) as progress:
         feed = _Feed(job)
         progress.total = feed.source.rows
+        tell_events(feed.source, lambda: feed.matcher.rows, lambda: feed.matcher.revisions.late)
         with closing(feed.counts(progress) if kind is ResultKind.COUNT else feed.tables(progress)) as tables:
             results = Results(tables, job.output.most_rows(job.form))
+            tell_results(results, are_matches=kind is ResultKind.MATCHES and not feed.revisions.is_changelog)
             is_changelog = feed.revisions.is_changelog and kind is not ResultKind.COUNT
             counted = changes.counted(results) if is_changelog else results
             if is_table:
                 shown = list(counted)
             else:
                 write(counted, job.form, job.output.file, flush=job.output.flush)
+    freeze()
     if is_table:
         print_table(shown, "matches" if kind is ResultKind.COUNT else kind.value)
     sys.stdout.flush()

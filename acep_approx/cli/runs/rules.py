@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from acep_approx.cli.metrics import freeze, tell_events, tell_found
 from acep_approx.cli.no_match import SilentOnes
 from acep_approx.cli.options.choices import Format
 from acep_approx.cli.options.input import RunInputOptions
-from acep_approx.cli.options.output import OutputOptions, check_file, check_folder, format_of
+from acep_approx.cli.options.output import OutputOptions, check_folder, format_of
 from acep_approx.cli.options.page import PageRequest
+from acep_approx.cli.options.places import check_places
 from acep_approx.cli.options.rules import RuleOptions, apart, check_rules, events_between
 from acep_approx.cli.process import leave_pandas_out
 from acep_approx.cli.runs.request import RunRequest
@@ -24,6 +26,8 @@ from acep_approx.cli.terminal import EventBar, amount, progress_bar, say
 from acep_approx.errors import RuleError, UsageError
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from acep_approx.api.rule_run import RuleRun
     from acep_approx.api.rule_set import RuleSet
     from acep_approx.events.source import Source
@@ -84,12 +88,8 @@ class RulesRun:
 
     def _check_files(self) -> None:
         folders = {"matches": self.output.file, "changes": self.options.changes}
-        others = {"rejected rows": self.source.rejects, "late events": self.source.late}
-        mine = {**folders, "the store": self.options.store, "calls": self.options.calls}
-        for what, path in mine.items():
+        for path in (*folders.values(), self.options.store, self.options.calls):
             check_folder(path)
-            if path is not None:
-                check_file(path, others | {n: p for n, p in mine.items() if n != what}, self.inputs)
         for path in folders.values():
             if path is not None and path.exists() and not path.is_dir():
                 raise UsageError(
@@ -131,6 +131,7 @@ def run_rules(job: RulesRun) -> None:
 
     begun = clock.perf_counter()
     rules = compile_rules(job.text)
+    check_places(job.context.params, _files_of(rules, job))
     rows = _tables(job.options.table or [])
     source = open_source(job.inputs, **job.source.reading)
     if job.page is not None:
@@ -149,11 +150,14 @@ def run_rules(job: RulesRun) -> None:
             )
         )
         before = run.counters
+        tell_events(source, lambda: run.counters["events"])
+        tell_found(lambda: sum(output.found.copy().values()))
         if before["events"] and rows and not job.quiet:
             say(f"--table plays no role: {job.options.store} has rows already")
         with progress_bar("running", enabled=not (job.quiet or is_seen)) as bar:
             bar.total = source.rows
             _run(run, source, job, output, bar)
+        freeze()
         output.end()
         after = run.counters
     sys.stdout.flush()
@@ -167,6 +171,18 @@ def run_rules(job: RulesRun) -> None:
     if job.page is not None and gathered is not None:
         queries = {rule.name: to_text(rule.query) for rule in rules.file.rules if rule.name not in rules.readers}
         job.page.gathered(gathered, job.source, source, queries.get, _done(output))
+
+
+def _files_of(rules: RuleSet, job: RulesRun) -> dict[str, Path]:
+    """The files that are written to folders, by what they hold."""
+    ending = (Format.JSONL if job.form is Format.TABLE else job.form).value
+    folders = ("matches", job.output.file, rules.file.rules), ("changes", job.options.changes, rules.file.tables)
+    return {
+        f"{what} of {one.name}": folder / f"{one.name}.{ending}"
+        for what, folder, all_of_them in folders
+        if folder is not None
+        for one in all_of_them
+    }
 
 
 def _say_left_out(source: Source) -> None:

@@ -23,6 +23,13 @@ def is_followed(name: str) -> bool:
     return is_text and name[0] not in "._"
 
 
+def would_be_followed(folder: Path, file: Path) -> bool:
+    """Whether a file that is to be written would be one of a followed folder, by its name or behind links."""
+    root = os.path.realpath(folder)
+    places = (Path(os.path.realpath(file.parent), file.name), Path(os.path.realpath(file)))
+    return Path(root).is_dir() and any(str(place.parent) == root and is_followed(place.name) for place in places)
+
+
 class FollowedFolder:
     """Which file comes after another one.
 

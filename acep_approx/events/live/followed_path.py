@@ -15,6 +15,7 @@ from acep_approx.events.blocks import BLOCK_BYTES, unreadable
 from acep_approx.events.live.followed_folder import FollowedFolder
 from acep_approx.events.reading.decoding import MARKS
 from acep_approx.events.reading.foreign_formats import PARQUET
+from acep_approx.shell import quoted
 from history.files import NO_LINK, open_plain
 
 NOT_PLAIN = (errno.EINVAL, errno.ENXIO, errno.ELOOP, errno.EISDIR, errno.ENODEV)
@@ -87,13 +88,16 @@ class FollowedPath:
     ------
     DataError
         ``ACEP-D010``: there is no such folder; ``ACEP-D061``: the file of ``place`` is not there any more;
-        ``ACEP-D055``: it is no text; ``ACEP-D190``: it is no file, such as a pipe.
+        ``ACEP-D055``: it is no text; ``ACEP-D150``: it was written anew in its place; ``ACEP-D190``: it is no file,
+        such as a pipe.
 
     Notes
     -----
     A file that is replaced (renamed, and a new one made) is read to its end first, then the new one from its beginning.
     One that is cut off to less than was read of it begins anew; what stood behind the place reached is lost then. A
-    file that is cut off and written anew to more than was read looks as if it had grown.
+    file that is written anew in its place, to more than was read, is known by its first bytes and by those before the
+    place reached (``ACEP-D150``); nobody can say which rows are missing then. What else is changed in it, and files of
+    a folder that were read to their end, are not looked at.
     """
 
     def __init__(self, path: Path, place: FilePosition | None = None) -> None:
@@ -106,6 +110,7 @@ class FollowedPath:
         self._folder = FollowedFolder(path) if self._is_folder else None
         self._done = ""  # the last file of the folder that was read
         self._at = 0  # bytes given
+        self._head = self._tail = b""  # the first of them, and the last
         self._has_waited = False
         self.offset = 0
         self.line = 1
@@ -127,10 +132,16 @@ class FollowedPath:
         if self._file is None and not self._open_first():
             return b""
         assert self._file is not None, "it was opened"
+        known = len(self._tail)
         try:
-            data = os.pread(self._file.fileno(), BLOCK_BYTES, self._at)
+            found = os.pread(self._file.fileno(), BLOCK_BYTES + known, self._at - known)
         except OSError as error:
             raise unreadable(self.name, error) from error
+        if len(found) < known:  # it was cut off
+            return b""
+        if found[:known] != self._tail:
+            raise self._rewritten()
+        data = found[known:]
         if self._at == 0 and data.startswith((PARQUET, *MARKS.values())):
             raise DataError(
                 f"{self.name}: only files of text can be followed",
@@ -138,6 +149,8 @@ class FollowedPath:
                 hint="write CSV or JSON lines, not compressed; or read the file when it is whole, without --follow",
             )
         self._at += len(data)
+        self._head += data[: MARK - len(self._head)]
+        self._tail = (self._tail + data[-MARK:])[-MARK:]
         return data
 
     def passed(self, size: int, lines: int) -> None:
@@ -147,17 +160,39 @@ class FollowedPath:
 
     def place(self) -> FilePosition | None:
         """How far it was read; None where there was no file yet."""
-        return None if self._file is None else FilePosition.of(self._name, self._file, self.offset, self.line)
+        if self._file is None:
+            return None
+        self._check()
+        return FilePosition.of(self._name, self._file, self.offset, self.line)
+
+    def _check(self) -> None:
+        """Refuse to go on where the file does not hold any more what was read; one that was cut off begins anew."""
+        assert self._file is not None, "it was opened"
+        for known, at in ((self._head, 0), (self._tail, self._at - len(self._tail))):
+            found = os.pread(self._file.fileno(), len(known), at)
+            if found != known and os.fstat(self._file.fileno()).st_size >= self._at:
+                raise self._rewritten()
+
+    def _rewritten(self) -> DataError:
+        return DataError(
+            f"{self.name}: it was written anew in its place: it does not hold any more what was read up to byte "
+            f"{self._at:,}, and nobody can say which rows are missing",
+            code="ACEP-D150",
+            hint="let rows be added to it; or write another file, and then give it this name, which is noticed: "
+            f"mv NEW {quoted(self.name)}. Begin anew, with another checkpoint",
+        )
 
     def has_next(self) -> bool:
         """Whether another file has taken the place of this one, which may have grown up to then."""
         if self._file is None:
             return False
         if self._folder is not None:
+            self._check()
             return self._folder.after(self._name) is not None
         status = os.fstat(self._file.fileno())
         if status.st_size < self._at:
             return True
+        self._check()
         try:
             now = self.path.stat()
         except FileNotFoundError:  # it was renamed, and the new one is not there yet
@@ -193,6 +228,7 @@ class FollowedPath:
         self.close()
         self._name = name
         self._at = self.offset = 0
+        self._head = self._tail = b""
         self.line = 1
         try:
             self._file = self._opened()
@@ -230,18 +266,27 @@ class FollowedPath:
         """Open the file that was read, wherever it is now, at the place reached."""
         folder = self.path if self._is_folder else self.path.parent
         others = [] if self._is_folder else sorted(path.name for path in folder.glob(f"{self.path.name}*"))
+        is_rewritten = False
         for name in [place.name, *others]:
             path = folder / name
             if not path.is_file():
                 continue
             with open_plain(path) as file:
                 is_it = place.is_in(file)
+                status = os.fstat(file.fileno())
             if is_it:
                 if name != place.name:
                     self._check_alone(path)
                 self._file, self._name = open_plain(path), place.name
                 self._at, self.offset, self.line = place.offset, place.offset, place.line
+                size = min(self._at, MARK)
+                self._head, self._tail = (os.pread(self._file.fileno(), size, at) for at in (0, self._at - size))
                 return
+            is_same = (status.st_dev, status.st_ino) == (place.device, place.inode)
+            is_rewritten |= is_same and status.st_size >= place.offset
+        if is_rewritten:
+            self._at = place.offset
+            raise self._rewritten()
         raise DataError(
             f"{self.name}: the file that was read up to byte {place.offset:,} is not there any more: what came behind "
             "that place would be missing",

@@ -7,6 +7,7 @@ import logging
 from collections.abc import Generator, Iterator
 from dataclasses import replace
 from itertools import islice
+from pathlib import Path
 from typing import Any
 
 from acep_approx.errors import DataError, UsageError
@@ -52,6 +53,11 @@ class GrowingText(LiveText):
             self._takes_header(Block(1, self._header.encode()), format)
 
     @property
+    def paths(self) -> list[Path]:
+        """The file that is read."""
+        return [Path(self._files.name)]
+
+    @property
     def lag(self) -> tuple[int, str] | None:
         """How much is there that was not read yet, and in what it is counted."""
         behind = self._files.lag
@@ -80,6 +86,8 @@ class GrowingText(LiveText):
                     LOG.warning("%s, line %d has no end yet, and was not read", files.name, line)
                 return
             else:
+                if files.lag is not None:
+                    self._say_waiting()
                 self.pace.border()
                 self.pace.wait()
 

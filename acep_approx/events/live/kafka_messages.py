@@ -99,6 +99,7 @@ class KafkaMessages(LiveText):
             elif self._topic.is_at_end and self.pace.is_over():
                 return
             else:
+                self._say_waiting()
                 self.pace.border()
 
     def _piece(self, messages: list[Message]) -> Block:

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from acep_approx.errors import DataError, UsageError
 from acep_approx.events.late import LateEvents
+from acep_approx.events.live.followed_folder import would_be_followed
 from acep_approx.events.live.followed_path import FollowedPath, from_json
 from acep_approx.events.live.growing import GrowingText
 from acep_approx.events.live.kafka import Topic
@@ -36,6 +37,7 @@ from acep_approx.events.reading.opening import refuse_same
 from acep_approx.events.reading.text import text_format
 from acep_approx.events.source import NO_TIMES, Source, Times
 from acep_approx.events.writing.outfile import GrowingFile, OutFile
+from acep_approx.events.writing.same_file import read_again, refuse_input
 
 
 class LiveSource(Source):
@@ -100,10 +102,12 @@ class LiveSource(Source):
         try:
             yield from self._with_times(names, batch_rows)
         finally:
-            self._end = self.place()
-            self.close()
-            self.malformed.close()
-            self.late.close()
+            try:
+                self._end = self.place()
+            finally:
+                self.close()
+                self.malformed.close()
+                self.late.close()
 
 
 def follow(
@@ -157,7 +161,7 @@ def follow(
     Raises
     ------
     DataError
-        ``ACEP-D010``, ``ACEP-D055`` to ``ACEP-D059``, ``ACEP-D061``: see the how-to page on live input.
+        ``ACEP-D010``, ``ACEP-D055`` to ``ACEP-D059``, ``ACEP-D061``, ``ACEP-D150``: see the how-to page on live input.
     UsageError
         ``ACEP-U135`` to ``ACEP-U138``, ``ACEP-U140`` to ``ACEP-U142``; ``ACEP-U104`` to ``ACEP-U114`` as
         ``open_source``.
@@ -189,6 +193,8 @@ def follow(
             raise _counts_messages()
         reader: LiveText = _topic(str(place), settings(kafka), written, reading, is_in_order=is_in_order)
     else:
+        refuse_to_read(Path(place), malformed.rejects, "rejected rows", "ACEP-U106")
+        refuse_to_read(Path(place), left_out.file, "late events", "ACEP-U114")
         reader = _files(Path(place), format, written, reading)
         reader.is_one_file = is_one_file
     if resumed is not None:
@@ -229,6 +235,24 @@ def _topic(
     return KafkaMessages(topic, layout, reading)
 
 
+def refuse_to_read(place: Path, file: Path | None, what: str, code: str = "ACEP-U013") -> None:
+    """Refuse to write over what is followed (``code``), or where it would be read (``ACEP-U193``).
+
+    Parameters
+    ----------
+    place : Path
+        That is followed.
+    file : Path or None
+        To be written; None: nothing is.
+    what : str
+        That goes there, in words.
+    code : str
+    """
+    refuse_input(file, what, [place], code)
+    if file is not None and would_be_followed(place, file):
+        raise read_again(file, what, place)
+
+
 def _files(path: Path, format_: str | None, layout: Layout, reading: LiveReading) -> GrowingText:
     if str(path) == "-" or (path.exists() and is_pipe(path)):
         raise UsageError(
@@ -236,9 +260,6 @@ def _files(path: Path, format_: str | None, layout: Layout, reading: LiveReading
             code="ACEP-U140",
             hint="leave --follow out: events on standard input or in a pipe are matched as they come",
         )
-    rejects = reading.malformed.rejects
-    if rejects is not None and rejects.resolve() == path.resolve():
-        raise UsageError(f"rejected rows would overwrite the input {path}", code="ACEP-U106", hint="name another file")
     form = format_ or (_format_in(path, layout) if layout.line_format is None else "lines")
     if form == "parquet":
         raise DataError(

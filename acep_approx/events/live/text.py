@@ -17,8 +17,8 @@ from acep_approx.events.columns import plain_schema
 from acep_approx.events.live.pace import Pace
 from acep_approx.events.reading.arriving import ArrivingEvents, Bound
 from acep_approx.events.reading.formats.converters import in_order
-from acep_approx.events.reading.formats.csv import CsvFormat
 from acep_approx.events.reading.formats.declared import TYPES
+from acep_approx.events.reading.formats.json import JsonFormat
 from acep_approx.events.reading.malformed import MalformedRows
 from acep_approx.events.reading.text import Format, TextRows
 from acep_approx.events.reading.widening import as_wider, wider_text, with_marks
@@ -126,6 +126,7 @@ class LiveText(ArrivingEvents):
         self._coming = self._pieces()
         self._bind: Callable[[pa.Schema], object] | None = None
         self._has_reported = False
+        self._says_it_waits = reading.resumed is not None
         self._times_before: dict[str, Any] = {}  # what was known of times at the last border
         if (resumed := reading.resumed) is not None:
             self._typed_by(resumed.sample)  # what was decided of the columns then is decided again
@@ -210,6 +211,9 @@ class LiveText(ArrivingEvents):
         self._bind = bind
         try:
             return super().settle(lambda text: bind(self._shown(text) if len(text) else text))
+        except BaseException:
+            self.close()
+            raise
         finally:
             self._bind = None
             if self._text_schema is None and self._events is not None:
@@ -253,15 +257,24 @@ class LiveText(ArrivingEvents):
     def _whole(self) -> bytes:
         return self._head
 
+    def _say_waiting(self) -> None:
+        """Say once that no event has come yet."""
+        if self.given or self._says_it_waits or self._has_event():
+            return
+        self._says_it_waits = True
+        LOG.warning("%s: there is no event in it yet; waiting", self._name)
+
     def _report_refusal(self) -> None:
         """Say why what has come is not enough; where it never will be, that is an error."""
         if self._bind is None or self._has_reported or not self._has_event():
             return
+        schema = self._shown(self._typed_by(self._head).schema)
         try:
-            self._bind(self._shown(self._typed_by(self._head).schema))
+            self._bind(schema)
         except (DataError, QueryError) as error:
-            if isinstance(self._format, CsvFormat) and error.code in MISSING:  # no other columns come
-                raise
+            is_untimed = error.code == "ACEP-D001" and not any(map(pa.types.is_null, schema.types))
+            if not isinstance(self._format, JsonFormat) and (error.code in MISSING or is_untimed):
+                raise  # no other columns come
             self._has_reported = True
             LOG.warning("waiting for other events: %s", AcepError.__str__(error))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -130,14 +131,7 @@ def says_csv(layout: Layout | None) -> bool:
 
 
 def _in_folder(folder: Path, format_: str | None, *, is_csv: bool) -> list[InputFile]:
-    visible = [
-        path
-        for path in folder.rglob("*")
-        if path.is_file() and not any(part[0] in "._" for part in path.relative_to(folder).parts)
-    ]
-    visible.sort(key=lambda path: path.relative_to(folder).parts)
-    known = [(path, format_of(path) or _log_format(path, format_, is_csv=is_csv)) for path in visible]
-    files = [InputFile(path, format_ or by_name) for path, by_name in known if by_name]
+    files = files_below(folder, format_, is_csv)
     if not files:
         raise DataError(
             f"{folder}: the folder has no file that can be read",
@@ -145,6 +139,38 @@ def _in_folder(folder: Path, format_: str | None, *, is_csv: bool) -> list[Input
             hint=f"files are recognised by {' '.join(SUFFIXES)}, the text formats also with {' '.join(COMPRESSED)}",
         )
     return files
+
+
+def files_below(folder: Path, format_: str | None, is_csv: bool) -> list[InputFile]:
+    """The files that are read of a folder, in the order of their names.
+
+    Parameters
+    ----------
+    folder : Path
+    format_ : str or None
+        What is said of it.
+    is_csv : bool
+        Whether something is said that only CSV has.
+    """
+    visible = [path for path in folder.rglob("*") if path.is_file() and _is_visible(path.relative_to(folder))]
+    visible.sort(key=lambda path: path.relative_to(folder).parts)
+    known = [(path, format_of(path) or _log_format(path, format_, is_csv=is_csv)) for path in visible]
+    return [InputFile(path, format_ or by_name) for path, by_name in known if by_name]
+
+
+def would_be_read(folder: Path, file: Path, format_: str | None, is_csv: bool) -> bool:
+    """Whether a file that is to be written would be read with the files of a folder, by its name or behind links."""
+    root = os.path.realpath(folder)
+    places = Path(os.path.realpath(file.parent), file.name), Path(os.path.realpath(file))
+    is_log = _plain(file).suffix in LOGS and (format_ == "lines" or is_csv)
+    return (is_log or format_of(file) is not None) and any(
+        place.is_relative_to(root) and _is_visible(place.relative_to(root)) for place in places
+    )
+
+
+def _is_visible(path: Path) -> bool:
+    """Whether no part of a path hides it."""
+    return not any(part[0] in "._" for part in path.parts)
 
 
 def _log_format(path: Path, format_: str | None, *, is_csv: bool) -> str | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
+from pathlib import Path
 
 import pyarrow as pa
 
@@ -27,6 +28,8 @@ class FileEvents:
         In the order of the stream.
     reusable : bool
         Whether they can be read again.
+    paths : sequence of Path
+        Theirs, where they have any.
 
     Raises
     ------
@@ -42,8 +45,9 @@ class FileEvents:
         What is to be said of how the files were read, and of which, where it is not so in all of them.
     """
 
-    def __init__(self, files: Sequence[FileReader], reusable: bool) -> None:
+    def __init__(self, files: Sequence[FileReader], reusable: bool, paths: Sequence[Path] = ()) -> None:
         self._files = files
+        self.paths = paths
         self.reusable = reusable
         _settle_times(files)
         self.understood = files[0].understood

@@ -10,12 +10,13 @@ from acep_approx.errors import UsageError
 from acep_approx.events.late import LateEvents
 from acep_approx.events.live.kafka_address import is_address
 from acep_approx.events.reading.arriving import is_pipe, open_pipe, open_stdin
-from acep_approx.events.reading.files import find_files, open_file
+from acep_approx.events.reading.files import find_files, open_file, says_csv, would_be_read
 from acep_approx.events.reading.layout import Layout, Understood
 from acep_approx.events.reading.malformed import MalformedRows
 from acep_approx.events.reading.multiple_files import FileEvents
 from acep_approx.events.reading.reader import Reader
 from acep_approx.events.writing.outfile import check_name
+from acep_approx.events.writing.same_file import read_again, refuse_input, written_as
 
 
 def open_paths(
@@ -29,7 +30,7 @@ def open_paths(
         A file is not there, or its columns cannot be read.
     UsageError
         ``ACEP-U108``: what is read once is not alone; ``ACEP-U140``: a topic of Kafka; ``ACEP-U106``, ``ACEP-U114``:
-        rows that are left out would overwrite an input.
+        rows that are left out would overwrite an input; ``ACEP-U193``: they would be read with it.
     """
     if "-" in paths:
         if len(paths) > 1:
@@ -38,6 +39,7 @@ def open_paths(
                 code="ACEP-U108",
                 hint="name the files, or feed all events to standard input",
             )
+        _refuse_inputs(malformed, late, [Path("/dev/stdin")])
         return open_stdin(format, malformed, layout)
     if any(map(is_address, paths)):
         raise UsageError(
@@ -52,21 +54,25 @@ def open_paths(
             )
         return open_pipe(Path(paths[0]), format, malformed, layout)
     files = find_files(paths, format, layout)
-    inputs = {file.path.resolve() for file in files}
-    for output, what, code in (
-        (malformed.rejects, "rejected rows", "ACEP-U106"),
-        (late.file, "late events", "ACEP-U114"),
-    ):
-        if output is not None and output.resolve() in inputs:
-            raise UsageError(f"{what} would overwrite the input {output}", code=code, hint="name another file")
-    return FileEvents([open_file(file, malformed, layout) for file in files], reusable=True)
+    named = [file.path for file in files]
+    _refuse_inputs(malformed, late, named)
+    for what, output in (("rejected rows", malformed.rejects), ("late events", late.file)):
+        for folder in paths:
+            if output and Path(folder).is_dir() and would_be_read(Path(folder), output, format, says_csv(layout)):
+                raise read_again(output, what, folder)
+    return FileEvents([open_file(file, malformed, layout) for file in files], reusable=True, paths=named)
+
+
+def _refuse_inputs(malformed: MalformedRows, late: LateEvents, inputs: Sequence[Path]) -> None:
+    refuse_input(malformed.rejects, "rejected rows", inputs, "ACEP-U106")
+    refuse_input(late.file, "late events", inputs, "ACEP-U114")
 
 
 def refuse_same(rejects: Path | None, late: Path | None) -> None:
     """Refuse to write rejected rows and late events to one file (``ACEP-U114``)."""
     for file in filter(None, (rejects, late)):
         check_name(file)
-    if rejects is None or late is None or rejects.resolve() != late.resolve() or rejects.is_char_device():
+    if rejects is None or late is None or written_as(rejects).isdisjoint(written_as(late)):
         return
     raise UsageError(
         f"rejected rows and late events cannot both go to {rejects}", code="ACEP-U114", hint="name another file"

@@ -20,7 +20,7 @@ from acep_approx.pages.code import code
 from acep_approx.pages.drawing import moment, percent, table
 from acep_approx.pages.over_time import OverTime, Points
 from acep_approx.pages.shell import facts as listed
-from acep_approx.pages.shell import page, tiles
+from acep_approx.pages.shell import page, tiles, write_page
 from acep_approx.visible import escape
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def write_report(record: RunRecord, path: str | Path) -> None:
     OSError
         The file cannot be written.
     """
-    Path(path).write_text(report_html(record), encoding="utf-8")
+    write_page(report_html(record), path)
 
 
 def report_html(record: RunRecord) -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import zipfile
 from pathlib import Path
 
+from acep_approx.events.writing.outfile import whole_file
+
 PACKAGES = ("acep_approx", "history", "rl")
 NEEDED = ("numpy", "numba", "pyarrow", "pandas", "lark", "protobuf")
 """What executors must have all the same: it holds compiled code, or is too large to be sent."""
@@ -31,7 +33,7 @@ def write_package(file: Path) -> int:
         for path in (root / package).rglob("*")
         if path.is_file() and "__pycache__" not in path.parts
     )
-    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+    with whole_file(file) as sink, zipfile.ZipFile(sink, "w", zipfile.ZIP_DEFLATED) as archive:
         for path in sources:
             entry = zipfile.ZipInfo(path.relative_to(root).as_posix(), _EPOCH)
             entry.external_attr = 0o644 << 16

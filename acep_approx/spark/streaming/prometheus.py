@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
-from acep_approx.errors import UsageError
+from acep_approx.live.prometheus import EVENTS, LIVE, MATCHES, SHED, STEPS, TEXTS, Served
 from acep_approx.spark.streaming.metrics import Progress, Totals
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ DURATIONS = (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 60, 120)
 """Bounds of the histogram of batch durations, seconds."""
 
 
-class Exporter:
+class Exporter(Served):
     """Serves the numbers of micro-batches at ``http://ADDRESS:PORT/metrics``; a sink for ``metrics.Listener``.
 
     Parameters
@@ -42,26 +42,8 @@ class Exporter:
     """
 
     def __init__(self, port: int, address: str = "127.0.0.1") -> None:
-        try:
-            from prometheus_client import CollectorRegistry, start_http_server
-        except ImportError as error:
-            raise UsageError(
-                "numbers for Prometheus need the package prometheus-client",
-                code="ACEP-S053",
-                hint="pip install 'acep-approx[metrics]'",
-            ) from error
-        self.registry = CollectorRegistry()
         self._totals: dict[str, Totals] = {}
-        self._define(self.registry)
-        try:
-            self._server, self._thread = start_http_server(port, address, self.registry)
-        except (OSError, OverflowError) as error:
-            raise UsageError(
-                f"Prometheus cannot be served on port {port} of {address}: {error}",
-                code="ACEP-S054",
-                hint="choose another port; 0 takes any free one",
-            ) from error
-        self.port = int(self._server.server_port)
+        super().__init__(port, address)
 
     def _define(self, registry: CollectorRegistry) -> None:
         from prometheus_client import Counter, Gauge, Histogram
@@ -72,21 +54,16 @@ class Exporter:
         def gauge(name: str, text: str) -> Gauge:
             return Gauge(name, text, ["pattern"], registry=registry)
 
-        self._events = counter(
-            "acep_events",
-            "Events: matched against the pattern, ignored as it is not about them, or left out as late, malformed or "
-            "without_key.",
-            "result",
-        )
-        self._matches = counter("acep_matches", "Matches found.")
-        self._shed = counter("acep_shed", "Runs shed, by reason.", "reason")
-        self._steps = counter("acep_run_steps", "Run-steps made.")
+        self._events = counter(EVENTS, TEXTS[EVENTS], "result")
+        self._matches = counter(MATCHES, TEXTS[MATCHES])
+        self._shed = counter(SHED, TEXTS[SHED], "reason")
+        self._steps = counter(STEPS, TEXTS[STEPS])
         self._updates = counter("acep_policy_update", "New versions of the history that were taken up.")
         self._seconds = Histogram(
             "acep_batch_seconds", "Duration of micro-batches.", ["pattern"], buckets=DURATIONS, registry=registry
         )
         self._gauges = {
-            "live": gauge("acep_partial_matches", "Live runs."),
+            "live": gauge(LIVE, TEXTS[LIVE]),
             "waiting": gauge("acep_waiting_events", "Events that wait for the watermark."),
             "budget_used": gauge("acep_budget_used_ratio", "Run-steps of the last micro-batch / run-steps allowed."),
             "price": gauge("acep_price", "Least score of a run that is kept, of the shard where it is highest."),
@@ -165,15 +142,3 @@ class Exporter:
             value = getattr(estimate, end)
             if value is not None:
                 gauge.labels(pattern).set(value)
-
-    def close(self) -> None:
-        """Stop serving."""
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
