@@ -28,14 +28,15 @@ def trace(links: Ints, first: int, used: int, first_row: int, low: Ints, costs: 
     An event may begin runs by several arcs, one link after the other; the first of these stands for all. Furthest is
     the link of most events, then of fewest errors, then of the latest event, then the first. ``low`` has the earliest
     start inside the window of each row from ``first_row`` on: runs that have left it may still make links, and get the
-    root -1.
+    root -1, as all links behind them.
     """
     root, depth, errors, furthest = traced
     for link in range(first, used):
         at = link * LINK
         word, before = links[ix(at + LINK_HERE)], links[ix(at + LINK_BEFORE)]
         cost = costs[ix(word & ARC_MASK)]
-        if links[ix(at + LINK_START)] < low[ix((word >> ARC_BITS) - first_row)]:
+        has_left = links[ix(at + LINK_START)] < low[ix((word >> ARC_BITS) - first_row)]
+        if has_left or (before >= 0 and root[ix(before)] < 0):
             root[ix(link)] = -1
             depth[ix(link)] = 0
             continue

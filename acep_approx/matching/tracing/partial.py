@@ -38,7 +38,7 @@ from acep_approx.matching.stream_batch import StreamBatch
 from acep_approx.planning.planner import Plan, plan
 from acep_approx.query.predicates import is_static, variables
 from acep_approx.query.syntax import QuerySyntax
-from acep_approx.ranges import Range, check, check_arrays, check_range
+from acep_approx.ranges import Range, check, check_arrays
 
 END_OF_STREAM = 2**62
 CLOSED, ENDED, BROKEN, REFUSED = range(4)
@@ -91,6 +91,8 @@ class TracedRuns(Runs):
 
     Attributes
     ----------
+    costs : numpy.ndarray of int64
+        The errors of each arc.
     open : numpy.ndarray of int64
         Links that others keep here; they stay right when links are numbered anew.
     """
@@ -99,7 +101,7 @@ class TracedRuns(Runs):
         super().__init__(*args, **options)
         self.traced = 0
         self.root, self.depth, self.errors, self.furthest, self.open = (np.zeros(0, np.int64) for _ in range(5))
-        self._costs = np.array([arc.cost for arc in self.automaton.automaton.arcs] or [0], np.int64)
+        self.costs = np.array([arc.cost for arc in self.automaton.automaton.arcs] or [0], np.int64)
 
     def trace(self, links: Ints, events: Grouped, batch: EventBatch) -> int:
         """Take in the links made by a batch, which name events by their rows; returns the first of them."""
@@ -110,7 +112,7 @@ class TracedRuns(Runs):
         low = np.zeros(len(batch), np.int64)
         low[events.row - batch.first_row] = events.tick - self.window
         traced = kernel_partial.Roots(self.root, self.depth, self.errors, self.furthest)
-        kernel_partial.trace(links, first, used, batch.first_row, low, self._costs, traced)
+        kernel_partial.trace(links, first, used, batch.first_row, low, self.costs, traced)
         self.traced = used
         return first
 
@@ -306,14 +308,17 @@ class RunPartial(RunOutput):
             "open_next": Range(opened),
         }
         check_arrays(arrays, ranges)
-        root, depth, before = arrays["root"], arrays["depth"], links[:, LINK_BEFORE]
-        expected = np.where(before >= 0, depth[before] + 1, 1)
-        check("depth", good=((root < 0) | (depth == expected)).all() and (links[:, LINK_HERE] >= 0).all())
-        furthest = arrays["furthest"][arrays["open"]]
-        check("open", good=(root[arrays["open"]] >= 0).all() and (furthest >= 0).all())
-        check("furthest", good=(root[furthest] >= 0).all())
-        limit = engine.automaton.automaton.errors
-        check_range("errors", arrays["errors"][furthest], 0, limit + 1)
+        root, errors, furthest = arrays["root"], arrays["errors"], arrays["furthest"]
+        here, before, number = links[:, LINK_HERE], links[:, LINK_BEFORE], np.arange(used)
+        check("links", good=(here >= 0).all())
+        is_first, is_whole = before < 0, root >= 0
+        expected = np.where(is_first, 1, arrays["depth"][before] + 1), np.where(is_first, 0, errors[before])
+        for name, wanted in zip(("depth", "errors"), (expected[0], expected[1] + engine.costs[here & ARC_MASK]), strict=True):
+            check(name, good=(~is_whole | (arrays[name] == wanted)).all())
+        check("root", good=(~is_whole | (root == np.where(is_first, root[root], root[before]))).all())
+        check("root", good=(~is_whole | (root <= number)).all() and (root[arrays["open"]] == arrays["open"]).all())
+        tops = np.flatnonzero(root == number)
+        check("furthest", good=(furthest[tops] >= 0).all() and (root[furthest[tops]] == tops).all())
 
 
 class States:
