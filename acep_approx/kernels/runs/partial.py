@@ -66,12 +66,18 @@ def trace(links: Ints, first: int, used: int, first_row: int, low: Ints, costs: 
 
 
 @block_kernel
-def spell(links: Ints, chosen: Ints, offset: Ints, ids: Ints, arc: Ints) -> None:
-    """Write the events of the links ``chosen``, earliest first, to places ``offset[i] .. offset[i + 1] - 1``."""
+def spell(links: Ints, chosen: Ints, offset: Ints, ids: Ints, arc: Ints) -> bool:
+    """Write the events of the links ``chosen``, earliest first, to places ``offset[i] .. offset[i + 1] - 1``.
+
+    Returns whether there are as many, which only the links of a state that was changed do not have.
+    """
     for i in range(chosen.size):
         link = chosen[ix(i)]
         for place in range(offset[ix(i + 1)] - 1, offset[ix(i)] - 1, -1):
+            if link < 0:
+                return False
             word = links[ix(link * LINK + LINK_HERE)]
             ids[ix(place)] = word >> ARC_BITS
             arc[ix(place)] = word & ARC_MASK
             link = links[ix(link * LINK + LINK_BEFORE)]
+    return True

@@ -27,7 +27,7 @@ from acep_approx.engines.runs.runs import Runs
 from acep_approx.errors import QueryError, UsageError
 from acep_approx.events.stream import EventBatch
 from acep_approx.kernels.runs import partial as kernel_partial
-from acep_approx.kernels.runs.layout import ARC_BITS, ARC_MASK, LINK, LINK_BEFORE, LINK_HERE, LINKS
+from acep_approx.kernels.runs.layout import ARC_BITS, ARC_MASK, LINK, LINK_BEFORE, LINK_HERE, LINK_START, LINKS
 from acep_approx.matching.neighbours import UNKNOWN
 from acep_approx.matching.outputs.completed import Finder
 from acep_approx.matching.outputs.of_runs import RunOutput
@@ -38,7 +38,7 @@ from acep_approx.matching.stream_batch import StreamBatch
 from acep_approx.planning.planner import Plan, plan
 from acep_approx.query.predicates import is_static, variables
 from acep_approx.query.syntax import QuerySyntax
-from acep_approx.ranges import Range, check, check_arrays
+from acep_approx.ranges import Range, check, check_arrays, impossible
 
 END_OF_STREAM = 2**62
 CLOSED, ENDED, BROKEN, REFUSED = range(4)
@@ -252,7 +252,8 @@ class RunPartial(RunOutput):
         reasons[accepts] = REFUSED
         offset = np.concatenate(([0], np.cumsum(depth)))
         ids, arc = np.zeros(offset[-1], np.int64), np.zeros(offset[-1], np.int64)
-        kernel_partial.spell(engine.links, link, offset, ids, arc)
+        if not kernel_partial.spell(engine.links, link, offset, ids, arc):
+            raise impossible("links lead to too few events")
         listed = Listed.of(self.bindings.placement, last, start, offset, ids, self.finder.labels[arc])
         ticks = self.recent.ticks
         return pa.table(
@@ -308,15 +309,15 @@ class RunPartial(RunOutput):
             "open_next": Range(opened),
         }
         check_arrays(arrays, ranges)
-        root, errors, furthest = arrays["root"], arrays["errors"], arrays["furthest"]
-        here, before, number = links[:, LINK_HERE], links[:, LINK_BEFORE], np.arange(used)
-        check("links", good=(here >= 0).all())
-        is_first, is_whole = before < 0, root >= 0
-        expected = np.where(is_first, 1, arrays["depth"][before] + 1), np.where(is_first, 0, errors[before])
-        for name, wanted in zip(("depth", "errors"), (expected[0], expected[1] + engine.costs[here & ARC_MASK]), strict=True):
-            check(name, good=(~is_whole | (arrays[name] == wanted)).all())
-        check("root", good=(~is_whole | (root == np.where(is_first, root[root], root[before]))).all())
-        check("root", good=(~is_whole | (root <= number)).all() and (root[arrays["open"]] == arrays["open"]).all())
+        root, depth, errors, furthest = (arrays[name] for name in TRACED)
+        here, before, start, number = links[:, LINK_HERE], links[:, LINK_BEFORE], links[:, LINK_START], np.arange(used)
+        is_first, has_left = before < 0, root < 0
+        check("links", good=(here >= 0).all() and (is_first | (start == start[before])).all())
+        check("depth", good=(has_left | (depth == np.where(is_first, 0, depth[before]) + 1)).all())
+        costs = engine.costs[here & ARC_MASK]
+        check("errors", good=(has_left | (errors == np.where(is_first, 0, errors[before]) + costs)).all())
+        check("root", good=(has_left | (root == np.where(is_first, root[root], root[before]))).all())
+        check("root", good=(has_left | (root <= number)).all() and (root[arrays["open"]] == arrays["open"]).all())
         tops = np.flatnonzero(root == number)
         check("furthest", good=(furthest[tops] >= 0).all() and (root[furthest[tops]] == tops).all())
 
