@@ -18,6 +18,7 @@ import numpy as np
 
 from acep_approx.arrays import Bools, Ints
 from acep_approx.kernels.runs.pools import hash_word, seed_word
+from acep_approx.ranges import COUNT, Range, check_arrays, number_in
 
 
 @dataclass(frozen=True)
@@ -229,6 +230,20 @@ class AuditSample:
         """Of nothing."""
         empty = np.zeros(0, np.int64)
         return cls(empty, empty, empty)
+
+    @classmethod
+    def restored(cls, cells: Any, found: Any, points: Any, outside: object = 0) -> AuditSample:
+        """A sample of a state, if it can be one.
+
+        Raises
+        ------
+        DamagedError
+        """
+        columns = [np.array(column, np.int64) for column in (cells, found, points)]
+        made = cls(*columns, number_in("outside", outside, -COUNT, COUNT))
+        size = len(made.cells)
+        check_arrays(vars(made), {"cells": Range(size), "found": Range(size, 0, COUNT), "points": Range(size, 0, COUNT)})
+        return made
 
     @classmethod
     def of(cls, cells: Ints, found: Bools, outside: int = 0) -> AuditSample:

@@ -13,7 +13,7 @@ from acep_approx.errors import DataError
 from acep_approx.events.reading.ipc import from_ipc
 from acep_approx.matching.state import Saved, pack, raw
 from acep_approx.planning.planner import Plan
-from acep_approx.ranges import TICK, Range, check, check_arrays
+from acep_approx.ranges import HIGHEST, LOWEST, TICK, Range, check, check_arrays, number_in
 from acep_approx.revisions.events import Events, PlacedEvents
 from acep_approx.revisions.final import FinalRun
 from acep_approx.revisions.replay import Replay
@@ -110,7 +110,9 @@ def take_up(stream: RevisedStream, saved: Saved, header: dict[str, Any]) -> None
     check("op", good=isinstance(header["op"], str | None))
     stream.watermarks = Watermarks.restore(header["watermarks"])
     stream.closed.restore(header["closed"])
-    stream.live.vacant = tuple(header["vacant"]) if header["vacant"] else None
+    if header["vacant"]:
+        tick, tie = header["vacant"]
+        stream.live.vacant = number_in("vacant", tick, -TICK, TICK), number_in("vacant", tie, LOWEST, HIGHEST)
     passed, tail = _load(saved, "passed"), _load(saved, "tail")
     waiting = _load(saved, "waiting")
     stream.waiting.add(Events(waiting.tick, waiting.arrival, waiting.tie, waiting.data))

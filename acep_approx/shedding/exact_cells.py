@@ -201,9 +201,11 @@ class ExactCells:
 
     def restore(self, saved: dict[str, Any]) -> None:
         """Go on from what ``snapshot`` gave."""
-        self.quota, self.steps, self.lost, self._done, self._at_hand, self._seen = saved["counts"]
-        cells, found, points = (np.array(column, np.int64) for column in saved["sample"])
-        self.sample = AuditSample(cells, found, points)
-        self._looks = dict(saved["looks"])
+        quota, *counts = saved["counts"]
+        finite("counts", quota)
+        self.quota = quota
+        self.steps, self.lost, self._done, self._at_hand, self._seen = (number_in("counts", n, 0, COUNT) for n in counts)
+        self.sample = AuditSample.restored(*saved["sample"])
+        self._looks = {number_in("looks", epoch, -TICK, TICK): bool(looks) for epoch, looks in saved["looks"]}
         if saved["execution"]:
             self._execution = Execution.from_state(self.plan, b64decode(saved["execution"]))

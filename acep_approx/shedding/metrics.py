@@ -133,6 +133,8 @@ class Metrics:
 
     def restore(self, saved: dict[str, Any]) -> None:
         """Go on from what ``snapshot`` gave."""
-        self.begin, self.pieces = saved["begin"], [Piece(**piece) for piece in saved["last"]]
-        cells, found, points = (np.array(column, np.int64) for column in saved["sample"])
-        self.before = AuditSample(cells, found, points, saved["outside"])
+        self.pieces = [Piece(**piece) for piece in saved["last"]]
+        for piece in self.pieces:
+            finite("last", *vars(piece).values())
+        self.begin = None if saved["begin"] is None else number_in("begin", saved["begin"], -TICK, TICK)
+        self.before = AuditSample.restored(*saved["sample"], saved["outside"])
