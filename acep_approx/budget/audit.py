@@ -241,8 +241,8 @@ class AuditSample:
         """
         columns = [np.array(column, np.int64) for column in (cells, found, points)]
         made = cls(*columns, number_in("outside", outside, -COUNT, COUNT))
-        size = len(made.cells)
-        check_arrays(vars(made), {"cells": Range(size), "found": Range(size, 0, COUNT), "points": Range(size, 0, COUNT)})
+        counts = Range(len(made.cells), 0, COUNT)
+        check_arrays(vars(made), {"cells": Range(), "found": counts, "points": counts})
         return made
 
     @classmethod

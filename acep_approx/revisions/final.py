@@ -83,7 +83,7 @@ class FinalRun:
         """Go on from a state."""
         self._events = number_in("events", header["events"], 0, COUNT)
         self.tail.in_order = number_in("in_order", header["in_order"], 0, self._events + 1)
-        self.tail.last_place = number_in("last_place", header["last_place"], -1, self._events)
+        self.tail.last_place = number_in("last_place", header["last_place"], -COUNT, COUNT)
         self.tail.passed = [passed] if len(passed) else []
 
     def _shown(self, raw: Iterable[tuple[int, pa.Table]]) -> list[pa.Table]:

@@ -351,7 +351,8 @@ class Replay:
         """Go on from a state: the pipeline stands before the tail, whose events are run once more."""
         tail, pipeline = self.tail, self.pipeline
         tail.passed = [passed] if len(passed) else []
-        tail.base_place, tail.last_place = (number_in(n, header[n], -1, COUNT) for n in ("base_place", "last_place"))
+        tail.base_place = number_in("base_place", header["base_place"], -COUNT, COUNT)
+        tail.last_place = number_in("last_place", header["last_place"], -COUNT, COUNT)
         self._before = number_in("before", header["before"], 0, COUNT)
         since = number_in("since", header["since"], NEVER, TICK)
         pipeline.keep_from(since, pipeline.preparer.counters.copy())

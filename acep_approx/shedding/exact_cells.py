@@ -20,6 +20,7 @@ from acep_approx.budget.budget import granted_beside
 from acep_approx.events.stream import EventBatch
 from acep_approx.matching.execution import Execution
 from acep_approx.matching.outputs.of_runs import TooManyStepsError
+from acep_approx.ranges import COUNT, TICK, finite, number_in
 
 if TYPE_CHECKING:
     from acep_approx.engines.batches import RunEvents
@@ -204,7 +205,8 @@ class ExactCells:
         quota, *counts = saved["counts"]
         finite("counts", quota)
         self.quota = quota
-        self.steps, self.lost, self._done, self._at_hand, self._seen = (number_in("counts", n, 0, COUNT) for n in counts)
+        numbers = [number_in("counts", count, 0, COUNT) for count in counts]
+        self.steps, self.lost, self._done, self._at_hand, self._seen = numbers
         self.sample = AuditSample.restored(*saved["sample"])
         self._looks = {number_in("looks", epoch, -TICK, TICK): bool(looks) for epoch, looks in saved["looks"]}
         if saved["execution"]:

@@ -10,6 +10,7 @@ import numpy as np
 from acep_approx.arrays import Bools, Ints
 from acep_approx.budget.audit import AuditCells, AuditSample
 from acep_approx.budget.ledger import Piece
+from acep_approx.ranges import TICK, finite, number_in
 
 if TYPE_CHECKING:
     from acep_approx.engines.batches import RunEvents
