@@ -8,6 +8,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Mapping
 from pathlib import Path
+from tokenize import TokenError
 from typing import IO, Any
 from zipfile import ZIP_DEFLATED, ZIP_STORED, BadZipFile, ZipFile, ZipInfo
 
@@ -72,10 +73,7 @@ def _name(member: ZipInfo) -> str:
 def _read(archive: ZipFile, member: ZipInfo) -> Array:
     """One array, after what its header says was held against the size of the member."""
     with archive.open(member) as file:
-        version = np.lib.format.read_magic(file)
-        if version not in HEADERS:
-            raise ValueError(f"{member.filename!r:.80} has another format of arrays")
-        shape, is_fortran, kind = HEADERS[version](file)
+        shape, is_fortran, kind = _header(file, member.filename)
         values = 1
         for size in shape:
             values *= size
@@ -87,6 +85,17 @@ def _read(archive: ZipFile, member: ZipInfo) -> Array:
         if len(held) != values * kind.itemsize:
             raise ValueError(f"{member.filename!r:.80} is cut off")
         return np.frombuffer(held, kind).reshape(shape, order="F" if is_fortran else "C")
+
+
+def _header(file: IO[bytes], name: str) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    """Shape, order and type of an array, as its header says."""
+    version = np.lib.format.read_magic(file)
+    if version not in HEADERS:
+        raise ValueError(f"{name!r:.80} has another format of arrays")
+    try:
+        return HEADERS[version](file)
+    except (ArithmeticError, MemoryError, RecursionError, SyntaxError, TokenError, TypeError) as error:
+        raise ValueError(f"{name!r:.80} has no header that can be read") from error
 
 
 def write_npz(file: Path, arrays: Mapping[str, Array]) -> None:

@@ -258,7 +258,7 @@ class Updater:
             check_column("ticks of errors", tick, "int64", least=None)
             require(len(check_places("places of errors", place, places)) == len(tick), "errors are of other places")
             check_column("errors", error, "float64", len(tick), least=-1)
-            made._pending[what] = [(tick, place, error)]
+            made._pending[what] = [(tick.astype(np.int64), place.astype(np.int64), error.astype(np.float64))]
         return made
 
     def _learn(self) -> None:

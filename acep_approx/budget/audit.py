@@ -11,6 +11,7 @@ The design effect is ours: with half a cell more than was seen (after Agresti an
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -232,15 +233,15 @@ class AuditSample:
         return cls(empty, empty, empty)
 
     @classmethod
-    def restored(cls, cells: Any, found: Any, points: Any, outside: object = 0) -> AuditSample:
+    def restored(cls, columns: Iterable[Any], outside: object = 0) -> AuditSample:
         """A sample of a state, if it can be one.
 
         Raises
         ------
         DamagedError
         """
-        columns = [np.array(column, np.int64) for column in (cells, found, points)]
-        made = cls(*columns, number_in("outside", outside, -COUNT, COUNT))
+        cells, found, points = (np.array(column, np.int64) for column in columns)
+        made = cls(cells, found, points, number_in("outside", outside, -COUNT, COUNT))
         counts = Range(len(made.cells), 0, COUNT)
         check_arrays(vars(made), {"cells": Range(), "found": counts, "points": counts})
         return made

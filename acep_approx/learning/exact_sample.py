@@ -188,7 +188,7 @@ class Cohort:
         check_arrays(arrays, {"found": Range(low=0), "rows": Range(low=0)})
         self._found, self._rows = arrays["found"], arrays["rows"]
         sample = (arrays[name] for name in ("cells", "cells_found", "points"))
-        self.sample = AuditSample.restored(*sample, header["outside"])
+        self.sample = AuditSample.restored(sample, header["outside"])
         if len(arrays["tracer"]):
             self._tracer = Tracer.from_state(self.plan, arrays["tracer"].tobytes())
             check("rows", good=self._tracer.progress.events == len(self._rows))

@@ -113,8 +113,9 @@ def take_up(stream: RevisedStream, saved: Saved, header: dict[str, Any]) -> None
     if header["vacant"]:
         tick, tie = header["vacant"]
         stream.live.vacant = number_in("vacant", tick, -TICK, TICK), number_in("vacant", tie, LOWEST, HIGHEST)
-    passed, tail = _load(saved, "passed"), _load(saved, "tail")
-    waiting = _load(saved, "waiting")
+    passed, tail, waiting = (_load(saved, name) for name in ("passed", "tail", "waiting"))
+    for events in (passed, tail, waiting):
+        check("columns", good=events.data.schema.names == list(stream.columns))
     stream.waiting.add(Events(waiting.tick, waiting.arrival, waiting.tie, waiting.data))
     if isinstance(stream.run, Replay):
         stream.run.take_up(header["run"], passed, tail)

@@ -207,7 +207,7 @@ class ExactCells:
         self.quota = quota
         numbers = [number_in("counts", count, 0, COUNT) for count in counts]
         self.steps, self.lost, self._done, self._at_hand, self._seen = numbers
-        self.sample = AuditSample.restored(*saved["sample"])
+        self.sample = AuditSample.restored(saved["sample"])
         self._looks = {number_in("looks", epoch, -TICK, TICK): bool(looks) for epoch, looks in saved["looks"]}
         if saved["execution"]:
             self._execution = Execution.from_state(self.plan, b64decode(saved["execution"]))

@@ -138,4 +138,4 @@ class Metrics:
         for piece in self.pieces:
             finite("last", *vars(piece).values())
         self.begin = None if saved["begin"] is None else number_in("begin", saved["begin"], -TICK, TICK)
-        self.before = AuditSample.restored(*saved["sample"], saved["outside"])
+        self.before = AuditSample.restored(saved["sample"], saved["outside"])
