@@ -1,4 +1,4 @@
-"""A state of any kind in which a number was changed, under a digest of its own, is refused or runs: it never crashes."""
+"""A state of any kind in which a number was changed, under a digest of its own, is refused or runs without a crash."""
 
 from __future__ import annotations
 
