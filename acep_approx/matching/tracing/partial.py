@@ -27,7 +27,7 @@ from acep_approx.engines.runs.runs import Runs
 from acep_approx.errors import QueryError, UsageError
 from acep_approx.events.stream import EventBatch
 from acep_approx.kernels.runs import partial as kernel_partial
-from acep_approx.kernels.runs.layout import ARC_BITS, ARC_MASK, LINK, LINK_BEFORE, LINK_HERE, LINK_START, LINKS
+from acep_approx.kernels.runs.layout import ARC_BITS, ARC_MASK, LINK, LINK_BEFORE, LINK_HERE, LINK_LATEST, LINK_START, LINKS
 from acep_approx.matching.neighbours import UNKNOWN
 from acep_approx.matching.outputs.completed import Finder
 from acep_approx.matching.outputs.of_runs import RunOutput
@@ -313,6 +313,7 @@ class RunPartial(RunOutput):
         here, before, start, number = links[:, LINK_HERE], links[:, LINK_BEFORE], links[:, LINK_START], np.arange(used)
         is_first, has_left = before < 0, root < 0
         check("links", good=(here >= 0).all() and (is_first | (start == start[before])).all())
+        check("links", good=(links[:, LINK_LATEST] == start).all())
         check("depth", good=(has_left | (depth == np.where(is_first, 0, depth[before]) + 1)).all())
         costs = engine.costs[here & ARC_MASK]
         check("errors", good=(has_left | (errors == np.where(is_first, 0, errors[before]) + costs)).all())
