@@ -7,11 +7,15 @@ what was written so, or has changed in a history that is older than the digest o
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from dataclasses import fields
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
+from history.trace import Trace
+from history.values import Values
 from history.vectors import CONTEXT, PAIRED, Feature, Place, Scheme
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -116,6 +120,50 @@ def check_column(name: str, column: Any, type_: str, size: int | None = None, le
         low = float(found.min())
         require(low >= least, f"{name} has {low:g}, which is too low")  # NaN is not at least anything
     return found
+
+
+def values_of(columns: Mapping[str, Any], vertices: int) -> Values:
+    """What runs of so many vertices are worth, if the columns can say that."""
+    for field in fields(Values):
+        column = check_column(field.name, columns[field.name], "float64", vertices, least=None)
+        require(np.isfinite(column).all(), f"{field.name} is not finite everywhere")
+    return Values(*(columns[field.name] for field in fields(Values)))
+
+
+def check_trace(trace: Trace) -> None:
+    """Births, visits, match points and ends of a trace lead to one another, and none back to itself.
+
+    Complexity: O(visits log visits).
+    """
+    births, visits, points, texts = len(trace.place), len(trace.birth), len(trace.point_row), len(trace.texts)
+    for name in ("tick", "start"):
+        check_column(name, getattr(trace, name), "int64", births, -FAR)
+    for name, size in (("place", births), ("slot", births), ("remaining", visits), ("since", visits)):
+        check_column(name, getattr(trace, name), "int64", size)
+    for name, low in (("point_row", 0), ("point_tick", -FAR), ("point_slot", 0)):
+        check_column(name, getattr(trace, name), "int64", points, low)
+    check_places("birth", trace.birth, births)
+    check_column("cost", trace.cost, "float64", visits)
+    check_column("mask", trace.mask, "uint64", visits)
+    check_column("first_point", trace.first_point, "int64", visits)
+    reached = np.flatnonzero(trace.mask)
+    last = trace.first_point[reached] + np.log2(trace.mask[reached].astype(np.float64)).astype(np.int64)
+    require(not len(last) or last.max() < points, "visits reach match points that there are not")
+    require(len(check_places("end_visit", trace.end_visit, visits)) == len(trace.end_point), "ends are of other visits")
+    check_places("end_point", trace.end_point, points)
+    if trace.slots:
+        for name in ("slot", "point_slot"):
+            check_places(name, getattr(trace, name), len(trace.slots))
+    require(len(trace.columns) == len(trace.kinds) == len(trace.values), "columns have no kinds, or no values")
+    of_texts = [c for c, kind in zip(trace.values, trace.kinds, strict=True) if kind == "text"]
+    for codes in (trace.key, *of_texts):
+        require(codes.shape == (births,) and not (codes >= texts).any(), "births have texts that there are not")
+    require(all(column.shape == (births,) for column in trace.values), "births have no values")
+    above = check_column("parent", trace.parent, "int64", visits, -1)
+    require(not len(above) or above.max() < visits, "parents are visits that there are not")
+    for _ in range(visits.bit_length()):
+        above = np.where(above >= 0, above[above], -1)
+    require((above < 0).all(), "a visit is its own parent")
 
 
 def check_places(name: str, column: Any, size: int) -> Array:

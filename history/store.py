@@ -23,16 +23,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-from zipfile import BadZipFile
 
-import numpy as np
 import pyarrow as pa
 
 from history.checking import Array, check_manifest, require, scheme_of
 from history.errors import HistoryError
 from history.files import read_json, read_plain, replace_file
 from history.graph import Graph
-from history.tables import TABLES, read_arrays, read_tables, write_tables
+from history.npz import read_npz, write_npz
+from history.tables import TABLES, read_tables, write_tables
 
 FORMAT = 2
 """Changes when the layout does."""
@@ -189,8 +188,8 @@ def load(path: str | os.PathLike[str], fingerprint: str | None = None, *, versio
             raise damaged(home, f"{name} is not the file that was written")
     try:
         graph = _read(folder, manifest)
-        learned = read_arrays(folder / LEARNED) if LEARNED in manifest["files"] else {}
-    except (OSError, ValueError, LookupError, TypeError, BadZipFile, pa.ArrowException) as error:
+        learned = read_npz(folder / LEARNED) if LEARNED in manifest["files"] else {}
+    except (OSError, ValueError, LookupError, TypeError, OverflowError, MemoryError, pa.ArrowException) as error:
         raise damaged(home, str(error)) from error
     return Stored(graph, manifest["fingerprint"], number, manifest["notes"], learned)
 
@@ -298,7 +297,7 @@ def _write(
         write_tables(graph, draft)
         files = [*TABLES, *([LEARNED] if learned else [])]
         if learned:
-            np.savez_compressed(draft / LEARNED, **learned)  # type: ignore[arg-type]
+            write_npz(draft / LEARNED, learned)
         manifest.update(
             format=FORMAT,
             gap=graph.gap,

@@ -12,9 +12,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from history.bundles import Bundles
-from history.checking import Array, check_column, check_order, check_places, require
+from history.checking import check_column, check_order, check_places, require
 from history.counting import Counts
 from history.graph import Graph
+from history.npz import MOST_BYTES, read_npz, write_npz
 from history.packed import map_rows, maps_of
 
 VERTICES, EDGES, OVERLAPS = "vertices.parquet", "edges.parquet", "overlaps.parquet"
@@ -24,6 +25,8 @@ DENSE = dict.fromkeys(("visits", "reached", "led", "cost", "started", "completed
 """What is counted at vertices; only those that were visited are written down."""
 PAIRS = {EDGES: ("source", "target", "moves", "passed"), OVERLAPS: ("covered", "cover", "shareable", "shared")}
 """Files of pairs, of vertices or of groups, with what is counted of each."""
+MOST_PAIRS = 1 << 27
+"""Pairs that a file may hold: four columns of them are as much as an npz file may hold."""
 ENDS = ("ends_vertex", "ends_bundle", "ends")
 
 
@@ -40,7 +43,7 @@ def write_tables(graph: Graph, folder: Path) -> None:
     pq.write_table(pa.table(bundles), folder / BUNDLES)
     mapped, bits = map_rows(counts)
     ends = {name: getattr(counts, name) for name in ENDS}
-    np.savez_compressed(folder / MAPS, vertices=mapped, bits=bits, **ends)
+    write_npz(folder / MAPS, {"vertices": mapped, "bits": bits, **ends})
 
 
 def read_tables(graph: Graph, folder: Path) -> None:
@@ -66,14 +69,26 @@ def read_tables(graph: Graph, folder: Path) -> None:
             raise ValueError(f"{name}: {error}") from error
 
 
-def _columns(file: Path) -> Callable[[str], Any]:
-    """Gives the columns of a Parquet file by name."""
-    table = pq.read_table(file)
+def _table(file: Path, kinds: dict[str, pa.DataType], most: int) -> pa.Table:
+    """A Parquet file of these columns, which has ``most`` rows at most: a few bytes can stand for any number of them.
+
+    Texts stay as they are encoded: of them, too, a few bytes can stand for many.
+    """
+    with pq.ParquetFile(file, read_dictionary=[name for name, kind in kinds.items() if kind == pa.string()]) as held:
+        rows, schema = held.metadata.num_rows, held.metadata.schema.to_arrow_schema()
+        require(rows <= most, f"it has {rows} rows, and {most} at most")
+        require({f.name: f.type for f in schema} == kinds, f"it has the columns {', '.join(map(str, schema))}"[:200])
+        return held.read()
+
+
+def _columns(file: Path, kinds: dict[str, str], most: int) -> Callable[[str], Any]:
+    """Gives the columns of numbers of a Parquet file by name."""
+    table = _table(file, {name: pa.type_for_alias(kind) for name, kind in kinds.items()}, most)
     return lambda name: table.column(name).to_numpy()
 
 
 def _read_vertices(counts: Counts, file: Path, vertices: int) -> None:
-    column = _columns(file)
+    column = _columns(file, {"vertex": "int64", **DENSE}, vertices)
     seen = check_places("vertex", column("vertex"), vertices)
     check_order("vertex", seen)
     for name, type_ in DENSE.items():
@@ -81,7 +96,7 @@ def _read_vertices(counts: Counts, file: Path, vertices: int) -> None:
 
 
 def _read_pairs(counts: Counts, file: Path, size: int) -> None:
-    column = _columns(file)
+    column = _columns(file, dict.fromkeys(PAIRS[file.name], "int64"), MOST_PAIRS)
     first, second, *numbers = PAIRS[file.name]
     one, other = (check_places(name, column(name), size) for name in (first, second))
     require(len(one) == len(other), f"{first} and {second} are not of one length")
@@ -93,11 +108,13 @@ def _read_pairs(counts: Counts, file: Path, size: int) -> None:
 
 
 def _read_bundles(counts: Counts, file: Path, most: int) -> None:
-    table = pq.read_table(file)
+    kinds = {field.name: pa.string() if field.name == "slot" else pa.int64() for field in fields(Bundles)}
+    table = _table(file, kinds, most)
     size = table.num_rows
-    require(size <= most, f"there are {size} bundles, and {most} at most")
     slots = table.column("slot")
-    require(slots.type == pa.string() and not slots.null_count, "slot is not text everywhere")
+    require(not slots.null_count, "slot is not text everywhere")
+    longest = max((len(text) for chunk in slots.chunks for text in chunk.dictionary.to_pylist()), default=0)
+    require(4 * longest * size <= MOST_BYTES, f"texts of {longest} characters are too long for {size} bundles")
     first, last, row, points = (
         check_column(name, table.column(name).to_numpy(), "int64", size, least)
         for name, least in (("first", None), ("last", None), ("row", 0), ("points", 1))
@@ -108,9 +125,9 @@ def _read_bundles(counts: Counts, file: Path, most: int) -> None:
 
 def _read_maps(counts: Counts, file: Path, vertices: int) -> None:
     bundles = len(counts.bundles)
-    with np.load(file, allow_pickle=False) as arrays:
-        mapped, bits = check_places("vertices", arrays["vertices"], vertices), arrays["bits"]
-        vertex, bundle, ends = (arrays[name] for name in ENDS)
+    arrays = read_npz(file)
+    mapped, bits = check_places("vertices", arrays["vertices"], vertices), arrays["bits"]
+    vertex, bundle, ends = (arrays[name] for name in ENDS)
     require(len(np.unique(mapped)) == len(mapped), "a vertex has two maps")
     require(bits.dtype == np.uint8 and bits.shape == (len(mapped), (bundles + 7) // 8), "bits have another form")
     counts.maps = maps_of(mapped.tolist(), bits, bundles)
@@ -119,9 +136,3 @@ def _read_maps(counts: Counts, file: Path, vertices: int) -> None:
     counts.ends = check_column("ends", ends, "int64", len(vertex))
     require(len(vertex) == len(bundle), "ends_vertex and ends_bundle are not of one length")
     check_order("ends_vertex, ends_bundle", counts.ends_vertex, counts.ends_bundle, max(bundles, 1))
-
-
-def read_arrays(file: Path) -> dict[str, Array]:
-    """The arrays of an npz file, by name."""
-    with np.load(file, allow_pickle=False) as arrays:
-        return dict(arrays)

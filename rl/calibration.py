@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from history.arrays import Bools, Floats, Ints
+from history.checking import check_column
 
 BINS = 10
 """Bins of the chance, of equal width."""
@@ -105,11 +106,18 @@ class Calibration:
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, npt.NDArray[np.generic]]) -> Calibration:
-        """What ``to_arrays`` wrote."""
+        """What ``to_arrays`` wrote.
+
+        Raises
+        ------
+        ValueError
+            It is not that.
+        """
         made = cls()
-        made.curve_tick = arrays["curve_tick"].astype(np.int64)
+        made.curve_tick = check_column("curve_tick", arrays["curve_tick"], "int64", least=None)
         for name in _SUMS:
-            setattr(made, name, arrays[name].astype(np.float64))
+            size = len(made.curve_tick) if name.startswith("curve") else BINS
+            setattr(made, name, check_column(name, arrays[name], "float64", size))
         return made
 
     def _extend(self, tick: Ints, weight: Floats, error: Floats) -> None:

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from history.arrays import Floats, Ints
+from history.checking import require
 from rl.chart import Chart
 from rl.pairs import Pairs
 from rl.records import Events, Tests
@@ -179,6 +180,7 @@ class Statistics:
             if arrays[name].shape != getattr(made, name).shape:
                 raise ValueError(f"{name}: shape {arrays[name].shape} instead of {getattr(made, name).shape}")
             setattr(made, name, arrays[name].astype(np.float64))
+            require((getattr(made, name) >= 0).all(), f"{name} is below 0, or no number")
         return made
 
     def _left(self, ticks: int) -> float:

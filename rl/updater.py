@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from history.arrays import Floats, Ints
+from history.checking import check_column, check_places, require, values_of
 from history.values import Values
 from rl.calibration import Calibration
 from rl.chart import Chart
@@ -223,7 +224,7 @@ class Updater:
         Raises
         ------
         ValueError
-            The arrays are those of another chart.
+            The arrays are those of another chart, or damaged.
         """
 
         def part(of: str) -> dict[str, npt.NDArray[np.generic]]:
@@ -233,7 +234,10 @@ class Updater:
         made.statistics = Statistics.from_arrays(chart, part("statistics."))
         made.calibration = Calibration.from_arrays(part("calibration."))
         made.observed = int(arrays["observed"].item())
-        made.alarms = [Alarm(tick, place, _WHAT[what]) for tick, place, what in arrays["alarms"].tolist()]
+        alarms, places = arrays["alarms"], len(chart.scheme.places)
+        check_places("places of alarms", alarms[:, 1], places)
+        check_places("kinds of alarms", alarms[:, 2], len(_WHAT))
+        made.alarms = [Alarm(tick, place, _WHAT[what]) for tick, place, what in alarms.tolist()]
         model, values = part("model."), part("values.")
         families = np.split(model["children"], np.cumsum(made.statistics.pairs.families)[:-1])
         children = tuple(
@@ -242,11 +246,18 @@ class Updater:
         factors = {name: model[name].astype(np.float64) for name in _FACTORS}
         if factors["share"].ndim == 1:  # an older one: the same for all groups
             factors["share"] = np.repeat(factors["share"][:, None], chart.scheme.groups, axis=1)
+        for name, factor in factors.items():
+            wanted = getattr(made.model, name).shape
+            require(factor.shape == wanted and np.isfinite(factor).all(), f"{name} is not {wanted} finite numbers")
+        require(all(np.isfinite(child).all() for child in children), "children are not finite everywhere")
         made.model = Model(**factors, children=children)
-        made._foretold = _Foretold(chart, Values(**{name: values[name].astype(np.float64) for name in _VALUES}))
+        made._foretold = _Foretold(chart, values_of(values, chart.scheme.vertices))
         made._is_informed, made._is_settled = bool(arrays["is_informed"].item()), False
         for what in _WHAT:
             tick, place, error = (arrays[f"{what}.{name}"] for name in _ERRORS)
+            check_column("ticks of errors", tick, "int64", least=None)
+            require(len(check_places("places of errors", place, places)) == len(tick), "errors are of other places")
+            check_column("errors", error, "float64", len(tick), least=-1)
             made._pending[what] = [(tick.astype(np.int64), place.astype(np.int64), error.astype(np.float64))]
         return made
 

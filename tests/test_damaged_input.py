@@ -108,7 +108,7 @@ def test_damaged_files_end_in_output_or_a_coded_error(tmp_path, name):
     rng = random.Random(name)
     path = tmp_path / name
     unit = ["--unit", "s"] if name == "a.parquet" else []
-    for number in range(cases(6)):
+    for number in range(cases(30, 2)):
         data = mutated(rng, FILES[name])
         path.write_bytes(data)
         skip = ["--on-malformed", "skip"] if number % 2 else []

@@ -11,7 +11,9 @@ import pyarrow as pa
 from acep_approx.api.matcher import Matcher
 from acep_approx.budget.budget import Budget
 from acep_approx.errors import DataError
+from acep_approx.matching.execution import checked_options
 from acep_approx.matching.state import Saved
+from acep_approx.ranges import finite
 from acep_approx.results.budgeted import refuse_output
 from acep_approx.results.run_record import BudgetedRun
 from acep_approx.shedding.learning_summary import learning_table
@@ -122,7 +124,7 @@ class BudgetedMatcher(Matcher):
         DataError
             ``ACEP-D048``: it needs its history.
         """
-        options = dict(saved.callers[0])
+        options = checked_options(dict(saved.callers[0]))
         spending = options.pop("spending")
         needed = spending["history"]
         if needed is not None and history is None and plan.registers is not None:
@@ -135,6 +137,7 @@ class BudgetedMatcher(Matcher):
             )
         how = {name: spending[name] for name in ("policy", "audit", "seed", "learns", "full_work")}
         made = cls(plan, Load(Budget.parse(spending["budget"]), history, **how), **options)
+        finite("seconds", spending["seconds"])
         made._seconds = spending["seconds"]
         if made.shedder is not None and spending["so_far"] is not None:
             made.shedder.metrics.restore(spending["so_far"])

@@ -11,6 +11,7 @@ The design effect is ours: with half a cell more than was seen (after Agresti an
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +19,7 @@ import numpy as np
 
 from acep_approx.arrays import Bools, Ints
 from acep_approx.kernels.runs.pools import hash_word, seed_word
+from acep_approx.ranges import COUNT, Range, check_arrays, number_in
 
 
 @dataclass(frozen=True)
@@ -229,6 +231,20 @@ class AuditSample:
         """Of nothing."""
         empty = np.zeros(0, np.int64)
         return cls(empty, empty, empty)
+
+    @classmethod
+    def restored(cls, columns: Iterable[Any], outside: object = 0) -> AuditSample:
+        """A sample of a state, if it can be one.
+
+        Raises
+        ------
+        DamagedError
+        """
+        cells, found, points = (np.array(column, np.int64) for column in columns)
+        made = cls(cells, found, points, number_in("outside", outside, -COUNT, COUNT))
+        counts = Range(len(made.cells), 0, COUNT)
+        check_arrays(vars(made), {"cells": Range(), "found": counts, "points": counts})
+        return made
 
     @classmethod
     def of(cls, cells: Ints, found: Bools, outside: int = 0) -> AuditSample:

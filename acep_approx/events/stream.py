@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from acep_approx.errors import DataError
-from acep_approx.events.columns import encode_text, plain_type, to_arrow
+from acep_approx.events.columns import encode_text, missing_column, plain_type, to_arrow
 from acep_approx.events.date_and_time import hinted
 from acep_approx.events.late import SHOWN
 from acep_approx.events.reading.widening import one_table, with_marks
@@ -97,12 +97,14 @@ def read_events(
     Raises
     ------
     DataError
-        ``ACEP-D007`` time runs backwards; the errors of :func:`ticks` and of the source.
+        ``ACEP-D002``: there is no such column; ``ACEP-D007`` time runs backwards; the errors of :func:`ticks` and of the source.
     """
     names = source.schema.names if columns is None else list(columns)
     if sort:
         yield from _sorted(as_they_come(source, roles, names, batch_rows, first_row), batch_rows)
         return
+    if roles.time not in source.schema.names:  # as where a run goes on with other events
+        raise missing_column(roles.time, source.schema.names)
     unit = tick_unit(source.schema.field(roles.time).type, roles.unit)
     if source.late.policy == "skip":
         yield from _without_late(source, roles, names, batch_rows, first_row, unit)

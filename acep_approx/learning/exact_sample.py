@@ -24,6 +24,7 @@ from acep_approx.events.stream import EventBatch
 from acep_approx.matching.blob import joined, split
 from acep_approx.matching.outputs.of_runs import TooManyStepsError
 from acep_approx.planning.planner import Plan
+from acep_approx.ranges import COUNT, Range, check, check_arrays, finite, impossible, number_in
 from acep_approx.training.trace import Tracer
 from history.trace import Trace
 
@@ -123,7 +124,7 @@ class Cohort:
         cells = self.cells.cells(self._slots_of(trace)[trace.point_slot], trace.point_tick)
         new = (cells >= 0) & (trace.point_row > self._last)
         self._last = max(self._last, int(trace.point_row.max(initial=-1)))
-        is_found = np.isin(self._rows[trace.point_row[new]], self._found)
+        is_found = np.isin(self._rows_of(trace.point_row[new]), self._found)
         self.sample = self.sample.combine(AuditSample.of(cells[new], is_found))
 
     def whole(self, trace: Trace) -> Trace:
@@ -134,7 +135,19 @@ class Cohort:
         epoch = self.cells.epoch
         is_one = trace.start // epoch == (trace.start + self.cells.window) // epoch
         is_whole = is_one & (self.cells.cells(self._slots_of(trace)[trace.slot], trace.start) >= 0)
-        return replace(trace.of_births(is_whole), point_row=self._rows[trace.point_row])
+        return replace(trace.of_births(is_whole), point_row=self._rows_of(trace.point_row))
+
+    def _rows_of(self, points: Ints) -> Ints:
+        """Rows in the stream of events, given by their rows in the cohort.
+
+        Raises
+        ------
+        DataError
+            ``ACEP-D040``: there are fewer, as only a state that was changed leads to.
+        """
+        if len(points) and not 0 <= int(points.min()) <= int(points.max()) < len(self._rows):
+            raise impossible("the cohort names an event that it was not shown")
+        return self._rows[points]
 
     @property
     def weight(self) -> float:
@@ -166,12 +179,19 @@ class Cohort:
             These are not such bytes.
         """
         header, arrays = split(raw)
-        self.steps, self.given_up, self._last = header["steps"], header["given_up"], header["last"]
-        self._slots, self.cells = header["slots"], replace(self.cells, share=header["share"])
+        self.steps, self.given_up = (number_in(name, header[name], 0, COUNT) for name in ("steps", "given_up"))
+        self._last = number_in("last", header["last"], -1, COUNT)
+        self._slots = {name: number_in("slots", slot, 0, COUNT) for name, slot in header["slots"].items()}
+        finite("share", header["share"])
+        check("share", good=0 < header["share"] <= 1)
+        self.cells = replace(self.cells, share=header["share"])
+        check_arrays(arrays, {"found": Range(low=0), "rows": Range(low=0)})
         self._found, self._rows = arrays["found"], arrays["rows"]
-        self.sample = AuditSample(arrays["cells"], arrays["cells_found"], arrays["points"], header["outside"])
+        sample = (arrays[name] for name in ("cells", "cells_found", "points"))
+        self.sample = AuditSample.restored(sample, header["outside"])
         if len(arrays["tracer"]):
             self._tracer = Tracer.from_state(self.plan, arrays["tracer"].tobytes())
+            check("rows", good=self._tracer.progress.events == len(self._rows))
             self._tracer.pipeline.look_back_after(LOOK_BACK)
 
     def _slots_of(self, trace: Trace) -> Ints:

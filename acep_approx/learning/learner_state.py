@@ -6,7 +6,6 @@ import io
 import json
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
-from zipfile import BadZipFile
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +17,9 @@ from acep_approx.learning.promise import Promise
 from acep_approx.learning.sample_size import SampleSize
 from acep_approx.learning.training_sample import SampledTests, TrainingSample
 from acep_approx.matching.sealed import sealed, unsealed
-from history.values import Values
+from acep_approx.ranges import COUNT, check, finite, number_in, reading
+from history.checking import check_column, scheme_of, values_of
+from history.npz import read_npz
 from history.vectors import Scheme
 from rl.drift import Alarm
 from rl.records import Events
@@ -63,16 +64,13 @@ def learner_of(raw: bytes, learner: Learner | None) -> dict[str, Any]:
         Not such bytes, or those of a learner of another query.
     """
     content = unsealed(raw)
-    try:
-        arrays: Arrays = dict(np.load(io.BytesIO(content), allow_pickle=False))
+    with reading(lambda: ValueError("these bytes are not those of a learner, or of one of another query")):
+        arrays: Arrays = read_npz(io.BytesIO(content), len(content))
         saved = json.loads(arrays.pop("header").tobytes())
-        if saved["format"] not in (FORMAT, OLDER) or ("learner" in saved) != (learner is not None):
-            raise ValueError("of another format, or of another query")
+        check("format", good=saved["format"] in (FORMAT, OLDER) and ("learner" in saved) == (learner is not None))
         if learner is not None:
             _restore(learner, saved["learner"], arrays)
-    except (KeyError, TypeError, IndexError, OSError, EOFError, BadZipFile) as error:
-        raise ValueError("these bytes are not those of a learner") from error
-    return dict(saved["caller"])
+        return dict(saved["caller"])
 
 
 def _header(learner: Learner) -> dict[str, Any]:
@@ -100,31 +98,49 @@ def _header(learner: Learner) -> dict[str, Any]:
 
 
 def _restore(learner: Learner, saved: dict[str, Any], arrays: Arrays) -> None:
-    scheme = Scheme.from_json(saved["scheme"])
-    if _vertices(scheme) != _vertices(learner.scheme):
-        raise ValueError("of another query")
-    learner.scheme = scheme
+    learner.scheme = _scheme(saved["scheme"], learner)
     part = {name.removeprefix("updater."): each for name, each in arrays.items() if name.startswith("updater.")}
-    learner.updater = Updater.from_arrays(learner.reader.chart(scheme), part)
+    learner.updater = Updater.from_arrays(learner.reader.chart(learner.scheme), part)
     learner.updater.detectors.restore(saved["detectors"])
     learner.reader.know(saved["texts"])
     for name in RANKINGS:
-        setattr(learner, name, _ranking(name, saved["rankings"][name], arrays))
+        setattr(learner, name, _ranking(learner, name, saved["rankings"][name], arrays))
     if learner.known is not None:
         learner.known = learner.ranking = learner.history
     live = dict(saved["live"])
     parts = sorted((int(name[6:]), each.tobytes()) for name, each in arrays.items() if name.startswith("graph."))
-    learner.live.restore(Scheme.from_json(live.pop("scheme")), [part for _, part in parts], live)
-    learner.tally, learner.versions = Tally(**saved["tally"]), saved["versions"]
-    learner.promise, learner.share = Promise(**saved["promise"]), saved["share"]
+    learner.live.restore(_scheme(live.pop("scheme"), learner), [part for _, part in parts], live)
+    finite("tally", *saved["tally"].values(), *saved["refreshes"], saved["share"])
+    learner.tally, learner.versions = Tally(**saved["tally"]), number_in("versions", saved["versions"], 0, COUNT)
+    learner.promise, learner.share = _promise(saved["promise"]), saved["share"]
     learner.refreshes = saved["refreshes"]
     learner.alarms = [Alarm(*alarm) for alarm in saved["alarms"]]
     learner.sample_size = SampleSize.from_json(saved["looking"])
-    learner._passed_by = saved["passed_by"]
+    for name in ("revalued", "changed"):
+        finite(name, *saved[name].values())
     learner._rescored, learner._changed = Moment(**saved["revalued"]), Moment(**saved["changed"])
-    learner._selected_at = saved["told"]
-    learner._begun = saved.get("begun", 0)  # states of before have none
+    begun = saved.get("begun", 0)  # states of before have none
+    learner._passed_by, learner._selected_at, learner._begun = (
+        number_in(name, number, 0, COUNT)
+        for name, number in (("passed_by", saved["passed_by"]), ("told", saved["told"]), ("begun", begun))
+    )
     learner._kept, learner._whole = _kept(learner, saved, arrays), None
+
+
+def _scheme(saved: dict[str, Any], learner: Learner) -> Scheme:
+    """A scheme with the places and the window of the query."""
+    scheme = scheme_of(saved)
+    check("scheme", good=_vertices(scheme) == _vertices(learner.scheme))
+    return scheme
+
+
+def _promise(saved: dict[str, Any]) -> Promise:
+    """A promise; ``most`` may be infinite."""
+    promise = Promise(**saved)
+    finite("promise", promise.rate, promise.failed, promise.window, promise.events, promise.found)
+    finite("promise", *(tick for tick in (promise.tick, promise.begun) if tick is not None))
+    check("promise", good=type(promise.most) in (int, float) and promise.most > 0)
+    return promise
 
 
 def _vertices(scheme: Scheme) -> tuple[Any, ...]:
@@ -138,7 +154,13 @@ def _kept(learner: Learner, header: dict[str, Any], arrays: Arrays) -> list[Trai
     if not saved:
         return []
     tests, _ = SampledTests.from_bytes(arrays["rows"].tobytes())
-    texts = learner.reader.texts
+    learner.reader.check(tests)
+    texts, letters, size = learner.reader.texts, arrays["letters"], len(learner.reader.tables.automaton.letters)
+    sizes = [number_in("kept", size, 0, len(tests) + 1) for size, *_ in saved]
+    check("kept", good=sum(sizes) == len(tests))
+    check("letters", good=letters.shape == (len(saved), size) and (letters >= 0).all())
+    for _, *numbers in saved:
+        finite("kept", *numbers)
     by_key = header.get("by_key", [None] * len(saved))  # an older version does not know it
     ends = np.cumsum([size for size, *_ in saved])
     parts: list[SampledTests] = [tests[end - size : end] for end, (size, *_) in zip(ends, saved, strict=True)]
@@ -162,8 +184,11 @@ def _ranking_to_arrays(name: str, ranking: Ranking | None) -> Arrays:
     return {f"{name}.overlap": ranking.overlap} | {f"{name}.{col}": getattr(ranking.values, col) for col in VALUES}
 
 
-def _ranking(name: str, scheme: dict[str, Any] | None, arrays: Arrays) -> Ranking | None:
+def _ranking(learner: Learner, name: str, scheme: dict[str, Any] | None, arrays: Arrays) -> Ranking | None:
     if scheme is None:
         return None
-    values = Values(*(arrays[f"{name}.{column}"] for column in VALUES))
-    return Ranking(Scheme.from_json(scheme), values, arrays[f"{name}.overlap"])
+    found = _scheme(scheme, learner)
+    values = values_of({column: arrays[f"{name}.{column}"] for column in VALUES}, found.vertices)
+    overlap = check_column("overlap", arrays[f"{name}.overlap"], "float64", len(found.places), least=None)
+    check("overlap", good=np.isfinite(overlap).all())
+    return Ranking(found, values, overlap)

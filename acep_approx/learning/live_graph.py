@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from acep_approx.arrays import Floats
+from acep_approx.ranges import COUNT, TICK, check, finite, number_in
 from history.counting import Counts, count
 from history.graph import Graph
 from history.joining import join
@@ -114,8 +115,14 @@ class LiveGraph:
         blank = Graph(scheme, self._graph.gap, self._graph.most_bundles)
         self._graph, *waiting = (unpack(part, blank) for part in parts)
         self._waiting = [one.counts for one in waiting]
-        self.half_life, self.visits, self._since = (header[name] for name in ("half_life", "visits", "since"))
-        self._tick, self._latest = header["tick"], header["latest"]
+        finite("half_life", header["half_life"])
+        check("half_life", good=header["half_life"] > 0)
+        self.half_life = header["half_life"]
+        self.visits = number_in("visits", header["visits"], 0, COUNT)
+        self._since = number_in("since", header["since"], NEVER, TICK)
+        self._tick, self._latest = (
+            None if header[name] is None else number_in(name, header[name], -TICK, TICK) for name in ("tick", "latest")
+        )
 
     def _left(self) -> float:
         """What is left of what was counted: less with age, but not less than new counts make up for."""

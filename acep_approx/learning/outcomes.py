@@ -10,8 +10,10 @@ import numpy as np
 
 from acep_approx.arrays import Ints
 from acep_approx.matching.blob import joined, split
+from acep_approx.ranges import finite, impossible
+from history.checking import check_trace
 from history.counting import vertices_of
-from history.trace import Trace
+from history.trace import KEY, Trace
 from history.vectors import Scheme
 from rl.records import Lineages
 
@@ -43,6 +45,7 @@ class Outcomes:
         none = np.zeros(0, np.int64)
         tick, vertex, points = [none], [none], [none]
         for trace in self.traces:
+            self._check(trace, scheme)
             tick.append(trace.tick[trace.birth] + trace.since)
             vertex.append(vertices_of(scheme, trace))
             points.append(np.bitwise_count(trace.mask).astype(np.int64))
@@ -50,6 +53,19 @@ class Outcomes:
         return Lineages(
             np.concatenate(tick), np.concatenate(vertex), np.concatenate(points), np.full(rows, self.weight)
         )
+
+    @staticmethod
+    def _check(trace: Trace, scheme: Scheme) -> None:
+        """Refuse births of places that there are not, or without what tells them apart.
+
+        Raises
+        ------
+        DataError
+            ``ACEP-D040``: only a state that was changed has such.
+        """
+        names = {name for place in scheme.places for one in place.features for name in one.of or (one.name,)}
+        if trace.place.max(initial=0) >= len(scheme.places) or names - {*trace.columns, KEY}:
+            raise impossible("the outcomes of the cohort are of another query")
 
     def to_bytes(self) -> bytes:
         """As plain arrays; see ``matching.blob``. Complexity: O(visits)."""
@@ -79,4 +95,6 @@ class Outcomes:
             flat = arrays[f"{number}.values"].view(np.float64)
             values = list(flat.reshape(len(texts["columns"]), len(numbers["place"])))
             traces.append(Trace(**numbers, **texts, values=values))
+            check_trace(traces[-1])
+        finite("weight", header["weight"])
         return cls(traces, header["weight"])

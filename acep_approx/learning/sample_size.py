@@ -12,6 +12,7 @@ import numpy as np
 
 from acep_approx.arrays import Floats
 from acep_approx.learning.training_sample import TrainingSample
+from acep_approx.ranges import check, finite
 from history.files import read_json, replace_file
 
 FIRST_ROWS, ROWS_PER_ROOT, ROWS_PER_EVENT = 5_000, 40, 0.001
@@ -103,4 +104,9 @@ class SampleSize:
     def from_json(cls, saved: dict[str, Any]) -> Self:
         """What ``to_json`` gave; one of before that does not know when the stream changed goes on as if it had not."""
         saved = {name: value for name, value in saved.items() if name != "more"}  # all that was known of a change then
-        return cls(**{**saved, **{name: np.array(saved[name], np.float64) for name in ("passed", "passes")}})
+        shares = {name: np.array(saved[name], np.float64) for name in ("passed", "passes")}
+        finite("looking", *(value for name, value in saved.items() if name not in shares))
+        made = cls(**{**saved, **shares})
+        check("shares", good=0 < made.share <= 1 and ((made.passed > 0) & (made.passed <= 1)).all())
+        check("passes", good=((made.passes >= 0) & np.isfinite(made.passes)).all())
+        return made

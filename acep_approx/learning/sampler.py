@@ -11,6 +11,7 @@ from acep_approx.learning.key_buckets import KEY_BUCKETS, SlotBuckets, packed, u
 from acep_approx.learning.sample_size import Shares
 from acep_approx.learning.sampling import SampleReader
 from acep_approx.learning.training_sample import SampledTests, TrainingSample
+from acep_approx.ranges import check, finite
 from rl.records import Events
 
 
@@ -58,11 +59,24 @@ class Sampler:
         return SampledTests.joined(self._tests).to_bytes(header)
 
     def restore(self, raw: bytes) -> None:
-        """Go on from what ``to_bytes`` gave, by a reader that knows the same texts."""
+        """Go on from what ``to_bytes`` gave, by a reader that knows the same texts.
+
+        Raises
+        ------
+        Exception
+            What ``ranges.reading`` takes for damage.
+        """
         tests, header = SampledTests.from_bytes(raw)
-        self._tests, self._letters, self._relevant = [tests], np.array(header["letters"]), header["relevant"]
-        self._by_key = unpacked(header["by_key"], len(self._letters))
-        self.sample(Shares(header["share"], tuple(header["passed"])))
+        self.reader.check(tests)
+        letters = np.array(header["letters"], np.float64)
+        check("letters", good=letters.shape == self._letters.shape and (letters >= 0).all())
+        finite("shares", header["share"], *header["passed"], header["relevant"])
+        shares = Shares(header["share"], tuple(header["passed"]))
+        places = len(self.arena.tables.pools)
+        check("shares", good=len(shares.passed) == places and all(0 < s <= 1 for s in (shares.share, *shares.passed)))
+        self._tests, self._letters, self._relevant = [tests], letters, header["relevant"]
+        self._by_key = unpacked(header["by_key"], len(letters)) if self.reader.buckets else None
+        self.sample(shares)
 
     def read(self) -> None:
         """Read what was written down, as long as its texts and keys are known."""

@@ -14,10 +14,12 @@ from acep_approx.arrays import Floats, Ints
 from acep_approx.engines.runs.tables import RunTables
 from acep_approx.events.keys import KeyCodes
 from acep_approx.kernels.runs import sample as kernel
-from acep_approx.kernels.runs.sample import LEFT_OUT, ONLY_PASSED, PASSED, SAMPLE_WORDS
+from acep_approx.kernels.runs.sample import FAILED, LEFT_OUT, ONLY_PASSED, PASSED, SAMPLE_WORDS
 from acep_approx.learning.key_buckets import KEY_BUCKETS, buckets_of
 from acep_approx.learning.training_sample import SampledTests
 from acep_approx.matching.tracing.traced import PACE, POOL, REGISTERS, TICK
+from acep_approx.ranges import TICK as LATEST
+from acep_approx.ranges import Range, check, check_arrays
 from acep_approx.training.remembered import Remembered
 from history.trace import KEY
 from history.vectors import Place, Scheme
@@ -164,8 +166,37 @@ class SampleReader:
         key = self._kept(tests.key.astype(np.float64), texts.__getitem__).astype(np.int64)
         return replace(tests, values=values, children=children, key=key)
 
+    def check(self, tests: SampledTests) -> None:
+        """Refuse tests of a state that cannot have been written down of these tables, by a reader of these texts.
+
+        Raises
+        ------
+        DamagedError
+
+        Complexity: O(tests).
+        """
+        size, columns, end = len(tests), len(self.remembered.kinds), len(self.texts)
+        numbers = Range(size, -2 * LATEST, 2 * LATEST)
+        ranges = dict.fromkeys(("start", "last", "tick", "cover"), numbers) | {
+            "step": Range(size, 0, len(self._steps)),
+            "source": Range(size, 0, len(self.tables.pools)),
+            "outcome": Range(size, FAILED, ONLY_PASSED + 1),
+            "key": Range(size, -1, end),
+        }
+        check_arrays(vars(tests), ranges)
+        check("source", good=(self._steps[tests.step, 0] == tests.source).all())
+        for name in ("seen", "passed", "rate"):
+            column = getattr(tests, name)
+            check(name, good=column.shape == (size,) and (column >= 0).all() and np.isfinite(column).all())
+        for values in (tests.values, tests.children):
+            check("values", good=values.shape == (columns, size) and not np.isinf(values).any())
+            for column, kind in zip(values, self.remembered.kinds, strict=True):
+                codes = column[~np.isnan(column)]
+                check("values", good=kind != "text" or ((codes >= -1) & (codes < end)).all())
+
     def know(self, texts: Sequence[str]) -> None:
         """Give texts the codes that they have by their order; for a reader that has read nothing yet."""
+        check("texts", good=all(isinstance(text, str) for text in texts))
         self.texts, self._codes = list(texts), {text: code for code, text in enumerate(texts)}
 
     def forget(self) -> list[str]:

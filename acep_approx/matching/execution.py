@@ -32,6 +32,18 @@ WANTED = ("time", "key", "type", "unit", "start")
 """Options that name roles."""
 
 
+def checked_options(options: dict[str, Any]) -> dict[str, Any]:
+    """The options that a state was made with, if they can be some.
+
+    Raises
+    ------
+    DamagedError
+    """
+    number_in("state_cap", options["state_cap"], 1, COUNT)
+    check("options", good=all(isinstance(options[name], str | None) for name in WANTED))
+    return options
+
+
 class Execution:
     """Carries out one plan over a stream of batches, without the verbs that ``Matcher`` adds.
 
@@ -246,9 +258,7 @@ class Execution:
         saved = unpack([plan], state)
         with reading(damaged):
             options = {name: value for name, value in saved.callers[0].items() if name != "spending"}
-            number_in("state_cap", options["state_cap"], 1, COUNT)
-            check("options", good=all(isinstance(options[name], str | None) for name in WANTED))
-            made = cls(plan, **options, shedding=shedding)
+            made = cls(plan, **checked_options(options), shedding=shedding)
             made.take(saved)
         return made
 

@@ -23,6 +23,7 @@ from acep_approx.query.parser import parse_condition
 from acep_approx.query.predicates import conjuncts, variables
 from acep_approx.query.shape import walk
 from acep_approx.query.syntax import Attribute, Binary, Constant, Expression
+from acep_approx.ranges import COUNT, number_in
 from acep_approx.revisions.watermarks import NEVER
 
 Part = frozenset[Expression]
@@ -124,7 +125,7 @@ class ClosedParts:
     def restore(self, header: list[tuple[str, int]]) -> None:
         """Take over what ``header`` gave."""
         for where, tick in header:
-            self.close(where, tick)
+            self.close(where, number_in("closed", tick, -COUNT, COUNT))
 
 
 def _part_of(letter: Letter) -> Part:

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from acep_approx.matching.pipeline import Pipeline
+from acep_approx.ranges import COUNT, number_in
 from acep_approx.revisions.changelog import Changelog
 from acep_approx.revisions.events import Events, PlacedEvents
 from acep_approx.revisions.replay import Changed
@@ -80,8 +81,9 @@ class FinalRun:
 
     def take_up(self, header: dict[str, int], passed: PlacedEvents) -> None:
         """Go on from a state."""
-        self._events, self.tail.in_order = header["events"], header["in_order"]
-        self.tail.last_place = header["last_place"]
+        self._events = number_in("events", header["events"], 0, COUNT)
+        self.tail.in_order = number_in("in_order", header["in_order"], 0, self._events + 1)
+        self.tail.last_place = number_in("last_place", header["last_place"], -COUNT, COUNT)
         self.tail.passed = [passed] if len(passed) else []
 
     def _shown(self, raw: Iterable[tuple[int, pa.Table]]) -> list[pa.Table]:

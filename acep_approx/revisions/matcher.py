@@ -21,9 +21,11 @@ from acep_approx.events.reading.memory import DICTS_PER_CHUNK
 from acep_approx.events.reading.widening import one_table
 from acep_approx.events.source import Source, open_source
 from acep_approx.events.time import ticks
+from acep_approx.matching.execution import checked_options
 from acep_approx.matching.pipeline import Pipeline
 from acep_approx.matching.state import Saved
 from acep_approx.planning.planner import Plan
+from acep_approx.ranges import COUNT, number_in
 from acep_approx.revisions.events import Events
 from acep_approx.revisions.final import FinalRun
 from acep_approx.revisions.live import LATE, rejected_table
@@ -203,8 +205,10 @@ class RevisedMatcher:
             ``ACEP-D040``: its parts do not fit together; ``ACEP-D041``: another version wrote it.
         """
         mine = checked(saved)
-        made = cls(plan, Revisions(**mine["asked"]), **mine["options"])
-        made.rows, made.revisions = mine["rows"], RevisionCounts(**mine["counts"])
+        made = cls(plan, Revisions(**mine["asked"]), **checked_options(mine["options"]))
+        made.rows = number_in("rows", mine["rows"], 0, COUNT)
+        counts = {name: number_in(name, count, 0, COUNT) for name, count in mine["counts"].items()}
+        made.revisions = RevisionCounts(**counts)
         made.left_out = left_out(saved)
         if mine["stream"] is not None:
             made.execution.take(saved)

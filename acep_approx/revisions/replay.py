@@ -19,6 +19,7 @@ from acep_approx.matching.outputs.of_runs import RunOutput
 from acep_approx.matching.pipeline import Pipeline
 from acep_approx.matching.snapshots import QuerySnapshot
 from acep_approx.matching.stream_batch import StreamBatch
+from acep_approx.ranges import COUNT, TICK, number_in
 from acep_approx.revisions.events import Events, PlacedEvents, order_of
 from acep_approx.revisions.segments import Segment, Tail, slots_in
 from acep_approx.revisions.watermarks import ENDED, NEVER
@@ -350,11 +351,13 @@ class Replay:
         """Go on from a state: the pipeline stands before the tail, whose events are run once more."""
         tail, pipeline = self.tail, self.pipeline
         tail.passed = [passed] if len(passed) else []
-        tail.base_place, tail.last_place = header["base_place"], header["last_place"]
-        self._before = header["before"]
-        pipeline.keep_from(header["since"], pipeline.preparer.counters.copy())
+        tail.base_place = number_in("base_place", header["base_place"], -COUNT, COUNT)
+        tail.last_place = number_in("last_place", header["last_place"], -COUNT, COUNT)
+        self._before = number_in("before", header["before"], 0, COUNT)
+        since = number_in("since", header["since"], NEVER, TICK)
+        pipeline.keep_from(since, pipeline.preparer.counters.copy())
         if len(events):
-            tail.segments = [Segment(header["since"], self._snapshot(NEVER), self._before, [events.slice(0, 0)])]
+            tail.segments = [Segment(since, self._snapshot(NEVER), self._before, [events.slice(0, 0)])]
             batch, slot = self._prepared(events, events.place, self._before)
             self._forward(PlacedEvents.of(events, events.place, slot), batch, [])
         self._waiting = self._as_if_ended()

@@ -13,6 +13,7 @@ from acep_approx.events.columns import to_arrow, to_numpy
 from acep_approx.events.reading.widening import one_table
 from acep_approx.matching.outputs.output import SLOT
 from acep_approx.matching.snapshots import QuerySnapshot
+from acep_approx.ranges import impossible
 from acep_approx.revisions.events import Events, PlacedEvents, in_order, places_between
 
 GAP = 256
@@ -238,6 +239,8 @@ class Lookup:
     def find(self, places: Ints) -> Ints:
         """Where events stand among all."""
         at = np.searchsorted(self._place, places)
+        if len(at) and at.max() >= len(self._place):
+            raise impossible("an event that is not kept")  # only a state can name one
         return at if self._order is None else self._order[at]
 
     def arrivals(self, places: Ints) -> Ints:
@@ -255,12 +258,13 @@ class Lookup:
 
     def take(self, column: str, places: Ints, missing: Bools) -> pa.Array:
         """Values of a column of some events; null where ``missing``."""
-        if not self._parts:
+        if not self._parts and missing.all():
             return pa.nulls(len(places), self._schema.field(column).type)
         if column not in self._columns:
             table = one_table([part.data.select([column]) for part in self._parts])
             self._columns[column] = table.column(0)
-        at = np.where(missing, 0, self.find(np.where(missing, self._place[0], places)))
+        at = np.zeros(len(places), np.int64)
+        at[~missing] = self.find(places[~missing])
         values = self._columns[column].take(to_arrow(at, ~missing if missing.any() else None))
         values = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
         return values.dictionary_decode() if pa.types.is_dictionary(values.type) else values

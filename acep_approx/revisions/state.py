@@ -13,7 +13,7 @@ from acep_approx.errors import DataError
 from acep_approx.events.reading.ipc import from_ipc
 from acep_approx.matching.state import Saved, pack, raw
 from acep_approx.planning.planner import Plan
-from acep_approx.ranges import TICK, Range, check, check_arrays
+from acep_approx.ranges import HIGHEST, LOWEST, TICK, Range, check, check_arrays, number_in
 from acep_approx.revisions.events import Events, PlacedEvents
 from acep_approx.revisions.final import FinalRun
 from acep_approx.revisions.replay import Replay
@@ -110,9 +110,12 @@ def take_up(stream: RevisedStream, saved: Saved, header: dict[str, Any]) -> None
     check("op", good=isinstance(header["op"], str | None))
     stream.watermarks = Watermarks.restore(header["watermarks"])
     stream.closed.restore(header["closed"])
-    stream.live.vacant = tuple(header["vacant"]) if header["vacant"] else None
-    passed, tail = _load(saved, "passed"), _load(saved, "tail")
-    waiting = _load(saved, "waiting")
+    if header["vacant"]:
+        tick, tie = header["vacant"]
+        stream.live.vacant = number_in("vacant", tick, -TICK, TICK), number_in("vacant", tie, LOWEST, HIGHEST)
+    passed, tail, waiting = (_load(saved, name) for name in ("passed", "tail", "waiting"))
+    for events in (passed, tail, waiting):
+        check("columns", good=events.data.schema.names == list(stream.columns))
     stream.waiting.add(Events(waiting.tick, waiting.arrival, waiting.tie, waiting.data))
     if isinstance(stream.run, Replay):
         stream.run.take_up(header["run"], passed, tail)

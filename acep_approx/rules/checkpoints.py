@@ -10,15 +10,18 @@ from os import PathLike
 import numpy as np
 import pyarrow as pa
 
+from acep_approx.errors import DataError
 from acep_approx.events.columns import to_arrow
 from acep_approx.events.keys import KeyCodes
 from acep_approx.query.rules.printer import to_text
 from acep_approx.query.rules.syntax import Table
 from acep_approx.rules.durable.checkpoint import Checkpoint
+from acep_approx.rules.durable.refusals import damaged
 from acep_approx.rules.durable.store import DELETED, Durable, none_deleted
 from acep_approx.rules.execution import Outcome, joined
 from acep_approx.rules.program import Program
 from acep_approx.rules.runner import Runner
+from acep_approx.rules.state import damaged as damaged_state
 
 LOG = logging.getLogger("acep_approx.checkpoint")
 NOTED_WITHIN = 0.05
@@ -59,10 +62,13 @@ class Checkpoints:
             last = self._file.load()
             kept = self._file.take_matches()
             self._given = [one.number for one in kept]
-            self.waiting = _by_rule((one.rule, one.matches) for one in kept)
+            try:
+                self.waiting = _by_rule((one.rule, one.matches) for one in kept)
+            except pa.ArrowException as error:
+                raise damaged(self._file.path, f"matches do not go together: {error}") from error
             self.calls = self._file.pending_calls()
             if last is not None:
-                self.runner, _ = Runner.restored(program, last.engine)
+                self.runner = self._restored(program, last)
                 self.runner.load({name: rows.drop_columns([DELETED]) for name, rows in last.changes.items()})
         except BaseException:
             self._file.close()
@@ -76,6 +82,26 @@ class Checkpoints:
             self.write(all_rows=True)
         self._events = self.runner.offset
         self.runner.keeps_last()
+
+    def _restored(self, program: Program, last: Checkpoint) -> Runner:
+        """The runner of the last checkpoint.
+
+        Raises
+        ------
+        StoreError
+            ``ACEP-R209``: its state is not as it was written.
+        """
+        try:
+            runner, _ = Runner.restored(program, last.engine)
+        except DataError as error:
+            if error.code != damaged_state().code:
+                raise
+            raise damaged(self._file.path, "the state of the run is not the one that was written") from error
+        if runner.offset != last.offset:
+            raise damaged(self._file.path, f"its state is as of {runner.offset} events, and not of {last.offset}")
+        if unknown := {*self.waiting} - {rule.name for rule in program.rules}:
+            raise damaged(self._file.path, f"it has matches of the rule {min(unknown)!r:.80}, which there is not")
+        return runner
 
     def note(self, outcome: Outcome) -> Outcome | None:
         """Take in what came of a batch; gives what a checkpoint has made lasting, if one was due."""

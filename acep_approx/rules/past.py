@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from acep_approx.arrays import Bools, Ints
+from acep_approx.ranges import COUNT, TICK, Range, check, check_arrays
 from acep_approx.rules.table import TableRows
 from acep_approx.rules.words import from_words
 
@@ -92,12 +93,24 @@ class PastRows:
         return from_words(words, ok, "text", table.texts)
 
     def restore(self, arrays: Mapping[str, Any], tables: Mapping[str, pa.Table], table: TableRows) -> None:
-        """The inverse."""
+        """The inverse.
+
+        Raises
+        ------
+        Exception
+            What ``ranges.reading`` takes for damage.
+        """
         keys, texts = ([one.combine_chunks() for one in tables[name].columns] for name in ("keys", "texts"))
         before = arrays["before"].reshape(-1, self._width).copy()
         for column, values in zip(_of_texts(table), texts, strict=True):
             before[:, 1 + column] = table.texts.encode(values)
-        self.add(arrays["place"], arrays["time"], table.row_of(keys), before)
+        row, place, time = table.row_of(keys), arrays["place"], arrays["time"]
+        kept = len(before)
+        check_arrays(arrays, {"place": Range(kept, 0, COUNT), "time": Range(kept, -TICK, TICK)})
+        check("past", good=len(row) == kept and (row >= 0).all())
+        check("past", good=(place[1:] >= place[:-1]).all() and (time[1:] >= time[:-1]).all())
+        check("past", good=((before[:, 0] == 0) | (before[:, 0] == 1)).all())
+        self.add(place, time, row, before)
 
 
 def _of_texts(table: TableRows) -> list[int]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from acep_approx.budget.budget import granted_beside
 from acep_approx.learning.outcomes import Outcomes
+from acep_approx.ranges import finite
 
 if TYPE_CHECKING:
     from acep_approx.engines.batches import RunEvents
@@ -87,6 +88,7 @@ class Beside:
 
     def restore(self, saved: dict[str, Any]) -> None:
         """Go on from what ``snapshot`` gave."""
+        finite("quota", saved["quota"])
         self.quota = saved["quota"]
         self._traces = list(Outcomes.from_bytes(b64decode(saved["outcomes"])).traces)
         if self.cohort is not None and saved["cohort"]:

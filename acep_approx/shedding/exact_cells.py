@@ -20,6 +20,7 @@ from acep_approx.budget.budget import granted_beside
 from acep_approx.events.stream import EventBatch
 from acep_approx.matching.execution import Execution
 from acep_approx.matching.outputs.of_runs import TooManyStepsError
+from acep_approx.ranges import COUNT, TICK, finite, number_in
 
 if TYPE_CHECKING:
     from acep_approx.engines.batches import RunEvents
@@ -201,9 +202,12 @@ class ExactCells:
 
     def restore(self, saved: dict[str, Any]) -> None:
         """Go on from what ``snapshot`` gave."""
-        self.quota, self.steps, self.lost, self._done, self._at_hand, self._seen = saved["counts"]
-        cells, found, points = (np.array(column, np.int64) for column in saved["sample"])
-        self.sample = AuditSample(cells, found, points)
-        self._looks = dict(saved["looks"])
+        quota, *counts = saved["counts"]
+        finite("counts", quota)
+        self.quota = quota
+        numbers = [number_in("counts", count, 0, COUNT) for count in counts]
+        self.steps, self.lost, self._done, self._at_hand, self._seen = numbers
+        self.sample = AuditSample.restored(saved["sample"])
+        self._looks = {number_in("looks", epoch, -TICK, TICK): bool(looks) for epoch, looks in saved["looks"]}
         if saved["execution"]:
             self._execution = Execution.from_state(self.plan, b64decode(saved["execution"]))

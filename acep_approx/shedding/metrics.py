@@ -10,6 +10,7 @@ import numpy as np
 from acep_approx.arrays import Bools, Ints
 from acep_approx.budget.audit import AuditCells, AuditSample
 from acep_approx.budget.ledger import Piece
+from acep_approx.ranges import TICK, finite, number_in
 
 if TYPE_CHECKING:
     from acep_approx.engines.batches import RunEvents
@@ -133,6 +134,8 @@ class Metrics:
 
     def restore(self, saved: dict[str, Any]) -> None:
         """Go on from what ``snapshot`` gave."""
-        self.begin, self.pieces = saved["begin"], [Piece(**piece) for piece in saved["last"]]
-        cells, found, points = (np.array(column, np.int64) for column in saved["sample"])
-        self.before = AuditSample(cells, found, points, saved["outside"])
+        self.pieces = [Piece(**piece) for piece in saved["last"]]
+        for piece in self.pieces:
+            finite("last", *vars(piece).values())
+        self.begin = None if saved["begin"] is None else number_in("begin", saved["begin"], -TICK, TICK)
+        self.before = AuditSample.restored(saved["sample"], saved["outside"])

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import os
 import warnings
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -36,7 +36,7 @@ from acep_approx.training.portions import PORTION, portions
 from acep_approx.training.pricing import PricePoint, Prices
 from acep_approx.training.training import Counted, OnProgress, Tried, count_past, try_readings
 from history import store
-from history.checking import check_column, require
+from history.checking import check_column, require, values_of
 from history.coverage.groups import sketch_error
 from history.graph import MOST_BUNDLES
 from history.values import Values, fit_values, with_counts
@@ -399,12 +399,9 @@ class HistoryGraph:
         if not learned:
             return
         scheme = self.graph_.scheme
-        sizes = {**{field.name: scheme.vertices for field in fields(Values)}, "overlap": len(scheme.places)}
-        for name, size in sizes.items():
-            column = check_column(name, learned[name], "float64", size, least=None)
-            require(np.isfinite(column).all(), f"{name} is not finite everywhere")
-        self.learned_overlap_ = learned["overlap"]
-        self.learned_ = Values(*(learned[field.name] for field in fields(Values)))
+        overlap = check_column("overlap", learned["overlap"], "float64", len(scheme.places), least=None)
+        require(np.isfinite(overlap).all(), "overlap is not finite everywhere")
+        self.learned_, self.learned_overlap_ = values_of(learned, scheme.vertices), overlap
 
 
 def _gap(notes: dict[str, Any]) -> int | str:

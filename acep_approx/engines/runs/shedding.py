@@ -19,7 +19,7 @@ from acep_approx.kernels.runs import records
 from acep_approx.kernels.runs import sample as kernel_sample
 from acep_approx.kernels.runs import scores as kernel
 from acep_approx.kernels.runs.pools import NEVER, seed_word
-from acep_approx.ranges import check
+from acep_approx.ranges import HIGHEST, LOWEST, check, number_in
 
 if TYPE_CHECKING:
     from history.coverage.groups import GroupCovers
@@ -430,11 +430,13 @@ class Shedding:
 
     def restore(self, saved: dict[str, Any]) -> None:
         """Go on from what ``snapshot`` gave, after ``bind``: with other worths or another allowance, as may be."""
+        latest = saved.get("latest", [])  # states of before have none: it is looked for
         check("arena", good=len(saved["arena"]) == len(self._arena()))
+        for number in (*saved["arena"], *latest):
+            number_in("arena", number, LOWEST, HIGHEST + 1)
         self._restore_arena(saved["arena"])
         floats = self.words[list(KEPT[: KEPT.index(kernel.UNTESTED)])].view(np.float64)
         check("arena", good=np.isfinite(floats).all() and (self.counts >= 0).all())
-        latest = saved.get("latest", [])  # states of before have none: it is looked for
         if len(latest) == len(self._latest):
             self._latest[:] = latest
             self.words[kernel.UNKNOWN] = 0

@@ -109,6 +109,11 @@ class LiveText(ArrivingEvents):
     -----
     Types are settled by as few rows as the query needs, as for standard input, and become wider with later values.
     ``resumed`` is right at the borders that ``pace`` tells of.
+
+    Raises
+    ------
+    ValueError
+        ``resumed`` does not go with itself.
     """
 
     def __init__(
@@ -129,7 +134,9 @@ class LiveText(ArrivingEvents):
         self._says_it_waits = reading.resumed is not None
         self._times_before: dict[str, Any] = {}  # what was known of times at the last border
         if (resumed := reading.resumed) is not None:
-            self._typed_by(resumed.sample)  # what was decided of the columns then is decided again
+            decided = self._typed_by(resumed.sample).schema  # what was decided of the columns then is decided again
+            if isinstance(format, CsvFormat) and decided.names != resumed.schema.names:
+                raise ValueError("not the columns of the input")
             self._text_schema, self._sample = resumed.schema, resumed.sample
             self._times_before = resumed.place.get("times") or {}
         self._order = TimesInOrder.of(self._times_before)

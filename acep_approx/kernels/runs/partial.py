@@ -28,14 +28,15 @@ def trace(links: Ints, first: int, used: int, first_row: int, low: Ints, costs: 
     An event may begin runs by several arcs, one link after the other; the first of these stands for all. Furthest is
     the link of most events, then of fewest errors, then of the latest event, then the first. ``low`` has the earliest
     start inside the window of each row from ``first_row`` on: runs that have left it may still make links, and get the
-    root -1.
+    root -1, as all links behind them.
     """
     root, depth, errors, furthest = traced
     for link in range(first, used):
         at = link * LINK
         word, before = links[ix(at + LINK_HERE)], links[ix(at + LINK_BEFORE)]
         cost = costs[ix(word & ARC_MASK)]
-        if links[ix(at + LINK_START)] < low[ix((word >> ARC_BITS) - first_row)]:
+        has_left = links[ix(at + LINK_START)] < low[ix((word >> ARC_BITS) - first_row)]
+        if has_left or (before >= 0 and root[ix(before)] < 0):
             root[ix(link)] = -1
             depth[ix(link)] = 0
             continue
@@ -65,12 +66,18 @@ def trace(links: Ints, first: int, used: int, first_row: int, low: Ints, costs: 
 
 
 @block_kernel
-def spell(links: Ints, chosen: Ints, offset: Ints, ids: Ints, arc: Ints) -> None:
-    """Write the events of the links ``chosen``, earliest first, to places ``offset[i] .. offset[i + 1] - 1``."""
+def spell(links: Ints, chosen: Ints, offset: Ints, ids: Ints, arc: Ints) -> bool:
+    """Write the events of the links ``chosen``, earliest first, to places ``offset[i] .. offset[i + 1] - 1``.
+
+    Returns whether there are as many, which only the links of a state that was changed do not have.
+    """
     for i in range(chosen.size):
         link = chosen[ix(i)]
         for place in range(offset[ix(i + 1)] - 1, offset[ix(i)] - 1, -1):
+            if link < 0:
+                return False
             word = links[ix(link * LINK + LINK_HERE)]
             ids[ix(place)] = word >> ARC_BITS
             arc[ix(place)] = word & ARC_MASK
             link = links[ix(link * LINK + LINK_BEFORE)]
+    return True

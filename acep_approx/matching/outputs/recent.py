@@ -11,7 +11,7 @@ import pyarrow as pa
 from acep_approx.arrays import Ints
 from acep_approx.engines.batches import Grouped
 from acep_approx.events.stream import EventBatch
-from acep_approx.ranges import COUNT, TICK, Range, check, check_arrays
+from acep_approx.ranges import COUNT, TICK, Range, check, check_arrays, impossible
 
 
 class Recent:
@@ -44,6 +44,8 @@ class Recent:
 
     is_fed = False
     """Whether someone else takes its events in: who runs them for many queries."""
+    is_restored = False
+    """Whether a state said which events there are: what it points to elsewhere may not be among them."""
 
     def add(self, events: Grouped, batch: EventBatch) -> None:
         """Take in the events of a batch that a letter holds on, unless someone else does it."""
@@ -85,6 +87,7 @@ class Recent:
         check("rows", good=len(np.unique(rows)) == len(rows))
         check("data", good=data.schema.equals(self.data.schema) and data.num_rows == ids.size * bool(self.columns))
         self.ids, self.rows, self.ticks, self.data = ids, rows, ticks, data
+        self.is_restored = True
 
     def widened(self, schema: pa.Schema) -> pa.Table:
         """``data`` with the types of a wider schema.
@@ -120,14 +123,28 @@ class Recent:
             self.data = self.data.take(pa.array(places)).combine_chunks()
 
     def find(self, ids: Ints) -> Ints:
-        """Where the events of these ids stand in the columns; each must have been added."""
-        return np.searchsorted(self.ids, ids)
+        """Where the events of these ids stand in the columns; each must have been added.
+
+        Raises
+        ------
+        DataError
+            ``ACEP-D040``: one was not, as only a state that was changed leads to.
+        """
+        places = np.searchsorted(self.ids, ids)
+        if self.is_restored:
+            self._check_found(places, self.ids, ids)
+        return places
+
+    @staticmethod
+    def _check_found(places: Ints, known: Ints, wanted: Ints) -> None:
+        if len(wanted) and (not len(known) or (known[places.clip(max=len(known) - 1)] != wanted).any()):
+            raise impossible("an event that is not kept")
 
     def rows_of(self, ids: Ints) -> Ints:
         """The rows of some events: in which order they came; -1 for those that have been forgotten."""
         if not len(self.rows):
             return ids
-        places = self.find(ids).clip(max=len(self.rows) - 1)
+        places = np.searchsorted(self.ids, ids).clip(max=len(self.rows) - 1)
         return np.where(self.ids[places] == ids, self.rows[places], -1)
 
     def ids_of(self, rows: Ints) -> Ints:
@@ -135,7 +152,10 @@ class Recent:
         if not len(self.rows):
             return rows
         order = np.argsort(self.rows)
-        return self.ids[order[np.searchsorted(self.rows, rows, sorter=order)]]
+        places = np.searchsorted(self.rows, rows, sorter=order)
+        if self.is_restored:
+            self._check_found(places, self.rows[order], rows)
+        return self.ids[order[places]]
 
     def take(self, column: str, ids: Ints, missing: npt.NDArray[np.bool_]) -> pa.Array:
         """Values of ``column`` of some events; null where ``missing``."""

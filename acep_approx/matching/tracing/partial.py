@@ -27,7 +27,7 @@ from acep_approx.engines.runs.runs import Runs
 from acep_approx.errors import QueryError, UsageError
 from acep_approx.events.stream import EventBatch
 from acep_approx.kernels.runs import partial as kernel_partial
-from acep_approx.kernels.runs.layout import ARC_BITS, ARC_MASK, LINK, LINK_BEFORE, LINK_HERE, LINKS
+from acep_approx.kernels.runs.layout import ARC_BITS, ARC_MASK, LINK, LINK_BEFORE, LINK_HERE, LINK_LATEST, LINK_START, LINKS
 from acep_approx.matching.neighbours import UNKNOWN
 from acep_approx.matching.outputs.completed import Finder
 from acep_approx.matching.outputs.of_runs import RunOutput
@@ -38,7 +38,7 @@ from acep_approx.matching.stream_batch import StreamBatch
 from acep_approx.planning.planner import Plan, plan
 from acep_approx.query.predicates import is_static, variables
 from acep_approx.query.syntax import QuerySyntax
-from acep_approx.ranges import Range, check, check_arrays, check_range
+from acep_approx.ranges import Range, check, check_arrays, impossible
 
 END_OF_STREAM = 2**62
 CLOSED, ENDED, BROKEN, REFUSED = range(4)
@@ -91,6 +91,8 @@ class TracedRuns(Runs):
 
     Attributes
     ----------
+    costs : numpy.ndarray of int64
+        The errors of each arc.
     open : numpy.ndarray of int64
         Links that others keep here; they stay right when links are numbered anew.
     """
@@ -99,7 +101,7 @@ class TracedRuns(Runs):
         super().__init__(*args, **options)
         self.traced = 0
         self.root, self.depth, self.errors, self.furthest, self.open = (np.zeros(0, np.int64) for _ in range(5))
-        self._costs = np.array([arc.cost for arc in self.automaton.automaton.arcs] or [0], np.int64)
+        self.costs = np.array([arc.cost for arc in self.automaton.automaton.arcs] or [0], np.int64)
 
     def trace(self, links: Ints, events: Grouped, batch: EventBatch) -> int:
         """Take in the links made by a batch, which name events by their rows; returns the first of them."""
@@ -110,7 +112,7 @@ class TracedRuns(Runs):
         low = np.zeros(len(batch), np.int64)
         low[events.row - batch.first_row] = events.tick - self.window
         traced = kernel_partial.Roots(self.root, self.depth, self.errors, self.furthest)
-        kernel_partial.trace(links, first, used, batch.first_row, low, self._costs, traced)
+        kernel_partial.trace(links, first, used, batch.first_row, low, self.costs, traced)
         self.traced = used
         return first
 
@@ -250,7 +252,8 @@ class RunPartial(RunOutput):
         reasons[accepts] = REFUSED
         offset = np.concatenate(([0], np.cumsum(depth)))
         ids, arc = np.zeros(offset[-1], np.int64), np.zeros(offset[-1], np.int64)
-        kernel_partial.spell(engine.links, link, offset, ids, arc)
+        if not kernel_partial.spell(engine.links, link, offset, ids, arc):
+            raise impossible("links lead to too few events")
         listed = Listed.of(self.bindings.placement, last, start, offset, ids, self.finder.labels[arc])
         ticks = self.recent.ticks
         return pa.table(
@@ -306,14 +309,18 @@ class RunPartial(RunOutput):
             "open_next": Range(opened),
         }
         check_arrays(arrays, ranges)
-        root, depth, before = arrays["root"], arrays["depth"], links[:, LINK_BEFORE]
-        expected = np.where(before >= 0, depth[before] + 1, 1)
-        check("depth", good=((root < 0) | (depth == expected)).all() and (links[:, LINK_HERE] >= 0).all())
-        furthest = arrays["furthest"][arrays["open"]]
-        check("open", good=(root[arrays["open"]] >= 0).all() and (furthest >= 0).all())
-        check("furthest", good=(root[furthest] >= 0).all())
-        limit = engine.automaton.automaton.errors
-        check_range("errors", arrays["errors"][furthest], 0, limit + 1)
+        root, depth, errors, furthest = (arrays[name] for name in TRACED)
+        here, before, start, number = links[:, LINK_HERE], links[:, LINK_BEFORE], links[:, LINK_START], np.arange(used)
+        is_first, has_left = before < 0, root < 0
+        check("links", good=(here >= 0).all() and (is_first | (start == start[before])).all())
+        check("links", good=(links[:, LINK_LATEST] == start).all())
+        check("depth", good=(has_left | (depth == np.where(is_first, 0, depth[before]) + 1)).all())
+        costs = engine.costs[here & ARC_MASK]
+        check("errors", good=(has_left | (errors == np.where(is_first, 0, errors[before]) + costs)).all())
+        check("root", good=(has_left | (root == np.where(is_first, root[root], root[before]))).all())
+        check("root", good=(has_left | (root <= number)).all() and (root[arrays["open"]] == arrays["open"]).all())
+        tops = np.flatnonzero(root == number)
+        check("furthest", good=(furthest[tops] >= 0).all() and (root[furthest[tops]] == tops).all())
 
 
 class States:

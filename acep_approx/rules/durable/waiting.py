@@ -71,7 +71,10 @@ def read_matches(database: Database) -> list[Kept]:
     for number, rule, arrow, kept in database.rows("SELECT number, rule, arrow, sha256 FROM acep_matches ORDER BY 1"):
         if not (isinstance(rule, str) and isinstance(arrow, bytes)) or kept != digest(rule, arrow):
             raise damaged(database.path, f"matches number {number} are not those that were written")
-        found.append(Kept(number, rule, from_ipc(arrow)))
+        try:
+            found.append(Kept(number, rule, from_ipc(arrow)))
+        except (pa.ArrowException, OSError) as error:
+            raise damaged(database.path, f"matches number {number}: {error}") from error
     return found
 
 

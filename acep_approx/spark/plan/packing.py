@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from acep_approx.events.reading.ipc import from_ipc, to_ipc
+from acep_approx.events.reading.ipc import read_ipc, to_ipc
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -77,7 +77,7 @@ def unpacker(schema: pa.Schema) -> Callable[[Batches], Batches]:
     def unpack(batches: Batches) -> Batches:
         for batch in batches:
             for payload in batch.column("payload"):
-                yield from from_ipc(payload.as_py()).cast(schema).to_batches()
+                yield from read_ipc(payload.as_py()).cast(schema).to_batches()
 
     return unpack
 

@@ -22,11 +22,12 @@ from acep_approx.events.stream import read_events
 from acep_approx.events.time import tick_unit, ticks
 from acep_approx.matching.execution import Execution
 from acep_approx.matching.state import meaning
+from acep_approx.ranges import COUNT, number_in, reading
 from acep_approx.shedding.shedder import Shedder
 from acep_approx.spark.worker.job import Job
 from acep_approx.spark.worker.metrics import Counters, Numbers, ShardMetrics
 from acep_approx.spark.worker.order import in_order
-from acep_approx.spark.worker.state import join, split
+from acep_approx.spark.worker.state import damaged, join, split
 
 LATE, NO_TIME = "late", "no time"
 REASON = "reason"
@@ -80,8 +81,11 @@ class Shard:
         if self.state is not None:
             header, self.state, waiting = split(self.state)
             _check(self.job, header)
-            self.waiting = waiting.cast(self.job.schema)
-            self.watermark = header["watermark"]
+            with reading(damaged):
+                self.waiting = waiting.cast(self.job.schema)
+                self._ticks(self.waiting)
+                if header["watermark"] is not None:
+                    self.watermark = number_in("watermark", header["watermark"], -COUNT, COUNT)
 
     def process(self, events: pa.Table, watermark: int | None) -> Processed:
         """Match the events that can be put in order by now; the others wait.
@@ -263,9 +267,9 @@ def _identity(job: Job) -> dict[str, str]:
 def _check(job: Job, header: dict[str, Any]) -> None:
     """Refuse the state of another query."""
     for what, mine in _identity(job).items():
-        if header[what] != mine:
+        if header.get(what) != mine:
             raise DataError(
-                f"the checkpoint is of another query or of other events: {what}: {header[what]}; now {mine}",
+                f"the checkpoint is of another query or of other events: {what}: {header.get(what)}; now {mine}",
                 code="ACEP-S012",
                 hint="start this query with a checkpoint directory of its own",
             )

@@ -36,7 +36,7 @@ def split(state: bytes) -> tuple[dict[str, Any], bytes, pa.Table]:
         ``ACEP-S010``: not such bytes; ``ACEP-S011``: of another format.
     """
     header, parts = _parts(state)
-    with reading(_damaged):
+    with reading(damaged):
         if header["shard"] != FORMAT:
             raise _other_format(header["shard"], is_older=header["shard"] < FORMAT)
         return header, parts["matcher"].tobytes(), from_ipc(parts["waiting"])
@@ -67,11 +67,12 @@ def _parts(state: bytes) -> tuple[dict[str, Any], dict[str, Any]]:
     except OlderBytesError as error:
         raise _other_format(f"less than {FORMAT}", is_older=True) from error
     except (ValueError, LookupError, TypeError) as error:
-        raise _damaged() from error
+        raise damaged() from error
     return header, parts
 
 
-def _damaged() -> DataError:
+def damaged() -> DataError:
+    """The error that bytes are no state of a shard, or not as they were written (``ACEP-S010``)."""
     return DataError(
         "these bytes are not the state of a shard, or not all as they were written",
         code="ACEP-S010",
