@@ -16,8 +16,9 @@ from acep_approx.errors import UsageError, expect
 from acep_approx.events.reading.memory import DICTS_PER_CHUNK
 from acep_approx.events.time_formats import TimeFormat
 from acep_approx.matching.pipeline import OutputKind
+from acep_approx.planning.durations import Duration, check_duration
 from acep_approx.ranges import reading
-from acep_approx.revisions.request import REVISING, Duration, check_duration
+from acep_approx.revisions.request import REVISING
 from acep_approx.subscriptions.members import Member
 from acep_approx.subscriptions.results import Found
 from acep_approx.subscriptions.running import Misfit, Running

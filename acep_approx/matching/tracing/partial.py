@@ -218,7 +218,7 @@ class RunPartial(RunOutput):
         find = self._neighbours.in_stream if self.is_strict else self._neighbours.in_partition
         self.next[asked] = find(self.slot[asked], last[asked])
 
-    def _closed(self, limit: Ints | int) -> Iterator[pa.Table]:
+    def _closed(self, limit: Ints | int, *, is_end: bool = False) -> Iterator[pa.Table]:
         if self.finder.automaton.has_late_ends:
             found, *_ = self.finder.closed(limit)
             self._matched(found.id[found.offset[:-1]])
@@ -227,10 +227,12 @@ class RunPartial(RunOutput):
         ready = np.flatnonzero(over)
         rows = self.recent.rows_of(self.engine.event_of(self.engine.open[ready]))
         # where windows count events, they close with the events of their partition
-        closing = self._neighbours.row_of(self.slot[ready], end[ready]) if isinstance(limit, np.ndarray) else rows
+        closes = isinstance(limit, np.ndarray) and not is_end
+        closing = self._neighbours.row_of(self.slot[ready], end[ready]) if closes else rows
         ready = ready[np.lexsort((rows, closing))]
         if len(ready):
-            yield self._partials(ready, ENDED if isinstance(limit, int) and limit == END_OF_STREAM else CLOSED)
+            has_ended = is_end or (isinstance(limit, int) and limit == END_OF_STREAM)
+            yield self._partials(ready, ENDED if has_ended else CLOSED)
         self._keep(~over)
 
     def nothing(self) -> pa.Table:
