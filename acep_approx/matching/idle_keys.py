@@ -118,6 +118,10 @@ class IdleKeys:
         self.dropped += len(ended)
         return ended
 
+    def first_end(self, slots: Ints) -> int | None:
+        """The tick at which the first of the streams in some slots has ended, if no event comes; None: of no slots."""
+        return int(self._last[slots].min()) + self.ticks + 1 if len(slots) else None
+
     def dropped_by(self, now: int) -> int:
         """Streams of keys that have ended by a tick, whether it was looked for them or not."""
         return self.dropped + len(np.setdiff1d(self._silent(now), self._ended)) + len(self._ended)

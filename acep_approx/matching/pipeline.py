@@ -408,7 +408,11 @@ class Pipeline:
     @property
     def waits_until(self) -> int | None:
         """The tick that ``pass_time`` must be given for the next match that waits; None where none does."""
-        return self.results.waits_until if isinstance(self.results, RunOutput) else None
+        if not isinstance(self.results, RunOutput):
+            return None
+        first, idle = self.results.waits_until, self.key_slots.idle
+        ends = None if idle is None else idle.first_end(self.results.finder.waiting.slot)
+        return min((tick for tick in (first, ends) if tick is not None), default=None)
 
     def finish(self) -> Iterator[pa.Table]:
         """What was still waiting for the end of its window."""
@@ -510,7 +514,7 @@ class Pipeline:
         """The streams of some keys have ended: what waits for them comes, and their slots are those of new ones."""
         if isinstance(self.results, RunOutput):
             yield from self.results.end_keys(slots)
-        self.engine.clear(slots)
+        self.clear(slots)
         self.preparer.end_keys(slots, self.window)
 
     def texts_held(self) -> Ints:

@@ -25,6 +25,8 @@ from acep_approx.planning.planner import Plan
 
 FARTHEST = 1 << 32
 """Where windows of events are longer, what a key held before may be kept for a while after its slot is another's."""
+MOST_AT_ONCE = 1 << 20
+"""No batch has so many events: what leaves the window within one is kept to its end."""
 
 
 class Preparer:
@@ -140,7 +142,7 @@ class Preparer:
         if self.is_count:
             if not self.began.size:
                 self.began = np.zeros(self.counters.size, np.int64)
-            self.counters[slots] += min(window, FARTHEST) + 1
+            self.counters[slots] += min(window, FARTHEST) + MOST_AT_ONCE
             self.began[slots] = self.counters[slots]
 
     def positions(self, slot: Ints, numbers: Ints) -> Ints:

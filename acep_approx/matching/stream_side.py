@@ -296,6 +296,12 @@ class StreamSide:
             self._know(pa.schema([*wanted.items()]))
 
     @property
+    def keys_dropped(self) -> int:
+        """How many streams of keys have ended, since no event of them came for too long."""
+        now, idle = self.last_tick, [one.idle for one in self.key_slots.values()]
+        return 0 if now is None else sum(one.dropped_by(now) for one in idle if one is not None)
+
+    @property
     def columns(self) -> tuple[str, ...]:
         """Columns that must be read for the queries; those that are derived are not among them."""
         return tuple(name for name in self._what_is_asked()[0].columns if name not in self.derived)
