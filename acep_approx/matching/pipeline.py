@@ -498,6 +498,8 @@ class Pipeline:
     def clear(self, slots: Ints) -> None:
         """Forget some key slots, whose keys are forgotten."""
         self.engine.clear(slots)
+        if isinstance(self.engine, Runs):
+            self.progress.take(self.engine.work())
 
     def outlives(self, ticks: int) -> bool:
         """Whether an event can play a role when no event of its key has come for longer than so many ticks.
