@@ -196,7 +196,7 @@ def test_sets_drop_keys(seed):
         desk = QuerySet.from_state(desk.state_bytes()) if dice.random() < 0.2 else desk
     some = desk.finish()
     for id_, parts in tables.items():
-        if id_ == str(len(texts) - 1):  # pairs are rarer than events: their keys end streams that the oracle goes on with
+        if id_ == str(len(texts) - 1):  # pairs are rarer than events: more of its streams end
             assert shown(whole[id_]) == shown(*parts, some[id_])
             continue
         assert shown(whole[id_]) == shown(expected[id_]) == shown(*parts, some[id_]), texts[int(id_)]
