@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         CappedCountWarning,
         DataError,
         LimitError,
+        ManyKeysWarning,
         QueryError,
         RuleError,
         TextOrderWarning,
@@ -52,8 +53,8 @@ else:
             "acep_approx.api.query_set": "QuerySet",
             "acep_approx.api.rule_set": "RuleSet compile_rules",
             "acep_approx.budget.budget": "Budget",
-            "acep_approx.errors": "AcepError CappedCountWarning DataError LimitError QueryError RuleError "
-            "TextOrderWarning UnseenTypeWarning UnsupportedError UsageError",
+            "acep_approx.errors": "AcepError CappedCountWarning DataError LimitError ManyKeysWarning QueryError "
+            "RuleError TextOrderWarning UnseenTypeWarning UnsupportedError UsageError",
             "acep_approx.api.matcher": "Matcher",
             "acep_approx.profiling.profile": "look",
             "acep_approx.query.afa": "Afa",
@@ -75,6 +76,7 @@ __all__ = [
     "DataError",
     "HistoryGraph",
     "LimitError",
+    "ManyKeysWarning",
     "Match",
     "Matcher",
     "Matches",

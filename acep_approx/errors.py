@@ -222,5 +222,9 @@ class CappedCountWarning(UserWarning):
     """There are more matches than can be counted: a number of them means at least so many."""
 
 
+class ManyKeysWarning(UserWarning):
+    """Very many keys are kept, and more with each key that comes: windows of events do not close without events."""
+
+
 class FewPointsWarning(UserWarning):
     """A history was learned from so few match points that it says little about which runs are worth keeping."""

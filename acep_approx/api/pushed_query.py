@@ -13,6 +13,7 @@ from acep_approx.errors import DataError, UsageError, expect
 from acep_approx.events.time_formats import TimeFormat
 from acep_approx.matching.pipeline import OutputKind
 from acep_approx.planning.compiled import CompiledQuery
+from acep_approx.planning.durations import Duration
 from acep_approx.planning.planner import MERGING
 from acep_approx.ranges import reading
 from acep_approx.revisions.request import REVISING, Revisions
@@ -63,6 +64,7 @@ class PushedQuery(CompiledQuery):
         merge: str = ",".join(MERGING),
         bind: str | Sequence[str] | None = None,
         id: str | None = None,  # noqa: A002  (what users call it)
+        key_idle: Duration | None = None,
         budget: str | Budget | None = None,
         **more: Any,
     ) -> Matcher | RevisedMatcher:
@@ -70,7 +72,7 @@ class PushedQuery(CompiledQuery):
 
         Parameters
         ----------
-        output, time, key, type, unit, start, time_format, merge, bind
+        output, time, key, type, unit, start, time_format, merge, bind, key_idle
             See ``Matcher``.
         id : str, optional
             The column that names an event: it stands for the events of a match, unless ``bind`` says otherwise.
@@ -111,10 +113,11 @@ class PushedQuery(CompiledQuery):
         asked = {name: value for name in REVISING & more.keys() if (value := more.pop(name)) is not None}
         revisions = Revisions(id=id, **asked) if asked else None
         if revisions is not None:
-            revisions.check(output, {"budget": budget} | more)
+            revisions.check(output, {"budget": budget, "key_idle": key_idle} | more)
         says_what = bool(self.plan.query.outputs) or self.plan.query.is_algebra
         is_shown = not says_what or output in ("points", "counts")
         options |= {"bind": id if bind is None and is_shown else bind}
+        options |= {} if key_idle is None else {"key_idle": key_idle}
         if budget is not None:
             return self._matcher_within(budget, options, **more)
         for name in more:

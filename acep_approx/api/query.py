@@ -10,8 +10,10 @@ from acep_approx.api.event_options import EventOptions
 from acep_approx.api.pushed_query import PushedQuery
 from acep_approx.diagrams.fragments import never_raises
 from acep_approx.events.time_formats import TimeFormat
+from acep_approx.matching.execution import check_key_idle
 from acep_approx.matching.outputs.bind import bound_names
 from acep_approx.matching.pipeline import OutputKind
+from acep_approx.planning.durations import Duration
 from acep_approx.planning.planner import MERGING, merging
 from acep_approx.results.matches import Matches
 from acep_approx.revisions.request import refuse_on_spark
@@ -54,6 +56,7 @@ class Query(PushedQuery):
         late: str | Path | None = None,
         merge: str = ",".join(MERGING),
         bind: str | Sequence[str] | None = None,
+        key_idle: Duration | None = None,
     ) -> Matches:
         """Find the matches in some events; lazily, nothing is read yet.
 
@@ -87,6 +90,10 @@ class Query(PushedQuery):
         bind : str or sequence of str, optional
             Columns of the events: what stands for a bound event in the results, in the place of its row number. Of one
             column its value; of several a struct.
+        key_idle : str or int, optional
+            How long a key may have no event, such as ``"1 h"``, or 5 in ticks: then it is dropped, its stream ends, and
+            a later event of it begins a new one. Default: keys are kept as long as a window may hold an event of
+            theirs; one that counts events may for ever.
 
         Returns
         -------
@@ -109,6 +116,8 @@ class Query(PushedQuery):
         """
         merging(merge)  # a wrong name is told before anything is read
         bound_names(bind, self.plan.query)
+        if key_idle is not None:
+            check_key_idle(self.plan, "matches", key_idle)
         how = EventOptions(
             time=time,
             key=key,
@@ -122,7 +131,7 @@ class Query(PushedQuery):
             on_late=on_late,
             late=late,
         )
-        options = {"merge": merge, "bind": bind, **how.roles}
+        options = {"merge": merge, "bind": bind, "key_idle": key_idle, **how.roles}
         return Matches(self.plan, how.open(events), options, sort=sort, limit=limit, on_progress=on_progress)
 
     def match_within(
@@ -289,6 +298,7 @@ class Query(PushedQuery):
         audit: float = 0.05,
         seed: int = 0,
         full_work: float | None = None,
+        key_idle: Duration | None = None,
         **revising: Any,
     ) -> SparkMatcher:
         """A function from Spark DataFrames of events to DataFrames of matches, batch and streaming.
@@ -316,6 +326,8 @@ class Query(PushedQuery):
             It may be empty to begin with.
         policy, audit, seed, full_work
             As for ``match_within``.
+        key_idle : str or int, optional
+            As for ``match``.
         **revising
             How events may be late or change, as for ``matcher``: refused, not on Spark yet.
 
@@ -360,4 +372,5 @@ class Query(PushedQuery):
             shards=shards,
             watermark=watermark,
             spending=spending,
+            key_idle=key_idle,
         )

@@ -16,8 +16,9 @@ from acep_approx.errors import UsageError, expect
 from acep_approx.events.reading.memory import DICTS_PER_CHUNK
 from acep_approx.events.time_formats import TimeFormat
 from acep_approx.matching.pipeline import OutputKind
+from acep_approx.planning.durations import Duration, check_duration
 from acep_approx.ranges import reading
-from acep_approx.revisions.request import REVISING, Duration, check_duration
+from acep_approx.revisions.request import REVISING
 from acep_approx.subscriptions.members import Member
 from acep_approx.subscriptions.results import Found
 from acep_approx.subscriptions.running import Misfit, Running
@@ -49,6 +50,8 @@ class QuerySet(SetMembers):
         order. Later ones are left out and counted: see ``late``. Default: events come in order.
     stamp : bool, default False
         Whether events without a time get that of the clock when they are pushed. By default they are an error.
+    key_idle : str or int, optional
+        How long a key may have no event, as for ``Query.match``. Not for queries in CEL.
 
     Raises
     ------
@@ -82,6 +85,7 @@ class QuerySet(SetMembers):
         output: OutputKind = "matches",
         reorder: Duration | None = None,
         stamp: bool = False,
+        key_idle: Duration | None = None,
         **others: Any,
     ) -> None:
         for name in others:
@@ -92,10 +96,12 @@ class QuerySet(SetMembers):
         expect("stamp", stamp, bool, "True or False")
         if reorder is not None:
             check_duration("reorder", reorder)
+        if key_idle is not None:
+            check_duration("key_idle", key_idle)
         self._reading = Reading(reorder, stamp)
         wanted = {"time": time, "key": key, "type": type, "unit": unit, "start": start}
-        super().__init__(Running(wanted | TimeFormat.plain(time_format)), output)
-        self._late_in_match = 0
+        super().__init__(Running(wanted | TimeFormat.plain(time_format), key_idle=key_idle), output)
+        self._late_in_match = self._dropped_in_match = 0
 
     # --- events -----------------------------------------------------------------------------------------------
 
@@ -145,7 +151,7 @@ class QuerySet(SetMembers):
         results: list[tuple[Member, pa.Table]] = []
         for some in self._reading.batches(running, events, **reading):
             results += some
-        self._late_in_match = running.epochs.late
+        self._note(running)
         return self._notified(running, iter(results))
 
     def batches(self, events: Any, **reading: Any) -> Iterator[Found]:
@@ -159,7 +165,7 @@ class QuerySet(SetMembers):
         """
         running = self._running.fresh()
         for some in self._reading.batches(running, events, **reading):
-            self._late_in_match = running.epochs.late
+            self._note(running)
             yield self._notified(running, iter(some))
 
     def follow(
@@ -232,6 +238,20 @@ class QuerySet(SetMembers):
     def late_in_match(self) -> int:
         """How many events of the last ``match`` or ``batches`` came later than ``reorder`` allows."""
         return self._late_in_match
+
+    @property
+    def keys_dropped(self) -> int:
+        """How many keys of pushed events were dropped, since they had no event for ``key_idle``: each time counts."""
+        return self._running.keys_dropped
+
+    @property
+    def keys_dropped_in_match(self) -> int:
+        """The same of the last ``match`` or ``batches``."""
+        return self._dropped_in_match
+
+    def _note(self, running: Running) -> None:
+        """Keep what is asked of the last ``match``."""
+        self._late_in_match, self._dropped_in_match = running.epochs.late, running.keys_dropped
 
     def _notified(self, running: Running, results: Iterator[tuple[Member, pa.Table]]) -> Found:
         found = running.found(results)

@@ -12,7 +12,7 @@ from acep_approx.events.source import BATCH_ROWS, Source, open_source
 from acep_approx.events.stamped import StampedEvents
 from acep_approx.events.stream import EventBatch, as_they_come, read_events
 from acep_approx.events.time import tick_unit
-from acep_approx.revisions.request import Duration, in_ticks
+from acep_approx.planning.durations import Duration, in_ticks
 from acep_approx.subscriptions.levels import Results
 from acep_approx.subscriptions.members import Member
 from acep_approx.subscriptions.running import Misfit, Running

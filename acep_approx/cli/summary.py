@@ -28,8 +28,10 @@ SINGULAR = {
 }
 
 
-def say_summary(matches: Matches, results: Results, output: ResultKind, seconds: float) -> None:
-    """Say what was read and what was found."""
+def say_summary(
+    matches: Matches, results: Results, output: ResultKind, seconds: float, key_idle: str | None = None
+) -> None:
+    """Say what was read and what was found; ``key_idle``: after which time keys were dropped."""
     seen = matches.progress
     say(events_read(seen.events, seen.relevant, seconds))
     if seen.made:  # by the runs engine
@@ -39,6 +41,7 @@ def say_summary(matches: Matches, results: Results, output: ResultKind, seconds:
     if seen.without_key:
         names = ", ".join(f"[{e.name}]" for e in matches.plan.query.equivalences)
         say(f"{amount(seen.without_key, 'event')} left out: no value for {names}")
+    say_dropped(seen.keys_dropped, key_idle)
     say_unit(matches.source)
     say_malformed(matches.source.malformed)
     say_late(matches.source.late)
@@ -48,6 +51,12 @@ def say_how_read(source: Source) -> None:
     """Say what was found out of how the files are written, as far as a user may not expect it."""
     if notes := source.notes:
         say(f"read with {'; '.join(notes)}")
+
+
+def say_dropped(keys: int, key_idle: str | None) -> None:
+    """Say how many keys were dropped, if there were any: one that came back and was silent again counts twice."""
+    if keys:
+        say(f"{amount(keys, 'key')} dropped that had no event for more than {key_idle}")
 
 
 def say_unit(source: Source) -> None:

@@ -15,6 +15,7 @@ from acep_approx.cli.logs import ProgressLog, StageLog, phase
 from acep_approx.errors import (
     CappedCountWarning,
     FewPointsWarning,
+    ManyKeysWarning,
     TextOrderWarning,
     UnseenTypeWarning,
     UsageError,
@@ -112,7 +113,7 @@ def show_error(text: str) -> None:
 
 EVENTS = (".csv", ".tsv", ".parquet", ".pq", ".jsonl", ".ndjson")
 """Ends of names that files of queries do not have."""
-OURS = (CappedCountWarning, FewPointsWarning, TextOrderWarning, UnseenTypeWarning)
+OURS = (CappedCountWarning, FewPointsWarning, ManyKeysWarning, TextOrderWarning, UnseenTypeWarning)
 """Warnings that are told in words."""
 
 

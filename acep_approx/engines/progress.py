@@ -9,15 +9,17 @@ from dataclasses import dataclass
 class RunProgress:
     """What has been seen and done so far.
 
-    ``events`` in all, ``relevant`` to a letter, ``without_key`` (an equivalence attribute is NULL), and the ``keys``
-    that have state. Of the runs engine: ``steps`` (a run tested against an event), runs ``made``, of these ``merged``
-    with others, the most that lived at once (``peak``), those that ``live`` now, and those ``shed``.
+    ``events`` in all, ``relevant`` to a letter, ``without_key`` (an equivalence attribute is NULL), the ``keys`` that
+    have state, and ``keys_dropped`` since they had no event for too long: each time counts. Of the runs engine:
+    ``steps`` (a run tested against an event), runs ``made``, of these ``merged`` with others, the most that lived at
+    once (``peak``), those that ``live`` now, and those ``shed``.
     """
 
     events: int = 0
     relevant: int = 0
     without_key: int = 0
     keys: int = 0
+    keys_dropped: int = 0
     steps: int = 0
     made: int = 0
     merged: int = 0

@@ -162,10 +162,20 @@ class KeyCodes:
         for slot in np.asarray(slots, np.int64).tolist():
             if slot < 0 or slot >= len(self._keys) or self._keys[slot] is None:
                 raise LookupError(f"slot {slot} holds no key")
-            del self._slots[self._keys[slot]]
+            if self._slots.get(self._keys[slot]) == slot:  # else it has got another one
+                del self._slots[self._keys[slot]]
             self._keys[slot] = None
             heapq.heappush(self._free, slot)
         self._last = None
+
+    def renew(self, slots: Slots) -> list[int]:
+        """Give the keys of some slots new ones, one after the other: later events of theirs are there.
+
+        The slots keep their keys, for output, until they are released. Until then there is no state of it all.
+        """
+        found = [self._add(self._keys[slot]) for slot in slots.tolist()]
+        self._last = None
+        return found
 
     def to_state(self) -> pa.RecordBatch:
         """Everything this object knows, as columns: ``slot``, ``key0``, ``key1``, ..."""

@@ -25,6 +25,7 @@ from acep_approx.matching.state import Saved, damaged, pack, unpack
 from acep_approx.matching.stream_side import StreamSide
 from acep_approx.matching.tracing.partial import refuse_algebra
 from acep_approx.matching.unseen import warn_of_unseen_types
+from acep_approx.planning.durations import Duration, check_duration
 from acep_approx.planning.planner import MERGING, Plan, merging
 from acep_approx.ranges import COUNT, check, number_in, reading
 
@@ -68,6 +69,9 @@ class Execution:
     bind : str or sequence of str, optional
         What stands for a bound event in the results: the value of this column of it, or a struct of these. Default: its
         row number.
+    key_idle : str or int, optional
+        How long a key may have no event, such as ``"1 h"``, or 5 in ticks: then it is dropped, its stream ends, and a
+        later event of it begins a new one. Default: keys are kept as long as a window may hold an event of theirs.
 
     Attributes
     ----------
@@ -95,6 +99,7 @@ class Execution:
         merge: str = ",".join(MERGING),
         shedding: LoadShedder | None = None,
         bind: str | Sequence[str] | None = None,
+        key_idle: Duration | None = None,
     ) -> None:
         if output not in ("matches", "points", "counts", "partial", "compressed"):
             raise UsageError(
@@ -102,7 +107,10 @@ class Execution:
             )
         if output == "partial":
             refuse_algebra(plan.query)
+        if key_idle is not None:
+            check_key_idle(plan, output, key_idle)
         self.plan = plan
+        self.key_idle = key_idle
         self.output: OutputKind = output
         self.bind_by = bound_names(bind, plan.query, output)
         self.wanted: dict[str, Any] = {"time": time, "key": key, "type": type, "unit": unit, "start": start}
@@ -143,7 +151,7 @@ class Execution:
             A column is missing or has the wrong type.
         """
         roles = roles or infer_roles(schema, **self.wanted)
-        self.pipeline = self._pipeline(StreamSide(schema, roles, derived))
+        self.pipeline = self._pipeline(StreamSide(schema, roles, derived, self.key_idle))
         return self.pipeline
 
     def _pipeline(self, stream: StreamSide) -> Pipeline:
@@ -243,6 +251,7 @@ class Execution:
             "state_cap": self.state_cap,
             "merge": self.merge,
             "bind": self.bind_by or None,
+            "key_idle": self.key_idle,
             **self.wanted,
         }
 
@@ -268,3 +277,26 @@ class Execution:
         if stream is not None:
             self.pipeline = self._pipeline(stream)
             saved.restore([self.pipeline])
+
+
+def check_key_idle(plan: Plan, output: str, key_idle: Duration) -> None:
+    """Refuse to drop keys where there are none, or where what is put out tells nothing of it.
+
+    Raises
+    ------
+    UsageError
+        ``ACEP-U200``; ``ACEP-U056``: it is not a length of time.
+    """
+    check_duration("key_idle", key_idle)
+    if not plan.query.equivalences:
+        raise UsageError(
+            "key_idle= (--key-idle) drops keys, and the query names none",
+            code="ACEP-U200",
+            hint="leave it out, or name the key in the query: WHERE [user]",
+        )
+    if output == "compressed":
+        raise UsageError(
+            "key_idle= (--key-idle) and compressed output do not go together: it numbers the events of keys",
+            code="ACEP-U200",
+            hint="list the matches, or leave key_idle= out",
+        )

@@ -408,10 +408,16 @@ class Pipeline:
     @property
     def waits_until(self) -> int | None:
         """The tick that ``pass_time`` must be given for the next match that waits; None where none does."""
-        return self.results.waits_until if isinstance(self.results, RunOutput) else None
+        if not isinstance(self.results, RunOutput):
+            return None
+        first, idle = self.results.waits_until, self.key_slots.idle
+        ends = None if idle is None else idle.first_end(self.results.finder.waiting.slot)
+        return min((tick for tick in (first, ends) if tick is not None), default=None)
 
     def finish(self) -> Iterator[pa.Table]:
         """What was still waiting for the end of its window."""
+        if self.key_slots.idle is not None and self.stream.last_tick is not None:
+            self.progress.keys_dropped = self.key_slots.idle.dropped_by(self.stream.last_tick)
         if isinstance(self.results, RunOutput):
             yield from self.results.finish()
 
@@ -431,6 +437,8 @@ class Pipeline:
         if self.plan.implied_key is None:  # what has no value there is in no result, as nothing equals NULL
             self.progress.without_key = self.key_slots.without_key
         self.progress.keys = max(len(self.key_slots.keys), 1)
+        if self.key_slots.idle is not None:
+            self.progress.keys_dropped = self.key_slots.idle.dropped
 
     def _floors(self, batch: EventBatch) -> Ints:
         """Starts from which on entries may still be asked for while this batch is listed; per slot or for all."""
@@ -490,6 +498,26 @@ class Pipeline:
     def clear(self, slots: Ints) -> None:
         """Forget some key slots, whose keys are forgotten."""
         self.engine.clear(slots)
+        if isinstance(self.engine, Runs):
+            self.progress.take(self.engine.work())
+
+    def outlives(self, ticks: int) -> bool:
+        """Whether an event can play a role when no event of its key has come for longer than so many ticks.
+
+        In windows of events it can. No user names the key of a query in CEL, so that its stream has no end either.
+        """
+        return self.plan.cel is None and (self.preparer.is_count or self.window > ticks)
+
+    def waits_in(self) -> Ints:
+        """The key slots of results that wait."""
+        return self.results.slots() if isinstance(self.results, RunOutput) else np.zeros(0, np.int64)
+
+    def end_keys(self, slots: Ints) -> Iterator[pa.Table]:
+        """The streams of some keys have ended: what waits for them comes, and their slots are those of new ones."""
+        if isinstance(self.results, RunOutput):
+            yield from self.results.end_keys(slots)
+        self.clear(slots)
+        self.preparer.end_keys(slots, self.window)
 
     def texts_held(self) -> Ints:
         """Codes of the texts that its runs hold."""

@@ -23,6 +23,11 @@ from acep_approx.matching.stream_batch import StreamBatch
 from acep_approx.matching.stream_side import KeySlots
 from acep_approx.planning.planner import Plan
 
+FARTHEST = 1 << 32
+"""Where windows of events are longer, what a key held before may be kept for a while after its slot is another's."""
+MOST_AT_ONCE = 1 << 20
+"""No batch has so many events: what leaves the window within one is kept to its end."""
+
 
 class Preparer:
     """Reads batches for one query; remembers event classes and, in count windows, how many events each key had.
@@ -53,6 +58,7 @@ class Preparer:
         self.classes = self._numbers.masks
         self.counters: Ints = np.zeros(1, np.int64)
         self._count: Ints = np.zeros(1, np.int64)
+        self.began: Ints = np.zeros(0, np.int64)  # per slot, in count windows, the number of its first event
         self._is_ignored = _never if plan.registers is None else plan.registers.is_ignored_everywhere
         self._ignored = np.zeros(1024, np.bool_)  # per class
         self.counts_classes = False
@@ -128,6 +134,20 @@ class Preparer:
         """Take over the number of events per slot, with room for more slots."""
         self.counters = extended(counters, max(room, counters.size), 0)
         self._count = np.zeros(self.counters.size, np.int64)
+        if self.began.size:
+            self.began = extended(self.began, self.counters.size, 0)
+
+    def end_keys(self, slots: Ints, window: int) -> None:
+        """The streams of some keys have ended; those that get their slots begin with numbers outside of all windows."""
+        if self.is_count:
+            if not self.began.size:
+                self.began = np.zeros(self.counters.size, np.int64)
+            self.counters[slots] += min(window, FARTHEST) + MOST_AT_ONCE
+            self.began[slots] = self.counters[slots]
+
+    def positions(self, slot: Ints, numbers: Ints) -> Ints:
+        """In count windows the numbers of events within the streams of their keys."""
+        return numbers - self.began[slot] if self.began.size else numbers
 
     def classes_of(self, masks: Masks) -> Ints:
         """The class of each letter mask; new ones get the next numbers."""

@@ -20,6 +20,7 @@ from acep_approx.events.keys import KeyCodes
 from acep_approx.events.reading.ipc import from_ipc, to_ipc
 from acep_approx.events.roles import UNITS, Roles
 from acep_approx.matching.blob import joined, split
+from acep_approx.matching.idle_keys import IdleKeys
 from acep_approx.matching.pipeline import Pipeline
 from acep_approx.matching.sealed import OlderBytesError
 from acep_approx.matching.stream_side import StreamSide
@@ -27,7 +28,7 @@ from acep_approx.planning.planner import Plan
 from acep_approx.query.printer import to_text
 from acep_approx.ranges import COUNT, TICK, Range, check, check_arrays, number_in, reading
 
-FORMAT = 8
+FORMAT = 9
 Header = dict[str, Any]
 Arrays = dict[str, Any]
 MOST_FREE = 1 << 16
@@ -151,12 +152,16 @@ def save_stream(stream: StreamSide, arrays: Arrays, begin: str = "") -> Header:
     """The stream side without its queries; names of its arrays begin with ``begin``."""
     keys = []
     for number, one in enumerate(stream.key_slots.values()):
-        keys.append([one.columns, one.slots, one.without_key, one.swept])
+        idle = None
+        if one.idle is not None:
+            idle, arrays[f"{begin}last_{number}"] = one.idle.save(one.slots)
+        keys.append([one.columns, one.slots, one.without_key, one.swept, idle])
         arrays[f"{begin}keys_{number}"] = raw(pa.Table.from_batches([one.keys.to_state()]))
     arrays[f"{begin}schema"] = raw(stream.schema.empty_table())
     return {
         "roles": stream.roles.plain,
         "derived": stream.derived,
+        "key_idle": stream.key_idle,
         "last_tick": stream.last_tick,
         "texts": stream.texts.values,
         "keys": keys,
@@ -181,18 +186,22 @@ def saved_stream(saved: Header, arrays: Arrays, words: int, begin: str = "") -> 
     schema = from_ipc(arrays[f"{begin}schema"]).schema
     derived = {name: schema.field(name).type for name in saved["derived"]}
     of_events = pa.schema([field for field in schema if field.name not in derived])
-    stream = StreamSide(of_events, roles_of(saved["roles"]), derived)
+    check("key_idle", good=isinstance(saved["key_idle"], str | int | None))
+    stream = StreamSide(of_events, roles_of(saved["roles"]), derived, saved["key_idle"])
     if saved["last_tick"] is not None:
         stream.last_tick = number_in("last_tick", saved["last_tick"], -COUNT, TICK)
     check("texts", good=all(isinstance(text, str) for text in saved["texts"]))
     stream.texts.restore(saved["texts"])
     check("texts", good=len(stream.texts) == len(saved["texts"]))
-    for number, (columns, slots, without_key, swept) in enumerate(saved["keys"]):
+    for number, (columns, slots, without_key, swept, idle) in enumerate(saved["keys"]):
         check("keys", good=all(name in schema.names for name in columns))
         one = stream.slots_of(tuple(columns))
         one.slots = number_in("slots", slots, 0, words + MOST_FREE)
         one.keys = KeyCodes.from_state(_batch(arrays[f"{begin}keys_{number}"]), slots)
         one.without_key, one.swept = (number_in("keys", count, 0, COUNT) for count in (without_key, swept))
+        if idle is not None:
+            ticks = number_in("key_idle", stream.idle_ticks, 0, TICK)
+            one.idle = IdleKeys.restored(ticks, idle, arrays[f"{begin}last_{number}"], one.keys.used())
     return stream
 
 
@@ -214,6 +223,7 @@ def save_query(pipeline: Pipeline, begin: str, arrays: Arrays) -> Header:
     preparer, recent = pipeline.preparer, pipeline.recent
     mine: Arrays = {
         "counters": preparer.counters[: pipeline.key_slots.slots * preparer.counts_events],
+        "began": preparer.began[: pipeline.key_slots.slots],
         "recent_ids": recent.ids,
         "recent_ticks": recent.ticks,
         "recent_rows": recent.rows,
@@ -239,6 +249,8 @@ def restore_query(pipeline: Pipeline, saved: Header, arrays: Arrays) -> None:
         preparer.add_class(number_in("classes", mask, 0, 1 << len(pipeline.plan.letters)))
     slots = pipeline.key_slots.slots
     check_arrays(arrays, {"counters": Range(min(arrays["counters"].size, slots), 0, COUNT)})
+    preparer.began = arrays["began"]
+    check_arrays(arrays, {"began": Range(min(preparer.began.size, slots) * preparer.is_count, 0, COUNT)})
     preparer.set_counters(arrays["counters"], room=max(slots, 1))
     ids, ticks, rows = (arrays[f"recent_{name}"] for name in ("ids", "ticks", "rows"))
     recent.restore(ids, rows, ticks, from_ipc(arrays["recent_data"]))

@@ -56,7 +56,7 @@ class Computed:
         events: EventBatch,
         column: Callable[[str], pa.Array],
         words: EventColumns,
-        encode: Callable[[tuple[str, ...], pa.RecordBatch], Ints],
+        encode: Callable[[tuple[str, ...], EventBatch], Ints],
     ) -> None:
         self.truths = Truths(len(events), column)
         self.classes: dict[object, Ints] = {}  # of events, by who tells classes apart
@@ -77,7 +77,7 @@ class Computed:
     def slots(self, key_columns: tuple[str, ...]) -> Ints:
         """The key slot of each event; -1 where one of the columns is null."""
         if key_columns not in self._slots:
-            self._slots[key_columns] = self._encode(key_columns, self._events.data)
+            self._slots[key_columns] = self._encode(key_columns, self._events)
         return self._slots[key_columns]
 
     def by_key(self, key_columns: tuple[str, ...]) -> ByKey:

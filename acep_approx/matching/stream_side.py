@@ -1,11 +1,13 @@
 """The stream side: what is read, typed and coded once per batch, for all queries on a stream.
 
 A batch travels so: its columns are brought to the types of the stream, and those that no file has are put beside them;
-then each query in turn takes from it what it asks for (``Pipeline``). Keys that are silent for all are forgotten.
+then each query in turn takes from it what it asks for (``Pipeline``). Keys that are silent for all are forgotten, and
+the streams of those end that had no event for a given time (``IdleKeys``).
 """
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Protocol
@@ -15,17 +17,24 @@ import pyarrow as pa
 
 from acep_approx.arrays import Bools, Ints
 from acep_approx.engines.runs.event_columns import EventColumns, Texts
-from acep_approx.errors import DataError
+from acep_approx.errors import DataError, ManyKeysWarning
 from acep_approx.events.columns import encode_text
 from acep_approx.events.keys import KeyCodes
 from acep_approx.events.roles import Roles
 from acep_approx.events.stream import EventBatch
+from acep_approx.events.time import tick_unit
 from acep_approx.matching.fitting import Fitting, with_text
+from acep_approx.matching.idle_keys import IdleKeys
 from acep_approx.matching.stream_batch import ColumnOf, Computed, StreamBatch
 from acep_approx.matching.text_order import TextOrder
+from acep_approx.planning.durations import Duration, in_ticks
 
 SWEEP = 4096
 """Keys beyond which silent ones are looked for."""
+MANY_KEYS = 1_000_000
+"""Keys that are kept for ever beyond which it is said."""
+FOR_EVER = 2**62
+"""Ticks."""
 NO_SLOTS = np.zeros(0, np.int64)
 
 
@@ -47,10 +56,13 @@ class KeySlots:
         Events left out because one of the columns was NULL (NULL equals nothing).
     swept : int
         Keys that were left when silent ones were looked for.
+    idle : IdleKeys or None
+        When the streams of keys end; None: they do not, or no query would notice.
     """
 
     def __init__(self, columns: tuple[str, ...]) -> None:
         self.columns = columns
+        self.idle: IdleKeys | None = None
         self.forget()
         self._none = np.zeros(0, np.int64)  # the slots of events without key, one batch after the other
 
@@ -60,15 +72,19 @@ class KeySlots:
         self.slots = 0 if self.columns else 1
         self.without_key = 0
         self.swept = 0
+        if self.idle is not None:
+            self.idle = IdleKeys(self.idle.ticks)
 
-    def encode(self, data: pa.RecordBatch) -> Ints:
+    def encode(self, events: EventBatch) -> Ints:
         """The slot of each event's key; -1 where it has none."""
-        if not self.columns or not data.num_rows:
-            if data.num_rows > self._none.size:
-                self._none = np.zeros(data.num_rows, np.int64)
-            return self._none[: data.num_rows]
-        slot = self.keys.encode([data.column(name) for name in self.columns])
+        if not self.columns or not len(events):
+            if len(events) > self._none.size:
+                self._none = np.zeros(len(events), np.int64)
+            return self._none[: len(events)]
+        slot = self.keys.encode([events.data.column(name) for name in self.columns])
         self.without_key += int((slot < 0).sum())
+        if self.idle is not None:
+            slot = self.idle.divided(self.keys, slot, events.ticks)
         self.slots = max(self.slots, int(slot.max()) + 1)
         return slot
 
@@ -123,6 +139,15 @@ class QuerySide(Protocol):
     def clear(self, slots: Ints) -> None:
         """Forget some key slots."""
 
+    def outlives(self, ticks: int) -> bool:
+        """Whether an event can play a role when no event of its key has come for longer than so many ticks."""
+
+    def waits_in(self) -> Ints:
+        """The key slots of results that wait."""
+
+    def end_keys(self, slots: Ints) -> Iterator[pa.Table]:
+        """The streams of some keys have ended: give what waits for them, and forget their slots."""
+
     def texts_held(self) -> Ints:
         """Codes of the texts that must not be forgotten."""
 
@@ -141,6 +166,8 @@ class StreamSide:
         Which columns are time, key and type.
     derived : mapping of str to pyarrow.DataType, optional
         Columns that no file has: they are given with each batch, and queries name them like all others.
+    key_idle : str or int, optional
+        The stream of a key ends when no event of it comes for longer; default: it does not. A bare number is in ticks.
 
     Attributes
     ----------
@@ -153,6 +180,8 @@ class StreamSide:
     queries : dict of QuerySide to None
         In the order in which they were added; a dict, so that one comes and goes in a time that does not grow with
         their number.
+    idle_ticks : int or None
+        ``key_idle`` in ticks of the stream, once these are known.
     last_tick : int or None
         Of the last event.
     left_out : frozenset of str
@@ -166,7 +195,14 @@ class StreamSide:
         ``ACEP-D046``: a derived column has the name of a column of the events, or is their time.
     """
 
-    def __init__(self, schema: pa.Schema, roles: Roles, derived: Mapping[str, pa.DataType] | None = None) -> None:
+    def __init__(
+        self,
+        schema: pa.Schema,
+        roles: Roles,
+        derived: Mapping[str, pa.DataType] | None = None,
+        key_idle: Duration | None = None,
+    ) -> None:
+        self.key_idle = key_idle
         self.derived = tuple(derived or {})
         self.left_out: frozenset[str] = frozenset()
         for name in self.derived:
@@ -179,6 +215,7 @@ class StreamSide:
         self.queries: dict[QuerySide, None] = {}
         self.last_tick: int | None = None
         self.is_within = False
+        self._has_warned = False
         self._text_order = TextOrder()
         self._know(pa.schema([*schema, *(derived or {}).items()]))
 
@@ -187,6 +224,12 @@ class StreamSide:
         self.schema = with_text(schema, ())
         self._asked: tuple[Fitting, EventColumns] | None = None
         self._in_order: frozenset[str] = frozenset()
+        type_ = self.schema.field(self.roles.time).type
+        if self.key_idle is None or (pa.types.is_null(type_) and self.roles.unit is None):
+            self.idle_ticks: int | None = None
+        else:
+            is_time = tick_unit(type_, self.roles.unit) is not None
+            self.idle_ticks = in_ticks("key_idle", self.key_idle, is_time=is_time)
 
     def _what_is_asked(self) -> tuple[Fitting, EventColumns]:
         """What the queries that are there ask of a batch: made when it is first needed after they have changed."""
@@ -199,7 +242,19 @@ class StreamSide:
             compared = frozenset[str]().union(*(query.compared for query in self.queries))
             fitting = Fitting(shared, reads, keys, as_text, compared)
             self._asked = fitting, EventColumns(shared, self.roles.column, self.texts)
+            self._let_keys_end()
         return self._asked
+
+    def _let_keys_end(self) -> None:
+        """Let the streams of keys end where a query would notice: one whose windows close before does not."""
+        ticks = self.idle_ticks
+        if ticks is None:
+            return
+        for query in self.queries:
+            one = query.key_slots
+            if one.columns and one.idle is None and query.outlives(ticks):
+                one.idle = IdleKeys(ticks)
+                one.idle.take_up(one.keys.used(), self.last_tick or 0)
 
     def leave_out(self, names: Iterable[str]) -> None:
         """Let some derived columns not come with batches: who runs the queries knows what they ask of these.
@@ -241,6 +296,12 @@ class StreamSide:
             self._know(pa.schema([*wanted.items()]))
 
     @property
+    def keys_dropped(self) -> int:
+        """How many streams of keys have ended, since no event of them came for too long."""
+        now, idle = self.last_tick, [one.idle for one in self.key_slots.values()]
+        return 0 if now is None else sum(one.dropped_by(now) for one in idle if one is not None)
+
+    @property
     def columns(self) -> tuple[str, ...]:
         """Columns that must be read for the queries; those that are derived are not among them."""
         return tuple(name for name in self._what_is_asked()[0].columns if name not in self.derived)
@@ -279,6 +340,7 @@ class StreamSide:
             numbers: dict[object, int] = {query: number for number, query in enumerate(self.queries)}
             for whose, results in together.values():
                 yield numbers[whose], results.table()
+        yield from self._end_keys(int(batch.ticks[-1]))
         self.end(int(batch.ticks[-1]))
 
     def begin(self, events: EventBatch, derived: Mapping[str, pa.Array] | None = None) -> StreamBatch:
@@ -294,6 +356,7 @@ class StreamSide:
         for query in self.queries:
             query.done()
         self.is_within = False
+        self._look_at_number()
 
     def batch(self, events: EventBatch, derived: Mapping[str, pa.Array] | None = None) -> StreamBatch:
         """A batch in the types of the stream, ready for all queries."""
@@ -319,8 +382,8 @@ class StreamSide:
         self._text_order.look(fitted.data, self._in_order)
         return fitted
 
-    def _encode(self, key_columns: tuple[str, ...], data: pa.RecordBatch) -> Ints:
-        return self.key_slots[key_columns].encode(data)
+    def _encode(self, key_columns: tuple[str, ...], events: EventBatch) -> Ints:
+        return self.key_slots[key_columns].encode(events)
 
     def _with_derived(self, events: EventBatch, derived: Mapping[str, pa.Array]) -> EventBatch:
         """The batch with its derived columns; what a file may have under their names is not looked at."""
@@ -373,6 +436,7 @@ class StreamSide:
         for number, query in enumerate(self.queries):
             for table in query.pass_time(tick):
                 yield number, table
+        yield from self._end_keys(tick)
         self.sweep(tick)
 
     def check_whole(self) -> None:
@@ -401,7 +465,7 @@ class StreamSide:
         """
         for one in self.key_slots.values():
             users = [query for query in self.queries if query.key_slots is one]
-            if not users or not one.is_due:
+            if not users or not one.is_due or one.idle is not None:
                 continue
             silent = one.keys.used()
             silent = silent[~np.isin(silent, held)] if len(held) else silent
@@ -411,6 +475,36 @@ class StreamSide:
             for query in users:
                 query.clear(silent)
             one.swept = len(one.keys)
+
+    def _end_keys(self, now: int) -> Iterator[tuple[int, pa.Table]]:
+        """What waited for the streams of keys of which no event came for too long; their slots are free then."""
+        for one in self.key_slots.values():
+            if one.idle is None:
+                continue
+            users = [(number, query) for number, query in enumerate(self.queries) if query.key_slots is one]
+            ended = one.idle.ended(now, np.concatenate([NO_SLOTS, *(query.waits_in() for _, query in users)]))
+            if len(ended):
+                for number, query in users:
+                    for table in query.end_keys(ended):
+                        yield number, table
+                one.keys.release(ended)
+
+    def _look_at_number(self) -> None:
+        """Say it, once, where many keys are kept for ever."""
+        if self._has_warned:
+            return
+        for columns, one in self.key_slots.items():
+            if len(one.keys) <= MANY_KEYS or one.idle is not None:
+                continue
+            if any(query.key_slots is one and query.outlives(FOR_EVER) for query in self.queries):
+                self._has_warned = True
+                warnings.warn(
+                    f"more than {MANY_KEYS:,} keys [{', '.join(columns)}] are kept, and their number grows with the "
+                    "stream: windows of events do not close while no event of a key comes; --key-idle TIME (key_idle=) "
+                    "drops keys that had no event for so long",
+                    ManyKeysWarning,
+                    stacklevel=2,
+                )
 
     def _forget_texts(self) -> None:
         """Let go of the texts that no query holds, and give the others new codes."""

@@ -227,6 +227,13 @@ class MatchTables:
 
     def bundles(self) -> pa.Table:
         """The match bundles (Li and Ge 2016, Definition 3): first, last, points, errors; see ``results.bundles``."""
+        if self._options.get("key_idle") is not None and self.plan.is_count_window:
+            raise UsageError(
+                "key_idle= (--key-idle) and bundles in windows of events do not go together: what chains them is the "
+                "numbers of the events of a key",
+                code="ACEP-U200",
+                hint="leave one of them out, or take the match points",
+            )
         points = self.points()
         if not points.num_columns:
             return points  # no columns, no events
@@ -248,7 +255,7 @@ class MatchTables:
     @property
     def roles(self) -> dict[str, Any]:
         """The options that say what columns mean."""
-        return {name: value for name, value in self._options.items() if name not in ("merge", "bind")}
+        return {name: value for name, value in self._options.items() if name not in ("merge", "bind", "key_idle")}
 
 
 def joined(tables: Iterator[pa.Table]) -> pa.Table:

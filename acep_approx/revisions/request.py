@@ -7,16 +7,13 @@ from dataclasses import asdict, dataclass
 from types import NoneType
 from typing import Any
 
-from acep_approx.errors import AcepError, DataError, UsageError, expect
-from acep_approx.events.time import LIMIT
-from acep_approx.planning.planner import MICROSECONDS
-from acep_approx.query.parser import parse_window
+from acep_approx.errors import UsageError, expect
+from acep_approx.planning.durations import Duration, check_duration, in_ticks
 from acep_approx.query.syntax import QuerySyntax
 
 REVISING = frozenset(("watermark", "emit", "op", "source", "sequence", "idle", "changelog"))
 """Arguments that say that events may be late or change."""
 OUTPUTS = ("matches", "points", "counts")
-Duration = str | int
 
 
 @dataclass(frozen=True)
@@ -62,13 +59,13 @@ class Revisions:
 
     def __post_init__(self) -> None:
         if self.emit not in ("final", "early"):
-            _window("emit", self.emit)
+            check_duration("emit", self.emit)
         for name in ("id", "op", "source", "sequence"):
             if name != "op" or self.op is not False:
                 expect(name, getattr(self, name), (str, NoneType), "the name of a column")
         for name in ("watermark", "idle"):
             if getattr(self, name) is not None:
-                _window(name, getattr(self, name))
+                check_duration(name, getattr(self, name))
         if self.idle is not None and self.source is None:
             raise _apart(
                 "idle= is about sources, and no column says where events come from",
@@ -143,33 +140,6 @@ class Revisions:
         return asdict(self)
 
 
-def in_ticks(name: str, given: Duration, *, is_time: bool) -> int:
-    """A length of time that an argument was given, in ticks.
-
-    Raises
-    ------
-    UsageError
-        ``ACEP-U056``: it is none.
-    DataError
-        ``ACEP-D073``: it has a unit and the times have none, or the other way round.
-    """
-    amount, unit = _window(name, given)
-    if (unit == "ticks") == is_time:
-        plain = f"write {name}={amount:g}, or say what times count: unit="
-        what = "has no unit, and the times of the events are real" if is_time else "has a unit, and times have none"
-        raise DataError(
-            f"{name}={given!r} {what}",
-            code="ACEP-D073",
-            hint=f"write {name}='{amount:g} s'" if is_time else plain,
-        )
-    return min(round(amount) if unit == "ticks" else round(amount * MICROSECONDS[unit]), LIMIT)
-
-
-def check_duration(name: str, given: Duration) -> None:
-    """Refuse what is no length of time (``ACEP-U056``)."""
-    _window(name, given)
-
-
 def refuse_on_spark(given: Mapping[str, object]) -> None:
     """Refuse what only runs here can do yet.
 
@@ -185,20 +155,6 @@ def refuse_on_spark(given: Mapping[str, object]) -> None:
             f"{name}= and Spark do not go together yet",
             "run it here, with matcher(); on Spark events may be late by watermark=, and are left out beyond it",
         )
-
-
-def _window(name: str, given: Duration) -> tuple[float, str]:
-    """Amount and unit of a length of time."""
-    try:
-        if not isinstance(given, bool):
-            window = parse_window(str(given))
-            is_whole = window.unit != "ticks" or float(window.amount).is_integer()
-            if window.unit != "events" and window.amount >= 0 and is_whole:
-                return float(window.amount), window.unit
-    except AcepError:
-        pass
-    words = "'final', 'early', or a length of time" if name == "emit" else "a length of time"
-    raise UsageError(f"{name} is {given!r}", code="ACEP-U056", hint=f"it is {words}: '10 s', or 5 in ticks")
 
 
 def _apart(what: str, hint: str) -> UsageError:

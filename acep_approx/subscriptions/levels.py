@@ -21,6 +21,7 @@ from acep_approx.errors import DataError, QueryError
 from acep_approx.events.roles import Roles
 from acep_approx.events.stream import EventBatch
 from acep_approx.matching.stream_side import StreamSide
+from acep_approx.planning.durations import Duration
 from acep_approx.subscriptions.graph import Entry, Graph
 from acep_approx.subscriptions.members import Member, OneQuery
 from acep_approx.subscriptions.published import (
@@ -72,17 +73,20 @@ class Levels:
     schema : pyarrow.Schema
         Of the events of the stream.
     roles : Roles
+    key_idle : str or int, optional
+        See ``StreamSide``.
     """
 
-    def __init__(self, graph: Graph, schema: pa.Schema, roles: Roles) -> None:
+    def __init__(self, graph: Graph, schema: pa.Schema, roles: Roles, key_idle: Duration | None = None) -> None:
         self.roles = roles
+        self._key_idle = key_idle
         self.published = 0
         self.members: dict[int, Member] = {}
         self._many: dict[object, tuple[TemplateMember, Entry]] = {}  # with the entry of queries that it got last
         self._stood_alone: set[object] = set()  # the next query of these templates does not
         self.levels: dict[Key, Level] = {}
         self._of_side: dict[StreamSide, Level] = {}
-        self.put((0, None), Level(StreamSide(schema, roles)))
+        self.put((0, None), Level(StreamSide(schema, roles, key_idle=key_idle)))
         self._graph = graph
         self._publishing: dict[int, Publishing] = {}
         self._speaking: dict[Member, Publishing] = {}  # those that take part
@@ -284,7 +288,7 @@ class Levels:
         publishing = [one for name in sorted(entry.reads) for one in self._publishing_of(name, entry)]
         schema = unified(self._base_schema(level), publishing)
         if level is None:
-            level = Level(StreamSide(schema, roles_above(self.roles)))
+            level = Level(StreamSide(schema, roles_above(self.roles), key_idle=self._key_idle))
             self.put(key, level)
         level.types |= {field.name: schema.field(field.name).type for one in publishing for field in one.schema}
         level.side.learn(schema)
@@ -312,6 +316,11 @@ class Levels:
         found = {str(roles.type): pa.string(), BEGAN: began_type(schema.field(roles.time).type, roles.unit)}
         found |= {} if level is None else level.types
         return pa.schema([*(found | {field.name: field.type for field in schema}).items()])
+
+    @property
+    def keys_dropped(self) -> int:
+        """How many streams of keys have ended, since no event of them came."""
+        return sum(level.side.keys_dropped for level in self.levels.values())
 
     @property
     def has_many(self) -> bool:

@@ -113,6 +113,10 @@ class OneQuery(Pipeline):
         """What waited for windows that end before ``tick``."""
         return map(self._numbered, super().pass_time(tick))
 
+    def end_keys(self, slots: Ints) -> Iterator[pa.Table]:
+        """What waited for the streams of some keys."""
+        return map(self._numbered, super().end_keys(slots))
+
     def finish(self) -> Iterator[pa.Table]:
         """What was still waiting for the end of its window."""
         return map(self._numbered, super().finish())

@@ -15,6 +15,7 @@ from acep_approx.errors import AcepError, DataError, UsageError
 from acep_approx.events.roles import Roles, infer_roles
 from acep_approx.events.stream import EventBatch
 from acep_approx.matching.pipeline import OutputKind
+from acep_approx.planning.durations import Duration
 from acep_approx.subscriptions.epochs import Epochs
 from acep_approx.subscriptions.graph import Entry, Graph
 from acep_approx.subscriptions.levels import Levels, Results
@@ -58,6 +59,8 @@ class Running:
         Columns for the roles ``time``, ``key``, ``type``, and the ``unit``: as for ``infer_roles``.
     delay : int, optional
         In ticks; see ``Epochs``.
+    key_idle : str or int, optional
+        See ``StreamSide``.
 
     Attributes
     ----------
@@ -71,8 +74,11 @@ class Running:
         The ids of queries that were removed and may still have results, by number; None where these are not shown.
     """
 
-    def __init__(self, wanted: Mapping[str, Any], delay: int | None = None) -> None:
+    def __init__(
+        self, wanted: Mapping[str, Any], delay: int | None = None, key_idle: Duration | None = None
+    ) -> None:
         self.wanted = dict(wanted)
+        self.key_idle = key_idle
         self.graph = Graph()
         self.epochs = Epochs(delay)
         self.levels: Levels | None = None
@@ -103,6 +109,12 @@ class Running:
 
     def _let_come(self, entry: Entry) -> Entry:
         """Let an entry come with the next epoch, without queries so far; gives the one that is like it if one does."""
+        if self.key_idle is not None and entry.plan.cel is not None:
+            raise UsageError(
+                "key_idle= drops keys, and a query in CEL names none: the two do not go together in a set",
+                code="ACEP-U200",
+                hint="leave key_idle= out, or run the queries in CEL by themselves",
+            )
         change = self._change()
         if entry.key in change.alike:
             return change.alike[entry.key]
@@ -169,7 +181,7 @@ class Running:
         """
         self.check_whole()
         if self.levels is None:
-            self.levels = Levels(self.graph, schema, roles or infer_roles(schema, **self.wanted))
+            self.levels = Levels(self.graph, schema, roles or infer_roles(schema, **self.wanted), self.key_idle)
         else:
             self.levels.learn(schema)
         try:
@@ -284,6 +296,11 @@ class Running:
             for entry in change.comes.values():
                 levels.join(entry, coming[entry.number])
 
+    @property
+    def keys_dropped(self) -> int:
+        """How many streams of keys have ended, since no event of them came."""
+        return 0 if self.levels is None else self.levels.keys_dropped
+
     def check_whole(self) -> None:
         """Refuse to go on from the middle of a batch (``ACEP-D045``)."""
         if self.is_within:
@@ -344,7 +361,8 @@ class Running:
 
     def fresh(self) -> Running:
         """The same queries, before any event."""
-        running, numbers = Running(self.wanted), defaultdict[Entry, list[int]](list)
+        running = Running(self.wanted, key_idle=self.key_idle)
+        numbers = defaultdict[Entry, list[int]](list)
         for number, _, entry in self.graph.numbered:
             numbers[entry].append(number)
         copies = {}

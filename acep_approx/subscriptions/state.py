@@ -66,6 +66,7 @@ def pack(running: Running, options: Header) -> bytes:
         "set": FORMAT,
         "options": options,
         "wanted": running.wanted,
+        "key_idle": running.key_idle,
         "next": [graph.next_number, graph.ids_given],
         "entries": [_entry(entries[number], arrays) for number in sorted(entries)],
         "queries": [(number, id_, entry.number) for number, id_, entry in graph.numbered],
@@ -118,7 +119,8 @@ def restored(saved: Header, arrays: Arrays, compiled: Compile) -> Running:
     DataError
         ``ACEP-D042``: a query means something else now; ``ACEP-D040``: its streams are not as they were written.
     """
-    running = Running(saved["wanted"])
+    check("key_idle", good=isinstance(saved["key_idle"], str | int | None))
+    running = Running(saved["wanted"], key_idle=saved["key_idle"])
     parts: dict[str, Arrays] = {}
     for name, array in arrays.items():
         whose, _, own = name.partition("_")
@@ -238,7 +240,7 @@ def _restored_levels(running: Running, saved: Header, parts: dict[str, Arrays], 
     for number, ((at, names), stream, reads, rows, ones) in enumerate(saved["levels"]):
         side = saved_stream(stream, parts[f"l{number}"], words_of(parts))
         if levels is None:  # level 0 comes first
-            levels = Levels(running.graph, side.schema, side.roles)
+            levels = Levels(running.graph, side.schema, side.roles, running.key_idle)
             levels.published = saved["published"]
         key = (at, None if names is None else tuple(names))
         types = from_ipc(parts[f"l{number}"]["types"]).schema

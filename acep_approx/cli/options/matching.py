@@ -51,3 +51,18 @@ class EngineOptions(MergingOptions):
     engine: Annotated[Engine, typer.Option(help="What matches; auto: the cells where they can, else the runs.")] = (
         Engine.AUTO
     )
+
+
+@dataclass(frozen=True)
+class RunMatchingOptions(EngineOptions):
+    """The same, and how long keys are kept."""
+
+    key_idle: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TIME",
+            help="Drop a key that had no event for so long: '1 h', or 5 in ticks. A later event of it begins as if the "
+            "key were new. By default keys are kept while a window may hold an event of theirs: in windows of events "
+            "for ever.",
+        ),
+    ] = None

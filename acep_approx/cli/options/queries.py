@@ -76,7 +76,7 @@ WITH_QUERIES = frozenset(
     (
         *("queries", "strict", "reorder", "stamp", "file", "output", "format", "limit", "page", "query", "inputs"),
         "metrics_port",
-        *("quiet", "log"),
+        *("quiet", "log", "key_idle"),
         *("time", "key", "type", "unit", "start"),
         *("input", "input_format", "sort", "on_malformed", "rejects", "on_late", "late"),
         *HOW_WRITTEN,

@@ -111,6 +111,7 @@ OF_BUDGETS = [
     field.name for group in (ExpandedBudgetOptions, LearningOptions, ReportOptions) for field in fields(group)
 ]
 APART = dict.fromkeys(OF_BUDGETS, "leave one of them out") | {
+    "key_idle": "leave one of them out; of events in order of time keys can be dropped, and --sort puts them in order",
     "sort": "leave it out: events are put in order of time as far as they may be late"
 }
 """Options that do not go with it, and what to do."""

@@ -22,7 +22,7 @@ from acep_approx.cli.runs.query_run import QueryRun
 from acep_approx.cli.runs.request import RunRequest
 from acep_approx.cli.runs.revised import page_of_remaining
 from acep_approx.cli.runs.revised_summary import Changes, facts_of, say_changes, say_holding, say_rows
-from acep_approx.cli.summary import SINGULAR, say_found, say_how_read, say_malformed, say_unit
+from acep_approx.cli.summary import SINGULAR, say_dropped, say_found, say_how_read, say_malformed, say_unit
 from acep_approx.cli.terminal import amount, rows_out, said, say
 
 if TYPE_CHECKING:
@@ -178,7 +178,7 @@ def run_live(asked: QueryRun, request: RunRequest) -> None:
     from acep_approx.api.live_run import Checkpointing
 
     begun, job, revisions = clock.perf_counter(), LiveJob.of(request), asked.revisions
-    options = {"merge": asked.merge, **({} if revisions is None else revisions.header())}
+    options = {"merge": asked.merge, "key_idle": asked.key_idle, **({} if revisions is None else revisions.header())}
     given = {name: value for name, value in options.items() if value is not None}
     given |= {"output": OUTPUTS[job.output.output], "bind": job.output.bound, **job.source.roles}
     reading = job.reading | ({"late": job.source.late} if job.source.late is not None else {})
@@ -192,7 +192,7 @@ def run_live(asked: QueryRun, request: RunRequest) -> None:
             changes = Changes() if revisions is not None and revisions.is_changelog else None
             results = put_out(job, live_run, live_run.results(), changes)
             if not job.quiet:
-                _say(job, live_run, results, changes, clock.perf_counter() - begun)
+                _say(job, live_run, results, changes, clock.perf_counter() - begun, asked.key_idle)
             if asked.page is not None:
                 _write_page(asked, asked.page, live_run, changes)
 
@@ -218,7 +218,8 @@ def _write_page(asked: QueryRun, page: PageRequest, live_run: LiveRun, changes: 
         page_of_remaining(asked, source, facts_of(matcher, changes or Changes()), before=matcher.rows - seen)
         return
     before = matcher.progress.events - seen
-    page.write(asked.query.match(source.again(before), bind=asked.output.bound, **asked.source.roles))
+    more = {"bind": asked.output.bound, "key_idle": asked.key_idle, **asked.source.roles}
+    page.write(asked.query.match(source.again(before), **more))
 
 
 def asked_of(job: LiveJob) -> dict[str, Any]:
@@ -271,7 +272,14 @@ def _write(tables: Iterable[pa.Table], sink: BinaryIO, *, is_csv: bool, is_begun
         sink.flush()
 
 
-def _say(job: LiveJob, live_run: LiveRun, results: Results, changes: Changes | None, seconds: float) -> None:
+def _say(
+    job: LiveJob,
+    live_run: LiveRun,
+    results: Results,
+    changes: Changes | None,
+    seconds: float,
+    key_idle: str | None = None,
+) -> None:
     from acep_approx.revisions.matcher import RevisedMatcher
 
     matcher, thing = live_run.runs.matcher, SINGULAR[job.output.output]  # type: ignore[attr-defined]
@@ -286,6 +294,8 @@ def _say(job: LiveJob, live_run: LiveRun, results: Results, changes: Changes | N
         without = matcher.progress.without_key
         if without:
             say(f"{amount(without, 'event')} left out: no value for the key")
+        if matcher.pipeline is not None:
+            say_dropped(matcher.pipeline.stream.keys_dropped, key_idle)
     say_unit(live_run.source)
     say_malformed(live_run.source.malformed)
     say_tombstones(live_run.source)

@@ -19,7 +19,7 @@ from acep_approx.cli.runs.live import LOGS, LiveJob, asked_of, put_out, say_goin
 from acep_approx.cli.runs.live_progress import ends_cleanly
 from acep_approx.cli.runs.queries import Taken, alone_in, gathered_of, queries_in_words, say_found_by
 from acep_approx.cli.runs.request import RunRequest
-from acep_approx.cli.summary import say_malformed
+from acep_approx.cli.summary import say_dropped, say_malformed
 from acep_approx.cli.terminal import amount, said, say
 
 if TYPE_CHECKING:
@@ -51,7 +51,8 @@ def run_live_queries(request: RunRequest) -> None:
         raise apart(what, "live input and --queries", "choose matches or points; late events: --reorder '5 s'")
     begun = clock.perf_counter()
     assert options.queries is not None, "it was checked"
-    folder = _folder(options.queries, options, job)
+    key_idle = request.options.matching.key_idle
+    folder = _folder(options.queries, options, job, key_idle)
     by_query: Counter[str] = Counter()
     with said(LOGS):
         live_run = folder.desk.follow(
@@ -73,6 +74,7 @@ def run_live_queries(request: RunRequest) -> None:
                 say_found_by(results, by_query, job.output.output)
                 if folder.desk.late_count:
                     say(f"{amount(folder.desk.late_count, 'event')} left out that came late")
+                say_dropped(folder.desk.keys_dropped, key_idle)
                 say_malformed(live_run.source.malformed)
                 say_tombstones(live_run.source)
                 say_going_on(job)
@@ -86,8 +88,8 @@ def run_live_queries(request: RunRequest) -> None:
         raise typer.Exit(folder.exit_code)
 
 
-def _folder(path: Path, options: QueriesOptions, job: LiveJob) -> Folder:
-    more: dict[str, Any] = {"reorder": options.reorder, "stamp": options.stamp}
+def _folder(path: Path, options: QueriesOptions, job: LiveJob, key_idle: str | None) -> Folder:
+    more: dict[str, Any] = {"reorder": options.reorder, "stamp": options.stamp, "key_idle": key_idle}
     folder = read_folder(path, strict=options.strict, output=OUTPUTS[job.output.output], **job.source.roles, **more)
     folder.tell_wrong()
     return folder

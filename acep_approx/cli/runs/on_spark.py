@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from acep_approx.cli.on_spark.batch import OnSpark, run_batch
 from acep_approx.cli.options.spark import OUTPUTS
 from acep_approx.cli.runs.query_run import QueryRun
@@ -17,8 +19,10 @@ def run_on_spark(job: QueryRun, request: RunRequest) -> None:
         As a run here; what goes wrong in a worker too.
     """
     options = request.options
-    more = {"bind": job.output.bound, "id": options.revisions.id, "watermark": options.revisions.watermark}
-    more |= {"shards": options.spark.shards, "output": OUTPUTS[job.output.output]} | job.budget.on_spark()
+    revisions = options.revisions
+    more: dict[str, Any] = {"bind": job.output.bound, "id": revisions.id, "watermark": revisions.watermark}
+    more |= {"key_idle": job.key_idle, "shards": options.spark.shards, "output": OUTPUTS[job.output.output]}
+    more |= job.budget.on_spark()
     reading, roles = options.source.on_spark, options.source.roles
     asked = OnSpark(job.query, job.inputs, options.spark.master, reading, roles | more, job.quiet)
     if options.stream.stream:

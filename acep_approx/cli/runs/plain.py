@@ -58,7 +58,7 @@ def run_plain(job: QueryRun) -> None:
     sys.stdout.flush()
     if not job.quiet:
         say_how_read(matches.source)
-        say_summary(matches, results, job.output.output, clock.perf_counter() - begun)
+        say_summary(matches, results, job.output.output, clock.perf_counter() - begun, job.key_idle)
         if found_nothing(results, job.output.output):
             say_no_match(job.context, matches.no_match, is_gone=not matches.source.reusable)
     if job.is_within_budget:
@@ -76,6 +76,7 @@ def _matches(job: QueryRun, **more: Any) -> Any:
         events.keep()
     more |= job.source.roles
     more |= {"sort": job.source.sort, "bind": job.output.bound, "merge": job.merge}
+    more |= {"key_idle": job.key_idle}
     budget = job.budget.spending.budget
     if budget is None:
         return job.query.match(events, **more)

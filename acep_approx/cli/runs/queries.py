@@ -23,7 +23,7 @@ from acep_approx.cli.options.queries import OUTPUTS, QueriesOptions
 from acep_approx.cli.process import leave_pandas_out
 from acep_approx.cli.query_folder import Folder, read_folder
 from acep_approx.cli.runs.request import RunRequest
-from acep_approx.cli.summary import SINGULAR, say_found, say_how_read, say_late, say_malformed, say_unit
+from acep_approx.cli.summary import SINGULAR, say_dropped, say_found, say_how_read, say_late, say_malformed, say_unit
 from acep_approx.cli.terminal import EventBar, amount, progress_bar, say
 
 if TYPE_CHECKING:
@@ -51,6 +51,7 @@ class QueriesRun:
     form: Format
     quiet: bool
     page: PageRequest | None = None
+    key_idle: str | None = None
 
     @classmethod
     def of(cls, request: RunRequest) -> QueriesRun:
@@ -65,7 +66,8 @@ class QueriesRun:
         assert options.queries is not None, "it was checked"
         page, form = request.page, output.form()
         output.check(form, is_expanded=False)
-        return cls(request.context, options.queries, options, inputs, source, output, form, request.quiet, page)
+        how = (source, output, form, request.quiet, page, request.options.matching.key_idle)
+        return cls(request.context, options.queries, options, inputs, *how)
 
 
 def run_queries(job: QueriesRun) -> None:
@@ -86,7 +88,8 @@ def run_queries(job: QueriesRun) -> None:
     from acep_approx.events.source import open_source
 
     begun = clock.perf_counter()
-    more: dict[str, Any] = {"reorder": job.options.reorder, "stamp": job.options.stamp, **job.source.roles}
+    more: dict[str, Any] = {"reorder": job.options.reorder, "stamp": job.options.stamp, "key_idle": job.key_idle}
+    more |= job.source.roles
     folder = read_folder(job.folder, strict=job.options.strict, output=OUTPUTS[job.output.output], **more)
     folder.tell_wrong()
     source = open_source(job.inputs, **job.source.reading)
@@ -112,6 +115,7 @@ def run_queries(job: QueriesRun) -> None:
         say_late(source.late)
         if folder.desk.late_in_match:
             say(f"{amount(folder.desk.late_in_match, 'event')} left out that came late")
+        say_dropped(folder.desk.keys_dropped_in_match, job.key_idle)
     if job.page is not None and taken.gathered is not None:
         taken.gathered.late = folder.desk.late_in_match
         job.page.gathered(taken.gathered, job.source, source, alone_in(folder, job.options))

@@ -39,6 +39,8 @@ class QueryRun:
         How results are written.
     merge : str
         Which runs are merged.
+    key_idle : str or None
+        How long a key may have no event.
     revisions : Revisions or None
         How events may be late or change; None: they come in order and stay.
     budget : BudgetRequest
@@ -54,6 +56,7 @@ class QueryRun:
     output: OutputOptions
     form: Format
     merge: str
+    key_idle: str | None
     revisions: Revisions | None
     budget: BudgetRequest
     page: PageRequest | None
@@ -87,7 +90,8 @@ class QueryRun:
         from acep_approx.api import compile_query
 
         query = compile_query(request.text, **options.matching.replaced, engine=options.matching.engine.value)
-        how = (output, form, options.matching.merge, revisions, budget, page, request.quiet)
+        matching = options.matching
+        how = (output, form, matching.merge, matching.key_idle, revisions, budget, page, request.quiet)
         return cls(context, query, inputs, ", ".join(inputs), options.source, *how)
 
     @property

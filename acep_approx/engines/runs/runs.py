@@ -174,6 +174,7 @@ class Runs:
     def clear(self, slots: Ints) -> None:
         """Forget the runs of some key slots."""
         self.put_away()
+        self.control[layout.LIVE] -= self.runs_saved(slots)
         self.store.clear(slots)
 
     def newest(self) -> Ints:

@@ -17,6 +17,7 @@ from acep_approx.events.columns import plain_schema
 from acep_approx.events.live.pace import Pace
 from acep_approx.events.reading.arriving import ArrivingEvents, Bound
 from acep_approx.events.reading.formats.converters import in_order
+from acep_approx.events.reading.formats.csv import CsvFormat
 from acep_approx.events.reading.formats.declared import TYPES
 from acep_approx.events.reading.formats.json import JsonFormat
 from acep_approx.events.reading.malformed import MalformedRows

@@ -353,6 +353,11 @@ class Finder:
         self.last_end = arrays["last_end"]
 
 
+def no_row(slot: Ints, number: Ints) -> Ints:  # noqa: ARG001  (as of ``Neighbours.row_of``)
+    """The rows of events that do not come."""
+    return np.full(len(slot), FAR)
+
+
 def _whole_events(event: Ints, size: int) -> Iterator[tuple[int, int]]:
     """Parts of about ``size`` hits that do not cut the hits of one event apart."""
     first = 0

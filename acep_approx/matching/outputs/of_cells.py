@@ -60,7 +60,8 @@ class CellPoints:
     def table(self, points: Points, batch: EventBatch) -> pa.Table:
         """Some points as a table, see ``run``."""
         if self.stamps.preparer.is_count:
-            extent = {"span": pa.array(points.tick - points.start), "position": pa.array(points.tick)}
+            position = self.stamps.preparer.positions(points.slot, points.tick)
+            extent = {"span": pa.array(points.tick - points.start), "position": pa.array(position)}
         else:
             extent = {"start": self.stamps.time(points.start)}
         columns = {

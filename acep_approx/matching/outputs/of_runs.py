@@ -16,7 +16,7 @@ from acep_approx.engines.runs.runs import Runs
 from acep_approx.events.roles import Roles
 from acep_approx.events.stream import EventBatch
 from acep_approx.matching.neighbours import Neighbours
-from acep_approx.matching.outputs.completed import CompletedMatches, Finder
+from acep_approx.matching.outputs.completed import CompletedMatches, Finder, no_row
 from acep_approx.matching.outputs.counted import AT_LEAST, count_columns, sums
 from acep_approx.matching.outputs.output import Stamps
 from acep_approx.matching.outputs.recent import Recent
@@ -104,6 +104,13 @@ class RunOutput:
         """What was still waiting at the end of the stream."""
         yield from self._closed(END_OF_STREAM)
 
+    def end_keys(self, slots: Ints) -> Iterator[pa.Table]:
+        """What waited in slots of keys whose streams have ended; nothing of them is held any more."""
+        limit = np.full(self.engine.slots, -END_OF_STREAM)
+        limit[slots] = END_OF_STREAM
+        yield from self._closed(limit, is_end=True)
+        self.finder.forget(limit)
+
     def nothing(self) -> pa.Table:
         """An empty table with the columns of the results."""
         return self._table(NO_MATCH, NO_MATCH.end)
@@ -144,10 +151,14 @@ class RunOutput:
         """When matches became known that do not wait: with their last event, in each key slot."""
         return found.end * (int(found.slot.max()) + 1) + found.slot if self.finder.shares_events else found.end
 
-    def _closed(self, limit: Ints | int) -> Iterator[pa.Table]:
-        """What waited for windows that end before ``limit`` (per slot, or for all)."""
+    def _closed(self, limit: Ints | int, *, is_end: bool = False) -> Iterator[pa.Table]:
+        """What waited for windows that end before ``limit`` (per slot, or for all).
+
+        ``is_end``: the streams of some keys have ended, and no event in their slots says when.
+        """
         if self.finder.automaton.has_late_ends:
-            found, known, waited = self.finder.closed(limit, self._neighbours.row_of if self._is_count else None)
+            row_of = no_row if is_end else self._neighbours.row_of
+            found, known, waited = self.finder.closed(limit, row_of if self._is_count else None)
             if len(found):
                 yield self._waited_table(found, known, waited)
 
@@ -320,7 +331,7 @@ class RunPoints(RunOutput):
         """Points as a table."""
         ids, tick, start = self.recent.ids_of(points.row), points.tick, points.start
         extent = (
-            {"span": pa.array(tick - start), "position": pa.array(tick)}
+            {"span": pa.array(tick - start), "position": pa.array(self.stamps.preparer.positions(points.slot, tick))}
             if self._is_count
             else {"start": self.stamps.time(start)}
         )

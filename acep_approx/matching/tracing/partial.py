@@ -27,7 +27,16 @@ from acep_approx.engines.runs.runs import Runs
 from acep_approx.errors import QueryError, UsageError
 from acep_approx.events.stream import EventBatch
 from acep_approx.kernels.runs import partial as kernel_partial
-from acep_approx.kernels.runs.layout import ARC_BITS, ARC_MASK, LINK, LINK_BEFORE, LINK_HERE, LINK_LATEST, LINK_START, LINKS
+from acep_approx.kernels.runs.layout import (
+    ARC_BITS,
+    ARC_MASK,
+    LINK,
+    LINK_BEFORE,
+    LINK_HERE,
+    LINK_LATEST,
+    LINK_START,
+    LINKS,
+)
 from acep_approx.matching.neighbours import UNKNOWN
 from acep_approx.matching.outputs.completed import Finder
 from acep_approx.matching.outputs.of_runs import RunOutput
@@ -220,7 +229,7 @@ class RunPartial(RunOutput):
         find = self._neighbours.in_stream if self.is_strict else self._neighbours.in_partition
         self.next[asked] = find(self.slot[asked], last[asked])
 
-    def _closed(self, limit: Ints | int) -> Iterator[pa.Table]:
+    def _closed(self, limit: Ints | int, *, is_end: bool = False) -> Iterator[pa.Table]:
         if self.finder.automaton.has_late_ends:
             found, *_ = self.finder.closed(limit)
             self._matched(found.id[found.offset[:-1]])
@@ -229,10 +238,12 @@ class RunPartial(RunOutput):
         ready = np.flatnonzero(over)
         rows = self.recent.rows_of(self.engine.event_of(self.engine.open[ready]))
         # where windows count events, they close with the events of their partition
-        closing = self._neighbours.row_of(self.slot[ready], end[ready]) if isinstance(limit, np.ndarray) else rows
+        closes = isinstance(limit, np.ndarray) and not is_end
+        closing = self._neighbours.row_of(self.slot[ready], end[ready]) if closes else rows
         ready = ready[np.lexsort((rows, closing))]
         if len(ready):
-            yield self._partials(ready, ENDED if isinstance(limit, int) and limit == END_OF_STREAM else CLOSED)
+            has_ended = is_end or (isinstance(limit, int) and limit == END_OF_STREAM)
+            yield self._partials(ready, ENDED if has_ended else CLOSED)
         self._keep(~over)
 
     def nothing(self) -> pa.Table:

@@ -248,7 +248,7 @@ class RunTrace(RunOutput):
             self._found += [self.recent.ids_of(found.end) for found in self.finder.found(events, hits)]
         yield from ()
 
-    def _closed(self, limit: Ints | int) -> Iterator[pa.Table]:
+    def _closed(self, limit: Ints | int, *, is_end: bool = False) -> Iterator[pa.Table]:  # noqa: ARG002
         if self.finder.automaton.has_late_ends:
             found, *_ = self.finder.closed(limit)
             self._found.append(self.recent.ids_of(found.end))

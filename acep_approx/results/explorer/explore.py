@@ -69,6 +69,7 @@ def explored(found: Explorable, labels: PageLabels, counts: dict[int, int]) -> E
     query = query_shown(pipeline.plan.query, pipeline.window, points_of, chosen)
     facts = [("events", f"{read.events:,} read, {read.relevant:,} relevant to the query")]
     facts += [("window", query.window)] if query.window else []
+    facts += [("keys", f"{read.keys_dropped:,} dropped without an event for long")] if read.keys_dropped else []
     events = events_at(found.source, pipeline.roles, rows, columns, sort=found._sort)
     kept = found.source.kept
     return Explored(

@@ -13,8 +13,9 @@ from acep_approx.errors import DataError, UsageError
 from acep_approx.events.columns import missing_column, plain_type
 from acep_approx.events.date_and_time import refuse_day_alone
 from acep_approx.events.roles import infer_roles
-from acep_approx.matching.execution import Execution
+from acep_approx.matching.execution import Execution, check_key_idle
 from acep_approx.matching.pipeline import OutputKind
+from acep_approx.planning.durations import Duration
 from acep_approx.planning.windows import refuse_unbounded
 from acep_approx.spark.plan.columns import arrow_schema, carried_roles
 from acep_approx.spark.plan.flow import Flow
@@ -49,6 +50,8 @@ class SparkMatcher:
     watermark : str, optional
         How late events of a stream may come, where it has no watermark of its own.
     spending : Spending, optional
+    key_idle : str or int, optional
+        How long a key may have no event, as for ``Query.match``.
 
     Notes
     -----
@@ -64,8 +67,11 @@ class SparkMatcher:
     shards: int | None = None
     watermark: str | None = None
     spending: Spending | None = None
+    key_idle: Duration | None = None
 
     def __post_init__(self) -> None:
+        if self.key_idle is not None:
+            check_key_idle(self.query.plan, self.output, self.key_idle)
         if self.shards is not None and self.shards < 1:
             raise UsageError(f"shards is {self.shards}", code="ACEP-S001", hint="at least 1")
         if self.spending is not None:
@@ -116,7 +122,7 @@ class SparkMatcher:
         refuse_day_alone(schema, roles, self.roles.get("time"))
         _check_time(schema, roles.time, is_stream=is_stream)
         bind = self._bind(schema, roles)
-        pipeline = Execution(plan, output=self.output, bind=bind).bind(schema, roles)
+        pipeline = Execution(plan, output=self.output, bind=bind, key_idle=self.key_idle).bind(schema, roles)
         carried = tuple(dict.fromkeys([*pipeline.columns, roles.time, *((self.id,) if self.id else ())]))
         keys = tuple(map(roles.column, pipeline.plan.keys))
         if keys and plan.counted == "stream":
@@ -130,6 +136,7 @@ class SparkMatcher:
             output=self.output,
             shards=shards if keys else 1,
             spending=replace(self.spending, cores=cores) if self.spending else None,
+            key_idle=self.key_idle,
         )
         self._check_budget(job, is_stream=is_stream)
         return job, keys

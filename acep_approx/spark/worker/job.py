@@ -16,6 +16,7 @@ from acep_approx.events.roles import Roles
 from acep_approx.learning.sample_size import Shares
 from acep_approx.matching.execution import Execution
 from acep_approx.matching.pipeline import OutputKind
+from acep_approx.planning.durations import Duration
 from acep_approx.shedding.load import Load
 from acep_approx.shedding.observer import Observer
 from acep_approx.shedding.shard_learning import WITHIN, ShardLearning, learner_file
@@ -94,6 +95,8 @@ class Job:
     shards : int
     spending : Spending, optional
         Default: no budget, every match is found.
+    key_idle : str or int, optional
+        See ``Execution``.
     """
 
     query: CompiledQuery
@@ -104,6 +107,7 @@ class Job:
     output: OutputKind
     shards: int
     spending: Spending | None = None
+    key_idle: Duration | None = None
 
     def history(self) -> HistoryGraph | None:
         """The newest version of the history."""
@@ -158,7 +162,7 @@ class Job:
         plan, shedding = self.query.plan, self.shedder(shard, weight, granted, events, batch)
         if state is not None:
             return Execution.from_state(plan, state, shedding=shedding)
-        made = Execution(plan, output=self.output, bind=self.bind, shedding=shedding)
+        made = Execution(plan, output=self.output, bind=self.bind, key_idle=self.key_idle, shedding=shedding)
         made.bind(self.plain, self.roles)
         return made
 

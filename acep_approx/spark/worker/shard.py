@@ -261,6 +261,7 @@ def _identity(job: Job) -> dict[str, str]:
         "events shown as": shown,
         "output": job.output,
         "shards": str(job.shards),
+        "key_idle": str(job.key_idle),
     }
 
 

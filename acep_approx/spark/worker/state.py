@@ -17,7 +17,7 @@ from acep_approx.matching import blob
 from acep_approx.matching.sealed import OlderBytesError
 from acep_approx.ranges import reading
 
-FORMAT = 3
+FORMAT = 4
 """Changes when the layout, or the meaning of a part, does."""
 
 

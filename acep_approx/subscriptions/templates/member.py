@@ -364,6 +364,21 @@ class TemplateMember:
         """Keys are forgotten; no query is live for them."""
         self._runs.clear(slots)
 
+    def outlives(self, ticks: int) -> bool:
+        """Whether a query has a window that is longer; no user names the key of a query in CEL."""
+        return self.template.plan.cel is None and self.pipeline.window > ticks
+
+    def waits_in(self) -> Ints:
+        """None: no result waits."""
+        return np.zeros(0, np.int64)
+
+    def end_keys(self, slots: Ints) -> Iterator[pa.Table]:
+        """The streams of some keys have ended: let go of the runs of all queries that are live for them."""
+        live = self.pairing.live()
+        self._clear(live[np.isin(self.pairing.key_of[live], slots)])
+        self.clear(slots)
+        yield from ()
+
     # --- what the stream side asks ----------------------------------------------------------------------------
 
     def join(self) -> None:
