@@ -315,7 +315,7 @@ def _from_text(
     if format.text is not None:
         return _of_format(column, format, first_row, order)
     try:
-        return _from_iso(column, first_row, format, order)
+        return of_iso(column, first_row, format, order)
     except DataError as error:
         found = guesses(column) if error.code == "ACEP-D006" else []
         if not found:
@@ -394,9 +394,10 @@ def _localized(
         ) from error
 
 
-def _from_iso(
-    column: pa.Array, first_row: int, format: TimeFormat, order: TimesInOrder | None  # noqa: A002
+def of_iso(
+    column: pa.Array, first_row: int, format: TimeFormat, order: TimesInOrder | None = None  # noqa: A002
 ) -> npt.NDArray[np.int64]:
+    """Texts of ISO-8601 as ticks, and of no other format; see ``ticks``."""
     zoned = to_numpy(pc.match_substring_regex(pc.utf8_slice_codeunits(column, _AFTER_DATE, None), _ZONE))
     if zoned.all() or not zoned.any():
         return _parse(column, zoned[0], first_row, format=format, order=order)

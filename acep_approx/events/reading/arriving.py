@@ -37,7 +37,7 @@ from acep_approx.events.reading.formats.csv_headers import TITLES
 from acep_approx.events.reading.formats.json_documents import HEAD_BYTES as DOCUMENT_BYTES
 from acep_approx.events.reading.formats.json_documents import document_of, starts_array
 from acep_approx.events.reading.layout import Layout, Stored, Understood
-from acep_approx.events.reading.malformed import MalformedRows
+from acep_approx.events.reading.malformed import MalformedRows, Row
 from acep_approx.events.reading.multiple_files import FileEvents
 from acep_approx.events.reading.parquet import ParquetFile
 from acep_approx.events.reading.text import Format, TextFile, text_format
@@ -287,6 +287,10 @@ class ArrivingEvents:
         self._stream.unread(self._head)
         self._head = b""
         yield from self._events.read(columns, batch_rows)
+
+    def where(self, row: int) -> Row | None:
+        """Where a row of the batch given last stands."""
+        return None if self._events is None else self._events.where(row)
 
     def _more(self) -> bool:
         """Wait for more of the first 4 MiB, or of the first row, if that is longer; whether there is any."""
