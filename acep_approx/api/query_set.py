@@ -25,6 +25,7 @@ from acep_approx.subscriptions.state import damaged_state, pack, restored, unpac
 
 if TYPE_CHECKING:
     from acep_approx.api.live_run import LiveRun
+    from acep_approx.events.source import Source
 
 OUTPUTS = ("matches", "points", "counts")
 
@@ -286,6 +287,11 @@ class QuerySet(SetMembers):
             made = cls(**saved["options"])
             made._running = restored(saved, arrays, SavedTexts())
         return made
+
+    def use(self, source: Source) -> None:
+        """Tell an input which column is the time."""
+        if (levels := self._running.levels) is not None:
+            source.use(levels.roles.read_in(levels.columns), is_stamped=self._reading.stamp)
 
     def take_up(self, state: bytes) -> None:
         """Go on from a state of a set of the same queries, which were added in the same order.

@@ -23,6 +23,7 @@ from acep_approx.events.time_formats import (
     unknown_zone,
     written_numbers,
 )
+from acep_approx.events.times_in_order import TimesInOrder
 
 _ISO_DAY = r"^\d{4}-\d\d-\d\d"
 _NUMBER = r"^\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*$"
@@ -31,13 +32,20 @@ _LOOKED_AT = 100
 Read = Callable[[pa.Array], object]
 
 
-def usable_times(column: pa.Array, unit: str | None, format: TimeFormat | None) -> Bools:  # noqa: A002
+def usable_times(
+    column: pa.Array,
+    unit: str | None,
+    format: TimeFormat | None,  # noqa: A002
+    order: TimesInOrder | None = None,
+) -> Bools:
     """Which values ``time.ticks`` can read, each for itself.
 
     Parameters
     ----------
     column, unit, format
         As for ``ticks``.
+    order : TimesInOrder, optional
+        What is known of the times before these, of which nothing changes.
 
     Returns
     -------
@@ -64,7 +72,15 @@ def usable_times(column: pa.Array, unit: str | None, format: TimeFormat | None) 
         return is_there
     usable = is_there.copy()
     usable[is_there] = _usable(column.drop_null(), unit, format or TimeFormat())
+    if order is not None and format is not None and format.is_yearless and pa.types.is_string(plain_type(column.type)):
+        texts = those(column, usable).cast(pa.string())
+        usable[usable] = ~order.impossible("", parse_alone(texts, format), format)
     return usable
+
+
+def earlier(format: TimeFormat | None) -> TimeFormat | None:  # noqa: A002
+    """A format in which of two times that have one local time the first one is meant."""
+    return None if format is None else replace(format, fold="earlier")
 
 
 def _usable(column: pa.Array, unit: str | None, format: TimeFormat) -> Bools:  # noqa: A002
@@ -83,7 +99,8 @@ def _usable(column: pa.Array, unit: str | None, format: TimeFormat) -> Bools:  #
     if not pa.types.is_string(type_):
         return np.ones(len(column), np.bool_)  # which is refused as a whole
     texts = column.cast(pa.string()).dictionary_encode()  # what is wrong is so again and again
-    return _texts(texts.dictionary, unit, format)[to_numpy(texts.indices)]
+    found = _texts(texts.dictionary, unit, format)
+    return np.take(found, to_numpy(texts.indices))
 
 
 def _numbers(column: pa.Array, unit: str | None) -> Bools:

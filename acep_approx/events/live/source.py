@@ -35,6 +35,7 @@ from acep_approx.events.reading.malformed import MalformedRows
 from acep_approx.events.reading.opening import refuse_same
 from acep_approx.events.reading.text import text_format
 from acep_approx.events.source import NO_TIMES, Source, Times
+from acep_approx.events.usable_rows import UsableRows
 from acep_approx.events.writing.outfile import GrowingFile, OutFile
 
 
@@ -55,13 +56,14 @@ class LiveSource(Source):
         super().__init__(reader, malformed, late, times)
         self._live = reader
         self._skipped = skipped
+        self._left_out = 0
         self._end: dict[str, Any] | None = None
         self.pace = reader.pace
 
     @property
     def given(self) -> int:
         """Events that were read so far, since it was opened."""
-        return self._live.given
+        return self._live.given - self._left_out
 
     @property
     def lag(self) -> tuple[int, str] | None:
@@ -93,13 +95,18 @@ class LiveSource(Source):
         """Let go of the file or the broker."""
         self._live.close()
 
-    def _read(self, names: list[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
+    def _read(self, names: list[str], batch_rows: int, rows: UsableRows | None) -> Iterator[pa.RecordBatch]:
         self.malformed.restart()
         self.malformed.count = self._skipped
         self.late.restart(self.schema)
         try:
-            yield from self._with_times(names, batch_rows)
+            for batch in self._usable(names, batch_rows, rows):
+                self._left_out = 0 if rows is None else rows.left_out
+                yield batch
+            if rows is not None:
+                rows.finish(is_whole=False)
         finally:
+            self._left_out = 0 if rows is None else rows.left_out
             self._end = self.place()
             self.close()
             self.malformed.close()

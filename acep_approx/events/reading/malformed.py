@@ -67,6 +67,9 @@ class MalformedRows:
         ``ACEP-U105`` no such policy; ``ACEP-U106`` rejects without ``"skip"``.
     """
 
+    goes_on = False
+    """Whether more events may come when those of a source have ended."""
+
     def __init__(self, policy: str = "refuse", rejects: str | Path | None = None) -> None:
         if policy not in POLICIES:
             raise UsageError(
