@@ -207,7 +207,8 @@ class LiveRun:
             self.runs.use(self.source)
             with self._left_out() as take:
                 for batch in self.source.batches(self.runs.columns(self.source.schema.names)):
-                    found = pushed(self.runs.push, batch, self.source)
+                    first = self.source.given - batch.num_rows
+                    found = pushed(self.runs.push, batch, self.source, first)
                     take()
                     yield found
                 if self._folder is None or self.checkpointing.finish:

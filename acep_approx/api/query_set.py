@@ -13,7 +13,9 @@ from acep_approx.api.set_input import Reading
 from acep_approx.api.set_members import SetMembers
 from acep_approx.diagrams.fragments import never_raises
 from acep_approx.errors import UsageError, expect
+from acep_approx.events.reading.malformed import PushedRows
 from acep_approx.events.reading.memory import DICTS_PER_CHUNK
+from acep_approx.events.source import TakesEvents
 from acep_approx.events.time_formats import TimeFormat
 from acep_approx.matching.pipeline import OutputKind
 from acep_approx.ranges import reading
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
 OUTPUTS = ("matches", "points", "counts")
 
 
-class QuerySet(SetMembers):
+class QuerySet(SetMembers, TakesEvents):
     """Many queries on one stream.
 
     Parameters
@@ -50,6 +52,8 @@ class QuerySet(SetMembers):
         order. Later ones are left out and counted: see ``late``. Default: events come in order.
     stamp : bool, default False
         Whether events without a time get that of the clock when they are pushed. By default they are an error.
+    on_malformed, rejects
+        What happens to rows that are pushed and have no time that can be used: as for ``Query.matcher``.
 
     Raises
     ------
@@ -83,6 +87,8 @@ class QuerySet(SetMembers):
         output: OutputKind = "matches",
         reorder: Duration | None = None,
         stamp: bool = False,
+        on_malformed: str = "refuse",
+        rejects: str | Path | None = None,
         **others: Any,
     ) -> None:
         for name in others:
@@ -94,6 +100,7 @@ class QuerySet(SetMembers):
         if reorder is not None:
             check_duration("reorder", reorder)
         self._reading = Reading(reorder, stamp)
+        self.malformed = PushedRows(on_malformed, rejects)
         wanted = {"time": time, "key": key, "type": type, "unit": unit, "start": start}
         super().__init__(Running(wanted | TimeFormat.plain(time_format)), output)
         self._late_in_match = 0
@@ -121,7 +128,9 @@ class QuerySet(SetMembers):
         """
         if isinstance(events, list) and len(events) <= DICTS_PER_CHUNK and self._running.levels:
             events = iter(events)  # they are read here and now: columns are made once
-        return self._notified(self._running, self._reading.pushed(self._running, events))
+        running = self._running
+        source = self._pushed(events, running.levels.roles.time if running.levels else running.wanted["time"])
+        return self._notified(running, self._reading.pushed(running, source))
 
     def match(self, events: Any, **reading: Any) -> Found:
         """Run the queries over a whole input of its own, from its beginning to its end.
@@ -213,6 +222,7 @@ class QuerySet(SetMembers):
 
     def finish(self) -> Found:
         """The stream has ended: completes its last epoch, and gives what waited for the end of a window."""
+        self.malformed.finish()
         return self._notified(self._running, self._running.finish())
 
     def late(self) -> pa.Table:

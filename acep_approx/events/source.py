@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from acep_approx.events.late import LateEvents
 from acep_approx.events.reading.arriving import ArrivingEvents, Bound
 from acep_approx.events.reading.files import check_format
 from acep_approx.events.reading.layout import Understood
-from acep_approx.events.reading.malformed import MalformedRows, Row
+from acep_approx.events.reading.malformed import MalformedRows, PushedRows, Row
 from acep_approx.events.reading.memory import DictEvents, TableEvents
 from acep_approx.events.reading.nested import FlatEvents, has_objects
 from acep_approx.events.reading.opening import layout_of, open_paths, refuse_said_again, refuse_same
@@ -30,7 +31,7 @@ from acep_approx.events.reading.reader import Reader
 from acep_approx.events.roles import OPEN_TIMES_MARK, Roles
 from acep_approx.events.time import likelier_unit, likely_digits
 from acep_approx.events.time_formats import TimeFormat
-from acep_approx.events.usable_rows import UsableRows
+from acep_approx.events.usable_rows import TimeColumns, UsableRows
 
 BATCH_ROWS = 131_072
 LOOKED_AT = 1_000
@@ -294,11 +295,11 @@ class Source:
         return self._sorting(roles, first_row)
 
     def _sorting(self, roles: Roles, first_row: int = 0) -> UsableRows:
-        where, joined = getattr(self._reader, "where", lambda _: None), self._dated(self._reader.schema)
-        return UsableRows(roles, self.malformed, joined, where, first_row, is_stamped=self._is_stamped)
+        columns = TimeColumns(roles, self.schema, self._dated(self._reader.schema), self._is_stamped)
+        return UsableRows(columns, self.malformed, self.where, first_row)
 
     def where(self, row: int) -> Row | None:
-        """Where a row of the batch given last stands, if that is known and none of its batch was left out."""
+        """Where a row of the batch that was read last stands; None: that is not known."""
         found: Row | None = getattr(self._reader, "where", lambda _: None)(row)
         return found
 
@@ -389,6 +390,23 @@ class Source:
             yield batch if batch.schema.names == names else batch.select(names)
         if keeps is not None:
             keeps.is_whole = True
+
+
+class TakesEvents:
+    """What events are pushed into."""
+
+    @cached_property
+    def malformed(self) -> PushedRows:
+        """What happens to rows that cannot be used, and how many were left out."""
+        return PushedRows()
+
+    def _pushed(self, events: Any, time: str | None) -> Source:
+        """Events that are pushed."""
+        if isinstance(events, Source):
+            return events
+        source = open_source(events, time=time, on_malformed=self.malformed.policy)
+        source.malformed = self.malformed
+        return source
 
 
 def open_source(

@@ -42,6 +42,7 @@ class _Column:
     open: str = ""
     is_decided: bool = False
     is_disordered: bool = False
+    written: str | None = None
 
 
 @dataclass
@@ -110,6 +111,16 @@ class TimesInOrder:
                 whole = to_arrow(filled, None if is_there.all() else is_there)
                 return whole.cast(pa.timestamp("us")).cast(times.type)
         return times
+
+    @property
+    def written(self) -> str | None:
+        """The format in which the texts of the times were written so far; empty: ISO-8601; None: there was none."""
+        return self._columns.get("", _Column()).written
+
+    @written.setter
+    def written(self, text: str) -> None:
+        """Let later ones be written so, too."""
+        self._columns.setdefault("", _Column()).written = text
 
     def go_back(self, state: dict[str, Any]) -> None:
         """Know what ``state`` was, and no more."""

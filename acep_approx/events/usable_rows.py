@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -25,23 +26,45 @@ NAMES_NO_VALUE = ("ACEP-D004", "ACEP-D090")
 """Those that say of no value that it is wrong."""
 
 
+@dataclass(frozen=True)
+class TimeColumns:
+    """Which columns say when events were.
+
+    Parameters
+    ----------
+    roles : Roles
+        Without ``start`` no start is asked for.
+    schema : pyarrow.Schema
+        All columns that there are.
+    joined : DateAndTime, optional
+        The two columns that make a time.
+    is_stamped : bool
+        Whether events without a time get one later.
+    """
+
+    roles: Roles
+    schema: pa.Schema
+    joined: DateAndTime | None = None
+    is_stamped: bool = False
+
+    def joined_for(self, batch: pa.RecordBatch) -> DateAndTime | None:
+        """What makes the time of a batch, if it has none yet."""
+        name = self.roles.time
+        return self.joined if self.joined and self.joined.name == name and name not in batch.schema.names else None
+
+
 class UsableRows:
     """One pass over rows: each has a time, and a start where that is asked for.
 
     Parameters
     ----------
-    roles : Roles
-        Which columns say it; without ``start`` none is asked for.
+    columns : TimeColumns
     malformed : MalformedRows
         What happens to rows without.
-    joined : DateAndTime, optional
-        The two columns that make a time, if it is made.
     where : callable
         Says where a row of the batch given last stands; None: that is not known.
     first_row : int
         The number of the first row, for messages.
-    is_stamped : bool
-        Whether rows without a time get one later.
 
     Attributes
     ----------
@@ -49,28 +72,26 @@ class UsableRows:
         Of the batch taken last.
     left_out : int
         Rows so far that were left out.
+    order : TimesInOrder
+        What is known of the times so far.
     """
 
     def __init__(
         self,
-        roles: Roles,
+        columns: TimeColumns,
         malformed: MalformedRows,
-        joined: DateAndTime | None,
         where: Callable[[int], Row | None],
         first_row: int = 0,
-        *,
-        is_stamped: bool = False,
     ) -> None:
         self.ticks: Ints = np.zeros(0, np.int64)
         self.left_out = 0
-        self._roles = roles
+        self.order = TimesInOrder()
+        self._columns = columns
+        self._roles = columns.roles
         self._malformed = malformed
-        self._joined = joined if joined is not None and joined.name == roles.time else None
         self._where = where
-        self._is_stamped = is_stamped
         self._row = first_row
         self._seen = 0
-        self._order = TimesInOrder()
         self._first: tuple[str, str | None] | None = None  # that was left out: why, and what can be done
 
     @property
@@ -86,14 +107,14 @@ class UsableRows:
         DataError
             Of a row without a time, where such rows are refused, the errors of ``time.ticks``; all others.
         """
-        before = self._order.state
+        before = self.order.state
         self._seen += batch.num_rows
         try:
             found = self._timed(batch)
         except DataError as error:
             if error.code not in OF_A_ROW:
                 raise
-            self._order.go_back(before)
+            self.order.go_back(before)
             found = self._timed(self._sorted_out(batch, error))
         self._row += found.num_rows
         return found
@@ -107,19 +128,19 @@ class UsableRows:
             ``ACEP-D034``: the order of the rows does not tell a time; ``ACEP-D140``: rows were left out, and not one
             can be used.
         """
-        self._order.finish()
+        self.order.finish()
         if is_whole and self._first is not None and self.left_out == self._seen:
             raise DataError(f"not one row can be used; {self._first[0]}", code="ACEP-D140", hint=self._first[1])
 
     def _timed(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """A batch of which all rows can be used; sets ``ticks``."""
-        joined, roles = self._joined, self._roles
-        if joined is not None and joined.name not in batch.schema.names:
+        roles = self._roles
+        if (joined := self._columns.joined_for(batch)) is not None:
             batch = batch.append_column(joined.name, joined.times(batch, self._row))
         try:
-            self.ticks = self._ticks(batch, roles.time, self._order)
+            self.ticks = self._ticks(batch, roles.time, self.order)
         except DataError as error:
-            raise hinted(error, batch.schema, roles.time) from error
+            raise hinted(error, self._columns.schema, roles.time) from error
         if roles.start is not None and len(self.ticks):
             starts = self._ticks(batch, roles.start)
             check_begun(starts, self.ticks, roles, lambda place: self._row + place)
@@ -127,7 +148,7 @@ class UsableRows:
 
     def _ticks(self, batch: pa.RecordBatch, name: str, order: TimesInOrder | None = None) -> Ints:
         roles, column = self._roles, batch.column(name)
-        column = column.drop_null() if self._is_stamped else column
+        column = column.drop_null() if self._columns.is_stamped else column
         return ticks(column, roles.unit, first_row=self._row, format=roles.time_format, order=order)
 
     # --- rows that cannot be used -------------------------------------------------------------------------------
@@ -149,12 +170,12 @@ class UsableRows:
         return batch.take(to_arrow(np.flatnonzero(usable)))
 
     def _usable(self, batch: pa.RecordBatch) -> Bools:
-        roles, joined = self._roles, self._joined
-        if joined is not None and joined.name not in batch.schema.names:
+        roles = self._roles
+        if (joined := self._columns.joined_for(batch)) is not None:
             return joined.usable(batch)
         column = batch.column(roles.time)
-        usable = usable_times(column, roles.unit, roles.time_format, self._order)
-        if self._is_stamped:
+        usable = usable_times(column, roles.unit, roles.time_format, self.order)
+        if self._columns.is_stamped:
             usable |= to_numpy(column.is_null())
         if roles.start is not None:
             usable &= usable_times(batch.column(roles.start), roles.unit, roles.time_format)
@@ -175,7 +196,7 @@ class UsableRows:
 
     def _refused(self, batch: pa.RecordBatch, row: int, error: DataError) -> DataError:
         """The error of a row: where it stands, what is wrong with it, and what can be done."""
-        alone = error if error.row == self._row + row and not self._is_stamped else self._reason(batch, row)
+        alone = error if error.row == self._row + row and not self._columns.is_stamped else self._reason(batch, row)
         found, message = self._where(row), _plain(alone.message)
         if found is None:
             where = f"row {self._row + row}: {message}"
@@ -188,7 +209,7 @@ class UsableRows:
         """What is wrong with a row that cannot be used."""
         one = batch.slice(row, 1)
         try:
-            alone = UsableRows(self._roles, self._malformed, self._joined, self._where, self._row + row)
+            alone = UsableRows(self._columns, self._malformed, self._where, self._row + row)
             alone._timed(one)
         except DataError as error:
             return error
@@ -207,8 +228,12 @@ class Checked(Protocol):
         ...
 
 
-def pushed(push: Callable[[pa.RecordBatch], Any], batch: pa.RecordBatch, source: Checked) -> Any:
+def pushed(
+    push: Callable[[pa.RecordBatch], Any], batch: pa.RecordBatch, source: Checked, first_row: int
+) -> Any:
     """What ``push`` makes of the batch that a source gave last; of a row without a time the error says where it stands.
+
+    ``first_row`` is the number of the first row.
 
     Raises
     ------
@@ -218,8 +243,8 @@ def pushed(push: Callable[[pa.RecordBatch], Any], batch: pa.RecordBatch, source:
     try:
         return push(batch)
     except DataError as error:
-        if error.code in OF_A_ROW and error.row is not None:
-            source.check(batch, error.row)
+        if error.code in OF_A_ROW:
+            source.check(batch, first_row)
         raise
 
 

@@ -71,7 +71,11 @@ def usable_times(
     if not is_there.any():
         return is_there
     usable = is_there.copy()
-    usable[is_there] = _usable(column.drop_null(), unit, format or TimeFormat())
+    written = format or TimeFormat()
+    settled = order.written if order is not None and unit is None and written.text is None else None
+    if settled:
+        written = replace(written, text=settled)
+    usable[is_there] = _usable(column.drop_null(), unit, written, is_iso=settled == "")
     if order is not None and format is not None and format.is_yearless and pa.types.is_string(plain_type(column.type)):
         texts = those(column, usable).cast(pa.string())
         usable[usable] = ~order.impossible("", parse_alone(texts, format), format)
@@ -83,7 +87,7 @@ def earlier(format: TimeFormat | None) -> TimeFormat | None:  # noqa: A002
     return None if format is None else replace(format, fold="earlier")
 
 
-def _usable(column: pa.Array, unit: str | None, format: TimeFormat) -> Bools:  # noqa: A002
+def _usable(column: pa.Array, unit: str | None, format: TimeFormat, *, is_iso: bool) -> Bools:  # noqa: A002
     type_ = plain_type(column.type)
     if is_number(type_):
         if unit is not None and unit.startswith("%"):
@@ -99,7 +103,7 @@ def _usable(column: pa.Array, unit: str | None, format: TimeFormat) -> Bools:  #
     if not pa.types.is_string(type_):
         return np.ones(len(column), np.bool_)  # which is refused as a whole
     texts = column.cast(pa.string()).dictionary_encode()  # what is wrong is so again and again
-    found = _texts(texts.dictionary, unit, format)
+    found = _texts(texts.dictionary, unit, format, is_iso=is_iso)
     return np.take(found, to_numpy(texts.indices))
 
 
@@ -122,8 +126,8 @@ def _in_range(values: np.ndarray, unit: str) -> Bools:
     return found
 
 
-def _texts(texts: pa.Array, unit: str | None, format: TimeFormat) -> Bools:  # noqa: A002
-    """The same of texts that are all different."""
+def _texts(texts: pa.Array, unit: str | None, format: TimeFormat, *, is_iso: bool) -> Bools:  # noqa: A002
+    """The same of texts that are all different; ``is_iso``: others of their column were of ISO-8601."""
     if unit is not None:
         found = _mask(pc.match_substring_regex(texts, _NUMBER))
         numbers = pc.utf8_trim_whitespace(those(texts, found)).cast(pa.float64())
@@ -134,7 +138,7 @@ def _texts(texts: pa.Array, unit: str | None, format: TimeFormat) -> Bools:  # n
     found = _mask(pc.match_substring_regex(texts, _ISO_DAY))
     alone = replace(format, fold="earlier")  # which one is meant of two is another question
     found[found] = salvaged(those(texts, found), lambda some: of_iso(some, 0, alone))
-    return found if found.any() else _of_any_format(texts, format)
+    return found if is_iso or found.any() else _of_any_format(texts, format)
 
 
 def _of_any_format(texts: pa.Array, format: TimeFormat) -> Bools:  # noqa: A002

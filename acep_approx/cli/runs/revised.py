@@ -148,7 +148,7 @@ class _Feed:
         use_times(self.matcher, self.source)
         with self._left_out() as sink:
             for batch in self.source.batches(self._columns()):
-                found = pushed(self.matcher.push, batch, self.source)
+                found = pushed(self.matcher.push, batch, self.source, self.matcher.rows)
                 rejected = self.matcher.rejected()  # they are not to gather
                 if sink is not None and rejected.num_rows:
                     sink.write(rejected)

@@ -90,7 +90,7 @@ class MalformedRows:
 
     def restart(self) -> None:
         """Begin a new pass over the events: forget the count, empty the file of rejects."""
-        self.close()
+        MalformedRows.close(self)
         self.count = 0
         self.reasons = []
         if self.rejects is not None:
@@ -133,3 +133,29 @@ class MalformedRows:
         if self._file is not None:
             self._file.finish()
             self._file = None
+
+
+class PushedRows(MalformedRows):
+    """The same of events that are pushed, some after others: all that were left out are counted, in one file."""
+
+    goes_on = True
+
+    def __init__(self, policy: str = "refuse", rejects: str | Path | None = None) -> None:
+        super().__init__(policy, rejects)
+        self.opens = GrowingFile
+
+    def restart(self) -> None:
+        """More are pushed."""
+        if self._file is None:
+            before = self.count, self.reasons
+            super().restart()
+            self.count, self.reasons = before
+
+    def close(self) -> None:
+        """Others may be pushed later."""
+        if self._file is not None:
+            self._file.sink.flush()
+
+    def finish(self) -> None:
+        """No others will be."""
+        super().close()
