@@ -182,8 +182,10 @@ def test_types_of_several_lines():
 
 def test_rows_without_a_time_are_told_of():
     seen = look([{"ts": 1, "type": "A"}, {"ts": None, "type": "B"}, {"ts": 2, "type": "B"}])
-    assert (seen.times.unreadable, seen.first.text) == (1, "")
-    assert "row 1: the event has no time" in seen.first.lacks
+    assert (seen.times.unreadable, seen.first.matches) == (1, 1)
+    assert seen.first.options == {"on_malformed": "skip"}
+    seen = look([{"ts": 1, "type": "A"}, {"ts": None, "type": "B"}, {"ts": None, "type": "B"}])
+    assert "2 rows have no time that can be read, and a run stops at the first: row 1: the event" in seen.first.lacks
 
 
 def test_mixed_date_formats_are_counted_not_guessed(tmp_path):

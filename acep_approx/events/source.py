@@ -433,8 +433,8 @@ def open_source(
     format : str, optional
         Format of the files: ``parquet``, ``csv``, ``jsonl``. Default: by their names, or else by their first lines.
     on_malformed : str
-        ``"refuse"`` (default): a row of a text file that cannot be read is an error. ``"skip"``: it is
-        counted in ``Source.malformed`` and left out.
+        ``"refuse"`` (default): a row of a text file that cannot be read is an error, and so is a row of any events
+        without a time that can be used. ``"skip"``: it is counted in ``Source.malformed`` and left out.
     rejects : str or Path, optional
         With ``"skip"``: file that gets the rows left out, as JSON lines.
     on_late : str
