@@ -304,3 +304,31 @@ def test_days_that_a_year_does_not_have(split):
     years = " ".join(match.start.isoformat()[:10] for match in found)
     assert years == "2022-12-31 2023-01-01 2023-02-28 2023-03-01 2023-08-01 2024-01-02 2024-02-29 2024-03-02"
     assert found.source.malformed.count == 3
+
+
+@pytest.mark.parametrize("first", [b"", b"\xff,A\n"])
+def test_rows_that_are_not_utf8(first, tmp_path, monkeypatch):
+    """A byte that is none stops a run as well; what it stands in is left out, but for a header."""
+    head, rows = b"ts,type\n", [b"1,A\n", b"\xe9,B\n", b"2,caf\xe9\n", b"3,B\n", b'4,"x\n\xff"\n', b"5,B\n"]
+    whole, file = head + first + b"".join(rows), tmp_path / "some.csv"
+    file.write_bytes(whole)
+    found = query("numbers").match(file, **SKIP)
+    expected = [{"a": 0, "b": 1}]
+    assert [match.values for match in found] == expected
+    lines = [3, 4, 6] if not first else [2, 4, 5, 7]
+    assert [reason.partition(", ")[2] for reason in found.source.malformed.reasons] == [
+        f"line {line}: byte 0x{byte} is not UTF-8" for line, byte in zip(lines, ["ff", "e9", "e9", "ff"][-len(lines) :], strict=True)
+    ]
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(whole)))
+    assert [match.values for match in query("numbers").match("-", **SKIP)] == expected
+    values, rejects = [], tmp_path / "rejects.jsonl"
+    file.write_bytes(head)
+    for row in [first, *rows]:
+        file.write_bytes(file.read_bytes() + row)
+        run = query("numbers").follow(file, until_idle=0, checkpoint=tmp_path / "where", **SKIP, rejects=rejects)
+        values += [(row["a"], row["b"]) for row in of_tables(run)]
+    assert values == [(0, 1)]
+    assert [line_of(row) for row in rejects.read_text().splitlines()] == lines
+    file.write_bytes(b"ts,typ\xe9\n1,A\n")
+    with pytest.raises(DataError, match="ACEP-D014"):
+        query("numbers").match(file, **SKIP).to_arrow()

@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from acep_approx.errors import AcepError, DataError, QueryError, UsageError
-from acep_approx.events.blocks import BLOCK_BYTES, BYTE_ORDER_MARK, Block
+from acep_approx.events.blocks import BLOCK_BYTES, BYTE_ORDER_MARK, Block, decodable
 from acep_approx.events.columns import plain_schema
 from acep_approx.events.live.pace import Pace
 from acep_approx.events.reading.arriving import ArrivingEvents, Bound
@@ -172,7 +172,7 @@ class LiveText(ArrivingEvents):
         self._malformed.add(self._row(piece, row, line), reason)
 
     def _row(self, piece: Block, row: bytes, line: int) -> Row:  # noqa: ARG002
-        return Row(self._name, line, row.decode(errors="replace").rstrip("\r\n"))
+        return Row(self._name, line, row.decode(errors="backslashreplace").rstrip("\r\n"))
 
     def _shown(self, text: pa.Schema) -> pa.Schema:
         """The columns that users see, where the text has these."""
@@ -201,7 +201,7 @@ class LiveText(ArrivingEvents):
             if self._least(rows) > len(rows):  # it has ended before the first event
                 self.close()
                 return pa.schema([])
-            self._sample = self._whole()
+            self._sample = self._readable(Block(1, self._whole())).data
             self._settled(self._typed_by(self._sample).schema)
         assert self._text_schema is not None, "it was just settled"
         return self._shown(self._text_schema)
@@ -221,7 +221,7 @@ class LiveText(ArrivingEvents):
     def _tried(self, rows: list[bytes], bind: Callable[[pa.Schema], Bound]) -> Bound | None:
         found = super()._tried(rows, bind)
         if found is not None:
-            self._sample = b"".join(rows)
+            self._sample = self._readable(Block(1, b"".join(rows))).data
         return found
 
     def _settled(self, schema: pa.Schema) -> None:
@@ -279,7 +279,7 @@ class LiveText(ArrivingEvents):
         piece = Block(1, b"")
         rows = TextRows(self._format, wanted, lambda row, line, reason: self._report(piece, row, line, reason))
         for piece in self._all_pieces():
-            for read in rows.parse(self._body(piece)):
+            for read in rows.parse(self._body(self._decodable(piece))):
                 batch = rows.ordered(read, self._order)
                 self._widen(batch)
                 self.given += batch.num_rows
@@ -310,6 +310,13 @@ class LiveText(ArrivingEvents):
         waiting, self._waiting, self._head = self._waiting, [], b""
         yield from waiting
         yield from self._coming
+
+    def _decodable(self, piece: Block) -> Block:
+        """A piece without rows that are not UTF-8; where such are refused, they have been."""
+        if self._malformed.policy == "refuse":
+            return piece
+        told = lambda row, line, reason: self._report(piece, row, line, reason)  # noqa: E731
+        return decodable(piece, self._name, self._format.rows, told)
 
     def _body(self, piece: Block) -> Block:
         """A piece without a header."""

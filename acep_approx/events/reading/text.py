@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from acep_approx.errors import DataError
-from acep_approx.events.blocks import BLOCK_BYTES, Block, Readable, blocks
+from acep_approx.events.blocks import BLOCK_BYTES, Block, Readable, blocks, decodable
 from acep_approx.events.columns import plain_schema, to_arrow
 from acep_approx.events.reading.formats.converters import impossible, in_order
 from acep_approx.events.reading.formats.csv import CsvFormat
@@ -25,6 +25,8 @@ from acep_approx.events.time_formats import TimeFormat
 from acep_approx.events.times_in_order import TimesInOrder
 
 Format = CsvFormat | JsonFormat | LinesFormat
+Report = Callable[[bytes, int, str], None]
+"""Is told of a row that cannot be read: the row, its line, and why."""
 
 
 def text_format(
@@ -126,7 +128,7 @@ class TextFile:
         wanted = pa.schema([schema.field(name) for name in here or self.schema.names[:1]])
         self._rows = rows = TextRows(self._format, wanted, self._report)
         for block in self._blocks():
-            body = self._format.after_header(block)
+            body = self._format.after_header(self._decodable(block, self._report))
             for read in rows.parse(self._closed(body) if block.is_open and body.data else body):
                 batch = rows.ordered(read, self.order)
                 for self._start in range(0, batch.num_rows, batch_rows):
@@ -146,7 +148,12 @@ class TextFile:
 
     def _blocks(self) -> Generator[Block, None, None]:
         with self._opener() as stream:
-            yield from blocks(stream, self.name, quotes=self._format.quotes, size=BLOCK_BYTES)
+            is_checked = self._malformed.policy == "refuse"
+            yield from blocks(stream, self.name, quotes=self._format.quotes, size=BLOCK_BYTES, is_checked=is_checked)
+
+    def _decodable(self, block: Block, report: Report) -> Block:
+        """The block without rows that are not UTF-8; where such are refused, they have been."""
+        return block if self._malformed.policy == "refuse" else decodable(block, self.name, self._format.rows, report)
 
     def _first(self) -> Block | None:
         with closing(self._blocks()) as stream:
@@ -155,6 +162,7 @@ class TextFile:
     def _infer(self, first: Block | None) -> pa.Schema:
         if first is None:
             return self._format.empty_schema()
+        first = self._decodable(first, lambda *_: None)  # they are told of when they are read
         self._format.read_header(first)
         block = self._format.after_header(first)
         data = block.data
@@ -209,7 +217,7 @@ class TextFile:
         self._malformed.add(self._row(row, line), reason)
 
     def _row(self, row: bytes, line: int) -> Row:
-        return Row(self.name, line, row.decode().rstrip("\r\n"), self._format.row_word)
+        return Row(self.name, line, row.decode(errors="backslashreplace").rstrip("\r\n"), self._format.row_word)
 
 
 class TextRows:
@@ -225,7 +233,7 @@ class TextRows:
     """
 
     def __init__(
-        self, format: Format, wanted: pa.Schema, report: Callable[[bytes, int, str], None]  # noqa: A002
+        self, format: Format, wanted: pa.Schema, report: Report  # noqa: A002
     ) -> None:
         self._format = format
         self._wanted = wanted
