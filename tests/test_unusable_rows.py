@@ -316,9 +316,10 @@ def test_rows_that_are_not_utf8(first, tmp_path, monkeypatch):
     expected = [{"a": 0, "b": 1}]
     assert [match.values for match in found] == expected
     lines = [3, 4, 6] if not first else [2, 4, 5, 7]
-    assert [reason.partition(", ")[2] for reason in found.source.malformed.reasons] == [
-        f"line {line}: byte 0x{byte} is not UTF-8" for line, byte in zip(lines, ["ff", "e9", "e9", "ff"][-len(lines) :], strict=True)
-    ]
+    reasons = [reason.partition(", ")[2] for reason in found.source.malformed.reasons]
+    found_bytes = ["ff", "e9", "e9", "ff"][-len(lines) :]
+    told = [f"line {line}: byte 0x{byte} is not UTF-8" for line, byte in zip(lines, found_bytes, strict=True)]
+    assert reasons == told
     monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(whole)))
     assert [match.values for match in query("numbers").match("-", **SKIP)] == expected
     values, rejects = [], tmp_path / "rejects.jsonl"
@@ -332,3 +333,25 @@ def test_rows_that_are_not_utf8(first, tmp_path, monkeypatch):
     file.write_bytes(b"ts,typ\xe9\n1,A\n")
     with pytest.raises(DataError, match="ACEP-D014"):
         query("numbers").match(file, **SKIP).to_arrow()
+
+
+@pytest.mark.parametrize("first", [True, False])
+@pytest.mark.parametrize("once", [True, False])
+def test_dicts_that_do_not_go_together(first, once):
+    """Neither what stands in the first one, nor what does not fit the others, matters to these."""
+    wrong = [{"ts": 2, "type": 7}, "ts", {"ts": "soon", "type": "B"}, {1: 2}, {"ts": 2**70, "type": "B"}]
+    good = [{"ts": ts, "type": type_} for ts, type_ in ((1, "A"), (2, "B"), (3, "A"), (5, "B"))]
+    events = [*wrong, *good] if first else [good[0], *wrong, *good[1:]]
+    expected = of_matches(query("numbers").match(good))
+    found = query("numbers").match(iter(events) if once else events, **SKIP)
+    assert of_matches(found) == expected != []
+    reasons = found.source.malformed.reasons
+    places = [f"events, row {row + (not first)}" for row in range(len(wrong))]
+    assert [reason.partition(":")[0] for reason in reasons] == places
+    assert "so far, and 7 does not fit" in reasons[0]
+    matcher = query("numbers").matcher(**SKIP)
+    pushed = [(row["a"], row["b"]) for row in matcher.push(events).to_pylist()]
+    assert pushed == [tuple(values.values()) for _, _, values in expected]
+    assert matcher.malformed.count == len(wrong)
+    with pytest.raises(DataError, match=r"ACEP-D018|ACEP-D023"):
+        query("numbers").match(events).to_arrow()

@@ -270,6 +270,12 @@ class Source:
         """
         self._roles, self._is_stamped = roles, is_stamped
 
+    def count_in(self, malformed: MalformedRows) -> None:
+        """Let what happens to rows that cannot be used be said elsewhere."""
+        self.malformed = malformed
+        if isinstance(self._reader, DictEvents):
+            self._reader.malformed = malformed
+
     def check(self, batch: pa.RecordBatch, first_row: int) -> None:
         """Refuse the batch given last if a row in it has no time, by the column that is used.
 
@@ -405,7 +411,7 @@ class TakesEvents:
         if isinstance(events, Source):
             return events
         source = open_source(events, time=time, on_malformed=self.malformed.policy)
-        source.malformed = self.malformed
+        source.count_in(self.malformed)
         return source
 
 
@@ -493,6 +499,6 @@ def open_source(
             code="ACEP-U121",
             hint="leave it out",
         )
-    reader = open_object(events)
+    reader = open_object(events, malformed)
     flat = FlatEvents(reader) if has_objects(reader.schema) else reader
     return Source(flat, malformed, left_out, times)
