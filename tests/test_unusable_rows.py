@@ -14,6 +14,8 @@ import pytest
 from acep_approx import QuerySet, compile_query, compile_rules
 from acep_approx.errors import DataError
 from acep_approx.events import TimeFormat
+from acep_approx.spark.sources.files import read_batches
+from acep_approx.spark.worker.shard import Shard
 
 SKIP = {"on_malformed": "skip"}
 DAYS = [f"2024-03-{day:02} 10:00:00" for day in range(1, 10)]
@@ -355,3 +357,31 @@ def test_dicts_that_do_not_go_together(first, once):
     assert matcher.malformed.count == len(wrong)
     with pytest.raises(DataError, match=r"ACEP-D018|ACEP-D023"):
         query("numbers").match(events).to_arrow()
+
+
+@pytest.mark.parametrize("kind", ["numbers", "seconds"])
+def test_shards_of_spark(kind):
+    """They leave out events without a time in any case, and others that have none that can be used if asked."""
+    rows, options = mixed(kind)
+    table = pa.Table.from_pylist(dicts_of(rows))
+    matcher = query(kind).spark(id="p", on_malformed="skip", **options)
+    job, _ = matcher.job(table.schema)
+    found = Shard(job).process_sorted(table)
+    clean = Shard(job).process_sorted(pa.Table.from_pylist(dicts_of(only_good(rows)), schema=table.schema))
+    assert found.results.to_pylist() == clean.results.to_pylist() != []
+    assert found.metrics.malformed == found.left_out.num_rows == len(rows) - len(only_good(rows))
+    assert set(found.left_out.column("reason").to_pylist()) == {"no time"}
+    refusing, _ = query(kind).spark(id="p", **options).job(table.schema)
+    with pytest.raises(DataError, match=r"ACEP-D00[56].*") as caught:
+        Shard(refusing).process_sorted(table)
+    assert "--on-malformed skip" in caught.value.hint
+
+
+def test_rows_that_spark_cannot_read(tmp_path):
+    """Each is an event of nulls, which has no time: so it is left out, and counted."""
+    file = tmp_path / "some.csv"
+    file.write_text("ts,type\n1,A\n2\n3,B\n4,B,5\n")
+    schema = pa.schema([("ts", pa.int64()), ("type", pa.string())])
+    read = pa.Table.from_batches(read_batches(str(file), SKIP, schema)).to_pylist()
+    nothing = {"ts": None, "type": None}
+    assert read == [{"ts": 1, "type": "A"}, {"ts": 3, "type": "B"}, nothing, nothing]

@@ -289,6 +289,7 @@ class Query(PushedQuery):
         audit: float = 0.05,
         seed: int = 0,
         full_work: float | None = None,
+        on_malformed: str = "refuse",
         **revising: Any,
     ) -> SparkMatcher:
         """A function from Spark DataFrames of events to DataFrames of matches, batch and streaming.
@@ -316,6 +317,9 @@ class Query(PushedQuery):
             It may be empty to begin with.
         policy, audit, seed, full_work
             As for ``match_within``.
+        on_malformed : str
+            ``"refuse"`` (default): an event whose time is too large, has a fraction or is no time is an error.
+            ``"skip"``: it is left out and counted, as events without a time always are.
         **revising
             How events may be late or change, as for ``matcher``: refused, not on Spark yet.
 
@@ -336,6 +340,7 @@ class Query(PushedQuery):
         >>> # matches = events.transform(matcher)
         """
         from acep_approx.budget.budget import Budget
+        from acep_approx.events.reading.malformed import MalformedRows
         from acep_approx.spark.plan.matcher import SparkMatcher
         from acep_approx.spark.worker.job import Spending
 
@@ -360,4 +365,5 @@ class Query(PushedQuery):
             shards=shards,
             watermark=watermark,
             spending=spending,
+            skips=MalformedRows(on_malformed).policy == "skip",
         )

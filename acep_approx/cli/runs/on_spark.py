@@ -19,8 +19,9 @@ def run_on_spark(job: QueryRun, request: RunRequest) -> None:
     options = request.options
     more = {"bind": job.output.bound, "id": options.revisions.id, "watermark": options.revisions.watermark}
     more |= {"shards": options.spark.shards, "output": OUTPUTS[job.output.output]} | job.budget.on_spark()
-    reading, roles = {"format": options.source.input_format} | options.source.typed, options.source.roles
-    asked = OnSpark(job.query, job.inputs, options.spark.master, reading, roles | more, job.quiet)
+    malformed, roles = {"on_malformed": options.source.on_malformed.value}, options.source.roles
+    reading = {"format": options.source.input_format} | options.source.typed | malformed
+    asked = OnSpark(job.query, job.inputs, options.spark.master, reading, roles | more | malformed, job.quiet)
     if options.stream.stream:
         from acep_approx.cli.on_spark.stream import Places, run_stream
 

@@ -49,6 +49,8 @@ class SparkMatcher:
     watermark : str, optional
         How late events of a stream may come, where it has no watermark of its own.
     spending : Spending, optional
+    skips : bool
+        Whether events whose time cannot be used are left out, as those without one always are.
 
     Notes
     -----
@@ -64,6 +66,7 @@ class SparkMatcher:
     shards: int | None = None
     watermark: str | None = None
     spending: Spending | None = None
+    skips: bool = False
 
     def __post_init__(self) -> None:
         if self.shards is not None and self.shards < 1:
@@ -130,6 +133,7 @@ class SparkMatcher:
             output=self.output,
             shards=shards if keys else 1,
             spending=replace(self.spending, cores=cores) if self.spending else None,
+            skips=self.skips,
         )
         self._check_budget(job, is_stream=is_stream)
         return job, keys

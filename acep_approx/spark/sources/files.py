@@ -23,6 +23,7 @@ def read_files(
     spark: SparkSession,
     paths: Sequence[str | Path],
     format: str | None = None,  # noqa: A002  (the option's name)
+    on_malformed: str = "refuse",
     **typed: Any,
 ) -> DataFrame:
     """Read files of events.
@@ -34,6 +35,9 @@ def read_files(
         Files and folders, which all workers must see under these names.
     format : str, optional
         ``parquet``, ``csv`` or ``jsonl``. Default: by the files' names.
+    on_malformed : str
+        ``"skip"``: of a row that cannot be read an event of NULLs is made, which is left out as it has no time, and
+        counted. Default: it is an error.
     **typed
         What columns of text files hold, as for ``open_source``: ``column_types``, ``null``, ``thousands``.
 
@@ -67,7 +71,7 @@ def read_files(
             code="ACEP-S021",
             hint="turn one kind into the other first",
         )
-    return _read_here(spark, files, {"format": format} | typed)
+    return _read_here(spark, files, {"format": format, "on_malformed": on_malformed} | typed)
 
 
 def needs_our_reader(files: Sequence[InputFile]) -> bool:
@@ -116,11 +120,19 @@ def read_batches(path: str, reading: dict[str, Any], schema: pa.Schema) -> Itera
         Arguments of ``open_source``.
     schema : pyarrow.Schema
         Columns that all files have together, as of ``common_schema``; those that this one has not are NULL.
+
+    Yields
+    ------
+    pyarrow.RecordBatch
+        For each malformed row that is left out there is an event of NULLs behind all others.
     """
-    for batch in _opened(path, reading, schema).batches():
+    source = _opened(path, reading, schema)
+    for batch in source.batches():
         table = pa.Table.from_batches([batch])
         columns = [_as_planned(table, field, path) for field in schema]
         yield from pa.table(columns, schema=schema).to_batches()
+    if left_out := source.malformed.count:  # events without a time are counted, by those who match
+        yield pa.RecordBatch.from_arrays([pa.nulls(left_out, field.type) for field in schema], schema=schema)
 
 
 def _opened(path: str, reading: dict[str, Any], schema: pa.Schema) -> Source:

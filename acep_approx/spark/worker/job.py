@@ -94,6 +94,8 @@ class Job:
     shards : int
     spending : Spending, optional
         Default: no budget, every match is found.
+    skips : bool
+        Whether events whose time cannot be used are left out, as those without one always are.
     """
 
     query: CompiledQuery
@@ -104,6 +106,7 @@ class Job:
     output: OutputKind
     shards: int
     spending: Spending | None = None
+    skips: bool = False
 
     def history(self) -> HistoryGraph | None:
         """The newest version of the history."""
