@@ -179,8 +179,10 @@ def test_a_failed_run_leaves_no_file(torn):
 
 def test_malformed_rows_can_be_skipped_and_kept(torn):
     Path("torn.csv").write_text(Path("torn.csv").read_text(encoding="utf-8").replace("soon,", ","), encoding="utf-8")
-    only_long = acep("run", QUERY, torn, "--on-malformed", "skip", code=4)
-    assert "ACEP-D004" in only_long.stderr  # a row without a time can be read, but is no event
+    result = acep("run", QUERY, torn, "--on-malformed", "skip", "--rejects", "bad.jsonl")
+    assert "2 rows left out that could not be read; torn.csv, line 5" in result.stderr
+    *_, bad = lines(Path("bad.jsonl").read_text(encoding="utf-8"))
+    assert (bad["line"], bad["reason"]) == (6, "the event has no time (null or NaN)")
     Path("torn.csv").write_text(csv_text([*ROWS[:3], ("x",), *ROWS[3:]]), encoding="utf-8")
     result = acep("run", QUERY, torn, "--on-malformed", "skip", "--rejects", "bad.jsonl")
     assert lines(result.stdout) == MATCHES

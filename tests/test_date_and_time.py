@@ -131,8 +131,12 @@ def test_a_wrong_value_among_right_ones_is_told_as_half_of_a_time(tmp_path, rows
 
 
 def test_rows_are_numbered_with_those_that_have_no_time():
-    with pytest.raises(DataError, match="row 2: never in column 'date' is no day"):
-        QUERY.match([DICTS[0], {**DICTS[1], "time": None}, {**DICTS[2], "date": "never"}], time="date+time").to_arrow()
+    events = [DICTS[0], {**DICTS[1], "time": None}, {**DICTS[2], "date": "never"}]
+    with pytest.raises(DataError, match="row 1: the event has no time"):
+        QUERY.match(events, time="date+time").to_arrow()
+    found = QUERY.match(events, time="date+time", on_malformed="skip")
+    assert not len(found)
+    assert "events, row 2: never in column 'date' is no day" in found.source.malformed.reasons[1]
 
 
 @pytest.mark.parametrize("time", ["time", None])

@@ -160,7 +160,9 @@ def test_rows_that_cannot_be_read_are_counted(tmp_path):
 def test_numbers_that_are_read_as_text(tmp_path):
     path = tmp_path / "junk.csv"
     path.write_text("ts,type\n1,A\n2,B\nnone,B\n")
-    assert "because some are no numbers: 'none'" in look(path).first.lacks
+    seen = look(path)
+    assert seen.reasons == (f"{path}, line 4: column 'ts' holds times as numbers, and 'none' is none",)
+    assert (seen.first.matches, seen.first.options) == (1, {"on_malformed": "skip"})
     texts = [{"ts": "1", "type": "A"}, {"ts": "2", "type": "A"}]
     assert "row 0: '1' is not an ISO-8601 time; the times are numbers: say what they count" in look(texts).first.lacks
     assert look(texts, unit="s").first.matches == 1
@@ -180,8 +182,10 @@ def test_types_of_several_lines():
 
 def test_rows_without_a_time_are_told_of():
     seen = look([{"ts": 1, "type": "A"}, {"ts": None, "type": "B"}, {"ts": 2, "type": "B"}])
-    assert (seen.times.unreadable, seen.first.text) == (1, "")
-    assert "row 1: the event has no time" in seen.first.lacks
+    assert (seen.times.unreadable, seen.first.matches) == (1, 1)
+    assert seen.first.options == {"on_malformed": "skip"}
+    seen = look([{"ts": 1, "type": "A"}, {"ts": None, "type": "B"}, {"ts": None, "type": "B"}])
+    assert "2 rows have no time that can be read, and a run stops at the first: row 1: the event" in seen.first.lacks
 
 
 def test_mixed_date_formats_are_counted_not_guessed(tmp_path):

@@ -15,6 +15,7 @@ from acep_approx.errors import UsageError
 from acep_approx.events.live.kafka_address import PARTITION, is_address
 from acep_approx.events.live.source import LiveSource
 from acep_approx.events.reading.layout import Layout
+from acep_approx.events.source import Source
 from acep_approx.revisions.matcher import PROGRESSED, RevisedMatcher
 from acep_approx.revisions.request import REVISING
 
@@ -76,6 +77,10 @@ class LiveQuery:
         """Those that the query reads."""
         return list(names) if self.keeps_whole else columns_read(self.matcher, names)
 
+    def use(self, source: LiveSource) -> None:
+        """Tell the input which column is the time."""
+        use_times(self.matcher, source)
+
     def push(self, batch: pa.RecordBatch) -> pa.Table:
         """The results of more events."""
         return self.matcher.push(batch)
@@ -118,6 +123,13 @@ def follow_query(
         )
     runs = LiveQuery(query, options, keeps_whole=reading.get("late") is not None)
     return LiveRun(place, runs, checkpointing, {**reading, "is_in_order": not revising}, **more)
+
+
+def use_times(matcher: Matcher | RevisedMatcher, source: Source) -> None:
+    """Tell an input which column is the time for a matcher that knows the columns."""
+    pipeline = matcher.execution.pipeline if isinstance(matcher, RevisedMatcher) else matcher.pipeline
+    assert pipeline is not None, "there are columns"
+    source.use(pipeline.roles.read_in(pipeline.columns))
 
 
 def wait_for_partitions(matcher: RevisedMatcher, source: LiveSource) -> None:

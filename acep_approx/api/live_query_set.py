@@ -19,6 +19,10 @@ class SteppedSet(Protocol):
         """The results of more events."""
         ...
 
+    def use(self, source: LiveSource) -> None:
+        """Tell an input which column is the time."""
+        ...
+
     def finish(self) -> Any:
         """The stream has ended."""
         ...
@@ -71,6 +75,10 @@ class LiveQuerySet:
     def columns(self, names: Sequence[str]) -> list[str]:
         """All of them: queries may come that read others."""
         return list(names)
+
+    def use(self, source: LiveSource) -> None:
+        """Tell the input which column is the time."""
+        self.desk.use(source)
 
     def push(self, batch: pa.RecordBatch) -> Any:
         """The results of more events."""

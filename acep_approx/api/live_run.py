@@ -16,6 +16,7 @@ from acep_approx.events.late import Sink, open_sink
 from acep_approx.events.live.kafka_address import is_address, parse_address
 from acep_approx.events.live.pace import seconds
 from acep_approx.events.live.source import LiveSource, follow, refuse_to_read
+from acep_approx.events.usable_rows import pushed
 from acep_approx.live.checkpoint import Checkpoint, CheckpointFolder
 from acep_approx.live.outputs import Outputs
 from acep_approx.revisions.live import rejected_table
@@ -73,6 +74,10 @@ class LiveTarget(Protocol):
 
     def columns(self, names: Sequence[str]) -> list[str]:
         """Which of the columns are read."""
+        ...
+
+    def use(self, source: LiveSource) -> None:
+        """Tell the input which column is the time; after ``bind`` or ``taken_up``."""
         ...
 
     def push(self, batch: pa.RecordBatch) -> Any:
@@ -202,9 +207,11 @@ class LiveRun:
                     return
                 self._is_bound = True
                 yield nothing
+            self.runs.use(self.source)
             with self._left_out() as take:
                 for batch in self.source.batches(self.runs.columns(self.source.schema.names)):
-                    found = self.runs.push(batch)
+                    first = self.source.given - batch.num_rows
+                    found = pushed(self.runs.push, batch, self.source, first)
                     take()
                     yield found
                 if self._folder is None or self.checkpointing.finish:

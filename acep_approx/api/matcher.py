@@ -10,16 +10,17 @@ from acep_approx.diagrams.fragments import never_raises
 from acep_approx.diagrams.text_layout import one_line
 from acep_approx.errors import DataError
 from acep_approx.events.reading.memory import DICTS_PER_CHUNK
-from acep_approx.events.source import open_source
+from acep_approx.events.source import TakesEvents
 from acep_approx.events.stream import read_events
 from acep_approx.matching.execution import Execution
 
 
-class Matcher(Execution):
+class Matcher(Execution, TakesEvents):
     """Runs one query over a stream of batches; made by ``Query.matcher``, or from a plan.
 
     See ``Execution`` for the parameters. ``push`` takes batches, ``pass_time`` and ``finish`` give what waited, and
-    ``state_bytes`` is what ``from_state`` goes on from.
+    ``state_bytes`` is what ``from_state`` goes on from. Rows without a time that can be used are an error, or left out
+    (``on_malformed="skip"``): ``malformed.count`` of them, which no state holds.
     """
 
     @never_raises
@@ -54,7 +55,7 @@ class Matcher(Execution):
         """
         if isinstance(events, list) and len(events) <= DICTS_PER_CHUNK and self.pipeline:
             events = iter(events)  # they are read here and now: columns are made once
-        source = open_source(events, time=self.pipeline.roles.time if self.pipeline else self.wanted["time"])
+        source = self._pushed(events, self.pipeline.roles.time if self.pipeline else self.wanted["time"])
         if not len(source.schema):  # no columns, no events: an empty list
             return self.pipeline.nothing() if self.pipeline else pa.table({})
         if self.pipeline:
@@ -71,3 +72,8 @@ class Matcher(Execution):
             error.found = pipeline.joined(tables) if batches else None
             raise
         return pipeline.joined(tables)
+
+    def finish(self) -> pa.Table:
+        """The stream has ended: the matches that were waiting for the end of their window."""
+        self.malformed.finish()
+        return super().finish()

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, overload
 from acep_approx.api.event_options import EventOptions
 from acep_approx.api.matcher import Matcher
 from acep_approx.errors import DataError, UsageError, expect
+from acep_approx.events.reading.malformed import PushedRows
 from acep_approx.events.time_formats import TimeFormat
 from acep_approx.matching.pipeline import OutputKind
 from acep_approx.planning.compiled import CompiledQuery
@@ -66,6 +67,8 @@ class PushedQuery(CompiledQuery):
         id: str | None = None,  # noqa: A002  (what users call it)
         key_idle: Duration | None = None,
         budget: str | Budget | None = None,
+        on_malformed: str = "refuse",
+        rejects: str | Path | None = None,
         **more: Any,
     ) -> Matcher | RevisedMatcher:
         """A matcher to push batches into: a live run, which can be saved and taken up again.
@@ -79,6 +82,11 @@ class PushedQuery(CompiledQuery):
             Default: the number of its row, in order of arrival.
         budget : str or Budget, optional
             The load budget of the run; default: every match is found.
+        on_malformed : str
+            ``"refuse"`` (default): a row without a time that can be used is an error. ``"skip"``: it is left out and
+            counted in ``malformed.count`` of the matcher, which says why in ``malformed.reasons``.
+        rejects : str or Path, optional
+            With ``"skip"``: file that gets the rows left out, as JSON lines.
         **more
             Where events may be late or change: ``watermark``, ``emit``, ``op``, ``source``, ``sequence``, ``idle`` and
             ``changelog``; see ``Revisions``. With a budget: ``history``, ``policy``, ``audit``, ``seed``, ``learn`` and
@@ -118,6 +126,14 @@ class PushedQuery(CompiledQuery):
         is_shown = not says_what or output in ("points", "counts")
         options |= {"bind": id if bind is None and is_shown else bind}
         options |= {} if key_idle is None else {"key_idle": key_idle}
+        malformed = PushedRows(on_malformed, rejects)
+        made = self._made(budget, revisions, options, more)
+        made.malformed = malformed
+        return made
+
+    def _made(
+        self, budget: str | Budget | None, revisions: Revisions | None, options: dict[str, Any], more: dict[str, Any]
+    ) -> Matcher | RevisedMatcher:
         if budget is not None:
             return self._matcher_within(budget, options, **more)
         for name in more:
@@ -201,7 +217,12 @@ class PushedQuery(CompiledQuery):
         return follow_query(self, place, Checkpointing(checkpoint, checkpoint_every, finish), reading, options)
 
     def from_state(
-        self, state: bytes, *, history: HistoryGraph | str | Path | None = None
+        self,
+        state: bytes,
+        *,
+        history: HistoryGraph | str | Path | None = None,
+        on_malformed: str = "refuse",
+        rejects: str | Path | None = None,
     ) -> Matcher | RevisedMatcher:
         """The matcher that ``Matcher.state_bytes`` was called on, to go on with.
 
@@ -211,6 +232,8 @@ class PushedQuery(CompiledQuery):
         history : HistoryGraph or path, optional
             The history of a run inside a load budget, which is not in its state; a later version of it will do. What
             the run itself has learned is in the state.
+        on_malformed, rejects
+            As for ``matcher``; no state holds them.
 
         Raises
         ------
@@ -218,6 +241,12 @@ class PushedQuery(CompiledQuery):
             Not a state, or a state of another query; ``ACEP-D044``: of a run without a budget, where a history is
             given; ``ACEP-D048``: of a run with a history, where none is given.
         """
+        malformed = PushedRows(on_malformed, rejects)
+        made = self._taken_up(state, history)
+        made.malformed = malformed
+        return made
+
+    def _taken_up(self, state: bytes, history: HistoryGraph | str | Path | None) -> Matcher | RevisedMatcher:
         from acep_approx.matching.state import damaged, unpack
 
         expect("the state", state, (bytes, bytearray, memoryview), "the bytes that state_bytes() gave")

@@ -299,6 +299,7 @@ class Query(PushedQuery):
         seed: int = 0,
         full_work: float | None = None,
         key_idle: Duration | None = None,
+        on_malformed: str = "refuse",
         **revising: Any,
     ) -> SparkMatcher:
         """A function from Spark DataFrames of events to DataFrames of matches, batch and streaming.
@@ -328,6 +329,9 @@ class Query(PushedQuery):
             As for ``match_within``.
         key_idle : str or int, optional
             As for ``match``.
+        on_malformed : str
+            ``"refuse"`` (default): an event whose time is too large, has a fraction or is no time is an error.
+            ``"skip"``: it is left out and counted, as events without a time always are.
         **revising
             How events may be late or change, as for ``matcher``: refused, not on Spark yet.
 
@@ -348,6 +352,7 @@ class Query(PushedQuery):
         >>> # matches = events.transform(matcher)
         """
         from acep_approx.budget.budget import Budget
+        from acep_approx.events.reading.malformed import MalformedRows
         from acep_approx.spark.plan.matcher import SparkMatcher
         from acep_approx.spark.worker.job import Spending
 
@@ -373,4 +378,5 @@ class Query(PushedQuery):
             watermark=watermark,
             spending=spending,
             key_idle=key_idle,
+            skips=MalformedRows(on_malformed).policy == "skip",
         )

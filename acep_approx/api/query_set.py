@@ -13,7 +13,9 @@ from acep_approx.api.set_input import Reading
 from acep_approx.api.set_members import SetMembers
 from acep_approx.diagrams.fragments import never_raises
 from acep_approx.errors import UsageError, expect
+from acep_approx.events.reading.malformed import PushedRows
 from acep_approx.events.reading.memory import DICTS_PER_CHUNK
+from acep_approx.events.source import TakesEvents
 from acep_approx.events.time_formats import TimeFormat
 from acep_approx.matching.pipeline import OutputKind
 from acep_approx.planning.durations import Duration, check_duration
@@ -26,11 +28,12 @@ from acep_approx.subscriptions.state import damaged_state, pack, restored, unpac
 
 if TYPE_CHECKING:
     from acep_approx.api.live_run import LiveRun
+    from acep_approx.events.source import Source
 
 OUTPUTS = ("matches", "points", "counts")
 
 
-class QuerySet(SetMembers):
+class QuerySet(SetMembers, TakesEvents):
     """Many queries on one stream.
 
     Parameters
@@ -52,6 +55,8 @@ class QuerySet(SetMembers):
         Whether events without a time get that of the clock when they are pushed. By default they are an error.
     key_idle : str or int, optional
         How long a key may have no event, as for ``Query.match``. Not for queries in CEL.
+    on_malformed, rejects
+        What happens to rows that are pushed and have no time that can be used: as for ``Query.matcher``.
 
     Raises
     ------
@@ -86,6 +91,8 @@ class QuerySet(SetMembers):
         reorder: Duration | None = None,
         stamp: bool = False,
         key_idle: Duration | None = None,
+        on_malformed: str = "refuse",
+        rejects: str | Path | None = None,
         **others: Any,
     ) -> None:
         for name in others:
@@ -99,6 +106,7 @@ class QuerySet(SetMembers):
         if key_idle is not None:
             check_duration("key_idle", key_idle)
         self._reading = Reading(reorder, stamp)
+        self.malformed = PushedRows(on_malformed, rejects)
         wanted = {"time": time, "key": key, "type": type, "unit": unit, "start": start}
         super().__init__(Running(wanted | TimeFormat.plain(time_format), key_idle=key_idle), output)
         self._late_in_match = self._dropped_in_match = 0
@@ -126,7 +134,9 @@ class QuerySet(SetMembers):
         """
         if isinstance(events, list) and len(events) <= DICTS_PER_CHUNK and self._running.levels:
             events = iter(events)  # they are read here and now: columns are made once
-        return self._notified(self._running, self._reading.pushed(self._running, events))
+        running = self._running
+        source = self._pushed(events, running.levels.roles.time if running.levels else running.wanted["time"])
+        return self._notified(running, self._reading.pushed(running, source))
 
     def match(self, events: Any, **reading: Any) -> Found:
         """Run the queries over a whole input of its own, from its beginning to its end.
@@ -218,6 +228,7 @@ class QuerySet(SetMembers):
 
     def finish(self) -> Found:
         """The stream has ended: completes its last epoch, and gives what waited for the end of a window."""
+        self.malformed.finish()
         return self._notified(self._running, self._running.finish())
 
     def late(self) -> pa.Table:
@@ -306,6 +317,11 @@ class QuerySet(SetMembers):
             made = cls(**saved["options"])
             made._running = restored(saved, arrays, SavedTexts())
         return made
+
+    def use(self, source: Source) -> None:
+        """Tell an input which column is the time."""
+        if (levels := self._running.levels) is not None:
+            source.use(levels.roles.read_in(levels.columns), is_stamped=self._reading.stamp)
 
     def take_up(self, state: bytes) -> None:
         """Go on from a state of a set of the same queries, which were added in the same order.

@@ -9,7 +9,7 @@ from typing import Any, Self
 from acep_approx.diagrams.fragments import never_raises
 from acep_approx.errors import RuleError
 from acep_approx.events.reading.memory import DICTS_PER_CHUNK
-from acep_approx.events.source import Source, open_source
+from acep_approx.events.source import Source, TakesEvents
 from acep_approx.results.rules import RuleCall, RuleOutput, StoreView
 from acep_approx.rules.checkpoints import Checkpoints
 from acep_approx.rules.execution import Outcome, joined
@@ -19,7 +19,7 @@ Function = Callable[[RuleCall], Any]
 """What CALL calls."""
 
 
-class RuleRun:
+class RuleRun(TakesEvents):
     """Rules under way; made by ``RuleSet.start``.
 
     Attributes
@@ -95,7 +95,7 @@ class RuleRun:
         found: list[RuleOutput] = []
         try:
             time = bound.roles.time if bound else self._runner.wanted.get("time")
-            found.extend(self.outputs(open_source(events, time=time)))
+            found.extend(self.outputs(self._pushed(events, time)))
         except RuleError as error:
             if isinstance(error.outcome, RuleOutput):
                 error.outcome = self.joined([*found, error.outcome])
@@ -125,6 +125,7 @@ class RuleRun:
 
     def finish(self) -> RuleOutput:
         """The stream has ended: what waited for the end of its window. With a file, a checkpoint is written."""
+        self.malformed.finish()
         return self._closed(None, now=True)
 
     def _closed(self, before: int | None, *, now: bool) -> RuleOutput:

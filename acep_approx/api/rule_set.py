@@ -13,6 +13,7 @@ import pyarrow as pa
 from acep_approx.api.rule_run import Function, RuleRun
 from acep_approx.diagrams.fragments import never_raises
 from acep_approx.errors import UsageError, expect
+from acep_approx.events.reading.malformed import PushedRows
 from acep_approx.events.source import open_source
 from acep_approx.events.time_formats import TimeFormat
 from acep_approx.query.rules.checks import check_rules
@@ -159,6 +160,8 @@ class RuleSet:
         time_format: str | TimeFormat | None = None,
         checkpoint: int = 1,
         driver: Driver = "auto",
+        on_malformed: str = "refuse",
+        rejects: str | Path | None = None,
         **others: Any,
     ) -> RuleRun:
         """Begin to run the rules over a stream.
@@ -185,6 +188,8 @@ class RuleSet:
             for it.
         driver : {"auto", "stepping"}, default "auto"
             With "stepping" all rules are run event by event; the answer is the same.
+        on_malformed, rejects
+            What happens to rows that are pushed and have no time that can be used: as for ``Query.matcher``.
 
         Raises
         ------
@@ -207,10 +212,11 @@ class RuleSet:
             runner.load({name: self._rows_of(name, rows) for name, rows in (store or {}).items()})
             return runner
 
-        if at is None:
-            return RuleRun(begin(), functions)
-        checkpoints = Checkpoints(self._program, at, begin, checkpoint)
-        return RuleRun(checkpoints.runner, functions, checkpoints)
+        malformed = PushedRows(on_malformed, rejects)
+        checkpoints = None if at is None else Checkpoints(self._program, at, begin, checkpoint)
+        run = RuleRun(begin() if checkpoints is None else checkpoints.runner, functions, checkpoints)
+        run.malformed = malformed
+        return run
 
     def _functions(self, calls: Mapping[str, Function] | None) -> dict[str, Function]:
         """The functions for CALL; if any is given, all that rules name must be there."""
@@ -284,8 +290,15 @@ class RuleSet:
 
         return drawn(self._program, format)
 
-    def from_state(self, state: bytes, *, calls: Mapping[str, Function] | None = None) -> RuleRun:
-        """Go on from what ``RuleRun.state_bytes`` gave.
+    def from_state(
+        self,
+        state: bytes,
+        *,
+        calls: Mapping[str, Function] | None = None,
+        on_malformed: str = "refuse",
+        rejects: str | Path | None = None,
+    ) -> RuleRun:
+        """Go on from what ``RuleRun.state_bytes`` gave; ``on_malformed`` and ``rejects`` are as for ``start``.
 
         Raises
         ------
@@ -294,7 +307,9 @@ class RuleSet:
         """
         functions = self._functions(calls)
         runner, _ = Runner.restored(self._program, state)
-        return RuleRun(runner, functions)
+        run = RuleRun(runner, functions)
+        run.malformed = PushedRows(on_malformed, rejects)
+        return run
 
     def match_within(self, *_: Any, **__: Any) -> NoReturn:
         """Refused: a load budget for rules comes later (``ACEP-U064``)."""

@@ -43,10 +43,9 @@ class Reading:
             running.epochs.delay = in_ticks("reorder", self.reorder, is_time=is_time)
         return coming
 
-    def pushed(self, running: Running, events: Any) -> Results:
+    def pushed(self, running: Running, source: Source) -> Results:
         """The results of more events."""
-        time = running.levels.roles.time if running.levels else running.wanted["time"]
-        return self._results(running, self._opened(running, open_source(events, time=time)))
+        return self._results(running, self._opened(running, source))
 
     def batches(
         self,

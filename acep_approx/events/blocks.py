@@ -6,7 +6,7 @@ import io
 import lzma
 import re
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import NamedTuple, Protocol
 
@@ -44,7 +44,9 @@ class Block(NamedTuple):
     is_open: bool = False
 
 
-def blocks(stream: Readable, name: str, *, quotes: bytes, size: int = BLOCK_BYTES) -> Iterator[Block]:
+def blocks(
+    stream: Readable, name: str, *, quotes: bytes, size: int = BLOCK_BYTES, is_checked: bool = True
+) -> Iterator[Block]:
     """Cut a stream into blocks of whole lines.
 
     Parameters
@@ -58,6 +60,8 @@ def blocks(stream: Readable, name: str, *, quotes: bytes, size: int = BLOCK_BYTE
         quotes mean nothing. With a blank among them blanks may stand before the quote.
     size : int
         Bytes per block. Default 4 MiB.
+    is_checked : bool
+        Whether bytes that are not UTF-8 are an error; see ``decodable``.
 
     Yields
     ------
@@ -77,7 +81,8 @@ def blocks(stream: Readable, name: str, *, quotes: bytes, size: int = BLOCK_BYTE
         cut = last_line_end(data, quotes)
         rest = data[cut:]
         if cut:
-            yield checked(Block(line, data[:cut]), name)
+            block = Block(line, data[:cut])
+            yield checked(block, name) if is_checked else block
             line += data.count(b"\n", 0, cut)
         elif len(rest) > LONGEST_ROW:
             raise DataError(
@@ -87,7 +92,8 @@ def blocks(stream: Readable, name: str, *, quotes: bytes, size: int = BLOCK_BYTE
             )
     if rest:
         is_open = bool(quotes) and b'"' in rest and _is_open(rest, quotes)
-        yield checked(Block(line, rest, is_open), name)
+        block = Block(line, rest, is_open)
+        yield checked(block, name) if is_checked else block
 
 
 def _is_open(data: bytes, quotes: bytes) -> bool:
@@ -179,3 +185,50 @@ def checked(block: Block, name: str) -> Block:
             hint="say how it is written: --encoding latin-1, or cp1252 of Windows (encoding='latin-1' of open_source)",
         ) from error
     return block
+
+
+def decodable(
+    block: Block, name: str, rows: Callable[[bytes], list[bytes]], report: Callable[[bytes, int, str], None]
+) -> Block:
+    """The block with blank lines in the place of rows that are not UTF-8, which are reported.
+
+    Parameters
+    ----------
+    block : Block
+    name : str
+        Of the file, for messages.
+    rows : callable
+        Splits bytes into rows.
+    report : callable
+        Is told the row, its line, and why.
+
+    Raises
+    ------
+    DataError
+        ``ACEP-D014``: the first row of the file is not UTF-8, which may be a header.
+    """
+    try:
+        checked(block, name)
+    except DataError:
+        found, line = [], block.line
+        for row in rows(block.data):
+            wrong = _not_utf8(row)
+            if wrong is None:
+                found.append(row)
+            elif line == 1:
+                raise
+            else:
+                found.append(b"\n" * row.count(b"\n"))
+                report(row, line, f"byte 0x{row[wrong]:02x} is not UTF-8")
+            line += row.count(b"\n")
+        return Block(block.line, b"".join(found), block.is_open)
+    return block
+
+
+def _not_utf8(row: bytes) -> int | None:
+    """The place of the first byte that is not UTF-8."""
+    try:
+        row.decode()
+    except UnicodeDecodeError as error:
+        return error.start
+    return None

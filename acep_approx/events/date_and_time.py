@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from acep_approx.arrays import Bools
 from acep_approx.errors import DataError
-from acep_approx.events.columns import decoded, plain_type
+from acep_approx.events.columns import decoded, plain_type, to_arrow, to_numpy
 from acep_approx.events.roles import Roles, is_number, time_column
 from acep_approx.events.time import ticks
 from acep_approx.events.time_formats import TimeFormat
+from acep_approx.events.usable_times import usable_times
 
 DATE_NAMES = ("date", "datum", "day", "tag")
 CLOCK_NAMES = ("time", "zeit", "uhrzeit", "time_of_day", "clock")
 DAY = 86_400_000_000
+_DAYS_AS_DIGITS = "%Y%m%d"
 _CLOCK = r"^(?P<H>\d{1,2}):(?P<M>[0-5]\d)(?::(?P<S>[0-5]\d)(?:[.,](?P<f>\d{1,9}))?)?(?: *(?P<p>[AaPp])\.?[Mm]\.?)?$"
 _DIGITS = r"^(\d\d)(\d\d)(\d\d(?:\.\d{1,9})?)$"
 WRONG_DAYS = 10
@@ -72,9 +76,8 @@ class DateAndTime:
             place = pc.index(wrong, True).as_py()
             raise self._wrong(self.clock, clocks, place, first_row, "is no time of day, such as 17:45 or 5:45 PM")
         present = days.filter(is_there)
-        unit, format_ = None, _of_days(self.format)
-        if is_number(present.type) or (format_ is None and _are_digits(present)):
-            unit = "%Y%m%d" if format_ is None or format_.text is None else format_.text
+        format_ = _of_days(self.format)
+        unit = _unit_of_days(present, format_)
         try:
             midnights = pa.array(ticks(present, unit, first_row=first_row, format=format_), pa.int64())
         except DataError as error:
@@ -92,6 +95,23 @@ class DateAndTime:
             raise self._wrong(self.date, days, place, first_row, "is no day: it has a time of day itself")
         joined = pc.add(midnights, since_midnight.filter(is_there)).cast(pa.timestamp("us"))
         return pc.replace_with_mask(pa.nulls(len(days), joined.type), is_there, joined)
+
+    def usable(self, batch: pa.RecordBatch) -> Bools:
+        """Which events have a day and a time of day, as ``times`` reads them."""
+        days, clocks = decoded(batch.column(self.date)), decoded(batch.column(self.clock))
+        usable = np.array(to_numpy(pc.and_(days.is_valid(), _clock_ticks(clocks).is_valid())))
+        there = np.flatnonzero(usable)
+        days, format_ = days.take(to_arrow(there)), _of_days(self.format)
+        unit = _unit_of_days(days, format_)
+        if unit is None and format_ is None and (digits := _digits(days)).any():
+            usable[there], unit = digits, _DAYS_AS_DIGITS
+            there = np.flatnonzero(usable)
+            days = decoded(batch.column(self.date)).take(to_arrow(there))
+        found = usable_times(days, unit, format_)
+        midnights = ticks(days.take(to_arrow(np.flatnonzero(found))), unit, format=format_)
+        found[found] = midnights % DAY == 0
+        usable[there] = found
+        return usable
 
     def _wrong(self, name: str, column: pa.Array, place: int, first_row: int, why: str) -> DataError:
         return DataError(
@@ -207,22 +227,18 @@ def is_day(schema: pa.Schema, name: str) -> bool:
     return bool(pa.types.is_date(plain_type(schema.field(name).type)))
 
 
-def with_times(
-    batches: Iterator[pa.RecordBatch], joined: DateAndTime, names: list[str]
-) -> Iterator[pa.RecordBatch]:
-    """Some columns of batches, with the times among them."""
-    row = 0
-    for batch in batches:
-        times = joined.times(batch, row)
-        arrays = [times if name == joined.name else batch.column(name) for name in names]
-        row += batch.num_rows
-        yield pa.RecordBatch.from_arrays(arrays, names=names)
+def _unit_of_days(days: pa.Array, format_: TimeFormat | None) -> str | None:
+    """The format of days written as digits, as numbers or as texts such as ``20240331``; None: they are not."""
+    if is_number(days.type):
+        return _DAYS_AS_DIGITS if format_ is None or format_.text is None else format_.text
+    return _DAYS_AS_DIGITS if format_ is None and len(days) and _digits(days).all() else None
 
 
-def _are_digits(days: pa.Array) -> bool:
-    """Whether texts are days written as digits: ``20240331``."""
-    is_text = pa.types.is_string(plain_type(days.type)) and len(days) > 0
-    return is_text and bool(pc.all(pc.match_substring_regex(days, r"^\d{8}$")).as_py())
+def _digits(days: pa.Array) -> Bools:
+    """Which days are texts of digits alone."""
+    if not pa.types.is_string(plain_type(days.type)):
+        return np.zeros(len(days), np.bool_)
+    return to_numpy(pc.match_substring_regex(days, r"^\d{8}$"))
 
 
 def _may_be_day(type_: pa.DataType) -> bool:

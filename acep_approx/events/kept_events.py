@@ -11,8 +11,7 @@ import pyarrow as pa
 
 from acep_approx.arrays import Ints
 from acep_approx.events.late import LateEvents
-from acep_approx.events.reading.malformed import MalformedRows
-from acep_approx.events.reading.reader import Reader
+from acep_approx.events.reading.malformed import MalformedRows, Row
 
 MOST_BYTES = 128 * 1024 * 1024
 """What is kept at most, compressed; of more the latest events."""
@@ -65,14 +64,8 @@ class KeptEvents:
             return f"Kept were the last {self.rows:,} of {self.seen:,} events: the page is of these."
         return "" if self.is_whole else f"The run stopped before the end of its input, after {self.seen:,} events."
 
-    def passing(self, reader: Reader, columns: Sequence[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
-        """Some columns of what a reader gives; all of them are kept."""
-        for batch in reader.read(list(dict.fromkeys([*columns, *reader.schema.names])), batch_rows):
-            self._keep(batch)
-            yield batch.select(list(columns))
-        self.is_whole = True
-
-    def _keep(self, batch: pa.RecordBatch) -> None:
+    def keep(self, batch: pa.RecordBatch) -> None:
+        """Keep the next events, with all of their columns."""
         if not batch.num_rows:
             return
         batch = _plain(batch)
@@ -173,3 +166,6 @@ class CountedRows(MalformedRows):
 
     def restart(self) -> None:
         """Nothing to forget."""
+
+    def add(self, row: Row, reason: str) -> None:
+        """Nothing to count: it was."""

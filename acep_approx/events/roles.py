@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from types import NoneType
 from typing import Any
 
@@ -71,6 +71,10 @@ class Roles:
         """The same as plain values, which a state can hold: the arguments of another one."""
         others = {name: value for name, value in vars(self).items() if name not in ("time_format", "columns")}
         return others | TimeFormat.plain(self.time_format)
+
+    def read_in(self, columns: Collection[str]) -> Roles:
+        """The same without a start that nobody asks for: it is not among the columns that are read."""
+        return self if self.start is None or self.start in columns else dataclasses.replace(self, start=None)
 
     def means_column(self, name: str) -> bool:
         """Whether the name of a column means this column in a query, and not one that plays a role."""

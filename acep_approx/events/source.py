@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -15,21 +16,22 @@ import pyarrow as pa
 from acep_approx.arrays import Ints
 from acep_approx.errors import UsageError
 from acep_approx.events.columns import missing_column
-from acep_approx.events.date_and_time import DateAndTime, found_itself, said, unsaid, with_times
+from acep_approx.events.date_and_time import DateAndTime, found_itself, said, unsaid
 from acep_approx.events.kept_events import CountedRows, KeptEvents, KeptReader, Renumbered
 from acep_approx.events.late import LateEvents
 from acep_approx.events.reading.arriving import ArrivingEvents, Bound
 from acep_approx.events.reading.files import check_format
 from acep_approx.events.reading.layout import Understood
-from acep_approx.events.reading.malformed import MalformedRows
+from acep_approx.events.reading.malformed import MalformedRows, PushedRows, Row
 from acep_approx.events.reading.memory import DictEvents, TableEvents
 from acep_approx.events.reading.nested import FlatEvents, has_objects
 from acep_approx.events.reading.opening import layout_of, open_paths, refuse_said_again, refuse_same
 from acep_approx.events.reading.python_objects import open_object
 from acep_approx.events.reading.reader import Reader
-from acep_approx.events.roles import OPEN_TIMES_MARK
+from acep_approx.events.roles import OPEN_TIMES_MARK, Roles
 from acep_approx.events.time import likelier_unit, likely_digits
 from acep_approx.events.time_formats import TimeFormat
+from acep_approx.events.usable_rows import TimeColumns, UsableRows
 
 BATCH_ROWS = 131_072
 LOOKED_AT = 1_000
@@ -97,6 +99,8 @@ class Source:
         self.late = LateEvents() if late is None else late
         self.kept: KeptEvents | None = None
         self._used = False
+        self._roles: Roles | None = None
+        self._is_stamped = False
         self._span: tuple[int, int, str | None] | None = None
 
     def counted(self, ticks: Ints, unit: str | None) -> None:
@@ -211,7 +215,9 @@ class Source:
 
     def beside(self) -> Source:
         """The same events for another reader: with counts of its own, and no files for rows that are left out."""
-        return Source(self._reader, MalformedRows(self.malformed.policy), LateEvents(self.late.policy), self._times)
+        other = Source(self._reader, MalformedRows(self.malformed.policy), LateEvents(self.late.policy), self._times)
+        other.use(self._roles, is_stamped=self._is_stamped)
+        return other
 
     def keep(self) -> None:
         """Let events that can be read only once be kept as they pass, for ``again``: all columns are read then."""
@@ -251,8 +257,8 @@ class Source:
         late : LateEvents
             Knows their numbers.
         """
-        plain = Source(self._reader)
-        plain._joined = self._reader.schema, None
+        plain = Source(self._reader, CountedRows(self.malformed))
+        plain._joined, plain._roles = (self._reader.schema, None), self._roles
         other = Source(TableEvents(rows(plain)), self.malformed, late, self._times)
         other.kept, other._joined = self.kept, self._joined
         return other
@@ -262,8 +268,57 @@ class Source:
         """Whether the events have been read, and cannot be read again."""
         return self._used and not self.reusable and self.kept is None
 
+    def use(self, roles: Roles | None, *, is_stamped: bool = False) -> None:
+        """Let rows without a time, in the column of these roles, count as malformed from now on.
+
+        ``is_stamped``: but those where it is null, which get one later.
+        """
+        self._roles, self._is_stamped = roles, is_stamped
+
+    def count_in(self, malformed: MalformedRows) -> None:
+        """Let what happens to rows that cannot be used be said elsewhere."""
+        self.malformed = malformed
+        if isinstance(self._reader, DictEvents):
+            self._reader.malformed = malformed
+
+    def check(self, batch: pa.RecordBatch, first_row: int) -> None:
+        """Refuse the batch given last if a row in it has no time, by the column that is used.
+
+        Raises
+        ------
+        DataError
+            As ``UsableRows.taken``.
+        """
+        if self._roles is not None:
+            self._sorting(self._roles, first_row).taken(batch)
+
+    def usable_rows(self, roles: Roles, first_row: int = 0) -> UsableRows:
+        """What tells the times of these events, and sorts out rows without; for ``batches``.
+
+        Parameters
+        ----------
+        roles : Roles
+            From now on ``batches`` sorts out the same rows, where these are left out.
+        first_row : int
+            The number of the first row.
+        """
+        self.use(roles)
+        return self._sorting(roles, first_row)
+
+    def _sorting(self, roles: Roles, first_row: int = 0) -> UsableRows:
+        columns = TimeColumns(roles, self.schema, self._dated(self._reader.schema), self._is_stamped)
+        return UsableRows(columns, self.malformed, self.where, first_row)
+
+    def where(self, row: int) -> Row | None:
+        """Where a row of the batch that was read last stands; None: that is not known."""
+        found: Row | None = getattr(self._reader, "where", lambda _: None)(row)
+        return found
+
     def batches(
-        self, columns: Sequence[str] | None = None, batch_rows: int = BATCH_ROWS
+        self,
+        columns: Sequence[str] | None = None,
+        batch_rows: int = BATCH_ROWS,
+        rows: UsableRows | None = None,
     ) -> Iterator[pa.RecordBatch]:
         """The events in the order of the input, never all at once.
 
@@ -273,6 +328,9 @@ class Source:
             Only these are read from the file, and only their values are checked. Default: all.
         batch_rows : int
             At most so many events per batch. Default 131,072.
+        rows : UsableRows, optional
+            Tells the times of each batch, when it is given. Default: where rows without a time are left out, they are
+            sorted out once it is known which column that is; see ``use``.
 
         Returns
         -------
@@ -295,7 +353,9 @@ class Source:
         if self._used and not self.reusable:
             raise self._gone()
         self._used = True
-        return self._read(names, batch_rows)
+        if rows is None and self._roles is not None and self.malformed.policy == "skip":
+            rows = self._sorting(self._roles)
+        return self._read(names, batch_rows, rows)
 
     @staticmethod
     def _gone() -> UsageError:
@@ -305,30 +365,59 @@ class Source:
             hint="open them again; a list, a table or a file can be read several times",
         )
 
-    def _read(self, names: list[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
+    def _read(self, names: list[str], batch_rows: int, rows: UsableRows | None) -> Iterator[pa.RecordBatch]:
         self._span = None
         self.malformed.restart()
         self.late.restart(self.schema)
         try:
-            yield from self._with_times(names, batch_rows)
+            yield from self._usable(names, batch_rows, rows)
+            if rows is not None:
+                rows.finish(is_whole=not self.malformed.goes_on)
         finally:
             self.malformed.close()
             self.late.close()
 
-    def _with_times(self, names: list[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
-        """Some columns, the time that a date and a time of day make among them."""
-        joined = self._dated(self._reader.schema)
-        if joined is None or joined.name not in names:
-            yield from self._rows(names, batch_rows)
-            return
-        whole = dict.fromkeys([*(name for name in names if name != joined.name), joined.date, joined.clock])
-        yield from with_times(self._rows([*whole], batch_rows), joined, names)
+    def _usable(self, names: list[str], batch_rows: int, rows: UsableRows | None) -> Iterator[pa.RecordBatch]:
+        """Some columns of the rows that can be used."""
+        joined, wanted = self._dated(self._reader.schema), dict.fromkeys(names)
+        if rows is not None:
+            wanted |= dict.fromkeys(rows.columns)
+        if joined is not None and joined.name in wanted:
+            wanted |= dict.fromkeys((joined.date, joined.clock))
+            del wanted[joined.name]
+        keeps = None if self.reusable else self.kept
+        if keeps is not None:
+            wanted |= dict.fromkeys(self._reader.schema.names)
+        row = 0
+        for read in self._reader.read(list(wanted), batch_rows):
+            batch = read if rows is None or not read.num_rows else rows.taken(read)
+            if read.num_rows and not batch.num_rows:
+                continue
+            if keeps is not None:
+                keeps.keep(batch.select(self._reader.schema.names))
+            if joined is not None and joined.name in names and joined.name not in batch.schema.names:
+                batch = batch.append_column(joined.name, joined.times(batch, row))
+            row += batch.num_rows
+            yield batch if batch.schema.names == names else batch.select(names)
+        if keeps is not None:
+            keeps.is_whole = True
 
-    def _rows(self, names: list[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
-        """Columns of the reader."""
-        if self.kept is None or self.reusable:
-            return self._reader.read(names, batch_rows)
-        return self.kept.passing(self._reader, names, batch_rows)
+
+class TakesEvents:
+    """What events are pushed into."""
+
+    @cached_property
+    def malformed(self) -> PushedRows:
+        """What happens to rows that cannot be used, and how many were left out."""
+        return PushedRows()
+
+    def _pushed(self, events: Any, time: str | None) -> Source:
+        """Events that are pushed."""
+        if isinstance(events, Source):
+            return events
+        source = open_source(events, time=time, on_malformed=self.malformed.policy)
+        source.count_in(self.malformed)
+        return source
 
 
 def open_source(
@@ -355,8 +444,8 @@ def open_source(
     format : str, optional
         Format of the files: ``parquet``, ``csv``, ``jsonl``. Default: by their names, or else by their first lines.
     on_malformed : str
-        ``"refuse"`` (default): a row of a text file that cannot be read is an error. ``"skip"``: it is
-        counted in ``Source.malformed`` and left out.
+        ``"refuse"`` (default): a row of a text file that cannot be read is an error, and so is a row of any events
+        without a time that can be used. ``"skip"``: it is counted in ``Source.malformed`` and left out.
     rejects : str or Path, optional
         With ``"skip"``: file that gets the rows left out, as JSON lines.
     on_late : str
@@ -415,6 +504,6 @@ def open_source(
             code="ACEP-U121",
             hint="leave it out",
         )
-    reader = open_object(events)
+    reader = open_object(events, malformed)
     flat = FlatEvents(reader) if has_objects(reader.schema) else reader
     return Source(flat, malformed, left_out, times)

@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from acep_approx.errors import UsageError
 from acep_approx.events.columns import plain_type
+from acep_approx.events.reading.malformed import Row
 from acep_approx.events.roles import is_number
 from acep_approx.events.source import Source
 
@@ -69,6 +70,10 @@ class StampedEvents:
                 else:
                     arrays.append(pa.repeat(now, batch.num_rows))
             yield pa.RecordBatch.from_arrays(arrays, names=list(columns))
+
+    def where(self, row: int) -> Row | None:
+        """Where a row of the batch given last stands."""
+        return self._source.where(row)
 
     def _filled(self, column: pa.Array, now: pa.Scalar) -> pa.Array:
         if pa.types.is_dictionary(column.type):

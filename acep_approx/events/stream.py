@@ -11,13 +11,11 @@ import pyarrow as pa
 
 from acep_approx.errors import DataError
 from acep_approx.events.columns import encode_text, missing_column, plain_type, to_arrow
-from acep_approx.events.date_and_time import hinted
 from acep_approx.events.late import SHOWN
 from acep_approx.events.reading.widening import one_table, with_marks
 from acep_approx.events.roles import Roles, is_number
 from acep_approx.events.source import BATCH_ROWS, Source
-from acep_approx.events.time import tick_unit, ticks, to_datetime
-from acep_approx.events.times_in_order import TimesInOrder
+from acep_approx.events.time import tick_unit, to_datetime
 
 
 @dataclass
@@ -145,22 +143,18 @@ def as_they_come(
     source: Source, roles: Roles, columns: list[str], batch_rows: int, first_row: int
 ) -> Iterator[EventBatch]:
     """The events of a source in the order of arrival; see ``read_events``."""
-    row, order = first_row, TimesInOrder()
     is_digits = roles.unit is not None and roles.unit.startswith("%")
     is_counted = is_number(plain_type(source.schema.field(roles.time).type)) and not is_digits
-    for data in source.batches([*columns, roles.time], batch_rows):
+    row, rows = first_row, source.usable_rows(roles.read_in(columns), first_row)
+    for data in source.batches(columns, batch_rows, rows):
         if data.num_rows == 0:
             continue
-        try:
-            values = ticks(data.column(roles.time), roles.unit, first_row=row, format=roles.time_format, order=order)
-        except DataError as error:
-            raise hinted(error, source.schema, roles.time) from error
         if is_counted:
-            source.counted(values, roles.unit)
+            source.counted(rows.ticks, roles.unit)
         arrays = [encode_text(data.column(name)) for name in columns]
-        yield EventBatch(row, values, with_marks(pa.RecordBatch.from_arrays(arrays, names=columns), data.schema))
-        row += len(values)
-    order.finish()
+        batch = with_marks(pa.RecordBatch.from_arrays(arrays, names=columns), data.schema)
+        yield EventBatch(row, rows.ticks, batch)
+        row += data.num_rows
 
 
 def _check_order(batch: EventBatch, latest: int | None, unit: str | None) -> None:

@@ -312,26 +312,39 @@ def _from_text(
 ) -> npt.NDArray[np.int64]:
     if unit is not None:
         return ticks(_numbers(column, unit, first_row), unit, first_row=first_row)
+    if format.text is None and order is not None and order.written:
+        format = replace(format, text=order.written)  # noqa: A001
     if format.text is not None:
         return _of_format(column, format, first_row, order)
     try:
-        return _from_iso(column, first_row, format, order)
+        found = of_iso(column, first_row, format, order)
     except DataError as error:
-        found = guesses(column) if error.code == "ACEP-D006" else []
-        if not found:
+        if order is not None and order.written is not None:
+            raise
+        guessed = guesses(column) if error.code == "ACEP-D006" else []
+        if not guessed:
             first = guesses(column.slice(0, 1)) if error.code == "ACEP-D006" and error.row == first_row else []
             if not first:  # the first is ISO-8601, so this is how they are written, or it is no time at all
                 raise
-            found = first[:1]  # others are written in another way: the first of them is told
-    if len(found) > 1:
+            guessed = first[:1]  # others are written in another way: the first of them is told
+    else:
+        return _settled(found, "", order)
+    if len(guessed) > 1:
         raise DataError(
-            f"row {first_row}: {column[0].as_py()!r} can be read in {'two' if len(found) == 2 else 'several'} ways: "
-            + " or ".join(f"{TimeFormat(text).order} ({text!r})" for text in found),
+            f"row {first_row}: {column[0].as_py()!r} can be read in {'two' if len(guessed) == 2 else 'several'} ways: "
+            + " or ".join(f"{TimeFormat(text).order} ({text!r})" for text in guessed),
             code="ACEP-D032",
-            hint=f"say which one is meant: --time-format {found[0]!r} (time_format={found[0]!r} in Python)",
+            hint=f"say which one is meant: --time-format {guessed[0]!r} (time_format={guessed[0]!r} in Python)",
             row=first_row,
         )
-    return _of_format(column, replace(format, text=found[0]), first_row, order)
+    return _settled(_of_format(column, replace(format, text=guessed[0]), first_row, order), guessed[0], order)
+
+
+def _settled(values: npt.NDArray[np.int64], text: str, order: TimesInOrder | None) -> npt.NDArray[np.int64]:
+    """Ticks of times of a format, in which later ones are to be written, too."""
+    if order is not None and order.written is None:
+        order.written = text
+    return values
 
 
 def _numbers(column: pa.Array, unit: str, first_row: int) -> pa.Array:
@@ -394,9 +407,10 @@ def _localized(
         ) from error
 
 
-def _from_iso(
-    column: pa.Array, first_row: int, format: TimeFormat, order: TimesInOrder | None  # noqa: A002
+def of_iso(
+    column: pa.Array, first_row: int, format: TimeFormat, order: TimesInOrder | None = None  # noqa: A002
 ) -> npt.NDArray[np.int64]:
+    """Texts of ISO-8601 as ticks, and of no other format; see ``ticks``."""
     zoned = to_numpy(pc.match_substring_regex(pc.utf8_slice_codeunits(column, _AFTER_DATE, None), _ZONE))
     if zoned.all() or not zoned.any():
         return _parse(column, zoned[0], first_row, format=format, order=order)

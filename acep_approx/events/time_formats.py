@@ -16,7 +16,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from acep_approx.arrays import Bools
 from acep_approx.errors import DataError, UsageError, expect
+from acep_approx.events.columns import to_numpy
 
 LEAP_YEAR = 2000
 """In which times without a year are read at first."""
@@ -379,6 +381,12 @@ def localized(times: pa.Array, zone: str, ambiguous: str = "raise") -> pa.Array:
         which = f"the local time {found.group()}" if found else "a local time"
         often = "twice or never" if ambiguous == "raise" else "never"
         raise pa.ArrowInvalid(f"{which} of {zone} occurs {often}, because clocks are set") from error
+
+
+def occurs(local: pa.Array, zone: str) -> Bools:
+    """Which local times of a zone occur at all: clocks that are set forward pass over some."""
+    found = pc.assume_timezone(local, zone, ambiguous="earliest", nonexistent="earliest")
+    return to_numpy(pc.equal(pc.local_timestamp(found), local))
 
 
 class UnknownZoneError(pa.ArrowInvalid):  # type: ignore[misc]

@@ -12,10 +12,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from acep_approx.arrays import Ints
+from acep_approx.arrays import Bools, Ints
 from acep_approx.errors import DataError
 from acep_approx.events.columns import to_arrow, to_numpy
-from acep_approx.events.time_formats import LEAP_YEAR, TimeFormat, localized
+from acep_approx.events.time_formats import LEAP_YEAR, TimeFormat, localized, occurs
 
 _SECOND = 10**6
 _DAY = 86_400 * _SECOND
@@ -26,6 +26,10 @@ _AHEAD = 334 * _DAY
 _LATE = 60 * _SECOND
 """A local time that goes back by less is a late one, and not the same hour for the second time."""
 _NEAR = 10 * _DAY
+_LEAP_DAY = 59
+"""February 29, counted from the begin of the year."""
+_AT_ONCE = 1024
+"""Times that are looked at together for those that occur never: of each one found the others are looked at again."""
 
 
 @dataclass
@@ -38,6 +42,7 @@ class _Column:
     open: str = ""
     is_decided: bool = False
     is_disordered: bool = False
+    written: str | None = None
 
 
 @dataclass
@@ -107,6 +112,35 @@ class TimesInOrder:
                 return whole.cast(pa.timestamp("us")).cast(times.type)
         return times
 
+    @property
+    def written(self) -> str | None:
+        """The format in which the texts of the times were written so far; empty: ISO-8601; None: there was none."""
+        return self._columns.get("", _Column()).written
+
+    @written.setter
+    def written(self, text: str) -> None:
+        """Let later ones be written so, too."""
+        self._columns.setdefault("", _Column()).written = text
+
+    def go_back(self, state: dict[str, Any]) -> None:
+        """Know what ``state`` was, and no more."""
+        self._columns = {name: _Column(**column) for name, column in state.items()}
+
+    def impossible(self, name: str, times: pa.Array, written: TimeFormat) -> Bools:
+        """Which of the next times occur never, in the year that those before tell; nothing is taken in.
+
+        Parameters
+        ----------
+        name, times, written
+            As of ``resolved``.
+        """
+        is_there = to_numpy(times.is_valid())
+        wrong = np.zeros(len(times), np.bool_)
+        if written.is_yearless:
+            values = to_numpy(pc.fill_null(times.cast(pa.int64()), 0))[is_there]
+            wrong[is_there] = _impossible(self._columns.get(name, _Column()), values, written)
+        return wrong
+
     def finish(self) -> None:
         """No more events come.
 
@@ -150,8 +184,7 @@ def _with_years(seen: _Column, values: Ints, written: TimeFormat) -> Ints:
     if seen.year is None:
         seen.year, seen.last = written.year, int(values[0])
     assert seen.year is not None, "it was said"
-    steps = np.diff(values, prepend=seen.last)
-    years = seen.year + np.cumsum((steps < -_BACK).astype(np.int64) - (steps > _AHEAD))
+    years = _years(values, seen.year, seen.last)
     seen.year, seen.last = int(years[-1]), int(values[-1])
     since = values - _begin(LEAP_YEAR)
     found = np.empty(len(values), np.int64)
@@ -159,15 +192,50 @@ def _with_years(seen: _Column, values: Ints, written: TimeFormat) -> Ints:
         rows = np.flatnonzero(years == year)
         days = since[rows] // _DAY
         is_leap = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
-        if not is_leap and (days == 59).any():
+        if not is_leap and (days == _LEAP_DAY).any():
             raise DataError(
                 f"February 29 does not occur in {year}, the year that the order of the events tells",
                 code="ACEP-D121",
                 hint=f"is the first event of {written.year}? Say another year: --time-year {year - year % 4}",
             )
-        shift = 0 if is_leap else _DAY * (days > 59)
+        shift = 0 if is_leap else _DAY * (days > _LEAP_DAY)
         found[rows] = _begin(year) + since[rows] - shift
     return found
+
+
+def _years(values: Ints, year: int, last: int) -> Ints:
+    steps = np.diff(values, prepend=last)
+    years: Ints = year + np.cumsum((steps < -_BACK).astype(np.int64) - (steps > _AHEAD))
+    return years
+
+
+def _impossible(seen: _Column, values: Ints, written: TimeFormat) -> Bools:
+    """Which times of ``LEAP_YEAR`` occur never, where each is in the year that the possible ones before it tell."""
+    wrong = np.zeros(len(values), np.bool_)
+    year, last, begin = seen.year, seen.last, 0
+    while begin < len(values):
+        some = values[begin : begin + _AT_ONCE]
+        assert written.year is not None, "it was said"
+        years = _years(some, written.year if year is None else year, int(some[0]) if year is None else last)
+        found = _occur_never(some, years, written)
+        good = int(found.argmax()) if found.any() else len(some)
+        if good:
+            year, last = int(years[good - 1]), int(some[good - 1])
+        if good < len(some):
+            wrong[begin + good] = True
+        begin += good + (good < len(some))
+    return wrong
+
+
+def _occur_never(values: Ints, years: Ints, written: TimeFormat) -> Bools:
+    days = (values - _begin(LEAP_YEAR)) // _DAY
+    is_leap = (years % 4 == 0) & ((years % 100 != 0) | (years % 400 == 0))
+    never: Bools = (days == _LEAP_DAY) & ~is_leap
+    if written.zone is not None:
+        begins = np.array([_begin(year) for year in years.tolist()], np.int64)
+        local = begins + values - _begin(LEAP_YEAR) - np.where(is_leap, 0, _DAY * (days > _LEAP_DAY))
+        never |= ~occurs(to_arrow(local).cast(pa.timestamp("us")), written.zone)
+    return never
 
 
 def _begin(year: int) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pyarrow as pa
 
 from acep_approx.arrays import Ints
@@ -10,6 +9,7 @@ from acep_approx.errors import DataError
 from acep_approx.events.roles import Roles
 from acep_approx.events.stream import EventBatch
 from acep_approx.events.time import tick_unit, ticks
+from acep_approx.events.usable_rows import check_begun
 
 
 def check_starts(schema: pa.Schema, roles: Roles) -> None:
@@ -42,14 +42,6 @@ def starts_of(batch: EventBatch, roles: Roles) -> Ints:
     if roles.start is None or not len(batch):
         return batch.ticks
     found = ticks(batch.data.column(roles.start), roles.unit, first_row=batch.first_row, format=roles.time_format)
-    wrong = np.flatnonzero(found > batch.ticks)
-    if len(wrong):
-        at = int(wrong[0])
-        row = batch.first_row + at if batch.rows is None else int(batch.rows[at])
-        raise DataError(
-            f"row {row}: the event ends before it begins",
-            code="ACEP-D090",
-            hint=f"{roles.time!r} says when events end, {roles.start!r} when they begin",
-            row=row,
-        )
+    numbers = batch.rows
+    check_begun(found, batch.ticks, roles, lambda at: batch.first_row + at if numbers is None else int(numbers[at]))
     return found

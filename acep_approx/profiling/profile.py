@@ -7,8 +7,11 @@ from pathlib import Path
 from types import NoneType
 from typing import Any
 
+import numpy as np
+
 from acep_approx.diagrams.fragments import never_raises
 from acep_approx.errors import UsageError, expect
+from acep_approx.events.columns import to_arrow
 from acep_approx.events.reading.files import find_files
 from acep_approx.events.reading.paths import named_paths
 from acep_approx.events.source import Source, open_source
@@ -182,7 +185,8 @@ def _first(
             "where rows stand in order, a column that numbers them will do"
         )
         return FirstQuery(lacks=f"no column can be the time, and {why}")
-    if wrong := scan.times.missing + scan.times.unreadable:
+    wrong = scan.times.missing + scan.times.unreadable
+    if 2 * wrong > scan.rows or (wrong and not scan.times.is_counted):
         more = "" if scan.times.is_counted else "at least "
         return FirstQuery(
             lacks=f"{more}{wrong:,} rows have no time that can be read, and a run stops at the first: "
@@ -191,8 +195,12 @@ def _first(
     if times is None:
         return FirstQuery(lacks="there are no times")
     options = given | {"unit": scan.unit, "sort": scan.times.late > 0, "time": given["time"] or _unsaid(scan.time)}
+    options |= {"on_malformed": "skip"} if wrong else {}
     options = {name: value for name, value in options.items() if value not in (None, False)}
     table, ticks = scan.head()
+    if wrong:
+        is_read = np.flatnonzero(ticks > np.iinfo(np.int64).min)
+        table, ticks = table.take(to_arrow(is_read)), ticks[is_read]
     return first_query(ProfiledEvents(table, ticks, scan.time, *roles, times.is_time, options), paths)
 
 

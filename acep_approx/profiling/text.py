@@ -212,6 +212,7 @@ def _times(look: StreamProfile, times: TimeProfile) -> Iterator[str]:
     if times.unreadable:
         most = "" if times.is_counted else "at least "
         yield f"{most}{times.unreadable:,} rows have no time that can be read; the first: {times.reason}"
+        yield "a run stops there, or leaves such rows out: --on-malformed skip"
 
 
 def _unit(unit: str) -> str:

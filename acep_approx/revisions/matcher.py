@@ -19,8 +19,9 @@ from acep_approx.events.changes import Op, find_op, ops_of
 from acep_approx.events.columns import missing_column, to_numpy
 from acep_approx.events.reading.memory import DICTS_PER_CHUNK
 from acep_approx.events.reading.widening import one_table
-from acep_approx.events.source import Source, open_source
+from acep_approx.events.source import Source, TakesEvents
 from acep_approx.events.time import ticks
+from acep_approx.events.usable_rows import pushed
 from acep_approx.matching.execution import checked_options
 from acep_approx.matching.pipeline import Pipeline
 from acep_approx.matching.state import Saved
@@ -39,7 +40,7 @@ BACKWARDS = "backwards"
 PROGRESSED = ("mz_progressed", "progressed")
 
 
-class RevisedMatcher:
+class RevisedMatcher(TakesEvents):
     """Runs one query over a stream whose events may be late, revised and taken back; made by ``Query.matcher``.
 
     Parameters
@@ -144,12 +145,15 @@ class RevisedMatcher:
         if isinstance(events, list) and len(events) <= DICTS_PER_CHUNK and self.stream:
             events = iter(events)
         pipeline = self.execution.pipeline
-        source = open_source(events, time=pipeline.roles.time if pipeline else self.execution.wanted.get("time"))
+        source = self._pushed(events, pipeline.roles.time if pipeline else self.execution.wanted.get("time"))
         if not len(source.schema):
             return self._nothing()
         stream = self.stream or self._bind(source)
+        source.use(stream.pipeline.roles.read_in(stream.pipeline.columns))
         data = self._read(source, stream)
-        return self._take_in(data, stream) if data.num_rows else self._nothing()
+        if not data.num_rows:
+            return self._nothing()
+        return pushed(lambda rows: self._take_in(rows, stream), data, source, self.rows)
 
     def punctuate(self, tick: int | str | datetime, where: str | None = None) -> pa.Table:
         """No event before ``tick`` will come any more: put out what that makes final.
@@ -218,6 +222,7 @@ class RevisedMatcher:
 
     def finish(self) -> pa.Table:
         """The stream has ended: nothing is late, changes or goes any more."""
+        self.malformed.finish()
         if self.stream is None:
             return self._nothing()
         self.stream.watermarks.close()

@@ -78,7 +78,7 @@ def say_read(numbers: Numbers, query: Query, seconds: float) -> None:
         names = ", ".join(f"[{e.name}]" for e in query.syntax.equivalences)
         say(f"{amount(counts['without_key'], 'event')} left out: no value for {names}")
     if counts["malformed"]:
-        say(f"{amount(counts['malformed'], 'event')} left out without a time")
+        say(f"{amount(counts['malformed'], 'event')} left out without a time that can be used")
     if counts.get("late"):
         say(f"{amount(counts['late'], 'event')} left out that came late")
     if counts.get("waiting"):

@@ -171,7 +171,7 @@ class InputOptions(SourceOptions):
 
     sort: Annotated[bool, typer.Option("--sort", help="Sort the events by time first; takes memory for all.")] = False
     on_malformed: Annotated[
-        OnMalformed, typer.Option(help="Stop at a row that cannot be read, or leave such rows out.")
+        OnMalformed, typer.Option(help="Stop at a row that cannot be read or has no time, or leave such rows out.")
     ] = OnMalformed.REFUSE
     on_late: Annotated[
         OnLate, typer.Option(help="Stop at an event older than one before it, or leave such events out.")

@@ -19,11 +19,11 @@ def run_on_spark(job: QueryRun, request: RunRequest) -> None:
         As a run here; what goes wrong in a worker too.
     """
     options = request.options
-    revisions = options.revisions
+    revisions, malformed = options.revisions, {"on_malformed": options.source.on_malformed.value}
     more: dict[str, Any] = {"bind": job.output.bound, "id": revisions.id, "watermark": revisions.watermark}
     more |= {"key_idle": job.key_idle, "shards": options.spark.shards, "output": OUTPUTS[job.output.output]}
-    more |= job.budget.on_spark()
-    reading, roles = options.source.on_spark, options.source.roles
+    more |= job.budget.on_spark() | malformed
+    reading, roles = options.source.on_spark | malformed, options.source.roles
     asked = OnSpark(job.query, job.inputs, options.spark.master, reading, roles | more, job.quiet)
     if options.stream.stream:
         from acep_approx.cli.on_spark.stream import Places, run_stream

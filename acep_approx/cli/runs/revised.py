@@ -137,8 +137,9 @@ class _Feed:
 
     def tables(self, progress: EventBar) -> Generator[pa.Table]:
         """The results as they come; the first table is empty and shows the columns."""
-        from acep_approx.api.live_query import wait_for_partitions
+        from acep_approx.api.live_query import use_times, wait_for_partitions
         from acep_approx.events.live.source import LiveSource
+        from acep_approx.events.usable_rows import pushed
         from acep_approx.matching.unseen import warn_of_unseen_types
 
         bound = self.source.settle(self._bound)
@@ -148,9 +149,10 @@ class _Feed:
         if isinstance(self.source, LiveSource):
             wait_for_partitions(self.matcher, self.source)
         yield nothing
+        use_times(self.matcher, self.source)
         with self._left_out() as sink:
             for batch in self.source.batches(self._columns()):
-                found = self.matcher.push(batch)
+                found = pushed(self.matcher.push, batch, self.source, self.matcher.rows)
                 rejected = self.matcher.rejected()  # they are not to gather
                 if sink is not None and rejected.num_rows:
                     sink.write(rejected)

@@ -112,7 +112,7 @@ class GrowingText(LiveText):
         return data[cut:], line + whole.count(b"\n"), self._checked(Block(line, whole))
 
     def _checked(self, block: Block) -> Block:
-        return checked(block, self._name)
+        return checked(block, self._name) if self._malformed.policy == "refuse" else block
 
     def _check_one_file(self) -> None:
         if self.is_one_file:

@@ -15,6 +15,7 @@ from acep_approx.events.live.pace import POLL
 from acep_approx.events.live.text import LiveReading, LiveText, Resumed
 from acep_approx.events.reading.formats.json import JsonFormat
 from acep_approx.events.reading.layout import Layout
+from acep_approx.events.reading.malformed import Row
 
 if TYPE_CHECKING:
     from confluent_kafka import Message
@@ -124,9 +125,12 @@ class KafkaMessages(LiveText):
         }
 
     def _report(self, piece: Block, row: bytes, line: int, reason: str) -> None:
+        self._malformed.add(self._row(piece, row, line), reason)
+
+    def _row(self, piece: Block, row: bytes, line: int) -> Row:
         message = self._held[piece.line].messages[line - piece.line]
         file, text = f"{self._name}[{message.partition()}]", (message.value() or row).decode(errors="backslashreplace")
-        self._malformed.add(file, message.offset() or 0, reason, text, unit="offset")
+        return Row(file, message.offset() or 0, text, "offset")
 
     def _shown(self, text: pa.Schema) -> pa.Schema:
         for name in COLUMNS.names:

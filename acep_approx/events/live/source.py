@@ -36,6 +36,8 @@ from acep_approx.events.reading.malformed import MalformedRows
 from acep_approx.events.reading.opening import refuse_same
 from acep_approx.events.reading.text import text_format
 from acep_approx.events.source import NO_TIMES, Source, Times
+from acep_approx.events.times_in_order import TimesInOrder
+from acep_approx.events.usable_rows import UsableRows
 from acep_approx.events.writing.outfile import GrowingFile, OutFile
 from acep_approx.events.writing.same_file import read_again, refuse_input
 
@@ -57,13 +59,15 @@ class LiveSource(Source):
         super().__init__(reader, malformed, late, times)
         self._live = reader
         self._skipped = skipped
+        self._rows: UsableRows | None = None
+        self._order = TimesInOrder()  # what an earlier run knew of the times
         self._end: dict[str, Any] | None = None
         self.pace = reader.pace
 
     @property
     def given(self) -> int:
         """Events that were read so far, since it was opened."""
-        return self._live.given
+        return self._live.given - (0 if self._rows is None else self._rows.left_out)
 
     @property
     def lag(self) -> tuple[int, str] | None:
@@ -80,6 +84,10 @@ class LiveSource(Source):
         """Partitions of a topic that had messages to be read when it was opened."""
         return self._live.unread if isinstance(self._live, KafkaMessages) else []
 
+    def know(self, order: TimesInOrder) -> None:
+        """Go on from what an earlier run knew of the times."""
+        self._order = order
+
     def stop(self) -> None:
         """Let it end at the next border; may be called from anywhere."""
         self.pace.stop()
@@ -89,18 +97,24 @@ class LiveSource(Source):
         if self._end is not None:
             return self._end
         resumed = self._live.resumed()
-        return None if resumed is None else {**resumed.to_json(), "malformed": self.malformed.count}
+        known = self._order.state if self._rows is None else self._rows.order.state
+        ticks = {"ticks": known} if known else {}
+        return None if resumed is None else {**resumed.to_json(), "malformed": self.malformed.count, **ticks}
 
     def close(self) -> None:
         """Let go of the file or the broker."""
         self._live.close()
 
-    def _read(self, names: list[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
+    def _read(self, names: list[str], batch_rows: int, rows: UsableRows | None) -> Iterator[pa.RecordBatch]:
         self.malformed.restart()
         self.malformed.count = self._skipped
         self.late.restart(self.schema)
         try:
-            yield from self._with_times(names, batch_rows)
+            if rows is not None:
+                self._rows, rows.order = rows, self._order
+            yield from self._usable(names, batch_rows, rows)
+            if rows is not None:
+                rows.finish(is_whole=False)
         finally:
             try:
                 self._end = self.place()
@@ -186,6 +200,7 @@ def follow(
     pace = Pace(None if until_idle is None else seconds("until_idle", until_idle))
     reading = LiveReading(malformed, pace, None if resumed is None else Resumed.from_json(resumed))
     skipped = 0 if resumed is None else resumed.get("malformed")
+    order = TimesInOrder.of(None if resumed is None else resumed.get("ticks"))
     if not isinstance(skipped, int):
         raise ValueError("not the place in an input")
     if is_address(place):
@@ -199,7 +214,9 @@ def follow(
         reader.is_one_file = is_one_file
     if resumed is not None:
         reader.check_declared()
-    return LiveSource(reader, malformed, left_out, skipped, Times(time, written.time_format))
+    source = LiveSource(reader, malformed, left_out, skipped, Times(time, written.time_format))
+    source.know(order)
+    return source
 
 
 def _counts_messages() -> UsageError:

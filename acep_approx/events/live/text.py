@@ -12,15 +12,14 @@ from typing import Any
 import pyarrow as pa
 
 from acep_approx.errors import AcepError, DataError, QueryError, UsageError
-from acep_approx.events.blocks import BLOCK_BYTES, BYTE_ORDER_MARK, Block
+from acep_approx.events.blocks import BLOCK_BYTES, BYTE_ORDER_MARK, Block, decodable
 from acep_approx.events.columns import plain_schema
 from acep_approx.events.live.pace import Pace
 from acep_approx.events.reading.arriving import ArrivingEvents, Bound
-from acep_approx.events.reading.formats.converters import in_order
 from acep_approx.events.reading.formats.csv import CsvFormat
 from acep_approx.events.reading.formats.declared import TYPES
 from acep_approx.events.reading.formats.json import JsonFormat
-from acep_approx.events.reading.malformed import MalformedRows
+from acep_approx.events.reading.malformed import MalformedRows, Row
 from acep_approx.events.reading.text import Format, TextRows
 from acep_approx.events.reading.widening import as_wider, wider_text, with_marks
 from acep_approx.events.times_in_order import TimesInOrder
@@ -141,6 +140,7 @@ class LiveText(ArrivingEvents):
             self._text_schema, self._sample = resumed.schema, resumed.sample
             self._times_before = resumed.place.get("times") or {}
         self._order = TimesInOrder.of(self._times_before)
+        self._last: tuple[TextRows, Block, int] | None = None  # where the batch given last comes from
 
     def check_declared(self) -> None:
         """Refuse types of columns that a run which goes on had not (``ACEP-U208``)."""
@@ -177,8 +177,11 @@ class LiveText(ArrivingEvents):
         """Whether a piece begins another file than those before it."""
         return False
 
-    def _report(self, piece: Block, row: bytes, line: int, reason: str) -> None:  # noqa: ARG002
-        self._malformed.add(self._name, line, reason, row.decode(errors="replace").rstrip("\r\n"))
+    def _report(self, piece: Block, row: bytes, line: int, reason: str) -> None:
+        self._malformed.add(self._row(piece, row, line), reason)
+
+    def _row(self, piece: Block, row: bytes, line: int) -> Row:  # noqa: ARG002
+        return Row(self._name, line, row.decode(errors="backslashreplace").rstrip("\r\n"))
 
     def _shown(self, text: pa.Schema) -> pa.Schema:
         """The columns that users see, where the text has these."""
@@ -207,7 +210,7 @@ class LiveText(ArrivingEvents):
             if self._least(rows) > len(rows):  # it has ended before the first event
                 self.close()
                 return pa.schema([])
-            self._sample = self._whole()
+            self._sample = self._readable(Block(1, self._whole())).data
             self._settled(self._typed_by(self._sample).schema)
         assert self._text_schema is not None, "it was just settled"
         return self._shown(self._text_schema)
@@ -230,7 +233,7 @@ class LiveText(ArrivingEvents):
     def _tried(self, rows: list[bytes], bind: Callable[[pa.Schema], Bound]) -> Bound | None:
         found = super()._tried(rows, bind)
         if found is not None:
-            self._sample = b"".join(rows)
+            self._sample = self._readable(Block(1, b"".join(rows))).data
         return found
 
     def _settled(self, schema: pa.Schema) -> None:
@@ -297,16 +300,25 @@ class LiveText(ArrivingEvents):
         piece = Block(1, b"")
         rows = TextRows(self._format, wanted, lambda row, line, reason: self._report(piece, row, line, reason))
         for piece in self._all_pieces():
-            for read in rows.parse(self._body(piece)):
-                batch = in_order(read, self._format.times, self._order)
+            for read in rows.parse(self._body(self._decodable(piece))):
+                batch = rows.ordered(read, self._order)
                 self._widen(batch)
                 self.given += batch.num_rows
                 whole = self._with_more(self._aligned(batch, names), columns, piece)
                 for start in range(0, whole.num_rows, batch_rows):
+                    self._last = rows, piece, start
                     yield whole.slice(start, batch_rows)
             self._taken(piece)
             self._times_before = self._order.state
             self.pace.border()
+
+    def where(self, row: int) -> Row | None:
+        """Where a row of the batch given last stands."""
+        if self._last is None:
+            return None
+        rows, piece, first = self._last
+        found = rows.standing(first + row)
+        return self._row(piece, *found) if found else None
 
     def resumed(self) -> Resumed | None:
         """How far it was read; None before the first event."""
@@ -319,6 +331,13 @@ class LiveText(ArrivingEvents):
         waiting, self._waiting, self._head = self._waiting, [], b""
         yield from waiting
         yield from self._coming
+
+    def _decodable(self, piece: Block) -> Block:
+        """A piece without rows that are not UTF-8; where such are refused, they have been."""
+        if self._malformed.policy == "refuse":
+            return piece
+        told = lambda row, line, reason: self._report(piece, row, line, reason)  # noqa: E731
+        return decodable(piece, self._name, self._format.rows, told)
 
     def _body(self, piece: Block) -> Block:
         """A piece without a header."""

@@ -20,6 +20,7 @@ from acep_approx.events.blocks import (
     Block,
     blocks,
     checked,
+    decodable,
     last_line_end,
     unreadable,
 )
@@ -37,7 +38,7 @@ from acep_approx.events.reading.formats.csv_headers import TITLES
 from acep_approx.events.reading.formats.json_documents import HEAD_BYTES as DOCUMENT_BYTES
 from acep_approx.events.reading.formats.json_documents import document_of, starts_array
 from acep_approx.events.reading.layout import Layout, Stored, Understood
-from acep_approx.events.reading.malformed import MalformedRows
+from acep_approx.events.reading.malformed import MalformedRows, Row
 from acep_approx.events.reading.multiple_files import FileEvents
 from acep_approx.events.reading.parquet import ParquetFile
 from acep_approx.events.reading.text import Format, TextFile, text_format
@@ -288,6 +289,10 @@ class ArrivingEvents:
         self._head = b""
         yield from self._events.read(columns, batch_rows)
 
+    def where(self, row: int) -> Row | None:
+        """Where a row of the batch given last stands."""
+        return None if self._events is None else self._events.where(row)
+
     def _more(self) -> bool:
         """Wait for more of the first 4 MiB, or of the first row, if that is longer; whether there is any."""
         if len(self._head) >= BLOCK_BYTES and (self._whole() or len(self._head) > LONGEST_ROW):
@@ -311,7 +316,7 @@ class ArrivingEvents:
         for number in range(ahead + 1, len(rows) + 1):
             if not rows[number - 1].strip():
                 continue
-            block = checked(Block(1, b"".join(rows[:number])), self._name)
+            block = self._readable(Block(1, b"".join(rows[:number])))
             try:
                 self._format.read_header(block)
             except DataError as error:  # titles alone are no header, which a row below may be
@@ -325,6 +330,12 @@ class ArrivingEvents:
         if refusal is not None and self._has_ended:
             raise refusal
         return len(rows) + 1
+
+    def _readable(self, block: Block) -> Block:
+        """The block without rows that are not UTF-8, unless such are refused."""
+        if self._malformed.policy == "refuse":
+            return checked(block, self._name)
+        return decodable(block, self._name, self._format.rows, lambda *_: None)
 
     def _is_ahead(self, row: bytes) -> bool:
         """Whether a row is a blank line or a comment, where it stands ahead of the first one that is not."""
@@ -356,6 +367,8 @@ class ArrivingEvents:
 
     def _typed_by(self, data: bytes) -> FileEvents:
         """The events, with types by some rows."""
-        sample = next(blocks(io.BytesIO(data), self._name, quotes=self._format.quotes), None)
+        is_checked = self._malformed.policy == "refuse"
+        read = blocks(io.BytesIO(data), self._name, quotes=self._format.quotes, is_checked=is_checked)
+        sample = next(read, None)
         text = TextFile(self._name, lambda: nullcontext(self._stream), self._format, self._malformed, sample)
         return FileEvents([text], reusable=False)

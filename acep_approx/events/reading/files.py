@@ -29,7 +29,7 @@ from acep_approx.events.reading.formats.json_documents import (
 )
 from acep_approx.events.reading.formats.line_formats import likely_line_format
 from acep_approx.events.reading.layout import Layout, Stored, Understood
-from acep_approx.events.reading.malformed import MalformedRows
+from acep_approx.events.reading.malformed import MalformedRows, Row
 from acep_approx.events.reading.parquet import ParquetFile
 from acep_approx.events.reading.paths import named_paths
 from acep_approx.events.reading.text import TextFile, text_format
@@ -77,6 +77,10 @@ class FileReader(Protocol):
 
     def read(self, columns: Sequence[str], schema: pa.Schema, batch_rows: int) -> Iterator[pa.RecordBatch]:
         """The rows, of those ``columns`` the file has, with the types of ``schema`` where it can choose."""
+        ...
+
+    def where(self, row: int) -> Row | None:
+        """Where a row of the batch given last stands; None: that is not known."""
         ...
 
 

@@ -5,12 +5,41 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
+
+import pyarrow as pa
 
 from acep_approx.errors import DataError, UsageError
 from acep_approx.events.writing.outfile import GrowingFile, OutFile
 
 POLICIES = ("refuse", "skip")
 _SHOWN = 200  # characters of a row's text in a message and in the file of rejects
+LEAVE_OUT = "leave such rows out: --on-malformed skip (on_malformed='skip'), with --rejects FILE to keep them"
+
+
+class Row(NamedTuple):
+    """Where a row stands, and what it is: its (first) ``line`` in the ``file``, or what else ``unit`` counts."""
+
+    file: str
+    line: int
+    text: str
+    unit: str = "line"
+
+    @property
+    def place(self) -> str:
+        """Where it stands, in words."""
+        return f"{self.file}, {self.unit} {self.line}"
+
+    @property
+    def shown(self) -> str:
+        """Its text; cut when long."""
+        return self.text if len(self.text) <= _SHOWN else self.text[:_SHOWN] + "..."
+
+
+def row_of(file: str, first: int, batch: pa.RecordBatch, row: int) -> Row:
+    """A row of a batch whose first one has the number ``first``: its number, and what was read of it, as JSON."""
+    values = batch.slice(row, 1).to_pylist()[0]
+    return Row(file, first + row, json.dumps(values, ensure_ascii=False, default=str), "row")
 
 
 class MalformedRows:
@@ -38,6 +67,9 @@ class MalformedRows:
         ``ACEP-U105`` no such policy; ``ACEP-U106`` rejects without ``"skip"``.
     """
 
+    goes_on = False
+    """Whether more events may come when those of a source have ended."""
+
     def __init__(self, policy: str = "refuse", rejects: str | Path | None = None) -> None:
         if policy not in POLICIES:
             raise UsageError(
@@ -58,7 +90,7 @@ class MalformedRows:
 
     def restart(self) -> None:
         """Begin a new pass over the events: forget the count, empty the file of rejects."""
-        self.close()
+        MalformedRows.close(self)
         self.count = 0
         self.reasons = []
         if self.rejects is not None:
@@ -69,43 +101,61 @@ class MalformedRows:
                     f"cannot write rejected rows to {self.rejects}: {error.strerror}", code="ACEP-U106"
                 ) from error
 
-    def add(self, file: str, line: int, reason: str, text: str, unit: str = "line") -> None:
+    def add(self, row: Row, reason: str) -> None:
         """Report a row that cannot be read.
 
         Parameters
         ----------
-        file : str
-            Where it stands.
-        line : int
-            Its (first) line in the file, from 1.
+        row : Row
         reason : str
             What is wrong with it.
-        text : str
-            The row itself; cut when long.
-        unit : str
-            What ``line`` counts, in a word: of a topic of Kafka offsets, of a JSON array events. Default lines.
 
         Raises
         ------
         DataError
             ``ACEP-D020``, if the policy is to refuse.
         """
-        text = text if len(text) <= _SHOWN else text[:_SHOWN] + "..."
         if self.policy == "refuse":
             raise DataError(
-                f"{file}, {unit} {line}: {reason}: {text!r}",
+                f"{row.place}: {reason}: {row.shown!r}",
                 code="ACEP-D020",
                 hint="correct the line, or leave such rows out: on_malformed='skip' (--on-malformed skip)",
             )
         self.count += 1
         if len(self.reasons) < 5:
-            self.reasons.append(f"{file}, {unit} {line}: {reason}")
+            self.reasons.append(f"{row.place}: {reason}")
         if self._file is not None:
-            row = {"file": file, unit: line, "reason": reason, "text": text}
-            self._file.sink.write(json.dumps(row, ensure_ascii=False).encode() + b"\n")
+            written = {"file": row.file, row.unit: row.line, "reason": reason, "text": row.shown}
+            self._file.sink.write(json.dumps(written, ensure_ascii=False).encode() + b"\n")
 
     def close(self) -> None:
         """Close the file of rejects, if one is open."""
         if self._file is not None:
             self._file.finish()
             self._file = None
+
+
+class PushedRows(MalformedRows):
+    """The same of events that are pushed, some after others: all that were left out are counted, in one file."""
+
+    goes_on = True
+
+    def __init__(self, policy: str = "refuse", rejects: str | Path | None = None) -> None:
+        super().__init__(policy, rejects)
+        self.opens = GrowingFile
+
+    def restart(self) -> None:
+        """More are pushed."""
+        if self._file is None:
+            before = self.count, self.reasons
+            super().restart()
+            self.count, self.reasons = before
+
+    def close(self) -> None:
+        """Others may be pushed later."""
+        if self._file is not None:
+            self._file.sink.flush()
+
+    def finish(self) -> None:
+        """No others will be."""
+        super().close()

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
+from contextlib import suppress
 from itertools import chain, islice
 from typing import Any
 
@@ -10,6 +13,7 @@ import pyarrow as pa
 
 from acep_approx.errors import DataError
 from acep_approx.events.columns import plain_schema, refuse_many, refuse_twins
+from acep_approx.events.reading.malformed import MalformedRows, Row
 from acep_approx.events.reading.nested import flat_row, map_note, maps_among
 from acep_approx.events.reading.widening import common_type
 from acep_approx.events.roles import TIME_MARK, TIME_NAMES, time_column
@@ -19,6 +23,8 @@ DICTS_PER_CHUNK = 10_000
 """Dicts are converted in chunks of so many; of a generator the first one says which columns there are."""
 REFUSED = (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError, UnicodeEncodeError)
 """What Arrow raises for values that do not go together."""
+OF_AN_EVENT = ("ACEP-D018", "ACEP-D022", "ACEP-D023")
+"""Errors for which one event is to blame."""
 
 
 class TableEvents:
@@ -114,21 +120,26 @@ class DictEvents:
         All of them, or of a generator the first 10,000, say which columns there are. A dict may lack a column (null),
         but not have others. The types are those of the values so far. The items of a dict in a dict are columns
         ``outer.inner``.
+    malformed : MalformedRows, optional
+        What happens to events that do not go together with others. Default: they are refused.
 
     Raises
     ------
     DataError
         ``ACEP-D018`` a column holds values of several types; ``ACEP-D022`` an event has a name that is no
-        column; ``ACEP-D023`` an event is not a dict.
+        column; ``ACEP-D023`` an event is not a dict. Where malformed rows are skipped, such events are left out; a
+        column has the type of most of its first values then.
     """
 
-    def __init__(self, events: Iterable[Any]) -> None:
+    def __init__(self, events: Iterable[Any], malformed: MalformedRows | None = None) -> None:
+        self.malformed = MalformedRows() if malformed is None else malformed
+        self._given: tuple[Sequence[Any], Sequence[int]] = [], []
         self.rows = len(events) if isinstance(events, Sized) else None
         iterator = iter(events)
         self.reusable = iterator is not events
         self._events = events
         first = list(islice(iterator, DICTS_PER_CHUNK))
-        rows = _only_dicts(first, 0)
+        rows = [event for event in first if _is_event(event)] if self._skips else _only_dicts(first, 0)
         self._is_nested = any(isinstance(value, Mapping) for row in rows for value in row.values())
         self._maps: tuple[str, ...] = ()
         rows = self._flat(rows)
@@ -143,7 +154,7 @@ class DictEvents:
             names, late = (dict.fromkeys(self._without_maps(some)) for some in (names, late))
         refuse_many([*names, *late], "the events")
         _refuse_broken([*names, *late])
-        types = [_convert(name, [row.get(name) for row in rows], pa.null(), 0).type for name in names]
+        types = [self._type_of(name, [row.get(name) for row in rows]) for name in names]
         types += [pa.null()] * len(late)
         names |= late
         self.schema = plain_schema(pa.schema(list(zip(names, types, strict=True))), "the events")
@@ -176,13 +187,75 @@ class DictEvents:
         known = set(self.schema.names)
         rows, first_row = iter(self._events) if self._pending is None else self._pending, 0
         while chunk := list(islice(rows, min(batch_rows, DICTS_PER_CHUNK))):
-            chunk = _only_dicts(chunk, first_row)
-            chunk = self._flat(chunk)
-            _refuse_unknown(chunk, known, first_row)
-            batch = pa.RecordBatch.from_arrays(_converted(chunk, schema, first_row), names=list(columns))
-            yield batch
+            try:
+                arrays = _converted(self._fitting(chunk, known, first_row), schema, first_row)
+                numbers: Sequence[int] = range(first_row, first_row + len(chunk))
+            except DataError as error:
+                if not self._skips or error.code not in OF_AN_EVENT:
+                    raise
+                numbers, arrays = self._salvaged(chunk, known, schema, first_row)
+            batch = pa.RecordBatch.from_arrays(arrays, names=list(columns))
+            self._given = [chunk[number - first_row] for number in numbers] if self._skips else [], numbers
+            if batch.num_rows:
+                yield batch
             schema = batch.schema
             first_row += len(chunk)
+
+    def where(self, row: int) -> Row | None:
+        """Which event a row of the batch given last is, where such may be left out."""
+        events, numbers = self._given
+        return _row(numbers[row], events[row]) if events else None
+
+    @property
+    def _skips(self) -> bool:
+        return self.malformed.policy == "skip"
+
+    def _fitting(self, chunk: list[Any], known: set[str], first_row: int) -> list[Mapping[str, Any]]:
+        """Events as rows of these columns."""
+        rows = self._flat(_only_dicts(chunk, first_row))
+        _refuse_unknown(rows, known, first_row)
+        return rows
+
+    def _salvaged(
+        self, chunk: list[Any], known: set[str], schema: pa.Schema, first_row: int
+    ) -> tuple[list[int], list[pa.Array]]:
+        """The numbers and the columns of the events that go together; the others are reported."""
+        good: dict[int, Mapping[str, Any]] = {}
+        told: dict[int, DataError] = {}
+        for number, event in enumerate(chunk, first_row):
+            try:
+                (good[number],) = self._fitting([event], known, number)
+            except DataError as error:
+                told[number] = error
+        for field in schema:
+            type_ = field.type
+            for number in list(good):
+                try:
+                    type_ = _convert(field.name, [good[number].get(field.name)], type_, number).type
+                except DataError as error:
+                    told[number] = error
+                    del good[number]
+        for number in sorted(told):
+            reason = told[number].message.removeprefix(f"row {number}: ")
+            self.malformed.add(_row(number, chunk[number - first_row]), reason)
+        return list(good), _converted(list(good.values()), schema, first_row)
+
+    def _type_of(self, name: str, values: list[Any]) -> pa.DataType:
+        """The type of a column, by its first values."""
+        try:
+            return _convert(name, values, pa.null(), 0).type
+        except DataError:
+            if not self._skips:
+                raise
+        kinds = Counter(map(_kind, values))
+        del kinds["NoneType"]
+        most = kinds.most_common(1)[0][0]
+        type_ = pa.null()
+        for value in values:
+            if _kind(value) == most:
+                with suppress(*REFUSED):
+                    type_ = _typed([value], type_).type
+        return type_
 
 
 def _refuse_broken(names: Iterable[Any]) -> None:
@@ -195,9 +268,22 @@ def _refuse_broken(names: Iterable[Any]) -> None:
         )
 
 
+def _kind(value: Any) -> str:
+    """What values of one type of a column have in common."""
+    return "number" if type(value) in (int, float) else type(value).__name__
+
+
+def _row(number: int, event: Any) -> Row:
+    return Row("events", number, json.dumps(event, ensure_ascii=False, default=str, skipkeys=True), "row")
+
+
+def _is_event(event: Any) -> bool:
+    return isinstance(event, Mapping) and all(isinstance(name, str) for name in event)
+
+
 def _only_dicts(chunk: list[Any], first_row: int) -> list[Mapping[str, Any]]:
     for row, event in enumerate(chunk, first_row):
-        if not isinstance(event, Mapping) or not all(isinstance(name, str) for name in event):
+        if not _is_event(event):
             raise DataError(
                 f"row {row}: an event must be a dict with strings as keys, and this is {event!r:.80}",
                 code="ACEP-D023",

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from acep_approx.errors import DataError, UsageError
 from acep_approx.events.reading.files import FileReader
+from acep_approx.events.reading.malformed import Row
 from acep_approx.events.reading.widening import WRITTEN, as_wider, common_type, wider_text, with_marks
 from acep_approx.events.time_formats import TimeFormat
 from acep_approx.events.times_in_order import TimesInOrder
@@ -48,6 +49,7 @@ class FileEvents:
     def __init__(self, files: Sequence[FileReader], reusable: bool, paths: Sequence[Path] = ()) -> None:
         self._files = files
         self.paths = paths
+        self._file = files[0]  # that is read
         self.reusable = reusable
         _settle_times(files)
         self.understood = files[0].understood
@@ -62,11 +64,16 @@ class FileEvents:
         """The rows of some columns, file after file, in batches of at most ``batch_rows``."""
         schema, order = self.schema, TimesInOrder()
         for file in self._files:
+            self._file = file
             file.order = order
             for batch in file.read(columns, schema, batch_rows):
                 schema = _wider(schema, batch)
                 yield with_marks(self._align(file.name, batch, [schema.field(name) for name in columns]), schema)
         order.finish()
+
+    def where(self, row: int) -> Row | None:
+        """Where a row of the batch given last stands."""
+        return self._file.where(row)
 
     def _align(self, name: str, batch: pa.RecordBatch, columns: Sequence[pa.Field]) -> pa.RecordBatch:
         """The batch with all columns, in order and of these types; strings stay as they are encoded."""

@@ -10,6 +10,7 @@ import pyarrow as pa
 from acep_approx.errors import DataError
 from acep_approx.events.columns import plain_schema
 from acep_approx.events.reading.layout import Understood
+from acep_approx.events.reading.malformed import Row, row_of
 from acep_approx.events.reading.nested import column_at, flat_schema, has_objects, paths_of
 from acep_approx.events.time_formats import TimeFormat
 from acep_approx.events.times_in_order import TimesInOrder
@@ -32,6 +33,7 @@ class ParquetFile:
         self.name = name
         self.order = TimesInOrder()  # its texts are no times here
         self._source = source
+        self._last: tuple[int, pa.RecordBatch] | None = None
         try:
             file = pq.ParquetFile(source)
             stored = file.schema_arrow
@@ -63,10 +65,17 @@ class ParquetFile:
             with pq.ParquetFile(
                 self._source, read_dictionary=self._text, pre_buffer=False, buffer_size=1 << 20
             ) as file:
+                first = 0
                 for batch in file.iter_batches(batch_rows, columns=here, use_threads=False):
+                    self._last = first, batch
+                    first += batch.num_rows
                     yield self._flat(batch, here) if has_objects(batch.schema) else batch
         except (pa.ArrowException, OSError) as error:
             raise self._damaged(error) from error
+
+    def where(self, row: int) -> Row | None:
+        """Where a row of the batch given last stands: its number in the file, from 0, and what was read of it."""
+        return None if self._last is None else row_of(self.name, self._last[0], self._last[1], row)
 
     def _flat(self, batch: pa.RecordBatch, columns: list[str]) -> pa.RecordBatch:
         """The columns that are wanted, of which some are fields of objects: the file gives these alone."""

@@ -20,6 +20,7 @@ from acep_approx.events.reading.frames import (
     no_columns,
     stream_of,
 )
+from acep_approx.events.reading.malformed import MalformedRows
 from acep_approx.events.reading.memory import REFUSED, DictEvents, FrameEvents, TableEvents
 
 InMemory = (
@@ -35,8 +36,8 @@ InMemory = (
 )
 
 
-def open_object(events: Any) -> InMemory:
-    """The reader of events that are no files.
+def open_object(events: Any, malformed: MalformedRows | None = None) -> InMemory:
+    """The reader of events that are no files; ``malformed`` is told of dicts that do not go together with others.
 
     Raises
     ------
@@ -51,7 +52,7 @@ def open_object(events: Any) -> InMemory:
         return TableEvents(events)
     if isinstance(events, pa.RecordBatchReader):
         return ReaderEvents(events)
-    return _of_library(events) or _of_arrow(events) or _of_items(events)
+    return _of_library(events) or _of_arrow(events) or _of_items(events, malformed)
 
 
 def _of_library(events: Any) -> InMemory | None:
@@ -97,7 +98,7 @@ def _rows_of(table: Any) -> int | None:
     return rows if isinstance(rows, int) else None
 
 
-def _of_items(events: Any) -> InMemory:
+def _of_items(events: Any, malformed: MalformedRows | None) -> InMemory:
     """The reader of an iterable: of dicts, or of record batches; or of an array of numpy with names of columns."""
     numpy = sys.modules.get("numpy")
     if numpy is not None and isinstance(events, numpy.ndarray) and events.dtype.names and events.ndim == 1:
@@ -115,7 +116,7 @@ def _of_items(events: Any) -> InMemory:
     first = list(islice(iterator, 1))
     if first and isinstance(first[0], Part):
         return BatchesEvents(first, iterator) if is_once else BatchesEvents(_only_batches(events))
-    return DictEvents(chain(first, iterator) if is_once else events)
+    return DictEvents(chain(first, iterator) if is_once else events, malformed)
 
 
 def _only_batches(events: Iterable[Any]) -> list[Any]:

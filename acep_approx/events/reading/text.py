@@ -5,24 +5,28 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import AbstractContextManager, closing
+from itertools import accumulate
 
+import numpy as np
 import pyarrow as pa
 
 from acep_approx.errors import DataError
-from acep_approx.events.blocks import BLOCK_BYTES, Block, Readable, blocks
-from acep_approx.events.columns import plain_schema
-from acep_approx.events.reading.formats.converters import in_order
+from acep_approx.events.blocks import BLOCK_BYTES, Block, Readable, blocks, decodable
+from acep_approx.events.columns import plain_schema, to_arrow
+from acep_approx.events.reading.formats.converters import impossible, in_order
 from acep_approx.events.reading.formats.csv import CsvFormat
 from acep_approx.events.reading.formats.json import JsonFormat
 from acep_approx.events.reading.formats.json_documents import Document
 from acep_approx.events.reading.formats.log_lines import LinesFormat
 from acep_approx.events.reading.layout import Layout, Stored, Understood
-from acep_approx.events.reading.malformed import MalformedRows
+from acep_approx.events.reading.malformed import LEAVE_OUT, MalformedRows, Row
 from acep_approx.events.reading.widening import one_table, wider_text, with_marks
 from acep_approx.events.time_formats import TimeFormat
 from acep_approx.events.times_in_order import TimesInOrder
 
 Format = CsvFormat | JsonFormat | LinesFormat
+Report = Callable[[bytes, int, str], None]
+"""Is told of a row that cannot be read: the row, its line, and why."""
 
 
 def text_format(
@@ -86,6 +90,8 @@ class TextFile:
         self._opener = opener
         self._format = format
         self._malformed = malformed
+        self._rows: TextRows | None = None
+        self._start = 0  # of the rows that were read together the first one in the batch given last
         self.order = TimesInOrder()
         self.schema = plain_schema(self._infer(sample or self._first()), name)
 
@@ -120,13 +126,18 @@ class TextFile:
         known = set(self.schema.names)
         here = [name for name in columns if name in known]
         wanted = pa.schema([schema.field(name) for name in here or self.schema.names[:1]])
-        rows = TextRows(self._format, wanted, self._report)
+        self._rows = rows = TextRows(self._format, wanted, self._report)
         for block in self._blocks():
-            body = self._format.after_header(block)
+            body = self._format.after_header(self._decodable(block, self._report))
             for read in rows.parse(self._closed(body) if block.is_open and body.data else body):
-                batch = in_order(read, self._format.times, self.order)
-                for start in range(0, batch.num_rows, batch_rows):
-                    yield batch.slice(start, batch_rows)
+                batch = rows.ordered(read, self.order)
+                for self._start in range(0, batch.num_rows, batch_rows):
+                    yield batch.slice(self._start, batch_rows)
+
+    def where(self, row: int) -> Row | None:
+        """Where a row of the batch given last stands."""
+        found = self._rows and self._rows.standing(self._start + row)
+        return self._row(*found) if found else None
 
     def _closed(self, block: Block) -> Block:
         """The block without its last row, whose quote is not closed: all lines behind it would be a value."""
@@ -137,7 +148,12 @@ class TextFile:
 
     def _blocks(self) -> Generator[Block, None, None]:
         with self._opener() as stream:
-            yield from blocks(stream, self.name, quotes=self._format.quotes, size=BLOCK_BYTES)
+            is_checked = self._malformed.policy == "refuse"
+            yield from blocks(stream, self.name, quotes=self._format.quotes, size=BLOCK_BYTES, is_checked=is_checked)
+
+    def _decodable(self, block: Block, report: Report) -> Block:
+        """The block without rows that are not UTF-8; where such are refused, they have been."""
+        return block if self._malformed.policy == "refuse" else decodable(block, self.name, self._format.rows, report)
 
     def _first(self) -> Block | None:
         with closing(self._blocks()) as stream:
@@ -146,6 +162,7 @@ class TextFile:
     def _infer(self, first: Block | None) -> pa.Schema:
         if first is None:
             return self._format.empty_schema()
+        first = self._decodable(first, lambda *_: None)  # they are told of when they are read
         self._format.read_header(first)
         block = self._format.after_header(first)
         data = block.data
@@ -197,7 +214,10 @@ class TextFile:
         return True
 
     def _report(self, row: bytes, line: int, reason: str) -> None:
-        self._malformed.add(self.name, line, reason, row.decode().rstrip("\r\n"), unit=self._format.row_word)
+        self._malformed.add(self._row(row, line), reason)
+
+    def _row(self, row: bytes, line: int) -> Row:
+        return Row(self.name, line, row.decode(errors="backslashreplace").rstrip("\r\n"), self._format.row_word)
 
 
 class TextRows:
@@ -213,47 +233,106 @@ class TextRows:
     """
 
     def __init__(
-        self, format: Format, wanted: pa.Schema, report: Callable[[bytes, int, str], None]  # noqa: A002
+        self, format: Format, wanted: pa.Schema, report: Report  # noqa: A002
     ) -> None:
         self._format = format
         self._wanted = wanted
-        self._report = report
+        self._told = report
         self._as_written = pa.schema([])
+        self._block = Block(1, b"")  # the rows of the batch given last, and those that were left out
+        self._gone: set[int] = set()  # lines of these
+        self._lines: list[tuple[bytes, int]] | None = None
 
     def parse(self, block: Block) -> Iterator[pa.RecordBatch]:
         """The rows of a block that can be read."""
         for batch in self._parsed(block):
             yield with_marks(batch, self._as_written)
 
+    def ordered(self, batch: pa.RecordBatch, order: TimesInOrder) -> pa.RecordBatch:
+        """The rows of the batch given last, with times that need those before them; others have none in the calendar.
+
+        Raises
+        ------
+        DataError
+            As ``TimesInOrder.resolved``, with the place of the row, where such rows are refused.
+        """
+        times = self._format.times
+        if not any(written.is_in_order for written in times.values()):
+            return batch
+        before = order.state
+        try:
+            return in_order(batch, times, order)
+        except DataError as error:
+            order.go_back(before)
+            wrong = impossible(batch, times, order)
+            if not wrong.any():
+                raise
+            lines = [self.standing(row) for row in np.flatnonzero(wrong).tolist()]
+            for found in filter(None, lines):
+                try:
+                    self._report(*found, error.message)
+                except DataError as refused:
+                    hint = f"{error.hint}; or {LEAVE_OUT}"
+                    raise DataError(refused.message, code=error.code, hint=hint) from error
+            return in_order(batch.take(to_arrow(np.flatnonzero(~wrong))), times, order)
+
+    def standing(self, row: int) -> tuple[bytes, int] | None:
+        """A row of the batch given last as it stands in the text, and its line; None: that is not known."""
+        if self._lines is None:
+            self._lines = [found for found in self._standing() if self._is_event(found[0])]
+        return self._lines[row] if row < len(self._lines) else None
+
+    def _standing(self) -> list[tuple[bytes, int]]:
+        """The rows of a block that were not left out, and their lines."""
+        rows = self._format.rows(self._block.data)
+        lines = accumulate((row.count(b"\n") for row in rows), initial=self._block.line)
+        return [(row, line) for row, line in zip(rows, lines, strict=False) if line not in self._gone]
+
+    def _is_event(self, row: bytes) -> bool:
+        if row.strip():
+            return True
+        return bool(row.strip(b"\r\n")) and self._format.parse(row, self._wanted).num_rows > 0
+
+    def _report(self, row: bytes, line: int, reason: str) -> None:
+        self._told(row, line, reason)
+        self._gone.add(line)
+        self._lines = None
+
+    def _begin(self, block: Block) -> None:
+        self._block, self._gone, self._lines = block, set(), None
+
     def _parsed(self, block: Block) -> Iterator[pa.RecordBatch]:
+        self._begin(block)
         if isinstance(self._format, LinesFormat):
-            block = self._fitting(self._format, block)
+            yield from self._parse(self._fitting(self._format, block.data))
+            return
         if not isinstance(self._format, JsonFormat):
-            yield from self._parse(block)
+            yield from self._parse(block.data)
             return
         line = block.line
         for data in self._format.pieces(block.data, len(self._wanted)):
-            yield from self._parse(Block(line, data))
+            self._begin(Block(line, data))
+            yield from self._parse(data)
             line += data.count(b"\n")
 
-    def _parse(self, block: Block) -> list[pa.RecordBatch]:
+    def _parse(self, data: bytes) -> list[pa.RecordBatch]:
         try:
-            batch = self._format.parse(block.data, self._wanted)
+            batch = self._format.parse(data, self._wanted)
         except pa.ArrowInvalid:
             batches: list[pa.RecordBatch] = []
-            self._widen(block.data)
-            self._salvage(self._format.rows(block.data), block.line, batches)
+            self._widen(data)
+            self._salvage(self._standing(), batches)
             return one_table(batches).combine_chunks().to_batches() if batches else []
         return [batch] if batch.num_rows else []
 
-    def _fitting(self, format: LinesFormat, block: Block) -> Block:  # noqa: A002
+    def _fitting(self, format: LinesFormat, data: bytes) -> bytes:  # noqa: A002
         """The lines of a block that fit; the others are reported."""
-        data, others = format.sorted_out(block.data)
+        data, others = format.sorted_out(data)
         if others:
-            rows = format.rows(block.data)
+            rows = format.rows(self._block.data)
             for row in others:
-                self._report(rows[row], block.line + row, "the line does not fit the format")
-        return Block(block.line, data)
+                self._report(rows[row], self._block.line + row, "the line does not fit the format")
+        return data
 
     def _widen(self, data: bytes) -> bool:
         """Make the types wide enough for some rows, where these go together with those before."""
@@ -270,20 +349,19 @@ class TextRows:
         self._wanted = wider
         return is_wider
 
-    def _salvage(self, rows: list[bytes], line: int, good: list[pa.RecordBatch]) -> None:
+    def _salvage(self, rows: list[tuple[bytes, int]], good: list[pa.RecordBatch]) -> None:
         """Read what can be read, by halving: the parser does not say which row of a block it refuses."""
         try:
-            batch = self._format.parse(b"".join(rows), self._wanted)
+            batch = self._format.parse(b"".join(row for row, _ in rows), self._wanted)
         except pa.ArrowInvalid as error:
             if len(rows) > 1:
                 middle = len(rows) // 2
-                self._salvage(rows[:middle], line, good)
-                lines = sum(row.count(b"\n") for row in rows[:middle])
-                self._salvage(rows[middle:], line + lines, good)
-            elif self._widen(rows[0]):
-                self._salvage(rows, line, good)
+                self._salvage(rows[:middle], good)
+                self._salvage(rows[middle:], good)
+            elif self._widen(rows[0][0]):
+                self._salvage(rows, good)
             else:
-                self._report(rows[0], line, self._reason(rows[0], str(error)))
+                self._report(*rows[0], self._reason(rows[0][0], str(error)))
         else:
             if batch.num_rows:
                 good.append(batch)

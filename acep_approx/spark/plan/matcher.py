@@ -52,6 +52,8 @@ class SparkMatcher:
     spending : Spending, optional
     key_idle : str or int, optional
         How long a key may have no event, as for ``Query.match``.
+    skips : bool
+        Whether events whose time cannot be used are left out, as those without one always are.
 
     Notes
     -----
@@ -68,6 +70,7 @@ class SparkMatcher:
     watermark: str | None = None
     spending: Spending | None = None
     key_idle: Duration | None = None
+    skips: bool = False
 
     def __post_init__(self) -> None:
         if self.key_idle is not None:
@@ -137,6 +140,7 @@ class SparkMatcher:
             shards=shards if keys else 1,
             spending=replace(self.spending, cores=cores) if self.spending else None,
             key_idle=self.key_idle,
+            skips=self.skips,
         )
         self._check_budget(job, is_stream=is_stream)
         return job, keys

@@ -11,12 +11,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from acep_approx.errors import DataError, UsageError
+from acep_approx.events.columns import to_arrow
 from acep_approx.events.reading.files import InputFile, check_format, check_layout, find_files
 from acep_approx.events.reading.layout import Layout
 from acep_approx.events.reading.multiple_files import AS_WRITTEN
 from acep_approx.events.roles import infer_roles
 from acep_approx.events.source import Source, open_source
 from acep_approx.events.time import shown_times
+from acep_approx.events.usable_times import usable_times
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -29,6 +31,7 @@ def read_files(
     spark: SparkSession,
     paths: Sequence[str | Path],
     format: str | None = None,  # noqa: A002  (the option's name)
+    on_malformed: str = "refuse",
     **typed: Any,
 ) -> DataFrame:
     """Read files of events.
@@ -40,6 +43,9 @@ def read_files(
         Files and folders, which all workers must see under these names.
     format : str, optional
         ``parquet``, ``csv`` or ``jsonl``. Default: by the files' names.
+    on_malformed : str
+        ``"skip"``: of a row that cannot be read an event of NULLs is made, which is left out as it has no time, and
+        counted. Default: it is an error.
     **typed
         What columns of text files hold, as for ``open_source``: ``time``, ``column_types``, ``null``, ``thousands``.
 
@@ -74,7 +80,7 @@ def read_files(
             code="ACEP-S021",
             hint="turn one kind into the other first",
         )
-    return _read_here(spark, files, {"format": format} | typed)
+    return _read_here(spark, files, {"format": format, "on_malformed": on_malformed} | typed)
 
 
 def needs_our_reader(files: Sequence[InputFile]) -> bool:
@@ -128,11 +134,20 @@ def read_batches(path: str, reading: dict[str, Any], schema: pa.Schema) -> Itera
         Arguments of ``open_source``.
     schema : pyarrow.Schema
         Columns that all files have together, as of ``common_schema``; those that this one has not are NULL.
+
+    Yields
+    ------
+    pyarrow.RecordBatch
+        For each malformed row that is left out there is an event of NULLs behind all others.
     """
-    for batch in _opened(path, reading, schema).batches():
+    source = _opened(path, reading, schema)
+    skips = source.malformed.policy == "skip"
+    for batch in source.batches():
         table = pa.Table.from_batches([batch])
-        columns = [_as_planned(table, field, path) for field in schema]
+        columns = [_as_planned(table, field, path, skips=skips) for field in schema]
         yield from pa.table(columns, schema=schema).to_batches()
+    if left_out := source.malformed.count:  # events without a time are counted, by those who match
+        yield pa.RecordBatch.from_arrays([pa.nulls(left_out, field.type) for field in schema], schema=schema)
 
 
 def _opened(path: str, reading: dict[str, Any], schema: pa.Schema) -> Source:
@@ -149,8 +164,11 @@ def _opened(path: str, reading: dict[str, Any], schema: pa.Schema) -> Source:
     return open_source(path, **reading | {"column_types": types}) if types else plain
 
 
-def _as_planned(table: pa.Table, field: pa.Field, path: str) -> pa.ChunkedArray:
-    """A column in the type that Spark was told; nanoseconds are rounded down, as those of ticks are."""
+def _as_planned(table: pa.Table, field: pa.Field, path: str, *, skips: bool) -> pa.ChunkedArray:
+    """A column in the type that Spark was told; nanoseconds are rounded down, as those of ticks are.
+
+    ``skips``: texts that are no times are NULL, and whoever matches counts events without a time.
+    """
     if field.name not in table.column_names:
         return pa.chunked_array([pa.nulls(len(table), field.type)])
     column = table.column(field.name)
@@ -158,7 +176,9 @@ def _as_planned(table: pa.Table, field: pa.Field, path: str) -> pa.ChunkedArray:
         if pa.types.is_timestamp(column.type) and column.type.unit == "ns":
             column = pc.floor_temporal(column.cast(pa.timestamp("ns", tz="UTC")), unit="microsecond")
         if pa.types.is_timestamp(field.type) and pa.types.is_string(column.type):
-            column = shown_times(column.combine_chunks(), None)
+            texts = column.combine_chunks()
+            texts = pc.if_else(to_arrow(usable_times(texts)), texts, None) if skips else texts
+            column = shown_times(texts, None)
         return column.cast(field.type)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise DataError(

@@ -97,6 +97,8 @@ class Job:
         Default: no budget, every match is found.
     key_idle : str or int, optional
         See ``Execution``.
+    skips : bool
+        Whether events whose time cannot be used are left out, as those without one always are.
     """
 
     query: CompiledQuery
@@ -108,6 +110,7 @@ class Job:
     shards: int
     spending: Spending | None = None
     key_idle: Duration | None = None
+    skips: bool = False
 
     def history(self) -> HistoryGraph | None:
         """The newest version of the history."""

@@ -16,10 +16,12 @@ import pyarrow.compute as pc
 
 from acep_approx.arrays import Ints
 from acep_approx.errors import DataError
-from acep_approx.events.columns import missing_column
+from acep_approx.events.columns import missing_column, to_arrow
 from acep_approx.events.source import open_source
 from acep_approx.events.stream import read_events
 from acep_approx.events.time import tick_unit, ticks
+from acep_approx.events.usable_rows import OF_A_ROW
+from acep_approx.events.usable_times import usable_times
 from acep_approx.matching.execution import Execution
 from acep_approx.matching.state import meaning
 from acep_approx.ranges import COUNT, number_in, reading
@@ -163,14 +165,30 @@ class Shard:
         return shedder.training_sample() if isinstance(shedder, Shedder) else b""
 
     def _with_time(self, events: pa.Table) -> tuple[pa.Table, pa.Table]:
-        """Events that have a time, and those that have none; in the types that the job was planned with."""
+        """Events that have a time, and those that have none; in the types that the job was planned with.
+
+        Where such events are skipped, one whose time cannot be used has none.
+        """
         events = self._as_planned(events)
         column = events.column(self.job.roles.time)
         if pa.types.is_floating(column.type):
             column = pc.if_else(pc.is_nan(column), None, column)
-        if not column.null_count:
-            return events, events.slice(0, 0)
-        return events.filter(column.is_valid()), events.filter(column.is_null())
+        timed, others = events, events.slice(0, 0)
+        if column.null_count:
+            timed, others = events.filter(column.is_valid()), events.filter(column.is_null())
+        if not self.job.skips:
+            return timed, others
+        try:
+            self._ticks(timed)
+        except DataError as error:
+            if error.code not in OF_A_ROW:
+                raise
+            roles = self.job.roles
+            times = timed.column(roles.time).combine_chunks()
+            usable = usable_times(times, roles.unit, roles.time_format)
+            others = pa.concat_tables([others, timed.take(to_arrow(np.flatnonzero(~usable)))])
+            timed = timed.take(to_arrow(np.flatnonzero(usable)))
+        return timed, others
 
     def _as_planned(self, events: pa.Table) -> pa.Table:
         schema = self.job.schema

@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from acep_approx.arrays import Bools
 from acep_approx.errors import DataError
 from acep_approx.events.reading.formats.shared import with_type
 from acep_approx.events.roles import is_number
@@ -252,6 +254,16 @@ def in_order(batch: pa.RecordBatch, times: Mapping[str, TimeFormat], order: Time
         if written is not None and written.is_in_order and pa.types.is_timestamp(field.type):
             batch = batch.set_column(place, field, order.resolved(field.name, batch.column(place), written))
     return batch
+
+
+def impossible(batch: pa.RecordBatch, times: Mapping[str, TimeFormat], order: TimesInOrder) -> Bools:
+    """Which of the next rows have a time that occurs never, in the year that those before them tell."""
+    wrong = np.zeros(batch.num_rows, np.bool_)
+    for field in batch.schema:
+        written = times.get(field.name)
+        if written is not None and written.is_in_order and pa.types.is_timestamp(field.type):
+            wrong |= order.impossible(field.name, batch.column(field.name), written)
+    return wrong
 
 
 def _numbers(texts: pa.Array) -> pa.Array:

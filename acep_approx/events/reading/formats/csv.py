@@ -177,13 +177,17 @@ class CsvFormat:
         head = data[: data.rfind(b"\n", 0, FIRST_BYTES) + 1]
         if head and b'"' not in head and self._layout.thousands is None:  # most is neither, as its first values show
             names = self._readings.likely(self._read(head, columns=names, skip_invalid=True), decimals=has_decimals)
+        time = self._declared.open_time(schema)
+        names = list(dict.fromkeys([*names, *time]))
         as_written = self._readings.as_written(names, schema)
         table = self._read(data, types=as_written, columns=names, skip_invalid=True) if names else pa.table({})
-        if has_thousands := self._declared.find_thousands(table):
+        has_numbers = any(self._declared.find_time(n, table.column(n).combine_chunks().drop_null()) for n in time)
+        if self._declared.find_thousands(table) or has_numbers:
+            has_numbers = True
             table = table.drop_columns([name for name in names if name in self._declared])
         if has_decimals:
             self._unsure = self._readings.decide_decimals(table, is_said=self._layout.decimal == ",")
-        return self._readings.decide_times(table, rows=1) or bool(self._readings.decimals) or has_thousands
+        return self._readings.decide_times(table, rows=1) or bool(self._readings.decimals) or has_numbers
 
     @property
     def times(self) -> dict[str, TimeFormat]:

@@ -14,11 +14,13 @@ import pyarrow.compute as pc
 from acep_approx.events.columns import to_numpy
 from acep_approx.events.reading.formats.shared import with_type
 from acep_approx.events.reading.layout import Layout
+from acep_approx.events.roles import time_column
 from acep_approx.shell import quoted
 
 TYPES = {"text": pa.string(), "int": pa.int64(), "float": pa.float64(), "bool": pa.bool_()}
 """What is read for the words of ``--column-type``."""
 _TRUE, _FALSE = ["true", "t", "yes", "y", "1"], ["false", "f", "no", "n", "0"]
+_NUMBER, _WHOLE = r"^\s*-?\d+(\.\d+)?([eE][+-]?\d+)?\s*$", r"^\s*-?\d{1,18}\s*$"
 _FLOAT = r"^[+-]?((\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|(?i:inf|infinity|nan))$"
 
 
@@ -31,13 +33,15 @@ class Declared:
     """
 
     def __init__(self, layout: Layout) -> None:
+        self._layout = layout
         self._decimal = layout.decimal or "."
         self._thousands = layout.thousands
         self._said = layout.types
         self._found: dict[str, str] = {}
+        self._time: dict[str, str] = {}
 
     def __contains__(self, name: str) -> bool:
-        return name in self._said or name in self._found
+        return name in self._said or name in self._found or name in self._time
 
     @property
     def said(self) -> Mapping[str, str]:
@@ -51,7 +55,7 @@ class Declared:
 
     def forget(self) -> None:
         """Other rows are the first ones."""
-        self._found = {}
+        self._found, self._time = {}, {}
 
     def names(self, schema: pa.Schema) -> list[str]:
         """The columns of these."""
@@ -69,6 +73,25 @@ class Declared:
             if has_sign and pc.all(pc.match_substring_regex(texts, self._pattern)).as_py():
                 self._found[name] = "float"
         return bool(self._found)
+
+    def open_time(self, schema: pa.Schema) -> list[str]:
+        """The column that is the time, if it is one of texts, of which nobody says how they are written."""
+        name = self._layout.time or time_column(schema) or ""
+        if name not in schema.names or name in self or self._layout.time_format is not None:
+            return []
+        return [name] if pa.types.is_string(schema.field(name).type) else []
+
+    def find_time(self, name: str, texts: pa.Array) -> bool:
+        """Take the texts of the column that is the time for numbers, where most of them are, and some are none.
+
+        Rows with those are malformed ones: else one of them would make a text of each time.
+        """
+        is_number = to_numpy(pc.match_substring_regex(texts, _NUMBER))
+        if is_number.all() or 2 * is_number.sum() <= len(texts):
+            return False
+        wholes = to_numpy(pc.match_substring_regex(texts, _WHOLE)).sum()
+        self._time[name] = "int" if 2 * wholes > is_number.sum() else "float"
+        return True
 
     def types(self, schema: pa.Schema) -> pa.Schema:
         """A schema with these columns in their types."""
@@ -91,11 +114,12 @@ class Declared:
         if pc.any(wrong).as_py():
             text = texts[int(to_numpy(wrong).argmax())].as_py()
             nothing = "" if re.search(r"\d", text) else f"; if it stands for no value: --null {quoted(text):.60}"
-            raise pa.ArrowInvalid(f"column {name!r} is said to be {word}, and {text!r:.60} is none{nothing}")
+            how = "holds times as numbers" if name in self._time else f"is said to be {word}"
+            raise pa.ArrowInvalid(f"column {name!r} {how}, and {text!r:.60} is none{nothing}")
         return values if values is not None else self._numbers(plain, word)
 
     def _word(self, name: str) -> str:
-        return self._said.get(name) or self._found[name]
+        return self._said.get(name) or self._found.get(name) or self._time[name]
 
     def _read(self, texts: pa.Array, word: str) -> tuple[pa.Array, pa.Array | None]:
         """Which texts can be read; and their values, but for numbers."""

@@ -123,10 +123,11 @@ class LinesFormat:
         names = [name for name in self._readings.wanted(schema) if name not in self._declared]
         for name in self._readings.as_written(names, schema):
             schema = with_type(schema, name, pa.string())
-        has_thousands = self._declared.find_thousands(table.select(names))
+        numbers = [self._declared.find_time(name, _one(table, name)) for name in self._declared.open_time(schema)]
+        has_numbers = self._declared.find_thousands(table.select(names)) or any(numbers)
         names = [name for name in names if name not in self._declared]
         times = self._readings.decide_times(_typed(table.select(names), schema), rows=table.num_rows)
-        return times or has_thousands
+        return times or has_numbers
 
     @property
     def times(self) -> dict[str, TimeFormat]:
@@ -214,6 +215,10 @@ class LinesFormat:
         is_blank = pc.invert(pc.match_substring_regex(lines, r"\S"))
         found: Bools = to_numpy(pc.or_(fits, is_blank))
         return found
+
+
+def _one(table: pa.Table, name: str) -> pa.Array:
+    return table.column(name).combine_chunks().drop_null()
 
 
 def _lines(data: bytes) -> pa.Array:
