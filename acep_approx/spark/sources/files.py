@@ -11,7 +11,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from acep_approx.errors import DataError, UsageError
-from acep_approx.events.columns import to_arrow
 from acep_approx.events.reading.files import InputFile, check_format, check_layout, find_files
 from acep_approx.events.reading.layout import Layout
 from acep_approx.events.reading.multiple_files import AS_WRITTEN
@@ -177,7 +176,7 @@ def _as_planned(table: pa.Table, field: pa.Field, path: str, *, skips: bool) -> 
             column = pc.floor_temporal(column.cast(pa.timestamp("ns", tz="UTC")), unit="microsecond")
         if pa.types.is_timestamp(field.type) and pa.types.is_string(column.type):
             texts = column.combine_chunks()
-            texts = pc.if_else(to_arrow(usable_times(texts)), texts, None) if skips else texts
+            texts = pc.if_else(pa.array(usable_times(texts, None, None)), texts, None) if skips else texts
             column = shown_times(texts, None)
         return column.cast(field.type)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
