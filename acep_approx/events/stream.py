@@ -97,7 +97,8 @@ def read_events(
     Raises
     ------
     DataError
-        ``ACEP-D002``: there is no such column; ``ACEP-D007`` time runs backwards; the errors of :func:`ticks` and of the source.
+        ``ACEP-D002``: there is no such column; ``ACEP-D007`` time runs backwards; the errors of :func:`ticks` and of
+        the source.
     """
     names = source.schema.names if columns is None else list(columns)
     if sort:

@@ -27,7 +27,16 @@ from acep_approx.engines.runs.runs import Runs
 from acep_approx.errors import QueryError, UsageError
 from acep_approx.events.stream import EventBatch
 from acep_approx.kernels.runs import partial as kernel_partial
-from acep_approx.kernels.runs.layout import ARC_BITS, ARC_MASK, LINK, LINK_BEFORE, LINK_HERE, LINK_LATEST, LINK_START, LINKS
+from acep_approx.kernels.runs.layout import (
+    ARC_BITS,
+    ARC_MASK,
+    LINK,
+    LINK_BEFORE,
+    LINK_HERE,
+    LINK_LATEST,
+    LINK_START,
+    LINKS,
+)
 from acep_approx.matching.neighbours import UNKNOWN
 from acep_approx.matching.outputs.completed import Finder
 from acep_approx.matching.outputs.of_runs import RunOutput
