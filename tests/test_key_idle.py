@@ -156,6 +156,22 @@ def test_runs_of_keys_that_went_do_not_live(window):
     assert matcher.progress.live == matcher.progress.keys < 4000
 
 
+@pytest.mark.parametrize("window", ["50", "50 events"])
+def test_what_was_shed_has_the_key_that_it_had(window):
+    ticks = range(20_000)
+    rows = pa.table({"ts": ticks, "type": ["A"] * 20_000, "g": [f"k{tick // 4}" for tick in ticks], "x": ticks})
+    query = compile_query(f"PATTERN SEQ(A a, B b) WHERE [g] AND b.x >= a.x WITHIN {window}")
+    batches = rows.to_batches(max_chunksize=5000)
+    found = query.match_within(iter(batches), "2 runs", audit=0, log_shed=True, key_idle=100)
+    assert not len(found.to_arrow())
+    shed = found.shed()
+    assert shed.num_rows > 10_000
+    remembered = [int(text.split()[-1]) for text in shed.column("remembers").to_pylist()]
+    assert shed.column("key").to_pylist() == [f"k{x // 4}" for x in remembered]
+    if window != "50":  # numbers within the stream of the key
+        assert max(shed.column("at").to_pylist()) < 4
+
+
 def test_what_waits_comes_when_the_stream_of_its_key_has_ended():
     query = compile_query("PATTERN SEQ(A a, B b, ~(C c)) WHERE [g] WITHIN 100 events")
     matcher = query.matcher(key_idle=5)

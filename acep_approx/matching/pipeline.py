@@ -389,6 +389,8 @@ class Pipeline:
             is_quiet = self._may_grow and says_enough and per_event <= MOST_PER_EVENT
             most = LARGE_PIECE if is_quiet else PIECE
             self._piece = int(min(most, max(LEAST_PIECE, LINKS_AT_ONCE / per_event)))
+        if self.engine.shedding.logs:  # who takes the log must do so before keys are forgotten
+            yield self.nothing()
 
     def run_piece(self, piece: StreamBatch) -> Iterator[pa.Table]:
         """Run a piece of a batch that was prepared as a whole; nothing is shed."""

@@ -356,7 +356,6 @@ class StreamSide:
         for query in self.queries:
             query.done()
         self.is_within = False
-        self._look_at_number()
 
     def batch(self, events: EventBatch, derived: Mapping[str, pa.Array] | None = None) -> StreamBatch:
         """A batch in the types of the stream, ready for all queries."""
@@ -463,6 +462,7 @@ class StreamSide:
 
         ``held``: slots of keys that are not silent, whatever the queries say.
         """
+        self._look_at_number()
         for one in self.key_slots.values():
             users = [query for query in self.queries if query.key_slots is one]
             if not users or not one.is_due or one.idle is not None:
@@ -500,8 +500,8 @@ class StreamSide:
                 self._has_warned = True
                 warnings.warn(
                     f"more than {MANY_KEYS:,} keys [{', '.join(columns)}] are kept, and their number grows with the "
-                    "stream: windows of events do not close while no event of a key comes; --key-idle TIME (key_idle=) "
-                    "drops keys that had no event for so long",
+                    "stream: windows of events do not close while no event of a key comes; --key-idle TIME (key_idle=; "
+                    "not with rules or late events) drops keys that had no event for so long",
                     ManyKeysWarning,
                     stacklevel=2,
                 )

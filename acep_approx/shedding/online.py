@@ -11,6 +11,7 @@ from acep_approx.budget.learning_ledger import Rescoring
 from acep_approx.learning.learner import Learner
 from acep_approx.learning.learner_state import learner_of, learner_to_bytes
 from acep_approx.learning.sampler import Sampler
+from acep_approx.ranges import COUNT, finite, number_in
 from acep_approx.training.pricing import LEAST_PRICE, first_price
 
 if TYPE_CHECKING:
@@ -194,8 +195,11 @@ class OnlineLearning:
         parts = {name: b64decode(part) for name, part in saved.items()}
         header = learner_of(parts["learner"], self.learner)
         self.sampler.restore(parts["sampled"])
-        self._waiting, self._found = header["waiting"], header["found"]
+        self._waiting, self._found = (number_in(name, header[name], 0, COUNT) for name in ("waiting", "found"))
         self.rescored = [Rescoring(**one) for one in header["rescored"]]
+        for one in self.rescored:
+            finite("rescored", *vars(one).values())
+        finite("price", header["price"], header["elasticity"])
         if self.learner.refreshes:
             self.arena.rescore(self.learner.worth())
             price, elasticity = header["price"], header["elasticity"]

@@ -21,6 +21,7 @@ from acep_approx.learning.refresh import refresh
 from acep_approx.learning.sample_size import Shares
 from acep_approx.learning.training_sample import SampledTests, TrainingSample, samples_from_bytes
 from acep_approx.matching.execution import Execution
+from acep_approx.ranges import check, finite, reading
 from acep_approx.shedding.load import Load
 from acep_approx.shedding.observer import MOST_TESTS
 from acep_approx.shedding.shedder import Shedder
@@ -210,12 +211,19 @@ class Refresher:
             These are not such bytes.
         """
         header = learner_of(raw, self.learner)
-        self.batch, self.events, self.points = header["batch"], header["events"], header["points"]
-        self._made, shares = MadeAt(**header["made"]), header["shares"]
+        with reading(lambda: ValueError("these bytes are not those of a learner")):
+            batch, events, points = header["batch"], header["events"], header["points"]
+            made, shares, counts = MadeAt(**header["made"]), header["shares"], header.get("counts", {})
+            finite("counts", batch, events, points, made.batch, made.tick, *counts.values())
+            check("counts", good=counts.keys() <= self._counts.keys())
+            if shares is not None:
+                shares = Shares(shares[0], tuple(shares[1]))
+                finite("shares", shares.share, *shares.passed)
+                check("shares", good=all(0 < share <= 1 for share in (shares.share, *shares.passed)))
+        self.batch, self.events, self.points, self._made, self.shares = batch, events, points, made, shares
         self._begins_anew = header.get("begins anew", False)  # learners of before never did
         self._has_learned = header.get("has learned", False)
-        self._counts |= header.get("counts", {})
-        self.shares = Shares(shares[0], tuple(shares[1])) if shares is not None else None
+        self._counts |= counts
 
 
 def _slots(shards: Sequence[Sequence[TrainingSample]]) -> list[list[TrainingSample]]:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from acep_approx.learning.learner_state import learner_of
 from acep_approx.learning.sampling import SampleReader
 from acep_approx.learning.training_sample import TrainingSample, samples_to_bytes
+from acep_approx.ranges import COUNT, number_in
 from acep_approx.shedding.observer import Observer
 from acep_approx.shedding.online import OnlineLearning
 
@@ -74,11 +75,12 @@ class ShardLearning(Observer):
         if self._saved is not None:
             try:
                 header = learner_of(self._saved, learner)
-            except ValueError:
+                batch, *job = (number_in(name, header[name], -1, COUNT) for name in ("batch", "events", "points"))
+            except (KeyError, ValueError):
                 return
-            if self._batch is not None and header["batch"] >= self._batch:
+            if self._batch is not None and batch >= self._batch:
                 return
-            self._job = header["events"], header["points"]
+            self._job = job[0], job[1]
         self._online = RecordedLearning(arena, learner, beside, counts_runs=arena.allowance.runs >= 0)
 
     @property

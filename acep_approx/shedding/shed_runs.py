@@ -72,7 +72,8 @@ def shed_table(log: Ints, pipeline: Pipeline) -> pa.Table:
         columns["key"] = [keys[slot] if slot < len(keys) else "" for slot in log[:, SLOT].tolist()]
     columns["state"] = pa.array(names).take(pa.array(log[:, POOL]))
     columns["errors"] = pa.array([pool.errors for pool in tables.pools]).take(pa.array(log[:, POOL]))
-    columns |= {name: _times(log[:, at], pipeline) for name, at in (("start", START), ("last", LAST), ("at", TICK))}
+    for name, at in (("start", START), ("last", LAST), ("at", TICK)):
+        columns[name] = _times(pipeline.preparer.positions(log[:, SLOT], log[:, at]), pipeline)
     columns["row"] = log[:, ID]
     columns["reason"] = pa.array(REASONS).take(pa.array(log[:, REASON]))
     columns["remembers"] = _registers(log, engine)

@@ -93,7 +93,8 @@ def unpack(state: bytes) -> tuple[Header, Arrays]:
         raise damaged_state() from error
     if format_ != FORMAT:
         shown = ".".join(map(str, format_)) if isinstance(format_, list) else format_
-        older = "the older format" if isinstance(format_, list) and format_ < FORMAT else "format"
+        is_older = isinstance(format_, list) and all(type(n) is int for n in format_) and format_ < FORMAT
+        older = "the older format" if is_older else "format"
         raise DataError(
             f"the state has {older} {shown}, this version reads format {'.'.join(map(str, FORMAT))}",
             code="ACEP-D041",
@@ -133,8 +134,11 @@ def restored(saved: Header, arrays: Arrays, compiled: Compile) -> Running:
     for number, id_, owner in saved["queries"]:
         running.graph.name(everyone[owner], [number], [id_])
     running.leaving = dict(saved["leaving"])
+    numbers = [*running.leaving, *(number for number, *_ in saved["queries"]), *saved["next"]]
+    check("numbers", good=all(type(number) is int and 0 <= number < COUNT for number in numbers))
     running.graph.next_number, running.graph.ids_given = saved["next"]
     for after, comes, goes in saved["changes"]:
+        check("changes", good=after is None or type(after) is int)
         change = Change(after)
         change.comes.update((number, everyone[number]) for number in comes)
         change.goes.update((number, everyone[owner]) for number, owner in goes)
@@ -168,6 +172,10 @@ def _entry_of(saved: Header, compiled: Compile, parts: dict[str, Arrays]) -> Ent
             code="ACEP-D042",
             hint="go on with the version that wrote it, or start from the beginning",
         )
+    for name in ("number", "level", "running", "feeders"):
+        number_in(name, saved[name], 0, COUNT)
+    check("until", good=saved["until"] is None or type(saved["until"]) is int)
+    check("entries", good=isinstance(saved["id"], str) and isinstance(saved["publish"], str | None))
     entry = Entry(plan=plan, **{name: saved[name] for name in OF_ENTRY})
     if template is not None:
         entry.shared = Shared(template, saved["kinds"])

@@ -111,7 +111,7 @@ OF_BUDGETS = [
     field.name for group in (ExpandedBudgetOptions, LearningOptions, ReportOptions) for field in fields(group)
 ]
 APART = dict.fromkeys(OF_BUDGETS, "leave one of them out") | {
-    "key_idle": "leave one of them out; of events in order of time keys can be dropped, and --sort puts them in order",
+    "key_idle": "leave one of them out; keys are dropped of events in order: see --sort, and --reorder with --queries",
     "sort": "leave it out: events are put in order of time as far as they may be late"
 }
 """Options that do not go with it, and what to do."""

@@ -17,7 +17,7 @@ from acep_approx.cli.options.output import format_of
 from acep_approx.cli.process import leave_pandas_out
 from acep_approx.cli.runs.query_run import QueryRun
 from acep_approx.cli.summary import say_budget, say_how_read, say_summary
-from acep_approx.cli.terminal import progress_bar
+from acep_approx.cli.terminal import progress_bar, say
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -60,6 +60,8 @@ def run_plain(job: QueryRun) -> None:
         say_how_read(matches.source)
         say_summary(matches, results, job.output.output, clock.perf_counter() - begun, job.key_idle)
         if found_nothing(results, job.output.output):
+            if matches.progress.keys_dropped:
+                say("of the same run without --key-idle:")
             say_no_match(job.context, matches.no_match, is_gone=not matches.source.reusable)
     if job.is_within_budget:
         _conclude(matches, job, saving)

@@ -25,6 +25,7 @@ from acep_approx.kernels import classes as kernel
 from acep_approx.kernels.pairs import Letters, Queries
 from acep_approx.matching.state import Arrays, raw
 from acep_approx.query.syntax import Expression
+from acep_approx.ranges import Range, check_arrays
 from acep_approx.subscriptions.damage import damaged
 from acep_approx.subscriptions.templates.index import ORDERED
 from acep_approx.subscriptions.templates.query_table import QueryTable
@@ -228,6 +229,7 @@ class Classes:
         """
         self.table.restore(from_ipc(arrays["class_rows"]))
         rows = np.flatnonzero(self.queries.is_there)
+        check_arrays(arrays, {"class_of": Range(), "class_since": Range()})
         of, since = arrays["class_of"], arrays["class_since"]
         if not len(of) == len(since) == len(rows) or not self._fits(of):
             raise damaged("the classes of queries")

@@ -33,6 +33,7 @@ from acep_approx.matching.stream_batch import SomeEvents, StreamBatch
 from acep_approx.matching.stream_side import StreamSide
 from acep_approx.query.parameters import MARK
 from acep_approx.query.syntax import Attribute, Equivalence, Expression
+from acep_approx.ranges import Range, check_arrays
 from acep_approx.subscriptions.damage import damaged
 from acep_approx.subscriptions.members import rows_shown
 from acep_approx.subscriptions.templates.classes import NEVER, Classes, Loose
@@ -453,7 +454,9 @@ class TemplateMember:
                 raise damaged("the classes of queries")
             self.classes.restore(arrays)
         self.set_up()
-        self.pairing.take_slots(arrays["slot_rows"], arrays["slot_keys"])
+        slots = arrays["slot_rows"].size
+        check_arrays(arrays, {"slot_rows": Range(slots), "slot_keys": Range(slots)})
+        self.pairing.take_slots(arrays["slot_rows"], arrays["slot_keys"], max(self.key_slots.slots, 1))
         self._inner.pairs.slots = self.pairing.slots
         self._runs.restore(arrays)
         restore_query(self.pipeline, header, arrays)

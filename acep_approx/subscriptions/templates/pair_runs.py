@@ -18,6 +18,7 @@ from acep_approx.matching.outputs.output import Output
 from acep_approx.matching.state import Arrays
 from acep_approx.matching.stream_batch import StreamBatch
 from acep_approx.matching.tick_places import TickPlaces
+from acep_approx.ranges import COUNT, Range, check, check_arrays
 from acep_approx.subscriptions.templates.pair_stream import PairBatch, PairPipeline, PairStream
 from acep_approx.subscriptions.templates.pairing import Found, Pairing
 
@@ -74,6 +75,8 @@ class PairRuns:
 
     def restore(self, arrays: Arrays) -> None:
         """Take over what ``arrays`` gave."""
+        check_arrays(arrays, {"partition_counters": Range(low=0, end=COUNT)})
+        check("counters", good=arrays["partition_counters"].size > 0)
         self._counters = arrays["partition_counters"]
         if self._places is not None:
             self._places.restore(arrays)

@@ -180,8 +180,8 @@ class Pairing:
         keeps[slots] = False
         kernel.rebuild(self._slots, keeps)
 
-    def take_slots(self, query: Ints, key: Ints) -> None:
-        """Go on with these slots: per slot the row of its query, below 0 where it is free, and its key.
+    def take_slots(self, query: Ints, key: Ints, keys: int) -> None:
+        """Go on with these slots: per slot the row of its query, below 0 where it is free, and its key below ``keys``.
 
         Raises
         ------
@@ -189,15 +189,16 @@ class Pairing:
             ``ACEP-D040``: a slot belongs to no query, or to no key.
         """
         used = query >= 0
-        is_there = (query[used] < self.table.room) & (key[used] >= 0)
-        if query.size != key.size or not is_there.all() or not self.table.is_there[query[used]].all():
+        is_one_of_keys = query.size == key.size and ((key[used] >= 0) & (key[used] < keys)).all()
+        is_there = query[used] < self.table.room
+        if not is_one_of_keys or not is_there.all() or not self.table.is_there[query[used]].all():
             raise damaged("the slots of queries and keys")
         while self._slots.query.size < query.size:
             self.more_slots()
         self._slots.used[0] = query.size
         self._slots.query[: query.size], self._slots.key[: query.size] = query, key
         self._slots.since[:] = 0
-        self._more_keys(int(key.max(initial=0)) + 1)
+        self._more_keys(int(key[used].max(initial=0)) + 1)
         kernel.rebuild(self._slots, used)
 
     def more_slots(self) -> None:

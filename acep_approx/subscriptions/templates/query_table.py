@@ -12,6 +12,7 @@ from acep_approx.arrays import Bools, Ints, extended
 from acep_approx.engines.runs.event_columns import Kind, Texts
 from acep_approx.errors import UsageError
 from acep_approx.query.parameters import MARK
+from acep_approx.ranges import COUNT
 from acep_approx.subscriptions.damage import damaged
 
 _ARROW: dict[Kind, pa.DataType] = {
@@ -210,7 +211,10 @@ class QueryTable:
         self._used = int(rows.max(initial=-1)) + 1
         self._free = np.setdiff1d(np.arange(self._used), rows).tolist()
         self._grow(self._used)
-        self.numbers[rows], self.is_there[rows] = state.column("number").to_numpy(), True
+        numbers = state.column("number").to_numpy()
+        if numbers.dtype != np.int64 or numbers.min(initial=0) < 0 or numbers.max(initial=0) >= COUNT:
+            raise damaged("numbers of queries")
+        self.numbers[rows], self.is_there[rows] = numbers, True
         constants = state.rename_columns([name.removeprefix(MARK) for name in state.column_names])
         for name in self.kinds:
             self._columns[name][rows] = self._column(name, constants)
