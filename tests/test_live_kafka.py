@@ -89,6 +89,29 @@ def test_malformed_messages_and_tombstones_are_counted(cluster, topic, tmp_path)
     assert caught.value.code == "ACEP-D020"
 
 
+@pytest.mark.parametrize("watermark", [None, 3])
+def test_messages_without_a_time_are_malformed(cluster, topic, tmp_path, watermark):
+    """Each restart goes past them; the error names partition and offset."""
+    query, rejects = compile_query("PATTERN SEQ(A a, B b) WITHIN 3"), tmp_path / "rejects.jsonl"
+    options = {} if watermark is None else {"watermark": watermark}
+    pieces = [[event(1, "A"), event(None, "A")], [event(1.5, "B")], [event(3, "B"), event(9e300, "A")], [b"{}"]]
+    values = []
+    for number, piece in enumerate(pieces):
+        cluster.send(topic, piece, partition=1)
+        is_last = number == len(pieces) - 1
+        where = {"until_idle": 0, "checkpoint": tmp_path / "where", "finish": is_last}
+        live = query.follow(
+            cluster.address(topic, partition=1), **where, on_malformed="skip", rejects=rejects, **options
+        )
+        values += [(row["a"], row["b"]) for table in live for row in table.to_pylist()]
+        assert live.source.malformed.count == [1, 2, 3, 4][number]
+    assert values == [(0, 1)]
+    told = [json.loads(line) for line in rejects.read_text().splitlines()]
+    assert [(row["file"], row["offset"]) for row in told] == [(f"{topic}[1]", offset) for offset in (1, 2, 4, 5)]
+    with pytest.raises(DataError, match=r"t\d+\[1\], offset 1: the event has no time"):
+        list(query.follow(cluster.address(topic, partition=1), until_idle=0, **options))
+
+
 def test_partitions_have_no_order_among_them(cluster, topic):
     cluster.send(topic, [event(5, "B")], partition=0)
     cluster.send(topic, [event(1, "A")], partition=1)

@@ -2,8 +2,11 @@
 
 import io
 import json
+import re
 import sys
 from itertools import accumulate
+from pathlib import Path
+from shutil import rmtree
 from types import SimpleNamespace
 
 import pandas as pd
@@ -16,6 +19,7 @@ from acep_approx.errors import DataError
 from acep_approx.events import TimeFormat
 from acep_approx.spark.sources.files import read_batches
 from acep_approx.spark.worker.shard import Shard
+from tests.command_line import acep
 
 SKIP = {"on_malformed": "skip"}
 DAYS = [f"2024-03-{day:02} 10:00:00" for day in range(1, 10)]
@@ -385,3 +389,34 @@ def test_rows_that_spark_cannot_read(tmp_path):
     read = pa.Table.from_batches(read_batches(str(file), SKIP, schema)).to_pylist()
     nothing = {"ts": None, "type": None}
     assert read == [{"ts": 1, "type": "A"}, {"ts": 3, "type": "B"}, nothing, nothing]
+
+
+@pytest.mark.parametrize("of", ["query", "watermark", "queries", "rules"])
+def test_on_the_command_line(of, tmp_path, monkeypatch):
+    """A run stops at such a row, and names the option; with that it goes on from its checkpoint, or its store."""
+    monkeypatch.chdir(tmp_path)
+    rows, _ = mixed("numbers")
+    lines = csv(rows).splitlines(keepends=True)
+    Path("all.acep").write_text(RULES if of == "rules" else "PATTERN SEQ(A a, B b) WITHIN 3")
+    Path("some").mkdir()
+    Path("some/pair.acep").write_text("PATTERN SEQ(A a, B b) WITHIN 3")
+    words = ["--queries", "some"] if of == "queries" else ["all.acep"]
+    follow = ["--follow", "--until-idle", "0s", *(["--watermark", "3"] if of == "watermark" else [])]
+    skip = ["--rejects", "bad.jsonl", "--on-malformed", "skip"]
+    follow += ["--store", "here.db", "-o", "found"] if of == "rules" else ["--checkpoint", "where", "-o", "found.jsonl"]
+    told = {}
+    for name, given in (("clean.csv", csv(only_good(rows)).splitlines(keepends=True)), ("some.csv", lines)):
+        for path in map(Path, ("here.db", "where", "found", "bad.jsonl", "found.jsonl")):
+            rmtree(path, ignore_errors=True) if path.is_dir() else path.unlink(missing_ok=True)
+        for end in (2, 6, len(given)):
+            Path(name).write_text("".join(given[:end]))
+            if name == "some.csv" and end > 2:
+                stopped = acep("run", *words, name, *follow, code=4)
+                assert re.search(r"some.csv, line \d+: the (time|event) ", stopped.stderr)
+                assert "--on-malformed skip" in stopped.stderr
+            acep("run", *words, name, *follow, *skip, *(["--finish"] if end == len(given) else []))
+        found = Path("found/pair.jsonl" if of == "rules" else "found.jsonl").read_text()
+        told[name] = [json.loads(line) for line in found.splitlines()]
+    assert told["some.csv"] == told["clean.csv"] != []
+    rejected = [line_of(row) for row in Path("bad.jsonl").read_text().splitlines()]
+    assert rejected == [place for place, row in enumerate(rows, 2) if not row[2]]
