@@ -67,7 +67,7 @@ class QueriesRun:
         output.check(form, is_expanded=False)
         if output.file is not None:
             check_file(output.file, {"rejected rows": source.rejects, "late events": source.late}, inputs)
-        how = (source, output, form, request.quiet, page, request.options.matching.key_idle)
+        how = (source, output, form, request.quiet, page, request.options.keys.key_idle)
         return cls(request.context, options.queries, options, inputs, *how)
 
 
