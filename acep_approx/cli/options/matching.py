@@ -54,15 +54,16 @@ class EngineOptions(MergingOptions):
 
 
 @dataclass(frozen=True)
-class RunMatchingOptions(EngineOptions):
-    """The same, and how long keys are kept."""
+class KeyOptions:
+    """How long keys are kept."""
+
+    panel = "Keys"
 
     key_idle: Annotated[
         str | None,
         typer.Option(
             metavar="TIME",
             help="Drop a key that had no event for so long: '1 h', or 5 in ticks. A later event of it begins as if the "
-            "key were new. By default keys are kept while a window may hold an event of theirs: in windows of events "
-            "for ever.",
+            "key were new. By default windows of events keep each key for ever.",
         ),
     ] = None

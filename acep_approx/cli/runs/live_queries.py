@@ -51,7 +51,7 @@ def run_live_queries(request: RunRequest) -> None:
         raise apart(what, "live input and --queries", "choose matches or points; late events: --reorder '5 s'")
     begun = clock.perf_counter()
     assert options.queries is not None, "it was checked"
-    key_idle = request.options.matching.key_idle
+    key_idle = request.options.keys.key_idle
     folder = _folder(options.queries, options, job, key_idle)
     by_query: Counter[str] = Counter()
     with said(LOGS):

@@ -66,7 +66,7 @@ class QueriesRun:
         assert options.queries is not None, "it was checked"
         page, form = request.page, output.form()
         output.check(form, is_expanded=False)
-        how = (source, output, form, request.quiet, page, request.options.matching.key_idle)
+        how = (source, output, form, request.quiet, page, request.options.keys.key_idle)
         return cls(request.context, options.queries, options, inputs, *how)
 
 

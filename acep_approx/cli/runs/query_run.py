@@ -90,8 +90,8 @@ class QueryRun:
         from acep_approx.api import compile_query
 
         query = compile_query(request.text, **options.matching.replaced, engine=options.matching.engine.value)
-        matching = options.matching
-        how = (output, form, matching.merge, matching.key_idle, revisions, budget, page, request.quiet)
+        merge, key_idle = options.matching.merge, options.keys.key_idle
+        how = (output, form, merge, key_idle, revisions, budget, page, request.quiet)
         return cls(context, query, inputs, ", ".join(inputs), options.source, *how)
 
     @property

@@ -11,7 +11,7 @@ from acep_approx.cli.options.budget import ExpandedBudgetOptions, LearningOption
 from acep_approx.cli.options.choices import Format
 from acep_approx.cli.options.input import RunInputOptions
 from acep_approx.cli.options.live import LiveOptions, check_live
-from acep_approx.cli.options.matching import RunMatchingOptions
+from acep_approx.cli.options.matching import EngineOptions, KeyOptions
 from acep_approx.cli.options.output import OutputOptions
 from acep_approx.cli.options.page import PageOptions, PageRequest
 from acep_approx.cli.options.queries import QueriesOptions, check_queries, needed
@@ -26,7 +26,8 @@ from acep_approx.query.rules.parser import is_rules
 class RunOptions:
     """The options of ``acep run``, in the order of its help."""
 
-    matching: RunMatchingOptions
+    matching: EngineOptions
+    keys: KeyOptions
     output: OutputOptions
     page: PageOptions
     source: RunInputOptions

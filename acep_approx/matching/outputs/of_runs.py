@@ -106,6 +106,8 @@ class RunOutput:
 
     def end_keys(self, slots: Ints) -> Iterator[pa.Table]:
         """What waited in slots of keys whose streams have ended; nothing of them is held any more."""
+        if not len(self.slots()):
+            return
         limit = np.full(self.engine.slots, -END_OF_STREAM)
         limit[slots] = END_OF_STREAM
         yield from self._closed(limit, is_end=True)
