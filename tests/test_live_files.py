@@ -5,6 +5,10 @@ from __future__ import annotations
 import gzip
 import json
 import logging
+import os
+import re
+import threading
+from unittest.mock import patch
 
 import pytest
 
@@ -15,6 +19,7 @@ from acep_approx.events.live.followed_path import FilePosition, FollowedPath, fr
 from acep_approx.events.live.pace import Pace, seconds
 from tests.live_steps import Steps, appends, lines, replaces, rows
 
+PATIENCE = 60
 QUERY = compile_query("PATTERN SEQ(A a, B b) WITHIN 5")
 
 
@@ -200,6 +205,29 @@ def test_a_column_that_never_comes_is_an_error_with_the_first_row(csv, text, que
             list(query.match(follow(place, **reading), **roles).tables())
 
 
+@pytest.mark.parametrize(
+    ("text", "says", "ends"),
+    [
+        ("ts,type\n1,A\n", "no attribute 'x'.*attributes are ts, type", True),
+        ("when,type\n1,A\n", "the columns are: when, type", True),
+        ('{"ts": 1, "type": "A"}\n', "waiting for other events: ACEP-Q060: no attribute 'x'.*ts, type", False),
+    ],
+)
+def test_so_it_is_on_standard_input_while_it_waits(text, says, ends, caplog):
+    reading, writing = os.pipe()
+    os.write(writing, text.encode())
+    timer = threading.Timer(PATIENCE if ends else 0.5, os.close, [writing])
+    timer.start()
+    with os.fdopen(reading, "rb") as piped, patch("acep_approx.events.reading.files.sys") as system:
+        system.stdin.buffer = piped
+        with pytest.raises(AcepError) as caught:
+            list(WITH_X.match("-").tables())
+    assert re.search(f"(?s){says}", str(caught.value) if ends else caplog.text)
+    if ends:  # before there was an end
+        timer.cancel()
+        os.close(writing)
+
+
 def test_a_time_may_come_where_nothing_stood(csv):
     csv.write_text("when,type\n,A\n")
     source = follow(csv)
@@ -358,8 +386,6 @@ def test_a_file_that_was_replaced_twice_is_refused(csv):
     _, place = read_once(csv)
     replaces(csv, "ts,type\n2,B\n", ".2")()
     replaces(csv, "ts,type\n3,B\n", ".1")()
-    import os
-
     os.utime(csv.with_name("events.csv.2"), (1, 1))
     with pytest.raises(DataError, match=r"more than once since it was read: events.csv.1"):
         follow(csv, resumed=place)
