@@ -344,7 +344,7 @@ def test_a_file_that_is_gone_is_refused(csv, text):
 LONG = "".join(f"{n},{'AB'[n % 2]}\n" for n in range(500))
 
 
-WRITTEN_ANEW = [
+REWRITTEN = [
     ("ts,type\n1,A\n", "ts,type\n2,A\n"),
     ("ts,type\n1,A\n", "ts,type\n2,A\n3,B\n4,A\n"),
     (f"ts,type\n{LONG}", f"ts,type\n{LONG[:2000]}7,B\n{LONG[2000:]}"),
@@ -352,32 +352,32 @@ WRITTEN_ANEW = [
 ]
 
 
-def refused_as_written_anew(call):
-    with pytest.raises(DataError, match=r"events\.csv: it was written anew in its place") as caught:
+def refused_as_rewritten(call):
+    with pytest.raises(DataError, match=r"events\.csv: it was rewritten in place") as caught:
         call()
     assert caught.value.code == "ACEP-D150"
 
 
-@pytest.mark.parametrize(("old", "new"), [*WRITTEN_ANEW, ("ts,type\n1,A\n2", "ts,type\n1,A\n3,B\n")])
+@pytest.mark.parametrize(("old", "new"), [*REWRITTEN, ("ts,type\n1,A\n2", "ts,type\n1,A\n3,B\n")])
 @pytest.mark.parametrize("is_folder", [False, True])
-def test_a_file_that_is_written_anew_in_its_place_is_refused(csv, old, new, is_folder):
+def test_a_file_that_is_rewritten_in_place_is_refused(csv, old, new, is_folder):
     csv.write_text(old)
     place = csv.parent if is_folder else csv
-    refused_as_written_anew(lambda: rows(follow(place), lambda: csv.write_text(new), lambda: None))
+    refused_as_rewritten(lambda: rows(follow(place), lambda: csv.write_text(new), lambda: None))
     csv.write_text(old)
     source = follow(place, until_idle=0)
-    refused_as_written_anew(lambda: [csv.write_text(new) for _ in source.batches()])
+    refused_as_rewritten(lambda: [csv.write_text(new) for _ in source.batches()])
 
 
-@pytest.mark.parametrize(("old", "new"), WRITTEN_ANEW)
+@pytest.mark.parametrize(("old", "new"), REWRITTEN)
 def test_so_it_is_where_a_run_goes_on(csv, old, new):
     csv.write_text(old)
     place = read_once(csv)[1]
     csv.write_text(new)
-    refused_as_written_anew(lambda: follow(csv, resumed=place))
+    refused_as_rewritten(lambda: follow(csv, resumed=place))
 
 
-def test_a_file_that_is_written_anew_with_more_behind_the_same_has_grown(csv):
+def test_a_file_that_is_rewritten_with_more_behind_the_same_has_grown(csv):
     found = rows(follow(csv), lambda: csv.write_text("ts,type\n1,A\n2,B\n"), lambda: None)
     assert times(found) == [1, 2]
 
