@@ -68,6 +68,14 @@ def test_what_does_not_fit_is_a_malformed_row(tmp_path):
         rows(written(tmp_path, "null.csv", "ts,x\n1,5\n2,n/a\n"), column_types="x=int")
 
 
+def test_a_field_that_changes_its_type_can_be_read_as_text(tmp_path):
+    file = written(tmp_path, "in.jsonl", '{"ts":1,"x":5}\n{"ts":2,"x":"a5"}\n')
+    with pytest.raises(DataError) as error:
+        rows(file)
+    assert "--column-type x=text" in str(error.value.hint)
+    assert [row["x"] for row in rows(file, column_types="x=text")] == ["5", "a5"]
+
+
 def test_a_column_of_json_that_is_said_to_be_text_may_hold_anything(tmp_path):
     values = [[1, "y"], 2, True, "x", {"x": 0.50}, None, 1.50]
     file = written(tmp_path, "in.jsonl", "".join(json.dumps({"ts": n, "x": x}) + "\n" for n, x in enumerate(values)))

@@ -5,6 +5,10 @@ from __future__ import annotations
 import gzip
 import json
 import logging
+import os
+import re
+import threading
+from unittest.mock import patch
 
 import pytest
 
@@ -15,6 +19,7 @@ from acep_approx.events.live.followed_path import FilePosition, FollowedPath, fr
 from acep_approx.events.live.pace import Pace, seconds
 from tests.live_steps import Steps, appends, lines, replaces, rows
 
+PATIENCE = 60
 QUERY = compile_query("PATTERN SEQ(A a, B b) WITHIN 5")
 
 
@@ -200,6 +205,29 @@ def test_a_column_that_never_comes_is_an_error_with_the_first_row(csv, text, que
             list(query.match(follow(place, **reading), **roles).tables())
 
 
+@pytest.mark.parametrize(
+    ("text", "says", "ends"),
+    [
+        ("ts,type\n1,A\n", "no attribute 'x'.*attributes are ts, type", True),
+        ("when,type\n1,A\n", "the columns are: when, type", True),
+        ('{"ts": 1, "type": "A"}\n', "waiting for other events: ACEP-Q060: no attribute 'x'.*ts, type", False),
+    ],
+)
+def test_so_it_is_on_standard_input_while_it_waits(text, says, ends, caplog):
+    reading, writing = os.pipe()
+    os.write(writing, text.encode())
+    timer = threading.Timer(PATIENCE if ends else 0.5, os.close, [writing])
+    timer.start()
+    with os.fdopen(reading, "rb") as piped, patch("acep_approx.events.reading.files.sys") as system:
+        system.stdin.buffer = piped
+        with pytest.raises(AcepError) as caught:
+            list(WITH_X.match("-").tables())
+    assert re.search(f"(?s){says}", str(caught.value) if ends else caplog.text)
+    if ends:  # before there was an end
+        timer.cancel()
+        os.close(writing)
+
+
 def test_a_time_may_come_where_nothing_stood(csv):
     csv.write_text("when,type\n,A\n")
     source = follow(csv)
@@ -316,7 +344,7 @@ def test_a_file_that_is_gone_is_refused(csv, text):
 LONG = "".join(f"{n},{'AB'[n % 2]}\n" for n in range(500))
 
 
-WRITTEN_ANEW = [
+REWRITTEN = [
     ("ts,type\n1,A\n", "ts,type\n2,A\n"),
     ("ts,type\n1,A\n", "ts,type\n2,A\n3,B\n4,A\n"),
     (f"ts,type\n{LONG}", f"ts,type\n{LONG[:2000]}7,B\n{LONG[2000:]}"),
@@ -324,32 +352,32 @@ WRITTEN_ANEW = [
 ]
 
 
-def refused_as_written_anew(call):
-    with pytest.raises(DataError, match=r"events\.csv: it was written anew in its place") as caught:
+def refused_as_rewritten(call):
+    with pytest.raises(DataError, match=r"events\.csv: it was rewritten in place") as caught:
         call()
     assert caught.value.code == "ACEP-D150"
 
 
-@pytest.mark.parametrize(("old", "new"), [*WRITTEN_ANEW, ("ts,type\n1,A\n2", "ts,type\n1,A\n3,B\n")])
+@pytest.mark.parametrize(("old", "new"), [*REWRITTEN, ("ts,type\n1,A\n2", "ts,type\n1,A\n3,B\n")])
 @pytest.mark.parametrize("is_folder", [False, True])
-def test_a_file_that_is_written_anew_in_its_place_is_refused(csv, old, new, is_folder):
+def test_a_file_that_is_rewritten_in_place_is_refused(csv, old, new, is_folder):
     csv.write_text(old)
     place = csv.parent if is_folder else csv
-    refused_as_written_anew(lambda: rows(follow(place), lambda: csv.write_text(new), lambda: None))
+    refused_as_rewritten(lambda: rows(follow(place), lambda: csv.write_text(new), lambda: None))
     csv.write_text(old)
     source = follow(place, until_idle=0)
-    refused_as_written_anew(lambda: [csv.write_text(new) for _ in source.batches()])
+    refused_as_rewritten(lambda: [csv.write_text(new) for _ in source.batches()])
 
 
-@pytest.mark.parametrize(("old", "new"), WRITTEN_ANEW)
+@pytest.mark.parametrize(("old", "new"), REWRITTEN)
 def test_so_it_is_where_a_run_goes_on(csv, old, new):
     csv.write_text(old)
     place = read_once(csv)[1]
     csv.write_text(new)
-    refused_as_written_anew(lambda: follow(csv, resumed=place))
+    refused_as_rewritten(lambda: follow(csv, resumed=place))
 
 
-def test_a_file_that_is_written_anew_with_more_behind_the_same_has_grown(csv):
+def test_a_file_that_is_rewritten_with_more_behind_the_same_has_grown(csv):
     found = rows(follow(csv), lambda: csv.write_text("ts,type\n1,A\n2,B\n"), lambda: None)
     assert times(found) == [1, 2]
 
@@ -358,8 +386,6 @@ def test_a_file_that_was_replaced_twice_is_refused(csv):
     _, place = read_once(csv)
     replaces(csv, "ts,type\n2,B\n", ".2")()
     replaces(csv, "ts,type\n3,B\n", ".1")()
-    import os
-
     os.utime(csv.with_name("events.csv.2"), (1, 1))
     with pytest.raises(DataError, match=r"more than once since it was read: events.csv.1"):
         follow(csv, resumed=place)

@@ -92,7 +92,7 @@ class Commands(TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         """Run the chosen command."""
         try:
-            with said("acep_approx.outfile"), warnings_in_words():
+            with said("acep_approx.outfile"), said("acep_approx.waiting"), warnings_in_words():
                 return super().invoke(ctx)
         except USAGE as error:
             error.message = printable(masked(error.message))

@@ -88,15 +88,15 @@ class FollowedPath:
     ------
     DataError
         ``ACEP-D010``: there is no such folder; ``ACEP-D061``: the file of ``place`` is not there any more;
-        ``ACEP-D055``: it is no text; ``ACEP-D150``: it was written anew in its place; ``ACEP-D190``: it is no file,
+        ``ACEP-D055``: it is no text; ``ACEP-D150``: it was rewritten in place; ``ACEP-D190``: it is no file,
         such as a pipe.
 
     Notes
     -----
     A file that is replaced (renamed, and a new one made) is read to its end first, then the new one from its beginning.
     One that is cut off to less than was read of it begins anew; what stood behind the place reached is lost then. A
-    file that is written anew in its place, to more than was read, is known by its first bytes and by those before the
-    place reached (``ACEP-D150``); nobody can say which rows are missing then. What else is changed in it, and files of
+    file that is rewritten in place, to more than was read, is known by its first bytes and by those before the place
+    reached (``ACEP-D150``); nobody can say which rows are missing then. What else is changed in it, and files of
     a folder that were read to their end, are not looked at.
     """
 
@@ -166,7 +166,7 @@ class FollowedPath:
         return FilePosition.of(self._name, self._file, self.offset, self.line)
 
     def _check(self) -> None:
-        """Refuse to go on where the file does not hold any more what was read; one that was cut off begins anew."""
+        """Refuse to go on where the file does not hold any more what was read; one that was cut off begins again."""
         assert self._file is not None, "it was opened"
         for known, at in ((self._head, 0), (self._tail, self._at - len(self._tail))):
             found = os.pread(self._file.fileno(), len(known), at)
@@ -175,11 +175,11 @@ class FollowedPath:
 
     def _rewritten(self) -> DataError:
         return DataError(
-            f"{self.name}: it was written anew in its place: it does not hold any more what was read up to byte "
-            f"{self._at:,}, and nobody can say which rows are missing",
+            f"{self.name}: it was rewritten in place, and does not hold any more what was read up to byte "
+            f"{self._at:,}: nobody can say which rows are missing",
             code="ACEP-D150",
             hint="let rows be added to it; or write another file, and then give it this name, which is noticed: "
-            f"mv NEW {quoted(self.name)}. Begin anew, with another checkpoint",
+            f"mv NEW {quoted(self.name)}. Then start again, with another checkpoint",
         )
 
     def has_next(self) -> bool:

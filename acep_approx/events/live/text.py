@@ -11,22 +11,19 @@ from typing import Any
 
 import pyarrow as pa
 
-from acep_approx.errors import AcepError, DataError, QueryError, UsageError
+from acep_approx.errors import DataError, UsageError
 from acep_approx.events.blocks import BLOCK_BYTES, BYTE_ORDER_MARK, Block, decodable
 from acep_approx.events.columns import plain_schema
 from acep_approx.events.live.pace import Pace
 from acep_approx.events.reading.arriving import ArrivingEvents, Bound
 from acep_approx.events.reading.formats.csv import CsvFormat
 from acep_approx.events.reading.formats.declared import TYPES
-from acep_approx.events.reading.formats.json import JsonFormat
 from acep_approx.events.reading.malformed import MalformedRows, Row
 from acep_approx.events.reading.text import Format, TextRows
 from acep_approx.events.reading.widening import as_wider, wider_text, with_marks
 from acep_approx.events.times_in_order import TimesInOrder
 
 LOG = logging.getLogger("acep_approx.live")
-MISSING = ("ACEP-D002", "ACEP-D008", "ACEP-Q060")
-"""Errors that say that a column is not there."""
 
 
 @dataclass(frozen=True)
@@ -129,8 +126,6 @@ class LiveText(ArrivingEvents):
         self._sample = b""
         self._waiting: list[Block] = []  # taken to settle the types, and not read yet
         self._coming = self._pieces()
-        self._bind: Callable[[pa.Schema], object] | None = None
-        self._has_reported = False
         self._says_it_waits = reading.resumed is not None
         self._times_before: dict[str, Any] = {}  # what was known of times at the last border
         if (resumed := reading.resumed) is not None:
@@ -219,14 +214,12 @@ class LiveText(ArrivingEvents):
         """What ``bind`` makes of the columns, as soon as so many rows have come that it does not refuse them."""
         if self._text_schema is not None:
             return bind(self.schema)
-        self._bind = bind
         try:
             return super().settle(lambda text: bind(self._shown(text) if len(text) else text))
         except BaseException:
             self.close()
             raise
         finally:
-            self._bind = None
             if self._text_schema is None and self._events is not None:
                 self._settled(self._events.schema)
 
@@ -261,10 +254,6 @@ class LiveText(ArrivingEvents):
         self._head += piece.data.removeprefix(BYTE_ORDER_MARK) if piece.line == 1 else piece.data
         return True
 
-    def _has_event(self) -> bool:
-        rows = self._format.rows(self._head)
-        return bool(rows) and self._least(rows) <= len(rows)
-
     def _whole(self) -> bytes:
         return self._head
 
@@ -274,20 +263,6 @@ class LiveText(ArrivingEvents):
             return
         self._says_it_waits = True
         LOG.warning("%s: there is no event in it yet; waiting", self._name)
-
-    def _report_refusal(self) -> None:
-        """Say why what has come is not enough; where it never will be, that is an error."""
-        if self._bind is None or self._has_reported or not self._has_event():
-            return
-        schema = self._shown(self._typed_by(self._head).schema)
-        try:
-            self._bind(schema)
-        except (DataError, QueryError) as error:
-            is_untimed = error.code == "ACEP-D001" and not any(map(pa.types.is_null, schema.types))
-            if not isinstance(self._format, JsonFormat) and (error.code in MISSING or is_untimed):
-                raise  # no other columns come
-            self._has_reported = True
-            LOG.warning("waiting for other events: %s", AcepError.__str__(error))
 
     # --- events -------------------------------------------------------------------------------------------------
 

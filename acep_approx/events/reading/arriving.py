@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import logging
 import select
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
@@ -11,7 +12,7 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 
-from acep_approx.errors import DataError, QueryError
+from acep_approx.errors import AcepError, DataError, QueryError
 from acep_approx.events.blocks import (
     BLOCK_BYTES,
     BYTE_ORDER_MARK,
@@ -35,6 +36,7 @@ from acep_approx.events.reading.files import (
 from acep_approx.events.reading.foreign_formats import PARQUET
 from acep_approx.events.reading.formats.csv import CsvFormat
 from acep_approx.events.reading.formats.csv_headers import TITLES
+from acep_approx.events.reading.formats.json import JsonFormat
 from acep_approx.events.reading.formats.json_documents import HEAD_BYTES as DOCUMENT_BYTES
 from acep_approx.events.reading.formats.json_documents import document_of, starts_array
 from acep_approx.events.reading.layout import Layout, Stored, Understood
@@ -43,6 +45,9 @@ from acep_approx.events.reading.multiple_files import FileEvents
 from acep_approx.events.reading.parquet import ParquetFile
 from acep_approx.events.reading.text import Format, TextFile, text_format
 
+LOG = logging.getLogger("acep_approx.waiting")
+MISSING = ("ACEP-D002", "ACEP-D008", "ACEP-Q060")
+"""Errors that say that a column is not there."""
 Bound = TypeVar("Bound")
 FIRST_BYTES = 1 << 16
 """What is read at once to tell the format."""
@@ -189,6 +194,11 @@ class Arriving:
         self._has_ended = not data
         return data
 
+    @property
+    def would_wait(self) -> bool:
+        """Whether it is known that a read would wait."""
+        return not (self._ahead or self._has_ended or self.number is None or self._has_more())
+
     def _has_more(self) -> bool:
         return self.number is not None and bool(select.select([self.number], [], [], 0)[0])
 
@@ -242,6 +252,8 @@ class ArrivingEvents:
         self._head = b""
         self._has_ended = False
         self._events: FileEvents | None = None
+        self._bind: Callable[[pa.Schema], object] | None = None
+        self._has_reported = False
 
     @property
     def understood(self) -> Understood:
@@ -270,6 +282,13 @@ class ArrivingEvents:
         bind : callable
             Raises ``DataError`` or ``QueryError`` where it lacks a column, or one is of the wrong type.
         """
+        self._bind = bind
+        try:
+            return self._settled_by(bind)
+        finally:
+            self._bind = None
+
+    def _settled_by(self, bind: Callable[[pa.Schema], Bound]) -> Bound:
         refused = 0
         while True:
             rows = self._format.rows(self._whole())
@@ -297,6 +316,8 @@ class ArrivingEvents:
         """Wait for more of the first 4 MiB, or of the first row, if that is longer; whether there is any."""
         if len(self._head) >= BLOCK_BYTES and (self._whole() or len(self._head) > LONGEST_ROW):
             return False
+        if self._stream.would_wait:
+            self._report_refusal()
         try:
             more = self._stream.read()
         except UNREADABLE as error:
@@ -308,6 +329,24 @@ class ArrivingEvents:
     def _whole(self) -> bytes:
         """The whole rows of what has come so far."""
         return self._head if self._has_ended else self._head[: last_line_end(self._head, quotes=self._format.quotes)]
+
+    def _has_event(self) -> bool:
+        rows = self._format.rows(self._whole())
+        return bool(rows) and self._least(rows) <= len(rows)
+
+    def _report_refusal(self) -> None:
+        """Say why what has come is not enough; where it never will be, that is an error."""
+        if self._bind is None or self._has_reported or not self._has_event():
+            return
+        schema = self._typed_by(self._whole()).schema
+        try:
+            self._bind(schema)
+        except (DataError, QueryError) as error:
+            is_untimed = error.code == "ACEP-D001" and not any(map(pa.types.is_null, schema.types))
+            if not isinstance(self._format, JsonFormat) and (error.code in MISSING or is_untimed):
+                raise  # no other columns come
+            self._has_reported = True
+            LOG.warning("waiting for other events: %s", AcepError.__str__(error))
 
     def _least(self, rows: list[bytes]) -> int:
         """How many rows it takes to have one that is an event; more than there are where none has come."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
@@ -11,9 +12,12 @@ import pyarrow as pa
 
 from acep_approx.errors import DataError, UsageError
 from acep_approx.events.writing.outfile import GrowingFile, OutFile
+from acep_approx.shell import quoted
 
 POLICIES = ("refuse", "skip")
 _SHOWN = 200  # characters of a row's text in a message and in the file of rejects
+CHANGES = re.compile(r"Column\(/([^/]*)\) changed from (?:string|number|boolean) to (?:string|number|boolean)")
+"""Of the parser of JSON: a field is of one type in some rows and of another in others."""
 LEAVE_OUT = "leave such rows out: --on-malformed skip (on_malformed='skip'), with --rejects FILE to keep them"
 
 
@@ -116,10 +120,12 @@ class MalformedRows:
             ``ACEP-D020``, if the policy is to refuse.
         """
         if self.policy == "refuse":
+            changes = CHANGES.search(reason)
+            as_text = f" or read {changes[1]!r} as text: --column-type {quoted(changes[1])}=text;" if changes else ""
             raise DataError(
                 f"{row.place}: {reason}: {row.shown!r}",
                 code="ACEP-D020",
-                hint="correct the line, or leave such rows out: on_malformed='skip' (--on-malformed skip)",
+                hint=f"correct the line;{as_text} or {LEAVE_OUT}",
             )
         self.count += 1
         if len(self.reasons) < 5:
