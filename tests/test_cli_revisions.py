@@ -451,7 +451,7 @@ ROWS = [(1, 1, "k", "A", 0, "+I"), (2, 2, "k", "B", 0, "+I"), (3, 3, "k", "B", 0
         (ROWS, "--source x --idle 5s", "ACEP-D073", "idle='5s'"),
         (ROWS, "--emit 5s", "ACEP-D073", "emit='5s'"),
         ([*ROWS, (2, 2, "k", "C", 0, "u")], "", "ACEP-D071", "row 3"),
-        ([*ROWS, ("", 2, "k", "C", 0, "+I")], "", "ACEP-D004", "row 3"),
+        ([*ROWS, ("", 2, "k", "C", 0, "+I")], "", "ACEP-D004", "e.csv, line 5: the event has no time"),
     ],
 )
 def test_wrong_events(rows, words, code, named):

@@ -179,7 +179,7 @@ class CsvFormat:
             names = self._readings.likely(self._read(head, columns=names, skip_invalid=True), decimals=has_decimals)
         time = self._declared.open_time(schema)
         names = list(dict.fromkeys([*names, *time]))
-        as_written = self._readings.as_written(names, schema)
+        as_written = self._readings.as_written(names, schema) | dict.fromkeys(time, pa.string())
         table = self._read(data, types=as_written, columns=names, skip_invalid=True) if names else pa.table({})
         has_numbers = any(self._declared.find_time(n, table.column(n).combine_chunks().drop_null()) for n in time)
         if self._declared.find_thousands(table) or has_numbers:
