@@ -123,6 +123,15 @@ def test_the_stream_of_a_key_ends_when_nothing_comes_for_longer():
     assert found.points().column("position").to_pylist() == [1, 2]
 
 
+def test_a_stream_that_ends_with_an_event_is_over_with_its_batch():
+    matcher = PAIR.matcher(key_idle=1000)
+    for tick, key in ((0, "p"), (1000, "q"), (1001, "p")):  # silent keys were looked for just before
+        matcher.push([{"ts": tick, "type": "A", "g": key}])
+    assert matcher.progress.keys_dropped == 1
+    assert matcher.pipeline.key_slots.keys.used().tolist() == [2, 1]
+    PAIR.from_state(matcher.state_bytes()).push([{"ts": 1001, "type": "B", "g": "p"}])
+
+
 @pytest.mark.parametrize("text", ["SEQ(A a, B b)", "SEQ(A a, B b, ~(C c))", "SEQ(A a, B+ b[], C c)"])
 @pytest.mark.parametrize("output", ["matches", "points", "counts"])
 def test_keys_that_do_not_come_back_take_no_memory(text, output):
