@@ -166,7 +166,7 @@ class FollowedPath:
         return FilePosition.of(self._name, self._file, self.offset, self.line)
 
     def _check(self) -> None:
-        """Refuse to go on where the file does not hold any more what was read; one that was cut off is read from its beginning."""
+        """Refuse to go on where the file does not hold any more what was read; a file that was cut off is passed."""
         assert self._file is not None, "it was opened"
         for known, at in ((self._head, 0), (self._tail, self._at - len(self._tail))):
             found = os.pread(self._file.fileno(), len(known), at)
