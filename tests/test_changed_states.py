@@ -157,7 +157,7 @@ MATCHERS: dict[str, Callable[[], Made]] = {
 def test_states(kind: str) -> None:
     state, use = MATCHERS[kind]()
     use(state)
-    assert findings(state, use, range(cases(1000, 20))) == []
+    assert findings(state, use, range(cases(1000, 12))) == []
 
 
 def test_checkpoints_of_live_runs(tmp_path: Path) -> None:
@@ -173,7 +173,7 @@ def test_checkpoints_of_live_runs(tmp_path: Path) -> None:
         if found is not None and found.state is not None:
             run_on(found.state)
 
-    assert findings(file.read_bytes(), use, range(cases(1000, 20))) == []
+    assert findings(file.read_bytes(), use, range(cases(1000, 12))) == []
 
 
 def test_stores(tmp_path: Path) -> None:
@@ -199,7 +199,7 @@ def test_stores(tmp_path: Path) -> None:
     def use(state: bytes) -> None:
         run_on("UPDATE acep_checkpoint SET engine = ?, sha256 = ?", state, digest(offset, state))
 
-    assert findings(engine, use, range(cases(1000, 20))) == []
+    assert findings(engine, use, range(cases(1000, 12))) == []
     matches = to_ipc(pa.table({"x": [1]}))
     add = "INSERT INTO acep_matches (rule, rows, arrow, sha256) VALUES (?, 1, ?, ?)"
     for rule, arrow in (("none", matches), ("one", matches[:-9]), ("one", b"")):
@@ -327,7 +327,7 @@ def test_numbers_of_histories(saved: Path, tmp_path: Path) -> None:
         pq.write_table(table, file := io.BytesIO())
         return bytes([number]) + file.getvalue()
 
-    assert findings(b"", use, range(cases(1000, 40)), change) == []
+    assert findings(b"", use, range(cases(1000, 24)), change) == []
 
 
 # --- columns that were compressed ---------------------------------------------------------------------------

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable
-from types import NoneType
 from typing import Any
 
 import numpy as np
@@ -210,7 +209,8 @@ def _save_epochs(running: Running, arrays: Arrays) -> Header:
 def _restore_epochs(running: Running, saved: Header, parts: dict[str, Arrays]) -> None:
     epochs, mine = running.epochs, parts.get("e", {})
     for name in OF_EPOCHS:
-        check(name, good=type(saved[name]) in (int, NoneType))
+        if saved[name] is not None or name not in ("delay", "newest"):
+            number_in(name, saved[name], -COUNT if name in ("newest", "floor") else 0, COUNT)
         setattr(epochs, name, saved[name])
     for number, first_row in enumerate(saved["held"]):
         table = from_ipc(mine[f"{number}_data"]).combine_chunks()

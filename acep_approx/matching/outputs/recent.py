@@ -54,6 +54,8 @@ class Recent:
 
     def feed(self, events: Grouped, batch: EventBatch) -> None:
         """Take in the events of a batch that a letter holds on."""
+        if self.is_restored and len(self.rows) != (0 if batch.ids is None else len(self.ids)):
+            raise impossible("events without the order in which they came")
         places = np.sort(events.at)
         rows = places + batch.first_row if batch.rows is None else batch.rows[places]
         if batch.rows is not None and len(self.ids) and len(rows) and rows[0] <= self.ids[-1]:  # some were here before
