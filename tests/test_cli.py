@@ -501,7 +501,7 @@ def test_version_and_help():
 
 
 PANELS = [
-    "Question", "Matching", "Output", "Input", "Live input", "Many queries", "Active rules",
+    "Question", "Matching", "Keys", "Output", "Input", "Live input", "Many queries", "Active rules",
     "Late and revised events", "Budget", "Learning", "Reports", "Spark", "Streams on Spark", "General",
 ]  # fmt: skip
 

@@ -232,7 +232,7 @@ def test_a_time_may_come_where_nothing_stood(csv):
     csv.write_text("when,type\n,A\n")
     source = follow(csv)
     Steps(source, [appends(csv, "2024-01-01T00:00:00Z,A\n")])
-    with pytest.raises(DataError, match="row 0: the event has no time"):  # it is known which column that is
+    with pytest.raises(DataError, match="line 2: the event has no time"):  # it is known which column that is
         list(compile_query("PATTERN SEQ(A a, B b) WITHIN 5 days").match(source).tables())
 
 

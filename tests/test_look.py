@@ -161,7 +161,8 @@ def test_numbers_that_are_read_as_text(tmp_path):
     path = tmp_path / "junk.csv"
     path.write_text("ts,type\n1,A\n2,B\nnone,B\n")
     seen = look(path)
-    assert seen.reasons == (f"{path}, line 4: column 'ts' holds times as numbers, and 'none' is none",)
+    line = f"{path}, line 4: column 'ts' holds times as numbers, and 'none' is none; "
+    assert seen.reasons == (line + "if it stands for no value: --null none",)
     assert (seen.first.matches, seen.first.options) == (1, {"on_malformed": "skip"})
     texts = [{"ts": "1", "type": "A"}, {"ts": "2", "type": "A"}]
     assert "row 0: '1' is not an ISO-8601 time; the times are numbers: say what they count" in look(texts).first.lacks

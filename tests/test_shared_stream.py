@@ -128,6 +128,7 @@ def together(
     return found
 
 
+@pytest.mark.filterwarnings("ignore::acep_approx.TextOrderWarning")
 @pytest.mark.parametrize("seed", range(3))
 def test_each_query_gives_what_it_gives_alone(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Over many batches, with keys that are freed, types that widen, and a state that is saved and restored."""

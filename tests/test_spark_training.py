@@ -341,6 +341,8 @@ def test_files_are_read_as_here(spark, tmp_path, kind):
     source = open_source(tmp_path)
     here = pa.Table.from_batches(source.batches())
     found = read_files(spark, [tmp_path]).orderBy("id").toArrow()
+    times = here["ts"] if kind == "parquet" else here["ts"].cast(stamps.type)  # of JSON they are texts here
+    here = here.set_column(here.column_names.index("ts"), "ts", times)
     for name in here.column_names:
         assert found[name].to_pylist() == here[name].to_pylist(), name
 

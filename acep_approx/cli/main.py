@@ -29,7 +29,6 @@ from acep_approx.cli.commands.why import why
 from acep_approx.cli.look_hint import point_to_look
 from acep_approx.cli.options.log import logged
 from acep_approx.cli.options.output import GENERAL
-from acep_approx.cli.options.places import check_places
 from acep_approx.cli.terminal import said, say, show_error, warnings_in_words
 from acep_approx.errors import AcepError, UsageError
 from acep_approx.masks import masked
@@ -127,6 +126,8 @@ class Command(TyperCommand):
 
     def invoke(self, ctx: Any) -> Any:
         """Run it."""
+        from acep_approx.cli.options.places import check_places
+
         try:
             check_places(ctx.params)
             return super().invoke(ctx)

@@ -16,7 +16,6 @@ from acep_approx.cli.options.choices import Format
 from acep_approx.cli.options.input import RunInputOptions
 from acep_approx.cli.options.output import OutputOptions, check_folder, format_of
 from acep_approx.cli.options.page import PageRequest
-from acep_approx.cli.options.places import check_places
 from acep_approx.cli.options.rules import RuleOptions, apart, check_rules, events_between
 from acep_approx.cli.process import leave_pandas_out
 from acep_approx.cli.runs.request import RunRequest
@@ -126,6 +125,7 @@ def run_rules(job: RulesRun) -> None:
     """
     leave_pandas_out()
     from acep_approx.api.rule_set import compile_rules
+    from acep_approx.cli.options.places import check_places
     from acep_approx.events.source import open_source
     from acep_approx.query.printer import to_text
 

@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from acep_approx.errors import UsageError
-from acep_approx.events.writing.outfile import SUFFIX
+from acep_approx.events.writing.outfile import SUFFIX, check_name
 from acep_approx.shell import quoted
 
 STREAMS = ("/dev/stdout", "/dev/stderr", "/dev/fd/", "/proc/self/fd/")
@@ -18,15 +18,23 @@ STREAMS = ("/dev/stdout", "/dev/stderr", "/dev/fd/", "/proc/self/fd/")
 
 def known_as(path: Path) -> set[object]:
     """What a file is known by: its name without links, and its number, if it is there."""
-    keys: set[object] = {os.path.realpath(path)}
-    with suppress(OSError, ValueError):
+    keys: set[object] = set()
+    with suppress(OSError, ValueError):  # nothing has such a name, or nobody may look
+        keys.add(os.path.realpath(path))
         status = path.stat()
         keys.add((status.st_dev, status.st_ino))
     return keys
 
 
 def written_as(path: Path) -> set[object]:
-    """The same of a file that is to be written, and of ``FILE.part``; pipes and devices are nobody's place."""
+    """The same of a file that is to be written, and of ``FILE.part``; pipes and devices are nobody's place.
+
+    Raises
+    ------
+    UsageError
+        ``ACEP-U191``: no file can have such a name.
+    """
+    check_name(path)
     if _is_special(path):
         return set()
     return known_as(path) | known_as(path.with_name(path.name + SUFFIX)) if path.name else known_as(path)
