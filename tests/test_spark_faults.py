@@ -96,7 +96,7 @@ def test_an_unbroken_simulation_finds_what_a_local_run_does() -> None:
 
 SHOWN_BY = {
     "left_overs_stay": 148,
-    "every_time_is_learned_from": 44,
+    "every_time_is_learned_from": 121,
     "counts_are_not_kept": 4,
     "the_pointer_is_written_in_place": 95,
     "a_version_is_pointed_to_before_it_is_there": 3,
