@@ -52,7 +52,7 @@ def stream(dice: Random) -> Rows:
 
 
 def in_streams(rows: Rows, idle: int) -> tuple[Rows, int]:
-    """The events with keys that say which stream of theirs they are in; and how many streams have ended."""
+    """The events, with the number of the stream in their keys, and how many streams have ended."""
     last: dict[str, int] = {}
     number: dict[str, int] = {}
     found = []

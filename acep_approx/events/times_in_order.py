@@ -29,7 +29,7 @@ _NEAR = 10 * _DAY
 _LEAP_DAY = 59
 """February 29, counted from the begin of the year."""
 _AT_ONCE = 1024
-"""Times that are looked at together for those that occur never: of each one found the others are looked at again."""
+"""Times that are looked at together for days that do not exist; where one is found, the others are looked at again."""
 
 
 @dataclass
@@ -127,7 +127,7 @@ class TimesInOrder:
         self._columns = {name: _Column(**column) for name, column in state.items()}
 
     def impossible(self, name: str, times: pa.Array, written: TimeFormat) -> Bools:
-        """Which of the next times occur never, in the year that those before tell; nothing is taken in.
+        """Which of the next times do not exist in the year that those before them tell; nothing is taken in.
 
         Parameters
         ----------
@@ -169,7 +169,7 @@ def in_zone(local: pa.Array, zone: str) -> pa.Array:
     Raises
     ------
     DataError
-        ``ACEP-D034``: one occurs never.
+        ``ACEP-D034``: one does not exist.
     """
     try:
         return localized(local, zone, ambiguous="earliest")
@@ -210,7 +210,7 @@ def _years(values: Ints, year: int, last: int) -> Ints:
 
 
 def _impossible(seen: _Column, values: Ints, written: TimeFormat) -> Bools:
-    """Which times of ``LEAP_YEAR`` occur never, where each is in the year that the possible ones before it tell."""
+    """Which times of ``LEAP_YEAR`` do not exist in their year, which the existing ones before them tell."""
     wrong = np.zeros(len(values), np.bool_)
     year, last, begin = seen.year, seen.last, 0
     while begin < len(values):

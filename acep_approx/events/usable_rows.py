@@ -33,7 +33,7 @@ class TimeColumns:
     Parameters
     ----------
     roles : Roles
-        Without ``start`` no start is asked for.
+        Without ``start`` events need not say when they began.
     schema : pyarrow.Schema
         All columns that there are.
     joined : DateAndTime, optional

@@ -12,7 +12,7 @@ Duration = str | int
 
 
 def in_ticks(name: str, given: Duration, *, is_time: bool) -> int:
-    """A length of time that an argument was given, in ticks.
+    """The length of time that was given for an argument, in ticks.
 
     Raises
     ------

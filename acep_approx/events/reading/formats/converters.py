@@ -257,7 +257,7 @@ def in_order(batch: pa.RecordBatch, times: Mapping[str, TimeFormat], order: Time
 
 
 def impossible(batch: pa.RecordBatch, times: Mapping[str, TimeFormat], order: TimesInOrder) -> Bools:
-    """Which of the next rows have a time that occurs never, in the year that those before them tell."""
+    """Which of the next rows have a day that does not exist in the year that the rows before them tell."""
     wrong = np.zeros(batch.num_rows, np.bool_)
     for field in batch.schema:
         written = times.get(field.name)

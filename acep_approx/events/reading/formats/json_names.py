@@ -83,7 +83,7 @@ class WideNames:
     name : str
         File name for messages.
     read : callable
-        Gives whole lines as a table of all that is in them.
+        Turns whole lines into a table of all their fields.
 
     Attributes
     ----------
