@@ -525,21 +525,21 @@ def test_help_shows_square_brackets():
 
 
 def test_counts_beyond_64_bits_are_written_whole():
-    """Ten points of 2**61 matches each: no format is too narrow for them."""
+    """Ten points of at least 2**63 - 1 matches each: no format is too narrow for them."""
     rows = [{"ts": i, "type": "a" if i < 80 else "b"} for i in range(90)]
     Path("many.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
     counted = ("run", "a+b WITHIN 1000", "many.jsonl", "--output", "count")
     found = acep(*counted)
-    assert lines(found.stdout) == [{"errors": 0, "matches": 10 * 2**61, "at_least": True}]
+    assert lines(found.stdout) == [{"errors": 0, "matches": 10 * (2**63 - 1), "at_least": True}]
     assert "warning there are more matches than can be counted" in found.stderr
-    assert f"0,{10 * 2**61},true" in acep(*counted, "--format", "csv").stdout
+    assert f"0,{10 * (2**63 - 1)},true" in acep(*counted, "--format", "csv").stdout
     assert "at_least" in acep(*counted, "--format", "table").stdout
     acep(*counted, "-o", "count.parquet")
-    assert pq.read_table("count.parquet").to_pylist() == [{"errors": 0, "matches": 10 * 2**61, "at_least": True}]
+    assert pq.read_table("count.parquet").to_pylist() == [{"errors": 0, "matches": 10 * (2**63 - 1), "at_least": True}]
     acep(*counted, "--page", "page.html")
-    assert f"At least {10 * 2**61:,} matches" in Path("page.html").read_text(encoding="utf-8")
+    assert f"At least {10 * (2**63 - 1):,} matches" in Path("page.html").read_text(encoding="utf-8")
     Path("queries").mkdir()
     Path("queries/many.acep").write_text("a+b WITHIN 1000", encoding="utf-8")
     found = acep("run", "--queries", "queries", "many.jsonl", "--output", "count")
-    assert lines(found.stdout) == [{"query": "many", "errors": 0, "matches": 10 * 2**61, "at_least": True}]
+    assert lines(found.stdout) == [{"query": "many", "errors": 0, "matches": 10 * (2**63 - 1), "at_least": True}]
     assert "many at least" in found.stderr

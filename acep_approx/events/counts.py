@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-MOST_COUNTED = 2**61
+MOST_COUNTED = 2**63 - 1
 """Where the count of one match point stops growing, in the kernels of both engines."""
 
 
@@ -16,7 +16,7 @@ def said(total: int) -> str:
 
     Examples
     --------
-    >>> said(1200), said(2**61)
-    ('1,200', 'at least 2,305,843,009,213,693,952')
+    >>> said(1200), said(2**63 - 1)
+    ('1,200', 'at least 9,223,372,036,854,775,807')
     """
     return f"at least {total:,}" if is_at_least(total) else f"{total:,}"

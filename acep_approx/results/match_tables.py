@@ -143,7 +143,7 @@ class MatchTables:
     def count_by_errors(self) -> dict[int, int]:
         """Number of matches by number of errors, counted without listing them; ``limit`` plays no role.
 
-        The count of one match point stops growing at 2**61; sums are exact up to there. A number from 2**61 on means
+        The count of one match point stops growing at 2**63 - 1; sums are exact up to there. A number from there on means
         at least so many, and ``CappedCountWarning`` says so.
         """
         counts = dict.fromkeys(range(self.plan.automaton.errors + 1), 0)
@@ -159,7 +159,7 @@ class MatchTables:
         -------
         pyarrow.Table
             Equivalence attributes, ``errors``, ``end``, ``row``, ``matches``, and ``at_least``: whether there may be
-            more than that, as counts stop growing at 2**61.
+            more than that, as counts stop growing at 2**63 - 1.
         """
         return joined(self._run("counts"))
 

@@ -83,7 +83,7 @@ def listed(links: Ints, hits: Hits, lows: Ints, labels: Ints, chunk: int) -> Ite
 
 
 class WaysCounter:
-    """Counts the matches of hits without listing them; from ``kernels.cells.count.MOST`` on, at least so many."""
+    """Counts the matches of hits without listing them; from ``kernels.counts.MOST`` on, at least so many."""
 
     def __init__(self) -> None:
         self._marks = 0

@@ -38,10 +38,8 @@ from acep_approx.kernels.cells.layout import (
     Tables,
 )
 from acep_approx.kernels.cells.ranges import Origin, entries_of, first_with
+from acep_approx.kernels.counts import MOST, added_up
 from acep_approx.kernels.jit import inline, ix, kernel
-
-MOST = 2**61
-"""Counts stop growing here."""
 
 IS_SEEN, IS_CHANGED, IS_RESET = 1, 2, 4
 """Marks of a state: its logs are looked at; the current event changes its ways; it leaves none of those before."""
@@ -100,7 +98,7 @@ def _add_first_events(count: Count, place: int, tables: Tables, logs: Logs) -> N
             ways, begun = count.ways[ix(target)], high - left
             if begun > 0:
                 more = MOST if ways > MOST // begun else ways * begun
-                header[ix(TOTAL)] = min(MOST, header[ix(TOTAL)] + more)
+                header[ix(TOTAL)] = added_up(header[ix(TOTAL)], more)
 
 
 @inline
@@ -111,7 +109,7 @@ def _change(count: Count, state: int, added: int, mark: int) -> None:
         count.header[ix(CHANGED)] += 1
         count.added[ix(state)] = 0
     count.marks[ix(state)] |= mark
-    count.added[ix(state)] = min(MOST, count.added[ix(state)] + added)
+    count.added[ix(state)] = added_up(count.added[ix(state)], added)
 
 
 @inline
@@ -138,7 +136,7 @@ def _enter(count: Count, origin: Origin, place: int, tables: Tables, logs: Logs)
         state = count.changed[ix(x)]
         mark = count.marks[ix(state)]
         before = 0 if mark & IS_RESET else count.ways[ix(state)]
-        count.ways[ix(state)] = min(MOST, before + count.added[ix(state)])
+        count.ways[ix(state)] = added_up(before, count.added[ix(state)])
         count.marks[ix(state)] = IS_SEEN
         if not mark & IS_SEEN:
             count.seen[ix(count.header[ix(SEEN)])] = state

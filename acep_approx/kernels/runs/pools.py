@@ -6,6 +6,7 @@ A pool holds the runs of one state and number of errors as columns of one arena:
 from __future__ import annotations
 
 from acep_approx.arrays import Ints
+from acep_approx.kernels.counts import added_up
 from acep_approx.kernels.jit import apart, block_kernel, inline, ix
 from acep_approx.kernels.runs.layout import (
     HIDDEN,
@@ -18,7 +19,6 @@ from acep_approx.kernels.runs.layout import (
     SCRATCH,
 )
 from acep_approx.kernels.runs.records import Lanes, Pools, Program
-from acep_approx.kernels.runs.shared import MOST
 from acep_approx.kernels.runs.vm import BLOCK, NULL
 
 NEVER = -(2**62)
@@ -241,7 +241,7 @@ def merge_hidden(program: Program, pools: Pools, p: int, to: int, run: int) -> N
         if how == KEEP_LEAST:
             new = min(old, new)
         elif program.more is not None and how == ADD_UP:
-            new = min(MOST, new + old)
+            new = added_up(new, old)
         words[ix(column + to)] = new
 
 

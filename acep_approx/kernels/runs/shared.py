@@ -6,11 +6,10 @@ A link is written as in ``kernel_lineage``. Source: the compressed output of Agr
 from __future__ import annotations
 
 from acep_approx.arrays import Ints
+from acep_approx.kernels.counts import added_up
 from acep_approx.kernels.jit import block_kernel, ix
 from acep_approx.kernels.runs.layout import LINK, LINK_BEFORE, LINK_HERE, LINK_LATEST, LINK_OTHER, LINK_START
 
-MOST = 1 << 61
-"""Counts stop growing here."""
 NOBODY = 1 << 62
 
 
@@ -63,21 +62,21 @@ def count(
                 before, other = links[ix(at + LINK_BEFORE)], links[ix(at + LINK_OTHER)]
                 if other >= 0:
                     if asked[ix(other)] == mark:
-                        n += ways[ix(other)]
+                        n = added_up(n, ways[ix(other)])
                     else:
                         waiting[ix(depth)] = other
                         depth += 1
                 if links[ix(at + LINK_HERE)] < 0 or links[ix(at + LINK_START)] >= low:
                     if before >= 0:
                         if asked[ix(before)] == mark:
-                            n += ways[ix(before)]
+                            n = added_up(n, ways[ix(before)])
                         else:
                             waiting[ix(depth)] = before
                             depth += 1
                     elif links[ix(at + LINK_HERE)] >= 0:
-                        n += 1
+                        n = added_up(n, 1)
             if depth == top:  # all that it leads to was counted
                 asked[ix(link)] = mark
-                ways[ix(link)] = min(n, MOST)
+                ways[ix(link)] = n
                 depth -= 1
         total[ix(h)] = ways[ix(hit[ix(h)])]

@@ -40,8 +40,11 @@ LEAST_INT, GREATEST_INT, LEAST_FLOAT, GREATEST_FLOAT, LEAST_TEXT, GREATEST_TEXT 
 LESS, EQUAL, GREATER = 1, 2, 4
 """Flags of comparisons: which outcomes hold."""
 
-RANGE = 9.223372036854775e18
-"""Beyond this a result may have passed 64 bits."""
+LARGEST = 2**63 - 1
+"""Whole numbers reach from ``-LARGEST`` to it: the lowest of 64 bits is NULL."""
+SURE = 9.2e18
+"""Products that are smaller as floats are whole numbers of 64 bits; those of more than ``BEYOND`` are not."""
+BEYOND = 9.3e18
 
 
 class Operands(NamedTuple):
@@ -109,8 +112,23 @@ def compare(program: Program, pools: Pools, do: Operands) -> None:
 
 
 @inline
-def compute_int(tables: Ints, words: Ints, do: Operands) -> int:
-    """Arithmetic on integers; returns 1 where a result may have passed 64 bits."""
+def sum_passes(v: int, z: int) -> bool:
+    """Whether the sum of two numbers, neither of them NULL, is not between ``-LARGEST`` and ``LARGEST``."""
+    return v > LARGEST - z if z > 0 else v < -LARGEST - z
+
+
+@inline
+def product_passes(v: int, z: int) -> bool:
+    """The same of a product."""
+    about = abs(float(v) * float(z))
+    if about < SURE or about > BEYOND:
+        return about > BEYOND
+    return abs(v) > LARGEST // abs(z)
+
+
+@inline
+def compute_int(tables: Ints, words: Ints, do: Operands, mask: Ints) -> int:
+    """Arithmetic on integers; returns 1 where a result passes 64 bits, of a run that is still in the mask."""
     code, to, a, sa, b, sb, n = do
     passed = 0
     for j in range(n):
@@ -119,13 +137,13 @@ def compute_int(tables: Ints, words: Ints, do: Operands) -> int:
         if v == NULL or z == NULL or (op == MOD_INT and z == 0):
             words[ix(to + j)] = NULL
         elif op == ADD_INT:
-            passed |= abs(float(v) + float(z)) > RANGE
+            passed |= sum_passes(v, z) & mask[ix(j)]
             words[ix(to + j)] = v + z
         elif op == SUB_INT:
-            passed |= abs(float(v) - float(z)) > RANGE
+            passed |= sum_passes(v, -z) & mask[ix(j)]
             words[ix(to + j)] = v - z
         elif op == MUL_INT:
-            passed |= abs(float(v) * float(z)) > RANGE
+            passed |= product_passes(v, z) & mask[ix(j)]
             words[ix(to + j)] = v * z
         elif op == NEG_INT:
             words[ix(to + j)] = -v
@@ -189,8 +207,8 @@ def decide(tables: Ints, pools: Pools, do: Operands) -> None:
 
 
 @inline
-def aggregate_int(program: Program, words: Ints, do: Operands) -> int:
-    """A running aggregate ``a`` after one more value ``b``; texts are compared by rank. Returns 1 beyond 64 bits."""
+def aggregate_int(program: Program, words: Ints, do: Operands, mask: Ints) -> int:
+    """A running aggregate ``a`` after one more value ``b``; texts are compared by rank. Returns 1 as ``compute_int``."""
     tables, ranks = program.tables, program.ranks
     code, to, a, _, b, sb, n = do
     passed = 0
@@ -219,7 +237,7 @@ def aggregate_int(program: Program, words: Ints, do: Operands) -> int:
             if v == NULL:
                 v = z
             elif op == SUM_INT:
-                passed |= abs(float(v) + float(z)) > RANGE
+                passed |= sum_passes(v, z) & mask[ix(j)]
                 v += z
             elif op in (LEAST_INT, MIN_TEXT, LEAST_TEXT):
                 v = z if q < p else v
@@ -267,7 +285,7 @@ def operand(program: Program, at: int, registers: int, room: int) -> tuple[int, 
 def run_program(program: Program, pools: Pools, at: int, registers: int, room: int, mask: Ints, n: int) -> int:
     """Run the program that ``tables[at]`` names on ``n`` runs whose first register column begins at ``registers``.
 
-    Columns of the pool are ``room`` words apart. Returns 1 where an integer passed 64 bits.
+    Columns of the pool are ``room`` words apart. Returns 1 where an integer of a run in the mask passed 64 bits.
     """
     tables, words, floats = program.tables, pools.words, pools.floats
     passed = 0
@@ -283,7 +301,7 @@ def run_program(program: Program, pools: Pools, at: int, registers: int, room: i
         elif op <= COMPARE_TEXT:
             compare(program, pools, do)
         elif op <= NEG_INT:
-            passed |= compute_int(tables, words, do)
+            passed |= compute_int(tables, words, do, mask)
         elif op <= NEG_FLOAT:
             compute_float(tables, floats, do)
         elif op <= NULL_FLOAT:
@@ -291,7 +309,7 @@ def run_program(program: Program, pools: Pools, at: int, registers: int, room: i
         elif op in (COUNT_FLOAT, SUM_FLOAT, MIN_FLOAT, MAX_FLOAT, LEAST_FLOAT, GREATEST_FLOAT):
             aggregate_float(tables, pools, do)
         else:
-            passed |= aggregate_int(program, words, do)
+            passed |= aggregate_int(program, words, do, mask)
     return passed
 
 

@@ -21,13 +21,14 @@ def sums(counts: Ints, first: Ints) -> Ints:
 
     Examples
     --------
-    >>> sums(np.array([2, 3, 2**61, 2**61]), np.array([0, 2])).tolist() == [5, 2**61]
+    >>> sums(np.array([2, 3, 2**62, 2**62]), np.array([0, 2])).tolist() == [5, 2**63 - 1]
     True
     """
     if not len(first):
         return first
-    estimate = np.add.reduceat(counts.astype(np.float64), first)
-    return np.where(estimate >= MOST_COUNTED, MOST_COUNTED, np.add.reduceat(counts, first))
+    high, low = np.add.reduceat(counts >> 32, first), np.add.reduceat(counts & 0xFFFFFFFF, first)
+    high += low >> 32
+    return np.where(high >> 31 > 0, MOST_COUNTED, (high << 32) + (low & 0xFFFFFFFF))
 
 
 def count_columns(matches: Ints) -> dict[str, pa.Array]:
@@ -35,7 +36,7 @@ def count_columns(matches: Ints) -> dict[str, pa.Array]:
 
     Examples
     --------
-    >>> count_columns(np.array([7, 2**61]))[AT_LEAST].to_pylist()
+    >>> count_columns(np.array([7, 2**63 - 1]))[AT_LEAST].to_pylist()
     [False, True]
     """
     return {"matches": pa.array(matches), AT_LEAST: pa.array(matches >= MOST_COUNTED)}
@@ -45,7 +46,7 @@ def warn_at_least(totals: Iterable[int]) -> None:
     """Warn of sums of counts that may be less than there is."""
     if any(map(is_at_least, totals)):
         message = (
-            "there are more matches than can be counted: the count of one match point stops growing at 2^61, so "
+            "there are more matches than can be counted: the count of one match point stops growing at 2^63 - 1, so "
             f"numbers from {MOST_COUNTED:,} on mean `at least`; match points are exact"
         )
         warnings.warn(message, CappedCountWarning, stacklevel=3)

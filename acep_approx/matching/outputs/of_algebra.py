@@ -23,7 +23,7 @@ from acep_approx.engines.runs.lineage import Hits
 from acep_approx.engines.runs.programs import register_kind
 from acep_approx.events.time import in_type
 from acep_approx.kernels.runs.vm import NULL
-from acep_approx.matching.outputs.counted import AT_LEAST, count_columns, sums
+from acep_approx.matching.outputs.counted import AT_LEAST, count_columns, sums, warn_at_least
 from acep_approx.matching.outputs.of_runs import RunCounts, RunOutput
 from acep_approx.query.syntax import Attribute
 
@@ -61,6 +61,7 @@ class AlgebraResults(RunOutput):
             first = np.flatnonzero(np.append(True, (sorted_[1:] != sorted_[:-1]).any(axis=1)))
             at = order[first]
             times = sums(hits.times[order], first)
+            warn_at_least([int(times.max())])
             yield self._table_of(Ends(row[at], slot[at], events.tick[hits.event[at]], times), words[at])
 
     def _table_of(self, ends: Ends, words: Ints) -> pa.Table:

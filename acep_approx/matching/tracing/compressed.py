@@ -27,6 +27,7 @@ from acep_approx.engines.columns import Listed
 from acep_approx.engines.runs.lineage import Bound, Hits, WaysCounter, first_of_equal, listed
 from acep_approx.errors import UsageError
 from acep_approx.kernels.runs.layout import ARC_BITS, ARC_MASK
+from acep_approx.matching.outputs.counted import warn_at_least
 from acep_approx.matching.outputs.output import Stamps
 from acep_approx.matching.outputs.recent import Recent
 from acep_approx.matching.outputs.tables import BindingColumns
@@ -128,7 +129,9 @@ class Compressed:
         return f"<Compressed: {len(self):,} hits, {self.links.num_rows:,} links>"
 
     def counts(self) -> Ints:
-        """Per hit how many matches it stands for, without spelling them; 2**61 means at least so many.
+        """Per hit how many matches it stands for, without spelling them.
+
+        2**63 - 1 means at least so many, and ``CappedCountWarning`` says so.
 
         Raises
         ------
@@ -143,7 +146,9 @@ class Compressed:
                 code="ACEP-U007",
                 hint="expand them, or take Matches.counts()",
             )
-        return WaysCounter().count(self._words, self._link, self._since)
+        counts = WaysCounter().count(self._words, self._link, self._since)
+        warn_at_least([int(counts.max(initial=0))])
+        return counts
 
     def expand(self, hits: Sequence[int] | None = None, limit: int | None = None) -> pa.Table:
         """Spell matches out.
