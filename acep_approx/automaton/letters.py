@@ -5,7 +5,7 @@ What was found of a batch is kept with it (``Truths``), so that no other query n
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import fields, is_dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -17,7 +17,8 @@ import pyarrow.compute as pc
 
 from acep_approx.arrays import Bools, Ints
 from acep_approx.automaton.automaton import Letter
-from acep_approx.query.evaluate import evaluate
+from acep_approx.errors import DataError
+from acep_approx.query.evaluate import evaluate, evaluate_asked
 from acep_approx.query.syntax import Attribute, Expression
 
 Masks = npt.NDArray[np.uint64]
@@ -60,11 +61,36 @@ class Truths:
         return _encoded(self._column("type"))
 
     def holds(self, condition: Expression) -> Bools:
-        """Per event whether a condition without variables holds; NULL does not."""
+        """Per event whether a condition without variables holds; NULL does not.
+
+        Raises
+        ------
+        DataError
+            ``ACEP-D201``, ``ACEP-D202``: it cannot be computed of some event.
+        """
         if condition not in self._holds:
-            found = evaluate(condition, lambda leaf: self._column(str(leaf.name)))
+            found = evaluate(condition, self._leaf)
             self._holds[condition] = _as_bool(found, self.rows)
         return self._holds[condition]
+
+    def holds_on(self, condition: Expression, asked: Callable[[], Bools]) -> Bools:
+        """The same where only some events matter; it holds on no other one if it cannot be computed of all."""
+        return _as_bool(evaluate_asked(condition, self._leaf, asked), self.rows)
+
+    def all_hold(self, conditions: Iterable[Expression], among: Bools) -> Bools:
+        """On which of some events all conditions hold; one that fails where others exclude the event is no error."""
+        held, failing = among.copy(), []
+        for condition in conditions:
+            try:
+                held &= self.holds(condition)
+            except DataError:
+                failing.append(condition)
+        for condition in failing:
+            held &= self.holds_on(condition, held.copy)
+        return held
+
+    def _leaf(self, leaf: Any) -> pa.Array:
+        return self._column(str(leaf.name))
 
 
 class LetterReader:
@@ -103,17 +129,25 @@ class LetterReader:
         self.seen: set[str] = set()
         self.needs_type = bool(self.types)
 
-    def masks(self, truths: Truths) -> Masks:
+    def masks(self, truths: Truths, is_part: Callable[[], Bools] | None = None) -> Masks:
         """Letter masks of a batch.
 
         Parameters
         ----------
         truths : Truths
             Of its events.
+        is_part : callable, optional
+            Gives for each event whether its mask matters. Default: that of each event does.
 
         Returns
         -------
         numpy.ndarray of uint64, shape (rows,)
+
+        Raises
+        ------
+        DataError
+            ``ACEP-D201``, ``ACEP-D202``: a condition cannot be computed of an event that has the type, and satisfies
+            the other conditions, of a letter that asks for it.
 
         Complexity: O(rows x distinct conditions), vectorised.
         """
@@ -121,8 +155,17 @@ class LetterReader:
             masks = self._by_type(*truths.types)
         else:
             masks = np.full(truths.rows, self._mask_of_others, np.uint64)
+        failing = []
         for condition, needing in zip(self.conditions, self._needing, strict=True):
-            masks &= np.where(truths.holds(condition), np.uint64(2**64 - 1), ~needing)
+            try:
+                masks &= np.where(truths.holds(condition), np.uint64(2**64 - 1), ~needing)
+            except DataError:
+                failing.append((condition, needing))
+        for condition, needing in failing:
+            asked = (masks & needing) != 0
+            if is_part is not None:
+                asked &= is_part()
+            masks &= np.where(truths.holds_on(condition, asked.copy), np.uint64(2**64 - 1), ~needing)
         return masks
 
     def _mask(self, type_: str | None) -> np.uint64:

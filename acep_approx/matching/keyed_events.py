@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
-from acep_approx.arrays import ByKey, Ints
+from acep_approx.arrays import Bools, ByKey, Ints
 from acep_approx.automaton.letters import LetterReader, Masks
 from acep_approx.kernels.runs.vm import NULL
 from acep_approx.matching.stream_batch import StreamBatch
@@ -15,6 +16,14 @@ from acep_approx.query.syntax import Expression
 
 FIRST_ROOM = 4
 """Columns that there is room for at first."""
+
+
+class Asking(NamedTuple):
+    """An expression, whether whole numbers are wanted as floats, and by which letters, as bits."""
+
+    of: Expression
+    as_float: bool
+    letters: int
 
 
 class KeyedEvents:
@@ -40,7 +49,7 @@ class KeyedEvents:
         self._batch = batch
         self.groups = groups.only(masks != 0)
         self.literal: Masks = masks[self.groups.order]
-        self._places: dict[tuple[Expression, bool], int] = {}
+        self._places: dict[Asking, int] = {}
         self._room = np.empty((FIRST_ROOM, len(self.literal)), np.int64)
 
     @classmethod
@@ -48,7 +57,7 @@ class KeyedEvents:
         """Those of a batch, the same for all who ask for the same key and letters."""
         known, asked = batch.computed.keyed, (key_columns, reader.letters)
         if asked not in known:
-            masks = reader.masks(batch.computed.truths)
+            masks = reader.masks(batch.computed.truths, lambda: batch.slots(key_columns) >= 0)
             known[asked] = cls(batch, batch.by_key(key_columns), masks)
         found = known[asked]
         assert isinstance(found, cls), "nothing else is put there"
@@ -65,19 +74,24 @@ class KeyedEvents:
         found: Ints = self._batch.ticks[self.groups.order]
         return found
 
-    def columns(self, expressions: Sequence[tuple[Expression, bool]]) -> Ints:
-        """Where the values of expressions stand in ``words``, as numbers of columns; True: whole numbers as floats."""
-        return np.array([self._column(*one) for one in expressions], np.int64)
+    def columns(self, asked: Sequence[Asking]) -> Ints:
+        """Where the values of expressions stand in ``words``, as numbers of columns."""
+        return np.array([self._column(one) for one in asked], np.int64)
 
-    def _column(self, expression: Expression, as_float: bool) -> int:
-        known = self._places.get((expression, as_float))
-        if known is not None:
-            return known
-        words, place = self._batch.words(expression), len(self._places)
+    def has_letters(self, letters: int) -> Bools:
+        """Which events of the batch one of some letters, given as bits, may hold on."""
+        found = np.zeros(len(self._batch), np.bool_)
+        found[self.groups.order] = (self.literal & np.uint64(letters)) != 0
+        return found
+
+    def _column(self, one: Asking) -> int:
+        if one in self._places:
+            return self._places[one]
+        words, place = self._batch.words(one.of, lambda: self.has_letters(one.letters)), len(self._places)
         if place == len(self._room):
             self._room = np.concatenate((self._room, np.empty_like(self._room)))
-        self._room[place] = (_as_floats(words) if as_float else words)[self.groups.order]
-        self._places[expression, as_float] = place
+        self._room[place] = (_as_floats(words) if one.as_float else words)[self.groups.order]
+        self._places[one] = place
         return place
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -23,6 +24,7 @@ from acep_approx.engines.runs.event_columns import EventColumns
 from acep_approx.engines.runs.load_shedder import LoadShedder
 from acep_approx.engines.runs.options import NO_OPTIONS, RunOptions
 from acep_approx.engines.runs.runs import Runs
+from acep_approx.engines.runs.tables import RunTables
 from acep_approx.errors import DataError
 from acep_approx.events.columns import missing_column
 from acep_approx.events.stream import EventBatch
@@ -49,7 +51,7 @@ from acep_approx.matching.tracing.partial import RunPartial, TracedRuns, partial
 from acep_approx.matching.tracing.traced import Hindsight, RunTrace, Traced, traced_plan
 from acep_approx.planning.planner import MERGING, Plan
 from acep_approx.query.shape import walk
-from acep_approx.query.syntax import Attribute
+from acep_approx.query.syntax import Attribute, Expression
 from acep_approx.ranges import COUNT, number_in
 
 OutputKind = Literal["matches", "points", "counts", "partial", "compressed", "trace"]
@@ -367,8 +369,13 @@ class Pipeline:
         self.engine.reserve(self.key_slots.slots)
         if isinstance(self.engine, Runs):
             for expression in self.engine.columns.expressions:
-                batch.words(expression)
+                batch.words(expression, partial(self._is_read, batch, self.engine.tables, expression))
         self._seconds_before = (time.perf_counter() - begun) / max(len(batch), 1)
+
+    def _is_read(self, batch: StreamBatch, tables: RunTables, expression: Expression) -> Bools:
+        """Of which events of a batch the runs engine reads the value of an expression."""
+        classes = batch.here(batch.computed.classes[self.preparer])
+        return tables.is_read(expression)[classes] & (batch.slots(self.preparer.key_columns) >= 0)
 
     def run(self, batch: StreamBatch) -> Iterator[pa.Table]:
         """Run a batch that was prepared; results come as they are made, and must all be taken before the next batch."""

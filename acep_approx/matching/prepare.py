@@ -82,7 +82,8 @@ class Preparer:
     def read(self, batch: StreamBatch) -> None:
         """Learn the key slots and the classes of a whole batch."""
         self.read_keys(batch)
-        batch.computed.classes[self] = classes = self.classes_of(self.letters.masks(batch.computed.truths))
+        masks = self.letters.masks(batch.computed.truths, lambda: batch.slots(self.key_columns) >= 0)
+        batch.computed.classes[self] = classes = self.classes_of(masks)
         if self.counts_classes:
             self.class_counts = extended(self.class_counts, len(self.classes), 0)
             self.class_counts += np.bincount(classes, minlength=self.class_counts.size)

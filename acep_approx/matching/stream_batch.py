@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
+import numpy as np
 import pyarrow as pa
 
-from acep_approx.arrays import ByKey, Ints, by_key
+from acep_approx.arrays import Bools, ByKey, Ints, by_key
 from acep_approx.automaton.letters import Truths
 from acep_approx.engines.runs.event_columns import EventColumns
+from acep_approx.errors import DataError
 from acep_approx.events.columns import to_arrow
 from acep_approx.events.roles import Roles
 from acep_approx.events.stream import EventBatch
+from acep_approx.kernels.runs.vm import NULL
 from acep_approx.matching.intervals import starts_of
 from acep_approx.query.syntax import Attribute, Expression
 
@@ -69,6 +72,7 @@ class Computed:
         self._slots: dict[tuple[str, ...], Ints] = {}
         self._by_key: dict[tuple[str, ...], ByKey] = {}
         self._words: dict[Expression, Ints] = {}
+        self._failing: dict[Expression, DataError] = {}
 
     def forget_truths(self) -> None:
         """No query will ask any more which conditions hold."""
@@ -87,10 +91,27 @@ class Computed:
         return self._by_key[key_columns]
 
     def words(self, expression: Expression) -> Ints:
-        """The value of an expression on each event, as the block machine reads it."""
+        """The value of an expression on each event, as the block machine reads it.
+
+        Raises
+        ------
+        DataError
+            ``ACEP-D201``, ``ACEP-D202``: it cannot be computed of some event.
+        """
+        if expression in self._failing:
+            raise self._failing[expression]
         if expression not in self._words:
-            self._words[expression] = self._maker.words(expression, len(self._events), self.column)
+            try:
+                self._words[expression] = self._maker.words(expression, len(self._events), self.column)
+            except DataError as error:
+                self._failing[expression] = error
+                raise
         return self._words[expression]
+
+    def words_at(self, expression: Expression, at: Ints) -> Ints:
+        """The values of the events at some places."""
+        places = to_arrow(at)
+        return self._maker.words(expression, len(at), lambda name: self.column(name).take(places))
 
 
 class StreamBatch(EventBatch):
@@ -134,8 +155,28 @@ class StreamBatch(EventBatch):
         """The tick at which each event began; see ``intervals.starts_of``."""
         return starts_of(self, roles)
 
-    def words(self, expression: Expression) -> Ints:
-        """The value of an expression on each event; see ``Computed.words``."""
+    def words(self, expression: Expression, asked: Callable[[], Bools] | None = None) -> Ints:
+        """The value of an expression on each event; see ``Computed.words``.
+
+        Parameters
+        ----------
+        expression : Expression
+        asked : callable, optional
+            Gives for each event whether its value matters: of the others it is no error that it cannot be computed.
+            Default: that of each event does.
+        """
+        try:
+            return self.all_words(expression)
+        except DataError:
+            at = np.flatnonzero(asked()) if asked is not None else np.arange(len(self))
+            if len(at) == len(self):
+                raise
+            words = np.full(len(self), NULL, np.int64)
+            words[at] = self.computed.words_at(expression, self._first + at)
+            return words
+
+    def all_words(self, expression: Expression) -> Ints:
+        """The same, of events that all matter."""
         return self.here(self.computed.words(expression))
 
 
@@ -166,11 +207,11 @@ class SomeEvents(StreamBatch):
             self._columns[name] = self.outer.column(name).take(to_arrow(self.places))
         return self._columns[name]
 
-    def words(self, expression: Expression) -> Ints:
+    def all_words(self, expression: Expression) -> Ints:
         """The value of an expression on each event; what is more than a column is computed of these events alone."""
         if isinstance(expression, Attribute):
             return self.outer.words(expression)[self.places]
-        return super().words(expression)
+        return super().all_words(expression)
 
     def starts(self, roles: Roles) -> Ints:
         """The tick at which each event began."""

@@ -95,6 +95,35 @@ def evaluate(expr: Expression, column: Column) -> pa.Array | pa.Scalar:
         ) from error
 
 
+def evaluate_asked(expr: Expression, column: Column, asked: Callable[[], Bools]) -> Any:
+    """The same, where only some rows matter: what cannot be computed of another one is no error.
+
+    Parameters
+    ----------
+    expr, column
+        As for ``evaluate``.
+    asked : callable
+        Gives for each row whether it matters. It is asked where some row cannot be computed, and all others are NULL
+        then.
+
+    Raises
+    ------
+    DataError
+        As ``evaluate``, of a row that matters.
+    """
+    import pyarrow as pa
+
+    try:
+        return evaluate(expr, column)
+    except DataError:
+        matters = asked()
+        if matters.all():
+            raise
+        places = pa.array(np.flatnonzero(matters))
+        found = spread(evaluate(expr, lambda leaf: column(leaf).take(places)), len(places))
+        return found.take(pa.array(np.cumsum(matters) - 1, mask=~matters))
+
+
 def spread(value: Any, rows: int) -> pa.Array:
     """What ``evaluate`` gives as a column; a constant stands in every row."""
     import pyarrow as pa

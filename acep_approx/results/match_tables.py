@@ -143,8 +143,8 @@ class MatchTables:
     def count_by_errors(self) -> dict[int, int]:
         """Number of matches by number of errors, counted without listing them; ``limit`` plays no role.
 
-        The count of one match point stops growing at 2**63 - 1; sums are exact up to there. A number from there on means
-        at least so many, and ``CappedCountWarning`` says so.
+        The count of one match point stops growing at 2**63 - 1; sums are exact up to there. A number from there on
+        means at least so many, and ``CappedCountWarning`` says so.
         """
         counts = dict.fromkeys(range(self.plan.automaton.errors + 1), 0)
         for table in self._run("counts"):

@@ -105,7 +105,7 @@ class ClosedParts:
         for part, closed in self._ticks.values():
             behind = tick < closed
             if behind.any():
-                late |= behind & np.logical_and.reduce([truths.holds(one) for one in part])
+                late |= truths.all_hold(part, behind)
         return late
 
     @property

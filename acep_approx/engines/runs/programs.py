@@ -14,7 +14,7 @@ from acep_approx.engines.runs.hidden import NOW, START_NOW
 from acep_approx.engines.runs.options import NO_OPTIONS, RunOptions
 from acep_approx.errors import LimitError, QueryError
 from acep_approx.kernels.runs import vm
-from acep_approx.query.syntax import Between, Binary, Constant, In, IsNull, Unary
+from acep_approx.query.syntax import Between, Binary, Constant, Expression, In, IsNull, Unary
 
 COMPARISONS = {
     "<": vm.LESS,
@@ -25,6 +25,7 @@ COMPARISONS = {
     ">=": vm.GREATER | vm.EQUAL,
 }
 MAX_TEMPORARIES = 64
+ANY_LETTER = (1 << 64) - 1
 OF_EVENT = 1 << 41
 """From here on they are of the current event, whatever its columns are: ``hidden.NOW``, ``hidden.START_NOW``."""
 ARITHMETIC = {
@@ -70,6 +71,8 @@ class Scalars:
     numbers constants, and below 0 the last places of letters that negations ask for; from ``OF_EVENT`` on the times of
     the event. ``address`` gives the final ones. ``calls`` are the functions
     that are called, in order of their columns; ``asks_time`` says whether something reads the times of events.
+    ``readers`` says which letters an event has, any of them, whose value of an expression is read: ``letters`` are
+    those for which programs are made now.
     """
 
     columns: EventColumns
@@ -78,6 +81,8 @@ class Scalars:
     constants: list[int] = field(default_factory=list)
     calls: list[Called] = field(default_factory=list)
     asks_time: bool = False
+    letters: int = ANY_LETTER
+    readers: dict[Expression, int] = field(default_factory=dict)
 
     @property
     def size(self) -> int:
@@ -96,6 +101,7 @@ class Scalars:
 
     def own(self, value: Own) -> Operand:
         """A value of the current event."""
+        self.readers[value.value] = self.readers.get(value.value, 0) | self.letters
         return Operand(vm.SCALAR, self.columns.place(value.value) * 2 + 1, self.columns.kind(value.value))
 
     def time(self, which: int) -> Operand:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from acep_approx.arrays import Ints
+from acep_approx.arrays import Bools, Ints
 from acep_approx.automaton.automaton import START
 from acep_approx.automaton.dominance import Better, preferences
 from acep_approx.automaton.registers import RegisterAutomaton
@@ -17,12 +17,13 @@ from acep_approx.engines.runs.event_columns import EventColumns
 from acep_approx.engines.runs.hidden import DOMINATED, EVENT_SCALARS, GONE, TIMES, hidden_columns
 from acep_approx.engines.runs.options import NO_OPTIONS, RunOptions
 from acep_approx.engines.runs.pool import Pool
-from acep_approx.engines.runs.programs import MAX_TEMPORARIES, Lowering, Operand, Scalars, register_kind
+from acep_approx.engines.runs.programs import ANY_LETTER, MAX_TEMPORARIES, Lowering, Operand, Scalars, register_kind
 from acep_approx.engines.runs.reactions import KILLS, Reactions
 from acep_approx.engines.runs.waiting import NOTHING, Thresholds, beyond, most_common, thresholds
 from acep_approx.kernels.runs import layout, vm
 from acep_approx.kernels.runs.fronts import EQUAL, HIGH_FLOAT, HIGH_INT, LOW_FLOAT, LOW_INT
 from acep_approx.kernels.runs.pools import ALL, APART, COLUMNS, HASHED, MOST_KEYS
+from acep_approx.query.syntax import Expression
 
 
 @dataclass
@@ -94,6 +95,7 @@ class RunTables:
             if column.constant is not None:  # before scalars get their final numbers
                 self.scalars.word(column.constant, "int")
         self._steps = [self._step(step) for step in automaton.steps]
+        self.scalars.letters = ANY_LETTER
         states = range(len(automaton.states))
         self._finals = [
             self._tests(Lowering(self.scalars, automaton.live[state]), automaton.final_checks[state])
@@ -138,6 +140,7 @@ class RunTables:
     def _step(self, step: Step) -> tuple[_Code, _Code, _Code, list[Operand]]:
         """Programs of checks, guards and updates, and where each register of the target comes from."""
         live = self.automaton.live
+        self.scalars.letters = 1 << step.letter
         lowering = Lowering(self.scalars, live[step.source], step.after)
         for check in step.checks:
             lowering.test(check)
@@ -270,6 +273,14 @@ class RunTables:
             if op == vm.TEST_INT and (place, other, flags) == (vm.REGISTER, vm.SCALAR, vm.EQUAL):
                 found[column] = scalar
         return found
+
+    def readers(self, expression: Expression) -> int:
+        """The letters, as bits: the value of an expression is read of the events that one of them holds on."""
+        return self.scalars.readers.get(expression, ANY_LETTER)
+
+    def is_read(self, expression: Expression) -> Bools:
+        """Per class of events whether the value of an expression is read of them."""
+        return np.array([mask & self.readers(expression) != 0 for mask in self.classes], np.bool_)
 
     # --- the table ------------------------------------------------------------------------------------------
 

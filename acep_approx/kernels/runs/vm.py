@@ -208,7 +208,7 @@ def decide(tables: Ints, pools: Pools, do: Operands) -> None:
 
 @inline
 def aggregate_int(program: Program, words: Ints, do: Operands, mask: Ints) -> int:
-    """A running aggregate ``a`` after one more value ``b``; texts are compared by rank. Returns 1 as ``compute_int``."""
+    """A running aggregate ``a`` after one more value ``b``; texts go by rank. Returns 1 as ``compute_int``."""
     tables, ranks = program.tables, program.ranks
     code, to, a, _, b, sb, n = do
     passed = 0

@@ -260,7 +260,7 @@ class Finder:
         bindings = self._bindings(found)
         good = np.ones(len(found), np.bool_)
         for condition in self.automaton.filters:
-            good &= self.verifier.holds(condition, bindings)
+            good = self.verifier.holds(condition, bindings, good)
         for letter in self.log.letters:
             match, low, high, since, until = self._gaps(found, letter)
             good[self._broken(letter, found, bindings, match, low, high, since, until)] = False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -23,6 +24,7 @@ from acep_approx.matching.outputs.recent import Recent
 from acep_approx.matching.outputs.tables import ENDS, BindingColumns
 from acep_approx.matching.stream_batch import StreamBatch
 from acep_approx.matching.tick_places import TickPlaces
+from acep_approx.query.syntax import Expression
 
 END_OF_STREAM = 2**62
 MANY_ROWS = 1 << 16
@@ -136,13 +138,20 @@ class RunOutput:
             place = self.tick_places.of(batch.slots(self.stamps.preparer.key_columns), batch.ticks)[at]
         words = np.empty((len(expressions), len(at)), np.int64)
         for number, expression in enumerate(expressions):
-            np.take(batch.words(expression), at, out=words[number])
+            read = partial(self._is_read, len(batch), events, expression)
+            np.take(batch.words(expression, read), at, out=words[number])
         start = events.tick if self.roles is None else batch.starts(self.roles)[at]
         run_events = RunEvents(events.slot, events.tick, start, events.cls, events.row, events.id, place, words)
         while not self.engine.advance(run_events, floors):
             if self.gives_up:
                 raise TooManyStepsError
         return run_events
+
+    def _is_read(self, rows: int, events: Grouped, expression: Expression) -> Bools:
+        """Of which events of a batch the engine reads the value of an expression."""
+        read = np.zeros(rows, np.bool_)
+        read[events.at] = self.engine.tables.is_read(expression)[events.cls]
+        return read
 
     def _results(self, events: Grouped, hits: Hits) -> Iterator[pa.Table]:
         for found in self.finder.found(events, hits):

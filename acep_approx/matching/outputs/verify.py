@@ -59,15 +59,14 @@ class Verifier:
         self._roles = roles
         self.recent = recent
 
-    def holds(self, condition: Condition, bindings: Bindings) -> Bools:
-        """Per match whether ``condition`` holds; it is void where a variable has no event.
+    def holds(self, condition: Condition, bindings: Bindings, among: Bools) -> Bools:
+        """Which matches of some ``condition`` holds for, too; it is void where a variable has no event.
 
         Complexity: O(matches x events that it ranges over).
         """
-        units = np.arange(bindings.matches)
-        bound = _all_bound(condition.names, bindings, units)
-        result = np.ones(bindings.matches, np.bool_)
-        result[bound] = self._tested(condition, bindings, units[bound], {})
+        bound = among & _all_bound(condition.names, bindings, np.arange(bindings.matches))
+        result = among.copy()
+        result[bound] = self._tested(condition, bindings, np.flatnonzero(bound), {})
         return result
 
     def qualifies(

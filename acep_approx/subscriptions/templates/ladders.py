@@ -21,7 +21,7 @@ from acep_approx.kernels import ladders as kernel
 from acep_approx.kernels import pairs
 from acep_approx.kernels.runs import layout, vm
 from acep_approx.kernels.runs.fronts import HIGH_FLOAT, HIGH_INT, LOW_FLOAT, LOW_INT
-from acep_approx.matching.keyed_events import KeyedEvents
+from acep_approx.matching.keyed_events import Asking, KeyedEvents
 from acep_approx.matching.outputs.of_runs import Points
 from acep_approx.matching.stream_batch import StreamBatch
 from acep_approx.query.parameters import MARK
@@ -58,6 +58,7 @@ class Value(NamedTuple):
     way: int
     of: Expression
     as_float: bool
+    letters: int
     parameter: str | None = None
 
 
@@ -65,7 +66,7 @@ class Moves(NamedTuple):
     """What the kernel goes by, the columns of events that it reads, those to be made floats too, and the constants."""
 
     words: kernel.Moves
-    columns: tuple[tuple[Expression, bool], ...]
+    columns: tuple[Asking, ...]
     parameters: tuple[str, ...]
 
 
@@ -185,8 +186,10 @@ def _moves(tables: RunTables, columns: EventColumns, kinds: Mapping[str, Kind]) 
 
     def value(scalar: int, *, as_float: bool = False) -> int | None:
         """Where the words of a scalar stand: the columns of the events come behind one for their place."""
-        known = columns.expressions
-        found = _value(known[scalar - 1], columns, kinds, as_float) if 0 < scalar <= len(known) else None
+        if not 0 < scalar <= len(columns.expressions):
+            return None
+        expression = columns.expressions[scalar - 1]
+        found = _value(Asking(expression, as_float, tables.readers(expression)), columns, kinds)
         return None if found is None else made.setdefault(found, len(made)) * kernel.VALUE
 
     for number, step in enumerate(automaton.steps):
@@ -221,10 +224,11 @@ def _pool(tables: RunTables, number: int) -> tuple[int, int]:
     return _FRONTS.get(pool.front[0], (-1, 1)) if pool.fields == 1 and pool.front else (-1, 1)
 
 
-def _value(expression: Expression, columns: EventColumns, kinds: Mapping[str, Kind], as_float: bool) -> Value | None:
+def _value(asking: Asking, columns: EventColumns, kinds: Mapping[str, Kind]) -> Value | None:
     """A value of the events that the kernel can make; None where it is made of more than a column and a constant."""
+    expression, as_float, letters = asking
     if not asks_parameter(expression):
-        return Value(kernel.PLAIN, expression, as_float and columns.kind(expression) == "int")
+        return Value(kernel.PLAIN, expression, as_float and columns.kind(expression) == "int", letters)
     if not isinstance(expression, Binary) or expression.op not in _WAYS or columns.kind(expression) != "float":
         return None
     for of, other, way in zip(
@@ -233,13 +237,13 @@ def _value(expression: Expression, columns: EventColumns, kinds: Mapping[str, Ki
         if isinstance(other, Attribute) and other.name.startswith(MARK) and not asks_parameter(of):
             parameter, kind = other.name.removeprefix(MARK), columns.kind(of)
             are_numbers = {kind, kinds[parameter]} <= {"int", "float"}
-            return Value(way, of, kind == "int", parameter) if are_numbers else None
+            return Value(way, of, kind == "int", letters, parameter) if are_numbers else None
     return None
 
 
 def _in_words(steps: list[list[int]], tests: list[int], pools: list[tuple[int, int]], made: list[Value]) -> Moves:
     """All of it as the kernel reads it."""
-    read = [(one.of, one.as_float) for one in made]
+    read = [Asking(one.of, one.as_float, one.letters) for one in made]
     different, parameters = list(dict.fromkeys(read)), list(dict.fromkeys(v.parameter for v in made if v.parameter))
     values = [
         (one.way, different.index(of), parameters.index(one.parameter) if one.parameter else -1)

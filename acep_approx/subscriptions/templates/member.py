@@ -175,8 +175,8 @@ class TemplateMember:
         self._part = batch = batch if self._takes_whole(batch, own) else self._relevant(batch)
         self._events = KeyedEvents.of(batch, self.key_slots.columns, self.letters)
         self.pairing.ask(self._events)
-        for expression in own:
-            batch.words(expression)  # what is wrong with it is told before any event is run
+        for expression in own:  # what is wrong with it is told before any event is run
+            batch.words(expression, partial(self._is_read, expression))
 
     @property
     def _own_expressions(self) -> list[Expression]:
@@ -184,6 +184,12 @@ class TemplateMember:
         engine = self.pipeline.engine
         asked = engine.columns.expressions if isinstance(engine, Runs) else ()
         return [expression for expression in asked if not asks_parameter(expression)]
+
+    def _is_read(self, expression: Expression) -> Bools:
+        """Of which events of a batch that was looked at the engine reads the value of an expression."""
+        engine = self.pipeline.engine
+        assert isinstance(engine, Runs), "others read no values"
+        return self._events.has_letters(engine.tables.readers(expression))
 
     def _takes_whole(self, batch: StreamBatch, own: list[Expression]) -> bool:
         """Whether it asks for columns alone, which are laid out once for all templates, and keeps no event."""
@@ -267,7 +273,9 @@ class TemplateMember:
             windows = self._windows_of(self.table)
             windows = np.full(self.table.room, self.pipeline.window) if windows is None else windows
             owns = self.pairing.asked.owns
-            words = np.array([batch.words(own)[at] for own in owns], np.int64).reshape(len(owns), len(at))
+            is_point = np.isin(np.arange(len(batch)), at)
+            values = [batch.words(own, is_point.copy)[at] for own in owns]
+            words = np.array(values, np.int64).reshape(len(owns), len(at))
             asking = self.pairing.asking(self.classes.loose.tests, words, self.table)
             of_class = ClassPoints(row, points.tick, points.start, np.arange(len(at)))
             which, row = self.classes.spread(of_class, windows, asking)

@@ -137,7 +137,8 @@ class PairRuns:
         for letter, conditions in enumerate(self._pairing.asked.others):
             bit = np.uint64(1 << letter)
             for condition in conditions:
-                holds = pairs.computed.truths.holds(condition)
+                asked = (mask & bit) != 0
+                holds = pairs.computed.truths.holds_on(condition, asked.copy)
                 mask &= np.where(holds, np.uint64(2**64 - 1), ~bit)
         return mask
 

@@ -94,11 +94,11 @@ class PairBatch(SomeEvents):
             return self._table.arrow(name.removeprefix(MARK), self._rows)
         return super().column(name)
 
-    def words(self, expression: Expression) -> Ints:
+    def all_words(self, expression: Expression) -> Ints:
         """The value of an expression per pair: of that which asks no constant there is one for each event."""
         if not asks_parameter(expression):
             return self.outer.words(expression)[self.places]
-        return StreamBatch.words(self, expression)
+        return StreamBatch.all_words(self, expression)
 
 
 class PairPipeline(Pipeline):

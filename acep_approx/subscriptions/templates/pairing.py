@@ -17,7 +17,7 @@ from acep_approx.automaton.automaton import Letter
 from acep_approx.automaton.letters import Masks
 from acep_approx.engines.runs.event_columns import EventColumns, Kind, Texts
 from acep_approx.kernels import pairs as kernel
-from acep_approx.matching.keyed_events import KeyedEvents
+from acep_approx.matching.keyed_events import Asking, KeyedEvents
 from acep_approx.query.syntax import Expression
 from acep_approx.subscriptions.damage import damaged
 from acep_approx.subscriptions.templates.index import Constants, Index, is_among
@@ -74,7 +74,16 @@ class Asked:
     @cached_property
     def owns(self) -> tuple[Expression, ...]:
         """What tests ask of events, each once."""
-        return tuple(dict.fromkeys(test.own for tests in self.tests for test in tests))
+        return tuple(own for own, _ in self.letters_of)
+
+    @cached_property
+    def letters_of(self) -> tuple[tuple[Expression, int], ...]:
+        """The same, with the letters that ask for it, as bits."""
+        found: dict[Expression, int] = {}
+        for letter, tests in enumerate(self.tests):
+            for test in tests:
+                found[test.own] = found.get(test.own, 0) | 1 << letter
+        return tuple(found.items())
 
 
 def _fitting(test: Test | None, columns: EventColumns, table: QueryTable) -> Test | None:
@@ -311,7 +320,7 @@ class Pairing:
 
     def ask(self, events: KeyedEvents) -> Ints:
         """Where the columns of events stand that tests ask for; they are computed."""
-        return events.columns([(own, False) for own in self.asked.owns])
+        return events.columns([Asking(own, as_float=False, letters=letters) for own, letters in self.asked.letters_of])
 
     def asking(self, tests: Sequence[Test], words: Ints, queries: QueryTable) -> tuple[kernel.Letters, kernel.Queries]:
         """Some tests of a letter, as kernels read them, with the constants of the queries of a table.

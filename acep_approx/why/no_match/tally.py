@@ -15,7 +15,7 @@ from acep_approx.matching.stream_batch import ColumnOf
 from acep_approx.matching.tracing.partial import States
 from acep_approx.matching.unseen import NEAR, nearest
 from acep_approx.planning.planner import Plan
-from acep_approx.query.evaluate import evaluate
+from acep_approx.query.evaluate import evaluate_asked
 from acep_approx.query.predicates import MIRRORED, is_static, variables
 from acep_approx.query.printer import to_text
 from acep_approx.query.syntax import Attribute, Binary, Constant, Expression
@@ -131,7 +131,7 @@ class _Counter:
         failed = tuple(
             self._failed(text, condition, typed)
             for text, condition in self._conditions(name, bits)
-            if not self._truths.holds(condition)[typed].all()
+            if not self._truths.holds_on(condition, lambda: typed)[typed].all()
         )
         firsts = np.flatnonzero(fits if fits.any() else typed)
         first = int(firsts[0]) if len(firsts) else None
@@ -156,7 +156,7 @@ class _Counter:
             yield texts.get(condition, to_text(condition)), condition
 
     def _failed(self, text: str, condition: Expression, typed: Bools) -> OwnCondition:
-        failing = int((typed & ~self._truths.holds(condition)).sum())
+        failing = int((typed & ~self._truths.holds_on(condition, lambda: typed)).sum())
         return OwnCondition(text, failing, self._nearest(condition, typed) if failing else "")
 
     def _nearest(self, condition: Expression, typed: Bools) -> str:
@@ -168,7 +168,7 @@ class _Counter:
                 op = MIRRORED[mirrored]
             case _:
                 return ""
-        found = evaluate(side, lambda leaf: self._column(str(leaf.name)))
+        found = evaluate_asked(side, lambda leaf: self._column(str(leaf.name)), lambda: typed)
         if isinstance(found, pa.Scalar):
             return ""
         values = found.filter(pa.array(typed)).drop_null()
