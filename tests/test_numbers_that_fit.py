@@ -9,7 +9,7 @@ from itertools import product
 import pyarrow as pa
 import pytest
 
-from acep_approx import AcepError, QuerySet, compile_query
+from acep_approx import AcepError, QuerySet, compile_query, compile_rules
 
 LARGEST = 2**63 - 1
 NEAR = (
@@ -174,3 +174,29 @@ def test_templates_ask_the_same_events(text, constant, output):
     alone = compile_query(text.replace(":p", str(constant))).match(ONE)
     found = desk.match(ONE)["t[0]"]
     assert found.num_rows == (alone.to_arrow() if output == "matches" else getattr(alone, output)()).num_rows > 0
+
+
+TABLES = "TABLE t (k int, n int DEFAULT 1, KEY (k))\n"
+ACT = "DO UPSERT t SET n = old.n + c.x * 2 AT (c.x * 2) END"
+RULES = (
+    f"RULE r ON PATTERN C c WHERE c.x * 2 > 3 WITHIN 5 {ACT}",
+    f"RULE r ON PATTERN C c WHERE store.t[1 AT c].n < c.x * 2 WITHIN 5 {ACT}",
+    f"RULE r ON PATTERN SEQ(A a, C c) WHERE store.t[c.x * 2].n < c.x * 2 AND a.x < c.x WITHIN 5 {ACT}",
+    f"RULE r ON PATTERN SEQ(A a, C c) WHERE (store.t[1 AT c].n < 0 OR c.x * 2 > 3) WITHIN 5 {ACT}",
+    f"RULE r ON PATTERN C c WITHIN 5 WHEN store.t[1].n < c.x * 2 {ACT}",
+    f"RULE r ON PATTERN C c WITHIN 5 WHEN store.t[c.x * 2].n < c.x * 2 {ACT}",
+    f"RULE r ON PATTERN C c WITHIN 5 WHEN c.x * 2 > 3 {ACT}",
+)
+
+
+@pytest.mark.parametrize("driver", ["auto", "stepping"])
+@pytest.mark.parametrize("text", RULES)
+def test_rules_ask_the_same_events(text, driver):
+    rules = compile_rules(TABLES + text)
+    run = rules.start(driver=driver)
+    run.push(ONE)
+    run.finish()
+    assert run.store["t"].to_pylist() == [{"k": 10, "n": 11}]
+    asked = [event | {"type": {"B": "C", "C": "D"}.get(event["type"], "A")} for event in ONE]
+    with pytest.raises(AcepError):
+        rules.run(asked)

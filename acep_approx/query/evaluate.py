@@ -131,15 +131,20 @@ def spread(value: Any, rows: int) -> pa.Array:
     return pa.repeat(value, rows) if isinstance(value, pa.Scalar) else value
 
 
-def as_key(expr: Expression, column: Column, rows: int) -> pa.Array:
+def as_key(expr: Expression, column: Column, rows: int, asked: Callable[[], Bools] | None = None) -> pa.Array:
     """An expression as a column of a key: texts of an attribute stay dictionary-encoded, as they are only looked up.
+
+    ``asked`` as for ``evaluate_asked``.
 
     Raises
     ------
     DataError
         As ``evaluate``.
     """
-    return _normal(column(expr)) if isinstance(expr, Attribute) else spread(evaluate(expr, column), rows)
+    if isinstance(expr, Attribute):
+        return _normal(column(expr))
+    found = evaluate(expr, column) if asked is None else evaluate_asked(expr, column, asked)
+    return spread(found, rows)
 
 
 def is_true(value: Any, rows: int) -> Bools:

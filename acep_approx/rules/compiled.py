@@ -18,7 +18,7 @@ from acep_approx.query.printer import to_text
 from acep_approx.query.rules.bound import ends_late, last_variable
 from acep_approx.query.rules.reads import as_of, is_late, rewritten
 from acep_approx.query.rules.syntax import OLD, Rule, Write
-from acep_approx.query.shape import atoms, kleene_variables, replaced, walk
+from acep_approx.query.shape import Node, atoms, kleene_variables, replaced, walk
 from acep_approx.query.syntax import (
     Aggregate,
     Attribute,
@@ -109,8 +109,16 @@ class CompiledRule:
         asked = (*query.predicates, *(output.value for output in query.outputs), *self.late)
         leaves = (node for one in asked for node in walk(one) if isinstance(node, Attribute))
         named = {leaf.variable for leaf in leaves if leaf.name == column.name}
+        if any(self._is_read(node, column) for one in self.conditions for node in walk(one)):
+            named.add(always_last(query))
         types: set[str | None] = {atom.type for atom in atoms(query.pattern) if atom.variable in named}
         return types | ({None} if None in named else set())
+
+    @staticmethod
+    def _is_read(node: Node, column: ReadColumn) -> bool:
+        if not isinstance(node, Read) or (node.table, node.column) != (column.table, column.column):
+            return False
+        return tuple(map(unbound, node.keys)) == column.keys
 
     def names_row(self, write: Write) -> bool:
         """Whether the event that completes a match says which row is written."""

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from acep_approx.arrays import Ints
+from acep_approx.arrays import Bools, Ints
 from acep_approx.events.stream import EventBatch
 from acep_approx.kernels.rules.sweep import Reads
+from acep_approx.matching.stream_batch import ColumnOf
 from acep_approx.matching.stream_side import StreamSide
 from acep_approx.query.evaluate import as_key
+from acep_approx.query.syntax import Attribute
 from acep_approx.rules.compiled import CompiledRule, ReadColumn
 from acep_approx.rules.firing import Calls, Fired, Firing
 from acep_approx.rules.log import TableLog, places_of_events
@@ -83,15 +87,26 @@ class Detector:
 
     def rows(self, batch: EventBatch) -> list[Ints]:
         """For each column that is read the rows of the table that the events name."""
-        roles, made = self.stream.roles, dict[tuple[str, object], Ints]()
+        of, made = ColumnOf(batch.data, self.stream.roles), dict[tuple[str, object], Ints]()
+
+        def column(leaf: Attribute) -> pa.Array:
+            return of(leaf.name)
+
         for read in self.reads:
             if (read.table, read.keys) not in made:
-                keys = [
-                    as_key(key, lambda leaf: batch.data.column(roles.column(leaf.name)), len(batch))
-                    for key in read.keys
-                ]
+                asked = partial(self._reads, read, batch)
+                keys = [as_key(key, column, len(batch), asked) for key in read.keys]
                 made[read.table, read.keys] = self._logs[read.table].rows.row_of(keys)
         return [made[read.table, read.keys] for read in self.reads]
+
+    def _reads(self, read: ReadColumn, batch: EventBatch) -> Bools:
+        """Of which events of a batch a column that is read may play a role: their types say so."""
+        types = set[str | None]().union(*(rule.types_reading(read) for rule in self.rules))
+        if None in types:
+            return np.ones(len(batch), np.bool_)
+        column = batch.data.column(self.stream.roles.column("type")).cast(pa.string())
+        found: Bools = pc.is_in(column, value_set=pa.array(types, pa.string())).to_numpy(zero_copy_only=False)
+        return found
 
     def run(self, batch: EventBatch, rows: list[Ints], moment: Moment) -> Iterator[tuple[int, Matched]]:
         """Run events whose reads name these rows; gives matches by rule."""

@@ -17,6 +17,7 @@ from acep_approx.automaton.automaton import Letter
 from acep_approx.automaton.letters import LetterReader, Masks, Truths
 from acep_approx.kernels.rules.lockstep import ENTRY
 from acep_approx.matching.mask_numbers import MaskNumbers
+from acep_approx.query.syntax import Expression
 from acep_approx.rules.lockstep.conditions import Given, Test, Tree, decided, leaves, reduced, tree_of
 from acep_approx.rules.lockstep.eligible import MOST_LETTERS, trees_of
 from acep_approx.rules.lockstep.pipeline import LockstepPipeline
@@ -61,7 +62,19 @@ class Member:
     @property
     def asked(self) -> tuple[Letter, ...]:
         """All that it asks of events alone."""
-        return (*self.letters, *(Letter(None, (one.condition,)) for one in self.givens))
+        return (*self.letters, *map(self._letter_of, self.givens))
+
+    def _letter_of(self, given: Given) -> Letter:
+        """A condition beside those on the store as a letter; if one letter alone asks it, only where that may hold."""
+        last = self.pipeline.rule.last_letters
+        trees = [
+            (*some, *(self.when if last >> number & 1 else ())) for number, some in enumerate(self.trees)
+        ]
+        asking = [number for number, some in enumerate(trees) if any(given in leaves(tree) for tree in some)]
+        if len(asking) != 1:
+            return Letter(None, (given.condition,))
+        letter = self.letters[asking[0]]
+        return replace(letter, conditions=(*letter.conditions, given.condition))
 
     def outcomes(self, mask: int, known: Truth) -> tuple[list[Test], list[int]]:
         """What is left to be asked where some letters may hold, and the letters that do by outcome.
@@ -153,7 +166,7 @@ def panels_of(members: Sequence[Member]) -> list[Panel]:
 class Entries:
     """What joint classes say to rules, as lists that grow: see ``kernels.rules.lockstep.Circle``.
 
-    ``finishes``: per member whether each class may complete a match.
+    ``finishes``: per member whether each class may complete a match. ``tests``: per class what it may ask of the store.
     """
 
     first: list[int] = field(default_factory=lambda: [0])
@@ -161,6 +174,7 @@ class Entries:
     which: list[int] = field(default_factory=list)
     lookup: list[int] = field(default_factory=list)
     finishes: list[list[bool]] = field(default_factory=list)
+    tests: list[set[Test]] = field(default_factory=list)
 
 
 class JointClasses:
@@ -206,6 +220,7 @@ class JointClasses:
         made = self._made
         self._arrays = self._finishes = None
         number = len(made.first) - 1
+        made.tests.append(set())
         for some in made.finishes:
             some.append(False)
         for member, letters, known in panel.says(mask):
@@ -218,10 +233,17 @@ class JointClasses:
             classes = member.pipeline.preparer.classes_of(np.array(masks, np.uint64)).tolist()
             begins = [len(made.which), len(made.which) + len(tests), len(made.lookup), len(made.lookup) + len(classes)]
             made.entries += [member.number, *begins, finishes]
+            made.tests[number].update(tests, asked)
             made.which += [self.tests.setdefault(test, len(self.tests)) for test in (*tests, *asked)]
             made.lookup += [*classes, *acts]
         made.first.append(len(made.entries) // ENTRY)
         return number
+
+    def asked_for(self, joint: Sequence[Ints], operand: Expression) -> Bools:
+        """Of which events of these joint classes an operand of a test may be asked."""
+        asks = np.array([any(test.operand == operand for test in tests) for tests in self._made.tests], np.bool_)
+        found: Bools = np.logical_or.reduce([asks[classes] for classes in joint])
+        return found
 
     def arrays(self) -> tuple[Ints, Ints, Ints, Ints]:
         """``first``, ``entries``, ``which`` and ``lookup`` for the kernel."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -98,7 +99,8 @@ class Loop:
         at = [self._joint.finishing(member, joint) for member in self._members]
         prepared = self._acts.prepared(given, at)
         tests = [*self._joint.tests]
-        operands = self._questions.operands(tests, len(events), events.column)
+        asked = partial(self._joint.asked_for, joint)
+        operands = self._questions.operands(tests, len(events), events.column, asked)
         self._tables.fit()
         numbers = {n: _numbers(one, events) for n, one in enumerate(self._pipelines) if one.preparer.is_count}
         seen = self._events(events, joint, rows, operands, [*numbers.values()])

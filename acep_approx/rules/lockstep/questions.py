@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -24,7 +24,7 @@ from acep_approx.kernels.rules.lockstep import (
     WHOLE_AS_FLOATS,
 )
 from acep_approx.kernels.rules.rows import ROOM, ROWS, WORDS
-from acep_approx.query.evaluate import evaluate, time_of
+from acep_approx.query.evaluate import evaluate, evaluate_asked, time_of
 from acep_approx.query.rules.syntax import Holds
 from acep_approx.query.shape import walk
 from acep_approx.query.syntax import Attribute, Expression
@@ -93,8 +93,13 @@ class Questions:
         self._live, self._arena, self._texts = live, arena, texts
         self._made: tuple[Any, tuple[Ints, Ints]] | None = None
 
-    def operands(self, tests: Sequence[Test], rows: int, column: Column) -> Operands:
-        """The values of the events of a batch; texts that no row can hold have no code."""
+    def operands(
+        self, tests: Sequence[Test], rows: int, column: Column, asked: Callable[[Expression], Bools]
+    ) -> Operands:
+        """The values of the events of a batch; texts that no row can hold have no code.
+
+        ``asked`` gives for an operand the events whose value matters.
+        """
         kinds: dict[Expression, str] = {}
         values: dict[Expression, pa.Array] = {}
         number: dict[tuple[Expression, bool], int] = {}
@@ -102,7 +107,8 @@ class Questions:
             if test.operand is None or not _names_events(test.operand):
                 continue
             if test.operand not in values:
-                values[test.operand] = evaluate(test.operand, lambda leaf: column(leaf.name))
+                matters = partial(asked, test.operand)
+                values[test.operand] = evaluate_asked(test.operand, lambda leaf: column(leaf.name), matters)
                 kinds[test.operand] = str(values[test.operand].type)
             number.setdefault((test.operand, self._as_floats(test, values[test.operand].type)), len(number))
         words, ok = np.zeros((len(number), rows), np.int64), np.zeros((len(number), rows), np.bool_)
