@@ -13,6 +13,7 @@ from acep_approx.matching.pipeline import OutputKind
 from acep_approx.planning.planner import Plan
 from acep_approx.query.cel.parser import parse_cel
 from acep_approx.subscriptions.adding import check
+from acep_approx.subscriptions.templates.constants import checked, constants_in
 from acep_approx.subscriptions.templates.literals import Literals
 from acep_approx.subscriptions.templates.shared import Alike, has_64_bits
 from acep_approx.subscriptions.templates.template import Template
@@ -71,18 +72,22 @@ class QueryTexts:
         return self._trees.get(template) or self._trees.setdefault(template, tree_of(template))
 
     def with_constants(
-        self, syntax: Syntax, rows: pa.RecordBatch, mark: Callable[[], int]
+        self, syntax: Syntax, rows: pa.RecordBatch, first: int, mark: Callable[[], int]
     ) -> Iterator[Planned | Alike]:
         """What a tree becomes with the constants of some rows in the places of its parameters: for all, or for each.
 
-        ``mark`` gives what ``planned`` takes, for each in turn.
+        ``first`` is the number of the first row; ``mark`` gives what ``planned`` takes, for each in turn.
+
+        Raises
+        ------
+        UsageError, QueryError
+            Those of ``constants.checked``.
         """
-        template = self._template_of(syntax)
+        template, rows = self._template_of(syntax), checked(syntax, rows, first)
         if template is not None and (alike := Alike.of(template, rows)):
             yield alike
             return
-        for row in rows.to_pylist():
-            constants = {name: row[name] for name in uses(syntax)}
+        for constants in constants_in(syntax, rows):
             if template is None or not template.can_have(constants) or not has_64_bits(constants.values()):
                 query = filled(syntax, constants)
                 yield Planned(plans_of(query, mark()), text_of(query))

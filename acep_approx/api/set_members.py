@@ -18,6 +18,7 @@ from acep_approx.subscriptions.adding import entries_of
 from acep_approx.subscriptions.callbacks import Subscription, Subscriptions
 from acep_approx.subscriptions.graph import is_hidden
 from acep_approx.subscriptions.running import Running
+from acep_approx.subscriptions.templates.constants import require_columns
 from acep_approx.subscriptions.templates.shared import Alike
 from acep_approx.subscriptions.templates.texts import uses
 from acep_approx.visible import broken_at
@@ -89,7 +90,8 @@ class SetMembers:
         Raises
         ------
         QueryError, UsageError, DataError
-            As for ``add``; a column is missing (``ACEP-D002``). Then none was added.
+            As for ``add``; ``ACEP-U070``: a column is missing, or has a NULL or what no constant can be;
+            ``ACEP-Q045``: a number that is no window. Then none was added.
 
         Examples
         --------
@@ -103,14 +105,20 @@ class SetMembers:
         syntax = self._texts.tree(template)
         names = [*uses(syntax)]
         source = open_source(table)
+        require_columns(syntax, source.schema.names)
         is_named = "id" in source.schema.names and "id" not in names
         ids: list[str] = []
         numbers: list[int] = []
         try:
-            for batch in source.batches([*names, *(["id"] if is_named else [])]):
-                rows = range(len(ids), len(ids) + batch.num_rows)
+            columns = [*names, *(["id"] if is_named else [])] or source.schema.names[:1]
+            for batch in source.batches(columns):
+                first = len(ids)
+                rows = range(first, first + batch.num_rows)
+                if is_named and batch.column("id").null_count:
+                    what = "the column 'id' of the table has no value in some row"
+                    raise UsageError(what, code="ACEP-U070", hint="name each query, or leave the column out")
                 given = map(str, batch.column("id").to_pylist()) if is_named else (id and f"{id}[{n}]" for n in rows)
-                for planned in self._texts.with_constants(syntax, batch, lambda: self._running.graph.next_number):
+                for planned in self._texts.with_constants(syntax, batch, first, self._next_number):
                     added = self._add(planned, [*islice(given, planned.queries)])
                     ids += added
                     numbers += added.values()
@@ -119,6 +127,9 @@ class SetMembers:
                 self.remove(one, cascade=True)
             raise
         return Subscriptions(ids, numbers, self._subscription)
+
+    def _next_number(self) -> int:
+        return self._running.graph.next_number
 
     def _add(self, query: Planned | Alike, ids: Sequence[str | None]) -> dict[str, int]:
         """Add a query, or many that are alike; gives their ids and numbers."""

@@ -11,6 +11,7 @@ from acep_approx.automaton.implied_key import implied_key
 from acep_approx.errors import QueryError, UnsupportedError
 from acep_approx.planning.planner import MICROSECONDS, UNBOUNDED, Plan, check_engine, window_ticks
 from acep_approx.query.cel.names import completed, resolved
+from acep_approx.query.cel.parameters import parameters_in
 from acep_approx.query.cel.printer import to_cel
 from acep_approx.query.cel.shape import expressions, nodes, streams
 from acep_approx.query.cel.splitting import left_associated
@@ -25,7 +26,6 @@ from acep_approx.query.syntax import (
     Expression,
     Lasting,
     OtherPattern,
-    Parameter,
     QuerySyntax,
     ReturnItem,
     Window,
@@ -69,8 +69,7 @@ def plan_cel(query: CelQuery, engine: str = "auto", *, allows_parameters: bool =
             text=query.text,
         )
     if not allows_parameters:
-        parts = [node for one in nodes(query.select) for part in expressions(one) for node in walk(part)]
-        refuse_those([node for node in parts if isinstance(node, Parameter)], query.text)
+        refuse_those(parameters_in(query), query.text)
     known = _likely_schemas(query)
     _refuse_several(query)
     syntax = _syntax(query, _window(query))

@@ -176,6 +176,12 @@ Index = OneOf["first", "current", "previous", "last"]
 """Which event of a Kleene variable: ``a[1]``, ``a[i]``, ``a[i-1]``, ``a[a.LEN]``."""
 
 
+class Moment(str):
+    """A time as a text in ISO 8601, given to a template: unlike other texts it goes with times alone."""
+
+    __slots__ = ()
+
+
 @dataclass(frozen=True)
 class Constant:
     """A number, a string, TRUE, FALSE or NULL; ``1``, ``1.0`` and ``TRUE`` are three, as they are computed with."""

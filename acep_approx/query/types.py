@@ -20,6 +20,7 @@ from acep_approx.query.syntax import (
     IsNull,
     Lasting,
     Machine,
+    Moment,
     Parameter,
     QuerySyntax,
     Read,
@@ -299,6 +300,8 @@ def _kind_of_value(value: object) -> Kind:
         return "unknown"
     if isinstance(value, bool):
         return "boolean"
+    if isinstance(value, Moment):
+        return "time"
     return "string" if isinstance(value, str) else "number"
 
 

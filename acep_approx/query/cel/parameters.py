@@ -57,13 +57,18 @@ def with_constants(query: CelQuery, values: Mapping[str, Any]) -> CelQuery:
 
 def conditions(query: CelQuery) -> list[Expression]:
     """What FILTER, NEXT and FOLD ask, in the order of the tree; what SELECT and FOLD compute is not among it."""
-    computed = {
-        id(one.value)
+    computed = {*map(id, computed_in(query))}
+    return [one for node in nodes(query.select) for one in expressions(node) if id(one) not in computed]
+
+
+def computed_in(query: CelQuery) -> list[Expression]:
+    """What SELECT and FOLD compute, in the order of the tree."""
+    return [
+        one.value
         for node in nodes(query.select)
         for one in (node.aggregates if isinstance(node, Fold) else node.items if isinstance(node, Select) else ())
         if not isinstance(one, Star)
-    }
-    return [one for node in nodes(query.select) for one in expressions(node) if id(one) not in computed]
+    ]
 
 
 def changed(node: Algebra, condition: Change, value: Change | None = None) -> Any:

@@ -17,7 +17,7 @@ from acep_approx.query.cel.syntax import DURATION, CelQuery
 from acep_approx.query.predicates import conjuncts
 from acep_approx.query.shape import replaced, walk
 from acep_approx.query.syntax import Attribute, Constant, Expression, In, Parameter, Span, Window
-from acep_approx.subscriptions.templates.texts import Syntax, tree_of
+from acep_approx.subscriptions.templates.texts import Syntax, refuse_parameters_of, tree_of
 
 _TOKEN = re.compile(
     r"--[^\n]*|`(?:``|[^`])*`|'(?:''|[^'])*'|(?<![\w.])(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?(?![\w.])"
@@ -72,6 +72,7 @@ class Literals:
         tree = None
         if known is None:
             tree = tree_of(text)
+            refuse_parameters_of(tree)
             known = self._outlines[outline] = _outline_of(tree, spans)
         found = {place: _value(text, spans[place], sign) for place, sign in known.places.items()}
         if not all(_is_plain(value, is_window=place == known.window) for place, value in found.items()):

@@ -18,7 +18,7 @@ from acep_approx.query.cel.syntax import CelQuery
 from acep_approx.query.parameters import MARK, as_attributes, parameters_of
 from acep_approx.query.predicates import MIRRORED
 from acep_approx.query.shape import walk
-from acep_approx.query.syntax import Attribute, Binary, Expression, Machine, QuerySyntax, Window
+from acep_approx.query.syntax import Attribute, Binary, Expression, Machine, Moment, QuerySyntax, Window
 from acep_approx.subscriptions.templates.texts import Syntax, text_of, uses
 
 _LONGEST = 2**40
@@ -102,7 +102,7 @@ class Template:
 
     def can_have(self, constants: Mapping[str, object]) -> bool:
         """Whether these are constants that a table can hold; the check of the query tells about all others."""
-        if not all(isinstance(value, int | float | str) for value in constants.values()):
+        if any(isinstance(value, Moment) or not isinstance(value, int | float | str) for value in constants.values()):
             return False
         window = 0 if self.window is None else constants[self.window]
         return isinstance(window, int) and not isinstance(window, bool) and 0 <= window <= _LONGEST

@@ -12,7 +12,7 @@ from acep_approx.query.cel.parameters import parameters_in, with_constants
 from acep_approx.query.cel.parser import is_cel, parse_cel
 from acep_approx.query.cel.printer import to_cel
 from acep_approx.query.cel.syntax import CelQuery
-from acep_approx.query.parameters import uses_of, with_values
+from acep_approx.query.parameters import refuse_parameters, refuse_those, uses_of, with_values
 from acep_approx.query.parser import parse
 from acep_approx.query.printer import to_text
 from acep_approx.query.syntax import QuerySyntax
@@ -29,6 +29,20 @@ def tree_of(text: str) -> Syntax:
         As ``parse`` and ``parse_cel``.
     """
     return parse_cel(text) if is_cel(text) else parse(text)
+
+
+def refuse_parameters_of(syntax: Syntax) -> None:
+    """Refuse a text that asks for values.
+
+    Raises
+    ------
+    QueryError
+        ``ACEP-Q085``.
+    """
+    if isinstance(syntax, CelQuery):
+        refuse_those(parameters_in(syntax), syntax.text)
+    else:
+        refuse_parameters(syntax)
 
 
 def text_of(syntax: Syntax) -> str:
