@@ -13,6 +13,7 @@ from acep_approx.events.columns import to_arrow
 from acep_approx.events.keys import KeyCodes
 from acep_approx.kernels.rules.rows import Rows
 from acep_approx.query.rules.syntax import Table
+from acep_approx.rules.loading import given, refuse_misspelt
 from acep_approx.rules.words import ARROW, Texts, as_held, default_of, from_words, to_words
 
 LEAST_ROOM = 64
@@ -147,9 +148,11 @@ class TableRows:
         Raises
         ------
         DataError
-            ``ACEP-R110``: a column is missing, or is of another type; ``ACEP-R111``: a key is NULL, or is there twice.
+            ``ACEP-R110``: a column is missing, or a value is of another type; ``ACEP-R111``: a key is NULL, or is there
+            twice. Then nothing was put in.
         """
-        columns = [self._given(rows, column.name, required=True) for column in self.table.keys]
+        refuse_misspelt(self.table, rows)
+        columns = [given(self.table, column, rows, required=True) for column in self.table.keys]
         at = self.row_of(columns)
         if (at < 0).any():
             raise _bad_rows(self.table, int(np.argmax(at < 0)), "has no key: it is NULL")
@@ -159,36 +162,12 @@ class TableRows:
             raise _bad_rows(self.table, int(twice[0]), "has a key that stands in a row before it, too")
         by_word, by_ok = self._by_column()
         for number, column in enumerate(self.columns):
-            values = self._given(rows, column.name, required=column.default is None)
+            values = given(self.table, column, rows, required=column.default is None)
             if values is None:
                 by_word[number, at], by_ok[number, at] = self._default_words[number], self._default_ok[number]
                 continue
-            words, ok, failed = to_words(values, column.holds, self.texts)
-            if failed.any():
-                raise _bad_rows(self.table, int(np.argmax(failed)), f"has no whole number in {column.name!r}")
-            by_word[number, at], by_ok[number, at] = words, ok
+            by_word[number, at], by_ok[number, at], _ = to_words(values, column.holds, self.texts)
         self.present[at] = True
-
-    def _given(self, rows: pa.Table, name: str, *, required: bool) -> pa.Array | None:
-        kinds = {column.name: column.holds for column in self.table.columns}
-        if name not in rows.column_names:
-            if not required:
-                return None
-            raise DataError(
-                f"the rows of table {self.table.name!r} have no column {name!r}",
-                code="ACEP-R110",
-                hint=f"they have {', '.join(rows.column_names) or 'none'}; a column with DEFAULT may be left out",
-            )
-        column = rows.column(name)
-        array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-        try:
-            return as_held(array, kinds[name]) if kinds[name] != "int" else array
-        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-            raise DataError(
-                f"the column {name!r} of table {self.table.name!r} is of type {array.type}, not {kinds[name]}",
-                code="ACEP-R110",
-                hint="convert it before it is given to start()",
-            ) from error
 
     # --- what is forgotten ------------------------------------------------------------------------------------
 
