@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 
 from acep_approx.automaton.automaton import START
+from acep_approx.errors import LimitError, QueryError
 from acep_approx.planning.cel import plan_unbound
 from acep_approx.planning.planner import MICROSECONDS, Plan, plan
 from acep_approx.query.cel.splitting import left_associated
@@ -61,9 +62,12 @@ class Template:
 
         That is so for automata written by hand and bare regular expressions, for windows that count events, where
         complete matches wait or are tested once more, where RETURN shows a parameter, and in CEL where a part is a
-        stream of its own.
+        stream of its own; and where it could be planned with constants alone, as their places say more than attributes.
         """
-        return cls._of_cel(syntax) if isinstance(syntax, CelQuery) else cls._of_pattern(syntax)
+        try:
+            return cls._of_cel(syntax) if isinstance(syntax, CelQuery) else cls._of_pattern(syntax)
+        except (QueryError, LimitError):  # what is wrong with each of its queries is told of that
+            return None
 
     @classmethod
     def _of_cel(cls, syntax: CelQuery) -> Template | None:
