@@ -200,3 +200,27 @@ def test_rules_ask_the_same_events(text, driver):
     asked = [event | {"type": {"B": "C", "C": "D"}.get(event["type"], "A")} for event in ONE]
     with pytest.raises(AcepError):
         rules.run(asked)
+
+
+@pytest.mark.parametrize(
+    "clause", ["WHERE a.u IS NOT NULL AND a.d IS NOT NULL WITHIN 5 RETURN 1 AS r", "WITHIN 5 RETURN a.u IS NULL AS r"]
+)
+def test_whether_a_number_is_there_can_be_asked_of_any(clause):
+    wide = [Decimal("123456789012345678.9"), None]
+    events = pa.table(
+        {
+            "ts": [0, 1],
+            "type": ["A", "A"],
+            "u": pa.array([2**63, None], pa.uint64()),
+            "d": pa.array(wide, pa.decimal128(20, 1)),
+        }
+    )
+    assert outcome(f"PATTERN A a {clause}", events) == ([1] if "WHERE" in clause else [False, True])
+
+
+def test_large_unsigned_keys_of_reads_are_refused_with_a_code():
+    tables = "TABLE f (k float, n int, KEY (k))"
+    rule = "RULE r ON PATTERN A a WHERE store.f[a.u].n IS NULL WITHIN 1 DO UPSERT f AT (1.5) END"
+    rules = compile_rules(f"{tables}\n{rule}")
+    with pytest.raises(AcepError, match="ACEP-D201"):
+        rules.run(pa.table({"ts": [0], "type": ["A"], "u": pa.array([2**63], pa.uint64())}))

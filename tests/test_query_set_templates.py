@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from acep_approx import DataError, QueryError, QuerySet, compile_query
+from acep_approx import QueryError, QuerySet, UsageError, compile_query
 from acep_approx.query.parameters import with_values
 from acep_approx.query.parser import parse
 from acep_approx.query.printer import to_text
@@ -101,7 +101,7 @@ def test_mistakes_are_those_of_a_single_query() -> None:
         desk.add("PATTERN SEQ(A a, B b) WHERE a.x > 3 WITHIN 2.5")
     with pytest.raises(QueryError, match="window of -1"):
         desk.add_many("PATTERN SEQ(A a, B b) WHERE a.x > 3 WITHIN :w", [{"w": 3}, {"w": -1}])
-    with pytest.raises(DataError, match="'p'"):
+    with pytest.raises(UsageError, match=r"U070.*'p'"):
         desk.add_many("PATTERN SEQ(A a, B b) WHERE a.x > :p WITHIN 5", [{"q": 3}])
     assert list(desk) == ["q1"]
     desk.add_many("PATTERN SEQ(A a, B b) WHERE a.k > :p WITHIN 5", [{"p": 1}, {"p": 2}])

@@ -141,8 +141,10 @@ def as_key(expr: Expression, column: Column, rows: int, asked: Callable[[], Bool
     DataError
         As ``evaluate``.
     """
-    if isinstance(expr, Attribute):
-        return _normal(column(expr))
+    import pyarrow as pa
+
+    if isinstance(expr, Attribute) and isinstance(values := column(expr), pa.DictionaryArray):
+        return _normal(values)
     found = evaluate(expr, column) if asked is None else evaluate_asked(expr, column, asked)
     return spread(found, rows)
 
@@ -174,6 +176,8 @@ class _Evaluator:
             case FunctionCall(function=function, arguments=arguments):
                 assert function is not None, "only compiled automata call functions"
                 return called(function, [self.value(argument) for argument in arguments])
+            case IsNull(operand=operand, negated=negated) if (exact := self._exact(operand)) is not None:
+                return _call("is_valid" if negated else "is_null", exact)
         encoded = self._only_dictionary(expr)
         if encoded is not None:
             return _by_code(expr, encoded)
@@ -192,6 +196,15 @@ class _Evaluator:
                 return _inverted(_binary("AND", above, _binary("<=", tested, self.value(high))), negated)
             case In(operand=operand, values=values, negated=negated):
                 return _inverted(_contained(self.value(operand), [value.value for value in values]), negated)
+
+    def _exact(self, operand: Expression) -> Any:
+        """A column of exact numbers as it is: whether one is NULL can be asked of those with too many digits, too."""
+        import pyarrow as pa
+
+        if not isinstance(operand, Attribute):
+            return None
+        found = self.column(operand)
+        return found if pa.types.is_integer(found.type) or pa.types.is_decimal(found.type) else None
 
     def _fetch(self, leaf: Leaf) -> Any:
         if leaf not in self.fetched:
@@ -248,7 +261,7 @@ def _normal(column: Any) -> Any:  # noqa: PLR0911  one for each kind of type
             return column
         return _normal(column.dictionary_decode())
     if types.is_integer(arrow):
-        return column if arrow == pa.int64() else column.cast(pa.int64())
+        return column if arrow == pa.int64() else _signed(column)
     if types.is_decimal(arrow):
         return _from_decimals(column)
     if types.is_floating(arrow):
@@ -258,6 +271,20 @@ def _normal(column: Any) -> Any:  # noqa: PLR0911  one for each kind of type
     if types.is_timestamp(arrow) and arrow.tz is not None:
         return column.cast(pa.timestamp(arrow.unit))
     return column.cast(pa.string()) if types.is_string_view(arrow) else column
+
+
+def _signed(column: Any) -> Any:
+    """Whole numbers of any size as those of 64 bits with a sign; refuses what these cannot hold."""
+    import pyarrow as pa
+
+    try:
+        return column.cast(pa.int64())
+    except pa.ArrowInvalid as error:
+        raise DataError(
+            f"a whole number of type {column.type} is 2^63 or more, and queries compute with 64 bits that have a sign",
+            code="ACEP-D201",
+            hint="write identifiers as text, and other numbers as floats; as a key it is exact",
+        ) from error
 
 
 def _from_decimals(column: Any) -> Any:

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from acep_approx.errors import DataError
 from acep_approx.events.columns import to_numpy
-from acep_approx.query.messages import did_you_mean
+from acep_approx.query.assemble import did_you_mean
 from acep_approx.query.rules.syntax import Column, Table
 from acep_approx.rules.words import ARROW
 
