@@ -212,7 +212,8 @@ def _fetch(jars: Path) -> None:
     """Get the packages of the broker, and all that they need."""
     if shutil.which("mvn") is None:
         raise NoBroker("Maven is not installed, which gets the packages of Kafka")
-    command = ["mvn", "--quiet", "--batch-mode", "-Dstyle.color=never", "--file", str(Path(__file__).with_name("kafka_jars.xml"))]
+    command = ["mvn", "--quiet", "--batch-mode", "-Dstyle.color=never"]
+    command += ["--file", str(Path(__file__).with_name("kafka_jars.xml"))]
     command += ["dependency:copy-dependencies", f"-DoutputDirectory={jars}", f"-Dkafka.version={VERSION}"]
     done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
     if done.returncode != 0:
