@@ -30,7 +30,7 @@ COLUMNS = pa.schema(
     ]
 )
 """What the broker knows of a message."""
-ID = re.compile(r"[\w-]{22}", re.ASCII)
+ID = re.compile(r"[A-Za-z0-9+/]{22}")
 """The id of a topic: 128 bits as text."""
 ROW = " acep row"
 """A field that is put into each object, so that rows are known again where some cannot be read."""
