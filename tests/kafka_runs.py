@@ -11,48 +11,45 @@ import sys
 import threading
 import time
 from collections import Counter
+from collections.abc import Iterator
 from contextlib import contextmanager
 from random import Random
 from typing import Any
 
 from tests.processes import ROOT
 
-QUERY = "PATTERN SEQ(Packed p, Seen s, Loaded l) WHERE [box] WITHIN 60 ERRORS 1 WEIGHTS (p = 2, l = 2)"
+QUERY = "PATTERN SEQ(Packed p, Seen s, Loaded l) WHERE [box] WITHIN 60000 ERRORS 1 WEIGHTS (p = 2, l = 2)"
 ACEP = [sys.executable, "-m", "acep_approx.cli.main"]
 
 
-def messages(number: int, seed: int = 1, jitter: float = 0.0) -> list[bytes]:
-    """Events of 50 boxes, ten in a second; with jitter their times are up to so many seconds too early."""
+def messages(number: int, seed: int = 1, jitter: int = 0) -> list[bytes]:
+    """Events of 50 boxes, one each 100 ticks; with jitter their times are up to so many ticks too early."""
     dice, found = Random(seed), []
     for n in range(number):
-        ts = round(n / 10 + 1000 - dice.random() * jitter, 3)
-        event = {"ts": ts, "n": n, "type": dice.choice(["Packed", "Loaded", "Seen"]), "box": dice.randrange(50)}
+        ts, kind = 100 * n - (dice.randrange(jitter) if jitter else 0), dice.choice(["Packed", "Loaded", "Seen"])
+        event = {"ts": ts, "n": n, "type": kind, "box": dice.randrange(50)}
         found.append(json.dumps(event).encode())
     return found
 
 
-def by_box(values: list[bytes], partitions: int) -> list[int]:
-    """The partition of each message: all of a box go into one."""
-    return [json.loads(value)["box"] % partitions for value in values]
+def send(broker: Any, topic: str, values: list[bytes], partitions: int, rate: float) -> None:
+    """Send messages, so many in a second."""
+    producer, begun = broker.producer(**{"linger.ms": 5}), time.monotonic()
+    for n, value in enumerate(values):
+        producer.produce(topic, value, partition=json.loads(value)["box"] % partitions)
+        if n % 50 == 0:
+            producer.poll(0)
+            time.sleep(max(0.0, begun + n / rate - time.monotonic()))
+    assert producer.flush(60) == 0
 
 
 @contextmanager
-def sending(broker: Any, topic: str, values: list[bytes], partitions: int, rate: float):
-    """Send messages while something else is done, so many in a second; all have been sent in the end."""
-
-    def send() -> None:
-        producer, begun = broker.producer(**{"linger.ms": 5}), time.monotonic()
-        for n, (value, partition) in enumerate(zip(values, by_box(values, partitions), strict=True)):
-            producer.produce(topic, value, partition=partition)
-            if n % 50 == 0:
-                producer.poll(0)
-                time.sleep(max(0.0, begun + n / rate - time.monotonic()))
-        producer.flush()
-
-    thread = threading.Thread(target=send)
+def sending(*args: Any) -> Iterator[None]:
+    """Send messages while something else is done; all have been sent in the end."""
+    thread = threading.Thread(target=send, args=args)
     thread.start()
     try:
-        yield thread
+        yield
     finally:
         thread.join()
 
@@ -81,7 +78,7 @@ def to_topic(brokers: str, source: str, target: str, checkpoint: str, idle: str 
     from acep_approx import compile_query
 
     producer = Producer({"bootstrap.servers": brokers, "linger.ms": 5})
-    more = {} if idle is None else {"until_idle": idle}
+    more = {} if idle is None else {"until_idle": idle, "finish": True}
     address = f"kafka://{brokers}/{source}"
     for table in compile_query(QUERY).follow(
         address, checkpoint=checkpoint, checkpoint_every="200 ms", bind=["n"], **more
