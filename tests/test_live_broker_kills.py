@@ -29,6 +29,8 @@ RATE = 500 if FULL else 600
 """Messages in a second."""
 OUTAGE = 60 if FULL else 3
 """Seconds."""
+IDLE = OUTAGE - 1
+"""Seconds after which a run ends; an outage, which is longer, does not end it."""
 NUMBERS = count()
 
 
@@ -100,7 +102,7 @@ def test_outages_are_survived_and_told(broker, name, tmp_path, monkeypatch, capl
     whole = [json.loads(row) for row in expected(values, tmp_path, "--watermark", "6000", "--id", "n")]
     broker.topic(name, 2)
     run = compile_query(QUERY).follow(
-        broker.address(name), checkpoint=tmp_path / "cp", finish=True, bind=["n"], **options
+        broker.address(name), checkpoint=tmp_path / "cp", finish=True, bind=["n"], until_idle=IDLE, **options
     )
 
     def outages():
@@ -109,7 +111,7 @@ def test_outages_are_survived_and_told(broker, name, tmp_path, monkeypatch, capl
                 broker.kill()
                 time.sleep(OUTAGE)
                 broker.start()
-            send(broker, name, values[first : first + 1000], 2, RATE)
+            send(broker, name, values[first : first + 1000], 2, 3 * RATE)
             until(lambda there=first + 1000: run.source.given >= there)
         run.stop()
 

@@ -77,10 +77,12 @@ class TopicWatch:
             Whether to wait for an answer, if the last one is old, though not for long.
         """
         now = time.monotonic()
+        found = self._answer(0)
         if self._question is None and now - self._asked >= EVERY:
             self._ask()
-        is_old = now - self._answered > 2 * EVERY
-        return self._answer(PATIENCE if must_be_new and is_old and not self._is_slow else 0)
+        if must_be_new and now - self._answered > 2 * EVERY and not self._is_slow:
+            found = self._answer(PATIENCE) or found
+        return found
 
     def _ask(self) -> None:
         from confluent_kafka import TopicCollection
