@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from acep_approx.errors import DataError
-from acep_approx.events.blocks import Block
+from acep_approx.events.blocks import BYTE_ORDER_MARK, Block
 from acep_approx.events.live.kafka import Topic
 from acep_approx.events.live.pace import POLL
 from acep_approx.events.live.text import LiveReading, LiveText, Resumed
@@ -163,7 +163,7 @@ def _line(row: int, value: bytes | None) -> bytes:
     """
     if value is None:
         return b"\n"
-    text = value.strip().replace(b"\n", b" ").replace(b"\r", b" ") or b'""'
+    text = value.removeprefix(BYTE_ORDER_MARK).strip().replace(b"\n", b" ").replace(b"\r", b" ") or b'""'
     if not text.isascii():
         try:
             text.decode()

@@ -206,6 +206,7 @@ def follow(
     if is_address(place):
         if is_one_file:
             raise _counts_messages()
+        _check_messages(format, written)
         reader: LiveText = _topic(str(place), settings(kafka), written, reading, is_in_order=is_in_order)
     else:
         refuse_to_read(Path(place), malformed.rejects, "rejected rows", "ACEP-U106")
@@ -238,7 +239,6 @@ def _topic(
     is_in_order: bool,
 ) -> KafkaMessages:
     address = parse_address(text)
-    check_layout("jsonl", address.topic, layout)
     topic = Topic(address, given, offsets_of(reading.resumed, address.topic))
     if is_in_order and len(topic.offsets) > 1:
         topic.close()
@@ -250,6 +250,24 @@ def _topic(
             "then the default); or read one of them: ?partition=0",
         )
     return KafkaMessages(topic, layout, reading)
+
+
+def _check_messages(format_: str | None, layout: Layout) -> None:
+    """Refuse what is said of files and not of messages (``ACEP-U121``)."""
+    options = {"delimiter": "--delimiter", "columns": "--columns", "decimal": "--decimal"}
+    options |= {"line_format": "--line-format", "encoding": "--encoding"}
+    wrong = [option for name, option in options.items() if name in layout.said]
+    if layout.encoding is not None and codecs.lookup(layout.encoding).name == "utf-8":
+        wrong.remove("--encoding")
+    if format_ not in (None, "json", "jsonl"):
+        wrong.insert(0, f"--input-format {format_}")
+    if wrong:
+        raise UsageError(
+            f"{wrong[0]} is given, and messages of Kafka are read as JSON objects in UTF-8",
+            code="ACEP-U121",
+            hint="leave it out; messages that are written otherwise can be passed on, one on a line: "
+            "kcat -C -b BROKER -t TOPIC | acep run QUERY - with this option",
+        )
 
 
 def refuse_to_read(place: Path, file: Path | None, what: str, code: str = "ACEP-U013") -> None:
@@ -275,7 +293,8 @@ def _files(path: Path, format_: str | None, layout: Layout, reading: LiveReading
         raise UsageError(
             f"{str(path)!r} cannot be followed: it is read as it comes, and once only",
             code="ACEP-U140",
-            hint="leave --follow out: events on standard input or in a pipe are matched as they come",
+            hint="leave --follow out (query.match or query.matcher in Python): events on standard input or in a pipe are "
+            "matched as they come",
         )
     form = format_ or (_format_in(path, layout) if layout.line_format is None else "lines")
     if form == "parquet":

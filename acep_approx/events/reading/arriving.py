@@ -301,6 +301,10 @@ class ArrivingEvents:
             if not self._more():
                 return bind(self.schema)
 
+    def _shown(self, text: pa.Schema) -> pa.Schema:
+        """The columns that users see, where the text has these."""
+        return text
+
     def read(self, columns: Sequence[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
         """The rows of some columns, in batches of at most ``batch_rows``, as they come."""
         assert self._events is not None, "ask for the schema first"
@@ -338,7 +342,7 @@ class ArrivingEvents:
         """Say why what has come is not enough; where it never will be, that is an error."""
         if self._bind is None or self._has_reported or not self._has_event():
             return
-        schema = self._typed_by(self._whole()).schema
+        schema = self._shown(self._typed_by(self._whole()).schema)
         try:
             self._bind(schema)
         except (DataError, QueryError) as error:
@@ -397,7 +401,7 @@ class ArrivingEvents:
     def _tried(self, rows: list[bytes], bind: Callable[[pa.Schema], Bound]) -> Bound | None:
         try:
             events = self._typed_by(b"".join(rows))
-            found = bind(events.schema) if len(events.schema) else None
+            found = bind(self._shown(events.schema)) if len(events.schema) else None
         except (DataError, QueryError):
             return None
         if found is not None:
