@@ -65,7 +65,7 @@ class AcepError(Exception):
 
 
 def is_temporary(error: BaseException | None) -> bool:
-    """Whether what failed may go well later, with nothing changed: by what the system or SQLite said, or as it is known.
+    """Whether what failed may go well later, with nothing changed: the system or SQLite says so, or it is known.
 
     Examples
     --------

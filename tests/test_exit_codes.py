@@ -48,7 +48,7 @@ def listed() -> dict[str, int]:
 
 
 def raised() -> dict[str, set[tuple[int, bool]]]:
-    """The exit codes of the classes that the code makes errors of, by their codes, and whether it says that they pass."""
+    """The exit codes of errors by the classes that the code makes of them, and whether it says that they pass."""
     found: dict[str, set[tuple[int, bool]]] = {}
     for file in (ROOT / "acep_approx").rglob("*.py"):
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):

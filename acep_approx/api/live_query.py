@@ -119,7 +119,9 @@ def follow_query(
         options = options | {"source": PARTITION}
     if not revising and reading.get("late") is not None:
         raise UsageError(
-            "late= is of use where events may be late only", code="ACEP-U139", hint="say how late: --watermark '10 s' (watermark= in Python)"
+            "late= is of use where events may be late only",
+            code="ACEP-U139",
+            hint="say how late: --watermark '10 s' (watermark= in Python)",
         )
     runs = LiveQuery(query, options, keeps_whole=reading.get("late") is not None)
     return LiveRun(place, runs, checkpointing, {**reading, "is_in_order": not revising}, **more)

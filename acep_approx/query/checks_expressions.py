@@ -171,8 +171,9 @@ def _with_strategy(query: QuerySyntax, word: Attribute) -> str | None:
     if strategy is None:
         return None
     others = tuple(predicate for predicate in query.predicates if predicate != word)
-    is_one = len(others) < len(query.predicates)
-    where = clauses(replace(query, strategy=strategy, predicates=others))[1] if is_one else f"WHERE {strategy} {{ ... }}"
+    where = f"WHERE {strategy} {{ CONDITIONS }}"
+    if len(others) < len(query.predicates):
+        where = clauses(replace(query, strategy=strategy, predicates=others))[1]
     return f"a strategy stands first, and the conditions in its braces: {where}"
 
 

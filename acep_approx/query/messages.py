@@ -12,13 +12,15 @@ from acep_approx.query.assemble import did_you_mean
 if TYPE_CHECKING:
     from lark import UnexpectedInput
 
-    from acep_approx.query.syntax import Span
+    from acep_approx.query.syntax import Span, Strategy
 
 CLAUSES = (
     *("PATTERN", "WHERE", "WITHIN", "SIMULTANEOUS", "ERRORS", "WEIGHTS", "NON OVERLAP", "RETURN", "DEFINE", "PUBLISH"),
 )
 FUNCTIONS = ("count", "sum", "min", "max", "avg", "first", "last")
-STRATEGIES = ("skip_till_any_match", "skip_till_next_match", "partition_contiguity", "strict_contiguity")
+STRATEGIES: tuple[Strategy, ...] = (
+    *("skip_till_any_match", "skip_till_next_match", "partition_contiguity", "strict_contiguity"),
+)
 RESERVED = frozenset(
     (*CLAUSES, "SEQ", "ANY", "AS", "AND", "OR", "NOT", "IN", "BETWEEN", "IS", "NULL", "TRUE", "FALSE")
 ) - {"SIMULTANEOUS", "NON OVERLAP", "PUBLISH"}
@@ -120,7 +122,8 @@ def explain(text: str, error: UnexpectedInput, end: int | None = None) -> QueryE
     read = _READ.search(text, 0, stop)
     if read is not None:
         start, message = read.start(), "a query reads no tables"
-        hint = "tables are read by rules, which stand in files of their own: give the file to acep run (compile_rules in Python)"
+        hint = "tables are read by rules, which stand in files of their own: give the file to acep run (compile_rules "
+        hint += "in Python)"
         return QueryError(message, code="ACEP-R024", hint=hint, text=text, start=start, end=stop)
     return unexpected(text, (start, stop), possible, mistake(found, text[:start], text[stop:], possible))
 
@@ -225,9 +228,7 @@ def mistake(found: str, before: str, after: str, possible: set[str]) -> tuple[st
         return "ACEP-Q001", "the clause is two words: NON OVERLAP"
     if found == ")" and before.count("(") <= before.count(")"):
         return "ACEP-Q001", "there is no open bracket for it to close"
-    if hint := _about_strategy(found, before, possible):
-        return "ACEP-Q001", hint
-    if hint := _frequent(found, before, after, possible):
+    if hint := _about_strategy(found, before, possible) or _frequent(found, before, after, possible):
         return "ACEP-Q001", hint
     near = did_you_mean(found.upper(), [*CLAUSES, *(["AND", "OR"] if "OR" in possible else [])])
     word = _LAST_WORD.search(before)
@@ -264,9 +265,10 @@ def mistake(found: str, before: str, after: str, possible: set[str]) -> tuple[st
     return "ACEP-Q001", _expression_mistake(found, before, after, possible)
 
 
-def strategy_meant(word: str) -> str | None:
+def strategy_meant(word: str) -> Strategy | None:
     """The strategy that a word names, or nearly names."""
-    return next(iter(get_close_matches(word.lower(), STRATEGIES, n=1, cutoff=0.85)), None)
+    near = get_close_matches(word.lower(), STRATEGIES, n=1, cutoff=0.85)
+    return next((strategy for strategy in STRATEGIES if strategy in near), None)
 
 
 def _about_strategy(found: str, before: str, possible: set[str]) -> str | None:

@@ -293,8 +293,8 @@ def _files(path: Path, format_: str | None, layout: Layout, reading: LiveReading
         raise UsageError(
             f"{str(path)!r} cannot be followed: it is read as it comes, and once only",
             code="ACEP-U140",
-            hint="leave --follow out (query.match or query.matcher in Python): events on standard input or in a pipe are "
-            "matched as they come",
+            hint="leave --follow out (query.match in Python): events on standard input or in a pipe are matched as "
+            "they come",
         )
     form = format_ or (_format_in(path, layout) if layout.line_format is None else "lines")
     if form == "parquet":
