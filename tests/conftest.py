@@ -20,6 +20,8 @@ from tests.command_line import csv_text
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from tests.kafka_broker import Broker
+
 ROOT = Path(__file__).parent.parent
 
 os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
@@ -84,3 +86,17 @@ def spark() -> Iterator[SparkSession]:
     running = session("local[2]", **{"spark.driver.memory": "1g"})
     yield running
     running.stop()
+
+
+@pytest.fixture(scope="session")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    """A real broker of Kafka. A test that uses it must be marked ``xdist_group("kafka")``, so that one process runs
+    them all. Skips where there can be none, which needs Java, Maven and, once, a registry of Java packages."""
+    from tests.kafka_broker import Broker, NoBroker
+
+    try:
+        running = Broker(tmp_path_factory.mktemp("kafka"))
+    except NoBroker as why:
+        pytest.skip(f"no broker of Kafka: {why}")
+    yield running
+    running.kill()

@@ -13,9 +13,9 @@ import pytest
 from acep_approx import compile_query
 from acep_approx.errors import DataError, UsageError
 from acep_approx.events import follow
-from acep_approx.events.live.kafka import Topic
+from acep_approx.events.live.kafka import Topic, TopicPlace
 from acep_approx.events.live.kafka_address import KafkaAddress, parse_address, settings
-from acep_approx.events.live.kafka_messages import offsets_of
+from acep_approx.events.live.kafka_messages import place_in
 from acep_approx.events.live.text import Resumed
 from tests.command_line import acep
 from tests.kafka_mock import Cluster
@@ -154,7 +154,7 @@ def test_a_group_knows_where_it_was(cluster, topic):
 def test_messages_that_are_not_there_are_told(cluster, topic):
     for offsets in ({0: 7},):
         with pytest.raises(DataError, match="are not there") as caught:
-            Topic(KafkaAddress(cluster.brokers, topic), {}, offsets)
+            Topic(KafkaAddress(cluster.brokers, topic), {}, TopicPlace(offsets))
         assert caught.value.code == "ACEP-D057"
     with pytest.raises(DataError, match="no partition 9") as caught:
         follow(cluster.address(topic, partition=9))
@@ -242,11 +242,13 @@ def test_without_the_client_the_extra_is_named(monkeypatch):
         {"kind": "kafka", "topic": "t", "offsets": {"x": 1}},
         {"kind": "kafka", "topic": "t", "offsets": {"0": -1}},
         {"kind": "kafka", "topic": "t", "offsets": [1]},
+        {"kind": "kafka", "topic": "t", "offsets": {"0": 1}, "id": 7},
+        {"kind": "kafka", "topic": "t", "offsets": {"0": 1}, "id": "no id"},
     ],
 )
 def test_a_place_that_is_none_is_refused(place):
     with pytest.raises(ValueError, match="not"):
-        offsets_of(Resumed(QUERY.match([]).to_arrow().schema, place, b""), "t")
+        place_in(Resumed(QUERY.match([]).to_arrow().schema, place, b""), "t")
 
 
 def test_the_command_line_reads_a_topic(cluster, topic, tmp_path):

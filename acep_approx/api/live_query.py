@@ -17,10 +17,8 @@ from acep_approx.events.live.source import LiveSource
 from acep_approx.events.reading.layout import Layout
 from acep_approx.events.source import Source
 from acep_approx.revisions.matcher import PROGRESSED, RevisedMatcher
+from acep_approx.revisions.partitions import Partitions
 from acep_approx.revisions.request import REVISING
-
-LONG_AGO = -(2**59)
-"""A tick before all events."""
 
 
 @dataclass
@@ -34,6 +32,11 @@ class LiveQuery:
         Of ``Query.matcher``.
     keeps_whole : bool
         Whether all columns are read, since rows that are left out are written.
+
+    Attributes
+    ----------
+    partitions : Partitions or None
+        Those of a topic for which the watermark waits, where events may be late.
     """
 
     query: Any
@@ -42,6 +45,7 @@ class LiveQuery:
 
     def __post_init__(self) -> None:
         self.matcher = self._fresh()
+        self.partitions: Partitions | None = None
 
     def _fresh(self) -> Matcher | RevisedMatcher:
         made: Matcher | RevisedMatcher = self.query.matcher(**self.options)
@@ -69,8 +73,6 @@ class LiveQuery:
         if found is None:
             return None
         self.matcher, nothing = found
-        if isinstance(self.matcher, RevisedMatcher):
-            wait_for_partitions(self.matcher, source)
         return nothing
 
     def columns(self, names: Sequence[str]) -> list[str]:
@@ -80,10 +82,12 @@ class LiveQuery:
     def use(self, source: LiveSource) -> None:
         """Tell the input which column is the time."""
         use_times(self.matcher, source)
+        if isinstance(self.matcher, RevisedMatcher):
+            self.partitions = Partitions(self.matcher, source)
 
     def push(self, batch: pa.RecordBatch) -> pa.Table:
         """The results of more events."""
-        return self.matcher.push(batch)
+        return (self.partitions or self.matcher).push(batch)
 
     def finish(self) -> pa.Table:
         """The stream has ended."""
@@ -132,16 +136,6 @@ def use_times(matcher: Matcher | RevisedMatcher, source: Source) -> None:
     pipeline = matcher.execution.pipeline if isinstance(matcher, RevisedMatcher) else matcher.pipeline
     assert pipeline is not None, "there are columns"
     source.use(pipeline.roles.read_in(pipeline.columns))
-
-
-def wait_for_partitions(matcher: RevisedMatcher, source: LiveSource) -> None:
-    """Let a matcher know of the partitions that have messages, where each is a source, so that it waits for them.
-
-    Else the first messages that come, of one partition, would make those of others late that are as old.
-    """
-    if matcher.asked.source == PARTITION:
-        for number in source.unread_partitions:
-            matcher.punctuate(LONG_AGO, where=f"{PARTITION} = {number}")
 
 
 def columns_read(matcher: Matcher | RevisedMatcher, names: Sequence[str]) -> list[str]:

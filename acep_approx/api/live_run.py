@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -21,8 +21,6 @@ from acep_approx.live.checkpoint import Checkpoint, CheckpointFolder
 from acep_approx.live.outputs import Outputs
 from acep_approx.revisions.live import rejected_table
 
-LONG_AGO = -(2**59)
-"""A tick before all events."""
 EVERY = "10 s"
 """Between two checkpoints."""
 
@@ -166,7 +164,7 @@ class LiveRun:
             self._folder = self._open.enter_context(CheckpointFolder(Path(self.checkpointing.checkpoint)))
             found = self._folder.read()
         if found is not None and self._folder is not None:
-            self._folder.check(found, self._asked)
+            self._folder.check(_with_input(found, self.place, self._asked["input"]), self._asked)
             if found.state is not None:
                 self.runs.taken_up(found.state)
                 self._is_bound = True
@@ -275,3 +273,18 @@ def _input(place: str | Path) -> str:
         return str(place)
     address = parse_address(str(place))
     return f"topic {address.topic}" + (f", partitions {address.partitions}" if address.partitions else "")
+
+
+def _with_input(found: Checkpoint, place: str | Path, named: str) -> Checkpoint:
+    """A checkpoint as if it were of an input that names those partitions which it has read of a whole topic.
+
+    So a run can go on without partitions that were added.
+    """
+    if not is_address(place) or found.place is None:
+        return found
+    address = parse_address(str(place))
+    offsets = found.place.get("place", {}).get("offsets", {})
+    is_whole = found.asked.get("input") == f"topic {address.topic}"
+    if not is_whole or {str(number) for number in address.partitions} != set(offsets):
+        return found
+    return replace(found, asked=found.asked | {"input": named})

@@ -187,6 +187,18 @@ class RevisedMatcher(TakesEvents):
             )
         return self._settled(self.stream, self._moved(self.stream, ()))
 
+    def expect(self, source: int) -> None:
+        """Let the watermark wait for the first row of a source, if it is not known yet; not before the first push."""
+        assert self.stream is not None, "the columns are known"
+        self.stream.watermarks.expect(source)
+
+    def expect_no_more(self, source: int) -> pa.Table:
+        """Let the watermark not wait for a source that has sent nothing; returns what that makes final."""
+        assert self.stream is not None, "the columns are known"
+        if not self.stream.watermarks.expect_no_more(source):
+            return self._nothing()
+        return self._settled(self.stream, self._moved(self.stream, ()))
+
     def state_bytes(self) -> bytes:
         """The state as bytes, to go on later or elsewhere with ``Query.from_state``.
 

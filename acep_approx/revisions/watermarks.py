@@ -32,6 +32,8 @@ from acep_approx.ranges import check, number_in
 
 __all__ = ["ENDED", "NEVER", "Held", "Holder", "Watermarks"]
 
+_EXPECTED = 2**61
+"""The greatest tick of a source that is waited for: no other is so far ahead that it would be idle."""
 _FEW = 8
 """Sources and waiting events for which there is room at first."""
 _KEPT = {"newest": NEVER, "mark": NEVER, "last": NONE, "heap": -1}
@@ -214,6 +216,28 @@ class Watermarks:
         self._by_row(Rows(np.array([slot]), np.array([tick]), _none(), np.array([True])))
         return True
 
+    def expect(self, source: object) -> None:
+        """Wait for the first row of a source: until it comes the watermark does not rise, and the source is not idle.
+
+        A source that is known already is none to wait for.
+        """
+        slot = self._names.slot(source)
+        self._make_room()
+        if self._sources.newest[slot] == NEVER:
+            self._sources.newest[slot] = _EXPECTED
+            arrange(self._sources)
+
+    def expect_no_more(self, source: object) -> bool:
+        """Do not wait any more for a source that has sent nothing; whether it was waited for."""
+        slot = self._names.slot(source)
+        self._make_room()
+        if self._sources.newest[slot] != _EXPECTED:
+            return False
+        self._sources.newest[slot] = NEVER
+        arrange(self._sources)
+        self._by_row(Rows(np.zeros(1, np.int64), np.array([self.current]), _none(), np.ones(1, np.bool_)))
+        return True
+
     def close(self) -> None:
         """The stream has ended: nothing more comes."""
         self.current = ENDED
@@ -284,7 +308,8 @@ class Watermarks:
             kept = header["sources"][name]
             getattr(marks._sources, name)[: len(kept)] = kept
         marks._waiting = Waiting(**{name: np.array(kept, np.int64) for name, kept in header["waiting"].items()})
-        marks._state[NEWEST] = marks._sources.newest.max()
+        newest = marks._sources.newest
+        marks._state[NEWEST] = newest.max(initial=NEVER, where=newest != _EXPECTED)
         marks._state[FREE], marks._state[USED] = header["free"], len(marks._waiting.number)
         marks._check_waiting()
         arrange(marks._sources)
@@ -349,7 +374,15 @@ class Watermarks:
             self._waiting = Waiting(*(extended(column, room) for column in self._waiting))
             done = advance(rows, done, self._sources, self._waiting, self._state, before)
         self.current = int(self._state[CURRENT])
+        self._have_come(rows)
         return before
+
+    def _have_come(self, rows: Rows) -> None:
+        """Sources that were waited for, and sent rows, are as far as these say."""
+        for slot in np.flatnonzero(self._sources.newest == _EXPECTED).tolist():
+            mine = rows.tick[rows.source == slot]
+            if len(mine):
+                self._sources.newest[slot] = mine.max()
 
     def _make_room(self) -> None:
         """Have room for all sources that have a number."""

@@ -212,10 +212,12 @@ def _write_page(asked: QueryRun, page: PageRequest, live_run: LiveRun, changes: 
     """Make the page of what came since the run began, as if the stream ended here."""
     from acep_approx.revisions.matcher import RevisedMatcher
 
-    source, matcher = live_run.source, live_run.runs.matcher  # type: ignore[attr-defined]
+    target: Any = live_run.runs
+    source, matcher = live_run.source, target.matcher
     seen = source.kept.seen if source.kept else 0
     if isinstance(matcher, RevisedMatcher):
-        page_of_remaining(asked, source, facts_of(matcher, changes or Changes()), before=matcher.rows - seen)
+        facts = facts_of(matcher, changes or Changes())
+        page_of_remaining(asked, source, facts, before=matcher.rows - seen, partitions=target.partitions)
         return
     before = matcher.progress.events - seen
     more = {"bind": asked.output.bound, "key_idle": asked.key_idle, **asked.source.roles}

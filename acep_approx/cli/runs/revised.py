@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from acep_approx.events.late import Sink
     from acep_approx.events.source import Source
     from acep_approx.revisions.matcher import RevisedMatcher
+    from acep_approx.revisions.partitions import Partitions
 
 
 def run_revised(job: QueryRun) -> None:
@@ -66,20 +67,24 @@ def run_revised(job: QueryRun) -> None:
     if not job.quiet:
         _summarise(feed, results, changes, clock.perf_counter() - begun)
     if job.page is not None:
-        page_of_remaining(job, feed.source, facts_of(feed.matcher, changes))
+        page_of_remaining(job, feed.source, facts_of(feed.matcher, changes), partitions=feed.partitions)
 
 
-def page_of_remaining(job: QueryRun, source: Source, facts: list[tuple[str, str]], before: int = 0) -> None:
+def page_of_remaining(
+    job: QueryRun,
+    source: Source,
+    facts: list[tuple[str, str]],
+    before: int = 0,
+    partitions: Partitions | None = None,
+) -> None:
     """Make the page of the events that are there in the end, in order of time; ``before`` rows came in earlier runs."""
-    from acep_approx.events.live.source import LiveSource
     from acep_approx.results.explorer.remaining import remaining
 
     assert job.page is not None, "it is asked for"
     assert job.revisions is not None, "it is asked for"
     roles: dict[str, Any] = job.source.roles
     matcher = job.query.matcher(**job.revisions.header() | {"emit": "final", "changelog": None}, **roles)
-    partitions = source.unread_partitions if isinstance(source, LiveSource) else ()
-    there = remaining(cast("RevisedMatcher", matcher), source.again(before), partitions)
+    there = remaining(cast("RevisedMatcher", matcher), source.again(before), partitions.waits if partitions else ())
     matches = job.query.match(there, bind=job.output.bound, **roles)
     matches.has_warned = True  # the run has
     job.page.write(matches, facts)
@@ -134,25 +139,25 @@ class _Feed:
         if job.page is not None:
             self.source.keep()
         self.matcher = self._fresh()
+        self.partitions: Partitions | None = None
 
     def tables(self, progress: EventBar) -> Generator[pa.Table]:
         """The results as they come; the first table is empty and shows the columns."""
-        from acep_approx.api.live_query import use_times, wait_for_partitions
-        from acep_approx.events.live.source import LiveSource
+        from acep_approx.api.live_query import use_times
         from acep_approx.events.usable_rows import pushed
         from acep_approx.matching.unseen import warn_of_unseen_types
+        from acep_approx.revisions.partitions import Partitions
 
         bound = self.source.settle(self._bound)
         if bound is None:  # no columns, no events
             return
         self.matcher, nothing = bound
-        if isinstance(self.source, LiveSource):
-            wait_for_partitions(self.matcher, self.source)
         yield nothing
         use_times(self.matcher, self.source)
+        self.partitions = Partitions(self.matcher, self.source)
         with self._left_out() as sink:
             for batch in self.source.batches(self._columns()):
-                found = pushed(self.matcher.push, batch, self.source, self.matcher.rows)
+                found = pushed(self.partitions.push, batch, self.source, self.matcher.rows)
                 rejected = self.matcher.rejected()  # they are not to gather
                 if sink is not None and rejected.num_rows:
                     sink.write(rejected)

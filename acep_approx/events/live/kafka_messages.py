@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Generator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from acep_approx.errors import DataError
 from acep_approx.events.blocks import BYTE_ORDER_MARK, Block
-from acep_approx.events.live.kafka import Topic
+from acep_approx.events.live.kafka import Topic, TopicPlace
 from acep_approx.events.live.pace import POLL
 from acep_approx.events.live.text import LiveReading, LiveText, Resumed
 from acep_approx.events.reading.formats.json import JsonFormat
@@ -29,17 +30,39 @@ COLUMNS = pa.schema(
     ]
 )
 """What the broker knows of a message."""
+ID = re.compile(r"[\w-]{22}", re.ASCII)
+"""The id of a topic: 128 bits as text."""
 ROW = " acep row"
 """A field that is put into each object, so that rows are known again where some cannot be read."""
 
 
 @dataclass(frozen=True)
 class _Piece:
-    """Messages that came together."""
+    """Messages that came together.
+
+    ``offsets`` has the next message of partitions when these are run; of ``ends`` all is read then that is there.
+    """
 
     messages: list[Message]
     columns: pa.RecordBatch
     offsets: dict[int, int]
+    ends: set[int]
+
+
+@dataclass(frozen=True)
+class PartitionNews:
+    """What has become of the partitions of a topic.
+
+    Parameters
+    ----------
+    begun : set of int
+        Those whose messages begin to come: events of others should wait for them.
+    ended : set of int
+        Those of which all was read that is there: if that has no events, nothing should wait for them.
+    """
+
+    begun: set[int] = field(default_factory=set)
+    ended: set[int] = field(default_factory=set)
 
 
 class KafkaMessages(LiveText):
@@ -70,6 +93,7 @@ class KafkaMessages(LiveText):
         self._topic = topic
         self._next = 1
         self._held: dict[int, _Piece] = {}
+        self._news = PartitionNews()
         self.tombstones = 0
 
     @property
@@ -77,10 +101,11 @@ class KafkaMessages(LiveText):
         """How many partitions are read."""
         return len(self._topic.offsets)
 
-    @property
-    def unread(self) -> list[int]:
-        """Partitions that had messages to be read when the topic was opened."""
-        return self._topic.unread
+    def news(self) -> PartitionNews:
+        """What has become of partitions since it was asked last, when all that was given has been run."""
+        news, self._news = self._news, PartitionNews()
+        news.begun.update(self._topic.taken_news())
+        return news
 
     @property
     def lag(self) -> tuple[int, str] | None:
@@ -94,8 +119,10 @@ class KafkaMessages(LiveText):
 
     def _pieces(self) -> Generator[Block]:
         while not self.pace.is_stopped:
-            if messages := self._topic.more(POLL):
+            messages = self._topic.more(POLL)
+            if messages:
                 self.pace.heard()
+            if messages or (self._topic.ends and not self._held):
                 yield self._piece(messages)
             elif self._topic.is_at_end and self.pace.is_over():
                 return
@@ -105,16 +132,22 @@ class KafkaMessages(LiveText):
 
     def _piece(self, messages: list[Message]) -> Block:
         """Messages as lines of JSON, numbered through the run."""
-        first, self._next = self._next, self._next + len(messages)
+        first, self._next = self._next, self._next + max(len(messages), 1)
         offsets = {message.partition(): (message.offset() or 0) + 1 for message in messages}
+        ends, self._topic.ends = self._topic.ends, {}
+        offsets |= {number: max(offsets.get(number, 0), end) for number, end in ends.items()}
         lines = [_line(row, message.value()) for row, message in enumerate(messages, first)]
-        self._held[first] = _Piece(messages, _columns(messages), offsets)  # type: ignore[arg-type]
+        self._held[first] = _Piece(messages, _columns(messages), offsets, set(ends))  # type: ignore[arg-type]
         return Block(first, b"".join(lines))
 
     def _taken(self, piece: Block) -> None:
         held = self._held.pop(piece.line)
         self.tombstones += sum(message.value() is None for message in held.messages)
         self._topic.taken(held.offsets)
+        self._news.ended.update(held.ends)
+
+    def _has_news(self) -> bool:
+        return self.partitions > 1 and bool(self._news.ended)
 
     def _place(self) -> dict[str, Any]:
         return {
@@ -122,6 +155,7 @@ class KafkaMessages(LiveText):
             "topic": self._topic.address.topic,
             "offsets": {str(number): offset for number, offset in self._topic.offsets.items()},
             "tombstones": self.tombstones,
+            **({} if self._topic.id is None else {"id": self._topic.id}),
         }
 
     def _report(self, piece: Block, row: bytes, line: int, reason: str) -> None:
@@ -193,8 +227,8 @@ def _text(key: bytes | str) -> str:
     return key if isinstance(key, str) else key.decode(errors="backslashreplace")
 
 
-def offsets_of(resumed: Resumed | None, topic: str) -> dict[int, int] | None:
-    """Where an earlier run has ended, by partition.
+def place_in(resumed: Resumed | None, topic: str) -> TopicPlace | None:
+    """Where an earlier run has ended in a topic.
 
     Raises
     ------
@@ -204,9 +238,11 @@ def offsets_of(resumed: Resumed | None, topic: str) -> dict[int, int] | None:
     if resumed is None:
         return None
     place = resumed.place
-    offsets = place.get("offsets")
+    offsets, name = place.get("offsets"), place.get("id")
     if place.get("kind") != "kafka" or place.get("topic") != topic or not isinstance(offsets, dict):
         raise ValueError("not the place in this topic")
     if not all(str(number).isdigit() and isinstance(offset, int) and offset >= 0 for number, offset in offsets.items()):
         raise ValueError("not the offsets of partitions")
-    return {int(number): offset for number, offset in offsets.items()}
+    if name is not None and not (isinstance(name, str) and ID.fullmatch(name)):
+        raise ValueError("not the id of a topic")
+    return TopicPlace({int(number): offset for number, offset in offsets.items()}, name)

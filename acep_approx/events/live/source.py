@@ -16,8 +16,8 @@ from acep_approx.events.live.followed_folder import would_be_followed
 from acep_approx.events.live.followed_path import FollowedPath, from_json
 from acep_approx.events.live.growing import GrowingText
 from acep_approx.events.live.kafka import Topic
-from acep_approx.events.live.kafka_address import PARTITION, is_address, parse_address, settings
-from acep_approx.events.live.kafka_messages import KafkaMessages, offsets_of
+from acep_approx.events.live.kafka_address import is_address, parse_address, settings
+from acep_approx.events.live.kafka_messages import KafkaMessages, PartitionNews, place_in
 from acep_approx.events.live.pace import Pace, seconds
 from acep_approx.events.live.text import LiveReading, LiveText, Resumed
 from acep_approx.events.reading.arriving import is_pipe
@@ -79,10 +79,9 @@ class LiveSource(Source):
         """Messages of Kafka without a value, which are no events."""
         return self._live.tombstones if isinstance(self._live, KafkaMessages) else 0
 
-    @property
-    def unread_partitions(self) -> list[int]:
-        """Partitions of a topic that had messages to be read when it was opened."""
-        return self._live.unread if isinstance(self._live, KafkaMessages) else []
+    def partition_news(self) -> PartitionNews:
+        """What has become of the partitions of a topic since it was asked last."""
+        return self._live.news() if isinstance(self._live, KafkaMessages) else PartitionNews()
 
     def know(self, order: TimesInOrder) -> None:
         """Go on from what an earlier run knew of the times."""
@@ -175,7 +174,8 @@ def follow(
     Raises
     ------
     DataError
-        ``ACEP-D010``, ``ACEP-D055`` to ``ACEP-D059``, ``ACEP-D061``, ``ACEP-D150``: see the how-to page on live input.
+        ``ACEP-D010``, ``ACEP-D055`` to ``ACEP-D059``, ``ACEP-D061``, ``ACEP-D150``, ``ACEP-D171``, ``ACEP-D172``: see
+        the how-to page on live input.
     UsageError
         ``ACEP-U135`` to ``ACEP-U138``, ``ACEP-U140`` to ``ACEP-U142``; ``ACEP-U104`` to ``ACEP-U114`` as
         ``open_source``.
@@ -239,16 +239,7 @@ def _topic(
     is_in_order: bool,
 ) -> KafkaMessages:
     address = parse_address(text)
-    topic = Topic(address, given, offsets_of(reading.resumed, address.topic))
-    if is_in_order and len(topic.offsets) > 1:
-        topic.close()
-        raise UsageError(
-            f"the topic {address.topic!r} has {len(topic.offsets)} partitions, and messages of different partitions "
-            "come in no order",
-            code="ACEP-U141",
-            hint=f"say how late they may come, each partition for itself: --watermark '10 s' (--source {PARTITION} is "
-            "then the default); or read one of them: ?partition=0",
-        )
+    topic = Topic(address, given, place_in(reading.resumed, address.topic), is_in_order=is_in_order)
     return KafkaMessages(topic, layout, reading)
 
 

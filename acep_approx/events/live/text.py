@@ -168,6 +168,10 @@ class LiveText(ArrivingEvents):
     def _taken(self, piece: Block) -> None:
         """All rows of a piece have been given and run."""
 
+    def _has_news(self) -> bool:
+        """Whether whoever runs the rows should look at what has become of the input: a batch without rows tells so."""
+        return False
+
     def _is_new(self, piece: Block) -> bool:  # noqa: ARG002
         """Whether a piece begins another file than those before it."""
         return False
@@ -280,8 +284,14 @@ class LiveText(ArrivingEvents):
                     self._last = rows, piece, start
                     yield whole.slice(start, batch_rows)
             self._taken(piece)
+            if self._has_news():
+                yield self._no_rows(columns)
             self._times_before = self._order.state
             self.pace.border()
+
+    def _no_rows(self, columns: Sequence[str]) -> pa.RecordBatch:
+        known = self.schema
+        return pa.RecordBatch.from_pylist([], schema=pa.schema([known.field(name) for name in columns]))
 
     def where(self, row: int) -> Row | None:
         """Where a row of the batch given last stands."""

@@ -9,15 +9,12 @@ import pyarrow as pa
 
 from acep_approx.arrays import Ints
 from acep_approx.events.kept_events import Renumbered
-from acep_approx.events.live.kafka_address import PARTITION
 from acep_approx.events.reading.widening import one_table
 from acep_approx.events.source import Source
 from acep_approx.revisions.events import Events
 from acep_approx.revisions.final import FinalRun
 from acep_approx.revisions.matcher import RevisedMatcher
-
-LONG_AGO = -(2**59)
-"""A tick before all events."""
+from acep_approx.revisions.partitions import Wait
 
 
 class _Order(FinalRun):
@@ -38,7 +35,7 @@ class _Order(FinalRun):
         return []
 
 
-def remaining(matcher: RevisedMatcher, source: Source, partitions: Sequence[int] = ()) -> Source:
+def remaining(matcher: RevisedMatcher, source: Source, waits: Sequence[Wait] = ()) -> Source:
     """The events that were there in the end, in order of time; their numbers are those of their rows.
 
     Parameters
@@ -47,8 +44,8 @@ def remaining(matcher: RevisedMatcher, source: Source, partitions: Sequence[int]
         A fresh one of final results, which knows how rows may be late and change. It is used up.
     source : Source
         All rows, in the order in which they came. Can be read again.
-    partitions : sequence of int
-        Those of a topic whose messages are waited for.
+    waits : sequence of Wait
+        For partitions of a topic; ascending.
 
     Notes
     -----
@@ -64,16 +61,28 @@ def remaining(matcher: RevisedMatcher, source: Source, partitions: Sequence[int]
     assert isinstance(stream.run, FinalRun), "results are final"
     order = _Order(stream.run)
     stream.run = order
-    for number in partitions:
-        matcher.punctuate(LONG_AGO, where=f"{PARTITION} = {number}")
+    first, still = int(source.late.original(np.zeros(1, np.int64))[0]), list(waits)
     for batch in source.batches():
-        matcher.push(batch)
+        _push(matcher, batch, first, still)
+        first += batch.num_rows
         matcher.rejected()
     matcher.finish()
     rows = np.concatenate([np.zeros(0, np.int64), *order.rows])
     late = Renumbered(lambda places: source.late.original(rows[places]))
     op = stream.op
     return source.instead(lambda plain: _taken(plain, rows, op), late)
+
+
+def _push(matcher: RevisedMatcher, batch: pa.RecordBatch, first: int, waits: list[Wait]) -> None:
+    """Push rows, the first of which has a number; of the waits those are taken away that begin or end among them."""
+    done = 0
+    while waits and waits[0].row < first + batch.num_rows:
+        wait = waits.pop(0)
+        rows = max(wait.row - first - done, 0)
+        matcher.push(batch.slice(done, rows))
+        done += rows
+        wait.pass_on(matcher)
+    matcher.push(batch.slice(done))
 
 
 def _taken(source: Source, rows: Ints, op: str | None) -> pa.Table:

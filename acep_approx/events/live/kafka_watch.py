@@ -1,0 +1,113 @@
+"""What a broker says of a topic now and then while it is read: which topic it is, and its partitions."""
+
+from __future__ import annotations
+
+import time
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Any
+
+EVERY = 0.5
+"""Seconds between two questions."""
+ANSWER = 5.0
+"""Seconds after which a question is given up."""
+PATIENCE = 1.0
+"""Seconds for which messages wait for an answer that is due."""
+NO_ID = "AAAAAAAAAAAAAAAAAAAAAA"
+"""What brokers say that give topics no ids."""
+
+
+@dataclass(frozen=True)
+class Description:
+    """A topic as a broker describes it.
+
+    Parameters
+    ----------
+    id : str or None
+        No two topics have the same, not even two of one name, one after the other. None: the broker gives none.
+    partitions : tuple of int
+        Their numbers, ascending; none: there is no such topic.
+    asked : float
+        When the question was sent, by ``time.monotonic``.
+    """
+
+    id: str | None
+    partitions: tuple[int, ...]
+    asked: float
+
+    @property
+    def is_there(self) -> bool:
+        """Whether there is a topic of this name."""
+        return bool(self.partitions)
+
+
+class TopicWatch:
+    """Asks a broker what a topic is, twice a second, and does not wait for the answer.
+
+    Parameters
+    ----------
+    topic : str
+        Its name.
+    settings : dict of str to str
+        Of the client.
+    """
+
+    def __init__(self, topic: str, settings: dict[str, str]) -> None:
+        from confluent_kafka.admin import AdminClient
+
+        self._topic = topic
+        silent: dict[str, Any] = {**settings, "error_cb": lambda _: None}  # the client that reads says the same
+        self._client = AdminClient(silent)
+        self._question: Future[Any] | None = None
+        self._asked = 0.0
+        self._answered = 0.0  # when the question was sent that was answered last
+        self._is_slow = False
+
+    def first(self) -> Description | None:
+        """The topic as it is now. None: it cannot be told."""
+        self._ask()
+        return self._answer(ANSWER)
+
+    def look(self, *, must_be_new: bool = False) -> Description | None:
+        """What a broker has said since it was asked last. None: nothing.
+
+        Parameters
+        ----------
+        must_be_new : bool
+            Whether to wait for an answer, if the last one is old, though not for long.
+        """
+        now = time.monotonic()
+        if self._question is None and now - self._asked >= EVERY:
+            self._ask()
+        is_old = now - self._answered > 2 * EVERY
+        return self._answer(PATIENCE if must_be_new and is_old and not self._is_slow else 0)
+
+    def _ask(self) -> None:
+        from confluent_kafka import TopicCollection
+
+        self._asked = time.monotonic()
+        asked = self._client.describe_topics(TopicCollection([self._topic]), request_timeout=ANSWER)
+        self._question = asked[self._topic]
+
+    def _answer(self, wait: float) -> Description | None:
+        from confluent_kafka import KafkaError, KafkaException
+
+        if self._question is None or not (wait or self._question.done()):
+            return None
+        try:
+            found = self._question.result(wait)
+        except TimeoutError:
+            self._is_slow = True
+            return None
+        except KafkaException as error:
+            self._question = None
+            if error.args[0].code() not in (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.UNKNOWN_TOPIC_ID):
+                return None
+            described = Description(None, (), self._asked)
+        else:
+            self._question = None
+            name = str(found.topic_id)
+            numbers = tuple(sorted(one.id for one in found.partitions))
+            described = Description(None if name == NO_ID else name, numbers, self._asked)
+        self._is_slow, self._answered = False, self._asked
+        return described

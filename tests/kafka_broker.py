@@ -1,0 +1,231 @@
+"""A real broker of Kafka in a process of its own, on free ports of the loopback: one for all tests that ask for it.
+
+Its packages come from the registry of Java packages, once (43 MB), and stay in the user's cache. Tests get the broker
+from the fixture ``broker``, and are marked ``xdist_group("kafka")``, so that one process of pytest runs them all.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
+
+from tests.kafka_topics import Topics
+from tests.patience import until
+
+VERSION = "4.1.0"
+JAVA = 17
+"""The oldest Java that runs it."""
+OPTIONS = (
+    *("-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"),
+    "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
+)
+GUARD = 'exec 3<&0; "$@" & broker=$!; (read -r _ <&3; kill -9 $broker) & wait $broker; kill $!'
+"""A shell that kills the broker when its standard input ends: when the process of the tests is gone."""
+PORTS = range(20_000, 32_000)
+"""Below those that a system hands out by itself: during an outage another program could get the broker's."""
+SETTINGS = """
+process.roles=broker,controller
+node.id=1
+controller.quorum.voters=1@127.0.0.1:{controller}
+listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}
+advertised.listeners=PLAINTEXT://127.0.0.1:{port}
+controller.listener.names=CONTROLLER
+listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT
+log.dirs={data}
+offsets.topic.replication.factor=1
+offsets.topic.num.partitions=1
+transaction.state.log.replication.factor=1
+transaction.state.log.num.partitions=1
+transaction.state.log.min.isr=1
+share.coordinator.state.topic.replication.factor=1
+share.coordinator.state.topic.min.isr=1
+group.initial.rebalance.delay.ms=0
+broker.heartbeat.interval.ms=300
+broker.session.timeout.ms=2000
+auto.create.topics.enable=false
+"""
+
+
+class NoBroker(Exception):
+    """There can be no broker here, and why."""
+
+
+class Broker(Topics):
+    """A broker that runs, until it is stopped or this process ends, however that ends.
+
+    Parameters
+    ----------
+    folder : Path
+        For its data and its log.
+
+    Raises
+    ------
+    NoBroker
+        There is no Java or Maven, or the packages cannot be had.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._packages = packages()
+        shutil.copytree(self._packages / "formatted", folder / "data")
+        self._running: subprocess.Popen[bytes] | None = None
+        while not self._begins():  # another program was quicker to take a port
+            pass
+
+    def _begins(self) -> bool:
+        """Whether a broker is there, on new ports."""
+        port, controller = free_ports()
+        said = SETTINGS.format(port=port, controller=controller, data=self._folder / "data")
+        (self._folder / "server.properties").write_text(said, encoding="utf-8")
+        super().__init__(f"127.0.0.1:{port}")
+        self._admin = AdminClient({"bootstrap.servers": self.brokers, "log_level": 0, "error_cb": lambda _: None})
+        try:
+            self.start()
+        except ChildProcessError:
+            log = (self._folder / "log").read_text(encoding="utf-8", errors="replace")
+            if "Address already in use" in log:
+                return False
+            raise NoBroker(f"the broker does not start: {log[-2000:]}") from None
+        return True
+
+    # --- the process ------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Let it run, and wait until it answers."""
+        java = ["java", *OPTIONS, "-cp", f"{self._packages / 'jars'}/*"]
+        command = [*java, "kafka.Kafka", str(self._folder / "server.properties")]
+        guard = ["sh", "-c", GUARD, "sh"]
+        with (self._folder / "log").open("wb") as log:
+            self._running = subprocess.Popen(
+                [*guard, *command], stdin=subprocess.PIPE, stdout=log, stderr=log, start_new_session=True
+            )
+        until(self._answers, pause=0.1)
+
+    def _answers(self) -> bool:
+        assert self._running is not None
+        if self._running.poll() is not None:
+            raise ChildProcessError
+        try:
+            return bool(self._admin.list_topics(timeout=1).brokers)
+        except KafkaException:
+            return False
+
+    def kill(self) -> None:
+        """Let it die at once, as a machine that fails."""
+        if self._running is not None:
+            assert self._running.stdin is not None
+            os.killpg(self._running.pid, signal.SIGKILL)
+            self._running.stdin.close()
+            self._running.wait()
+            self._running = None
+
+    # --- topics -----------------------------------------------------------------------------------------------
+
+    def topic(self, name: str, partitions: int = 1, **settings: str) -> None:
+        """Make a topic."""
+        new = NewTopic(name, num_partitions=partitions, replication_factor=1, config=settings)
+        _done(self._admin.create_topics([new]))
+        until(lambda: len(self._partitions(name)) == partitions)
+
+    def delete(self, name: str) -> None:
+        """Delete a topic."""
+        _done(self._admin.delete_topics([name]))
+        until(lambda: not self._partitions(name))
+
+    def grow(self, name: str, partitions: int) -> None:
+        """Let a topic have more partitions."""
+        _done(self._admin.create_partitions([NewPartitions(name, partitions)]))
+        until(lambda: len(self._partitions(name)) == partitions)
+
+    def _partitions(self, name: str) -> dict[int, Any]:
+        found = self._admin.list_topics(name, timeout=30).topics[name]
+        return {} if found.error is not None else found.partitions
+
+
+def _done(answers: dict[str, Any]) -> None:
+    for answer in answers.values():
+        answer.result(60)
+
+
+def free_ports() -> tuple[int, int]:
+    """Two ports on which nothing listens."""
+    found: list[int] = []
+    dice = Random(os.urandom(8))
+    while len(found) < 2:
+        port = dice.choice(PORTS)
+        with socket.socket() as one:
+            try:
+                one.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+        found += [port] if port not in found else []
+    return found[0], found[1]
+
+
+def packages() -> Path:
+    """The folder in the user's cache that has ``jars``, and ``formatted``, the data of a broker that never ran.
+
+    Several processes may ask at once.
+
+    Raises
+    ------
+    NoBroker
+        There is no Java or Maven, or the packages cannot be had.
+    """
+    _check_java()
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "acep-approx-tests"
+    folder = cache / f"kafka-{VERSION}"
+    cache.mkdir(parents=True, exist_ok=True)
+    with (cache / f"kafka-{VERSION}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not folder.is_dir():
+            with tempfile.TemporaryDirectory(dir=cache) as draft:
+                whole = Path(draft) / "whole"
+                _fetch(whole / "jars")
+                _format(whole / "jars", whole / "formatted")
+                whole.rename(folder)
+    return folder
+
+
+def _check_java() -> None:
+    if shutil.which("java") is None:
+        raise NoBroker(f"Java {JAVA} is not installed")
+    said = subprocess.run(["java", "-version"], capture_output=True, text=True, check=False).stderr
+    version = re.search(r'version "(\d+)', said)
+    if version is None or int(version[1]) < JAVA:
+        raise NoBroker(f"Java is older than {JAVA}: {said.partition(chr(10))[0]}")
+
+
+def _fetch(jars: Path) -> None:
+    """Get the packages of the broker, and all that they need."""
+    if shutil.which("mvn") is None:
+        raise NoBroker("Maven is not installed, which gets the packages of Kafka")
+    command = ["mvn", "--quiet", "--batch-mode", "-Dstyle.color=never"]
+    command += ["--file", str(Path(__file__).with_name("kafka_jars.xml"))]
+    command += ["dependency:copy-dependencies", f"-DoutputDirectory={jars}", f"-Dkafka.version={VERSION}"]
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        lines = [line for line in done.stdout.splitlines() if line.strip()] or ["no word"]
+        raise NoBroker(f"the packages of Kafka cannot be had: {lines[0]}")
+
+
+def _format(jars: Path, data: Path) -> None:
+    """Prepare the folder of a broker for its first start."""
+    with tempfile.TemporaryDirectory() as scratch:
+        settings = Path(scratch) / "server.properties"
+        settings.write_text(SETTINGS.format(port=1, controller=2, data=data), encoding="utf-8")
+        command = ["java", *OPTIONS, "-cp", f"{jars}/*", "kafka.tools.StorageTool", "format"]
+        command += ["--cluster-id", "AAAAAAAAAAAAAAAAAAAAAQ", "--config", str(settings)]
+        subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True)
