@@ -85,6 +85,12 @@ class LiveQuery:
         if isinstance(self.matcher, RevisedMatcher):
             self.partitions = Partitions(self.matcher, source)
 
+    @property
+    def arrived(self) -> int:
+        """How many events were pushed, also by the runs before."""
+        matcher = self.matcher
+        return matcher.rows if isinstance(matcher, RevisedMatcher) else matcher.progress.events
+
     def push(self, batch: pa.RecordBatch) -> pa.Table:
         """The results of more events."""
         return (self.partitions or self.matcher).push(batch)

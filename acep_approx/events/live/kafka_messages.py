@@ -16,7 +16,7 @@ from acep_approx.events.live.pace import POLL
 from acep_approx.events.live.text import LiveReading, LiveText, Resumed
 from acep_approx.events.reading.formats.json import JsonFormat
 from acep_approx.events.reading.layout import Layout
-from acep_approx.events.reading.malformed import Row
+from acep_approx.events.reading.malformed import OFFSET, Row
 
 if TYPE_CHECKING:
     from confluent_kafka import Message
@@ -164,7 +164,7 @@ class KafkaMessages(LiveText):
     def _row(self, piece: Block, row: bytes, line: int) -> Row:
         message = self._held[piece.line].messages[line - piece.line]
         file, text = f"{self._name}[{message.partition()}]", (message.value() or row).decode(errors="backslashreplace")
-        return Row(file, message.offset() or 0, text, "offset")
+        return Row(file, message.offset() or 0, text, OFFSET)
 
     def _shown(self, text: pa.Schema) -> pa.Schema:
         for name in COLUMNS.names:
