@@ -137,6 +137,86 @@ def test_times_of_messages_come_out_as_they_were_written(cluster, topic):
     assert {row["kafka_time"] for row in rows} == {"2023-11-14T22:13:20Z"}
 
 
+# --- where a row stands -------------------------------------------------------------------------------------------
+
+TICKS = "PATTERN SEQ(A a, B b) WITHIN 5"
+WRITES = "TABLE t (box int, n int, KEY (box)) RULE r ON " + TICKS + " DO UPSERT t SET n = b.x * 4 AT (b.box) END"
+LATE = [(1, "A", {}), (3, "B", {}), (2, "B", {})]
+CHANGES = ("--watermark", "1", "--op", "op")
+WRONG = {  # what is run, options, events behind a first message that is none, the code, and which of them is wrong
+    "late": ((TICKS,), (), LATE, "ACEP-D007", 3),
+    "late, counted": ((TICKS,), ("--output", "count"), LATE, "ACEP-D007", 3),
+    "late, budget": ((TICKS,), ("--budget", "100 runs"), LATE, "ACEP-D007", 3),
+    "late, queries": (("--queries", "q"), (), LATE, "ACEP-D007", 3),
+    "late, rules": ((f"RULE r ON {TICKS}",), (), LATE, "ACEP-D007", 3),
+    "action": ((WRITES,), (), [(1, "A", {}), (3, "B", {"x": 2**62})], "ACEP-R101", 2),
+    "action, late": ((WRITES,), ("--on-late", "skip"), [*LATE, (4, "B", {"x": 2**62})], "ACEP-R101", 4),
+    "change": ((TICKS,), CHANGES, [(1, "A", {"op": "c"}), (2, "B", {"op": "z"})], "ACEP-D070", 2),
+    "update": ((TICKS,), CHANGES, [(1, "A", {"op": "c"}), (2, "B", {"op": "u"})], "ACEP-D071", 2),
+}
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+def test_errors_about_a_row_name_partition_and_offset(cluster, topic, here, wrong):
+    words, more, events, code, offset = WRONG[wrong]
+    (here / "q").mkdir()
+    (here / "q" / "one.acep").write_text(TICKS, encoding="utf-8")
+    x = {"x": 1} if "action" in wrong else {}
+    values = [b"none", *(event(0, kind, **{"ts": ts, **x, **fields}) for ts, kind, fields in events)]
+    cluster.send(topic, values, partition=2)
+    address = cluster.address(topic, partition=2)
+    told = acep("run", *words, address, *END, "--on-malformed", "skip", *more, code=4).stderr
+    assert f"{code}: {topic}[2], offset {offset}: " in told
+
+
+def test_late_messages_that_are_left_out_are_named(cluster, topic):
+    cluster.send(topic, [event(0, kind, ts=ts) for ts, kind, _ in LATE], partition=1)
+    told = acep("run", TICKS, cluster.address(topic, partition=1), *END, "--on-late", "skip").stderr
+    assert f"1 event left out that came late; {topic}[1], offset 2: time runs backwards" in told
+
+
+@pytest.mark.parametrize("of", ["query", "queries"])
+def test_after_a_stop_the_numbers_go_on(cluster, topic, here, of):
+    """Rows are counted from the begin of the stream, offsets stand for themselves."""
+    (here / "q").mkdir()
+    (here / "q" / "one.acep").write_text(TICKS, encoding="utf-8")
+    words = ("--queries", "q") if of == "queries" else (TICKS,)
+    run = ("run", *words, cluster.address(topic, partition=1), *END, "--checkpoint", "cp", "-o", "found.jsonl")
+    run += ("--on-malformed", "skip")
+    cluster.send(topic, [b"none", event(0, "A", ts=1), event(0, "B", ts=2)], partition=1)
+    acep(*run)
+    cluster.send(topic, [event(0, "A", ts=3), b"none", event(0, "B", ts=2)], partition=1)
+    assert f"ACEP-D007: {topic}[1], offset 5: " in acep(*run, code=4).stderr
+
+
+@pytest.mark.parametrize("first", [b"none", b"[1]", b"{}x"])
+def test_a_first_message_that_is_none_is_named(cluster, topic, first):
+    cluster.send(topic, [None, first, event(1, "A")], partition=1)
+    told = acep("run", QUERY, cluster.address(topic, partition=1), *END, code=4).stderr
+    assert f"ACEP-D020: {topic}[1], offset 1: " in told
+
+
+def test_of_a_topic_without_one_object_it_says_so(cluster, topic):
+    cluster.send(topic, [b"none"], partition=1)
+    told = acep("run", QUERY, cluster.address(topic, partition=1), *END, "--on-malformed", "skip", code=4).stderr
+    assert "ACEP-D021" in told
+    assert "kcat" in told
+    assert "--input-format" not in told
+
+
+def test_the_time_of_the_broker_is_taken_only_where_it_is_named(cluster, topic):
+    """A first message without a time does not make it the time of all."""
+    cluster.send(topic, [b'{"type": "A"}', event(1, "A"), event(2, "B")], partition=1)
+    run = ("run", QUERY, cluster.address(topic, partition=1), *END)
+    told = acep(*run, "--on-malformed", "skip")
+    assert '"start": "2024-05-01T08:00:01Z"' in told.stdout
+    assert f"{topic}[1], offset 0: the event has no time" in told.stderr
+    assert "2 matches" in acep(*run, "--time", "kafka_time").stderr
+    cluster.send(topic, [b'{"type": "A"}'], partition=2)
+    alone = acep("run", QUERY, cluster.address(topic, partition=2), *END, code=4).stderr
+    assert "--time kafka_time" in alone
+
+
 # --- exit codes ---------------------------------------------------------------------------------------------------
 
 

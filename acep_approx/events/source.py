@@ -331,8 +331,8 @@ class Source:
     def locate(self, error: DataError, first_row: int | None = None) -> None:
         """Let an error about a row of the batch given last say where that stands in a topic; see ``named``."""
         if error.row is not None:
-            named = self.named(error.row, first_row)
-            error.message = re.sub(rf"^(from )?row {error.row}\b", lambda found: (found[1] or "") + named, error.message)
+            named, row = self.named(error.row, first_row), rf"^(from )?row {error.row}\b"
+            error.message = re.sub(row, lambda found: (found[1] or "") + named, error.message)
             error.args = (error.message,)
 
     @contextmanager

@@ -131,7 +131,8 @@ def _without_late(
         if len(late):
             rows, places = batch.first_row + late, row + late - np.arange(len(late))
             named = [source.named(int(batch.first_row + i)) for i in late[:SHOWN]]
-            reasons = [_backwards(*one, unit) for one in zip(named, before[late].tolist(), values[late].tolist())]
+            times = zip(named, before[late[:SHOWN]].tolist(), values[late[:SHOWN]].tolist(), strict=True)
+            reasons = [_backwards(*one, unit) for one in times]
             whole = batch.data.select(source.schema.names).take(to_arrow(late)) if is_kept_whole else None
             source.late.add(rows, places, reasons, whole)
             data = data.take(to_arrow(kept)) if columns else data

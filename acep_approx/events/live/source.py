@@ -17,7 +17,7 @@ from acep_approx.events.live.followed_path import FollowedPath, from_json
 from acep_approx.events.live.growing import GrowingText
 from acep_approx.events.live.kafka import Topic
 from acep_approx.events.live.kafka_address import is_address, parse_address, settings
-from acep_approx.events.live.kafka_messages import KafkaMessages, PartitionNews, place_in
+from acep_approx.events.live.kafka_messages import AS_JSON, KafkaMessages, PartitionNews, place_in
 from acep_approx.events.live.pace import Pace, seconds
 from acep_approx.events.live.text import LiveReading, LiveText, Resumed
 from acep_approx.events.reading.arriving import is_pipe
@@ -254,10 +254,9 @@ def _check_messages(format_: str | None, layout: Layout) -> None:
         wrong.insert(0, f"--input-format {format_}")
     if wrong:
         raise UsageError(
-            f"{wrong[0]} is given, and messages of Kafka are read as JSON objects in UTF-8",
+            f"{wrong[0]} is given, and that is not said of messages of Kafka",
             code="ACEP-U121",
-            hint="leave it out; messages that are written otherwise can be passed on, one on a line: "
-            "kcat -C -b BROKER -t TOPIC | acep run QUERY - with this option",
+            hint=f"leave it out: {AS_JSON}",
         )
 
 

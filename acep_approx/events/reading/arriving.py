@@ -412,6 +412,8 @@ class ArrivingEvents:
         """The events, with types by some rows."""
         is_checked = self._malformed.policy == "refuse"
         read = blocks(io.BytesIO(data), self._name, quotes=self._format.quotes, is_checked=is_checked)
-        sample = next(read, None)
-        text = TextFile(self._name, lambda: nullcontext(self._stream), self._format, self._malformed, sample)
-        return FileEvents([text], reusable=False)
+        return FileEvents([self._text_of(next(read, None))], reusable=False)
+
+    def _text_of(self, sample: Block | None, place: Callable[[bytes, int], Row] | None = None) -> TextFile:
+        """The text, whose rows stand at a ``place``, with types by a sample."""
+        return TextFile(self._name, lambda: nullcontext(self._stream), self._format, self._malformed, sample, place)
