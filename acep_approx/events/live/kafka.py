@@ -346,6 +346,7 @@ class Topic:
             return
         self._check_order([*self.offsets, *numbers], self.offsets)
         try:
+            self._consumer.list_topics(self.address.topic, timeout=ANSWER)  # the client gets to know them
             new = {number: self._first(number, TopicPlace({})) for number in numbers}
         except KafkaException:  # they are not quite there yet: the next look finds them again
             return
@@ -378,6 +379,8 @@ class Topic:
             self._at_end.add(number)
             self.ends[number] = message.offset() or 0
         elif error.code() in (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE):
+            if self._watch is not None:
+                self._take_description(self._watch.first())  # it may be another topic by now
             raise self._gone(number, self._said(error), self.offsets.get(number or 0, 0))
         elif error.fatal() or not error.retriable():
             raise self._unreadable(error)

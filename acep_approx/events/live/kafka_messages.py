@@ -32,7 +32,7 @@ COLUMNS = pa.schema(
     ]
 )
 """What the broker knows of a message."""
-ID = re.compile(r"[\w-]{22}", re.ASCII)
+ID = re.compile(r"[A-Za-z0-9+/]{22}")
 """The id of a topic: 128 bits as text."""
 AS_JSON = (
     "messages are read as JSON objects in UTF-8; what is written otherwise can be passed on, one on a line: kcat -C -b "
