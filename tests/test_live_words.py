@@ -217,6 +217,14 @@ def test_the_time_of_the_broker_is_taken_only_where_it_is_named(cluster, topic):
     assert "--time kafka_time" in alone
 
 
+@pytest.mark.parametrize("more", [("--output", "events"), ("--output", "count"), ("--on-late", "skip")])
+def test_where_no_event_comes_it_says_so(here, more):
+    (here / "e.jsonl").write_bytes(b"")
+    told = acep("run", TICKS, "e.jsonl", "--follow", *END, *more).stderr
+    assert "no match: there was no event to match" in told
+    assert "to_arrow" not in told
+
+
 # --- exit codes ---------------------------------------------------------------------------------------------------
 
 

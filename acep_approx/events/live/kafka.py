@@ -35,6 +35,8 @@ PASSING = frozenset(
 """Errors of the client after which all may go well later, with nothing changed."""
 REFUSED = frozenset(("_AUTHENTICATION", "_SSL"))
 """Errors after which no broker can be reached, as it does not take who asks."""
+HEARD = 20
+"""Things that the client tells before it is said that no broker answers."""
 COMMIT = 5.0
 """Seconds between two commits for a group."""
 
@@ -99,6 +101,7 @@ class Topic:
         self.address = address
         self._is_in_order = is_in_order
         self._is_closed = self._is_lost = self._is_refused = False
+        self._reason = ""
         self._settings = settings
         self._outages = Outages(address.brokers)
         self._consumer = _consumer(address, settings, self._on_error)
@@ -227,7 +230,9 @@ class Topic:
         try:
             cluster = self._consumer.list_topics(topic, timeout=ANSWER)
         except KafkaException as error:
-            why = self._outages.last_error or self._said(error.args[0])
+            for _ in range(HEARD):  # what the client has to say comes only when it is asked
+                self._consumer.poll(0)
+            why = self._reason or self._said(error.args[0])
             raise DataError(
                 f"no broker of {self.address.brokers} answers: {why}",
                 code="ACEP-D058",
@@ -366,7 +371,9 @@ class Topic:
 
     def _on_error(self, error: Any) -> None:
         """The client tells of something, and goes on trying."""
-        self._is_refused = error.name() in REFUSED or (self._is_refused and error.name() in PASSING)
+        if error.name() != "_ALL_BROKERS_DOWN":
+            self._reason = self._said(error)
+            self._is_refused = error.name() in REFUSED
         self._outages.failed(error.name(), self._said(error), is_outage=error.name() == "_ALL_BROKERS_DOWN")
 
     def _take_error(self, message: Message) -> None:
