@@ -426,3 +426,28 @@ def test_no_numba_without_sources_and_numbers():
         "print(Watermarks(2).advance(np.array([1, 5])).tolist()[1:], 'numba' in sys.modules, 'pandas' in sys.modules)"
     )
     assert python("-c", code).stdout.split() == ["[-1]", "False", "False"]
+
+
+def test_sources_that_are_waited_for():
+    """They hold the watermark back, whatever counts as idle, until they send something or are given up."""
+    for idle in (None, 5):
+        marks = Watermarks(0, idle=idle, by_source=True)
+        for source in (1, 2, 3):
+            marks.expect(source)
+        marks.advance(np.array([100]), pa.array([0]))
+        marks.expect(0)  # it is known
+        assert marks.current == NEVER
+        assert [one.source for one in marks.holding().by] == [1, 2, 3]
+        assert marks.holding().idle == ()
+        marks = Watermarks.restore(json.loads(json.dumps(marks.header())))
+        assert marks.expect_no_more(1)
+        assert not marks.expect_no_more(1)
+        marks.advance(np.array([98, 99]), pa.array([2, 2]))
+        assert marks.current == NEVER
+        assert not marks.expect_no_more(2)
+        assert marks.expect_no_more(3)
+        assert marks.current == 99
+        marks.advance(np.array([120]), pa.array([0]))
+        assert marks.current == (120 if idle else 99)
+        marks.advance(np.array([110]), pa.array([1]))
+        assert marks.current == (120 if idle else 99)

@@ -301,13 +301,13 @@ class Topic:
             self._outages.answered(self._heard)
             return
         found = self._watch.look(must_be_new=has_messages)
-        now = time.monotonic()
         if found is not None:
-            self._heard = now
             self._outages.answered(found.asked)
             self._take_description(found)
-        elif now - self._heard > ANSWER and self._outages.since is None:
-            self._outages.failed("", f"no answer for {ANSWER:.0f} s", is_outage=True)
+        elif (asked := self._watch.unanswered_since) is not None:
+            since = max(asked, self._heard)
+            if time.monotonic() - since > ANSWER:
+                self._outages.lost(since)
 
     def _take_description(self, found: Description | None) -> None:
         if found is None:
@@ -371,10 +371,11 @@ class Topic:
 
     def _on_error(self, error: Any) -> None:
         """The client tells of something, and goes on trying."""
-        if error.name() != "_ALL_BROKERS_DOWN":
-            self._reason = self._said(error)
-            self._is_refused = error.name() in REFUSED
-        self._outages.failed(error.name(), self._said(error), is_outage=error.name() == "_ALL_BROKERS_DOWN")
+        if error.name() == "_ALL_BROKERS_DOWN":
+            self._outages.lost(time.monotonic())
+            return
+        self._reason, self._is_refused = self._said(error), error.name() in REFUSED
+        self._outages.failed(error.name(), self._reason)
 
     def _take_error(self, message: Message) -> None:
         from confluent_kafka import KafkaError

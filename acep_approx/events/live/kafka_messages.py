@@ -131,11 +131,13 @@ class KafkaMessages(LiveText):
                 self.pace.heard()
             if messages or (self._topic.ends and not self._held):
                 yield self._piece(messages)
-            elif self._topic.is_at_end and self.pace.is_over():
+                continue
+            if not self._topic.is_at_end:
+                self.pace.heard()  # an outage, too, is no sign that nothing comes
+            elif self.pace.is_over():
                 return
-            else:
-                self._say_waiting()
-                self.pace.border()
+            self._say_waiting()
+            self.pace.border()
 
     def _piece(self, messages: list[Message]) -> Block:
         """Messages as lines of JSON, numbered through the run."""

@@ -25,43 +25,40 @@ class Outages:
     ----------
     since : float or None
         When the outage has begun, by ``time.monotonic``. None: brokers answer.
-    last_error : str
-        What the client has said last.
     """
 
     def __init__(self, brokers: str) -> None:
         self.since: float | None = None
-        self.last_error = ""
         self._brokers = brokers
         self._said = 0.0
         self._seen: dict[str, float] = {}
 
-    def failed(self, name: str, words: str, *, is_outage: bool) -> None:
-        """Something is wrong, and the client goes on trying.
+    def failed(self, name: str, words: str) -> None:
+        """Something is wrong, and the client goes on trying: it is said once.
 
         Parameters
         ----------
         name : str
-            Of the error: it is said once, and once more for each outage.
+            Of the error.
         words : str
-        is_outage : bool
-            Whether no broker can be reached.
         """
         now = time.monotonic()
-        self.last_error = words
-        is_new = is_outage and self.since is None
-        if is_new:
-            self.since = self._said = now
-        if is_new or now - self._seen.get(name, -inf) >= FORGOTTEN:
+        if now - self._seen.get(name, -inf) >= FORGOTTEN:
             LOG.warning("Kafka: %s; trying again", words)
         self._seen[name] = now
+
+    def lost(self, since: float) -> None:
+        """No broker can be reached since a time."""
+        if self.since is None:
+            self.since, self._said = since, time.monotonic()
+            LOG.warning("Kafka: no broker of %s answers; trying again", self._brokers)
 
     def goes_on(self) -> None:
         """Time passes."""
         now = time.monotonic()
         if self.since is not None and now - self._said >= AGAIN:
             self._said = now
-            LOG.warning("Kafka: no answer from %s for %.0f s; trying again", self._brokers, now - self.since)
+            LOG.warning("Kafka: no broker of %s has answered for %.0f s; trying again", self._brokers, now - self.since)
 
     def answered(self, asked: float) -> None:
         """A broker has answered what it was asked at a time."""

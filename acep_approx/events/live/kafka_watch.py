@@ -50,6 +50,11 @@ class TopicWatch:
         Its name.
     settings : dict of str to str
         Of the client.
+
+    Attributes
+    ----------
+    unanswered_since : float or None
+        When the first question was sent that has no answer, by ``time.monotonic``. None: all have one.
     """
 
     def __init__(self, topic: str, settings: dict[str, str]) -> None:
@@ -62,6 +67,7 @@ class TopicWatch:
         self._asked = 0.0
         self._answered = 0.0  # when the question was sent that was answered last
         self._is_slow = False
+        self.unanswered_since: float | None = None
 
     def first(self) -> Description | None:
         """The topic as it is now. None: it cannot be told."""
@@ -77,15 +83,18 @@ class TopicWatch:
             Whether to wait for an answer, if the last one is old, though not for long.
         """
         now = time.monotonic()
+        found = self._answer(0)
         if self._question is None and now - self._asked >= EVERY:
             self._ask()
-        is_old = now - self._answered > 2 * EVERY
-        return self._answer(PATIENCE if must_be_new and is_old and not self._is_slow else 0)
+        if must_be_new and now - self._answered > 2 * EVERY and not self._is_slow:
+            found = self._answer(PATIENCE) or found
+        return found
 
     def _ask(self) -> None:
         from confluent_kafka import TopicCollection
 
         self._asked = time.monotonic()
+        self.unanswered_since = self.unanswered_since or self._asked
         asked = self._client.describe_topics(TopicCollection([self._topic]), request_timeout=ANSWER)
         self._question = asked[self._topic]
 
@@ -109,5 +118,5 @@ class TopicWatch:
             name = str(found.topic_id)
             numbers = tuple(sorted(one.id for one in found.partitions))
             described = Description(None if name == NO_ID else name, numbers, self._asked)
-        self._is_slow, self._answered = False, self._asked
+        self._is_slow, self._answered, self.unanswered_since = False, self._asked, None
         return described
