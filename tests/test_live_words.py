@@ -337,3 +337,19 @@ def test_the_scheme_is_read_in_any_case(cluster, topic):
     cluster.send(topic, [event(1, "A"), event(2, "B")])
     address = cluster.address(topic, partition=0).replace("kafka://", "Kafka://")
     assert "1 match" in acep("run", QUERY, address, *END).stderr
+
+
+@pytest.mark.parametrize(
+    ("more", "names"),
+    [
+        (("--watermark", "5 s"), "--watermark 5"),
+        (("--key-idle", "5 s"), "--key-idle 5"),
+        (("--watermark", "5", "--emit", "2 s"), "--emit 2"),
+    ],
+)
+def test_hints_name_options_beside_what_python_calls_them(here, more, names):
+    Path("e.csv").write_text("ts,type,box\n1,A,1\n", encoding="utf-8")
+    query = "PATTERN SEQ(A a, B b) WHERE [box] WITHIN 5"
+    told = acep("run", query, "e.csv", *more, code=4).stderr
+    assert "ACEP-D073" in told
+    assert names in told
