@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import errno
+
 from acep_approx.masks import masked
 from acep_approx.visible import columns, printable, visible
 
@@ -12,6 +14,16 @@ EXIT_FAILED = 1
 EXIT_USAGE = 2
 EXIT_QUERY = 3
 EXIT_DATA = 4
+EXIT_TEMPORARY = 75
+"""As ``EX_TEMPFAIL`` of ``sysexits.h``: the same command may go well later, with nothing changed."""
+TEMPORARY = (
+    *("EAGAIN", "EBUSY", "EDQUOT", "EIO", "EMFILE", "ENFILE", "ENOBUFS", "ENOLCK", "ENOSPC", "EREMOTEIO", "ESTALE"),
+    *("EADDRINUSE", "ECONNABORTED", "ECONNREFUSED", "ECONNRESET", "EHOSTDOWN", "EHOSTUNREACH", "ENETDOWN"),
+    *("ENETRESET", "ENETUNREACH", "ENOTCONN", "ETIMEDOUT"),
+)
+"""What the system refuses that may pass: no room, no answer, a lock, a port that another program has."""
+_NUMBERS = frozenset(getattr(errno, name) for name in TEMPORARY if hasattr(errno, name))
+_OF_SQLITE = ("SQLITE_BUSY", "SQLITE_FULL", "SQLITE_IOERR", "SQLITE_LOCKED")
 
 WIDEST = 160
 """Characters of a query's line that an error shows at most."""
@@ -28,20 +40,47 @@ class AcepError(Exception):
         Stable identifier, e.g. ``"ACEP-Q001"``.
     hint : str, optional
         What to do about it.
+    passes : bool, default False
+        Whether the same may go well later, with nothing changed: see ``is_temporary``.
     """
 
     exit_code = EXIT_FAILED
 
-    def __init__(self, message: str, *, code: str, hint: str | None = None) -> None:
+    def __init__(self, message: str, *, code: str, hint: str | None = None, passes: bool = False) -> None:
         message = printable(masked(message))
         super().__init__(message)
         self.message = message
         self.code = code
         self.hint = None if hint is None else printable(masked(hint))
+        self.passes = passes
+
+    @property
+    def is_temporary(self) -> bool:
+        """Whether the same may go well later, with nothing changed (exit code 75)."""
+        return is_temporary(self)
 
     def __str__(self) -> str:
         text = f"{self.code}: {self.message}"
         return f"{text}\n  hint: {self.hint}" if self.hint else text
+
+
+def is_temporary(error: BaseException | None) -> bool:
+    """Whether what failed may go well later, with nothing changed: the system or SQLite says so, or it is known.
+
+    Examples
+    --------
+    >>> is_temporary(OSError(errno.ENOSPC, "no room")), is_temporary(OSError(errno.EACCES, "no right"))
+    (True, False)
+    """
+    while error is not None:
+        if getattr(error, "passes", False):
+            return True
+        if isinstance(error, OSError) and (error.errno in _NUMBERS or isinstance(error, TimeoutError)):
+            return True
+        if str(getattr(error, "sqlite_errorname", "")).startswith(_OF_SQLITE):
+            return True
+        error = error.__cause__
+    return False
 
 
 class UsageError(AcepError):
@@ -178,8 +217,10 @@ class DataError(AcepError):
     exit_code = EXIT_DATA
     found: object = None
 
-    def __init__(self, message: str, *, code: str, hint: str | None = None, row: int | None = None) -> None:
-        super().__init__(message, code=code, hint=hint)
+    def __init__(
+        self, message: str, *, code: str, hint: str | None = None, row: int | None = None, passes: bool = False
+    ) -> None:
+        super().__init__(message, code=code, hint=hint, passes=passes)
         self.row = row
 
 

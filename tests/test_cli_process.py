@@ -46,7 +46,7 @@ def test_a_full_disk():
     with Path("/dev/full").open("w", encoding="utf-8") as full:
         process = program("run", AB, "events.csv", stdout=full)
         _, words = process.communicate(timeout=PATIENCE)
-    assert process.returncode == 1
+    assert process.returncode == 75
     assert words.startswith("error ACEP-E001")
     assert words.count("\n") == 1
 

@@ -130,7 +130,7 @@ def test_what_cannot_be_served_is_refused(monkeypatch):
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = str(taken.getsockname()[1])
-        assert "ACEP-S054" in acep("run", "q.acep", "e.csv", "--metrics-port", port, code=2).stderr
+        assert "ACEP-S054" in acep("run", "q.acep", "e.csv", "--metrics-port", port, code=75).stderr
     monkeypatch.setitem(sys.modules, "prometheus_client", None)
     assert "ACEP-S053" in acep("run", "q.acep", "e.csv", "--metrics-port", "0", code=2).stderr
     assert "ACEP-S071" in acep("run", "q.acep", "e.csv", "--spark", "--metrics-port", "0", code=2).stderr

@@ -85,6 +85,12 @@ class LiveQuery:
         if isinstance(self.matcher, RevisedMatcher):
             self.partitions = Partitions(self.matcher, source)
 
+    @property
+    def arrived(self) -> int:
+        """How many events were pushed, also by the runs before."""
+        matcher = self.matcher
+        return matcher.rows if isinstance(matcher, RevisedMatcher) else matcher.progress.events
+
     def push(self, batch: pa.RecordBatch) -> pa.Table:
         """The results of more events."""
         return (self.partitions or self.matcher).push(batch)
@@ -123,7 +129,9 @@ def follow_query(
         options = options | {"source": PARTITION}
     if not revising and reading.get("late") is not None:
         raise UsageError(
-            "late= is of use where events may be late only", code="ACEP-U139", hint="say how late: watermark='10 s'"
+            "late= is of use where events may be late only",
+            code="ACEP-U139",
+            hint="say how late: --watermark '10 s' (watermark= in Python)",
         )
     runs = LiveQuery(query, options, keeps_whole=reading.get("late") is not None)
     return LiveRun(place, runs, checkpointing, {**reading, "is_in_order": not revising}, **more)

@@ -15,6 +15,11 @@ from acep_approx.events.live.source import LiveSource
 class SteppedSet(Protocol):
     """What a set of queries does, as far as a live run asks for it."""
 
+    @property
+    def arrived(self) -> int:
+        """How many events were pushed."""
+        ...
+
     def push(self, events: Any) -> Any:
         """The results of more events."""
         ...
@@ -79,6 +84,11 @@ class LiveQuerySet:
     def use(self, source: LiveSource) -> None:
         """Tell the input which column is the time."""
         self.desk.use(source)
+
+    @property
+    def arrived(self) -> int:
+        """How many events were pushed, also by the runs before."""
+        return self.desk.arrived
 
     def push(self, batch: pa.RecordBatch) -> Any:
         """The results of more events."""

@@ -78,6 +78,11 @@ class LiveTarget(Protocol):
         """Tell the input which column is the time; after ``bind`` or ``taken_up``."""
         ...
 
+    @property
+    def arrived(self) -> int:
+        """How many events were pushed, also by the runs before."""
+        ...
+
     def push(self, batch: pa.RecordBatch) -> Any:
         """The results of more events."""
         ...
@@ -208,8 +213,7 @@ class LiveRun:
             self.runs.use(self.source)
             with self._left_out() as take:
                 for batch in self.source.batches(self.runs.columns(self.source.schema.names)):
-                    first = self.source.given - batch.num_rows
-                    found = pushed(self.runs.push, batch, self.source, first)
+                    found = pushed(self.runs.push, batch, self.source, self.runs.arrived)
                     take()
                     yield found
                 if self._folder is None or self.checkpointing.finish:

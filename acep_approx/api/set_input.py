@@ -97,10 +97,11 @@ class Reading:
         coming = self.begin(running, source.schema, on_misfit)
         columns = running.columns(coming)
         source.expect(columns)
-        for batch in _read(running, source, columns, sort=sort):
-            yield from running.push(batch, coming)
-            if on_batch:
-                on_batch()
+        with source.locating():
+            for batch in _read(running, source, columns, sort=sort):
+                yield from running.push(batch, coming)
+                if on_batch:
+                    on_batch()
 
 
 def _read(running: Running, source: Source, columns: tuple[str, ...], *, sort: bool) -> Iterator[EventBatch]:

@@ -9,6 +9,8 @@ import errno
 import logging
 import sys
 from collections.abc import Callable
+from contextlib import suppress
+from io import UnsupportedOperation
 from typing import Annotated, Any, NoReturn, cast
 
 import typer
@@ -30,7 +32,7 @@ from acep_approx.cli.look_hint import point_to_look
 from acep_approx.cli.options.log import logged
 from acep_approx.cli.options.output import GENERAL
 from acep_approx.cli.terminal import said, say, show_error, warnings_in_words
-from acep_approx.errors import AcepError, UsageError
+from acep_approx.errors import EXIT_TEMPORARY, AcepError, UsageError, is_temporary
 from acep_approx.masks import masked
 from acep_approx.visible import printable
 from history.errors import HistoryError
@@ -47,6 +49,7 @@ EXIT_CODES = {
     2: "wrong usage",
     3: "the query is wrong or cannot be run",
     4: "the data is wrong",
+    EXIT_TEMPORARY: "temporary trouble, the same command may go well later",
     EXIT_INTERRUPTED: "interrupted",
 }
 EPILOG = (
@@ -108,7 +111,7 @@ class Commands(TyperGroup):
             raise typer.Exit(failed.exit_code) from error
         except (AcepError, HistoryError) as error:
             show_error(str(error))
-            raise typer.Exit(error.exit_code) from error
+            raise typer.Exit(exit_code(error)) from error
         except KeyboardInterrupt as error:
             say("interrupted")
             raise typer.Exit(EXIT_INTERRUPTED) from error
@@ -160,6 +163,11 @@ def in_paragraphs(text: str) -> str:
     return "\n\n".join(" ".join(paragraph.split()) for paragraph in text.strip().split("\n\n"))
 
 
+def exit_code(error: AcepError | HistoryError) -> int:
+    """Of the class of an error, or of what passes."""
+    return EXIT_TEMPORARY if is_temporary(error) else error.exit_code
+
+
 def _report_internal(error: Exception) -> int:
     """Say that acep has failed, and nobody else; the exit code."""
     LOG.debug("internal error", exc_info=error)
@@ -178,7 +186,8 @@ def _report_internal(error: Exception) -> int:
 
 def _mute_stdout() -> None:
     """Let what is still buffered go nowhere."""
-    process.mute(sys.stdout.fileno())
+    with suppress(UnsupportedOperation):  # it is no file of the system, as in a program that calls this one
+        process.mute(sys.stdout.fileno())
 
 
 def _refused(error: OSError) -> NoReturn:
@@ -187,9 +196,9 @@ def _refused(error: OSError) -> NoReturn:
     if isinstance(error, BrokenPipeError):
         raise typer.Exit(0) from error
     what = "standard output is closed" if error.errno == errno.EBADF else f"the system refuses: {error}"
-    failed = AcepError(what, code="ACEP-E001")
+    failed = AcepError(what, code="ACEP-E001", passes=is_temporary(error))
     show_error(str(failed))
-    raise typer.Exit(failed.exit_code) from error
+    raise typer.Exit(exit_code(failed)) from error
 
 
 def _is_of_closed_pipe(error: BaseException | None) -> bool:

@@ -12,7 +12,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from acep_approx.errors import DataError
+from acep_approx.errors import DataError, is_temporary
 
 BLOCK_BYTES = 4 << 20
 """Size of a block. The first one also decides the types of the columns."""
@@ -111,10 +111,13 @@ def _read(stream: Readable, name: str, size: int) -> bytes:
 
 def unreadable(name: str, error: Exception) -> DataError:
     """The error for bytes that cannot be had (``ACEP-D013``), to be raised by the caller."""
+    passes = is_temporary(error)
+    again = "try again when the disk, or the server that has it, answers"
     return DataError(
         f"{name}: cannot be read: {error or type(error).__name__}",
         code="ACEP-D013",
-        hint="the file seems damaged or cut off: fetch or write it again",
+        hint=again if passes else "the file seems damaged or cut off: fetch or write it again",
+        passes=passes,
     )
 
 

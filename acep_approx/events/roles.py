@@ -16,6 +16,8 @@ from acep_approx.events.columns import events_in_lists, missing_column, plain_ty
 from acep_approx.events.time_formats import TimeFormat
 
 LOG = logging.getLogger("acep_approx.input")
+BROKER_TIME = "kafka_time"
+"""The column of the times at which a broker took messages: the time only where it is named."""
 TIME_NAMES = ("ts", "time", "timestamp", "event_time", "datetime", "date")
 TYPE_NAMES = ("type", "event_type", "event", "kind")
 KEY_NAMES = ("key",)
@@ -232,6 +234,7 @@ def time_column(schema: pa.Schema) -> str | None:
     found = _first(schema, TIME_NAMES, can_be_time)
     if found is None:
         stamps = [field.name for field in schema if pa.types.is_timestamp(plain_type(field.type))]
+        stamps = [name for name in stamps if name != BROKER_TIME]
         found = stamps[0] if len(stamps) == 1 else None
     return found
 
@@ -246,7 +249,7 @@ def _infer_time(schema: pa.Schema) -> str:
             code="ACEP-D001",
             hint=": ".join(open_times(schema))
             or events_in_lists(schema)
-            or "name it with --time COLUMN (time='COLUMN' in Python)",
+            or f"name it with --time {BROKER_TIME if BROKER_TIME in schema.names else 'COLUMN'} (time= in Python)",
         )
     return found
 

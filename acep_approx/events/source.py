@@ -11,10 +11,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from acep_approx.arrays import Ints
-from acep_approx.errors import UsageError
+from acep_approx.errors import DataError, UsageError
 from acep_approx.events.columns import missing_column
 from acep_approx.events.date_and_time import DateAndTime, found_itself, said, unsaid
 from acep_approx.events.kept_events import CountedRows, KeptEvents, KeptReader, Renumbered
@@ -101,6 +102,8 @@ class Source:
         self._used = False
         self._roles: Roles | None = None
         self._is_stamped = False
+        self._given: tuple[int, int, Ints | None] = (0, 0, None)  # of the batch given last: first row, rows, places
+        self._first_row = 0
         self._span: tuple[int, int, str | None] | None = None
 
     def counted(self, ticks: Ints, unit: str | None) -> None:
@@ -303,6 +306,7 @@ class Source:
             The number of the first row.
         """
         self.use(roles)
+        self._first_row = first_row
         return self._sorting(roles, first_row)
 
     def _sorting(self, roles: Roles, first_row: int = 0) -> UsableRows:
@@ -313,6 +317,35 @@ class Source:
         """Where a row of the batch that was read last stands; None: that is not known."""
         found: Row | None = getattr(self._reader, "where", lambda _: None)(row)
         return found
+
+    def named(self, row: int, first_row: int | None = None) -> str:
+        """How messages name an event of the batch given last, by its number: where it stands in a topic, else its row.
+
+        ``first_row`` is the number of the first one of that batch. Default: as ``usable_rows`` was told.
+        """
+        first, rows, places = self._given
+        place = row - (self._first_row + first if first_row is None else first_row)
+        found = self.where(place if places is None else int(places[place])) if 0 <= place < rows else None
+        return found.place if found is not None and found.is_message else f"row {row}"
+
+    def locate(self, error: DataError, first_row: int | None = None) -> None:
+        """Let an error about a row of the batch given last say where that stands in a topic; see ``named``."""
+        if error.row is not None:
+            named, row = self.named(error.row, first_row), rf"^(from )?row {error.row}\b"
+            error.message = re.sub(row, lambda found: (found[1] or "") + named, error.message)
+            error.args = (error.message,)
+
+    @contextmanager
+    def locating(self) -> Iterator[None]:
+        """Let errors about rows of the batch given last say where these stand in a topic."""
+        try:
+            yield
+        except DataError as error:
+            if error.row is not None and self.late.renumbers:
+                before, error.row = error.row, int(self.late.original(np.array([error.row]))[0])
+                error.message = re.sub(rf"^(from )?row {before}\b", rf"\1row {error.row}", error.message)
+            self.locate(error)
+            raise
 
     def batches(
         self,
@@ -393,6 +426,7 @@ class Source:
             batch = read if rows is None or not read.num_rows else rows.taken(read)
             if read.num_rows and not batch.num_rows:
                 continue
+            self._given = row, batch.num_rows, None if rows is None else rows.places
             if keeps is not None:
                 keeps.keep(batch.select(self._reader.schema.names))
             if joined is not None and joined.name in names and joined.name not in batch.schema.names:

@@ -130,7 +130,9 @@ def _without_late(
         data = batch.data.select(columns)
         if len(late):
             rows, places = batch.first_row + late, row + late - np.arange(len(late))
-            reasons = [_backwards(int(batch.first_row + i), int(before[i]), int(values[i]), unit) for i in late[:SHOWN]]
+            named = [source.named(int(batch.first_row + i)) for i in late[:SHOWN]]
+            times = zip(named, before[late[:SHOWN]].tolist(), values[late[:SHOWN]].tolist(), strict=True)
+            reasons = [_backwards(*one, unit) for one in times]
             whole = batch.data.select(source.schema.names).take(to_arrow(late)) if is_kept_whole else None
             source.late.add(rows, places, reasons, whole)
             data = data.take(to_arrow(kept)) if columns else data
@@ -169,7 +171,7 @@ def _check_order(batch: EventBatch, latest: int | None, unit: str | None) -> Non
         before = int(values[place - 1])
     row = batch.first_row + place
     raise DataError(
-        _backwards(row, before, int(values[place]), unit),
+        _backwards(f"row {row}", before, int(values[place]), unit),
         code="ACEP-D007",
         hint="sort the input, or let it be sorted here: --sort (sort=True); that needs memory for all of it. "
         "Or leave out what comes late: --on-late skip (on_late='skip')",
@@ -177,8 +179,8 @@ def _check_order(batch: EventBatch, latest: int | None, unit: str | None) -> Non
     )
 
 
-def _backwards(row: int, before: int, after: int, unit: str | None) -> str:
-    return f"row {row}: time runs backwards, from {_show(before, unit)} to {_show(after, unit)}"
+def _backwards(named: str, before: int, after: int, unit: str | None) -> str:
+    return f"{named}: time runs backwards, from {_show(before, unit)} to {_show(after, unit)}"
 
 
 def _show(tick: int, unit: str | None) -> str:

@@ -70,6 +70,8 @@ class UsableRows:
     ----------
     ticks : numpy.ndarray of int64
         Of the batch taken last.
+    places : numpy.ndarray of int64 or None
+        Which rows of that batch are left; None: all.
     left_out : int
         Rows so far that were left out.
     order : TimesInOrder
@@ -84,6 +86,7 @@ class UsableRows:
         first_row: int = 0,
     ) -> None:
         self.ticks: Ints = np.zeros(0, np.int64)
+        self.places: Ints | None = None
         self.left_out = 0
         self.order = TimesInOrder()
         self._columns = columns
@@ -108,6 +111,7 @@ class UsableRows:
             Of a row without a time, where such rows are refused, the errors of ``time.ticks``; all others.
         """
         before = self.order.state
+        self.places = None
         self._seen += batch.num_rows
         try:
             found = self._timed(batch)
@@ -167,7 +171,8 @@ class UsableRows:
             self._malformed.add(found, _plain(reason.message))
             self._first = self._first or (f"{found.place}: {_plain(reason.message)}", reason.hint or error.hint)
         self.left_out += len(wrong)
-        return batch.take(to_arrow(np.flatnonzero(usable)))
+        self.places = np.flatnonzero(usable)
+        return batch.take(to_arrow(self.places))
 
     def _usable(self, batch: pa.RecordBatch) -> Bools:
         roles = self._roles
@@ -227,13 +232,17 @@ class Checked(Protocol):
         """Refuse the batch given last if a row in it has no time."""
         ...
 
+    def locate(self, error: DataError, first_row: int) -> None:
+        """Let an error about a row of that batch say where it stands in a topic."""
+        ...
+
 
 def pushed(
     push: Callable[[pa.RecordBatch], Any], batch: pa.RecordBatch, source: Checked, first_row: int
 ) -> Any:
-    """What ``push`` makes of the batch that a source gave last; of a row without a time the error says where it stands.
+    """What ``push`` makes of the batch that a source gave last; the error about a row says where that stands.
 
-    ``first_row`` is the number of the first row.
+    ``first_row`` is the number of the first row, as ``push`` counts them.
 
     Raises
     ------
@@ -245,6 +254,7 @@ def pushed(
     except DataError as error:
         if error.code in OF_A_ROW:
             source.check(batch, first_row)
+        source.locate(error, first_row)
         raise
 
 

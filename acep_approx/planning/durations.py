@@ -23,12 +23,13 @@ def in_ticks(name: str, given: Duration, *, is_time: bool) -> int:
     """
     amount, unit = _window(name, given)
     if (unit == "ticks") == is_time:
-        plain = f"write {name}={amount:g}, or say what times count: unit="
+        option = f"--{name.replace('_', '-')}"
+        plain = f"write {option} {amount:g} ({name}= in Python), or say what times count: --unit (unit=)"
         what = "has no unit, and the times of the events are real" if is_time else "has a unit, and times have none"
         raise DataError(
             f"{name}={given!r} {what}",
             code="ACEP-D073",
-            hint=f"write {name}='{amount:g} s'" if is_time else plain,
+            hint=f"write {option} '{amount:g} s' ({name}= in Python)" if is_time else plain,
         )
     return min(round(amount) if unit == "ticks" else round(amount * MICROSECONDS[unit]), LIMIT)
 

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from acep_approx.errors import QueryError
 from acep_approx.query.assemble import did_you_mean
+from acep_approx.query.messages import strategy_meant
 from acep_approx.query.predicates import is_static, naming, variables
+from acep_approx.query.printer import clauses
 from acep_approx.query.shape import atoms, kleene_variables, negated_variables, walk
 from acep_approx.query.syntax import (
     NO_SPAN,
@@ -161,6 +165,18 @@ def check_definitions(query: QuerySyntax) -> None:
                 )
 
 
+def _with_strategy(query: QuerySyntax, word: Attribute) -> str | None:
+    """The clause WHERE as it must be, where a word among conditions is meant as a strategy."""
+    strategy = strategy_meant(word.name)
+    if strategy is None:
+        return None
+    others = tuple(predicate for predicate in query.predicates if predicate != word)
+    where = f"WHERE {strategy} {{ CONDITIONS }}"
+    if len(others) < len(query.predicates):
+        where = clauses(replace(query, strategy=strategy, predicates=others))[1]
+    return f"a strategy stands first, and the conditions in its braces: {where}"
+
+
 def check_names(query: QuerySyntax, expression: Expression, known: set[str], kleene: frozenset[str]) -> None:
     """Check which variables an expression names, and that several events are not taken for one, nor one for several.
 
@@ -182,7 +198,7 @@ def check_names(query: QuerySyntax, expression: Expression, known: set[str], kle
     for node in walk(expression):
         match node:
             case Attribute(variable=None, name=name):
-                hint = f"say whose: {min(known)}.{name}"
+                hint = _with_strategy(query, node) or f"say whose: {min(known)}.{name}"
                 raise fault(query, "ACEP-Q048", f"{name!r} is of no variable", node.span, hint)
             case Attribute(variable=str(variable)) | Aggregate(variable=variable) if variable not in known:
                 hint = did_you_mean(variable, known) + f"variables are {', '.join(sorted(known))}"

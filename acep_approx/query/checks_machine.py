@@ -242,7 +242,7 @@ class _Checker:
             self.fail("ACEP-Q040", message, place(query, "ERRORS"), hint)
 
 
-_GIVE = "give it to compile_query(..., functions=[...])"
+_GIVE = "functions need Python: give it to compile_query(..., functions=[...])"
 
 
 def check_machine_outputs(query: QuerySyntax, machine: Machine, kleene: Iterable[str]) -> None:

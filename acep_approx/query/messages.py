@@ -12,13 +12,15 @@ from acep_approx.query.assemble import did_you_mean
 if TYPE_CHECKING:
     from lark import UnexpectedInput
 
-    from acep_approx.query.syntax import Span
+    from acep_approx.query.syntax import Span, Strategy
 
 CLAUSES = (
     *("PATTERN", "WHERE", "WITHIN", "SIMULTANEOUS", "ERRORS", "WEIGHTS", "NON OVERLAP", "RETURN", "DEFINE", "PUBLISH"),
 )
 FUNCTIONS = ("count", "sum", "min", "max", "avg", "first", "last")
-STRATEGIES = ("skip_till_any_match", "skip_till_next_match", "partition_contiguity", "strict_contiguity")
+STRATEGIES: tuple[Strategy, ...] = (
+    *("skip_till_any_match", "skip_till_next_match", "partition_contiguity", "strict_contiguity"),
+)
 RESERVED = frozenset(
     (*CLAUSES, "SEQ", "ANY", "AS", "AND", "OR", "NOT", "IN", "BETWEEN", "IS", "NULL", "TRUE", "FALSE")
 ) - {"SIMULTANEOUS", "NON OVERLAP", "PUBLISH"}
@@ -78,6 +80,7 @@ _CALL = re.compile(
 _UNKNOWN = {"ACEP-Q011": "function", "ACEP-Q018": "strategy"}
 _OVERLAP = re.compile(r"\s+OVERLAP\b", re.IGNORECASE)
 _LAST_WORD = re.compile(r"([^\W\d]\w*)\s*$")
+_STRATEGY_FIRST = re.compile(r"\bWHERE\s+([^\W\d]\w*)\s*(?:\([^()]*\)\s*)?(?:\{[^{}]*\}\s*)?$", re.IGNORECASE)
 _ERRORS = re.compile(r"\bERRORS\s*$", re.IGNORECASE)
 _AFTER_PART = re.compile(r"\bPATTERN\b(?!.*\bWHERE\b).*[(,|]\s*$", re.IGNORECASE | re.DOTALL)
 NO_EVENT = "that no event comes in between is written with ~: SEQ(A a, ~(B b), C c)"
@@ -119,7 +122,8 @@ def explain(text: str, error: UnexpectedInput, end: int | None = None) -> QueryE
     read = _READ.search(text, 0, stop)
     if read is not None:
         start, message = read.start(), "a query reads no tables"
-        hint = "tables are read by rules, which stand in files of their own: see compile_rules"
+        hint = "tables are read by rules, which stand in files of their own: give the file to acep run (compile_rules "
+        hint += "in Python)"
         return QueryError(message, code="ACEP-R024", hint=hint, text=text, start=start, end=stop)
     return unexpected(text, (start, stop), possible, mistake(found, text[:start], text[stop:], possible))
 
@@ -224,7 +228,7 @@ def mistake(found: str, before: str, after: str, possible: set[str]) -> tuple[st
         return "ACEP-Q001", "the clause is two words: NON OVERLAP"
     if found == ")" and before.count("(") <= before.count(")"):
         return "ACEP-Q001", "there is no open bracket for it to close"
-    if hint := _frequent(found, before, after, possible):
+    if hint := _about_strategy(found, before, possible) or _frequent(found, before, after, possible):
         return "ACEP-Q001", hint
     near = did_you_mean(found.upper(), [*CLAUSES, *(["AND", "OR"] if "OR" in possible else [])])
     word = _LAST_WORD.search(before)
@@ -259,6 +263,24 @@ def mistake(found: str, before: str, after: str, possible: set[str]) -> tuple[st
     if {"VBAR", "LETTER", "TILDE", "QMARK"} & possible or possible == {"NAME"}:
         return "ACEP-Q001", _pattern_mistake(found, before, possible)
     return "ACEP-Q001", _expression_mistake(found, before, after, possible)
+
+
+def strategy_meant(word: str) -> Strategy | None:
+    """The strategy that a word names, or nearly names."""
+    near = get_close_matches(word.lower(), STRATEGIES, n=1, cutoff=0.85)
+    return next((strategy for strategy in STRATEGIES if strategy in near), None)
+
+
+def _about_strategy(found: str, before: str, possible: set[str]) -> str | None:
+    """A hint where a strategy does not stand ahead of the conditions, or these not in its braces."""
+    first, last = _STRATEGY_FIRST.search(before), _LAST_WORD.search(before)
+    word = found
+    if found.upper() in ("AND", "OR") and first:
+        word = first[1]
+    elif found in "{(" and last and "COMPARISON" in possible and last[1].lower() in STRATEGIES:
+        word = last[1]
+    strategy = strategy_meant(word)
+    return strategy and f"a strategy stands first, and the conditions in its braces: WHERE {strategy} {{ CONDITIONS }}"
 
 
 def _frequent(found: str, before: str, after: str, possible: set[str]) -> str | None:  # noqa: PLR0911  one for each mistake

@@ -243,7 +243,7 @@ def _add_start_hint(error: QueryError, word: str) -> bool:
     elif word.upper().startswith("SEQ("):
         error.hint = "a query with types starts with PATTERN: PATTERN SEQ(A a, B b) WITHIN 10 s"
     elif word.upper() in ("TABLE", "RULE"):
-        error.hint = "this looks like a file of rules: give it to compile_rules"
+        error.hint = "this looks like a file of rules: give it to acep run, check or explain (compile_rules in Python)"
     elif word.upper() in CLAUSES:
         error.hint = "a query starts with PATTERN or a bare regular expression; its clauses follow"
     else:

@@ -91,10 +91,11 @@ class MatchTables:
         if not self.source.reusable:
             self._counting, pipeline.preparer.counts_classes = pipeline, True
         yield pipeline.nothing()
-        for batch in read_events(self.source, pipeline.roles, columns=pipeline.columns, sort=self._sort):
-            yield from matcher.run(batch, self._beside(batch))
-            if self._on_progress:
-                self._on_progress(matcher.progress.events + self.source.late.count)
+        with self.source.locating():
+            for batch in read_events(self.source, pipeline.roles, columns=pipeline.columns, sort=self._sort):
+                yield from matcher.run(batch, self._beside(batch))
+                if self._on_progress:
+                    self._on_progress(matcher.progress.events + self.source.late.count)
         yield from pipeline.finish()
         if matcher.progress.events and not self.has_warned:
             self.has_warned = True

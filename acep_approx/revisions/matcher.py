@@ -270,7 +270,8 @@ class RevisedMatcher(TakesEvents):
             raise DataError(
                 f"the column {op!r}, which says what rows do, was not there at first: all rows were taken to insert",
                 code="ACEP-D075",
-                hint=f"give {op!r} from the first push on, or say that no column says what rows do: op=False",
+                hint=f"give {op!r} from the first push on, or say that no column says what rows do: --op none "
+                "(op=False)",
             )
         batches = [batch for batch in source.batches(names) if batch.num_rows]
         if not batches:

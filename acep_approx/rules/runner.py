@@ -109,13 +109,14 @@ class Runner:
         bound = self.bind(source)
         source.late.check(sort=sort)
         first = 0 if skips else self.offset
-        for read in read_events(source, bound.roles, columns=bound.columns, sort=sort, first_row=first):
-            done = min(self.offset - read.first_row, len(read))
-            batch = read.slice(done, len(read) - done) if done else read
-            if len(batch):
-                yield self.run(batch)
-            if on_batch is not None:
-                on_batch(self.offset + source.late.count)
+        with source.locating():
+            for read in read_events(source, bound.roles, columns=bound.columns, sort=sort, first_row=first):
+                done = min(self.offset - read.first_row, len(read))
+                batch = read.slice(done, len(read) - done) if done else read
+                if len(batch):
+                    yield self.run(batch)
+                if on_batch is not None:
+                    on_batch(self.offset + source.late.count)
 
     def run(self, batch: EventBatch) -> Outcome:
         """What comes of a batch."""

@@ -68,7 +68,7 @@ def check(plan: Plan) -> None:
         raise UsageError(
             "an automaton written by hand (PATTERN AUTOMATON) and a set of queries do not go together yet",
             code="ACEP-U064",
-            hint="run it by itself: compile_query(text).matcher()",
+            hint="run it by itself: acep run QUERY INPUT (compile_query(text).matcher() in Python)",
         )
     if query.publish is not None and plan.registers is not None and plan.registers.has_late_ends:
         raise QueryError(

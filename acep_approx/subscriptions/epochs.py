@@ -98,7 +98,8 @@ class Epochs:
                 f"row {batch.first_row}: time runs backwards from batch to batch, {first} after {since}",
                 code="ACEP-D007",
                 row=batch.first_row,
-                hint="push events in order of time, or let the set put them in order: reorder='5 s'",
+                hint="push events in order of time, or let the set put them in order: --reorder '5 s' (reorder= in "
+                "Python)",
             )
         if self.held and last == self.newest:
             self.held.append(batch)

@@ -15,7 +15,7 @@ from acep_approx.errors import UsageError
 from acep_approx.events.live.kafka_address import PARTITION, is_address
 
 if TYPE_CHECKING:
-    from acep_approx.revisions.request import Revisions
+    from acep_approx.cli.options.revisions import RevisionOptions
 
 
 @dataclass(frozen=True)
@@ -58,6 +58,8 @@ NEVER = {
     "spark": "leave --follow out: --stream matches a folder that gets new files",
 }
 """Options that do not go with live input, and what to do."""
+ON_KAFKA = NEVER | {"spark": "leave --spark out; a job in Python reads a topic by spark.readStream.format('kafka')"}
+"""The same of a topic."""
 LIVE_TOO = frozenset(("checkpoint_every", "finish"))
 """Options of rules that live input knows, too."""
 NO_CHECKPOINT = {
@@ -98,7 +100,7 @@ def check_live(
         _check_plain(given, is_rules=is_rules)
         return False
     mine = "--follow" if options.follow else "kafka://"
-    _refuse_beside(mine, NEVER, given)
+    _refuse_beside(mine, ON_KAFKA if any(map(is_address, inputs or [])) else NEVER, given)
     if inputs is not None and len(inputs) > 1:
         raise UsageError(
             f"{len(inputs)} inputs cannot be followed at once",
@@ -130,11 +132,10 @@ def _check_plain(given: dict[str, str], *, is_rules: bool) -> None:
         has_other_use = (name == "checkpoint" and "spark" in given) or (name == "checkpoint_every" and is_rules)
         if name not in given or has_other_use:
             continue
-        raise UsageError(
-            f"{given[name]} is of use with live input only",
-            code="ACEP-U139",
-            hint="add --follow, with a file or a folder; --until-idle '0 s' ends it when all has been read",
-        )
+        hint = "add --follow, with a file or a folder; --until-idle '0 s' ends it when all has been read"
+        if name == "kafka_option":
+            hint = "name a topic: kafka://BROKER:9092/TOPIC"
+        raise UsageError(f"{given[name]} is of use with live input only", code="ACEP-U139", hint=hint)
 
 
 def _check_checkpoint(given: dict[str, str], source: RunInputOptions, output: OutputOptions) -> None:
@@ -178,9 +179,9 @@ def apart(option: str, mine: str, hint: str) -> UsageError:
     return UsageError(f"{option} does not go with {mine}", code="ACEP-U138", hint=hint)
 
 
-def by_partition(asked: Revisions | None, inputs: list[str]) -> Revisions | None:
-    """What was asked for of late events: of a topic each partition is a source of its own, unless others are named."""
-    if asked is None or asked.source is not None or not any(map(is_address, inputs)):
+def by_partition(asked: RevisionOptions, inputs: list[str]) -> RevisionOptions:
+    """What is said of late events: of a topic each partition is a source of its own, unless others are named."""
+    if asked.source is not None or not any(map(is_address, inputs)):
         return asked
     return replace(asked, source=PARTITION)
 

@@ -121,7 +121,7 @@ def _outputs(given: Mapping[str, Any]) -> Iterator[Output]:
         for value in _listed(given.get(name)):
             if isinstance(value, Path) or (name == "log" and isinstance(value, str) and value.lower() not in LEVELS):
                 path = Path(value)
-                check_name(path)
+                check_name(path, may_be_address=bool(given.get("spark")))  # where workers write
                 keys = written_as(path)
                 for beside in BESIDE.get(name, ()):
                     keys |= known_as(Path(f"{path}{beside}"))

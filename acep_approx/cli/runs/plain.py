@@ -62,7 +62,10 @@ def run_plain(job: QueryRun) -> None:
         if found_nothing(results, job.output.output):
             if matches.progress.keys_dropped:
                 say("of the same run without --key-idle:")
-            say_no_match(job.context, matches.no_match, is_gone=not matches.source.reusable)
+            if matches.source.reusable or matches.progress.events:
+                say_no_match(job.context, matches.no_match, is_gone=not matches.source.reusable)
+            else:
+                say("no match: there was no event to match")
     if job.is_within_budget:
         _conclude(matches, job, saving)
     if job.page is not None:

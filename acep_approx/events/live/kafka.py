@@ -29,6 +29,18 @@ NEW, OLD = 0.05, 1.0
 """Seconds: how old may be what is known of the topic, when messages come after such a time, and otherwise."""
 TOGETHER = 20_000
 """Messages of a batch at most."""
+PASSING = frozenset(
+    (
+        *("_TRANSPORT", "_ALL_BROKERS_DOWN", "_RESOLVE", "_TIMED_OUT", "REQUEST_TIMED_OUT", "NETWORK_EXCEPTION"),
+        *("BROKER_NOT_AVAILABLE", "LEADER_NOT_AVAILABLE", "NOT_LEADER_FOR_PARTITION", "REPLICA_NOT_AVAILABLE"),
+        *("COORDINATOR_LOAD_IN_PROGRESS", "COORDINATOR_NOT_AVAILABLE", "NOT_COORDINATOR", "KAFKA_STORAGE_ERROR"),
+    )
+)
+"""Errors of the client after which all may go well later, with nothing changed."""
+REFUSED = frozenset(("_AUTHENTICATION", "_SSL"))
+"""Errors after which no broker can be reached, as it does not take who asks."""
+HEARD = 20
+"""Things that the client tells before it is said that no broker answers."""
 COMMIT = 5.0
 """Seconds between two commits for a group."""
 
@@ -92,7 +104,8 @@ class Topic:
     ) -> None:
         self.address = address
         self._is_in_order = is_in_order
-        self._is_closed = self._is_lost = False
+        self._is_closed = self._is_lost = self._is_refused = False
+        self._reason = ""
         self._settings = settings
         self._outages = Outages(address.brokers)
         self._consumer = _consumer(address, settings, self._on_error)
@@ -209,7 +222,7 @@ class Topic:
         try:
             self.offsets = {number: self._first(number, place) for number in there}
         except KafkaException as error:
-            raise self._unreadable(self._said(error.args[0])) from error
+            raise self._unreadable(error.args[0]) from error
         for number in () if place is None else self.offsets.keys() - place.offsets.keys():
             self._say_added(number)
         self._consumer.assign(self._places(self.offsets))
@@ -221,16 +234,18 @@ class Topic:
         try:
             cluster = self._consumer.list_topics(topic, timeout=ANSWER)
         except KafkaException as error:
-            why = self._outages.last_error or self._said(error.args[0])
+            for _ in range(HEARD):  # what the client has to say comes only when it is asked
+                self._consumer.poll(0)
+            why = self._reason or self._said(error.args[0])
             raise DataError(
                 f"no broker of {self.address.brokers} answers: {why}",
                 code="ACEP-D058",
                 hint="check the address, and what the broker asks for: --kafka-option security.protocol=...",
+                passes=self._passes(error.args[0]),
             ) from error
         found = cluster.topics[topic]
         if found.error is not None or not found.partitions:
-            why = "it has no partitions" if found.error is None else self._said(found.error)
-            raise self._unreadable(why)
+            raise self._unreadable(found.error)
         missing = [number for number in self.address.partitions if number not in found.partitions]
         if missing:
             raise DataError(
@@ -366,8 +381,9 @@ class Topic:
         """The client tells of something, and goes on trying."""
         if error.name() == "_ALL_BROKERS_DOWN":
             self._outages.lost(time.monotonic())
-        else:
-            self._outages.failed(error.name(), self._said(error))
+            return
+        self._reason, self._is_refused = self._said(error), error.name() in REFUSED
+        self._outages.failed(error.name(), self._reason)
 
     def _take_error(self, message: Message) -> None:
         from confluent_kafka import KafkaError
@@ -383,15 +399,21 @@ class Topic:
                 self._take_description(self._watch.first())  # it may be another topic by now
             raise self._gone(number, self._said(error), self.offsets.get(number or 0, 0))
         elif error.fatal() or not error.retriable():
-            raise self._unreadable(self._said(error))
+            raise self._unreadable(error)
         else:
             self._on_error(error)
 
-    def _unreadable(self, why: str) -> DataError:
+    def _passes(self, error: Any) -> bool:
+        """Whether all may go well later: the broker, or a part of it, is not there now."""
+        return not self._is_refused and (error.name() in PASSING or error.retriable())
+
+    def _unreadable(self, error: Any) -> DataError:
+        why = "it has no partitions" if error is None else self._said(error)
         return DataError(
             f"the topic {self.address.topic!r} cannot be read: {why}",
             code="ACEP-D058",
             hint="check its name, the broker, and whether you may read it",
+            passes=error is not None and self._passes(error),
         )
 
     def _gone(self, number: int | None, why: str, offset: int) -> DataError:

@@ -57,7 +57,7 @@ class KafkaAddress:
 
 def is_address(text: object) -> bool:
     """Whether an input is a topic of Kafka."""
-    return isinstance(text, str) and text.startswith(SCHEME)
+    return isinstance(text, str) and text.lower().startswith(SCHEME)
 
 
 def parse_address(text: str) -> KafkaAddress:

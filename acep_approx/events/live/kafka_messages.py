@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from acep_approx.errors import DataError
-from acep_approx.events.blocks import Block
+from acep_approx.events.blocks import BYTE_ORDER_MARK, Block
 from acep_approx.events.live.kafka import Topic, TopicPlace
 from acep_approx.events.live.pace import POLL
 from acep_approx.events.live.text import LiveReading, LiveText, Resumed
 from acep_approx.events.reading.formats.json import JsonFormat
 from acep_approx.events.reading.layout import Layout
-from acep_approx.events.reading.malformed import Row
+from acep_approx.events.reading.malformed import OFFSET, Row
+from acep_approx.events.reading.text import TextFile
+from acep_approx.events.roles import BROKER_TIME
 
 if TYPE_CHECKING:
     from confluent_kafka import Message
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
 COLUMNS = pa.schema(
     [
         ("kafka_key", pa.string()),
-        ("kafka_time", pa.timestamp("ms", tz="UTC")),
+        (BROKER_TIME, pa.timestamp("ms", tz="UTC")),
         ("kafka_partition", pa.int64()),
         ("kafka_offset", pa.int64()),
     ]
@@ -32,6 +34,11 @@ COLUMNS = pa.schema(
 """What the broker knows of a message."""
 ID = re.compile(r"[A-Za-z0-9+/]{22}")
 """The id of a topic: 128 bits as text."""
+AS_JSON = (
+    "messages are read as JSON objects in UTF-8; what is written otherwise can be passed on, one on a line: kcat -C -b "
+    "BROKER -t TOPIC | acep run QUERY -"
+)
+"""What can be done about messages that are none."""
 ROW = " acep row"
 """A field that is put into each object, so that rows are known again where some cannot be read."""
 
@@ -166,7 +173,23 @@ class KafkaMessages(LiveText):
     def _row(self, piece: Block, row: bytes, line: int) -> Row:
         message = self._held[piece.line].messages[line - piece.line]
         file, text = f"{self._name}[{message.partition()}]", (message.value() or row).decode(errors="backslashreplace")
-        return Row(file, message.offset() or 0, text, "offset")
+        return Row(file, message.offset() or 0, text, OFFSET)
+
+    def _text_of(self, sample: Block | None, place: Callable[[bytes, int], Row] | None = None) -> TextFile:
+        try:
+            return super()._text_of(sample, place or self._awaited)
+        except DataError as error:
+            if error.code == "ACEP-D021":
+                error.hint = AS_JSON
+            raise
+
+    def _awaited(self, row: bytes, line: int) -> Row:
+        """A message of those that types are inferred from, by its number among them, from 1."""
+        for piece in self._waiting:
+            if line <= (messages := len(self._held[piece.line].messages)):
+                return self._row(piece, row, piece.line + line - 1)
+            line -= messages
+        raise AssertionError("all of them are held")
 
     def _shown(self, text: pa.Schema) -> pa.Schema:
         for name in COLUMNS.names:
@@ -199,7 +222,7 @@ def _line(row: int, value: bytes | None) -> bytes:
     """
     if value is None:
         return b"\n"
-    text = value.strip().replace(b"\n", b" ").replace(b"\r", b" ") or b'""'
+    text = value.removeprefix(BYTE_ORDER_MARK).strip().replace(b"\n", b" ").replace(b"\r", b" ") or b'""'
     if not text.isascii():
         try:
             text.decode()

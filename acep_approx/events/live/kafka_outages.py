@@ -25,13 +25,10 @@ class Outages:
     ----------
     since : float or None
         When the outage has begun, by ``time.monotonic``. None: brokers answer.
-    last_error : str
-        What the client has said last.
     """
 
     def __init__(self, brokers: str) -> None:
         self.since: float | None = None
-        self.last_error = ""
         self._brokers = brokers
         self._said = 0.0
         self._seen: dict[str, float] = {}
@@ -46,7 +43,6 @@ class Outages:
         words : str
         """
         now = time.monotonic()
-        self.last_error = words
         if now - self._seen.get(name, -inf) >= FORGOTTEN:
             LOG.warning("Kafka: %s; trying again", words)
         self._seen[name] = now

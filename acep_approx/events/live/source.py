@@ -17,7 +17,7 @@ from acep_approx.events.live.followed_path import FollowedPath, from_json
 from acep_approx.events.live.growing import GrowingText
 from acep_approx.events.live.kafka import Topic
 from acep_approx.events.live.kafka_address import is_address, parse_address, settings
-from acep_approx.events.live.kafka_messages import KafkaMessages, PartitionNews, place_in
+from acep_approx.events.live.kafka_messages import AS_JSON, KafkaMessages, PartitionNews, place_in
 from acep_approx.events.live.pace import Pace, seconds
 from acep_approx.events.live.text import LiveReading, LiveText, Resumed
 from acep_approx.events.reading.arriving import is_pipe
@@ -206,6 +206,7 @@ def follow(
     if is_address(place):
         if is_one_file:
             raise _counts_messages()
+        _check_messages(format, written)
         reader: LiveText = _topic(str(place), settings(kafka), written, reading, is_in_order=is_in_order)
     else:
         refuse_to_read(Path(place), malformed.rejects, "rejected rows", "ACEP-U106")
@@ -238,9 +239,25 @@ def _topic(
     is_in_order: bool,
 ) -> KafkaMessages:
     address = parse_address(text)
-    check_layout("jsonl", address.topic, layout)
     topic = Topic(address, given, place_in(reading.resumed, address.topic), is_in_order=is_in_order)
     return KafkaMessages(topic, layout, reading)
+
+
+def _check_messages(format_: str | None, layout: Layout) -> None:
+    """Refuse what is said of files and not of messages (``ACEP-U121``)."""
+    options = {"delimiter": "--delimiter", "columns": "--columns", "decimal": "--decimal"}
+    options |= {"line_format": "--line-format", "encoding": "--encoding"}
+    wrong = [option for name, option in options.items() if name in layout.said]
+    if layout.encoding is not None and codecs.lookup(layout.encoding).name == "utf-8":
+        wrong.remove("--encoding")
+    if format_ not in (None, "json", "jsonl"):
+        wrong.insert(0, f"--input-format {format_}")
+    if wrong:
+        raise UsageError(
+            f"{wrong[0]} is given, and that is not said of messages of Kafka",
+            code="ACEP-U121",
+            hint=f"leave it out: {AS_JSON}",
+        )
 
 
 def refuse_to_read(place: Path, file: Path | None, what: str, code: str = "ACEP-U013") -> None:
@@ -266,7 +283,8 @@ def _files(path: Path, format_: str | None, layout: Layout, reading: LiveReading
         raise UsageError(
             f"{str(path)!r} cannot be followed: it is read as it comes, and once only",
             code="ACEP-U140",
-            hint="leave --follow out: events on standard input or in a pipe are matched as they come",
+            hint="leave --follow out (query.match in Python): events on standard input or in a pipe are matched as "
+            "they come",
         )
     form = format_ or (_format_in(path, layout) if layout.line_format is None else "lines")
     if form == "parquet":

@@ -182,10 +182,6 @@ class LiveText(ArrivingEvents):
     def _row(self, piece: Block, row: bytes, line: int) -> Row:  # noqa: ARG002
         return Row(self._name, line, row.decode(errors="backslashreplace").rstrip("\r\n"))
 
-    def _shown(self, text: pa.Schema) -> pa.Schema:
-        """The columns that users see, where the text has these."""
-        return text
-
     def _with_more(self, batch: pa.RecordBatch, columns: Sequence[str], piece: Block) -> pa.RecordBatch:  # noqa: ARG002
         """Rows of the text with those columns that are asked for, in this order."""
         return batch.select(columns)
@@ -219,7 +215,7 @@ class LiveText(ArrivingEvents):
         if self._text_schema is not None:
             return bind(self.schema)
         try:
-            return super().settle(lambda text: bind(self._shown(text) if len(text) else text))
+            return super().settle(bind)
         except BaseException:
             self.close()
             raise

@@ -301,6 +301,10 @@ class ArrivingEvents:
             if not self._more():
                 return bind(self.schema)
 
+    def _shown(self, text: pa.Schema) -> pa.Schema:
+        """The columns that users see, where the text has these."""
+        return text
+
     def read(self, columns: Sequence[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
         """The rows of some columns, in batches of at most ``batch_rows``, as they come."""
         assert self._events is not None, "ask for the schema first"
@@ -338,7 +342,7 @@ class ArrivingEvents:
         """Say why what has come is not enough; where it never will be, that is an error."""
         if self._bind is None or self._has_reported or not self._has_event():
             return
-        schema = self._typed_by(self._whole()).schema
+        schema = self._shown(self._typed_by(self._whole()).schema)
         try:
             self._bind(schema)
         except (DataError, QueryError) as error:
@@ -397,7 +401,7 @@ class ArrivingEvents:
     def _tried(self, rows: list[bytes], bind: Callable[[pa.Schema], Bound]) -> Bound | None:
         try:
             events = self._typed_by(b"".join(rows))
-            found = bind(events.schema) if len(events.schema) else None
+            found = bind(self._shown(events.schema)) if len(events.schema) else None
         except (DataError, QueryError):
             return None
         if found is not None:
@@ -408,6 +412,8 @@ class ArrivingEvents:
         """The events, with types by some rows."""
         is_checked = self._malformed.policy == "refuse"
         read = blocks(io.BytesIO(data), self._name, quotes=self._format.quotes, is_checked=is_checked)
-        sample = next(read, None)
-        text = TextFile(self._name, lambda: nullcontext(self._stream), self._format, self._malformed, sample)
-        return FileEvents([text], reusable=False)
+        return FileEvents([self._text_of(next(read, None))], reusable=False)
+
+    def _text_of(self, sample: Block | None, place: Callable[[bytes, int], Row] | None = None) -> TextFile:
+        """The text, whose rows stand at a ``place``, with types by a sample."""
+        return TextFile(self._name, lambda: nullcontext(self._stream), self._format, self._malformed, sample, place)

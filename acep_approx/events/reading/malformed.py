@@ -15,6 +15,8 @@ from acep_approx.events.writing.outfile import GrowingFile, OutFile
 from acep_approx.shell import quoted
 
 POLICIES = ("refuse", "skip")
+OFFSET = "offset"
+"""What messages of a partition are counted by."""
 _SHOWN = 200  # characters of a row's text in a message and in the file of rejects
 CHANGES = re.compile(r"Column\(/([^/]*)\) changed from (?:string|number|boolean) to (?:string|number|boolean)")
 """Of the parser of JSON: a field is of one type in some rows and of another in others."""
@@ -33,6 +35,11 @@ class Row(NamedTuple):
     def place(self) -> str:
         """Where it stands, in words."""
         return f"{self.file}, {self.unit} {self.line}"
+
+    @property
+    def is_message(self) -> bool:
+        """Whether it is a message of a topic."""
+        return self.unit == OFFSET
 
     @property
     def shown(self) -> str:

@@ -45,7 +45,8 @@ def open_paths(
         raise UsageError(
             "a topic of Kafka has no end, and cannot be read as a whole",
             code="ACEP-U140",
-            hint="run a query over it: acep run QUERY kafka://... (query.follow in Python)",
+            hint="run a query over it: acep run QUERY kafka://... (query.follow in Python); for all else write "
+            "messages to a file first: kcat -C -b BROKER -t TOPIC -c 1000 -e > events.jsonl",
         )
     if any(map(is_pipe, paths)):
         if len(paths) > 1:

@@ -10,6 +10,8 @@ from acep_approx.errors import DataError
 
 _ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://?")
 """``Path`` makes one slash of two."""
+BROKERS = ("amqp", "amqps", "mqtt", "mqtts", "nats", "pulsar", "redis", "rediss", "ws", "wss")
+"""Where messages come from that are no files."""
 
 
 def named_paths(given: str | Path) -> list[Path]:
@@ -55,6 +57,10 @@ def _an_address(given: str, found: re.Match[str]) -> DataError:
         hint = f"load it first: curl -L -o FILE '{address}'; or feed it: curl -sL '{address}' | acep look -"
     elif scheme == "file":
         hint = f"name the file itself: {re.sub('^/*', '/', given[found.end() :])}"
+    elif scheme == "kafka":
+        hint = "a topic is named kafka://BROKER:9092/TOPIC"
+    elif scheme in BROKERS:
+        hint = "let a client of it write the messages, one on a line: ... | acep run QUERY -"
     else:
         hint = f"copy it here first; or open it in Python: query.match(pyarrow.dataset.dataset({address!r}))"
     return DataError(f"{address}: an address, and only files are read", code="ACEP-D181", hint=hint)

@@ -67,6 +67,8 @@ class TextFile:
         Told of rows that cannot be read.
     sample : Block, optional
         The header and the rows that types are inferred from. Default: the first block.
+    place : callable, optional
+        Says where a row of a line stands. Default: there, in the file.
 
     Attributes
     ----------
@@ -85,8 +87,10 @@ class TextFile:
         format: Format,  # noqa: A002  (the word of the public interface)
         malformed: MalformedRows,
         sample: Block | None = None,
+        place: Callable[[bytes, int], Row] | None = None,
     ) -> None:
         self.name = name
+        self._place = place
         self._opener = opener
         self._format = format
         self._malformed = malformed
@@ -217,6 +221,8 @@ class TextFile:
         self._malformed.add(self._row(row, line), reason)
 
     def _row(self, row: bytes, line: int) -> Row:
+        if self._place is not None:
+            return self._place(row, line)
         return Row(self.name, line, row.decode(errors="backslashreplace").rstrip("\r\n"), self._format.row_word)
 
 

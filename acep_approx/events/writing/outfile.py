@@ -8,6 +8,7 @@ from __future__ import annotations
 import io
 import logging
 import os
+import re
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -28,14 +29,34 @@ SUFFIX = ".part"
 LOG = logging.getLogger("acep_approx.outfile")
 
 
-def check_name(path: Path) -> None:
-    """Refuse what no file can be called (``ACEP-U191``)."""
+ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/")
+"""How an address begins, which ``Path`` has made one slash of two in."""
+
+
+def check_name(path: Path, *, may_be_address: bool = False) -> None:
+    """Refuse what no file can be called (``ACEP-U191``), and addresses (``ACEP-U170``)."""
     try:
         is_name = b"\0" not in os.fsencode(path)
     except UnicodeEncodeError:
         is_name = False
     if not is_name:
         raise UsageError(f"{str(path)!r:.80}: no file has such a name", code="ACEP-U191", hint="name another file")
+    found = ADDRESS.match(str(path))
+    if found and not may_be_address and not Path(found[0]).exists():
+        raise _an_address(path, found)
+
+
+def _an_address(path: Path, found: re.Match[str]) -> UsageError:
+    scheme, rest = found[1].lower(), str(path)[found.end() :].lstrip("/")
+    if scheme == "kafka":
+        hint = "let another program send what acep prints: acep run ... --format jsonl | kcat -P -b BROKER -t TOPIC"
+    elif scheme == "file":
+        hint = f"name the file itself: /{rest}"
+    else:
+        hint = "write to a file of this machine, and copy it there"
+    return UsageError(
+        f"{found[1]}://{rest} is an address, and only files are written", code="ACEP-U170", hint=hint
+    )
 
 
 class OutFile:

@@ -46,7 +46,8 @@ def bound_names(bind: str | Sequence[str] | None, query: QuerySyntax, output: st
         raise UsageError(
             f"bind={bind!r} and a query in CEL do not go together: its results name no events",
             code="ACEP-U051",
-            hint="leave bind out: SELECT says which attributes results have; output='points' shows their last events",
+            hint="leave --bind out (bind= in Python): SELECT says which attributes results have; --output points "
+            "(output='points') shows their last events",
         )
     shows = bool(query.outputs) and not are_events
     if shows or output == "compressed":

@@ -85,7 +85,7 @@ class Database:
         do("PRAGMA trusted_schema = OFF")
         self.is_empty()
         if (mode := do("PRAGMA journal_mode = WAL").fetchone()[0]) != "wal":  # waits for readers of a new file
-            raise refused(self.path, f"it cannot be written while others read it (journal mode {mode})")
+            raise refused(self.path, f"it cannot be written while others read it (journal mode {mode})", passes=True)
         do("PRAGMA busy_timeout = 0")  # whoever writes now may do so for long
         do(f"PRAGMA synchronous = {synchronous}")
         do("PRAGMA wal_autocheckpoint = 0")
@@ -178,6 +178,7 @@ class Database:
                 f"another tool has written the store {str(self.path)!r} while the run had it open",
                 code="ACEP-R212",
                 hint="start again: the run goes on from its last checkpoint, with the rows as they are in the file now",
+                passes=True,
             )
 
     def rows(self, statement: str, *values: Any) -> list[Any]:

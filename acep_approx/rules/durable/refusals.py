@@ -34,12 +34,13 @@ def store_errors(path: Path) -> Iterator[None]:
         raise too_large(path, str(error)) from error
 
 
-def refused(path: Path, says: str) -> StoreError:
-    """The system does not let us read or write."""
+def refused(path: Path, says: str, *, passes: bool = False) -> StoreError:
+    """The system does not let us read or write; ``passes``: for now."""
     return StoreError(
         f"the file of the store {str(path)!r} cannot be used: {says}",
         code="ACEP-R203",
         hint="the run needs to write the file and its folder, on a disk of this machine, with room for both",
+        passes=passes,
     )
 
 

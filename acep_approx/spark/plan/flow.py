@@ -123,7 +123,8 @@ class Flow:
             raise UsageError(
                 f"the stream has no watermark on {time!r}: nobody knows how late events may come",
                 code="ACEP-S004",
-                hint=f"events.withWatermark({time!r}, '10 seconds'), or watermark='10 seconds' (--watermark)",
+                hint="say it: --watermark '10 seconds' (watermark= in Python; or "
+                f"events.withWatermark({time!r}, '10 seconds'))",
             )
         kind = dict(self.events.dtypes)[time]
         if kind == "timestamp":

@@ -186,7 +186,8 @@ def _check_time(schema: pa.Schema, time: str, *, is_stream: bool) -> None:
         raise DataError(
             f"the time {time!r} is text, which Spark cannot put in order of time",
             code="ACEP-S003",
-            hint=f"events.withColumn({time!r}, F.to_timestamp({time!r}))",
+            hint="let files hold timestamps, as Parquet does, or run without --spark, which reads text; in Python: "
+            f"events.withColumn({time!r}, F.to_timestamp({time!r}))",
         )
     if is_stream and not (pa.types.is_timestamp(type_) or pa.types.is_integer(type_)):
         raise DataError(

@@ -14,6 +14,12 @@ _KINDS: dict[str, type[AcepError]] = {"U": UsageError, "Q": QueryError, "D": Dat
 """Classes of errors, and so exit codes, by the letter of the code, where the text does not tell the class."""
 _MISSING = re.compile(r"No module named '(\w+)")
 _MOST_LINES = 3
+PASSING = (
+    *("Connection refused", "Connection reset", "ConnectException", "Failed to connect", "NoRouteToHostException"),
+    *("SocketTimeoutException", "UnknownHostException", "Py4JNetworkError", "Answer from Java side is empty"),
+    *("masters are unresponsive", "stopped SparkContext", "ExecutorLostFailure", "No space left on device"),
+)
+"""Words of Spark, or of a system below it, for what may pass: no connection, lost executors, a full disk."""
 
 
 def explained(error: BaseException) -> AcepError | None:
@@ -44,7 +50,8 @@ def explained(error: BaseException) -> AcepError | None:
         hint = next((number for number, line in enumerate(lines) if line.startswith(_HINT)), len(lines))
         message = "\n".join(lines[:hint]).strip()
         advice = "\n".join(lines[hint:]).removeprefix(_HINT).strip()
-        return _kind(found["kind"], found["code"])(message, code=found["code"], hint=advice or None)
+        passes = any(words in message for words in PASSING)
+        return _kind(found["kind"], found["code"])(message, code=found["code"], hint=advice or None, passes=passes)
     if "Traceback" in text and (found := _MISSING.search(text)):
         return AcepError(
             f"the workers of Spark do not find the Python package {found[1]!r}",
@@ -81,4 +88,5 @@ def _kind(name: str | None, code: str) -> type[AcepError]:
 def _failed(error: Exception) -> AcepError:
     lines = [line.strip() for line in str(error).splitlines()]
     said = [line for line in lines if line and not line.startswith(("at ", "JVM stacktrace"))][:_MOST_LINES]
-    return AcepError("Spark failed: " + "\n  ".join(said), code="ACEP-S035")
+    passes = any(words in f"{type(error).__name__}: {error}" for words in PASSING)
+    return AcepError("Spark failed: " + "\n  ".join(said), code="ACEP-S035", passes=passes)

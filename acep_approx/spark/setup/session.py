@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from acep_approx.errors import AcepError
+from acep_approx.spark.setup.failures import clear_errors
 from acep_approx.spark.setup.stderr import filter_stderr
 
 if TYPE_CHECKING:
@@ -152,7 +153,7 @@ def session(master: str | None = None, **conf: str) -> SparkSession:
     Raises
     ------
     AcepError
-        ``ACEP-S030`` to ``ACEP-S032``: Java or PySpark are missing or too old.
+        ``ACEP-S030`` to ``ACEP-S032``: Java or PySpark are missing or too old; ``ACEP-S035``: no master answers.
 
     Examples
     --------
@@ -179,7 +180,8 @@ def session(master: str | None = None, **conf: str) -> SparkSession:
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
         PySparkLogger.getLogger(name).setLevel("CRITICAL")  # they print every error that is raised all the same
-    spark = SparkSession.builder.config(conf=settings).getOrCreate()
+    with clear_errors():
+        spark = SparkSession.builder.config(conf=settings).getOrCreate()
     if is_ours:
         filter_stderr(spark)
     return spark
