@@ -166,8 +166,8 @@ OPEN = {
     "WHEN, of booleans": (REGISTERS.format("BOOLEAN", "t.c != n"), [True, False]),
     "WHEN, of times": (REGISTERS.format("TIME", "t.c > n"), [dt.date(2024, 1, 1), dt.date(2024, 1, 2)]),
     "SET, in steps": (
-        """PATTERN AUTOMATON (REGISTERS n INT = 0  a -> b ON A t SET n = n + t.c  b -> d ON B t SET n = n * t.c  FINAL d)
-        WITHIN 50 RETURN n""",
+        """PATTERN AUTOMATON (REGISTERS n INT = 0  a -> b ON A t SET n = n + t.c  b -> d ON B t SET n = n * t.c
+        FINAL d) WITHIN 50 RETURN n""",
         [4, 5],
     ),
     "FOLD, a sum": ("SELECT n FROM (SELECT *, 0 AS n FROM A) FOLD{, , $.n + $2.c AS n} B", [4, 5]),
