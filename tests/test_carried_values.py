@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from acep_approx import AcepError, QuerySet, compile_query
+from acep_approx import AcepError, QuerySet, compile_query, compile_rules
 from acep_approx.events.carried import from_texts, to_texts
 from acep_approx.events.columns import encode_text, plain_type
 from tests.command_line import acep
@@ -208,3 +208,41 @@ def test_a_type_that_does_not_fit_is_refused_when_it_comes(what: str, value: Any
     matcher.push(FIRST)
     with pytest.raises(AcepError, match=f"ACEP-{code}"):
         matcher.push([{"ts": 5, "type": "A", "c": value}, {"ts": 6, "type": "B", "c": value}])
+
+
+# --- rules ------------------------------------------------------------------------------------------------------------
+
+
+def stored(value: str, holds: str, cells: list[Any], at_once: bool) -> Any:
+    """What stands in a table at last, or how the run was refused."""
+    table, action = f"TABLE t (id text, n {holds}, KEY (id))", f"UPDATE t SET n = {value} AT ('p')"
+    text = f"{table}\nRULE r ON PATTERN A a WITHIN 1 DO {action} END"
+    events = [{"ts": tick, "type": "A", "c": cell} for tick, cell in enumerate(cells)]
+    first = {"float": 1.0, "int": 1, "text": "x", "bool": True, "time": None}[holds]
+    try:
+        run = compile_rules(text).start(store={"t": [{"id": "p", "n": first}]})
+        for some in [events] if at_once else [[event] for event in events]:
+            run.push(some)
+        run.finish()
+    except AcepError as error:
+        return error.code
+    return run.store["t"].to_pylist()[0]["n"]
+
+
+@pytest.mark.parametrize(("value", "holds", "cells", "wanted"), [
+    ("old.n + a.c", "float", [1, 1.5], 3.5),
+    ("old.n + a.c", "float", [None, 1.5], None),
+    ("a.c * 2", "float", [None, 1.5], 3.0),
+    ("old.n + a.c", "int", [1, 2.0], 4),
+    ("a.c", "text", [None, "b"], "b"),
+    ("a.c = 'x'", "bool", [None, "x"], True),
+    ("a.c", "int", [None, "b"], "ACEP-R010"),
+    ("a.c", "int", [None, [1]], "ACEP-R010"),
+    ("a.c", "int", [None, dt.time(1)], "ACEP-R010"),
+    ("a.c", "text", [None, 1], "ACEP-R010"),
+    ("a.c", "bool", [None, 1], "ACEP-R010"),
+    ("a.c", "time", [None, 1], "ACEP-R010"),
+])  # fmt: skip
+def test_rules_follow_types_that_come_late(value: str, holds: str, cells: list[Any], wanted: Any) -> None:
+    assert stored(value, holds, cells, at_once=True) == wanted
+    assert stored(value, holds, cells, at_once=False) == wanted
