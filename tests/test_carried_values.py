@@ -13,6 +13,7 @@ import pytest
 from acep_approx import AcepError, QuerySet, compile_query, compile_rules
 from acep_approx.events.carried import from_texts, to_texts
 from acep_approx.events.columns import encode_text, plain_type
+from acep_approx.events.writing.lines import json_lines
 from tests.command_line import acep
 
 
@@ -246,3 +247,28 @@ def stored(value: str, holds: str, cells: list[Any], at_once: bool) -> Any:
 def test_rules_follow_types_that_come_late(value: str, holds: str, cells: list[Any], wanted: Any) -> None:
     assert stored(value, holds, cells, at_once=True) == wanted
     assert stored(value, holds, cells, at_once=False) == wanted
+
+
+# --- other libraries --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", COLUMNS)
+def test_other_libraries_get_them(name: str) -> None:
+    """Values that Python or polars has not are kept, or refused with a code."""
+    found, several = compile_query(SELECTS[0]).match(table(COLUMNS[name])), QuerySet()
+    several.add(SELECTS[0], id="q")
+    assert len(found.to_pandas()) == len(several.match(table(COLUMNS[name])).to_pandas()) == 4
+    if name in ("interval", "list view"):
+        with pytest.raises(AcepError, match="ACEP-D157"):
+            found.to_polars()
+    else:
+        assert found.to_polars().height == 4
+
+
+def test_tensors_and_fine_times_are_written_as_lists_and_texts() -> None:
+    tensor = pa.ExtensionArray.from_storage(
+        pa.fixed_shape_tensor(pa.int32(), [2]), pa.array([[1, 2]], pa.list_(pa.int32(), 2))
+    )
+    times = pa.array([[1]], pa.list_(pa.int64())).cast(pa.list_(pa.time64("ns")))
+    lines = bytes(json_lines(pa.table({"x": tensor, "y": times})))
+    assert lines == b'{"x": [1, 2], "y": ["00:00:00.000000001"]}\n'
