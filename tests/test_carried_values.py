@@ -272,3 +272,8 @@ def test_tensors_and_fine_times_are_written_as_lists_and_texts() -> None:
     times = pa.array([[1]], pa.list_(pa.int64())).cast(pa.list_(pa.time64("ns")))
     lines = bytes(json_lines(pa.table({"x": tensor, "y": times})))
     assert lines == b'{"x": [1, 2], "y": ["00:00:00.000000001"]}\n'
+
+
+def test_the_lowest_whole_number_is_refused_by_the_name_of_its_column() -> None:
+    with pytest.raises(AcepError, match="ACEP-D201: the whole number -9223372036854775808 of 'c'"):
+        compile_query(SELECTS[0]).match([{"ts": 0, "type": "A", "c": -(2**63)}]).to_arrow()

@@ -196,7 +196,8 @@ class EventColumns:
         DataError
             ACEP-D201: a whole number passed 64 bits, or is the lowest one, which stands for NULL.
         """
-        return self._words(self._evaluate(expression, column, rows))
+        named = f" of {self._column_of(expression.name)!r}" if isinstance(expression, Attribute) else ""
+        return self._words(self._evaluate(expression, column, rows), named)
 
     def _evaluate(self, expression: Expression, column: ColumnOf, rows: int) -> pa.Array:
         if isinstance(expression, Attribute) and kind_of(column(expression.name).type) in CODED:
@@ -205,7 +206,7 @@ class EventColumns:
         found = found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
         return pa.repeat(found, rows) if isinstance(found, pa.Scalar) else found
 
-    def _words(self, values: pa.Array) -> Ints:
+    def _words(self, values: pa.Array, named: str) -> Ints:
         kind = kind_of(values.type)
         if kind in CODED:
             return self.texts.encode(values)
@@ -218,7 +219,7 @@ class EventColumns:
         low = pc.min(values).as_py()
         if low == NULL:
             raise DataError(
-                f"the whole number {NULL} cannot be compared with other events",
+                f"the whole number {NULL}{named} cannot be compared with other events, nor carried to results of CEL",
                 code="ACEP-D201",
                 hint="it is the lowest of 64 bits, and stands for NULL here; use NULL in the data",
             )
