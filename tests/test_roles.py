@@ -35,7 +35,9 @@ def test_the_only_timestamp_column_is_the_time():
 def test_type_and_key():
     roles = infer_roles(schema(ts=INT, key=INT, kind=TEXT, event=pa.dictionary(pa.int8(), TEXT)))
     assert roles == Roles(time="ts", key="key", type="event", unit=None)
-    assert infer_roles(schema(ts=INT, type=pa.float64())).type is None
+    floats = infer_roles(schema(ts=INT, type=pa.float64(), key=pa.float16()))  # whole numbers with NULL among them
+    assert (floats.type, floats.key) == ("type", "key")
+    assert infer_roles(schema(ts=INT, type=pa.list_(INT), key=pa.list_(INT), kind=TEXT)) == Roles("ts", None, "kind")
     assert infer_roles(schema(ts=INT, a=INT), key="a", type="a") == Roles("ts", "a", "a", None)
 
 

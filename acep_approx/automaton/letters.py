@@ -56,7 +56,7 @@ class Truths:
         self._holds: dict[Expression, Bools] = {}
 
     @cached_property
-    def types(self) -> tuple[list[object], Ints]:
+    def types(self) -> tuple[list[str | None], Ints]:
         """Distinct types, and per event the place of its own; behind the last where it has none."""
         return _encoded(self._column("type"))
 
@@ -171,9 +171,9 @@ class LetterReader:
     def _mask(self, type_: str | None) -> np.uint64:
         return np.uint64(sum(1 << j for j, letter in enumerate(self.letters) if letter.type in (None, type_)))
 
-    def _by_type(self, names: list[object], codes: Ints) -> Masks:
+    def _by_type(self, names: list[str | None], codes: Ints) -> Masks:
         others = self._mask_of_others
-        per_name = [others if name is None else self._mask_of.get(str(name), others) for name in names]
+        per_name = [others if name is None else self._mask_of.get(name, others) for name in names]
         table: Masks = np.array([*per_name, others], dtype=np.uint64)
         if not self.types <= self.seen:
             self._notice(names, codes)
@@ -184,21 +184,36 @@ class LetterReader:
         names, codes = _encoded(types)
         self._notice(names, codes)
 
-    def _notice(self, names: list[object], codes: Ints) -> None:
+    def _notice(self, names: list[str | None], codes: Ints) -> None:
         """Note which types occur; a dictionary may hold others."""
         occurs = np.bincount(codes, minlength=len(names))[: len(names)] > 0
-        found = {str(names[i]) for i in np.flatnonzero(occurs) if names[i] is not None}
+        found = {name for i in np.flatnonzero(occurs) if (name := names[i]) is not None}
         self.seen |= found if len(self.seen) < MOST_SEEN else found & self.types
 
 
-def _encoded(types: pa.Array) -> tuple[list[object], Ints]:
-    """Distinct values, and per event the place of its own; behind the last where it has none."""
+def _encoded(types: pa.Array) -> tuple[list[str | None], Ints]:
+    """Distinct types, and per event the place of its own; behind the last where it has none."""
     if not pa.types.is_dictionary(types.type):
         types = pc.dictionary_encode(types)
-    names, codes = types.dictionary.to_pylist(), types.indices
+    names, codes = list(map(type_name, types.dictionary.to_pylist())), types.indices
     if codes.null_count:
         codes = pc.fill_null(codes, len(names))
     return names, codes.to_numpy(zero_copy_only=False)
+
+
+def type_name(value: object) -> str | None:
+    """The name of a type that events have as a value: of a whole number its digits, also where it is a float.
+
+    Examples
+    --------
+    >>> [type_name(value) for value in ("A", 7, 7.0, -0.0, 7.5, True, float("nan"), None)]
+    ['A', '7', '7', '0', '7.5', 'True', None, None]
+    """
+    if isinstance(value, float):
+        if value != value:  # noqa: PLR0124
+            return None
+        return str(int(value)) if value.is_integer() else str(value)
+    return None if value is None else str(value)
 
 
 def _as_bool(holds: pa.Array | pa.Scalar, rows: int) -> Bools:

@@ -379,12 +379,15 @@ def _few_in_python(column: pa.Array) -> list[Any]:
     type_ = plain_type(column.type)
     storage = _storage(type_)
     found: list[Any] = (column if storage is type_ else column.cast(storage)).to_pylist()
-    return [_NAN if value != value else value for value in found]  # noqa: PLR0124
+    return _as_keys(found) if pa.types.is_floating(type_) else found
 
 
 def _in_python(values: pa.Array) -> list[Any]:
     """Values without NULLs as Python has them; ``to_pylist`` takes five times as long."""
     found = values.to_numpy(zero_copy_only=False).tolist()
-    if pa.types.is_floating(values.type):
-        return [_NAN if value != value else value for value in found]  # noqa: PLR0124
-    return list(found)
+    return _as_keys(found) if pa.types.is_floating(values.type) else list(found)
+
+
+def _as_keys(floats: list[Any]) -> list[Any]:
+    """Floats, None among them, so that equal ones are one key and show as one value: NaN is, and -0.0 is 0.0."""
+    return [one if one is None else _NAN if one != one else one + 0.0 for one in floats]  # noqa: PLR0124

@@ -22,6 +22,7 @@ TIME_NAMES = ("ts", "time", "timestamp", "event_time", "datetime", "date")
 TYPE_NAMES = ("type", "event_type", "event", "kind")
 KEY_NAMES = ("key",)
 UNITS = ("ns", "us", "ms", "s")
+_WIDE = 128
 TIME_MARK = b"acep.time"
 """Where the metadata of a schema names the column that is the time, if neither names nor types tell."""
 ZONE_OF_LETTERS = "say which: --time-zone NAME, such as America/New_York (time_format= in Python)"
@@ -160,7 +161,8 @@ def infer_roles(
     DataError
         ``ACEP-D001`` no column can be the time; ``ACEP-D002`` a given column is not there; ``ACEP-D085`` the time is
         given as two columns, and those are not joined here; ``ACEP-D003`` the
-        time column has a type that cannot be a time; ``ACEP-D009`` the given type column holds lists or structs.
+        time column has a type that cannot be a time; ``ACEP-D009`` the given type column holds
+        lists, structs or UUIDs.
     UsageError
         ``ACEP-U101`` a unit is given for a column that has its own; ``ACEP-U102`` there is no such unit; ``ACEP-U117``,
         ``ACEP-U118`` not a format of times, no such time zone; ``ACEP-U124`` a format for a column of numbers.
@@ -180,7 +182,7 @@ def infer_roles(
             )
         if name is not None and name not in schema.names:
             raise missing_column(name, schema.names, hint=events_in_lists(schema, name) or None)
-    if type is not None and pa.types.is_nested(plain_type(schema.field(type).type)):
+    if type is not None and not _can_name_types(plain_type(schema.field(type).type)):
         raise DataError(
             f"column {type!r} is of type {schema.field(type).type}, which cannot say the type of an event",
             code="ACEP-D009",
@@ -201,8 +203,8 @@ def infer_roles(
         )
     roles = Roles(
         time=time,
-        key=key or _first(schema, KEY_NAMES, _can_be_label),
-        type=type or _first(schema, TYPE_NAMES, _can_be_label),
+        key=key or _first(schema, KEY_NAMES, _is_one_value),
+        type=type or _first(schema, TYPE_NAMES, _can_name_types),
         unit=unit,
         start=start,
         time_format=written,
@@ -324,5 +326,12 @@ def can_be_time(type_: pa.DataType) -> bool:
     return bool(is_number(type_) or of_dates or pa.types.is_string(type_) or pa.types.is_null(type_))
 
 
-def _can_be_label(type_: pa.DataType) -> bool:
-    return not (pa.types.is_nested(type_) or pa.types.is_floating(type_))
+def _is_one_value(type_: pa.DataType) -> bool:
+    """Whether values of a plain type are no lists or objects. Floats are taken: whole numbers with NULL may be such."""
+    return not pa.types.is_nested(type_)
+
+
+def _can_name_types(type_: pa.DataType) -> bool:
+    """Whether the values of a plain type can be types of events: Arrow can tell which of them are equal."""
+    is_short = pa.types.is_decimal(type_) and type_.bit_width < _WIDE
+    return _is_one_value(type_) and not isinstance(type_, pa.BaseExtensionType) and not is_short

@@ -5,6 +5,7 @@ Nothing reaches an engine whose programs were made for columns of other types.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable
 from dataclasses import replace
 
@@ -17,27 +18,31 @@ from acep_approx.events.reading.widening import as_wider, common_type, is_as_wri
 from acep_approx.events.roles import Roles
 from acep_approx.events.stream import EventBatch
 from acep_approx.query.shape import walk
-from acep_approx.query.syntax import Aggregate, Attribute, QuerySyntax
+from acep_approx.query.syntax import Aggregate, Attribute, IsNull, QuerySyntax
 from acep_approx.query.types import Kind, check_types, kinds
 
 
 def columns_as_text(query: QuerySyntax, roles: Roles) -> frozenset[str]:
     """Columns whose bytes, if they hold any, are text to the query: all but those that it only shows."""
-    read = [*query.predicates, *(d.condition for d in query.definitions)]
-    read += [output.value for output in query.outputs if not isinstance(output.value, Attribute)]
-    leaves = [leaf for part in read for leaf in walk(part) if isinstance(leaf, (Attribute, Aggregate))]
-    named = [leaf.name for leaf in leaves if leaf.name is not None] + [e.name for e in query.equivalences]
+    named = [*_read_by(query), *(e.name for e in query.equivalences)]
     known = {"ts": roles.time, "key": roles.key, "type": roles.type}
     return frozenset(known.get(name) or name for name in [*named, "ts", "type"])
 
 
 def compared_columns(query: QuerySyntax, roles: Roles) -> frozenset[str]:
     """Columns whose values a query compares or computes with, beside keys: it knows them as what they are."""
-    read = [*query.predicates, *(d.condition for d in query.definitions)]
-    read += [output.value for output in query.outputs if not isinstance(output.value, Attribute)]
-    leaves = [leaf for part in read for leaf in walk(part) if isinstance(leaf, (Attribute, Aggregate))]
     known = {"ts": roles.time, "key": roles.key, "type": roles.type}
-    return frozenset(known.get(leaf.name) or leaf.name for leaf in leaves if leaf.name is not None) | {roles.type or ""}
+    return frozenset(known.get(name) or name for name in _read_by(query)) | {roles.type or ""}
+
+
+def _read_by(query: QuerySyntax) -> list[str]:
+    """The attributes that a query does more with than showing them and asking whether they are NULL."""
+    read = [*query.predicates, *(d.condition for d in query.definitions), *(output.value for output in query.outputs)]
+    shown = [output.value for output in query.outputs if isinstance(output.value, Attribute)]
+    asked = [node.operand for part in read for node in walk(part) if isinstance(node, IsNull)]
+    leaves = Counter(leaf for part in read for leaf in walk(part) if isinstance(leaf, (Attribute, Aggregate)))
+    leaves -= Counter(node for node in [*shown, *asked] if isinstance(node, Attribute))
+    return [leaf.name for leaf in leaves if leaf.name is not None]
 
 
 def with_text(schema: pa.Schema, names: Collection[str]) -> pa.Schema:

@@ -212,6 +212,8 @@ class Pipeline:
         check_columns(self.plan.query, schema, self.roles)
         recent = self.recent.widened(schema)
         if isinstance(self.engine, Runs):
+            if isinstance(self.results, RunOutput):
+                self.results.finder.machine.check(schema)
             self.engine.widen(EventColumns(schema, self.roles.column, self.stream.texts))
         self.recent.data = recent
         self._events.know(schema)

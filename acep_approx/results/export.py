@@ -50,6 +50,9 @@ def _of_types(schema: pa.Schema, table: pa.Table) -> pa.Table:
         ) from error
 
 
+_KNOWN = frozenset(("errors", "start", "end", "missing", "times"))
+
+
 def to_polars(table: pa.Table) -> pl.DataFrame:
     """A table as a polars frame.
 
@@ -57,11 +60,21 @@ def to_polars(table: pa.Table) -> pl.DataFrame:
     ------
     UsageError
         ``ACEP-U149``: polars is not installed.
+    DataError
+        ``ACEP-D157``: polars has no such type.
     """
     try:
         import polars as pl
     except ImportError as error:
         raise UsageError("to_polars() needs polars", code="ACEP-U149", hint="pip install polars") from error
-    frame: Any = pl.from_arrow(table)
+    try:
+        frame: Any = pl.from_arrow(table)
+    except pl.exceptions.ComputeError as error:
+        columns = ", ".join(f"{field.name!r} {field.type}" for field in table.schema if field.name not in _KNOWN)
+        raise DataError(
+            f"polars does not take all of these columns: {columns}: {error}",
+            code="ACEP-D157",
+            hint="take them with to_arrow() or to_pandas(), or leave out of the query what polars does not know",
+        ) from error
     made: pl.DataFrame = frame
     return made

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from acep_approx.diagrams.fragments import never_raises
 from acep_approx.errors import UsageError, expect
+from acep_approx.events.writing.frames import to_pandas
 from acep_approx.results.export import reader_of, to_polars
 from acep_approx.results.match import Match, by_number
 from acep_approx.results.match_tables import MatchTables, joined
@@ -51,8 +52,7 @@ class Matches(MatchTables):
 
     def to_pandas(self) -> pd.DataFrame:
         """``to_arrow`` as a pandas DataFrame."""
-        frame: pd.DataFrame = self.to_arrow().to_pandas()
-        return frame
+        return to_pandas(self.to_arrow())
 
     def to_polars(self) -> pl.DataFrame:
         """``to_arrow`` as a polars DataFrame.

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from acep_approx.diagrams.fragments import never_raises, view
 from acep_approx.diagrams.rows import first_rows, tables_view
+from acep_approx.events.writing.frames import to_pandas
 from acep_approx.rules.execution import Outcome
 from acep_approx.rules.table import TableRows
 
@@ -99,8 +100,7 @@ class TableView:
 
     def to_pandas(self) -> pd.DataFrame:
         """The same as a pandas DataFrame."""
-        frame: pd.DataFrame = self.to_arrow().to_pandas()
-        return frame
+        return to_pandas(self.to_arrow())
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
         """The same as a stream of Arrow: ``polars.DataFrame(run.store["status"])``."""

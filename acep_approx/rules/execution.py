@@ -10,6 +10,8 @@ import numpy as np
 import pyarrow as pa
 
 from acep_approx.errors import DataError
+from acep_approx.events.columns import plain_type
+from acep_approx.events.reading.widening import common_type
 from acep_approx.events.roles import Roles
 from acep_approx.events.stream import EventBatch
 from acep_approx.matching.fitting import kinds_of, with_text
@@ -95,6 +97,7 @@ class Bound:
     columns: tuple[str, ...]
     nothing: dict[str, pa.Table] = field(default_factory=dict)
     unchanged: dict[str, pa.Table] = field(default_factory=dict)
+    fitting: pa.Schema = field(default_factory=lambda: pa.schema([]))  # of the last batch, whose types are known
 
     @property
     def is_time(self) -> bool:
@@ -187,6 +190,7 @@ class RuleExecution:
             An action cannot be done; the engine stands somewhere in the batch, the tables are those before it.
         """
         assert self.bound is not None, "bind first"
+        self._know_types(self.bound, batch.data.schema)
         moment = Moment(batch, self.counters.events, len(self.program.rules), int(batch.ticks[-1]))
         found = Found()
         with self._all_or_nothing():
@@ -195,6 +199,27 @@ class RuleExecution:
             outcome = self._outcome(found, moment.last_tick)
         self.counters.events += len(batch)
         return outcome
+
+    def _know_types(self, bound: Bound, found: pa.Schema) -> None:
+        """Check the rules again, and make what writes tables anew, where columns get wider types with a batch.
+
+        Raises
+        ------
+        QueryError
+            A value that comes has the wrong type; all is as it was.
+        """
+        if found.equals(bound.fitting):
+            return
+        types = {field.name: field.type for field in bound.schema}
+        for name in types.keys() & {*found.names}:
+            types[name] = common_type(plain_type(types[name]), plain_type(found.field(name).type)) or types[name]
+        wider = pa.schema([*types.items()])
+        if not wider.equals(bound.schema):
+            check_types(self.program.file, kinds_of(with_text(wider, ()), bound.roles))
+            programs = self.program.programs(wider, bound.roles)
+            for name, log in bound.logs.items():
+                log.programs = programs[name]
+        bound.schema, bound.fitting = wider, found
 
     def pass_time(self, tick: int) -> Outcome:
         """No event before ``tick`` will come any more: what waited for windows that end before it.

@@ -12,6 +12,7 @@ from acep_approx.automaton.words import register_text, state_names
 from acep_approx.budget.audit import mixed
 from acep_approx.budget.learning_ledger import place_words
 from acep_approx.budget.ledger import Shed
+from acep_approx.engines.runs.event_columns import CODED
 from acep_approx.engines.runs.programs import register_kind
 from acep_approx.engines.runs.runs import Runs
 from acep_approx.engines.runs.shedding import Shedding
@@ -157,4 +158,4 @@ def _value(word: int, kind: str, texts: list[str]) -> str:
         return f"{np.array([word]).view(np.float64)[0]:.6g}"
     if word == NULL:
         return "NULL"
-    return texts[word] if kind == "text" and 0 <= word < len(texts) else str(word)
+    return texts[word] if kind in CODED and 0 <= word < len(texts) else str(word)

@@ -14,6 +14,7 @@ from acep_approx.arrays import Ints
 from acep_approx.diagrams.fragments import never_raises
 from acep_approx.diagrams.rows import tables_view
 from acep_approx.events.columns import to_arrow, to_numpy
+from acep_approx.events.writing.frames import to_pandas
 from acep_approx.events.writing.lines import json_lines
 from acep_approx.subscriptions.members import NUMBER
 
@@ -136,8 +137,7 @@ class Found(Mapping[str, pa.Table]):
 
     def to_pandas(self) -> pd.DataFrame:
         """``to_arrow`` as a pandas DataFrame."""
-        frame: pd.DataFrame = self.to_arrow().to_pandas()
-        return frame
+        return to_pandas(self.to_arrow())
 
     def _texts(self, numbers: pa.ChunkedArray) -> pa.Array:
         return _ids_of(numbers, self._ids).dictionary_decode()

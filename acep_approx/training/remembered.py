@@ -13,6 +13,7 @@ from acep_approx.automaton.registers import RegisterAutomaton
 from acep_approx.automaton.resolve import Register
 from acep_approx.automaton.transfers import PLACE
 from acep_approx.automaton.words import register_text, state_names
+from acep_approx.engines.runs.event_columns import CODED
 from acep_approx.engines.runs.programs import register_kind
 from acep_approx.engines.runs.tables import RunTables
 from acep_approx.kernels.runs.vm import NULL
@@ -114,7 +115,7 @@ class Remembered:
             places=tuple((states[pool.state], pool.errors) for pool in pools),
             columns=(*names.values(), *(f"{names[distinct[n]]}{AHEAD}" for n, _ in ahead), PACE_NAME, *context),
             kinds=(
-                *(kind if kind in ("float", "text") else "int" for kind in kinds),
+                *("text" if kind in CODED else kind if kind == "float" else "int" for kind in kinds),
                 *["float"] * (len(ahead) + 1),
                 *[CONTEXT] * len(context),
             ),

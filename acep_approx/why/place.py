@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -14,9 +15,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from acep_approx.arrays import Ints
-from acep_approx.automaton.letters import LetterReader, Truths
+from acep_approx.automaton.letters import LetterReader, Truths, type_name
 from acep_approx.errors import AcepError, DataError, UsageError
-from acep_approx.events.columns import plain_type
+from acep_approx.events.columns import is_bytes, plain_type
 from acep_approx.events.reading.widening import one_table
 from acep_approx.events.roles import Roles
 from acep_approx.events.source import Source
@@ -71,7 +72,7 @@ class StreamPlace:
         """The type of each event, where there are types."""
         if self.roles.type is None or self.roles.type not in self.table.column_names:
             return [None] * len(self.rows)
-        return [None if t is None else str(t) for t in self.table.column(self.roles.type).to_pylist()]
+        return list(map(type_name, self.table.column(self.roles.type).to_pylist()))
 
     def is_before(self, one: int, other: int) -> bool:
         """Whether an event (-1: the beginning) comes before another one: where times are shared, at an earlier time."""
@@ -227,7 +228,7 @@ class _Collector:
             if pa.types.is_null(values.type):  # no event has a value so far
                 mine[:] = False
             else:
-                mine &= pc.fill_null(pc.equal(values, value), False).to_numpy(zero_copy_only=False)
+                mine &= pc.fill_null(_equal(values, value), False).to_numpy(zero_copy_only=False)
         self.seen += int(mine.sum())
         self.after += int((mine & (batch.ticks > self.around)).sum())
         if not self.seen and len(self.others) < SAMPLE:
@@ -317,6 +318,15 @@ def _plain(column: Any) -> Any:
     return column.cast(type_.value_type) if pa.types.is_dictionary(type_) else column
 
 
+def _equal(values: pa.Array, key: pa.Scalar) -> pa.Array:
+    """Which values are a key; NaN equals itself there."""
+    if pa.types.is_float16(key.type):  # Arrow compares no half floats
+        values, key = values.cast(pa.float32()), key.cast(pa.float32())
+    if pa.types.is_floating(key.type) and key.is_valid and math.isnan(key.as_py()):
+        return pc.is_nan(values)
+    return pc.equal(values, key)
+
+
 def _tick(around: Any, type_: pa.DataType, unit: str | None) -> int:
     """The time asked for, in ticks."""
     is_time = tick_unit(type_, unit) is not None
@@ -345,9 +355,17 @@ def _key(plan: Plan, given: Any, schema: pa.Schema, roles: Roles) -> dict[str, p
             code="ACEP-U111",
             hint="give a value for each: " + " ".join(f"--key {name}=VALUE" for name in names),
         )
+    for name in names:
+        if values[name] is None:
+            raise UsageError(
+                f"NULL is given for {name}, and an event without {name} belongs to no key",
+                code="ACEP-U111",
+                hint="give a value that events have: " + " ".join(f"--key {name}=VALUE" for name in names),
+            )
     found = {}
     for name in names:
         type_ = plain_type(schema.field(roles.column(name)).type)
+        type_ = pa.string() if is_bytes(type_) else type_  # keys are read as text
         try:
             value = values[name]
             if pa.types.is_null(type_):  # no event has one so far

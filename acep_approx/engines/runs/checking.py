@@ -9,7 +9,7 @@ import numpy as np
 from acep_approx.arrays import Ints
 from acep_approx.automaton.registers import RegisterAutomaton
 from acep_approx.automaton.resolve import Register
-from acep_approx.engines.runs.event_columns import EventColumns
+from acep_approx.engines.runs.event_columns import CODED, EventColumns
 from acep_approx.engines.runs.fork import saved_pools
 from acep_approx.engines.runs.hidden import DOMINATED, GONE, GROUP, MARK
 from acep_approx.engines.runs.pool_arena import PoolArena
@@ -124,7 +124,7 @@ def _limits(engine: Engine) -> Ints:
     for number, pool in enumerate(pools):
         live: list[Register] = list(engine.automaton.live[pool.state])
         for column, register in enumerate(live):
-            if register_kind(register, engine.columns) == "text":
+            if register_kind(register, engine.columns) in CODED:
                 limits[number, column] = texts
         for column, one in enumerate(hidden, len(live)):
             limits[number, column] = GROUPS - groups[number] if one is GROUP else SMALL.get(one, ANY)

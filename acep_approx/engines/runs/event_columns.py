@@ -1,6 +1,7 @@
 """The values of events that runs test and carry: one 64-bit word per event and column.
 
-Numbers are integers or floats, truth values 0 and 1, times integers of one unit, texts codes of one dictionary.
+Numbers are integers or floats, truth values 0 and 1, times integers of one unit, texts codes of one dictionary. Other
+values are carried as texts, which no operator reads. A column of nothing but nulls has an open kind, "null".
 """
 
 from __future__ import annotations
@@ -14,13 +15,17 @@ import pyarrow.compute as pc
 
 from acep_approx.arrays import Ints
 from acep_approx.errors import DataError
+from acep_approx.events.carried import from_texts, to_texts
+from acep_approx.events.columns import plain_type
 from acep_approx.kernels.runs.vm import NULL
 from acep_approx.query.evaluate import evaluate
 from acep_approx.query.syntax import Attribute, Constant, Expression
 
 MANY_TEXTS = 1 << 16
 """Texts up to which none is forgotten."""
-Kind = Literal["int", "float", "truth", "time", "text"]
+Kind = Literal["int", "float", "truth", "time", "text", "other", "null"]
+CODED = ("text", "other")
+"""Kinds whose words are codes of texts."""
 ColumnOf = Callable[[str], pa.Array]
 
 
@@ -94,18 +99,32 @@ class Texts:
         return code
 
     def encode(self, column: pa.Array) -> Ints:
-        """The codes of a column, ``NULL`` where it is null."""
+        """The codes of a column, ``NULL`` where it is null; of values that are no texts those of their texts."""
+        if not pa.types.is_string(plain_type(column.type)):
+            return self._known(to_texts(column))
         if not pa.types.is_dictionary(column.type) or len(column.dictionary) > len(column):
             column = column.cast(pa.string()).dictionary_encode()
+        table = np.append(self._known(column.dictionary.to_pylist()), NULL)
+        places = pc.fill_null(column.indices.cast(pa.int64()), len(table) - 1)
+        result: Ints = table[places.to_numpy(zero_copy_only=False)]
+        return result
+
+    def carried(self, codes: Ints, type_: pa.DataType) -> pa.Array:
+        """The values of a type that ``encode`` gave these codes."""
+        known, place = np.unique(codes[codes != NULL], return_inverse=True)
+        texts = self.values
+        found = from_texts([*(texts[code] for code in known.tolist()), None], type_)
+        places = np.full(len(codes), len(known))
+        places[codes != NULL] = place
+        return found.take(pa.array(places))
+
+    def _known(self, words: list[str | None]) -> Ints:
+        """The codes of some texts; new ones get the next codes."""
         before = len(self._codes)
-        words = column.dictionary.to_pylist()
         codes = [NULL if word is None else self._codes.setdefault(word, len(self._codes)) for word in words]
         if len(self._codes) > before:
             self._rank()
-        table = np.array([*codes, NULL], np.int64)
-        places = pc.fill_null(column.indices.cast(pa.int64()), len(codes))
-        result: Ints = table[places.to_numpy(zero_copy_only=False)]
-        return result
+        return np.array(codes, np.int64)
 
     def _rank(self) -> None:
         if not self.is_ordered:
@@ -177,18 +196,19 @@ class EventColumns:
         DataError
             ACEP-D201: a whole number passed 64 bits, or is the lowest one, which stands for NULL.
         """
-        return self._words(self._evaluate(expression, column, rows))
+        named = f" of {self._column_of(expression.name)!r}" if isinstance(expression, Attribute) else ""
+        return self._words(self._evaluate(expression, column, rows), named)
 
     def _evaluate(self, expression: Expression, column: ColumnOf, rows: int) -> pa.Array:
-        if isinstance(expression, Attribute) and kind_of(column(expression.name).type) == "text":
+        if isinstance(expression, Attribute) and kind_of(column(expression.name).type) in CODED:
             return column(expression.name)
         found = evaluate(expression, lambda leaf: column(str(leaf.name)))
         found = found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
         return pa.repeat(found, rows) if isinstance(found, pa.Scalar) else found
 
-    def _words(self, values: pa.Array) -> Ints:
+    def _words(self, values: pa.Array, named: str) -> Ints:
         kind = kind_of(values.type)
-        if kind == "text":
+        if kind in CODED:
             return self.texts.encode(values)
         if kind == "float":
             floats = pc.fill_null(values.cast(pa.float64()), float("nan"))
@@ -199,7 +219,7 @@ class EventColumns:
         low = pc.min(values).as_py()
         if low == NULL:
             raise DataError(
-                f"the whole number {NULL} cannot be compared with other events",
+                f"the whole number {NULL}{named} cannot be compared with other events, nor carried to results of CEL",
                 code="ACEP-D201",
                 hint="it is the lowest of 64 bits, and stands for NULL here; use NULL in the data",
             )
@@ -224,11 +244,15 @@ def kind_of(type_: pa.DataType) -> Kind:
         type_ = type_.value_type
     if pa.types.is_floating(type_) or pa.types.is_decimal(type_):
         return "float"
-    if pa.types.is_boolean(type_) or pa.types.is_null(type_):
+    if pa.types.is_boolean(type_):
         return "truth"
     if pa.types.is_timestamp(type_) or pa.types.is_date(type_):
         return "time"
-    return "int" if pa.types.is_integer(type_) else "text"
+    if pa.types.is_integer(type_):
+        return "int"
+    if pa.types.is_null(type_):
+        return "null"
+    return "text" if pa.types.is_string(plain_type(type_)) else "other"
 
 
 def float_word(value: float) -> int:

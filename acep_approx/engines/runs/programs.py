@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from functools import reduce
 from typing import NamedTuple, get_args
 
+import pyarrow as pa
+
 from acep_approx.automaton.resolve import Call, Held, Own, Register, Resolved
 from acep_approx.automaton.transfers import PLACE, Began, Here, Now, Running
 from acep_approx.engines.runs.event_columns import EventColumns, Kind
@@ -14,7 +16,7 @@ from acep_approx.engines.runs.hidden import NOW, START_NOW
 from acep_approx.engines.runs.options import NO_OPTIONS, RunOptions
 from acep_approx.errors import LimitError, QueryError
 from acep_approx.kernels.runs import vm
-from acep_approx.query.syntax import Between, Binary, Constant, Expression, In, IsNull, Unary
+from acep_approx.query.syntax import Attribute, Between, Binary, Constant, Expression, In, IsNull, Unary
 
 COMPARISONS = {
     "<": vm.LESS,
@@ -290,7 +292,8 @@ class Lowering:
         """The value of a register once the current event is bound."""
         kind = self._kind(register)
         found = self.value(self.becomes(register), kind)
-        if register.kind == "computed" and found.kind != kind and (found.kind, kind) != ("int", "float"):
+        goes = found.kind == kind or (found.kind, kind) == ("int", "float") or "null" in (found.kind, kind)
+        if register.kind == "computed" and not goes:
             raise QueryError(
                 f"the register {register.variable!r} holds values of kind {kind}, and a step gives it one of kind "
                 f"{found.kind}",
@@ -349,16 +352,24 @@ def register_kind(register: Register, columns: EventColumns) -> Kind:
 
 def _kind_like(register: Register, columns: EventColumns) -> Kind:
     """The kind that can hold the values of some expressions; NULL goes with everything."""
-    known = [one for one in register.like if one != Constant(None)] or list(register.like)
-    found = list(dict.fromkeys(columns.kind(one) for one in known))
-    if len(found) > 1 and set(found) != {"int", "float"}:
+    found: list[Kind] = list(dict.fromkeys(columns.kind(one) for one in register.like))
+    found = found[:1] if len(found) == 1 else [kind for kind in found if kind != "null"]
+    others = {str(type_): None for type_ in types_like(register, columns) if "other" in found}
+    if len(others) > 1 or (len(found) > 1 and set(found) != {"int", "float"}):
         name = register.variable.rpartition(".")[2]
+        several = " and ".join([*(kind for kind in found if kind != "other"), *others])
         raise QueryError(
-            f"{name!r} holds values of several kinds: {' and '.join(found)}",
+            f"{name!r} holds values of several kinds: {several}",
             code="ACEP-Q913",
             hint="give it values of one kind; whole numbers may become fractions",
         )
     return found[0] if len(found) == 1 else "float"
+
+
+def types_like(register: Register, columns: EventColumns) -> list[pa.DataType]:
+    """The types of the columns that a register takes its values of, where it only takes them; each once."""
+    found = {columns.type(one): None for one in register.like if isinstance(one, Attribute)}
+    return [type_ for type_ in found if not pa.types.is_null(type_)]
 
 
 def _kind_of_constant(value: object, like: Kind) -> Kind:

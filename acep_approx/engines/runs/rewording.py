@@ -6,7 +6,9 @@ import numpy as np
 import pyarrow as pa
 
 from acep_approx.arrays import Ints
-from acep_approx.engines.runs.event_columns import EventColumns, Kind
+from acep_approx.automaton.resolve import Register
+from acep_approx.engines.runs.event_columns import EventColumns
+from acep_approx.engines.runs.programs import register_kind, types_like
 from acep_approx.events.columns import to_arrow, to_numpy
 from acep_approx.kernels.runs.vm import NULL
 
@@ -23,16 +25,20 @@ class Rewording:
     """
 
     def __init__(self, before: EventColumns, after: EventColumns) -> None:
+        self._before, self._after = before, after
         self._finer = _PER_UNIT[after.unit] // _PER_UNIT[before.unit]
 
-    def words(self, words: Ints, before: Kind, after: Kind) -> Ints:
-        """Words of one kind as words of another; only null, and whole numbers as floats, change their kind.
+    def words(self, words: Ints, register: Register) -> Ints:
+        """The words of a register; only null, and whole numbers as floats, change their kind.
 
         Raises
         ------
         pyarrow.ArrowInvalid
             A whole number cannot be held exactly as a float, or a time in the finer unit.
         """
+        before, after = register_kind(register, self._before), register_kind(register, self._after)
+        if before == after == "other":
+            return self._carried(words, register)
         if before == after != "time":
             return words
         is_null = words == NULL
@@ -43,3 +49,10 @@ class Rewording:
         if before == after and self._finer > 1:
             known = to_numpy(to_arrow(known).cast(pa.timestamp("us")).cast(pa.timestamp("ns")).cast(pa.int64()))
         return np.where(is_null, NULL, known)
+
+    def _carried(self, words: Ints, register: Register) -> Ints:
+        """Codes of values whose type has become wider, such as lists of which none had an item so far."""
+        (before,), (after,) = types_like(register, self._before), types_like(register, self._after)
+        if before.equals(after):
+            return words
+        return self._after.texts.encode(self._before.texts.carried(words, before).cast(after))

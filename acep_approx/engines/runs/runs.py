@@ -18,7 +18,7 @@ from acep_approx.automaton.resolve import Register
 from acep_approx.engines.batches import RunEvents
 from acep_approx.engines.runs.calls import call_functions
 from acep_approx.engines.runs.checking import check_saved
-from acep_approx.engines.runs.event_columns import EventColumns, Kind
+from acep_approx.engines.runs.event_columns import CODED, EventColumns, Kind
 from acep_approx.engines.runs.fork import (
     RunsOfKey,
     check,
@@ -388,7 +388,7 @@ class Runs:
     def _texts(self) -> list[tuple[Ints, slice]]:
         """Where the saved runs of all keys, and their copies, hold texts."""
         self.put_away()
-        return [(words, at) for register, words, at in self._held() if self._kind(register) == "text"]
+        return [(words, at) for register, words, at in self._held() if self._kind(register) in CODED]
 
     def _kind(self, register: Register) -> Kind:
         return register_kind(register, self.columns)
@@ -422,7 +422,7 @@ class Runs:
         self.control[layout.SLOT] = current
         tables, rewording = self._tables_for(columns), Rewording(self.columns, columns)
         reworded = [  # all of it, before anything changes
-            (words, at, rewording.words(words[at], self._kind(register), register_kind(register, columns)))
+            (words, at, rewording.words(words[at], register))
             for register, words, at in self._held()
         ]
         self.load_shedder.rebind(tables)

@@ -13,7 +13,7 @@ from acep_approx.automaton.registers import RegisterAutomaton
 from acep_approx.automaton.resolve import Register, Resolved
 from acep_approx.automaton.states import ALWAYS, EVERYTHING, Step
 from acep_approx.automaton.transfers import PLACE
-from acep_approx.engines.runs.event_columns import EventColumns
+from acep_approx.engines.runs.event_columns import CODED, EventColumns
 from acep_approx.engines.runs.hidden import DOMINATED, EVENT_SCALARS, GONE, TIMES, hidden_columns
 from acep_approx.engines.runs.options import NO_OPTIONS, RunOptions
 from acep_approx.engines.runs.pool import Pool
@@ -252,7 +252,7 @@ class RunTables:
 
     def _direction(self, register: Register, better: Better) -> int:
         kind = register_kind(register, self.scalars.columns)
-        if better == "equal" or kind in ("text", "truth"):
+        if better == "equal" or kind in (*CODED, "truth", "null"):
             return EQUAL
         if kind == "float":
             return LOW_FLOAT if better == "low" else HIGH_FLOAT

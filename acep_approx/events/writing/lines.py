@@ -57,6 +57,8 @@ def _columns(table: pa.Table) -> list[tuple[str, pa.Array]]:
     found = []
     for name, chunked in zip(table.column_names, table.columns, strict=True):
         column = chunked.combine_chunks()
+        if isinstance(column, pa.ExtensionArray) and pa.types.is_nested(column.type.storage_type):
+            column = column.storage
         is_coded = pa.types.is_dictionary(column.type)
         found.append((name, column.dictionary_decode() if is_coded else with_times_as_text(column)))
     return found

@@ -38,13 +38,15 @@ def with_times_as_text(column: pa.Array) -> pa.Array:
 def _has_times(type_: pa.DataType) -> bool:
     if pa.types.is_nested(type_):
         return any(_has_times(type_.field(number).type) for number in range(type_.num_fields))
-    return bool(pa.types.is_timestamp(type_))
+    return bool(pa.types.is_timestamp(type_) or pa.types.is_time(type_))
 
 
 def _inner(column: pa.Array) -> pa.Array:
     type_, is_null = column.type, column.is_null()
     if pa.types.is_timestamp(type_):
         return _times(column)
+    if pa.types.is_time(type_):
+        return column.cast(pa.string())
     if pa.types.is_struct(type_) and type_.num_fields:
         names = [type_.field(number).name for number in range(type_.num_fields)]
         return pa.StructArray.from_arrays([_inner(one) for one in column.flatten()], names=names, mask=is_null)

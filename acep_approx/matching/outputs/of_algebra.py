@@ -20,7 +20,8 @@ from acep_approx.automaton.resolve import Register
 from acep_approx.engines.batches import Grouped
 from acep_approx.engines.runs.event_columns import Kind
 from acep_approx.engines.runs.lineage import Hits
-from acep_approx.engines.runs.programs import register_kind
+from acep_approx.engines.runs.programs import register_kind, types_like
+from acep_approx.events.carried import in_order
 from acep_approx.events.time import in_type
 from acep_approx.kernels.runs.vm import NULL
 from acep_approx.matching.outputs.counted import AT_LEAST, count_columns, sums, warn_at_least
@@ -72,14 +73,18 @@ class AlgebraResults(RunOutput):
         interval = {"start": self.stamps.time(words[:, 0]), "end": self.stamps.time(ends.tick)}
         found = pa.table({**keys, **attributes, **interval, "times": pa.array(ends.times)})
         order = [(name, "ascending") for name in (ROW, *keys, "start", *attributes)]
-        return found.take(pc.sort_indices(found.append_column(ROW, pa.array(ends.row)), sort_keys=order))
+        by = pa.table({ROW: ends.row, **{name: in_order(found.column(name).combine_chunks()) for name, _ in order[1:]}})
+        return found.take(pc.sort_indices(by, sort_keys=order))
 
     def _column(self, register: Register, words: Ints) -> pa.Array:
         """What a register held in some runs, in the type of the columns that it was taken of."""
         columns = self.engine.columns
-        kind = register_kind(register, columns)
+        kind, wanted = register_kind(register, columns), types_like(register, columns)
+        if kind == "null":
+            return pa.nulls(len(words))
+        if kind == "other":
+            return columns.texts.carried(words, wanted[0])
         values = self._values(kind, words)
-        wanted = {columns.type(one) for one in register.like if isinstance(one, Attribute)}
         if len(wanted) == 1 and all(isinstance(one, Attribute) for one in register.like):
             (type_,) = wanted
             values = values if pa.types.is_decimal(type_) else in_type(values, type_)

@@ -82,10 +82,9 @@ class MachineMatches:
         self.needed = tuple(dict.fromkeys([*named, *self._returns.needed]))
         variables = automaton.automaton.variables
         self.hidden = variables.index(HIDDEN) if is_machine and HIDDEN in variables else None
-        if is_machine:
-            self._check(schema)
+        self.check(schema)
 
-    def _check(self, schema: pa.Schema) -> None:
+    def check(self, schema: pa.Schema) -> None:
         """Refuse moves that give registers of whole numbers others: only the types of the columns tell.
 
         Raises

@@ -15,6 +15,7 @@ import pyarrow as pa
 from acep_approx.arrays import Bools, Ints, extended
 from acep_approx.automaton.states import NO_EVENT
 from acep_approx.engines.batches import Grouped
+from acep_approx.engines.runs.event_columns import CODED
 from acep_approx.engines.runs.lineage import Hits
 from acep_approx.engines.runs.load_shedder import FixedLoad
 from acep_approx.engines.runs.programs import register_kind
@@ -175,7 +176,7 @@ class Traced(Runs):
         for pool, number in enumerate(self.tables.pools):
             mine = np.flatnonzero(self.births[:, POOL] == pool)
             for column, register in enumerate(self.automaton.live[number.state], REGISTERS):
-                if len(mine) and register_kind(register, self.columns) == "text":
+                if len(mine) and register_kind(register, self.columns) in CODED:
                     yield mine[self.births[mine, column] != NULL], column
 
 

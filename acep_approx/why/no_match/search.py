@@ -157,6 +157,9 @@ class _Search:
             return None
         needed = [name for name in self.letters.order if keys.counts[name]]
         names = " and ".join(keys.names)
+        if not needed:
+            sentence = f"no event has a value for {names}"
+            return _Findings("key", keys.blocking, sentence, tuple(self._key_lines(keys)), self._key_place(keys))
         counted = ", ".join(f"{keys.counts[name]:,} with {name}" for name in needed)
         all_of = "both" if len(needed) == 2 else "all of"
         sentence = f"no {names} has {all_of} {_and(needed)}; there are {counted}"
