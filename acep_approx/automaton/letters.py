@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 
 from acep_approx.arrays import Bools, Ints
 from acep_approx.automaton.automaton import Letter
+from acep_approx.events.columns import in_python
 from acep_approx.query.evaluate import evaluate
 from acep_approx.query.syntax import Attribute, Expression
 
@@ -152,7 +153,7 @@ def _encoded(types: pa.Array) -> tuple[list[object], Ints]:
     """Distinct values, and per event the place of its own; behind the last where it has none."""
     if not pa.types.is_dictionary(types.type):
         types = pc.dictionary_encode(types)
-    names, codes = types.dictionary.to_pylist(), types.indices
+    names, codes = in_python(types.dictionary), types.indices
     if codes.null_count:
         codes = pc.fill_null(codes, len(names))
     return names, codes.to_numpy(zero_copy_only=False)

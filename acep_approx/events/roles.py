@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from acep_approx.errors import DataError, UsageError, expect
-from acep_approx.events.columns import events_in_lists, missing_column, plain_type
+from acep_approx.events.columns import can_be_told_apart, events_in_lists, missing_column, plain_type
 from acep_approx.events.time_formats import TimeFormat
 
 LOG = logging.getLogger("acep_approx.input")
@@ -157,8 +157,8 @@ def infer_roles(
     ------
     DataError
         ``ACEP-D001`` no column can be the time; ``ACEP-D002`` a given column is not there; ``ACEP-D085`` the time is
-        given as two columns, and those are not joined here; ``ACEP-D003`` the
-        time column has a type that cannot be a time; ``ACEP-D009`` the given type column holds lists or structs.
+        given as two columns, and those are not joined here; ``ACEP-D003`` the time column has a type that cannot be a
+        time; ``ACEP-D009`` the given type column holds what cannot be told apart, such as lists.
     UsageError
         ``ACEP-U101`` a unit is given for a column that has its own; ``ACEP-U102`` there is no such unit; ``ACEP-U117``,
         ``ACEP-U118`` not a format of times, no such time zone; ``ACEP-U124`` a format for a column of numbers.
@@ -178,7 +178,7 @@ def infer_roles(
             )
         if name is not None and name not in schema.names:
             raise missing_column(name, schema.names, hint=events_in_lists(schema, name) or None)
-    if type is not None and pa.types.is_nested(plain_type(schema.field(type).type)):
+    if type is not None and not can_be_told_apart(plain_type(schema.field(type).type)):
         raise DataError(
             f"column {type!r} is of type {schema.field(type).type}, which cannot say the type of an event",
             code="ACEP-D009",
@@ -200,7 +200,7 @@ def infer_roles(
     roles = Roles(
         time=time,
         key=key or _first(schema, KEY_NAMES, _can_be_label),
-        type=type or _first(schema, TYPE_NAMES, _can_be_label),
+        type=type or _first(schema, TYPE_NAMES, _can_be_type),
         unit=unit,
         start=start,
         time_format=written,
@@ -319,6 +319,10 @@ def can_be_time(type_: pa.DataType) -> bool:
     """
     of_dates = pa.types.is_timestamp(type_) or pa.types.is_date(type_)
     return bool(is_number(type_) or of_dates or pa.types.is_string(type_) or pa.types.is_null(type_))
+
+
+def _can_be_type(type_: pa.DataType) -> bool:
+    return _can_be_label(type_) and can_be_told_apart(type_)
 
 
 def _can_be_label(type_: pa.DataType) -> bool:

@@ -120,7 +120,7 @@ def _without_late(
 ) -> Iterator[EventBatch]:
     """The events that are not late, numbered without gaps; ``source.late`` is told of the others."""
     is_kept_whole = source.late.file is not None
-    read = list(dict.fromkeys([*columns, *source.schema.names])) if is_kept_whole else columns
+    read = list(dict.fromkeys([*columns, *source.readable.names])) if is_kept_whole else columns
     latest, row = None, first_row
     for batch in as_they_come(source, roles, read, batch_rows, first_row):
         values = batch.ticks
@@ -131,7 +131,7 @@ def _without_late(
         if len(late):
             rows, places = batch.first_row + late, row + late - np.arange(len(late))
             reasons = [_backwards(int(batch.first_row + i), int(before[i]), int(values[i]), unit) for i in late[:SHOWN]]
-            whole = batch.data.select(source.schema.names).take(to_arrow(late)) if is_kept_whole else None
+            whole = batch.data.select(source.readable.names).take(to_arrow(late)) if is_kept_whole else None
             source.late.add(rows, places, reasons, whole)
             data = data.take(to_arrow(kept)) if columns else data
         if len(kept):

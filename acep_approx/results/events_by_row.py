@@ -53,7 +53,7 @@ def events_at(events: Any, rows: Any, **reading: Any) -> pa.Table:
     """
     wanted, source = _numbers(rows), open_source(events, **reading)
     parts, first = [], 0
-    for batch in source.batches() if len(wanted) else ():
+    for batch in source.batches(source.readable.names) if len(wanted) else ():
         mine = wanted[np.searchsorted(wanted, first) : np.searchsorted(wanted, first + batch.num_rows)]
         if len(mine):
             columns = [encode_text(column).take(to_arrow(mine - first)) for column in batch.columns]
@@ -66,7 +66,7 @@ def events_at(events: Any, rows: Any, **reading: Any) -> pa.Table:
         raise UsageError(
             f"there is no row {wrong} in {first:,} events", code="ACEP-U148", hint="give the events that were matched"
         )
-    table = one_table(parts).cast(source.schema) if parts else source.schema.empty_table()
+    table = one_table(parts).cast(source.readable) if parts else source.readable.empty_table()
     return table.add_column(0, free_name("row", source.schema.names), to_arrow(wanted))
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Self, overload
 import pyarrow as pa
 
 from acep_approx.diagrams.fragments import never_raises
-from acep_approx.errors import UsageError, expect
+from acep_approx.errors import DataError, UsageError, expect
 from acep_approx.results.export import reader_of, to_polars
 from acep_approx.results.match import Match, by_number
 from acep_approx.results.match_tables import MatchTables, joined
@@ -168,7 +168,7 @@ class Matches(MatchTables):
             own = ("errors", "start", "end", "missing", *(("times",) if self.plan.cel is not None else ()))
             names = [n for n in table.column_names if n not in own]
             columns = self._key_columns(table, keys)
-            for row in table.to_pylist():
+            for row in _in_python(table):
                 key = {name: row[column] for name, column in columns.items()}
                 values = {n: row[n] for n in names if n not in columns.values()}
                 missing = tuple(row.get("missing") or ())
@@ -314,3 +314,16 @@ class Matches(MatchTables):
         from acep_approx.results.views import matches_view
 
         return matches_view(self)
+
+
+def _in_python(table: pa.Table) -> list[dict[str, Any]]:
+    """The rows of a table as dicts."""
+    try:
+        rows: list[dict[str, Any]] = table.to_pylist()
+    except (OverflowError, ValueError) as error:
+        raise DataError(
+            f"matches hold a value that Python cannot hold: {error}",
+            code="ACEP-D166",
+            hint="take them as a table: matches.to_arrow()",
+        ) from error
+    return rows
