@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from acep_approx import AcepError, QuerySet, compile_query, compile_rules, look
 from acep_approx.events import open_source
+from history.errors import HistoryError
 from tests.odd_columns import ROWS, frames
 
 COLUMNS: dict[str, list[Any]] = {
@@ -51,8 +52,11 @@ class OddCall:
         """What is wrong with how it ends; None: nothing."""
         try:
             self.make()
-        except AcepError as error:
+        except (AcepError, HistoryError) as error:
             return f"{self.name}: {error}" if self.must_end_well or not error.code.startswith("ACEP-") else None
+        except TypeError as error:
+            is_a_name = "unexpected keyword argument" in str(error) or "keywords must be strings" in str(error)
+            return None if is_a_name else f"{self.name}: TypeError: {error}"
         except Exception as error:  # noqa: BLE001  (this is what is looked for)
             return f"{self.name}: {type(error).__name__}: {error}"
         return None

@@ -6,6 +6,7 @@ import random
 import re
 import warnings
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -13,8 +14,9 @@ import pyarrow as pa
 import pytest
 
 from acep_approx import DataError, compile_query, look
-from acep_approx.events import open_source
+from acep_approx.events import columns, open_source
 from tests.cases import cases
+from tests.odd_arguments import NOT_TRIED, argument_calls, public_calls, subjects
 from tests.odd_calls import PLAIN, OddCall, column_calls
 
 BATCH = {"ts": [0, 1], "type": ["A", "B"]}
@@ -45,11 +47,60 @@ def faults(calls: list[OddCall]) -> list[str]:
     return [fault for call in calls if not ELSEWHERE.search(call.name) and (fault := call.fault()) is not None]
 
 
+def of_columns(folder: Path) -> list[OddCall]:
+    """Every odd column, where no query reads it; a look at every type; and some of all others."""
+    always = re.compile("not read: |look: Arrow, .*, values$")
+    calls = [*column_calls(folder)]
+    others = [call for call in calls if not always.match(call.name)]
+    return [call for call in calls if always.match(call.name)] + some(others, 280)
+
+
+def of_arguments(folder: Path) -> list[OddCall]:
+    """Some of all public calls with odd arguments."""
+    return some([*argument_calls(folder)], 900)
+
+
 def test_odd_columns(tmp_path):
-    calls = [*column_calls(tmp_path)]
-    unread = [call for call in calls if call.name.startswith("not read: ")]
-    assert len(unread) > 400
-    assert not faults(unread + some([call for call in calls if call not in unread], 600))
+    assert not faults(of_columns(tmp_path))
+
+
+def test_odd_arguments(tmp_path):
+    assert not faults(of_arguments(tmp_path))
+
+
+def test_how_many_calls_there_are(tmp_path):
+    assert len(of_columns(tmp_path)) + len(of_arguments(tmp_path)) >= 1_700
+
+
+@pytest.mark.parametrize(
+    ("place", "before", "calls", "names"),
+    [
+        ("acep_approx.events.columns._holds_unions", lambda _: False, of_columns, "not read: .*union"),
+        ("acep_approx.profiling.columns.can_be_told_apart", lambda _: True, of_columns, "look"),
+        ("acep_approx.arguments._expect", lambda *_: None, of_arguments, "(seq|parse|Match|QuerySet)"),
+        ("acep_approx.events.reading.memory.REFUSED", (pa.ArrowException,), of_columns, "not read: pandas, "),
+    ],
+    ids=["unions", "look", "arguments", "frames"],
+)
+def test_faults_that_are_put_back_are_noticed(tmp_path, monkeypatch, place, before, calls, names):
+    """Those that were mended, one at a time; among the very calls that are made above."""
+    made = [call for call in calls(tmp_path) if re.match(names, call.name)]
+    assert made
+    assert not faults(made)
+    monkeypatch.setattr(place, before)
+    columns._plain.cache_clear()
+    try:
+        assert faults(made)
+    finally:
+        columns._plain.cache_clear()
+
+
+def test_every_public_call_is_tried(tmp_path):
+    """A new one must be added to the subjects, or be listed with those that are not tried."""
+    tried = {re.split("[, (]", subject.name)[0] for subject in subjects(tmp_path)}
+    there = {*public_calls()}
+    assert there - tried - NOT_TRIED.keys() == set()
+    assert NOT_TRIED.keys() - there == set()
 
 
 # --- what it found ------------------------------------------------------------------------------------------

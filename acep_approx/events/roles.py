@@ -168,6 +168,7 @@ def infer_roles(
     >>> infer_roles(pa.schema([("ts", pa.int64()), ("user", pa.string())]), key="user", unit="ms")
     Roles(time='ts', key='user', type=None, unit='ms', start=None, time_format=None)
     """
+    expect("unit", unit, (str, NoneType), f"one of {', '.join(UNITS)}")
     for name in (time, key, type, start):
         expect("the name of a column", name, (str, NoneType), "its name as text")
         if name is not None and name == time and _are_two_columns(name, schema):

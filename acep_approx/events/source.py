@@ -13,6 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from acep_approx.arguments import checked
 from acep_approx.arrays import Ints
 from acep_approx.errors import UsageError
 from acep_approx.events.columns import laid_out, missing_column, readable, refuse_unreadable, why_unreadable
@@ -321,6 +322,7 @@ class Source:
         found: Row | None = getattr(self._reader, "where", lambda _: None)(row)
         return found
 
+    @checked
     def batches(
         self,
         columns: Sequence[str] | None = None,
@@ -428,6 +430,7 @@ class TakesEvents:
         return source
 
 
+@checked
 def open_source(
     events: Any,
     *,

@@ -105,7 +105,7 @@ class Scan:
                     self.is_all = False
                     return
                 self.is_all = batch.num_rows <= left
-                batch = batch.slice(0, left)  # noqa: PLW2901
+                batch = batch.slice(0, min(left, batch.num_rows))  # noqa: PLW2901
                 left -= batch.num_rows
             if batch.num_rows:
                 yield batch

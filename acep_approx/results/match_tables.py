@@ -120,8 +120,9 @@ class MatchTables:
                 yield table
                 continue
             self.is_cut = table.num_rows > left
-            yield table.slice(0, left)
-            left -= min(left, table.num_rows)
+            taken = min(left, table.num_rows)
+            yield table.slice(0, taken)
+            left -= taken
             if self.is_cut:
                 return
 

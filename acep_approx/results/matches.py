@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Self, overload
 
 import pyarrow as pa
 
+from acep_approx.arguments import checked
 from acep_approx.diagrams.fragments import never_raises
 from acep_approx.errors import DataError, UsageError, expect
 from acep_approx.results.export import reader_of, to_polars
@@ -117,6 +118,7 @@ class Matches(MatchTables):
             yield table
         vars(self).update(vars(asked) | own)
 
+    @checked
     def head(self, number: int = 5) -> Self:
         """The same question for the first few matches only.
 
@@ -198,6 +200,7 @@ class Matches(MatchTables):
         total = sum(self.count_by_errors().values())
         return total if self.limit is None else min(total, self.limit)
 
+    @checked
     def no_match(self, *, most: int | None = 1_000_000) -> NoMatch:
         """Say which step of the pattern no event passed, where there is no match.
 
@@ -215,7 +218,8 @@ class Matches(MatchTables):
         Raises
         ------
         UsageError
-            ``ACEP-U131``: the events can be read only once, and nothing has been looked for in them yet.
+            ``ACEP-U126``: not a number of events; ``ACEP-U131``: the events can be read only once, and nothing has been
+            looked for in them yet.
 
         Examples
         --------
@@ -229,6 +233,8 @@ class Matches(MatchTables):
 
         Complexity: reads the events once, and runs over them once for each step and each condition on several events.
         """
+        if most is not None and most < 1:
+            raise UsageError(f"most is {most}", code="ACEP-U126", hint="look at one event at least; None looks at all")
         from acep_approx.why.no_match.from_counters import no_match_from_counters
         from acep_approx.why.no_match.search import explain_no_match
 
@@ -247,6 +253,7 @@ class Matches(MatchTables):
     def page(self, path: None = None, *, source: str = ..., title: str = ...) -> str: ...
     @overload
     def page(self, path: str | Path, *, source: str = ..., title: str = ...) -> None: ...
+    @checked
     def page(self, path: str | Path | None = None, *, source: str = "", title: str = "") -> str | None:
         """The explorer: one HTML page of where the matches lie, what they are made of, and what nearly matched.
 

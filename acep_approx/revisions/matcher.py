@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from acep_approx.arguments import checked as public
 from acep_approx.arrays import Bools, Ints
 from acep_approx.diagrams.fragments import never_raises
 from acep_approx.diagrams.text_layout import one_line
@@ -155,6 +156,7 @@ class RevisedMatcher(TakesEvents):
             return self._nothing()
         return pushed(lambda rows: self._take_in(rows, stream), data, source, self.rows)
 
+    @public
     def punctuate(self, tick: int | str | datetime, where: str | None = None) -> pa.Table:
         """No event before ``tick`` will come any more: put out what that makes final.
 

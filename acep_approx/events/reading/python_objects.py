@@ -104,7 +104,7 @@ def _of_items(events: Any, malformed: MalformedRows | None) -> InMemory:
     numpy = sys.modules.get("numpy")
     if numpy is not None and isinstance(events, numpy.ndarray) and events.dtype.names and events.ndim == 1:
         return TableEvents(_of_records(events))
-    if not isinstance(events, Iterable) or isinstance(events, str | bytes | dict):
+    if not isinstance(events, Iterable) or isinstance(events, str | bytes | dict) or getattr(events, "ndim", 1) == 0:
         raise UsageError(
             f"events cannot be read from an object of type {type(events).__name__}",
             code="ACEP-U107",

@@ -38,6 +38,25 @@ def check_name(path: Path) -> None:
         raise UsageError(f"{str(path)!r:.80}: no file has such a name", code="ACEP-U191", hint="name another file")
 
 
+@contextmanager
+def refusing(path: Path) -> Iterator[None]:
+    """Tell of a file that cannot be opened as of a wrong option.
+
+    Raises
+    ------
+    UsageError
+        ``ACEP-U012``
+    """
+    try:
+        yield
+    except OSError as error:
+        raise UsageError(
+            f"cannot write to {str(path)!r}: {error.strerror}",
+            code="ACEP-U012",
+            hint="name a file in a folder that exists and that you may write to",
+        ) from error
+
+
 class OutFile:
     """A file that is being written, under the name ``FILE.part``; a special file (a pipe, ``/dev/null``) as it is.
 
