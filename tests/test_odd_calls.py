@@ -7,17 +7,20 @@ import re
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
-from acep_approx import DataError, compile_query, look
+from acep_approx import AcepError, Budget, DataError, HistoryGraph, compile_query, compile_rules, look, seq
 from acep_approx.events import columns, open_source
 from tests.cases import cases
-from tests.odd_arguments import NOT_TRIED, argument_calls, public_calls, subjects
-from tests.odd_calls import PLAIN, OddCall, column_calls
+from tests.command_line import acep
+from tests.odd_arguments import EVENTS, NOT_TRIED, QUERY, argument_calls, public_calls, subjects
+from tests.odd_calls import PLAIN, OddCall, column_calls, written
 
 BATCH = {"ts": [0, 1], "type": ["A", "B"]}
 MIXED = [{"ts": 0, "type": "A", "note": 1}, {"ts": 1, "type": "B", "note": "x"}]
@@ -37,7 +40,7 @@ def quiet(tmp_path, monkeypatch) -> Iterator[None]:
         yield
 
 
-def some(calls: list[OddCall], number: int) -> list[OddCall]:
+def some(calls: list[Any], number: int) -> list[Any]:
     """So many of them, always the same; all with ``ACEP_CASES=full``."""
     return random.Random(47).sample(calls, min(len(calls), cases(len(calls), number)))
 
@@ -66,6 +69,27 @@ def test_odd_columns(tmp_path):
 
 def test_odd_arguments(tmp_path):
     assert not faults(of_arguments(tmp_path))
+
+
+@pytest.mark.parametrize("form", ["table", "csv", "jsonl"])
+def test_files_of_any_type_on_the_command_line(tmp_path, form):
+    """What each type is written as; of the types that have no text in Arrow all, else every fifth."""
+    hard = re.compile("binary|map|duration|month|list|float16|uuid|json|tensor")
+    files = [(kind, path) for n, (kind, path) in enumerate(written(tmp_path)) if hard.search(kind) or n % 5 == 0]
+    for kind, path in some(files, 16):
+        if "struct" not in kind:  # whose fields are the columns
+            acep("run", "PATTERN SEQ(A a, B b) WITHIN 5", str(path), "--bind", "n", "--format", form)
+    acep("run", "PATTERN SEQ(A a, B b) WITHIN 5", str(files[-1][1]), "--output", "events", "--format", form)
+    acep("look", str(files[-1][1]))
+
+
+def test_bytes_and_maps_in_a_table_for_people(tmp_path):
+    table = pa.table(BATCH | {"b": [b"\xff", b"x"], "m": pa.array([[("p", 1)]] * 2, pa.map_(pa.string(), pa.int64()))})
+    pq.write_table(table, tmp_path / "odd.parquet")
+    query = "PATTERN SEQ(A a, B b) WITHIN 5 RETURN a.b AS b, a.m AS m"
+    shown = acep("run", query, "odd.parquet", "--format", "table").output
+    assert r"b'\xff'" in shown
+    assert "p" in shown
 
 
 def test_how_many_calls_there_are(tmp_path):
@@ -182,3 +206,61 @@ def test_look_at_any_type(values, shown):
     found = look(pa.table(BATCH | {"n": values}))
     assert shown in next(column.examples[0] for column in found.columns if column.name == "n")
     assert str(found)
+
+
+def test_names_and_places_that_are_not_there():
+    """They are errors of this package, and those of Python's protocols."""
+    events = [{"ts": 0, "type": "A"}, {"ts": 1, "type": "B"}]
+    matches = PLAIN.match(events)
+    with pytest.raises(AcepError, match="ACEP-U161") as caught:
+        matches[7]
+    assert isinstance(caught.value, IndexError)
+    with pytest.raises(AcepError, match="ACEP-U160") as caught:
+        matches[0]["zz"]
+    assert isinstance(caught.value, KeyError)
+    run = compile_rules("TABLE t (id text, KEY (id))\nRULE r ON PATTERN A a WITHIN 1").run(events)
+    assert run.get("zz") is None
+    assert run.store.get("zz") is None
+    for wrong in (lambda: run["zz"], lambda: run.store["zz"]):
+        with pytest.raises(AcepError, match="ACEP-U160"):
+            wrong()
+
+
+@pytest.mark.parametrize(
+    ("call", "code"),
+    [
+        (lambda: Budget(float("nan"), "runs"), "U030"),
+        (lambda: Budget(1, "nonsense"), "U030"),
+        (lambda: HistoryGraph(QUERY, gap="x"), "U162"),
+        (lambda: HistoryGraph(QUERY, most_bundles=0), "U162"),
+        (lambda: QUERY.match(EVENTS).no_match(most=-1), "U126"),
+        (lambda: QUERY.match(EVENTS).page("no/such/folder.html"), "U012"),
+        (lambda: QUERY.match(EVENTS, unit=np.array([])), "U053"),
+        (lambda: QUERY.match(np.array(5)), "U107"),
+        (lambda: seq(5), "U053"),
+        (lambda: compile_rules("RULE r ON PATTERN A a WITHIN 1").start(calls=5), "U053"),
+    ],
+)
+def test_arguments_that_no_call_can_use(call, code):
+    with pytest.raises(AcepError, match=f"ACEP-{code}"):
+        call()
+
+
+def test_more_than_there_can_be_is_all():
+    assert len(QUERY.match(EVENTS, limit=2**70).to_arrow()) == len(QUERY.match(EVENTS).to_arrow())
+    assert look(EVENTS, rows=2**70).rows == len(EVENTS)
+    assert len(QUERY.match_within(EVENTS, Budget(2.0**80, "runs")).to_arrow()) == len(QUERY.match(EVENTS).to_arrow())
+
+
+def test_events_that_nothing_can_name():
+    matcher = PLAIN.matcher(watermark=2, id="id", changelog=True)
+    with pytest.raises(DataError, match="ACEP-D165"):
+        matcher.push(pa.table({"ts": [0], "type": ["A"], "id": [[1]]}))
+
+
+def test_a_time_that_python_cannot_hold():
+    far = pa.table({"ts": [0, 1], "type": ["A", "B"], "when": pa.array([2**40] * 2, pa.timestamp("s"))})
+    found = compile_query("PATTERN SEQ(A a, B b) WITHIN 5 RETURN a.when AS w").match(far)
+    assert found.to_arrow().num_rows == 1
+    with pytest.raises(DataError, match="ACEP-D166"):
+        list(found)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from acep_approx.budget.budget import Budget
     from acep_approx.shedding.load import Load
 
-MOST_RUNS = 2**62
+MOST_RUNS = 2**40
 """No machine has room for as many."""
 RESERVE_SHARE = 0.01
 """Share of what was granted so far that is held back for times of higher load."""
