@@ -114,6 +114,14 @@ def expect(name: str, value: object, kinds: type | tuple[type, ...], wanted: str
         )
 
 
+class UnknownNameError(UsageError, KeyError):
+    """There is nothing of that name; a ``KeyError`` too, as Python's own protocols ask for."""
+
+
+class NoSuchPlaceError(UsageError, IndexError):
+    """There is nothing at that place; an ``IndexError`` too, as Python's own protocols ask for."""
+
+
 class QueryError(AcepError):
     """The query text is wrong; knows where (exit code 3).
 

@@ -238,7 +238,7 @@ FROM_THE_TOP = (
     {"query", "events", "budget"},
     {"kernels"},
     {"diagrams"},
-    {"ranges"},
+    {"arguments", "ranges"},
     {"arrays", "errors", "shell", "siblings"},
     {"masks", "visible"},
 )

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 import pyarrow as pa
 
 from acep_approx.api.matcher import Matcher
+from acep_approx.arguments import checked
 from acep_approx.budget.budget import Budget
 from acep_approx.errors import DataError
 from acep_approx.matching.execution import checked_options
@@ -73,6 +74,7 @@ class BudgetedMatcher(Matcher):
     def _done(self) -> BudgetedRun:
         return BudgetedRun(self.plan, self.load, self.shedder, self.pipeline)
 
+    @checked
     def record(self, source: str = "") -> RunRecord:
         """What the run did so far: work against the bound, what was shed, recall, what was learned.
 
@@ -83,12 +85,14 @@ class BudgetedMatcher(Matcher):
         """
         return self._done.record(source, self._seconds, {"without_key": self.progress.without_key})
 
+    @checked
     def report(self, path: str | Path, source: str = "") -> None:
         """Write the record as one self-contained HTML page."""
         from acep_approx.pages.budget.page import write_report
 
         write_report(self.record(source), path)
 
+    @checked
     def refreshed(self, query: CompiledQuery) -> HistoryGraph | None:
         """The history as it was learned up to now, a new one; None as long as nothing was learned."""
         return self._done.refreshed(query, self.progress.events)

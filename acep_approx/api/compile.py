@@ -9,6 +9,7 @@ from numbers import Integral
 from types import NoneType
 
 from acep_approx.api.query import Query
+from acep_approx.arguments import checked
 from acep_approx.errors import expect
 from acep_approx.planning.cel import plan_cel
 from acep_approx.planning.planner import plan
@@ -22,6 +23,7 @@ from acep_approx.query.printer import to_text
 LOG = logging.getLogger("acep_approx.plan")
 
 
+@checked
 def compile_query(
     query: str | QueryBuilder,
     *,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 from acep_approx.api.event_options import EventOptions
 from acep_approx.api.matcher import Matcher
+from acep_approx.arguments import checked
 from acep_approx.errors import DataError, UsageError, expect
 from acep_approx.events.reading.malformed import PushedRows
 from acep_approx.events.time_formats import TimeFormat
@@ -52,6 +53,7 @@ class PushedQuery(CompiledQuery):
     @overload
     def matcher(self, **options: Any) -> Matcher: ...
 
+    @checked
     def matcher(
         self,
         *,
@@ -148,6 +150,7 @@ class PushedQuery(CompiledQuery):
             return RevisedMatcher(self.plan, revisions, **options)
         return Matcher(self.plan, **options)
 
+    @checked
     def follow(
         self,
         place: str | Path,
@@ -216,6 +219,7 @@ class PushedQuery(CompiledQuery):
         reading |= {"on_malformed": on_malformed, "rejects": rejects, "late": late}
         return follow_query(self, place, Checkpointing(checkpoint, checkpoint_every, finish), reading, options)
 
+    @checked
     def from_state(
         self,
         state: bytes,
@@ -270,6 +274,7 @@ class PushedQuery(CompiledQuery):
             )
         return Matcher.from_state(self.plan, state)
 
+    @checked
     def _matcher_within(
         self,
         budget: str | Budget,

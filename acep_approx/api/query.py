@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from acep_approx.api.event_options import EventOptions
 from acep_approx.api.pushed_query import PushedQuery
+from acep_approx.arguments import checked
 from acep_approx.diagrams.fragments import never_raises
 from acep_approx.events.time_formats import TimeFormat
 from acep_approx.matching.execution import check_key_idle
@@ -36,6 +37,7 @@ class Query(PushedQuery):
 
         return query_view(self)
 
+    @checked
     def match(
         self,
         events: Any,
@@ -134,6 +136,7 @@ class Query(PushedQuery):
         options = {"merge": merge, "bind": bind, "key_idle": key_idle, **how.roles}
         return Matches(self.plan, how.open(events), options, sort=sort, limit=limit, on_progress=on_progress)
 
+    @checked
     def match_within(
         self,
         events: Any,
@@ -203,6 +206,7 @@ class Query(PushedQuery):
         load = self._load(budget, history, policy, **how)
         return BudgetedMatches.of(self.match(events, **options), load)
 
+    @checked
     def why(
         self,
         events: Any,
@@ -279,6 +283,7 @@ class Query(PushedQuery):
             return explain_stream(self.plan, source, key, options, sort=sort)
         return explain(self.plan, source, around, key, options, sort=sort)
 
+    @checked
     def spark(
         self,
         *,

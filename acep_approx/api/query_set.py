@@ -11,6 +11,7 @@ import pyarrow as pa
 from acep_approx.api.query_texts import SavedTexts
 from acep_approx.api.set_input import Reading
 from acep_approx.api.set_members import SetMembers
+from acep_approx.arguments import checked
 from acep_approx.diagrams.fragments import never_raises
 from acep_approx.errors import UsageError, expect
 from acep_approx.events.reading.malformed import PushedRows
@@ -78,6 +79,7 @@ class QuerySet(SetMembers, TakesEvents):
     {'up': [2, 4, 4, 3, 3], 'high': [4, 4]}
     """
 
+    @checked
     def __init__(
         self,
         *,
@@ -178,6 +180,7 @@ class QuerySet(SetMembers, TakesEvents):
             self._note(running)
             yield self._notified(running, iter(some))
 
+    @checked
     def follow(
         self,
         place: str | Path,
@@ -221,6 +224,7 @@ class QuerySet(SetMembers, TakesEvents):
         reading = {"time": self._running.wanted["time"]} | reading
         return LiveRun(place, LiveQuerySet(self, on_schema), checkpointing, reading, also_asked or {})
 
+    @checked
     def pass_time(self, tick: int) -> Found:
         """No event before ``tick`` comes any more: completes the epochs before it, and gives what waited for it."""
         expect("tick", tick, int, "a whole number")
@@ -276,6 +280,7 @@ class QuerySet(SetMembers, TakesEvents):
 
     # --- what there is ----------------------------------------------------------------------------------------
 
+    @checked
     def check(self, schema: pa.Schema, on_misfit: Misfit) -> None:
         """Hold the queries against the columns of events, without any events.
 

@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Self
 
+from acep_approx.arguments import checked
 from acep_approx.diagrams.fragments import never_raises
 from acep_approx.errors import RuleError
 from acep_approx.events.reading.memory import DICTS_PER_CHUNK
@@ -119,6 +120,7 @@ class RuleRun(TakesEvents):
             error.outcome = self.joined([*self._delivered(error.outcome, now=True)])
         return error
 
+    @checked
     def pass_time(self, tick: int) -> RuleOutput:
         """No event before ``tick`` will come any more: what waited for windows that end before it."""
         return self._closed(tick, now=False)

@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 import pyarrow as pa
 
 from acep_approx.api.rule_run import Function, RuleRun
+from acep_approx.arguments import checked
 from acep_approx.diagrams.fragments import never_raises
 from acep_approx.errors import UsageError, expect
 from acep_approx.events.reading.malformed import PushedRows
@@ -29,6 +30,7 @@ from acep_approx.rules.runner import OnBatch, Runner
 DRIVERS = ("auto", "stepping")
 
 
+@checked
 def compile_rules(rules: str | Path) -> RuleSet:
     """Compile a file of rules.
 
@@ -104,6 +106,7 @@ class RuleSet:
         """The names of the rules whose patterns read tables."""
         return [one.rule.name for one in self._program.rules if one.reads or one.late_reads]
 
+    @checked
     def check(
         self,
         events: Any,
@@ -147,6 +150,7 @@ class RuleSet:
         columns = runner.bind(source).columns
         return [name for name in source.schema.names if name in columns]
 
+    @checked
     def start(
         self,
         *,
@@ -242,6 +246,7 @@ class RuleSet:
         batches = list(open_source(rows).batches())
         return pa.Table.from_batches(batches) if batches else self._program.empty_rows(name)
 
+    @checked
     def run(
         self,
         events: Any,
@@ -284,12 +289,14 @@ class RuleSet:
 
         return explain(self._program)
 
+    @checked
     def graph(self, format: str = "mermaid") -> str:  # noqa: A002
         """The rules and the tables that they read and write, as a picture: "mermaid", "dot" or "svg"."""
         from acep_approx.rules.explain import drawn
 
         return drawn(self._program, format)
 
+    @checked
     def from_state(
         self,
         state: bytes,

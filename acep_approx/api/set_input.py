@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from acep_approx.arguments import checked
 from acep_approx.events.source import BATCH_ROWS, Source, open_source
 from acep_approx.events.stamped import StampedEvents
 from acep_approx.events.stream import EventBatch, as_they_come, read_events
@@ -47,6 +48,7 @@ class Reading:
         """The results of more events."""
         return self._results(running, self._opened(running, source))
 
+    @checked
     def batches(
         self,
         running: Running,

@@ -10,6 +10,7 @@ from weakref import WeakValueDictionary
 
 from acep_approx.api.query import Query
 from acep_approx.api.query_texts import Planned, QueryTexts
+from acep_approx.arguments import checked
 from acep_approx.errors import UsageError, expect
 from acep_approx.events.source import open_source
 from acep_approx.matching.pipeline import OutputKind
@@ -36,6 +37,7 @@ class SetMembers:
         self._gone: list[int] = []
         self._texts = QueryTexts(output)
 
+    @checked
     def add(self, query: str | Query, *, id: str | None = None) -> Subscription:  # noqa: A002  (what users call it)
         """Add a query: it sees the epochs whose first event is pushed after this.
 
@@ -68,6 +70,7 @@ class SetMembers:
         added = self._add(self._texts.planned(query, self._running.graph.next_number), [id])
         return self._subscription(*added.popitem())
 
+    @checked
     def add_many(
         self, template: str, table: Any, *, id: str | None = None  # noqa: A002  (what users call it)
     ) -> Sequence[Subscription]:
@@ -148,6 +151,7 @@ class SetMembers:
                 raise
         return {names[0]: parts[-1].number}
 
+    @checked
     def remove(self, id: str | Subscription, *, cascade: bool = False) -> None:  # noqa: A002  (what users call it)
         """Remove a query: it sees no epoch whose first event is pushed after this.
 
@@ -187,8 +191,9 @@ class SetMembers:
         return iter(self._running.graph.ids)
 
     def __contains__(self, id: object) -> bool:  # noqa: A002  (what users call it)
-        return id in self._running.graph.ids
+        return isinstance(id, str) and id in self._running.graph.ids
 
+    @checked
     def text(self, id: str | Subscription) -> str:  # noqa: A002  (what users call it)
         """The text of a query.
 
@@ -207,6 +212,7 @@ class SetMembers:
         """
         return self._running.text(self._id(id))
 
+    @checked
     def subscription(self, id: str | Subscription) -> Subscription:  # noqa: A002  (what users call it)
         """What ``add`` gave for a query, for example after ``from_state``.
 
@@ -237,6 +243,7 @@ class SetMembers:
         shown = {name: numbers for name, numbers in graph.publishers.items() if not is_hidden(name)}
         return {name: (graph.ids_of(shown[name]), graph.ids_of(graph.readers.get(name, ()))) for name in shown}
 
+    @checked
     def graph(self, format: str = "mermaid") -> str:  # noqa: A002  (as on the command line)
         """Who feeds whom, as a picture: "mermaid", "dot" or "svg"; queries that read and publish the same are one.
 

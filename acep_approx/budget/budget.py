@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Literal, Self
+from math import inf
+from typing import Literal, Self, get_args
 
+from acep_approx.arguments import check_fields
 from acep_approx.errors import UsageError, expect
 
 Unit = Literal["%", "steps/event", "runs", "ms/batch", "events/s"]
@@ -48,6 +50,11 @@ class Budget:
 
     amount: float
     unit: Unit
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        if self.unit not in get_args(Unit) or not 0 < self.amount < inf:
+            raise UsageError(f"{self.amount!r} {self.unit} is not a budget", code="ACEP-U030", hint=HINT)
 
     @classmethod
     def parse(cls, text: str | Budget) -> Self:

@@ -2,46 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from acep_approx.cli.options.choices import Format
-from acep_approx.errors import UsageError
 from acep_approx.events.writing.lines import csv_header, csv_lines, json_lines
-from acep_approx.events.writing.outfile import whole_file
+from acep_approx.events.writing.outfile import refusing, whole_file
 from acep_approx.events.writing.parquet import ParquetRows
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-
-@contextmanager
-def refusing(path: Path) -> Iterator[None]:
-    """Tell of a file that cannot be opened as of a wrong option.
-
-    Raises
-    ------
-    UsageError
-        ``ACEP-U012``
-    """
-    try:
-        yield
-    except OSError as error:
-        raise UsageError(
-            f"cannot write to {str(path)!r}: {error.strerror}",
-            code="ACEP-U012",
-            hint="name a file in a folder that exists and that you may write to",
-        ) from error
-
-
-def save_page(text: str, file: Path) -> None:
-    """Write a page (``ACEP-U012``: it cannot be written)."""
-    from acep_approx.pages.shell import write_page
-
-    with refusing(file):
-        write_page(text, file)
 
 
 class RowsFile:

@@ -15,10 +15,9 @@ import pyarrow.compute as pc
 
 from acep_approx.cli.options.choices import Format
 from acep_approx.cli.options.output import COMPRESSED_FILES
-from acep_approx.cli.rows_file import refusing
 from acep_approx.cli.terminal import rows_out, tell
 from acep_approx.events.writing.lines import csv_header, csv_lines, json_lines
-from acep_approx.events.writing.outfile import growing_file, whole_file
+from acep_approx.events.writing.outfile import growing_file, refusing, whole_file
 from acep_approx.events.writing.parquet import ROWS, ParquetRows
 from acep_approx.events.writing.plain import plain_text, with_times_as_text
 

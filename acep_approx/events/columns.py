@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
+from operator import is_
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,10 @@ from acep_approx.errors import DataError
 
 CODED = pa.dictionary(pa.int32(), pa.string())
 """The type of every string column of an event batch."""
+UNREADABLE = b"acep.unreadable"
+"""Where the metadata of a field says that its values make no column, and why: to read it is an error."""
+CODE = b"acep.code"
+"""Where it says which error that is."""
 MOST_COLUMNS = 10_000
 """Events with more columns are taken for a mistake: values stand in the place of names."""
 _SHOWN = 40
@@ -49,6 +54,8 @@ def plain_type(type_: pa.DataType) -> pa.DataType:
         return pa.string()
     if pa.types.is_binary_view(type_):
         return pa.binary()
+    if _is_nothing(type_):
+        return pa.null()
     return _without_views(type_) if pa.types.is_nested(type_) else type_
 
 
@@ -69,6 +76,61 @@ def _inner(type_: pa.DataType) -> pa.DataType:
     return plain_type(type_) if is_view or pa.types.is_nested(type_) else type_
 
 
+def unreadable(name: str, why: object, code: str = "ACEP-D018") -> pa.Field:
+    """A column whose values are of several types, or of none that Arrow has: an error only where it is read.
+
+    Until then its type is open, as that of a column without values.
+    """
+    return pa.field(name, pa.null(), metadata={UNREADABLE: str(why).encode(errors="replace"), CODE: code.encode()})
+
+
+def why_unreadable(field: pa.Field) -> str:
+    """Why a column cannot be read; empty: it can."""
+    why: bytes = (field.metadata or {}).get(UNREADABLE, b"")
+    return why.decode()
+
+
+def readable(schema: pa.Schema) -> pa.Schema:
+    """The columns that can be read."""
+    if not any(map(why_unreadable, schema)):
+        return schema
+    return pa.schema([field for field in schema if not why_unreadable(field)], schema.metadata)
+
+
+@lru_cache(maxsize=256)
+def can_be_told_apart(type_: pa.DataType) -> bool:
+    """Whether Arrow can tell which values of a plain type are equal: not of nested ones, nor of extensions."""
+    return _can(type_, lambda column: column.dictionary_encode())
+
+
+@lru_cache(maxsize=256)
+def can_be_text(type_: pa.DataType) -> bool:
+    """Whether Arrow can write values of a plain type as text, each as one value; bytes need not be text."""
+    if pa.types.is_nested(getattr(type_, "storage_type", type_)) or is_bytes(type_):
+        return False
+    return _can(type_, lambda column: column.cast(pa.string()))
+
+
+def _can(type_: pa.DataType, compute: Callable[[pa.Array], Any]) -> bool:
+    try:
+        compute(pa.nulls(0, type_))
+    except pa.ArrowNotImplementedError:
+        return False
+    return True
+
+
+def refuse_unreadable(schema: pa.Schema, names: Iterable[str]) -> None:
+    """Raise ``ACEP-D018``, or the code of ``unreadable``, if one of these columns cannot be read."""
+    for name in names:
+        field = schema.field(name)
+        if why := why_unreadable(field):
+            raise DataError(
+                f"column {name!r} holds values of several types, or of one that Arrow has not: {why}",
+                code=field.metadata[CODE].decode(),
+                hint="give the column one type: numbers, text or times",
+            )
+
+
 def is_bytes(type_: pa.DataType) -> bool:
     """Whether values of a plain type are bytes: texts, as some tools write them, or anything else."""
     kinds = (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_binary_view, pa.types.is_fixed_size_binary)
@@ -76,7 +138,7 @@ def is_bytes(type_: pa.DataType) -> bool:
 
 
 def plain_schema(schema: pa.Schema, where: str) -> pa.Schema:
-    """The schema with plain types and without metadata; refuses two columns of one name, and too many.
+    """The schema with plain types; refuses two columns of one name, and too many.
 
     Parameters
     ----------
@@ -103,7 +165,19 @@ def plain_schema(schema: pa.Schema, where: str) -> pa.Schema:
 @lru_cache(maxsize=64)
 def _plain(schema: pa.Schema) -> pa.Schema:
     """Of small batches there are many with one schema."""
-    return pa.schema([(field.name, plain_type(field.type)) for field in schema])
+    return pa.schema([_plain_field(field) for field in schema])
+
+
+def _plain_field(field: pa.Field) -> pa.Field:
+    if why_unreadable(field):
+        return field
+    type_ = plain_type(field.type)
+    return unreadable(field.name, f"it is of type {type_}") if _holds_unions(type_) else pa.field(field.name, type_)
+
+
+def _holds_unions(type_: pa.DataType) -> bool:
+    """Whether values are of several types, alone or within others: Arrow computes nothing with such columns."""
+    return pa.types.is_union(type_) or any(_holds_unions(type_.field(n).type) for n in range(type_.num_fields))
 
 
 def refuse_many(names: Sequence[str], where: str) -> None:
@@ -249,15 +323,46 @@ def encode_text(column: pa.Array) -> pa.Array:
 
 def decoded(column: pa.Array) -> pa.Array:
     """A column without its dictionary or its runs; others as they are."""
-    if pa.types.is_run_end_encoded(column.type):
-        return pc.run_end_decode(column)
-    if not pa.types.is_dictionary(column.type):
+    column = _laid_out(column)
+    return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
+
+
+def in_python(column: pa.Array) -> list[Any]:
+    """The values of a column; times beyond the years of Python, 1 to 9999, as text."""
+    try:
+        values: list[Any] = column.to_pylist()
+    except (OverflowError, ValueError):
+        values = column.cast(pa.string()).to_pylist()
+    return values
+
+
+def laid_out(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """A batch whose columns have layouts that all functions of Arrow take: no runs, and no views."""
+    columns = [_laid_out(column) for column in batch.columns]
+    if all(map(is_, columns, batch.columns)):
+        return batch
+    fields = [field.with_type(column.type) for field, column in zip(batch.schema, columns, strict=True)]
+    return pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields))
+
+
+def _laid_out(column: pa.Array) -> pa.Array:
+    type_ = column.type
+    if pa.types.is_primitive(type_) or type_.equals(CODED):
         return column
-    values = column.dictionary
-    if pa.types.is_binary_view(values.type):
-        values = values.cast(pa.binary())  # Arrow takes nothing from views of bytes
-        column = pa.DictionaryArray.from_arrays(column.indices, values)
-    return column.dictionary_decode()
+    if pa.types.is_run_end_encoded(type_):
+        return _laid_out(pc.run_end_decode(column))
+    if pa.types.is_string_view(type_) or pa.types.is_binary_view(type_):
+        return column.cast(plain_type(type_))
+    if pa.types.is_dictionary(type_):
+        values = _laid_out(column.dictionary)
+        is_plain = values.type.equals(type_.value_type)
+        return column if is_plain else pa.DictionaryArray.from_arrays(column.indices, values)
+    return column.storage if _is_nothing(type_) else column
+
+
+def _is_nothing(type_: pa.DataType) -> bool:
+    """Whether it is an extension without values."""
+    return isinstance(type_, pa.BaseExtensionType) and pa.types.is_null(type_.storage_type)
 
 
 def decode_bytes(column: pa.Array, name: str) -> pa.Array:

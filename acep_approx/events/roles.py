@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from acep_approx.errors import DataError, UsageError, expect
-from acep_approx.events.columns import events_in_lists, missing_column, plain_type
+from acep_approx.events.columns import can_be_told_apart, events_in_lists, missing_column, plain_type
 from acep_approx.events.time_formats import TimeFormat
 
 LOG = logging.getLogger("acep_approx.input")
@@ -22,7 +22,6 @@ TIME_NAMES = ("ts", "time", "timestamp", "event_time", "datetime", "date")
 TYPE_NAMES = ("type", "event_type", "event", "kind")
 KEY_NAMES = ("key",)
 UNITS = ("ns", "us", "ms", "s")
-_WIDE = 128
 TIME_MARK = b"acep.time"
 """Where the metadata of a schema names the column that is the time, if neither names nor types tell."""
 ZONE_OF_LETTERS = "say which: --time-zone NAME, such as America/New_York (time_format= in Python)"
@@ -160,9 +159,8 @@ def infer_roles(
     ------
     DataError
         ``ACEP-D001`` no column can be the time; ``ACEP-D002`` a given column is not there; ``ACEP-D085`` the time is
-        given as two columns, and those are not joined here; ``ACEP-D003`` the
-        time column has a type that cannot be a time; ``ACEP-D009`` the given type column holds
-        lists, structs or UUIDs.
+        given as two columns, and those are not joined here; ``ACEP-D003`` the time column has a type that cannot be a
+        time; ``ACEP-D009`` the given type column holds what cannot be told apart, such as lists.
     UsageError
         ``ACEP-U101`` a unit is given for a column that has its own; ``ACEP-U102`` there is no such unit; ``ACEP-U117``,
         ``ACEP-U118`` not a format of times, no such time zone; ``ACEP-U124`` a format for a column of numbers.
@@ -172,6 +170,7 @@ def infer_roles(
     >>> infer_roles(pa.schema([("ts", pa.int64()), ("user", pa.string())]), key="user", unit="ms")
     Roles(time='ts', key='user', type=None, unit='ms', start=None, time_format=None)
     """
+    expect("unit", unit, (str, NoneType), f"one of {', '.join(UNITS)}")
     for name in (time, key, type, start):
         expect("the name of a column", name, (str, NoneType), "its name as text")
         if name is not None and name == time and _are_two_columns(name, schema):
@@ -182,7 +181,7 @@ def infer_roles(
             )
         if name is not None and name not in schema.names:
             raise missing_column(name, schema.names, hint=events_in_lists(schema, name) or None)
-    if type is not None and not _can_name_types(plain_type(schema.field(type).type)):
+    if type is not None and not can_be_told_apart(plain_type(schema.field(type).type)):
         raise DataError(
             f"column {type!r} is of type {schema.field(type).type}, which cannot say the type of an event",
             code="ACEP-D009",
@@ -204,7 +203,7 @@ def infer_roles(
     roles = Roles(
         time=time,
         key=key or _first(schema, KEY_NAMES, _is_one_value),
-        type=type or _first(schema, TYPE_NAMES, _can_name_types),
+        type=type or _first(schema, TYPE_NAMES, can_be_told_apart),
         unit=unit,
         start=start,
         time_format=written,
@@ -329,9 +328,3 @@ def can_be_time(type_: pa.DataType) -> bool:
 def _is_one_value(type_: pa.DataType) -> bool:
     """Whether values of a plain type are no lists or objects. Floats are taken: whole numbers with NULL may be such."""
     return not pa.types.is_nested(type_)
-
-
-def _can_name_types(type_: pa.DataType) -> bool:
-    """Whether the values of a plain type can be types of events: Arrow can tell which of them are equal."""
-    is_short = pa.types.is_decimal(type_) and type_.bit_width < _WIDE
-    return _is_one_value(type_) and not isinstance(type_, pa.BaseExtensionType) and not is_short

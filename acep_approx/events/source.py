@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from acep_approx.arguments import checked
 from acep_approx.arrays import Ints
 from acep_approx.errors import DataError, UsageError
-from acep_approx.events.columns import missing_column
+from acep_approx.events.columns import laid_out, missing_column, readable, refuse_unreadable, why_unreadable
 from acep_approx.events.date_and_time import DateAndTime, found_itself, said, unsaid
 from acep_approx.events.kept_events import CountedRows, KeptEvents, KeptReader, Renumbered
 from acep_approx.events.late import LateEvents
@@ -131,6 +132,11 @@ class Source:
         """The columns."""
         return self._with_time(self._reader.schema)
 
+    @property
+    def readable(self) -> pa.Schema:
+        """The columns without those whose values make none: these can be named, but not read."""
+        return readable(self.schema)
+
     def _with_time(self, schema: pa.Schema) -> pa.Schema:
         """The columns, with the time that a date and a time of day make, if they do."""
         joined = self._dated(schema)
@@ -168,6 +174,8 @@ class Source:
     def notes(self) -> list[str]:
         """How files were read, in words, as far as a user may not expect it."""
         notes = list(getattr(self._reader, "notes", []))
+        columns = ((field.name, why_unreadable(field)) for field in self._reader.schema)
+        notes += [f"{name} cannot be read: {why}" for name, why in columns if why]
         if self._joined is None:
             return notes
         schema, joined = self._joined
@@ -347,6 +355,7 @@ class Source:
             self.locate(error)
             raise
 
+    @checked
     def batches(
         self,
         columns: Sequence[str] | None = None,
@@ -383,6 +392,7 @@ class Source:
         for name in names:
             if name not in there:
                 raise missing_column(name, known)
+        refuse_unreadable(self._reader.schema, [name for name in names if name in self._reader.schema.names])
         if self._used and not self.reusable:
             raise self._gone()
         self._used = True
@@ -420,15 +430,15 @@ class Source:
             del wanted[joined.name]
         keeps = None if self.reusable else self.kept
         if keeps is not None:
-            wanted |= dict.fromkeys(self._reader.schema.names)
+            wanted |= dict.fromkeys(readable(self._reader.schema).names)
         row = 0
-        for read in self._reader.read(list(wanted), batch_rows):
+        for read in map(laid_out, self._reader.read(list(wanted), batch_rows)):
             batch = read if rows is None or not read.num_rows else rows.taken(read)
             if read.num_rows and not batch.num_rows:
                 continue
             self._given = row, batch.num_rows, None if rows is None else rows.places
             if keeps is not None:
-                keeps.keep(batch.select(self._reader.schema.names))
+                keeps.keep(batch.select(readable(self._reader.schema).names))
             if joined is not None and joined.name in names and joined.name not in batch.schema.names:
                 batch = batch.append_column(joined.name, joined.times(batch, row))
             row += batch.num_rows
@@ -454,6 +464,7 @@ class TakesEvents:
         return source
 
 
+@checked
 def open_source(
     events: Any,
     *,

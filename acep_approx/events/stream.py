@@ -120,7 +120,7 @@ def _without_late(
 ) -> Iterator[EventBatch]:
     """The events that are not late, numbered without gaps; ``source.late`` is told of the others."""
     is_kept_whole = source.late.file is not None
-    read = list(dict.fromkeys([*columns, *source.schema.names])) if is_kept_whole else columns
+    read = list(dict.fromkeys([*columns, *source.readable.names])) if is_kept_whole else columns
     latest, row = None, first_row
     for batch in as_they_come(source, roles, read, batch_rows, first_row):
         values = batch.ticks
@@ -133,7 +133,7 @@ def _without_late(
             named = [source.named(int(batch.first_row + i)) for i in late[:SHOWN]]
             times = zip(named, before[late[:SHOWN]].tolist(), values[late[:SHOWN]].tolist(), strict=True)
             reasons = [_backwards(*one, unit) for one in times]
-            whole = batch.data.select(source.schema.names).take(to_arrow(late)) if is_kept_whole else None
+            whole = batch.data.select(source.readable.names).take(to_arrow(late)) if is_kept_whole else None
             source.late.add(rows, places, reasons, whole)
             data = data.take(to_arrow(kept)) if columns else data
         if len(kept):

@@ -16,6 +16,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from acep_approx.arguments import check_fields
 from acep_approx.arrays import Bools
 from acep_approx.errors import DataError, UsageError, expect
 from acep_approx.events.columns import to_numpy
@@ -109,6 +110,7 @@ class TimeFormat:
     fold: str | None = None
 
     def __post_init__(self) -> None:
+        check_fields(self)
         if self.text is not None:
             _pattern(self.text)
         if self.zone is not None:
@@ -131,7 +133,7 @@ class TimeFormat:
         """
         if given is None or isinstance(given, cls):
             return None if given == cls() else given
-        if isinstance(given, dict):  # as a state that was saved holds it
+        if isinstance(given, dict) and {*given} <= {*cls.__dataclass_fields__}:  # as a state that was saved holds it
             return cls(**given)
         expect("time_format", given, str, "a text such as '%d/%m/%Y %H:%M', or a TimeFormat")
         return cls(given)

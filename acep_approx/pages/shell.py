@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from acep_approx.diagrams.colours import variables
-from acep_approx.events.writing.outfile import whole_file
+from acep_approx.events.writing.outfile import check_name, refusing, whole_file
 from acep_approx.visible import escape, printable
 
 CLOSING = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"})
@@ -99,9 +99,8 @@ def write_page(text: str, path: str | Path) -> None:
     Raises
     ------
     UsageError
-        ``ACEP-U025``: another run is writing it.
-    OSError
-        It cannot be written.
+        ``ACEP-U012``: it cannot be written; ``ACEP-U025``: another run is writing it.
     """
-    with whole_file(Path(path)) as sink:
+    check_name(Path(path))
+    with refusing(Path(path)), whole_file(Path(path)) as sink:
         sink.write(text.encode())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from acep_approx.arguments import checked
 from acep_approx.automaton.draw import FORMATS, draw
 from acep_approx.errors import expect
 from acep_approx.planning.air import air_text
@@ -38,6 +39,7 @@ class CompiledQuery:
         """What the query is compiled to."""
         return self.plan.automaton
 
+    @checked
     def explain(self, format: str = "text") -> str:  # noqa: A002  (as on the command line)
         """The plan as text, or the automaton as a diagram.
 

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from acep_approx.events.columns import decoded, is_bytes, plain_type
+from acep_approx.events.columns import can_be_told_apart, decoded, is_bytes, plain_type
 from acep_approx.profiling.distinct import DistinctValues
 from acep_approx.profiling.formatting import shown
 
@@ -71,7 +71,7 @@ class ColumnScan:
         self.missing += len(column) - len(present)
         if not len(present):
             return
-        self.is_counted &= not is_bytes(present.type)
+        self.is_counted &= not is_bytes(present.type) and can_be_told_apart(present.type)
         if not _are_in_calendar(present):
             present = present.cast(pa.string())
             self.is_counted, self._least, self._most = False, None, None
@@ -86,12 +86,13 @@ class ColumnScan:
         self.values.add(values, counts)
 
     def _widen_range(self, values: pa.Array) -> None:
-        if not (pa.types.is_primitive(values.type) or pa.types.is_decimal(values.type)):
+        type_ = values.type
+        is_ordered = (pa.types.is_primitive(type_) or pa.types.is_decimal(type_)) and not pa.types.is_interval(type_)
+        if not is_ordered or pa.types.is_boolean(type_):
             return
-        if pa.types.is_boolean(values.type):
-            return
-        found = pc.min_max(values)
-        least, most = found["min"].as_py(), found["max"].as_py()
+        is_length = pa.types.is_duration(type_)  # which Arrow cannot compare
+        found = pc.min_max(values.cast(pa.int64()) if is_length else values)
+        least, most = (found[name].cast(type_).as_py() for name in ("min", "max"))
         self._least = least if self._least is None else min(self._least, least)
         self._most = most if self._most is None else max(self._most, most)
 
@@ -121,13 +122,22 @@ def plain_values(column: pa.Array) -> pa.Array:
         try:
             return plain.cast(pa.binary()).cast(pa.string())
         except pa.ArrowInvalid:  # no texts in UTF-8
-            return plain
-    return plain.cast(pa.string()) if pa.types.is_string(plain_type(plain.type)) else plain
+            return plain.cast(plain_type(plain.type))
+    return plain.cast(_computable(plain_type(plain.type)))
+
+
+def _computable(type_: pa.DataType) -> pa.DataType:
+    """The type itself, or the wider one of its kind that Arrow computes with."""
+    if pa.types.is_float16(type_):
+        return pa.float32()
+    if pa.types.is_decimal32(type_) or pa.types.is_decimal64(type_):
+        return pa.decimal128(type_.precision, type_.scale)
+    return type_
 
 
 def _are_in_calendar(values: pa.Array) -> bool:
     """Whether Python has all of these, where they are times; its years are those from 1 to 9999."""
-    if not pa.types.is_temporal(values.type):
+    if not (pa.types.is_timestamp(values.type) or pa.types.is_date(values.type)):
         return True
     try:
         pc.min_max(values).as_py()
@@ -141,4 +151,11 @@ def _present(column: pa.Array) -> pa.Array:
     present = plain_values(column).drop_null()
     if pa.types.is_floating(present.type):
         return present.filter(pc.invert(pc.is_nan(present)))
-    return present.cast(pa.timestamp("us"), safe=False) if pa.types.is_timestamp(present.type) else present
+    for is_kind, shown_as in (
+        (pa.types.is_timestamp, pa.timestamp("us")),
+        (pa.types.is_duration, pa.duration("us")),
+        (pa.types.is_time64, pa.time64("us")),
+    ):
+        if is_kind(present.type):
+            return present.cast(shown_as, safe=False)
+    return present

@@ -13,7 +13,7 @@ import pyarrow as pa
 from acep_approx.api.compile import compile_query
 from acep_approx.arrays import Ints
 from acep_approx.errors import DataError
-from acep_approx.events.columns import decoded, encode_text, plain_type, text_codes
+from acep_approx.events.columns import decoded, encode_text, in_python, plain_type, text_codes
 from acep_approx.events.roles import is_number
 from acep_approx.profiling import formatting
 from acep_approx.profiling.columns import plain_values
@@ -238,4 +238,4 @@ def _codes(table: pa.Table, name: str) -> tuple[Ints, list[str]]:
     """A column as codes, -1 where it is null, and the texts that they stand for."""
     column = plain_values(pa.chunked_array([decoded(chunk) for chunk in table.column(name).chunks]).combine_chunks())
     coded = encode_text(column) if pa.types.is_string(column.type) else column.dictionary_encode()
-    return text_codes(coded), [str(value) for value in coded.dictionary.to_pylist()]
+    return text_codes(coded), [str(value) for value in in_python(coded.dictionary)]

@@ -19,7 +19,7 @@ SIGNS = {sign: name for name, sign in DELIMITERS.items() if name.isalpha()}
 
 
 def layout_words(source: Source, files: int) -> Iterator[str]:
-    """How the files of a source are written; nothing of events that are no files. ``files`` is their number.
+    """How the files of a source are written, and what of its columns may not be expected; ``files`` is their number.
 
     Examples
     --------
@@ -29,6 +29,7 @@ def layout_words(source: Source, files: int) -> Iterator[str]:
     """
     found = source.understood
     if found is None:
+        yield from source.notes
         return
     format_ = FORMATS.get(found.format, found.format)
     yield f"{files} files, the first of them {format_}" if files > 1 else format_

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from acep_approx.arguments import checked
 from acep_approx.diagrams.fragments import never_raises
 from acep_approx.errors import UsageError, expect
 from acep_approx.events.columns import to_arrow
@@ -44,6 +45,7 @@ class Look(StreamProfile):
         return look_view(self)
 
 
+@checked
 def look(
     events: Any,
     *,

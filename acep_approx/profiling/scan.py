@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from acep_approx.arrays import Ints
-from acep_approx.events.columns import events_in_lists, plain_type
+from acep_approx.events.columns import events_in_lists, plain_type, refuse_unreadable
 from acep_approx.events.reading.widening import one_table
 from acep_approx.events.roles import Roles, open_times
 from acep_approx.events.source import Source
@@ -65,7 +65,8 @@ class Scan:
         self._time_format = time_format
         self._given = given
         self.unit = unit
-        schema = source.schema
+        refuse_unreadable(source.schema, [name for name in source.schema.names if name in given.values()])
+        schema = source.readable
         self.roles: Roles | None = taken_roles(schema, given, unit, time_format) if schema.names else None
         self.schema = _looked_at(schema, [*given.values(), *_named(self.roles)])
         self.more_columns = len(schema) - len(self.schema)
@@ -104,7 +105,7 @@ class Scan:
                     self.is_all = False
                     return
                 self.is_all = batch.num_rows <= left
-                batch = batch.slice(0, left)  # noqa: PLW2901
+                batch = batch.slice(0, min(left, batch.num_rows))  # noqa: PLW2901
                 left -= batch.num_rows
             if batch.num_rows:
                 yield batch

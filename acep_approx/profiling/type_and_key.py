@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from acep_approx.arrays import Ints
-from acep_approx.events.columns import decoded, plain_type, to_numpy
+from acep_approx.events.columns import can_be_told_apart, decoded, plain_type, to_numpy
 from acep_approx.events.keys import can_be_key
 from acep_approx.events.roles import TYPE_NAMES, Roles
 from acep_approx.profiling.columns import ColumnScan, plain_values
@@ -177,6 +177,8 @@ def _ranked(merits: Merits, role: str, best: Pair) -> tuple[Candidate, ...]:
 def _codes(column: pa.ChunkedArray) -> Ints:
     """A number for each value; -1 where there is none."""
     plain = plain_values(pa.chunked_array([decoded(chunk) for chunk in column.chunks]).combine_chunks())
+    if not can_be_told_apart(plain.type):
+        return np.full(len(plain), -1)
     codes = pc.fill_null(plain.dictionary_encode().indices, -1)
     return to_numpy(codes).astype(np.int64)
 

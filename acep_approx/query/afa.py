@@ -24,6 +24,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
+from acep_approx.arguments import checked
 from acep_approx.diagrams.fragments import drawn, never_raises, plain, view
 from acep_approx.errors import QueryError, UsageError, expect
 from acep_approx.query.assemble_machine import with_register_values
@@ -93,6 +94,7 @@ class Afa:
 
     function = staticmethod(afa_function)
 
+    @checked
     def __init__(self, registers: Mapping[str, Any] | None = None, functions: Iterable[UserFunction] = ()) -> None:
         self._registers = tuple(register_of(name, given) for name, given in (registers or {}).items())
         self._names = tuple(register.name for register in self._registers)
@@ -284,14 +286,17 @@ class Afa:
 
     # --- clauses ------------------------------------------------------------------------------------------
 
+    @checked
     def by(self, *keys: str) -> QueryBuilder:
         """See `QueryBuilder.by`."""
         return self._query().by(*keys)
 
+    @checked
     def within(self, window: str | int | timedelta) -> QueryBuilder:
         """See `QueryBuilder.within`."""
         return self._query().within(window)
 
+    @checked
     def errors(self, k: int, weights: Mapping[str, int] | None = None) -> QueryBuilder:
         """See `QueryBuilder.errors`."""
         return self._query().errors(k, weights)
@@ -300,6 +305,7 @@ class Afa:
         """See `QueryBuilder.non_overlap`."""
         return self._query().non_overlap()
 
+    @checked
     def returning(self, *registers: str, **outputs: str) -> QueryBuilder:
         """See `QueryBuilder.returning`."""
         return self._query().returning(*registers, **outputs)

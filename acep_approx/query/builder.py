@@ -20,6 +20,7 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import cast
 
+from acep_approx.arguments import checked
 from acep_approx.errors import QueryError, UsageError
 from acep_approx.query.assemble import did_you_mean
 from acep_approx.query.functions import UserFunction
@@ -75,6 +76,7 @@ class QueryBuilder:
     outputs: tuple[ReturnItem, ...] = ()
     functions: tuple[UserFunction, ...] = ()
 
+    @checked
     def where(self, conditions: str) -> QueryBuilder:
         """Add conditions; all conditions of all calls must hold.
 
@@ -100,6 +102,7 @@ class QueryBuilder:
             predicates=self.predicates + predicates,
         )
 
+    @checked
     def by(self, *keys: str) -> QueryBuilder:
         """Let all events of a match have the same value of each of these attributes: ``[symbol]``.
 
@@ -122,6 +125,7 @@ class QueryBuilder:
         """
         return dataclasses.replace(self, equivalences=self.equivalences + tuple(map(Equivalence, keys)))
 
+    @checked
     def strategy(self, name: str) -> QueryBuilder:
         """Choose which events may be skipped.
 
@@ -146,6 +150,7 @@ class QueryBuilder:
             raise UsageError(f"no strategy {name!r}", code="ACEP-U021", hint=hint)
         return dataclasses.replace(self, chosen=cast("Strategy", name.lower()))
 
+    @checked
     def within(self, window: str | int | timedelta) -> QueryBuilder:
         """Set the window.
 
@@ -190,6 +195,7 @@ class QueryBuilder:
         """
         return dataclasses.replace(self, only_later=True)
 
+    @checked
     def errors(self, k: int, weights: Mapping[str, int] | None = None) -> QueryBuilder:
         """Say how many events may be missing.
 
@@ -224,6 +230,7 @@ class QueryBuilder:
         """
         return dataclasses.replace(self, apart=True)
 
+    @checked
     def returning(self, *registers: str, **outputs: str) -> QueryBuilder:
         """Add output columns.
 
@@ -324,6 +331,7 @@ class PatternBuilder:
         """Once or not at all: ``?``."""
         return self._repeat(0, 1)
 
+    @checked
     def times(self, least: int, most: int | None = None) -> PatternBuilder:
         """A bounded number of times: ``{least}`` or ``{least,most}``.
 
@@ -341,6 +349,7 @@ class PatternBuilder:
         """
         return self._repeat(least, least if most is None else most)
 
+    @checked
     def at_least(self, least: int) -> PatternBuilder:
         """That often or more: ``{least,}``.
 
@@ -356,18 +365,22 @@ class PatternBuilder:
         """
         return self._repeat(least, None)
 
+    @checked
     def where(self, conditions: str) -> QueryBuilder:
         """See `QueryBuilder.where`."""
         return QueryBuilder(self.node).where(conditions)
 
+    @checked
     def by(self, *keys: str) -> QueryBuilder:
         """See `QueryBuilder.by`."""
         return QueryBuilder(self.node).by(*keys)
 
+    @checked
     def strategy(self, name: str) -> QueryBuilder:
         """See `QueryBuilder.strategy`."""
         return QueryBuilder(self.node).strategy(name)
 
+    @checked
     def within(self, window: str | int | timedelta) -> QueryBuilder:
         """See `QueryBuilder.within`."""
         return QueryBuilder(self.node).within(window)
@@ -376,6 +389,7 @@ class PatternBuilder:
         """See `QueryBuilder.simultaneous`."""
         return QueryBuilder(self.node).simultaneous()
 
+    @checked
     def errors(self, k: int, weights: Mapping[str, int] | None = None) -> QueryBuilder:
         """See `QueryBuilder.errors`."""
         return QueryBuilder(self.node).errors(k, weights)
@@ -384,6 +398,7 @@ class PatternBuilder:
         """See `QueryBuilder.non_overlap`."""
         return QueryBuilder(self.node).non_overlap()
 
+    @checked
     def returning(self, **outputs: str) -> QueryBuilder:
         """See `QueryBuilder.returning`."""
         return QueryBuilder(self.node).returning(**outputs)
@@ -398,6 +413,7 @@ class PatternBuilder:
         return PatternBuilder(Repeat(self.node, least, most))
 
 
+@checked
 def event(type: str | None, variable: str) -> PatternBuilder:  # noqa: A002  the word of the language
     """One event: ``Shelf a``.
 
@@ -424,6 +440,7 @@ def event(type: str | None, variable: str) -> PatternBuilder:  # noqa: A002  the
     return PatternBuilder(Atom(type, variable))
 
 
+@checked
 def seq(*parts: PatternBuilder) -> PatternBuilder:
     """Parts that follow one another: ``SEQ(A a, B b)``.
 
@@ -440,6 +457,7 @@ def seq(*parts: PatternBuilder) -> PatternBuilder:
     return PatternBuilder(sequence_of(_nodes("seq", parts)))
 
 
+@checked
 def either(*parts: PatternBuilder) -> PatternBuilder:
     """Exactly one of several parts: ``(A a | B b)``.
 
@@ -456,6 +474,7 @@ def either(*parts: PatternBuilder) -> PatternBuilder:
     return PatternBuilder(choice_of(_nodes("either", parts)))
 
 
+@checked
 def absent(*events: PatternBuilder) -> PatternBuilder:
     """Negation: none of the events happens here: ``~(Register b)``, ``~(A a | B b)``.
 

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+from acep_approx.arguments import checked
 from acep_approx.errors import UsageError, expect
 from acep_approx.query.functions import KINDS, UserFunction
 from acep_approx.query.messages import FUNCTIONS
@@ -18,6 +19,7 @@ _NEXT_WORDS = frozenset(("WHEN", "SET", "IGNORE", "FINAL"))
 """What can stand behind the type of an arc that has no variable."""
 
 
+@checked
 def afa_function(
     *, version: int, returns: type, name: str | None = None
 ) -> Callable[[Callable[..., Any]], UserFunction]:

@@ -6,6 +6,7 @@ import re
 from dataclasses import replace
 from typing import Any, cast
 
+from acep_approx.arguments import checked
 from acep_approx.errors import QueryError
 from acep_approx.query.assemble import Assembler, Clauses, did_you_mean
 from acep_approx.query.assemble_machine import with_register_values
@@ -34,6 +35,7 @@ _FIRST_WORD = re.compile(r"(?:(?!--)\S)+")
 _PATTERN = re.compile(r"PATTERN\b", re.IGNORECASE)
 
 
+@checked
 def parse(text: str, functions: tuple[UserFunction, ...] = ()) -> QuerySyntax:
     """Read a query.
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 import pyarrow as pa
 
+from acep_approx.arguments import checked
 from acep_approx.arrays import Ints
 from acep_approx.budget.ledger import RunRecord
 from acep_approx.diagrams.fragments import never_raises
@@ -137,6 +138,7 @@ class BudgetedMatches(Matches):
             return pa.table({})
         return renumbered(pa.concat_tables(self._logged), ["row"], self.source.late.original)
 
+    @checked
     def refreshed(self, query: CompiledQuery) -> HistoryGraph | None:
         """The history as it was learned by the last call that found matches, up to now.
 
@@ -163,6 +165,7 @@ class BudgetedMatches(Matches):
         """
         return learning_table(self._done.learned(), is_time=self._done.is_time)
 
+    @checked
     def expanded(self, *, bundles: bool = False) -> pa.Table:
         """All matches that end when a match point does which ``points`` finds, not only those whose runs were kept.
 
@@ -226,6 +229,7 @@ class BudgetedMatches(Matches):
         assert pipeline is not None
         return read_events(self.source, pipeline.roles, columns=pipeline.columns, sort=self._sort)
 
+    @checked
     def record(self, source: str = "") -> RunRecord:
         """The record of the last call that found matches.
 
@@ -265,6 +269,7 @@ class BudgetedMatches(Matches):
         known = "" if load.history is None else ", history=known"
         return "match_within", f", {str(load.budget)!r}{known}{more}"
 
+    @checked
     def report(self, path: str | Path, source: str = "") -> None:
         """Write the record as one self-contained HTML page (``ACEP-U013``: over a file that is read)."""
         from acep_approx.events.writing.same_file import refuse_input

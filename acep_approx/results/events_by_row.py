@@ -8,14 +8,17 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from acep_approx.arguments import checked
 from acep_approx.arrays import Ints
 from acep_approx.errors import UsageError
 from acep_approx.events.columns import encode_text, to_arrow, to_numpy
+from acep_approx.events.reading.memory import REFUSED
 from acep_approx.events.reading.widening import one_table
 from acep_approx.events.source import open_source
 from acep_approx.results.matched_events import free_name
 
 
+@checked
 def events_at(events: Any, rows: Any, **reading: Any) -> pa.Table:
     """The events of some row numbers, with all columns.
 
@@ -53,7 +56,7 @@ def events_at(events: Any, rows: Any, **reading: Any) -> pa.Table:
     """
     wanted, source = _numbers(rows), open_source(events, **reading)
     parts, first = [], 0
-    for batch in source.batches() if len(wanted) else ():
+    for batch in source.batches(source.readable.names) if len(wanted) else ():
         mine = wanted[np.searchsorted(wanted, first) : np.searchsorted(wanted, first + batch.num_rows)]
         if len(mine):
             columns = [encode_text(column).take(to_arrow(mine - first)) for column in batch.columns]
@@ -66,14 +69,19 @@ def events_at(events: Any, rows: Any, **reading: Any) -> pa.Table:
         raise UsageError(
             f"there is no row {wrong} in {first:,} events", code="ACEP-U148", hint="give the events that were matched"
         )
-    table = one_table(parts).cast(source.schema) if parts else source.schema.empty_table()
+    table = one_table(parts).cast(source.readable) if parts else source.readable.empty_table()
     return table.add_column(0, free_name("row", source.schema.names), to_arrow(wanted))
 
 
 def _numbers(rows: Any) -> Ints:
     """Row numbers that rise, each once."""
     column = rows.combine_chunks() if isinstance(rows, pa.ChunkedArray) else rows
-    column = column if isinstance(column, pa.Array) else pa.array(column)
+    try:
+        column = column if isinstance(column, pa.Array) else pa.array(column)
+    except REFUSED as error:
+        raise UsageError(
+            f"rows is {rows!r:.80}: {error}", code="ACEP-U148", hint="give the column of a variable, or whole numbers"
+        ) from error
     while pa.types.is_list(column.type):
         column = column.flatten()
     if pa.types.is_null(column.type):

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
+from numbers import Integral
 from operator import index
+from types import NoneType
 from typing import Any, ClassVar
 
 import pyarrow as pa
 
+from acep_approx.arguments import checked
 from acep_approx.diagrams.fragments import never_raises
-from acep_approx.errors import UsageError
+from acep_approx.errors import NoSuchPlaceError, UnknownNameError, UsageError, expect
 
 
 @dataclass(frozen=True)
@@ -56,8 +59,9 @@ class Match:
 
         return match_view(self)
 
+    @checked
     def __getitem__(self, name: str) -> Any:
-        return self.values[name]
+        return named(self.values, name, "value")
 
     def events(self) -> pa.Table:
         """Its events, with all columns of the input; columns as for ``Matches.events``.
@@ -76,6 +80,21 @@ class Match:
         return self._events()
 
 
+def named(values: Mapping[str, Any], name: str, what: str) -> Any:
+    """The value of a name.
+
+    Raises
+    ------
+    UnknownNameError
+        ``ACEP-U160``: there is none; ``what`` it is, in words.
+    """
+    if name not in values:
+        raise UnknownNameError(
+            f"there is no {what} {name!r:.80}", code="ACEP-U160", hint=f"there are: {', '.join(values) or 'none'}"
+        )
+    return values[name]
+
+
 def by_number(
     every: Iterable[Match], head: Callable[[int], Iterable[Match]], number: int | slice
 ) -> Match | list[Match]:
@@ -91,11 +110,16 @@ def by_number(
     """
     if isinstance(number, slice):
         parts = (number.start, number.stop, number.step)
+        for part in parts:
+            expect("a place", part, (Integral, NoneType), "whole numbers: matches[:5]")
         if any(part is not None and part < 0 for part in parts):
             return list(iter(every))[number]
         return list(islice(every if number.stop is None else head(number.stop), *parts))
+    expect("the number", number, Integral, "a whole number: matches[0]")
     place = index(number)
     try:
         return list(iter(every))[place] if place < 0 else next(islice(head(place + 1), place, None))
     except (IndexError, StopIteration):
-        raise IndexError(f"there is no match {place}") from None
+        raise NoSuchPlaceError(
+            f"there is no match {place}", code="ACEP-U161", hint="len(matches) says how many there are"
+        ) from None

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from acep_approx.engines.progress import RunProgress
 from acep_approx.errors import UsageError, expect
-from acep_approx.events.columns import to_arrow
+from acep_approx.events.columns import readable, to_arrow
 from acep_approx.events.source import Source
 from acep_approx.events.stream import EventBatch, read_events
 from acep_approx.matching.execution import Execution
@@ -70,7 +70,7 @@ class MatchTables:
         derived = None
         if self.row_column is not None:
             derived = {self.row_column: pa.int64()}
-            self._options = {**self._options, "bind": [self.row_column, *schema.names]}
+            self._options = {**self._options, "bind": [self.row_column, *readable(schema).names]}
         matcher = self._matcher(self.plan, kind)
         return matcher, matcher.bind(schema, derived=derived) if len(schema) else None
 
@@ -121,8 +121,9 @@ class MatchTables:
                 yield table
                 continue
             self.is_cut = table.num_rows > left
-            yield table.slice(0, left)
-            left -= min(left, table.num_rows)
+            taken = min(left, table.num_rows)
+            yield table.slice(0, taken)
+            left -= taken
             if self.is_cut:
                 return
 

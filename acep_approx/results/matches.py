@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any, Self, overload
 
 import pyarrow as pa
 
+from acep_approx.arguments import checked
 from acep_approx.diagrams.fragments import never_raises
-from acep_approx.errors import UsageError, expect
+from acep_approx.errors import DataError, UsageError, expect
 from acep_approx.events.writing.frames import to_pandas
 from acep_approx.results.export import reader_of, to_polars
 from acep_approx.results.match import Match, by_number
@@ -117,6 +118,7 @@ class Matches(MatchTables):
             yield table
         vars(self).update(vars(asked) | own)
 
+    @checked
     def head(self, number: int = 5) -> Self:
         """The same question for the first few matches only.
 
@@ -168,7 +170,7 @@ class Matches(MatchTables):
             own = ("errors", "start", "end", "missing", *(("times",) if self.plan.cel is not None else ()))
             names = [n for n in table.column_names if n not in own]
             columns = self._key_columns(table, keys)
-            for row in table.to_pylist():
+            for row in _in_python(table):
                 key = {name: row[column] for name, column in columns.items()}
                 values = {n: row[n] for n in names if n not in columns.values()}
                 missing = tuple(row.get("missing") or ())
@@ -198,6 +200,7 @@ class Matches(MatchTables):
         total = sum(self.count_by_errors().values())
         return total if self.limit is None else min(total, self.limit)
 
+    @checked
     def no_match(self, *, most: int | None = 1_000_000) -> NoMatch:
         """Say which step of the pattern no event passed, where there is no match.
 
@@ -215,7 +218,8 @@ class Matches(MatchTables):
         Raises
         ------
         UsageError
-            ``ACEP-U131``: the events can be read only once, and nothing has been looked for in them yet.
+            ``ACEP-U126``: not a number of events; ``ACEP-U131``: the events can be read only once, and nothing has been
+            looked for in them yet.
 
         Examples
         --------
@@ -229,6 +233,8 @@ class Matches(MatchTables):
 
         Complexity: reads the events once, and runs over them once for each step and each condition on several events.
         """
+        if most is not None and most < 1:
+            raise UsageError(f"most is {most}", code="ACEP-U126", hint="look at one event at least; None looks at all")
         from acep_approx.why.no_match.from_counters import no_match_from_counters
         from acep_approx.why.no_match.search import explain_no_match
 
@@ -247,6 +253,7 @@ class Matches(MatchTables):
     def page(self, path: None = None, *, source: str = ..., title: str = ...) -> str: ...
     @overload
     def page(self, path: str | Path, *, source: str = ..., title: str = ...) -> None: ...
+    @checked
     def page(self, path: str | Path | None = None, *, source: str = "", title: str = "") -> str | None:
         """The explorer: one HTML page of where the matches lie, what they are made of, and what nearly matched.
 
@@ -314,3 +321,16 @@ class Matches(MatchTables):
         from acep_approx.results.views import matches_view
 
         return matches_view(self)
+
+
+def _in_python(table: pa.Table) -> list[dict[str, Any]]:
+    """The rows of a table as dicts."""
+    try:
+        rows: list[dict[str, Any]] = table.to_pylist()
+    except (OverflowError, ValueError) as error:
+        raise DataError(
+            f"matches hold a value that Python cannot hold: {error}",
+            code="ACEP-D166",
+            hint="take them as a table: matches.to_arrow()",
+        ) from error
+    return rows

@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from acep_approx.arguments import checked
 from acep_approx.diagrams.fragments import never_raises, view
 from acep_approx.diagrams.rows import first_rows, tables_view
 from acep_approx.events.writing.frames import to_pandas
+from acep_approx.results.match import named
 from acep_approx.rules.execution import Outcome
 from acep_approx.rules.table import TableRows
 
@@ -69,8 +71,9 @@ class RuleOutput(Mapping[str, pa.Table]):
         self.calls = outcome.calls
         self.store = store
 
+    @checked
     def __getitem__(self, rule: str) -> pa.Table:
-        return self.outcome.matches[rule]
+        return named(self.outcome.matches, rule, "rule")
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.outcome.matches)
@@ -128,8 +131,9 @@ class StoreView(Mapping[str, TableView]):
     def __init__(self, tables: Mapping[str, TableRows]) -> None:
         self._tables = tables
 
+    @checked
     def __getitem__(self, name: str) -> TableView:
-        return TableView(self._tables[name])
+        return TableView(named(self._tables, name, "table"))
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._tables)

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from acep_approx.arrays import Ints
 from acep_approx.errors import DataError
-from acep_approx.events.columns import to_arrow, to_numpy
+from acep_approx.events.columns import in_python, to_arrow, to_numpy
 from acep_approx.matching.outputs.bind import BoundEvents
 from acep_approx.matching.outputs.output import SLOT, Stamps
 from acep_approx.matching.outputs.returns import ReturnColumns
@@ -309,7 +309,7 @@ def _mixed(values: Words) -> Words:
 def _words_of(column: pa.Array) -> tuple[Words, Words]:
     """Two words for each value of any type; equal values have equal words, in any process."""
     coded = column.dictionary_encode() if not pa.types.is_dictionary(column.type) else column
-    digests = [blake2b(repr(value).encode(), digest_size=16).digest() for value in coded.dictionary.to_pylist()]
+    digests = [blake2b(repr(value).encode(), digest_size=16).digest() for value in in_python(coded.dictionary)]
     words = np.frombuffer(b"".join([*digests, bytes(16)]), np.uint64).reshape(-1, 2)
     codes = to_numpy(pc.fill_null(coded.indices, len(digests)).cast(pa.int64()))
     return words[codes, 0], words[codes, 1]

@@ -11,12 +11,13 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from acep_approx.arguments import checked as public
 from acep_approx.arrays import Bools, Ints
 from acep_approx.diagrams.fragments import never_raises
 from acep_approx.diagrams.text_layout import one_line
 from acep_approx.errors import DataError, expect
 from acep_approx.events.changes import Op, find_op, ops_of
-from acep_approx.events.columns import missing_column, to_numpy
+from acep_approx.events.columns import can_be_told_apart, missing_column, plain_type, to_numpy
 from acep_approx.events.reading.memory import DICTS_PER_CHUNK
 from acep_approx.events.reading.widening import one_table
 from acep_approx.events.source import Source, TakesEvents
@@ -155,6 +156,7 @@ class RevisedMatcher(TakesEvents):
             return self._nothing()
         return pushed(lambda rows: self._take_in(rows, stream), data, source, self.rows)
 
+    @public
     def punctuate(self, tick: int | str | datetime, where: str | None = None) -> pa.Table:
         """No event before ``tick`` will come any more: put out what that makes final.
 
@@ -253,8 +255,14 @@ class RevisedMatcher(TakesEvents):
         for name in sorted(read):
             if name not in schema.names:
                 raise missing_column(name, schema.names)
+        if asked.id is not None and not can_be_told_apart(plain_type(schema.field(asked.id).type)):
+            raise DataError(
+                f"the column {asked.id!r}, of type {schema.field(asked.id).type}, cannot name events",
+                code="ACEP-D165",
+                hint="name them by numbers or text: id='COLUMN' (--id COLUMN)",
+            )
         op = None if isinstance(asked.op, bool) else find_op(schema.names, asked.op, read)
-        self.stream = set_up(self.execution, asked, tuple(schema.names), op)
+        self.stream = set_up(self.execution, asked, tuple(source.readable.names), op)
         return self.stream
 
     def _read(self, source: Source, stream: RevisedStream) -> pa.RecordBatch:
@@ -273,7 +281,8 @@ class RevisedMatcher(TakesEvents):
                 hint=f"give {op!r} from the first push on, or say that no column says what rows do: --op none "
                 "(op=False)",
             )
-        batches = [batch for batch in source.batches(names) if batch.num_rows]
+        read = [name for name in names if name in must or name in source.readable.names]
+        batches = [batch for batch in source.batches(read) if batch.num_rows]
         if not batches:
             return pa.RecordBatch.from_pylist([], schema=source.schema)
         if len(batches) == 1:

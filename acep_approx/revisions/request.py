@@ -58,7 +58,7 @@ class Revisions:
     changelog: bool | None = None
 
     def __post_init__(self) -> None:
-        if self.emit not in ("final", "early"):
+        if not isinstance(self.emit, str) or self.emit not in ("final", "early"):
             check_duration("emit", self.emit)
         for name in ("id", "op", "source", "sequence"):
             if name != "op" or self.op is not False:

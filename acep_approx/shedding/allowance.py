@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from acep_approx.budget.budget import Budget
     from acep_approx.shedding.load import Load
 
+MOST_RUNS = 2**40
+"""No machine has room for as many."""
 RESERVE_SHARE = 0.01
 """Share of what was granted so far that is held back for times of higher load."""
 RESERVE_EVENTS = 256
@@ -63,7 +65,7 @@ def first_allowance(load: Load, worth: Worth, window: int, explores: float, *, m
         seed=load.seed,
     )
     if budget.unit == "runs":
-        return replace(base, runs=int(budget.amount))
+        return replace(base, runs=int(min(budget.amount, MOST_RUNS)))
     if budget.unit == "%":
         full = load.steps_per_event
         assert full is not None

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from acep_approx.arguments import checked
 from acep_approx.arrays import Ints
 from acep_approx.diagrams.fragments import never_raises
 from acep_approx.diagrams.rows import tables_view
@@ -82,6 +83,7 @@ class Found(Mapping[str, pa.Table]):
             found.setdefault(self._ids[number], []).append(number)
         return found
 
+    @checked
     def __getitem__(self, name: str) -> pa.Table:
         known = [] if name in self._numbers else self._look(name)
         numbers = self._numbers.get(name) or [number for number, _ in known if number in self._ids]
@@ -95,7 +97,7 @@ class Found(Mapping[str, pa.Table]):
         return len(self._numbers)
 
     def __contains__(self, name: object) -> bool:
-        return name in self._numbers
+        return isinstance(name, str) and name in self._numbers
 
     @property
     def numbers(self) -> Collection[int]:

@@ -9,15 +9,18 @@ import math
 import os
 import warnings
 from dataclasses import replace
+from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from acep_approx.arguments import checked
 from acep_approx.diagrams.fragments import never_raises
 from acep_approx.diagrams.text_layout import one_line
 from acep_approx.engines.runs.worth import Worth
 from acep_approx.errors import FewPointsWarning, UsageError, expect
+from acep_approx.events.time import LIMIT
 from acep_approx.planning.planner import Plan
 from acep_approx.planning.windows import refuse_unbounded
 from acep_approx.training.choosing import FEW_POINTS, read_by
@@ -86,6 +89,7 @@ class HistoryGraph:
     (300, True, True)
     """
 
+    @checked
     def __init__(self, query: CompiledQuery, *, gap: int | str = -1, most_bundles: int = MOST_BUNDLES) -> None:
         if not isinstance(getattr(query, "plan", None), Plan):
             expect("the query", query, (), "a compiled one: compile_query(text)")
@@ -96,6 +100,10 @@ class HistoryGraph:
                 hint='compile it with engine="runs" (--engine runs) to learn a history all the same',
             )
         refuse_unbounded(query.plan, "a history")
+        if gap != "window" and not (isinstance(gap, Integral) and abs(gap) <= LIMIT):
+            raise UsageError(f"gap is {gap!r:.80}", code="ACEP-U162", hint="give a number of ticks, or 'window'")
+        if not 0 < most_bundles <= LIMIT:
+            raise UsageError(f"most_bundles is {most_bundles}", code="ACEP-U162", hint="keep one bundle at least")
         self.query = query
         self.gap = gap
         self.most_bundles = most_bundles
@@ -138,6 +146,7 @@ class HistoryGraph:
 
     # --- learning -------------------------------------------------------------------------------------------
 
+    @checked
     def fit(
         self, events: Any, *, on_progress: OnProgress | None = None, portion_events: int = PORTION, **roles: Any
     ) -> Self:
@@ -197,6 +206,7 @@ class HistoryGraph:
         on_progress("learned", 1.0)
         return self
 
+    @checked
     def partial_fit(self, events: Any, *, portion_events: int = PORTION, **roles: Any) -> Self:
         """Learn from more past events, which follow those learned from before; buckets and prices stay.
 
@@ -226,7 +236,7 @@ class HistoryGraph:
         if self.points_ < FEW_POINTS:
             found = f"{self.points_} match point{'s' * (self.points_ != 1)} in this past: too few to learn from"
             wanted = f"{FEW_POINTS} or more tell which partial matches are worth keeping"
-            warnings.warn(f"{found}; {wanted}", FewPointsWarning, stacklevel=4)
+            warnings.warn(f"{found}; {wanted}", FewPointsWarning, stacklevel=5)
 
     def integer_gap(self, window: int) -> int:
         """The gap between bundles, in ticks."""
@@ -245,6 +255,7 @@ class HistoryGraph:
             return self.learned_
         return fit_values(self.graph_)
 
+    @checked
     def worth(self, policy: str = "history") -> Worth:
         """What runs are worth by a policy, for the engine; worked out once."""
         of = self.graph_, self.graph_.counts, self.overlap_, self.learned_, self.learned_overlap_
@@ -302,6 +313,7 @@ class HistoryGraph:
                 hint="give all events times of one unit",
             )
 
+    @checked
     def save(self, path: str | os.PathLike[str], *, new_version: bool = False) -> Path:
         """Write the history to a directory: a readable manifest, Parquet and npz; nothing is ever overwritten.
 
@@ -342,6 +354,7 @@ class HistoryGraph:
         )  # fmt: skip
 
     @classmethod
+    @checked
     def load(cls, path: str | os.PathLike[str], query: CompiledQuery, *, version: int | None = None) -> Self:
         """Read the history of a query.
 

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from acep_approx.arrays import Ints
+from acep_approx.errors import expect
 from acep_approx.events.columns import encode_text, plain_type, to_arrow
 from acep_approx.events.reading.widening import one_table
 from acep_approx.events.roles import Roles
@@ -56,6 +57,7 @@ class Past:
         names = ("time", "key", "type", "unit", "start", "time_format")
         named = {name: roles.pop(name) for name in names if name in roles}
         sort = roles.pop("sort", False)
+        expect("sort", sort, bool, "True or False")
         times = {name: named.get(name) for name in ("time", "time_format")}
         source = open_source(events, **(roles | times))
         pipeline = Execution(plan, output="points", **named).bind(source.schema)

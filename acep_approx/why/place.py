@@ -336,7 +336,7 @@ def _tick(around: Any, type_: pa.DataType, unit: str | None) -> int:
         if isinstance(around, datetime) or (isinstance(around, str) and is_time):
             return int(ticks(pa.array([around]))[0])
         return int(ticks(pa.array([int(around)]), unit if is_time else None)[0])
-    except (AcepError, ValueError, TypeError, pa.ArrowInvalid) as error:
+    except (AcepError, ValueError, TypeError, OverflowError, pa.ArrowInvalid) as error:
         hint = "write a time as 2024-05-01T08:00:00Z" if is_time else "write a whole number, as in the time column"
         raise UsageError(f"{around!r} is not a time of these events", code="ACEP-U112", hint=hint) from error
 

@@ -80,8 +80,8 @@ def explain_stream(
 
 def _kept(source: Source) -> pa.Table:
     """All events of a source that can be read only once."""
-    batches = list(source.batches())
-    return unified(one_table(batches)) if batches else source.schema.empty_table()
+    batches = list(source.batches(source.readable.names))
+    return unified(one_table(batches)) if batches else source.readable.empty_table()
 
 
 def _first_match(

@@ -103,7 +103,7 @@ def demo(
     Takes a few seconds. With --spark: a history is learned from three months of flights, and the other nine are matched
     as a stream, inside a budget, while the history learns on; takes about two minutes. Nothing is downloaded.
     """
-    from acep_approx.cli.rows_file import save_page
+    from acep_approx.pages.shell import write_page
 
     spark.check()
     if save_events is not None:
@@ -116,7 +116,7 @@ def demo(
     if spark.spark:
         from acep_approx.cli.on_spark.demo import demo_on_spark
 
-        save_page(demo_on_spark(spark.master, quiet=quiet), output)
+        write_page(demo_on_spark(spark.master, quiet=quiet), output)
     else:
         _demo_here(output, quiet=quiet)
     if not quiet:
@@ -141,8 +141,8 @@ def _demo_here(output: Path, *, quiet: bool) -> None:
     if not quiet:
         say("reading the flights ...")
 
-    from acep_approx.cli.rows_file import save_page
     from acep_approx.events.demo import flights
+    from acep_approx.pages.shell import write_page
 
     events = flights()
     if not quiet:
@@ -150,7 +150,7 @@ def _demo_here(output: Path, *, quiet: bool) -> None:
     with progress_bar("matching", enabled=not quiet) as progress:
         progress.total = events.num_rows
         findings = explore(events, on_progress=progress.done)
-    save_page(picture(events, findings), output)
+    write_page(picture(events, findings), output)
     if not quiet:
         _print_numbers(findings)
         _print_found(events, findings)

@@ -219,8 +219,8 @@ def _recommend(advice: Advice) -> None:
 
 def _draw(tuning: Tuning, advice: Advice, text: str, output: Wanted, file: Path) -> None:
     """The curves as a page."""
-    from acep_approx.cli.rows_file import save_page
     from acep_approx.pages.curves import Curve, curves_page
+    from acep_approx.pages.shell import write_page
 
     tried = [trial for trial in tuning.trials if not trial.skipped]
     recall = [
@@ -242,4 +242,4 @@ def _draw(tuning: Tuning, advice: Advice, text: str, output: Wanted, file: Path)
     ]
     said = [f"{advice.errors} errors, {advice.within}, {advice.budget}"] if advice.within is not None else []
     page = curves_page(text.strip(), [*said, *advice.reasons], recall, grown, load)
-    save_page(page, file)
+    write_page(page, file)

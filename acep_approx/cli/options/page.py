@@ -140,8 +140,8 @@ class PageRequest:
             Events of earlier runs of the same stream.
         """
         from acep_approx.api.compile import compile_query
-        from acep_approx.cli.rows_file import save_page
         from acep_approx.pages.explorer.page import explorer_page
+        from acep_approx.pages.shell import write_page
         from acep_approx.results.explorer.many_queries import RereadEvents
 
         opened = source.again(before)
@@ -152,7 +152,7 @@ class PageRequest:
             return None if text is None else compile_query(text).match(opened, sort=options.sort, **options.roles)
 
         again = RereadEvents(opened, options.roles, options.sort, matches_of, is_in_order=alone is not None)
-        save_page(explorer_page(gathered.explored(again, self.labels), more), self.file)
+        write_page(explorer_page(gathered.explored(again, self.labels), more), self.file)
 
     def write(self, found: Explorable, facts: Iterable[tuple[str, str]] | None = None) -> None:
         """Make the page of some matches.
@@ -164,13 +164,13 @@ class PageRequest:
         facts : iterable of (str, str), optional
             What became of the events, where they were late or changed: nobody can be asked about these again.
         """
-        from acep_approx.cli.rows_file import save_page
+        from acep_approx.pages.shell import write_page
         from acep_approx.results.explorer.explorable import reread
         from acep_approx.results.explorer.explore import page_text
 
         labels = self.labels if facts is None else replace(self.labels, events="", ask="", facts=tuple(facts))
         found.source = reread(found.source)
-        save_page(page_text(found, labels), self.file)
+        write_page(page_text(found, labels), self.file)
 
 
 def _apart(what: str, hint: str) -> UsageError:

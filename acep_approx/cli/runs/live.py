@@ -251,7 +251,7 @@ def put_out(
 
 def _sink(job: LiveJob, live_run: LiveRun, files: ExitStack) -> tuple[BinaryIO, bool]:
     """Where results go, and whether it holds some already."""
-    from acep_approx.cli.rows_file import refusing
+    from acep_approx.events.writing.outfile import refusing
 
     if job.output.file is None:
         return rows_out(), False

@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from acep_approx.arguments import checked
 from acep_approx.errors import DataError, UsageError
 from acep_approx.events.late import LateEvents
 from acep_approx.events.live.followed_folder import would_be_followed
@@ -123,6 +124,7 @@ class LiveSource(Source):
                 self.late.close()
 
 
+@checked
 def follow(
     place: str | Path,
     *,

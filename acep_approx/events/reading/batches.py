@@ -9,7 +9,7 @@ from typing import TypeAlias
 import pyarrow as pa
 
 from acep_approx.errors import DataError
-from acep_approx.events.columns import plain_schema, plain_type
+from acep_approx.events.columns import plain_schema, plain_type, unreadable, why_unreadable
 from acep_approx.events.reading.frames import pieces
 from acep_approx.events.reading.widening import as_wider, common_type
 
@@ -30,16 +30,16 @@ class BatchesEvents:
     Raises
     ------
     DataError
-        ``ACEP-D066``: a column has types in two batches that do not go together; while reading, a batch has a column
-        that ``first`` has not.
+        ``ACEP-D066``, while reading: a batch has a column that ``first`` has not, or one of a type that does not go
+        together with that of others.
     """
 
     def __init__(self, first: Sequence[Part], others: Iterator[Part] | None = None) -> None:
-        types: dict[str, pa.DataType] = {}
+        known: dict[str, pa.Field] = {}
         for number, part in enumerate(first):
             for field in plain_schema(part.schema, f"batch {number}"):
-                types[field.name] = _together(field.name, types.get(field.name, pa.null()), field.type, number)
-        self.schema = pa.schema(list(types.items()))
+                known[field.name] = _wider(known.get(field.name), field, number)
+        self.schema = pa.schema(list(known.values()))
         self.reusable = others is None
         self.rows = sum(part.num_rows for part in first) if others is None else None
         self._first = first
@@ -70,6 +70,16 @@ def _column(batch: pa.RecordBatch, field: pa.Field, number: int) -> pa.Array:
         return pa.nulls(batch.num_rows, field.type)
     column = batch.column(field.name)
     return as_wider(column, _together(field.name, field.type, plain_type(column.type), number))
+
+
+def _wider(known: pa.Field | None, found: pa.Field, number: int) -> pa.Field:
+    """A column with the type of two batches; types that do not go together are an error only where it is read."""
+    if known is None or why_unreadable(known) or why_unreadable(found):
+        return found if known is None or not why_unreadable(known) else known
+    try:
+        return pa.field(found.name, _together(found.name, known.type, found.type, number))
+    except DataError as error:
+        return unreadable(found.name, error.message, error.code)
 
 
 def _together(name: str, known: pa.DataType, found: pa.DataType, number: int) -> pa.DataType:

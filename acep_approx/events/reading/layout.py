@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from acep_approx.arguments import check_fields
 from acep_approx.errors import UsageError, expect
 from acep_approx.events.roles import TIME_NAMES
 from acep_approx.events.time_formats import TimeFormat
@@ -73,14 +74,15 @@ class Layout:
 
     def __post_init__(self) -> None:
         set_ = object.__setattr__  # what is given in many ways is kept in one
-        set_(self, "delimiter", _delimiter(self.delimiter))
         set_(self, "time_format", TimeFormat.of(self.time_format))
+        check_fields(self)
+        set_(self, "delimiter", _delimiter(self.delimiter))
         if self.columns is not None:
             set_(self, "columns", _names(self.columns))
         if self.column_types is not None:
             set_(self, "column_types", _column_types(self.column_types))
         if self.null is not None:
-            set_(self, "null", (self.null,) if isinstance(self.null, str) else tuple(self.null))
+            set_(self, "null", _nulls(self.null))
         _check_thousands(self.thousands, self.decimal or ".")
         _check_encoding(self.encoding)
         if self.decimal not in (None, ".", ",") or (self.decimal is not None and self.decimal == self.delimiter):
@@ -213,6 +215,15 @@ def _delimiter(given: str | None) -> str | None:
             + ", ".join(name for name in DELIMITERS if name.isalpha()),
         )
     return found
+
+
+def _nulls(given: Sequence[str] | str) -> tuple[str, ...]:
+    texts = (given,) if isinstance(given, str) else tuple(given)
+    for text in texts:
+        expect("null", text, str, "texts that stand for no value")
+        if broken_at(text) is not None:
+            raise UsageError(f"null is {text!r}", code="ACEP-U191", hint="give text without half characters")
+    return texts
 
 
 def _names(given: Sequence[str]) -> tuple[str, ...]:

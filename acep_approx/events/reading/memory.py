@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from acep_approx.errors import DataError
-from acep_approx.events.columns import plain_schema, refuse_many, refuse_twins
+from acep_approx.events.columns import plain_schema, refuse_many, refuse_twins, unreadable
 from acep_approx.events.reading.malformed import MalformedRows, Row
 from acep_approx.events.reading.nested import flat_row, map_note, maps_among
 from acep_approx.events.reading.widening import common_type
@@ -21,8 +21,8 @@ from acep_approx.visible import broken_at
 
 DICTS_PER_CHUNK = 10_000
 """Dicts are converted in chunks of so many; of a generator the first one says which columns there are."""
-REFUSED = (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError, UnicodeEncodeError)
-"""What Arrow raises for values that do not go together."""
+REFUSED = (pa.ArrowException, OverflowError, TypeError, ValueError)
+"""What Arrow raises for values that do not go together, or that it has no type for."""
 OF_AN_EVENT = ("ACEP-D018", "ACEP-D022", "ACEP-D023")
 """Errors for which one event is to blame."""
 
@@ -33,7 +33,7 @@ class TableEvents:
     Parameters
     ----------
     table : pyarrow.Table
-        The events.
+        The events; a column that ``unreadable`` made stands for one that cannot be read.
     """
 
     reusable = True
@@ -78,18 +78,9 @@ class FrameEvents:
     def _schema(self) -> pa.Schema:
         try:
             schema = pa.Schema.from_pandas(self._frame, preserve_index=False)
-        except (*REFUSED, ValueError) as error:
-            raise _mixed(self._refused_column(), error) from error
+        except REFUSED:
+            schema = pa.schema([_field_of(name, self._frame[name]) for name in self._frame.columns])
         return plain_schema(schema, "the frame")
-
-    def _refused_column(self) -> str:
-        """The first column that is none for Arrow."""
-        for name in self._frame.columns:
-            try:
-                pa.array(self._frame[name], from_pandas=True)
-            except REFUSED:
-                return f"column {name!r} of the frame"
-        return "the frame"
 
     def _with_index(self, index: Any) -> str:
         """Make the index a column, and return its name."""
@@ -105,10 +96,39 @@ class FrameEvents:
         frame = self._frame[list(columns)]
         for start in range(0, len(frame), batch_rows):
             part = frame.iloc[start : start + batch_rows]
+            if any(map(_is_sparse, part.dtypes)):
+                part = part.apply(_dense)
             try:
                 yield pa.RecordBatch.from_pandas(part, schema=schema, preserve_index=False)
             except REFUSED as error:
-                raise _mixed("the frame", error) from error
+                raise _mixed(_refused_column(part, schema), error) from error
+
+
+def _field_of(name: str, series: Any) -> pa.Field:
+    """A column of a frame that has one that is none for Arrow, which is an error only where it is read."""
+    try:
+        return pa.field(name, pa.array(_dense(series), from_pandas=True).type)
+    except REFUSED as error:
+        return unreadable(name, error)
+
+
+def _is_sparse(dtype: Any) -> bool:
+    return hasattr(dtype, "fill_value") and hasattr(dtype, "subtype")
+
+
+def _dense(series: Any) -> Any:
+    """A column of pandas, with all of its values where it holds but those that differ from most."""
+    return series.sparse.to_dense() if _is_sparse(series.dtype) else series
+
+
+def _refused_column(frame: Any, schema: pa.Schema) -> str:
+    """The first column whose values are none of its type."""
+    for field in schema:
+        try:
+            pa.array(frame[field.name], field.type, from_pandas=True)
+        except REFUSED:
+            return f"column {field.name!r} of the frame"
+    return "the frame"
 
 
 class DictEvents:
@@ -154,10 +174,9 @@ class DictEvents:
             names, late = (dict.fromkeys(self._without_maps(some)) for some in (names, late))
         refuse_many([*names, *late], "the events")
         _refuse_broken([*names, *late])
-        types = [self._type_of(name, [row.get(name) for row in rows]) for name in names]
-        types += [pa.null()] * len(late)
-        names |= late
-        self.schema = plain_schema(pa.schema(list(zip(names, types, strict=True))), "the events")
+        fields = [self._field_of(name, [row.get(name) for row in rows]) for name in names]
+        fields += [pa.field(name, pa.null()) for name in late]
+        self.schema = plain_schema(pa.schema(fields), "the events")
         self._pending = None if self.reusable else chain(first, iterator)
 
     @property
@@ -240,13 +259,16 @@ class DictEvents:
             self.malformed.add(_row(number, chunk[number - first_row]), reason)
         return list(good), _converted(list(good.values()), schema, first_row)
 
-    def _type_of(self, name: str, values: list[Any]) -> pa.DataType:
-        """The type of a column, by its first values."""
+    def _field_of(self, name: str, values: list[Any]) -> pa.Field:
+        """A column with its type, by its first values; one of several types is an error only where it is read."""
         try:
-            return _convert(name, values, pa.null(), 0).type
-        except DataError:
-            if not self._skips:
-                raise
+            return pa.field(name, _convert(name, values, pa.null(), 0).type)
+        except DataError as error:
+            return pa.field(name, self._most_of(values)) if self._skips else unreadable(name, error.message)
+
+    @staticmethod
+    def _most_of(values: list[Any]) -> pa.DataType:
+        """The type of most of some values."""
         kinds = Counter(map(_kind, values))
         del kinds["NoneType"]
         most = kinds.most_common(1)[0][0]

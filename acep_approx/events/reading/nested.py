@@ -30,23 +30,23 @@ def paths_of(schema: pa.Schema) -> dict[str, tuple[Path, pa.DataType]]:
     >>> [(name, path) for name, (path, _) in paths_of(schema).items()]
     [('ts', ('ts',)), ('meta.user', ('meta', 'user'))]
     """
-    return {".".join(path): (path, type_) for path, type_ in _leaves(schema, ())}
+    return {".".join(path): (path, field.type) for path, field in _leaves(schema, ())}
 
 
-def _leaves(fields: Iterable[pa.Field], above: Path) -> Iterator[tuple[Path, pa.DataType]]:
+def _leaves(fields: Iterable[pa.Field], above: Path) -> Iterator[tuple[Path, pa.Field]]:
     for field in fields:
         path = (*above, field.name)
         if pa.types.is_struct(field.type):
             yield from _leaves(field.type, path)
         else:
-            yield path, field.type
+            yield path, field
 
 
 def flat_schema(schema: pa.Schema, where: str) -> pa.Schema:
     """The schema with the fields of objects as columns; refuses two of one name (``ACEP-D015``)."""
     if not has_objects(schema):
         return schema
-    found = [(".".join(path), type_) for path, type_ in _leaves(schema, ())]
+    found = [field.with_name(".".join(path)) for path, field in _leaves(schema, ())]
     return plain_schema(pa.schema(found), where)
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from acep_approx.errors import DataError, UsageError
+from acep_approx.events.columns import unreadable
 from acep_approx.events.reading.batches import BatchesEvents, Part
 from acep_approx.events.reading.frames import (
     DatasetEvents,
@@ -83,7 +84,7 @@ def _of_arrow(events: Any) -> InMemory | None:
     if hasattr(events, "__arrow_c_array__"):
         try:
             return TableEvents(pa.Table.from_batches([pa.record_batch(events)]))
-        except (*REFUSED, ValueError) as error:
+        except REFUSED as error:
             raise no_columns(events, error) from error
     return None
 
@@ -103,7 +104,7 @@ def _of_items(events: Any, malformed: MalformedRows | None) -> InMemory:
     numpy = sys.modules.get("numpy")
     if numpy is not None and isinstance(events, numpy.ndarray) and events.dtype.names and events.ndim == 1:
         return TableEvents(_of_records(events))
-    if not isinstance(events, Iterable) or isinstance(events, str | bytes | dict):
+    if not isinstance(events, Iterable) or isinstance(events, str | bytes | dict) or getattr(events, "ndim", 1) == 0:
         raise UsageError(
             f"events cannot be read from an object of type {type(events).__name__}",
             code="ACEP-U107",
@@ -133,15 +134,13 @@ def _only_batches(events: Iterable[Any]) -> list[Any]:
 
 def _of_records(events: Any) -> pa.Table:
     """An array of numpy with names as a table."""
-    columns = {}
+    columns, fields = [], []
     for name in events.dtype.names:
         values = events[name]
         try:
-            columns[name] = pa.array(values.astype(values.dtype.newbyteorder("=")))
-        except (*REFUSED, ValueError) as error:
-            raise DataError(
-                f"column {name!r} of the array, of type {values.dtype}, is no column of a table: {error}",
-                code="ACEP-D018",
-                hint="give each name one value per row, of one type",
-            ) from error
-    return pa.table(columns)
+            columns.append(pa.array(values.astype(values.dtype.newbyteorder("="))))
+            fields.append(pa.field(name, columns[-1].type))
+        except REFUSED as error:
+            columns.append(pa.nulls(len(values)))
+            fields.append(unreadable(name, f"it is of type {values.dtype}: {error}"))
+    return pa.Table.from_arrays(columns, schema=pa.schema(fields))

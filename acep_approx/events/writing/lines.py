@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Sequence
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from acep_approx.events.writing.plain import plain_text, with_times_as_text
+from acep_approx.events.columns import can_be_text
+from acep_approx.events.writing.plain import plain_text, values_as_json, with_times_as_text
 
 
 def json_lines(table: pa.Table) -> pa.Buffer:
@@ -42,7 +41,7 @@ def csv_lines(table: pa.Table) -> pa.Buffer:
     """
     pieces: list[pa.Array | pa.Scalar] = []
     for _, column in _columns(table):
-        text = plain_text(column, ";") if _is_plain(column.type) else _values_as_json(column, is_inside=False)
+        text = plain_text(column, ";") if _is_plain(column.type) else values_as_json(column, is_inside=False)
         pieces += [*([pa.scalar(",")] if pieces else []), _csv(text)]
     return _joined([*pieces, pa.scalar("\n")], table.num_rows, null="")
 
@@ -67,11 +66,12 @@ def _columns(table: pa.Table) -> list[tuple[str, pa.Array]]:
 def _json(column: pa.Array) -> pa.Array:
     type_ = column.type
     if pa.types.is_floating(type_):
-        return pc.if_else(pc.is_finite(column), column, None).cast(pa.string())
+        wide = column.cast(pa.float32()) if pa.types.is_float16(type_) else column  # Arrow computes with no half floats
+        return pc.if_else(pc.is_finite(wide), wide, None).cast(pa.string())
     if pa.types.is_integer(type_) or pa.types.is_boolean(type_) or pa.types.is_decimal(type_):
         return column.cast(pa.string())
     if not _is_plain(type_) or (pa.types.is_list(type_) and _needs_escapes(column)):
-        return _values_as_json(column, is_inside=True)
+        return values_as_json(column, is_inside=True)
     if pa.types.is_list(type_):
         return _json_list(column)
     distinct = plain_text(column, ";").dictionary_encode()
@@ -83,8 +83,7 @@ def _is_plain(type_: pa.DataType) -> bool:
     """Whether whole columns of a type can be turned into text at once."""
     if pa.types.is_list(type_):
         return bool(pa.types.is_integer(type_.value_type) or pa.types.is_string(type_.value_type))
-    is_other = pa.types.is_binary(type_) or pa.types.is_large_binary(type_) or pa.types.is_fixed_size_binary(type_)
-    return not (is_other or pa.types.is_nested(type_) or pa.types.is_duration(type_) or pa.types.is_interval(type_))
+    return can_be_text(type_) and not pa.types.is_duration(type_)
 
 
 def _needs_escapes(column: pa.ListArray) -> bool:
@@ -93,26 +92,6 @@ def _needs_escapes(column: pa.ListArray) -> bool:
     if items.null_count or not pa.types.is_string(items.type):
         return bool(items.null_count)
     return bool(pc.any(pc.match_substring_regex(items, r'["\\\x00-\x1f]')).as_py())
-
-
-def _values_as_json(column: pa.Array, *, is_inside: bool) -> pa.Array:
-    """Values one by one: slow, for what has no faster way. Where they stand alone, texts have no quotes."""
-    texts = []
-    for value in map(_plain, column.to_pylist()):
-        is_bare = value is None or (isinstance(value, str) and not is_inside)
-        texts.append(value if is_bare else json.dumps(value, ensure_ascii=False))
-    return pa.array(texts, pa.string())
-
-
-def _plain(value: Any) -> Any:
-    """A value as JSON can hold it."""
-    if isinstance(value, dict):
-        return {str(name): _plain(inner) for name, inner in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(inner) for inner in value]
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    return value if value is None or isinstance(value, bool | int | str) else str(value)
 
 
 def _json_list(column: pa.Array) -> pa.Array:

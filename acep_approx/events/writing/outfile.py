@@ -59,6 +59,25 @@ def _an_address(path: Path, found: re.Match[str]) -> UsageError:
     )
 
 
+@contextmanager
+def refusing(path: Path) -> Iterator[None]:
+    """Tell of a file that cannot be opened as of a wrong option.
+
+    Raises
+    ------
+    UsageError
+        ``ACEP-U012``
+    """
+    try:
+        yield
+    except OSError as error:
+        raise UsageError(
+            f"cannot write to {str(path)!r}: {error.strerror}",
+            code="ACEP-U012",
+            hint="name a file in a folder that exists and that you may write to",
+        ) from error
+
+
 class OutFile:
     """A file that is being written, under the name ``FILE.part``; a special file (a pipe, ``/dev/null``) as it is.
 

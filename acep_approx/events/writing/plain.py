@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import math
+from typing import Any
+
 import pyarrow as pa
 import pyarrow.compute as pc
+
+from acep_approx.events.columns import can_be_text, in_python
 
 
 def plain_text(column: pa.Array, separator: str) -> pa.Array:
@@ -19,9 +25,29 @@ def plain_text(column: pa.Array, separator: str) -> pa.Array:
     type_ = column.type
     if pa.types.is_timestamp(type_):
         return _times(column)
-    if pa.types.is_list(type_):
+    if pa.types.is_list(type_) and can_be_text(type_.value_type):
         return pc.binary_join(column.cast(pa.list_(pa.string())), separator)
-    return column.cast(pa.string())
+    return column.cast(pa.string()) if can_be_text(type_) else values_as_json(column, is_inside=False)
+
+
+def values_as_json(column: pa.Array, *, is_inside: bool) -> pa.Array:
+    """Values one by one: slow, for what has no faster way. Where they stand alone, texts have no quotes."""
+    texts = []
+    for value in map(_plain, in_python(column)):
+        is_bare = value is None or (isinstance(value, str) and not is_inside)
+        texts.append(value if is_bare else json.dumps(value, ensure_ascii=False))
+    return pa.array(texts, pa.string())
+
+
+def _plain(value: Any) -> Any:
+    """A value as JSON can hold it."""
+    if isinstance(value, dict):
+        return {str(name): _plain(inner) for name, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(inner) for inner in value]
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return value if value is None or isinstance(value, bool | int | str) else str(value)
 
 
 def with_times_as_text(column: pa.Array) -> pa.Array:

@@ -22,6 +22,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
+from acep_approx.arguments import checked
 from acep_approx.arrays import Ints
 from acep_approx.engines.columns import Listed
 from acep_approx.engines.runs.lineage import Bound, Hits, WaysCounter, first_of_equal, listed
@@ -150,6 +151,7 @@ class Compressed:
         warn_at_least([int(counts.max(initial=0))])
         return counts
 
+    @checked
     def expand(self, hits: Sequence[int] | None = None, limit: int | None = None) -> pa.Table:
         """Spell matches out.
 
@@ -173,7 +175,10 @@ class Compressed:
 
         Complexity: linear in the size of the result; where ``is_ambiguous``, in all that the chosen events complete.
         """
-        chosen = np.arange(len(self)) if hits is None else np.array(hits, np.int64)
+        try:
+            chosen = np.arange(len(self)) if hits is None else np.array(hits, np.int64)
+        except (ValueError, TypeError, OverflowError) as error:
+            raise UsageError(f"hits is {hits!r:.80}", code="ACEP-U008", hint="give whole numbers, from 0") from error
         if limit is not None and limit < 0:
             raise UsageError(f"limit is {limit}", code="ACEP-U002", hint="it cannot be negative")
         if len(chosen) and not 0 <= chosen.min() <= chosen.max() < len(self):

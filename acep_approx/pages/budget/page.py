@@ -52,8 +52,8 @@ def write_report(record: RunRecord, path: str | Path) -> None:
 
     Raises
     ------
-    OSError
-        The file cannot be written.
+    UsageError
+        ``ACEP-U012``: the file cannot be written.
     """
     write_page(report_html(record), path)
 

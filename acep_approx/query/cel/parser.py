@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import cast
 
+from acep_approx.arguments import checked
 from acep_approx.query.cel.assemble import CelAssembler
 from acep_approx.query.cel.messages import explain_cel
 from acep_approx.query.cel.shape import expressions, nodes, refuse_deep
@@ -31,6 +32,7 @@ def is_cel(text: str) -> bool:
     return bool(_BEGINS.match(text))
 
 
+@checked
 def parse_cel(text: str) -> CelQuery:
     """Read a query in CEL.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from acep_approx.arguments import checked
 from acep_approx.errors import QueryError
 from acep_approx.query.kept import parser
 from acep_approx.query.limits import refuse_deep_text, refuse_deep_tree, refuse_long_text, refuse_many_words
@@ -32,6 +33,7 @@ def is_rules(text: str) -> bool:
     return _BEGINNING.match(text, begin.end() if begin is not None else 0) is not None
 
 
+@checked
 def parse_rules(text: str) -> RuleFile:
     """Read a file of rules.
 

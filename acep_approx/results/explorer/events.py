@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from acep_approx.arrays import Ints
-from acep_approx.events.columns import plain_type
+from acep_approx.events.columns import can_be_text, readable
 from acep_approx.events.roles import Roles
 from acep_approx.events.source import BATCH_ROWS, Source
 from acep_approx.events.stream import as_they_come, read_events
@@ -54,16 +54,10 @@ class EventColumns:
         away = {roles.time, roles.type, *map(roles.column, hidden)}
         used = [n for n in dict.fromkeys(named) if roles.column(n) in schema.names and roles.column(n) not in away]
         taken = away | set(map(roles.column, used))
-        others = [name for name in schema.names if name not in taken and _is_short(schema.field(name).type)]
+        others = [name for name in readable(schema).names if name not in taken and can_be_text(schema.field(name).type)]
         names = (*used, *others[:MOST_COLUMNS])
         columns = (*map(roles.column, used), *others[:MOST_COLUMNS])
         return cls(names, columns, len(used))
-
-
-def _is_short(type_: pa.DataType) -> bool:
-    """Whether the values of a type can stand in a cell."""
-    type_ = plain_type(type_)
-    return not (pa.types.is_nested(type_) or pa.types.is_binary(type_) or pa.types.is_large_binary(type_))
 
 
 def events_at(

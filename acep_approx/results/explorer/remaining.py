@@ -87,7 +87,7 @@ def _push(matcher: RevisedMatcher, batch: pa.RecordBatch, first: int, waits: lis
 
 def _taken(source: Source, rows: Ints, op: str | None) -> pa.Table:
     """Rows of a source, in the order given, without the column that said what they do."""
-    names = [name for name in source.schema.names if name != op]
+    names = [name for name in source.readable.names if name != op]
     wanted, first = np.sort(rows), 0
     taken: list[pa.RecordBatch] = []
     for batch in source.batches(names):
