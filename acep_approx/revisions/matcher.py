@@ -30,6 +30,7 @@ from acep_approx.ranges import COUNT, number_in
 from acep_approx.revisions.events import Events
 from acep_approx.revisions.final import FinalRun
 from acep_approx.revisions.live import LATE, rejected_table
+from acep_approx.revisions.names import check_ids
 from acep_approx.revisions.replay import Replay
 from acep_approx.revisions.request import Revisions
 from acep_approx.revisions.state import checked, left_out, packed, take_up
@@ -260,6 +261,8 @@ class RevisedMatcher(TakesEvents):
                 code="ACEP-D075",
                 hint=f"give {op!r} from the first push on, or say that no column says what rows do: op=False",
             )
+        if asked.id is not None:
+            check_ids(asked.id, source.schema.field(asked.id).type)
         batches = [batch for batch in source.batches(names) if batch.num_rows]
         if not batches:
             return pa.RecordBatch.from_pylist([], schema=source.schema)
@@ -292,7 +295,8 @@ class RevisedMatcher(TakesEvents):
             which = np.flatnonzero(kept)
             events = events if len(which) == len(kept) else events.take(which)
         if ops is not None:
-            found = stream.live.resolve(events, ops[which], before[which], stream.events_at)
+            passed = np.maximum(before[which], stream.closed.reached)
+            found = stream.live.resolve(events, ops[which], passed, stream.events_at)
             rejects |= {int(which[row]): reason for row, reason in found.rejected}
             gone, passing = found.gone, found.passing
             events = Events(events.tick, events.arrival, found.tie, events.data).where(found.is_new)
@@ -377,7 +381,7 @@ class RevisedMatcher(TakesEvents):
         if isinstance(stream.run, Replay) and watermark > NEVER:
             stream.run.settle(watermark)
         if stream.op is not None and len(stream.live) > 2 * self.held_events + DICTS_PER_CHUNK:
-            stream.live.forget(watermark)
+            stream.live.forget_all_but(stream.held_parts())
         whole = [table for table in tables if table.num_rows]
         if not whole:
             return self._nothing()
