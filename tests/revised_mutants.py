@@ -186,6 +186,8 @@ SHOWN_BY = {
     "an event that is taken back stays among the recent ones": 98,
     "rows that show the same are put out": 55,
     "matches are named by places": 36,
+    "a punctuation lets go of events at its time": 101,
+    "an event at the watermark stays for ever": 120,
 }
 """Schedules that are looked at first."""
 
