@@ -197,7 +197,7 @@ def test_equal_writes_are_no_conflict_but_changes() -> None:
     assert [change.row for change in outcome.changes] == [2, 2]
 
 
-@pytest.mark.parametrize("values, conflicts", [("1222", 1), ("1221", 2), ("1212", 3), ("2222", 0)])
+@pytest.mark.parametrize(("values", "conflicts"), [("1222", 1), ("1221", 2), ("1212", 3), ("2222", 0)])
 def test_a_write_that_changes_nothing_is_no_conflict(values: str, conflicts: int) -> None:
     """What was written just before counts, not what was written before that; the engine counts alike."""
     text = f"{CELL} RULE r ON PATTERN SEQ(A a, B b) WITHIN 9 DO UPDATE cell SET n = a.x AT (b.k) END"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from random import Random
 from typing import Any
 
@@ -61,7 +62,7 @@ def test_nothing_is_lost_where_queries_come_and_go(output: str) -> None:
         listed: dict[str, list[str]] = {}
         lines = 0
         for id_ in [*(f"{name}[{n}]" for name, _, some in TEMPLATES for n in range(len(some))), *ALONE]:
-            cut.subscription(id_).on_match(lambda table, id_=id_: told.setdefault(id_, []).extend(plain(table)))
+            cut.subscription(id_).on_match(telling(told, id_))
         at, others = 0, 0
         while at < len(stream):
             size = dice.randint(1, 4)
@@ -82,6 +83,11 @@ def test_nothing_is_lost_where_queries_come_and_go(output: str) -> None:
         assert lines == sum(map(len, listed.values())), seed
         rows += sum(map(len, expected.values()))
     assert rows > 50
+
+
+def telling(told: dict[str, list[str]], id_: str) -> Callable[[pa.Table], None]:
+    """A function that notes the rows of a query."""
+    return lambda table: told.setdefault(id_, []).extend(plain(table))
 
 
 def take(found: Any, listed: dict[str, list[str]]) -> int:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import pyarrow as pa
@@ -72,7 +73,7 @@ def test_rules_fire_by_events_and_then_by_variables(pattern: str) -> None:
         variables = ["a", "b"]
     firing = [(-ROWS[bound[0][0]]["ts"], [row for row, _ in bound]) for bound in expected]
     assert firing == sorted(firing)
-    for one, two in zip(expected, expected[1:], strict=False):
+    for one, two in pairwise(expected):
         if [row for row, _ in one] == [row for row, _ in two]:
             differ = next(i for i in range(len(one)) if one[i] != two[i])
             assert variables.index(one[differ][1]) < variables.index(two[differ][1])

@@ -242,9 +242,14 @@ class RevisedMatcher(TakesEvents):
         for name in sorted(read):
             if name not in schema.names:
                 raise missing_column(name, schema.names)
+        self._check_ids(schema)
         op = None if isinstance(asked.op, bool) else find_op(schema.names, asked.op, read)
         self.stream = set_up(self.execution, asked, tuple(schema.names), op)
         return self.stream
+
+    def _check_ids(self, schema: pa.Schema) -> None:
+        if self.asked.id is not None:
+            check_ids(self.asked.id, schema.field(self.asked.id).type)
 
     def _read(self, source: Source, stream: RevisedStream) -> pa.RecordBatch:
         """All rows of a push as one batch."""
@@ -261,8 +266,7 @@ class RevisedMatcher(TakesEvents):
                 code="ACEP-D075",
                 hint=f"give {op!r} from the first push on, or say that no column says what rows do: op=False",
             )
-        if asked.id is not None:
-            check_ids(asked.id, source.schema.field(asked.id).type)
+        self._check_ids(source.schema)
         batches = [batch for batch in source.batches(names) if batch.num_rows]
         if not batches:
             return pa.RecordBatch.from_pylist([], schema=source.schema)

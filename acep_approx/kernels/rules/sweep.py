@@ -50,7 +50,8 @@ class Done(NamedTuple):
     """What writes did: per write the effect and, column by column, the row afterwards; ``conflicts[0]`` is counted.
 
     ``stamp`` has for each place of the table the number of the last transaction that set it, ``set_words`` and
-    ``set_ok`` what it was set to last. ``before``, if there is room, gets what stood in each row before: whether there was one, then words, then where they are not NULL.
+    ``set_ok`` what it was set to last. ``before``, if there is room, gets what stood in each row before: whether there
+    was one, then words, then where they are not NULL.
     """
 
     effect: Ints
