@@ -129,7 +129,7 @@ class Transaction:
             (column,) = [column for column in table.values if column.name == one.column]
             after[one.column] = value = fitted(computed(one.value, known), column.holds)
             earlier = self.written[table.name, key, one.column]
-            self.outcome.conflicts += any(value != other for other in earlier)
+            self.outcome.conflicts += bool(earlier) and value != earlier[-1]
             earlier.append(value)
         return after
 

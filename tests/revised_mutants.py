@@ -108,7 +108,7 @@ MUTANTS: dict[str, tuple[Change, ...]] = {
     # watermarks, and what is let go
     "an event at the watermark is late": ((RevisedMatcher, "_late", "tick < before", "tick <= before"),),
     "an event at the watermark stays for ever": (
-        (LiveEvents, "_by_id", "tick < watermark", "tick <= watermark"),
+        (LiveEvents, "_by_id", "found[0] < watermark", "found[0] <= watermark"),
         (LiveEvents, "_by_content", "held[0][0] < watermark", "held[0][0] <= watermark"),
     ),
     "the watermark moves from push to push": (
@@ -186,6 +186,8 @@ SHOWN_BY = {
     "an event that is taken back stays among the recent ones": 98,
     "rows that show the same are put out": 55,
     "matches are named by places": 36,
+    "a punctuation lets go of events at its time": 101,
+    "an event at the watermark stays for ever": 120,
 }
 """Schedules that are looked at first."""
 

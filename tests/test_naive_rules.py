@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from acep_approx import compile_rules
 from acep_approx.query.rules.parser import parse_rules
 from tests.naive_rules import Outcome, run_rules
 
@@ -194,6 +195,19 @@ def test_equal_writes_are_no_conflict_but_changes() -> None:
     outcome = run(text, "A A B")
     assert outcome.conflicts == 0
     assert [change.row for change in outcome.changes] == [2, 2]
+
+
+@pytest.mark.parametrize(("values", "conflicts"), [("1222", 1), ("1221", 2), ("1212", 3), ("2222", 0)])
+def test_a_write_that_changes_nothing_is_no_conflict(values: str, conflicts: int) -> None:
+    """What was written just before counts, not what was written before that; the engine counts alike."""
+    text = f"{CELL} RULE r ON PATTERN SEQ(A a, B b) WITHIN 9 DO UPDATE cell SET n = a.x AT (b.k) END"
+    events = " ".join(f"A:x={value}" for value in reversed(values)) + " B"  # those that start later act first
+    assert run(text, events).conflicts == conflicts
+    rows = [{"ts": ts, "type": "A", "x": int(value), "k": "p"} for ts, value in enumerate(reversed(values))]
+    engine = compile_rules(text).start()
+    engine.push([*rows, {"ts": 8, "type": "B", "x": 0, "k": "p"}])
+    engine.finish()
+    assert engine.counters["conflicts"] == conflicts
 
 
 def test_matches_of_one_event_act_by_errors_then_later_start() -> None:

@@ -254,7 +254,7 @@ def test_more_than_there_can_be_is_all():
 
 def test_events_that_nothing_can_name():
     matcher = PLAIN.matcher(watermark=2, id="id", changelog=True)
-    with pytest.raises(DataError, match="ACEP-D165"):
+    with pytest.raises(DataError, match="ACEP-D151"):
         matcher.push(pa.table({"ts": [0], "type": ["A"], "id": [[1]]}))
 
 

@@ -26,6 +26,30 @@ def groups(event: Ints, errors: Ints) -> Ints:
     return group
 
 
+def hits_in_order(row: Ints, event: Ints, rank: Ints) -> Ints | None:
+    """The order of hits: by row, then by event, then by rank; None where they are in it.
+
+    Parameters
+    ----------
+    row : int64, shape (events,)
+        Of each event. In sets of queries an event may stand there several times, once for each query.
+    event, rank : int64, shape (hits,)
+
+    Examples
+    --------
+    >>> hits_in_order(np.array([7, 7]), np.array([0, 1, 0, 1]), np.array([0, 0, 1, 1])).tolist()
+    [0, 2, 1, 3]
+    """
+    place = row[event] * (rank.max(initial=0) + 1) + rank
+    is_sorted = bool((place[1:] >= place[:-1]).all())
+    order = np.arange(len(place)) if is_sorted else np.argsort(place, kind="stable")  # nearly sorted: it is fastest
+    ordered = event[order]
+    changes = ordered[1:] != ordered[:-1]
+    if (changes & (row[ordered[1:]] == row[ordered[:-1]])).any():
+        return np.lexsort((rank, event, row[event]))
+    return None if is_sorted else order
+
+
 def room_for(events: int) -> Found:
     """Room for what a walk writes: so many matches of one event each, or fewer of more."""
     found = Found(*(np.empty(events + (name == "begin"), np.int64) for name in Found._fields))

@@ -6,28 +6,25 @@ from collections.abc import Sequence
 from hashlib import blake2b
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from acep_approx.arrays import Ints
 from acep_approx.errors import DataError
-from acep_approx.events.columns import in_python, to_arrow, to_numpy
+from acep_approx.events.columns import to_arrow, to_numpy
 from acep_approx.matching.outputs.bind import BoundEvents
 from acep_approx.matching.outputs.output import SLOT, Stamps
 from acep_approx.matching.outputs.returns import ReturnColumns
 from acep_approx.matching.outputs.tables import ENDS, REGISTER
 from acep_approx.matching.pipeline import Pipeline
 from acep_approx.matching.renumber import renumbered
+from acep_approx.revisions.names import NULL, Words, mixed, words_of, words_of_ids
 from acep_approx.revisions.replay import Changed
 from acep_approx.revisions.segments import Lookup, Tail, slots_in
-
-Words = npt.NDArray[np.uint64]
 
 INSERT, DELETE = "+I", "-D"
 ADDED = ("op", "match_id")
 """Columns of a changelog behind those of the results."""
-NULL = np.uint64(0x9E3779B97F4A7C15)
 NOT_COMPARED = ("missing", "position")
 """Columns of raw results that follow from the others, or that a change far away moves."""
 
@@ -106,7 +103,7 @@ class Changelog:
         raw = pa.concat_tables([gone, came]).combine_chunks() if gone.num_rows else came
         is_known = not self.needed and tail.in_order * tail.gap > tail.last_place  # no event is looked up
         places = self._places(raw) if not is_known else np.zeros(0, np.int64)
-        lookup = Lookup(tail.parts() if len(places) else (), places, self._schema, tail.in_order, tail.gap)
+        lookup = Lookup(tail.parts() if len(places) else (), places, self._schema, tail)
         columns = self._columns(raw, lookup)
         if not self._is_changelog:
             return pa.table(columns)
@@ -170,11 +167,11 @@ class Changelog:
     # --- ids ------------------------------------------------------------------------------------------------
 
     def _ids(self, raw: pa.Table, lookup: Lookup) -> pa.Array:
-        """The id of each result: 128 bits of what it binds, by the names of the events, as hexadecimal digits."""
+        """The id of each result: 128 bits of what it binds, by the names of the events, and of when, as hexadecimal."""
         high, low = self._words(raw, lookup)
-        mixed = np.stack([high, low], axis=1).astype(">u8").tobytes().hex()
-        offsets = np.arange(0, len(mixed) + 1, 32, dtype=np.int32)
-        return pa.StringArray.from_buffers(len(offsets) - 1, pa.py_buffer(offsets), pa.py_buffer(mixed.encode()))
+        digits = np.stack([high, low], axis=1).astype(">u8").tobytes().hex()
+        offsets = np.arange(0, len(digits) + 1, 32, dtype=np.int32)
+        return pa.StringArray.from_buffers(len(offsets) - 1, pa.py_buffer(offsets), pa.py_buffer(digits.encode()))
 
     def _words(self, raw: pa.Table, lookup: Lookup) -> tuple[Words, Words]:
         seeds = np.frombuffer(self._seed, np.uint64)
@@ -188,30 +185,36 @@ class Changelog:
                 mine = slice(at, at + len(row))
                 at += len(row)
                 for half in (0, 1):
-                    mixed = _mixed(names[half][mine] + _mixed(np.full(1, number + 1, np.uint64)))
-                    _add(sums[half], row, mixed, is_list=pa.types.is_list(column.type))
+                    word = mixed(names[half][mine] + mixed(np.full(1, number + 1, np.uint64)))
+                    _add(sums[half], row, word, is_list=pa.types.is_list(column.type))
             for name in raw.column_names:
                 if name.startswith(REGISTER):
-                    words = _words_of(raw.column(name).combine_chunks())
-                    sums = [_mixed(one + two) for one, two in zip(sums, words, strict=True)]
+                    words = words_of(raw.column(name).combine_chunks())
+                    sums = [mixed(one + two) for one, two in zip(sums, words, strict=True)]
+            for name in ("start", "end") if self._pipeline.output == "matches" else ("end",):
+                times = to_numpy(raw.column(name).combine_chunks()).astype(np.uint64)
+                sums = [mixed(one + mixed(times ^ seed)) for one, seed in zip(sums, seeds, strict=True)]
             if self._pipeline.output == "counts":
                 errors = to_numpy(raw.column("errors").combine_chunks()).astype(np.uint64)
-                sums = [_mixed(one + _mixed(errors)) for one in sums]
-            return _mixed(sums[0]), _mixed(sums[1] ^ seeds[0])
+                sums = [mixed(one + mixed(errors)) for one in sums]
+            return mixed(sums[0]), mixed(sums[1] ^ seeds[0])
 
     def _names(self, places: Ints, lookup: Lookup) -> tuple[Words, Words]:
-        """Two words that stand for the name of each event: its id, else the number of its row."""
+        """Two words that stand for each event: for its id, and which one it is of those that have it.
+
+        Without ids for the number of its row. Where nothing looks at ids for the time, too: then nothing changes it.
+        """
         if self._id is None:
             values = lookup.arrivals(places).astype(np.uint64)
+            return mixed(values), mixed(values ^ NULL)
+        high, low = words_of_ids(lookup.take(self._id, places, np.zeros(len(places), np.bool_)))
+        if lookup.has_twins:
+            time, number = lookup.ticks(places), lookup.twins(self._id, places)
+            high, low = high + mixed(time.astype(np.uint64) ^ NULL), low + mixed(time.astype(np.uint64))
         else:
-            column = lookup.take(self._id, places, np.zeros(len(places), np.bool_))
-            if not pa.types.is_integer(column.type):
-                return _words_of(column)
-            values = to_numpy(pc.fill_null(column.cast(pa.int64()), 0)).astype(np.uint64)
-            if column.null_count:
-                is_there = to_numpy(pc.is_valid(column))
-                return _mixed(values) * is_there, _mixed(values ^ NULL) * is_there
-        return _mixed(values), _mixed(values ^ NULL)
+            number = lookup.ties(places)
+        more = number.astype(np.uint64)
+        return high + more * NULL, low + mixed(more)
 
 
 def _without_pairs(table: pa.Table, gone: int) -> pa.Table:
@@ -266,13 +269,13 @@ def _hashes(table: pa.Table) -> tuple[Words, Words]:
                 continue
             column = table.column(name).combine_chunks()
             if name.startswith(REGISTER):
-                words, row = _words_of(column), np.arange(len(column))
+                words, row = words_of(column), np.arange(len(column))
             else:
                 values, row = _values(column).astype(np.uint64), _rows_of(column)
                 words = values, values ^ NULL
             for half in (0, 1):
-                mixed = _mixed(_mixed(words[half]) + np.uint64(number + 1) * NULL)
-                _add(sums[half], row, mixed, is_list=pa.types.is_list(column.type))
+                word = mixed(mixed(words[half]) + np.uint64(number + 1) * NULL)
+                _add(sums[half], row, word, is_list=pa.types.is_list(column.type))
     return sums[0], sums[1]
 
 
@@ -297,22 +300,6 @@ def _rows_of(column: pa.Array) -> Ints:
     if pa.types.is_list(column.type):
         return np.repeat(np.arange(len(column)), to_numpy(column.value_lengths()))
     return np.flatnonzero(to_numpy(pc.is_valid(column))) if column.null_count else np.arange(len(column))
-
-
-def _mixed(values: Words) -> Words:
-    """Words with all bits mixed (Steele, Lea, Flood, OOPSLA 2014: SplitMix64)."""
-    values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return values ^ (values >> np.uint64(31))
-
-
-def _words_of(column: pa.Array) -> tuple[Words, Words]:
-    """Two words for each value of any type; equal values have equal words, in any process."""
-    coded = column.dictionary_encode() if not pa.types.is_dictionary(column.type) else column
-    digests = [blake2b(repr(value).encode(), digest_size=16).digest() for value in in_python(coded.dictionary)]
-    words = np.frombuffer(b"".join([*digests, bytes(16)]), np.uint64).reshape(-1, 2)
-    codes = to_numpy(pc.fill_null(coded.indices, len(digests)).cast(pa.int64()))
-    return words[codes, 0], words[codes, 1]
 
 
 def place_columns(pipeline: Pipeline) -> Sequence[str]:

@@ -21,7 +21,9 @@ class Events:
     """Events as columns.
 
     ``tick`` is the time of each, ``arrival`` the number of its row in the whole input. ``tie`` puts events of one time
-    in order where they have no ids: ``arrival``, or that of the event in whose place an update put this one.
+    in order where they have no ids: ``arrival``, or that of the event in whose place an update put this one. Where ids
+    say what is taken back, it is which one this is of the events with its id: 0, or more where the id was used before
+    for one that the watermark had passed.
     """
 
     tick: Ints

@@ -50,7 +50,7 @@ class FinalRun:
         first, tail = self._events, self.tail
         place = np.arange(first, first + len(events))
         self._events += len(events)
-        tail.note_order(first, events.arrival)
+        tail.note_order(place, events.arrival)
         tail.last_place = int(place[-1])
         if self._changelog.needed or tail.in_order < self._events:
             tail.passed.append(PlacedEvents.of(events, place, place))

@@ -15,6 +15,7 @@ from acep_approx.arrays import Bools, Ints
 from acep_approx.events.changes import Op
 from acep_approx.events.columns import to_arrow
 from acep_approx.revisions.events import Events
+from acep_approx.revisions.names import names_of
 from acep_approx.revisions.watermarks import NEVER
 
 LATE, UNKNOWN, DUPLICATE = "late", "unknown", "duplicate"
@@ -47,26 +48,50 @@ class LiveEvents:
         The column that names events. None: an event is named by its content.
     content : sequence of str
         The columns that make up the content.
+    reach : int or None
+        How many ticks lie between two events of a match at most; None: that is not known.
     """
 
-    def __init__(self, id: str | None, content: Sequence[str]) -> None:  # noqa: A002  (what users call it)
+    def __init__(self, id: str | None, content: Sequence[str], reach: int | None) -> None:  # noqa: A002  (what users call it)
         self._id = id
         self._content = tuple(content)
-        self._live: dict[Any, tuple[int, int]] = {}  # by id its time and its row
+        self._reach = reach
+        self._live: dict[Any, tuple[int, int, int]] = {}  # by id its time, its row and its number; see ``Events.tie``
+        self._settled: dict[Any, tuple[int, int]] = {}  # time and number of the last one that does not change any more
         self.vacant: tuple[int, int] | None = None  # time and tie of what an update took away, until its new half comes
 
     def __len__(self) -> int:
-        return len(self._live)
+        return len(self._live) + len(self._settled)
 
     def know(self, events: Events) -> None:
-        """Take in events that are there."""
-        if self._id is not None:
-            found = zip(events.tick.tolist(), events.arrival.tolist(), strict=True)
-            self._live.update(zip(_plain(events.data.column(self._id)), found, strict=True))
+        """Take in events that are there, in order: of those that share an id only the last one may still change."""
+        if self._id is None:
+            return
+        found = zip(events.tick.tolist(), events.arrival.tolist(), events.tie.tolist(), strict=True)
+        names = names_of(events.data.column(self._id))
+        if len(set(names)) < len(names) or not self._live.keys().isdisjoint(names):
+            for name, event in zip(names, found, strict=True):
+                if name in self._live:
+                    self._settle(name, *self._live[name])
+                self._live[name] = event
+        else:
+            self._live.update(zip(names, found, strict=True))
 
-    def forget(self, watermark: int) -> None:
-        """Events before the watermark will not change any more."""
-        self._live = {name: found for name, found in self._live.items() if found[0] >= watermark}
+    def forget_all_but(self, parts: Sequence[Events]) -> None:
+        """Know nothing but the events that are held, in order."""
+        self._live, self._settled = {}, {}
+        for events in parts:
+            self.know(events)
+
+    def _settle(self, name: Any, tick: int, _: int, number: int) -> None:
+        """An event does not change any more: its id may name another one from now on."""
+        if tick >= self._settled.get(name, (NEVER, -1))[0]:
+            self._settled[name] = tick, number
+
+    def _number(self, name: Any, watermark: int) -> int:
+        """Which one a new event is of those that have its id and may stand in a match with it."""
+        tick, number = self._settled.get(name, (NEVER, -1))
+        return number + 1 if self._reach is None or tick >= watermark - self._reach else 0
 
     def resolve(self, rows: Events, ops: npt.NDArray[np.int8], watermark: Ints, at: EventsAt) -> Resolved:
         """Find out what rows come to.
@@ -78,7 +103,7 @@ class LiveEvents:
         ops : int8 array
             What each does; see ``Op``.
         watermark : int64 array
-            As it was before each.
+            Before which nothing changes any more, as it was before each row.
         at : callable
             Looks up the events from before that may still change.
 
@@ -90,20 +115,21 @@ class LiveEvents:
         """
         of_names = self._by_id(rows, ops) if self._id is not None else self._by_content(rows, ops, at)
         is_new = (ops == Op.INSERT) | (ops == Op.AFTER) | (ops == Op.UPDATE)
-        made = Resolved(is_new, rows.tie.copy(), [], [])
+        made = Resolved(is_new, np.zeros_like(rows.tie) if self._id is not None else rows.tie.copy(), [], [])
         names, delicate, find = of_names
         here: dict[Any, list[int]] = {}
         for row, op in zip(delicate, map(Op, ops[delicate].tolist()), strict=True):
             name = names[row]
-            mine = here.setdefault(name, [])
+            mine = here[name] = self._changeable(name, here.get(name, ()), rows, made.tie, int(watermark[row]))
             if op in (Op.INSERT, Op.AFTER):
-                is_here = any(rows.tick[one] >= watermark[row] for one in mine)
-                if self._id is not None and (is_here or find(name, int(watermark[row])) is not None):
+                if self._id is not None and (mine or find(name, int(watermark[row])) is not None):
                     made.is_new[row] = False
                     made.rejected.append((row, DUPLICATE))
                     continue
                 mine.append(row)
-                if op == Op.AFTER:
+                if self._id is not None:
+                    made.tie[row] = self._number(name, int(watermark[row]))
+                elif op == Op.AFTER:
                     if self.vacant is not None and self.vacant[0] == rows.tick[row]:
                         made.tie[row] = self.vacant[1]
                     self.vacant = None
@@ -113,36 +139,50 @@ class LiveEvents:
                 self._live.pop(name, None)
                 made.gone.append(old[:2])
                 vacant = old[0], old[2]
-            elif mine and rows.tick[mine[0]] >= watermark[row]:
+            elif mine:
                 first = mine.pop(0)
                 made.is_new[first] = False
                 made.passing += 1
                 vacant = int(rows.tick[first]), int(made.tie[first])
-            elif op != Op.UPDATE:  # an update of what is not there, or will not change any more, inserts
+            elif op == Op.UPDATE:  # of what is not there, or will not change any more: it inserts
+                vacant = 0, self._number(name, int(watermark[row]))
+            else:
                 made.rejected.append((row, UNKNOWN))
                 continue
             if op == Op.UPDATE:
+                made.tie[row] = vacant[1]
                 mine.append(row)
-            elif op == Op.BEFORE:
+            elif op == Op.BEFORE and self._id is None:
                 self.vacant = vacant
-        self.know(rows.where(made.is_new))
+        tied = Events(rows.tick, rows.arrival, made.tie, rows.data)
+        self.know(tied.where(made.is_new))
         return made
+
+    def _changeable(self, name: Any, mine: Sequence[int], rows: Events, number: Ints, watermark: int) -> list[int]:
+        """Those of some rows, which all came, that may still change."""
+        for one in mine:
+            if rows.tick[one] < watermark:
+                self._settle(name, int(rows.tick[one]), one, int(number[one]))
+        return [one for one in mine if rows.tick[one] >= watermark]
 
     def _by_id(self, rows: Events, ops: npt.NDArray[np.int8]) -> Any:
         """The name of each row, the rows that are looked at one by one, and how an event from before is found."""
-        names = _plain(rows.data.column(self._id))
+        names = names_of(rows.data.column(self._id))
         comes = (ops == Op.INSERT) | (ops == Op.AFTER)
         going = np.flatnonzero(~comes).tolist()
         wanted = {names[row] for row in going}
         coming = [names[row] for row in np.flatnonzero(comes).tolist()] if going else names
         once = set(coming)
-        wanted |= once & self._live.keys()
+        wanted |= (once & self._live.keys()) | (once & self._settled.keys())
         if len(once) < len(coming):
             wanted |= {name for name, times in Counter(coming).items() if times > 1}
 
         def find(name: Any, watermark: int) -> tuple[int, int, int] | None:
-            tick, arrival = self._live.get(name, (NEVER, -1))
-            return None if tick < watermark or tick == NEVER else (tick, arrival, -1)
+            found = self._live.get(name)
+            if found is not None and found[0] < watermark:
+                self._settle(name, *self._live.pop(name))
+                return None
+            return found
 
         delicate = [row for row, name in enumerate(names) if name in wanted] if wanted else []
         return names, delicate, find

@@ -17,7 +17,7 @@ from acep_approx.diagrams.fragments import never_raises
 from acep_approx.diagrams.text_layout import one_line
 from acep_approx.errors import DataError, expect
 from acep_approx.events.changes import Op, find_op, ops_of
-from acep_approx.events.columns import can_be_told_apart, missing_column, plain_type, to_numpy
+from acep_approx.events.columns import missing_column, to_numpy
 from acep_approx.events.reading.memory import DICTS_PER_CHUNK
 from acep_approx.events.reading.widening import one_table
 from acep_approx.events.source import Source, TakesEvents
@@ -31,6 +31,7 @@ from acep_approx.ranges import COUNT, number_in
 from acep_approx.revisions.events import Events
 from acep_approx.revisions.final import FinalRun
 from acep_approx.revisions.live import LATE, rejected_table
+from acep_approx.revisions.names import check_ids
 from acep_approx.revisions.replay import Replay
 from acep_approx.revisions.request import Revisions
 from acep_approx.revisions.state import checked, left_out, packed, take_up
@@ -255,15 +256,14 @@ class RevisedMatcher(TakesEvents):
         for name in sorted(read):
             if name not in schema.names:
                 raise missing_column(name, schema.names)
-        if asked.id is not None and not can_be_told_apart(plain_type(schema.field(asked.id).type)):
-            raise DataError(
-                f"the column {asked.id!r}, of type {schema.field(asked.id).type}, cannot name events",
-                code="ACEP-D165",
-                hint="name them by numbers or text: id='COLUMN' (--id COLUMN)",
-            )
+        self._check_ids(schema)
         op = None if isinstance(asked.op, bool) else find_op(schema.names, asked.op, read)
         self.stream = set_up(self.execution, asked, tuple(source.readable.names), op)
         return self.stream
+
+    def _check_ids(self, schema: pa.Schema) -> None:
+        if self.asked.id is not None:
+            check_ids(self.asked.id, schema.field(self.asked.id).type)
 
     def _read(self, source: Source, stream: RevisedStream) -> pa.RecordBatch:
         """All rows of a push as one batch."""
@@ -281,6 +281,7 @@ class RevisedMatcher(TakesEvents):
                 hint=f"give {op!r} from the first push on, or say that no column says what rows do: --op none "
                 "(op=False)",
             )
+        self._check_ids(source.schema)
         read = [name for name in names if name in must or name in source.readable.names]
         batches = [batch for batch in source.batches(read) if batch.num_rows]
         if not batches:
@@ -314,7 +315,8 @@ class RevisedMatcher(TakesEvents):
             which = np.flatnonzero(kept)
             events = events if len(which) == len(kept) else events.take(which)
         if ops is not None:
-            found = stream.live.resolve(events, ops[which], before[which], stream.events_at)
+            passed = np.maximum(before[which], stream.closed.reached)
+            found = stream.live.resolve(events, ops[which], passed, stream.events_at)
             rejects |= {int(which[row]): reason for row, reason in found.rejected}
             gone, passing = found.gone, found.passing
             events = Events(events.tick, events.arrival, found.tie, events.data).where(found.is_new)
@@ -399,7 +401,7 @@ class RevisedMatcher(TakesEvents):
         if isinstance(stream.run, Replay) and watermark > NEVER:
             stream.run.settle(watermark)
         if stream.op is not None and len(stream.live) > 2 * self.held_events + DICTS_PER_CHUNK:
-            stream.live.forget(watermark)
+            stream.live.forget_all_but(stream.held_parts())
         whole = [table for table in tables if table.num_rows]
         if not whole:
             return self._nothing()

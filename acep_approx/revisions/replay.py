@@ -118,7 +118,7 @@ class Replay:
             self._run_again(touched, changed)
         batch.first_row = self._before - late
         place[late:] = self.tail.next_places(len(events) - late)
-        self.tail.note_order(self._before, events.arrival[late:])
+        self.tail.note_order(place[late:], events.arrival[late:])
         new = PlacedEvents.of(events, place, slot).slice(late, len(events) - late)
         self._forward(new, batch.piece(late, len(new)), changed.came if self._has_late_ends else changed.new)
         waiting = self._as_if_ended()

@@ -15,6 +15,7 @@ from acep_approx.matching.outputs.output import SLOT
 from acep_approx.matching.snapshots import QuerySnapshot
 from acep_approx.ranges import impossible
 from acep_approx.revisions.events import Events, PlacedEvents, in_order, places_between
+from acep_approx.revisions.names import words_of_ids
 
 GAP = 256
 """Free places behind an event that comes in order: so many may come late before places are given anew."""
@@ -84,6 +85,8 @@ class Tail:
         Places of two events that come in order are so far apart.
     base_place : int
         The last place before the first segment.
+    has_twins : bool
+        Whether several events may have one time and one id: what is kept then, is kept with those beside it.
     """
 
     def __init__(self) -> None:
@@ -94,6 +97,7 @@ class Tail:
         self.last_place = -GAP
         self.base_place = -1
         self.in_order = 0
+        self.has_twins = False
 
     def __len__(self) -> int:
         return sum(map(len, self.segments))
@@ -110,9 +114,10 @@ class Tail:
         self.last_place += gap * events
         return places
 
-    def note_order(self, first: int, arrival: Ints) -> None:
-        """Remember whether all events so far came in order: ``first`` of them, and those of the rows ``arrival``."""
-        if self.in_order == first and np.array_equal(arrival, np.arange(first, first + len(arrival))):
+    def note_order(self, places: Ints, arrival: Ints) -> None:
+        """Remember whether all events so far came in order, with these behind all others, of the rows ``arrival``."""
+        rows = np.arange(self.in_order, self.in_order + len(arrival))
+        if np.array_equal(arrival, rows) and np.array_equal(places, rows * self.gap):
             self.in_order += len(arrival)
 
     def segment_of(self, ticks: Ints) -> Ints:
@@ -196,7 +201,12 @@ class Tail:
 
     def keep_only(self, places: Ints) -> None:
         """Let go of events that will not change and are not at these places."""
-        kept = [part.where(np.isin(part.place, places)) for part in self.passed]
+        named = [np.isin(part.place, places) for part in self.passed]
+        if self.has_twins:
+            kept_ticks = [part.tick[which] for part, which in zip(self.passed, named, strict=True)]
+            ticks = np.concatenate([np.zeros(0, np.int64), *kept_ticks])
+            named = [np.isin(part.tick, ticks) for part in self.passed]
+        kept = [part.where(which) for part, which in zip(self.passed, named, strict=True)]
         whole = [part for part in kept if len(part)]
         self.passed = [PlacedEvents.joined(whole)] if whole else []
 
@@ -219,16 +229,19 @@ class Lookup:
         Of all events that will be asked for; parts that have none of them are left out.
     schema : pyarrow.Schema
         The types of columns where there are no events.
-    in_order, gap : int
-        See ``Tail``.
+    tail : Tail
+        Where the parts are from.
     """
 
-    def __init__(
-        self, parts: Sequence[PlacedEvents], places: Ints, schema: pa.Schema, in_order: int = 0, gap: int = 1
-    ) -> None:
+    def __init__(self, parts: Sequence[PlacedEvents], places: Ints, schema: pa.Schema, tail: Tail) -> None:
         self._schema = schema
         low, high = int(places.min(initial=2**62)), int(places.max(initial=-1))
-        self._in_order, self._gap = in_order * gap, gap
+        self._in_order, self._gap, self.has_twins = tail.in_order * tail.gap, tail.gap, tail.has_twins
+        if self.has_twins:  # no event was taken back, so all parts are in order
+            first = sum(part.place[-1] < low for part in parts)
+            while 0 < first < len(parts) and parts[first - 1].tick[-1] == parts[first].tick[0]:
+                first -= 1
+            low = int(parts[first].place[0]) if first < len(parts) else low
         self._parts = [part for part in parts if part.place[-1] >= low and part.place[0] <= high]
         joined = np.concatenate([np.zeros(0, np.int64), *(part.place for part in self._parts)])
         is_sorted = bool((joined[1:] > joined[:-1]).all())
@@ -255,6 +268,40 @@ class Lookup:
         result = places // self._gap
         result[later] = arrival[self.find(places[later])]
         return result
+
+    def ticks(self, places: Ints) -> Ints:
+        """The times of events."""
+        ticks: Ints = self._joined_ticks()[self.find(places)]
+        return ticks
+
+    def ties(self, places: Ints) -> Ints:
+        """What ``Events.tie`` says of events."""
+        tie: Ints = np.concatenate([np.zeros(0, np.int64), *(part.tie for part in self._parts)])[self.find(places)]
+        return tie
+
+    def twins(self, id: str, places: Ints) -> Ints:  # noqa: A002  (what users call it)
+        """How many events of the same time and id stand before each.
+
+        Complexity: O(events) where there may be some and several have one time.
+        """
+        number = np.zeros(len(places), np.int64)
+        if not self.has_twins:
+            return number
+        tick, at = self._joined_ticks(), self.find(places)
+        before = np.maximum(at - 1, 0)
+        tied = np.flatnonzero((tick[before] == tick[at]) & (at > before))
+        if not len(tied):
+            return number
+        some = np.flatnonzero(np.isin(tick, tick[at[tied]]))
+        words = words_of_ids(self.take(id, self._place[some], np.zeros(len(some), np.bool_)))
+        differs = np.logical_or.reduce([column[1:] != column[:-1] for column in (tick[some], *words)])
+        begins = np.flatnonzero(np.append(True, differs))
+        rank = np.arange(len(some)) - np.repeat(begins, np.diff(np.append(begins, len(some))))
+        number[tied] = rank[np.searchsorted(some, at[tied])]
+        return number
+
+    def _joined_ticks(self) -> Ints:
+        return np.concatenate([np.zeros(0, np.int64), *(part.tick for part in self._parts)])
 
     def take(self, column: str, places: Ints, missing: Bools) -> pa.Array:
         """Values of a column of some events; null where ``missing``."""

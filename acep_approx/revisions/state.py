@@ -21,7 +21,7 @@ from acep_approx.revisions.request import Revisions
 from acep_approx.revisions.stream import RawExecution, RevisedStream, RevisionCounts
 from acep_approx.revisions.watermarks import Watermarks
 
-FORMAT = 1
+FORMAT = 2
 COLUMNS = ("tick", "arrival", "tie", "place")
 
 
@@ -122,8 +122,7 @@ def take_up(stream: RevisedStream, saved: Saved, header: dict[str, Any]) -> None
     else:
         stream.run.take_up(header["run"], passed)
     if stream.op is not None:
-        for events in (tail, waiting):
-            stream.live.know(events)
+        stream.live.forget_all_but((passed, tail, waiting))
 
 
 def _joined(parts: list[PlacedEvents], stream: RevisedStream) -> PlacedEvents:

@@ -94,6 +94,11 @@ class RevisedStream:
         data = pa.RecordBatch.from_arrays([pa.nulls(0)] * len(self.columns), list(self.columns))
         return Events(none, none, none, data)
 
+    def held_parts(self) -> list[Events]:
+        """The events that are held, in order but for those that are not run yet."""
+        in_tail = [part for segment in self.run.tail.segments for part in segment.parts]
+        return [*self.run.tail.passed, *in_tail, *self.waiting.parts]
+
     @property
     def held(self) -> int:
         """Events that are held because they, or others beside them, may still change."""
@@ -109,6 +114,8 @@ def set_up(execution: RawExecution, asked: Revisions, names: tuple[str, ...], op
     is_by_content = op is not None and asked.id is None
     needed = tuple(dict.fromkeys((*pipeline.columns, *changelog.needed, *((asked.id,) if asked.id else ()))))
     beyond = asked.ticks("emit", is_time=is_time)
+    run = FinalRun(pipeline, changelog) if asked.is_final else Replay(pipeline, asked.id)
+    run.tail.has_twins = op is None and asked.id is not None and asked.is_changelog
     return RevisedStream(
         pipeline=pipeline,
         names=names,
@@ -124,8 +131,12 @@ def set_up(execution: RawExecution, asked: Revisions, names: tuple[str, ...], op
         ),
         beyond=beyond if beyond is not None else 0 if asked.is_final else ENDED,
         changelog=changelog,
-        run=FinalRun(pipeline, changelog) if asked.is_final else Replay(pipeline, asked.id),
-        live=LiveEvents(asked.id, [name for name in names if name not in (op, asked.sequence)]),
+        run=run,
+        live=LiveEvents(
+            asked.id,
+            [name for name in names if name not in (op, asked.sequence)],
+            None if pipeline.preparer.is_count else pipeline.window,
+        ),
         closed=ClosedParts(pipeline.plan, pipeline.roles, names),
         waiting=Waiting(asked.id),
     )

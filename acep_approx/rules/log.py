@@ -341,9 +341,9 @@ class TableLog:
         culprit = fold(
             given.writes, self.programs.statements, self.rows.rows, self._all, undo, self._scratch, done, failed
         )
+        self._transactions = int(numbers[-1]) + 1 if writes else self._transactions
         if culprit >= 0:
             raise self._failed(given, culprit, int(failed[0]))
-        self._transactions = int(numbers[-1]) + 1 if writes else self._transactions
         self._undos.append(undo)
         self._kept = (given, done) if self.past is not None else None
         return self._changes(given, done)

@@ -42,7 +42,7 @@ class Found(Mapping[str, pa.Table]):
     Parameters
     ----------
     tables : list of pyarrow.Table
-        Results, none of them empty; a query has all of its own in one. Numbers name the queries.
+        Results, none of them empty; a query may have its own in several, each of other times. Numbers name the queries.
     ids_of : callable
         Gives the ids of numbers; None where the results of one are not shown.
     look : callable
@@ -87,7 +87,8 @@ class Found(Mapping[str, pa.Table]):
     def __getitem__(self, name: str) -> pa.Table:
         known = [] if name in self._numbers else self._look(name)
         numbers = self._numbers.get(name) or [number for number, _ in known if number in self._ids]
-        tables = [self.of(number) for number in numbers] or [_with_ids(nothing, {}) for _, nothing in known]
+        tables = [self.of(number) for number in numbers]
+        tables = tables or [_with_ids(nothing, {}) for _, nothing in known if nothing.num_columns]
         return pa.concat_tables(tables, promote_options="permissive") if tables else pa.table({})
 
     def __iter__(self) -> Iterator[str]:
@@ -105,10 +106,16 @@ class Found(Mapping[str, pa.Table]):
         return self._ids.keys()
 
     def _of(self, number: int) -> pa.Table:
-        for part, numbers in zip(self._parts, self._in_part, strict=True):
-            if number in numbers:
-                return part.filter(pc.equal(part.column(NUMBER), number)) if len(numbers) > 1 else part
-        raise AssertionError("it has results")
+        parts = zip(self._parts, self._in_part, strict=True)
+        tables = [
+            part.filter(pc.equal(part.column(NUMBER), number)) if len(numbers) > 1 else part
+            for part, numbers in parts
+            if number in numbers
+        ]
+        if len(tables) == 1:
+            return tables[0]
+        table = pa.concat_tables(tables, promote_options="permissive")  # queries came or went between them
+        return table.take(to_arrow(np.argsort(_ends(table), kind="stable")))
 
     def of(self, number: int) -> pa.Table:
         """The results of the query of a number."""
@@ -131,8 +138,7 @@ class Found(Mapping[str, pa.Table]):
         if not self._parts:
             return pa.table({name: pa.array([], _TYPES.get(name, pa.int64())) for name in (*OWN, "values")})
         table = pa.concat_tables([self._row(part) for part in self._parts], promote_options="permissive")
-        end = to_numpy(table.column("end").combine_chunks().cast(pa.int64()))
-        order = np.lexsort((to_numpy(table.column(NUMBER).combine_chunks()), end))
+        order = np.lexsort((to_numpy(table.column(NUMBER).combine_chunks()), _ends(table)))
         if not (order[1:] > order[:-1]).all():
             table = table.take(to_arrow(order))
         return _with_ids(table, self._ids).set_column(0, NUMBER, self._texts(table.column(NUMBER)))
@@ -159,6 +165,11 @@ class Found(Mapping[str, pa.Table]):
 
     def __repr__(self) -> str:
         return f"<Found {self.rows:,} results of {len(self):,} queries>"
+
+
+def _ends(table: pa.Table) -> Ints:
+    ends: Ints = to_numpy(table.column("end").combine_chunks().cast(pa.int64()))
+    return ends
 
 
 def distinct(numbers: Ints) -> Ints:

@@ -72,6 +72,8 @@ class Running:
         What waits for its epoch, in order.
     leaving : dict of int to str or None
         The ids of queries that were removed and may still have results, by number; None where these are not shown.
+    left : dict of int to str
+        The streams that some of these publish, by number.
     """
 
     def __init__(
@@ -84,6 +86,7 @@ class Running:
         self.levels: Levels | None = None
         self.changes: list[Change] = []
         self.leaving: dict[int, str | None] = {}
+        self.left: dict[int, str] = {}
         self.is_within = False
 
     # --- queries ----------------------------------------------------------------------------------------------
@@ -133,6 +136,8 @@ class Running:
                 if not self._takes_back(number, entry):  # it has seen, or will see, an event
                     self._change().goes[number] = entry
                     self.leaving[number] = one if entry.is_shown else None
+                    if entry.is_shown and entry.plan.query.publish is not None:
+                        self.left[number] = entry.plan.query.publish
         return numbers
 
     def _takes_back(self, number: int, entry: Entry) -> bool:
@@ -318,15 +323,20 @@ class Running:
         for member, table in results:
             if table.num_rows:
                 parts.setdefault(member, []).append(table)
-        leaving = self.leaving
+        leaving, left = self.leaving, self.left
         if not any(change.goes for change in self.changes):
-            self.leaving = {}
+            self.leaving, self.left = {}, {}
 
         def ids_of(numbers: Ints) -> dict[int, str | None]:
-            left = {number: leaving[number] for number in numbers.tolist() if number in leaving} if leaving else {}
-            return left | self.graph.ids_shown(numbers[~np.isin(numbers, [*left])] if left else numbers)
+            gone = {number: leaving[number] for number in numbers.tolist() if number in leaving} if leaving else {}
+            return gone | self.graph.ids_shown(numbers[~np.isin(numbers, [*gone])] if gone else numbers)
 
-        return Found([member.joined(tables) for member, tables in parts.items()], ids_of, self.look)
+        def look(name: str) -> list[tuple[int, pa.Table]]:
+            gone = [(number, pa.table({})) for number, stream in left.items() if stream == name]
+            is_there = not gone or name in self.graph.ids or name in self.graph.publishers
+            return sorted([*gone, *(self.look(name) if is_there else ())], key=lambda known: known[0])
+
+        return Found([member.joined(tables) for member, tables in parts.items()], ids_of, look)
 
     def look(self, name: str) -> list[tuple[int, pa.Table]]:
         """The queries of an id, or those that publish a stream, each with an empty table of its columns.

@@ -70,6 +70,7 @@ def pack(running: Running, options: Header) -> bytes:
         "entries": [_entry(entries[number], arrays) for number in sorted(entries)],
         "queries": [(number, id_, entry.number) for number, id_, entry in graph.numbered],
         "leaving": [*running.leaving.items()],
+        "left": [*running.left.items()],
         "changes": [_change(change) for change in running.changes],
         "epochs": _save_epochs(running, arrays),
         "levels": None if running.levels is None else _save_levels(running.levels, arrays),
@@ -132,7 +133,7 @@ def restored(saved: Header, arrays: Arrays, compiled: Compile) -> Running:
             running.graph.put(entry)
     for number, id_, owner in saved["queries"]:
         running.graph.name(everyone[owner], [number], [id_])
-    running.leaving = dict(saved["leaving"])
+    running.leaving, running.left = dict(saved["leaving"]), dict(saved.get("left", ()))
     numbers = [*running.leaving, *(number for number, *_ in saved["queries"]), *saved["next"]]
     check("numbers", good=all(type(number) is int and 0 <= number < COUNT for number in numbers))
     running.graph.next_number, running.graph.ids_given = saved["next"]

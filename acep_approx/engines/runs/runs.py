@@ -16,6 +16,7 @@ from acep_approx.arrays import Ints, extended
 from acep_approx.automaton.registers import RegisterAutomaton
 from acep_approx.automaton.resolve import Register
 from acep_approx.engines.batches import RunEvents
+from acep_approx.engines.order import hits_in_order
 from acep_approx.engines.runs.calls import call_functions
 from acep_approx.engines.runs.checking import check_saved
 from acep_approx.engines.runs.event_columns import CODED, EventColumns, Kind
@@ -348,10 +349,8 @@ class Runs:
         found, width = int(self.control[layout.HITS]), len(self.automaton.shown)
         table = self._hits[: layout.HIT * found].reshape(-1, layout.HIT)
         shown = self._shown[: width * found].reshape(found, width)
-        errors = table[:, layout.HIT_ERRORS]
-        place = events.row[table[:, layout.HIT_EVENT]] * (errors.max(initial=0) + 1) + errors
-        if (place[1:] < place[:-1]).any():
-            order = np.argsort(place, kind="stable")
+        order = hits_in_order(events.row, table[:, layout.HIT_EVENT], table[:, layout.HIT_ERRORS])
+        if order is not None:
             table, shown = table[order], shown[order]
         # copies: the next batch writes to the same room
         return Hits(*[*table.T.copy(), shown.copy()])

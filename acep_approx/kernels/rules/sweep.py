@@ -49,9 +49,9 @@ class Values(NamedTuple):
 class Done(NamedTuple):
     """What writes did: per write the effect and, column by column, the row afterwards; ``conflicts[0]`` is counted.
 
-    ``stamp`` has for each place of the table twice the number of the last transaction that set it, and one more where
-    that set it to different values; ``set_words`` and ``set_ok`` what it was set to last. ``before``, if there is room,
-    gets what stood in each row before: whether there was one, then words, then where they are not NULL.
+    ``stamp`` has for each place of the table the number of the last transaction that set it, ``set_words`` and
+    ``set_ok`` what it was set to last. ``before``, if there is room, gets what stood in each row before: whether there
+    was one, then words, then where they are not NULL.
     """
 
     effect: Ints
@@ -166,15 +166,13 @@ def fold(
         row, statement, now = writes.row[ix(i)], writes.statement[ix(i)], done.transaction[ix(i)]
         for a in range(of.first[ix(statement)], of.first[ix(statement + 1)]):
             place = of.column[ix(a)] * room + row
-            stamp = 2 * now
             word, is_ok = rows.words[ix(place)], rows.ok[ix(place)]
-            if done.stamp[ix(place)] >= stamp:  # set by this transaction before
+            if done.stamp[ix(place)] == now:  # set by this transaction before
                 is_same = done.set_ok[ix(place)] == is_ok and (not is_ok or done.set_words[ix(place)] == word)
-                stamp += int(not is_same or done.stamp[ix(place)] > stamp)
-                done.conflicts[ix(0)] += stamp - 2 * now
+                done.conflicts[ix(0)] += int(not is_same)
             done.set_words[ix(place)] = word
             done.set_ok[ix(place)] = is_ok
-            done.stamp[ix(place)] = stamp
+            done.stamp[ix(place)] = now
         for c in range(columns):
             done.words[ix(i * columns + c)] = rows.words[ix(c * room + row)]
             done.ok[ix(i * columns + c)] = rows.ok[ix(c * room + row)]

@@ -259,6 +259,7 @@ class RunListing(RunOutput):
         listed = Listed.of(placement, found.end, found.start, found.offset, found.id, labels)
         registers = self.finder.machine.values(found.offset, found.id, found.arc)
         names_ends = self.stamps.is_raw and self.finder.machine.hidden is not None
+        arcs = found.arc if self.finder.automaton.transfers else None
         ends = zip(ENDS, (listed.first, self.recent.ids_of(found.end)), strict=True) if names_ends else ()
         return pa.table(
             {
@@ -266,7 +267,7 @@ class RunListing(RunOutput):
                 "errors": pa.array(found.errors),
                 "start": self._ticks(listed.first, found.start),
                 "end": self._ticks(self.recent.ids_of(found.end), found.tick),
-                **self.bindings.described(listed, found.errors, self.recent, registers),
+                **self.bindings.described(listed, found.errors, self.recent, registers, arcs),
                 **{name: pa.array(ids) for name, ids in ends},
             }
         )

@@ -61,6 +61,7 @@ class BindingColumns:
         self.is_regex = is_regex
         self.placement = self._placed()
         self._missing = lru_cache(maxsize=4096)(automaton.missing)
+        self._missing_between = lru_cache(maxsize=4096)(automaton.missing_between)
 
     def _placed(self) -> Placement:
         if self.is_regex:
@@ -94,31 +95,40 @@ class BindingColumns:
         return {**shown, **{REGISTER + name: values for name, values in registers.items()}}
 
     def described(
-        self, listed: Listed, errors: Ints, recent: Recent, registers: Mapping[str, pa.Array] = NO_REGISTERS
+        self,
+        listed: Listed,
+        errors: Ints,
+        recent: Recent,
+        registers: Mapping[str, pa.Array] = NO_REGISTERS,
+        arcs: Ints | None = None,
     ) -> dict[str, pa.Array]:
-        """What is missing from each match, where variables have names, and what ``shown`` gives."""
-        missing = {} if self.is_regex else {"missing": self.missing(listed, errors)}
+        """What is missing from each match, where variables have names, and what ``shown`` gives.
+
+        ``arcs`` are those that the events took, where their labels do not say what is missing.
+        """
+        missing = {} if self.is_regex else {"missing": self.missing(listed, errors, arcs)}
         return {**missing, **self.shown(listed, recent, registers)}
 
-    def missing(self, listed: Listed, errors: Ints) -> pa.Array:
+    def missing(self, listed: Listed, errors: Ints, arcs: Ints | None = None) -> pa.Array:
         """Per match the variables whose events are missing: list of strings, in the order of the pattern."""
         if not errors.any():
             return to_lists(zeros(len(errors) + 1, np.int32), pa.nulls(0, pa.string()))
-        codes, first = self._shapes(listed, errors)
+        labels, named = (listed.labels, self._missing) if arcs is None else (arcs, self._missing_between)
+        codes, first = self._shapes(listed.begin, labels, errors)
         spans = zip(listed.begin[first].tolist(), listed.begin[first + 1].tolist(), errors[first].tolist(), strict=True)
-        texts = [self._missing(tuple(listed.labels[a:b].tolist()), e) if e else () for a, b, e in spans]
+        texts = [named(tuple(labels[a:b].tolist()), e) if e else () for a, b, e in spans]
         return pa.array(texts, pa.list_(pa.string())).take(pa.array(codes))
 
-    def _shapes(self, listed: Listed, errors: Ints) -> tuple[Ints, Ints]:
+    def _shapes(self, begin: Ints, labels: Ints, errors: Ints) -> tuple[Ints, Ints]:
         """Number the distinct (errors, labels): per match its number, per number a match that has it."""
-        lengths = np.diff(listed.begin)
-        base = max(len(self.automaton.variables), self.automaton.errors) + 1
+        lengths = np.diff(begin)
+        base = max(len(self.automaton.variables), self.automaton.errors, int(labels.max(initial=0)) + 1) + 1
         if (lengths.max(initial=0) + 1) * np.log2(base) < 62:
-            place = np.arange(len(listed.labels)) - np.repeat(listed.begin[:-1], lengths)
-            terms = (listed.labels + 1) * base ** (place + 1)
-            keys: Ints | npt.NDArray[np.object_] = np.add.reduceat(terms, listed.begin[:-1]) + errors
+            place = np.arange(len(labels)) - np.repeat(begin[:-1], lengths)
+            terms = (labels + 1) * base ** (place + 1)
+            keys: Ints | npt.NDArray[np.object_] = np.add.reduceat(terms, begin[:-1]) + errors
         else:
-            spans = zip(pairwise(listed.begin.tolist()), errors.tolist(), strict=True)
-            keys = np.array([bytes((e,)) + listed.labels[a:b].tobytes() for (a, b), e in spans], object)
+            spans = zip(pairwise(begin.tolist()), errors.tolist(), strict=True)
+            keys = np.array([bytes((e,)) + labels[a:b].tobytes() for (a, b), e in spans], object)
         _, at, codes = np.unique(keys, return_index=True, return_inverse=True)
         return codes, at
