@@ -20,6 +20,8 @@ pytestmark = pytest.mark.xdist_group("kafka")
 TEXT = "PATTERN SEQ(A a, B b) WITHIN 5"
 QUERY = compile_query(TEXT)
 NUMBERS = count()
+SOON = {"fetch.wait.max.ms": 50}
+"""The broker soon says that there is nothing more."""
 LIMIT = 120
 """Seconds after which what a followed run is to find is taken never to come."""
 
@@ -49,7 +51,7 @@ def pairs(*times):
 
 def found(broker, topic, query=QUERY, partition=None, **more):
     address = broker.address(topic) if partition is None else broker.address(topic, partition=partition)
-    return lines(list(query.follow(address, **{"until_idle": 0, **more})))
+    return lines(list(query.follow(address, **{"until_idle": 0, "kafka": SOON, **more})))
 
 
 def followed(broker, topic, *steps, **more):
@@ -61,7 +63,7 @@ def followed(broker, topic, *steps, **more):
 
 def follow_into(results, broker, topic, *steps, **more):
     """Take down the rows of a run that follows a topic, which may end in an error."""
-    run = QUERY.follow(broker.address(topic), **more)
+    run = QUERY.follow(broker.address(topic), kafka=SOON, **more)
     left, last = list(steps), time.monotonic() + LIMIT
 
     def border():
