@@ -25,7 +25,7 @@ pytestmark = [pytest.mark.xdist_group("kafka"), pytest.mark.slow]
 
 KILLS = 10 if FULL else 2
 EVENTS = 20_000 if FULL else 3_000
-RATE = 500 if FULL else 600
+RATE = 500 if FULL else 1_000
 """Messages in a second."""
 OUTAGE = 60 if FULL else 3
 """Seconds."""

@@ -138,6 +138,7 @@ class Watermarks:
         self._by_source = by_source
         self._by_sequence = by_sequence
         self._names = _Names()
+        self._expected: set[int] = set()  # sources that are waited for
         self._sources = Sources(*([_none()] * len(Sources._fields)))
         self._waiting = Waiting(*([_none()] * len(Waiting._fields)))
         self._state = np.full(STATE, -1)
@@ -225,14 +226,16 @@ class Watermarks:
         self._make_room()
         if self._sources.newest[slot] == NEVER:
             self._sources.newest[slot] = _EXPECTED
+            self._expected.add(slot)
             arrange(self._sources)
 
     def expect_no_more(self, source: object) -> bool:
         """Do not wait any more for a source that has sent nothing; whether it was waited for."""
         slot = self._names.slot(source)
         self._make_room()
-        if self._sources.newest[slot] != _EXPECTED:
+        if slot not in self._expected:
             return False
+        self._expected.remove(slot)
         self._sources.newest[slot] = NEVER
         arrange(self._sources)
         self._by_row(Rows(np.zeros(1, np.int64), np.array([self.current]), _none(), np.ones(1, np.bool_)))
@@ -309,6 +312,7 @@ class Watermarks:
             getattr(marks._sources, name)[: len(kept)] = kept
         marks._waiting = Waiting(**{name: np.array(kept, np.int64) for name, kept in header["waiting"].items()})
         newest = marks._sources.newest
+        marks._expected = set(np.flatnonzero(newest == _EXPECTED).tolist())
         marks._state[NEWEST] = newest.max(initial=NEVER, where=newest != _EXPECTED)
         marks._state[FREE], marks._state[USED] = header["free"], len(marks._waiting.number)
         marks._check_waiting()
@@ -379,10 +383,11 @@ class Watermarks:
 
     def _have_come(self, rows: Rows) -> None:
         """Sources that were waited for, and sent rows, are as far as these say."""
-        for slot in np.flatnonzero(self._sources.newest == _EXPECTED).tolist():
+        for slot in sorted(self._expected):
             mine = rows.tick[rows.source == slot]
             if len(mine):
                 self._sources.newest[slot] = mine.max()
+                self._expected.remove(slot)
 
     def _make_room(self) -> None:
         """Have room for all sources that have a number."""

@@ -23,6 +23,10 @@ ANSWER = 10.0
 """Seconds in which a broker must answer at first; later it counts as lost if it says nothing for so long."""
 GONE = 10.0
 """Seconds after which a topic that is not there is taken to be deleted."""
+QUIET = 0.2
+"""Seconds without a message in which the topic may have become another one."""
+NEW, OLD = 0.05, 1.0
+"""Seconds: how old may be what is known of the topic, when messages come after such a time, and otherwise."""
 TOGETHER = 20_000
 """Messages of a batch at most."""
 PASSING = frozenset(
@@ -142,9 +146,9 @@ class Topic:
                 self._at_end.discard(message.partition())
                 found.append(message)
         self._begun.update(message.partition() or 0 for message in found)
+        self._look(found)
         if come:
             self._heard = time.monotonic()
-        self._look(has_messages=bool(found))
         return found
 
     @property
@@ -294,13 +298,17 @@ class Topic:
 
     # --- what changes while it is read ------------------------------------------------------------------------
 
-    def _look(self, *, has_messages: bool) -> None:
-        """Find out whether the broker is there, and the topic is what it was."""
+    def _look(self, messages: list[Message]) -> None:
+        """Find out whether the broker is there, and the topic is what it was when these messages came.
+
+        Where a topic is deleted and created again, nothing comes for a while before messages of the new one do.
+        """
         self._outages.goes_on()
         if self._watch is None:
             self._outages.answered(self._heard)
             return
-        found = self._watch.look(must_be_new=has_messages)
+        is_first = time.monotonic() - self._heard > QUIET
+        found = self._watch.look((NEW if is_first else OLD) if messages else None)
         if found is not None:
             self._outages.answered(found.asked)
             self._take_description(found)

@@ -74,21 +74,20 @@ class TopicWatch:
         self._ask()
         return self._answer(ANSWER)
 
-    def look(self, *, must_be_new: bool = False) -> Description | None:
+    def look(self, max_age: float | None = None) -> Description | None:
         """What a broker has said since it was asked last. None: nothing.
 
         Parameters
         ----------
-        must_be_new : bool
-            Whether to wait for an answer, if the last one is old, though not for long.
+        max_age : float, optional
+            Seconds: if what is known is older, an answer is waited for, though not for long.
         """
         now = time.monotonic()
         found = self._answer(0)
-        if self._question is None and now - self._asked >= EVERY:
+        is_old = max_age is not None and now - self._answered > max_age and not self._is_slow
+        if self._question is None and (is_old or now - self._asked >= EVERY):
             self._ask()
-        if must_be_new and now - self._answered > 2 * EVERY and not self._is_slow:
-            found = self._answer(PATIENCE) or found
-        return found
+        return self._answer(PATIENCE) or found if is_old else found
 
     def _ask(self) -> None:
         from confluent_kafka import TopicCollection
