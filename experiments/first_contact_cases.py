@@ -285,7 +285,7 @@ MISTAKES = (
         code=3,
     ),
     _mistake("a budget of nothing", run(SHOP, "shop.csv", "--budget", "0%"), "0%", "hint", code=2),
-    _events("Kafka without a broker", "kafka://localhost:1/orders", "kafka", "broker|localhost:1", code=4),
+    _events("Kafka without a broker", "kafka://localhost:1/orders", "kafka", "broker|localhost:1", code=75),
     _mistake("a command that there is not", ("rnu", "shop.csv"), "rnu", "run", code=2),
     _mistake("an option that there is not", run(SHOP, "shop.csv", "--tim", "ts"), "--tim", "--time", code=2),
     _mistake("a time that is none", run(SHOP, "shop.csv", "--time", "type"), "'placed'", "time", "acep look", code=4),
