@@ -322,7 +322,6 @@ class Source:
         found: Row | None = getattr(self._reader, "where", lambda _: None)(row)
         return found
 
-    @checked
     def batches(
         self,
         columns: Sequence[str] | None = None,
