@@ -265,7 +265,6 @@ def subjects(folder: Path) -> list[Subject]:
         Subject("TimeFormat", lambda: TimeFormat, "%Y-%m-%d", then=timed),
         Subject("open_source", lambda: open_source, EVENTS, then=lambda source: [*source.batches()]),
         Subject("open_source of a file", lambda: open_source, growing, then=lambda source: [*source.batches()]),
-        Subject("Source.batches", lambda: open_source(EVENTS).batches),
         Subject("follow", lambda: follow, growing, named=live, then=stopped),
         Subject("events_at", lambda: events_at, EVENTS, [0, 1]),
         Subject("parse", lambda: parse, TEXT),

@@ -17,6 +17,7 @@ from acep_approx.errors import UsageError, expect
 from acep_approx.events.reading.malformed import PushedRows
 from acep_approx.events.source import open_source
 from acep_approx.events.time_formats import TimeFormat
+from acep_approx.events.writing.outfile import check_name
 from acep_approx.query.rules.checks import check_rules
 from acep_approx.query.rules.parser import parse_rules
 from acep_approx.query.rules.syntax import RuleFile
@@ -217,6 +218,8 @@ class RuleSet:
             return runner
 
         malformed = PushedRows(on_malformed, rejects)
+        if at is not None:
+            check_name(Path(at))
         checkpoints = None if at is None else Checkpoints(self._program, at, begin, checkpoint)
         run = RuleRun(begin() if checkpoints is None else checkpoints.runner, functions, checkpoints)
         run.malformed = malformed

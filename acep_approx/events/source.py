@@ -355,7 +355,6 @@ class Source:
             self.locate(error)
             raise
 
-    @checked
     def batches(
         self,
         columns: Sequence[str] | None = None,
