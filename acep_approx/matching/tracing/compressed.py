@@ -44,30 +44,36 @@ FAR = 1 << 62
 
 @dataclass(frozen=True)
 class Links:
-    """Links as columns, in order of their numbers; -1 where there is no event, no label, none before, no other."""
+    """Links as columns, in order of their numbers; -1 where there is no event, no arc, none before, no other."""
 
     id: Ints
-    label: Ints
+    arc: Ints
     before: Ints
     other: Ints
     start: Ints
     latest: Ints
 
     def words(self) -> Ints:
-        """As ``kernels.runs.lineage`` reads them, with labels in the place of arcs."""
-        first = np.where(self.id < 0, NONE, (self.id << ARC_BITS) | (self.label & ARC_MASK))
+        """As ``kernels.runs.lineage`` reads them."""
+        first = np.where(self.id < 0, NONE, (self.id << ARC_BITS) | (self.arc & ARC_MASK))
         return np.stack([first, self.before, self.other, self.start, self.latest], axis=1).ravel()
 
 
 @dataclass(frozen=True)
 class Spelling:
-    """What it takes to turn links into the columns of matches: ``known`` are the events that links bind."""
+    """What it takes to turn links into the columns of matches.
+
+    ``labels`` has the variable of each arc, ``known`` are the events that links bind. ``is_machine`` says that arcs,
+    not their variables, tell what is missing.
+    """
 
     links: Links
+    labels: Ints
     known: Recent
     stamps: Stamps
     bindings: BindingColumns
     is_ambiguous: bool
+    is_machine: bool
 
 
 NOTHING = Bound.joined([])
@@ -99,7 +105,8 @@ class Compressed:
         self.links = links
         self._spelling = spelling
         self.is_ambiguous = spelling is not None and spelling.is_ambiguous
-        self._words = spelling.links.words() if spelling else np.zeros(0, np.int64)
+        none = np.zeros(0, np.int64)
+        self._words, self._labels = (spelling.links.words(), spelling.labels) if spelling else (none, none)
         self._link, self._since, self._errors, self._row = (
             hits.column(name).cast(pa.int64()).to_numpy() if spelling else np.zeros(0, np.int64)
             for name in ("link", "since", "errors", "row")
@@ -202,14 +209,15 @@ class Compressed:
         assert spelling is not None, "without it there are no hits"
         known = spelling.known
         placement = spelling.bindings.placement
-        events = Listed.of(placement, spelled.hit, spelled.hit, spelled.offset, spelled.id, spelled.arc)
+        events = Listed.of(placement, spelled.hit, spelled.hit, spelled.offset, spelled.id, self._labels[spelled.arc])
         errors = self._errors[spelled.hit]
         own = self.hits.select(list(spelling.stamps.preparer.shown_columns))
         columns = dict(zip(own.column_names, own.take(spelled.hit).columns, strict=True))
         columns["errors"] = pa.array(errors)
         columns["start"] = spelling.stamps.time(known.ticks[known.find(events.first)])
         columns["end"] = self.hits.column("end").take(spelled.hit)
-        return pa.table({**columns, **spelling.bindings.described(events, errors, known)})
+        arcs = spelled.arc if spelling.is_machine else None
+        return pa.table({**columns, **spelling.bindings.described(events, errors, known, arcs=arcs)})
 
     def _distinct(self, hits: Ints) -> Iterator[Bound]:
         """The matches of hits without those that another hit of the same event spells with fewer errors, or before."""
@@ -217,13 +225,12 @@ class Compressed:
         for first in range(0, len(rows), ROWS_AT_ONCE):
             alike = np.flatnonzero(np.isin(self._row, rows[first : first + ROWS_AT_ONCE]))
             found = Bound.joined(list(self._spelled(alike)))
-            keep = first_of_equal(self._errors[found.hit], found.offset, found.id, found.arc)
+            keep = first_of_equal(self._errors[found.hit], found.offset, found.id, self._labels[found.arc])
             yield found.take(np.flatnonzero(keep & np.isin(found.hit, hits)))
 
     def _spelled(self, hits: Ints) -> Iterator[Bound]:
-        """The matches that links spell, some at a time, with labels in the place of arcs."""
+        """The matches that links spell, some at a time."""
         none, row, errors = np.zeros(len(hits), np.int64), self._row[hits], self._errors[hits]
         wanted = Hits(row, none, errors, self._link[hits], *(none for _ in range(4)))
-        labels = np.arange(int(self._spelling.links.label.max(initial=0)) + 1) if self._spelling else none
-        for bound in listed(self._words, wanted, self._since[hits], labels, CHUNK):
+        for bound in listed(self._words, wanted, self._since[hits], self._labels, CHUNK):
             yield replace(bound, hit=hits[bound.hit])

@@ -104,7 +104,7 @@ class SharedRuns(Runs):
         number = np.append(self.shared, NONE)  # links that lead nowhere any more have no number
         return Links(
             id=np.where(is_event, here >> layout.ARC_BITS, NONE),
-            label=np.where(is_event, self.labels[np.where(is_event, here & layout.ARC_MASK, 0)], NONE),
+            arc=np.where(is_event, here & layout.ARC_MASK, NONE),
             before=number[words[:, layout.LINK_BEFORE].clip(NONE)],
             other=number[words[:, layout.LINK_OTHER].clip(NONE)],
             start=words[:, layout.LINK_START],
@@ -181,11 +181,12 @@ class RunShared(RunOutput):
     def compressed(self, hits: pa.Table) -> Compressed:
         """All that was found, ``hits`` being the tables given so far."""
         links = Links(*(_joined([getattr(part, f.name) for part in self._links]) for f in fields(Links)))
-        names = pa.array(self._bindings.automaton.variables, pa.string())
+        names, labels = pa.array(self._bindings.automaton.variables, pa.string()), self._shared.labels
+        variables = np.where(links.arc < 0, NONE, labels[links.arc])
         columns = {
             "link": np.arange(len(links.id)),
             "row": _optional(links.id),
-            "variable": pa.DictionaryArray.from_arrays(_optional(links.label).cast(pa.int32()), names),
+            "variable": pa.DictionaryArray.from_arrays(_optional(variables).cast(pa.int32()), names),
             "before": _optional(links.before),
             "other": _optional(links.other),
             "start": self._stamp(links.start),
@@ -193,10 +194,12 @@ class RunShared(RunOutput):
         }
         spelling = Spelling(
             links=links,
+            labels=labels,
             known=self._known(),
             stamps=self.stamps,
             bindings=self._bindings,
             is_ambiguous=self.finder.automaton.is_ambiguous,
+            is_machine=bool(self.finder.automaton.transfers),
         )
         return Compressed(hits, pa.table(columns), spelling)
 
