@@ -309,7 +309,8 @@ def test_every_error_code_is_in_the_reference_and_no_other():
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and CODE.fullmatch(node.value)
     }
     page = (ROOT / "docs" / "reference" / "errors.md").read_text(encoding="utf-8")
-    listed = re.findall(r"^\| `(ACEP-[A-Z]\d+)` \|", page, re.MULTILINE)
+    lists = page[page.index("\n## The system") :]  # what is temporary is in them, too
+    listed = re.findall(r"^\| `(ACEP-[A-Z]\d+)` \|", lists, re.MULTILINE)
     assert sorted(listed) == sorted(raised)
 
 

@@ -418,7 +418,7 @@ def test_a_day_beside_a_time_of_day_of_any_name_is_told(tmp_path):
 def test_what_is_given_in_python_by_mistake_is_named():
     assert "this is text" in failure("ts,type\n1,A\n").message
     assert "pyarrow.table(events)" in failure({"ts": [1], "type": ["A"]}, UsageError).hint
-    assert "column 'v' of the frame" in failure(pd.DataFrame({"ts": [1, 2], "v": ["a", 1]})).message
+    assert "column 'v' holds values of several types" in failure(pd.DataFrame({"ts": [1, 2], "v": ["a", 1]})).message
 
 
 def noted(path):

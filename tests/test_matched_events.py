@@ -221,7 +221,7 @@ def test_matches_by_number():
     for number in (len(every), -len(every) - 1):
         with pytest.raises(IndexError, match=str(number)):
             found[number]
-    with pytest.raises(TypeError):
+    with pytest.raises(UsageError, match="ACEP-U053"):
         found["a"]
 
 

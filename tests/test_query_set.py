@@ -477,7 +477,7 @@ def test_rows_of_a_table_are_queries() -> None:
     assert [one.id for one in desk.add_many(template, [{"f": 0, "w": 0}], id="x")] == ["x[0]"]
     found = desk.match(prices(1, 2, 3))
     assert {name: len(rows) for name, rows in found.items()} == {"near": 2, "far": 1}
-    with pytest.raises(DataError, match="ACEP-D002"):
+    with pytest.raises(UsageError, match="ACEP-U070"):
         desk.add_many(template, [{"f": 1}])
     with pytest.raises(UsageError, match="ACEP-U060"):
         desk.add_many(template, [{"f": 1, "w": 2, "id": "new"}, {"f": 1, "w": 2, "id": "far"}])

@@ -159,6 +159,8 @@ def plain_schema(schema: pa.Schema, where: str) -> pa.Schema:
     """
     refuse_many(schema.names, where)
     refuse_twins(schema.names, where)
+    if any(field.metadata for field in schema):  # which says what cannot be read, and which the cache does not see
+        return _plain.__wrapped__(schema)
     return _plain(schema)
 
 

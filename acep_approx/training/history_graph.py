@@ -385,6 +385,10 @@ class HistoryGraph:
             known._take_learned(stored.learned)
         except (ValueError, LookupError, TypeError, OverflowError) as error:
             raise store.damaged(path, f"version {stored.version}: {error}") from error
+        except UsageError as error:
+            if error.code != "ACEP-U162":
+                raise  # it is about the query
+            raise store.damaged(path, f"version {stored.version}: {error.message}") from error
         return known
 
     def _take_notes(self, notes: dict[str, Any]) -> None:

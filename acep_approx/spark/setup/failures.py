@@ -50,8 +50,9 @@ def explained(error: BaseException) -> AcepError | None:
         hint = next((number for number, line in enumerate(lines) if line.startswith(_HINT)), len(lines))
         message = "\n".join(lines[:hint]).strip()
         advice = "\n".join(lines[hint:]).removeprefix(_HINT).strip()
-        passes = any(words in message for words in PASSING)
-        return _kind(found["kind"], found["code"])(message, code=found["code"], hint=advice or None, passes=passes)
+        ours = _kind(found["kind"], found["code"])(message, code=found["code"], hint=advice or None)
+        ours.passes = any(words in message for words in PASSING)
+        return ours
     if "Traceback" in text and (found := _MISSING.search(text)):
         return AcepError(
             f"the workers of Spark do not find the Python package {found[1]!r}",
