@@ -201,7 +201,7 @@ class RuleExecution:
         return outcome
 
     def _know_types(self, bound: Bound, found: pa.Schema) -> None:
-        """Check the rules again, and make what writes tables anew, where columns get wider types with a batch.
+        """Check the rules again, and make again what writes tables, where columns get wider types with a batch.
 
         Raises
         ------
