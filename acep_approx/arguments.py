@@ -11,7 +11,7 @@ from os import PathLike
 from types import NoneType
 from typing import Any, TypeVar
 
-from acep_approx.errors import UsageError
+from acep_approx.errors import expect
 
 Call = TypeVar("Call", bound=Callable[..., Any])
 KINDS: dict[str, tuple[tuple[type, ...], str]] = {
@@ -140,11 +140,7 @@ def _expect(name: str, value: Any, allowed: str) -> None:
     parts = _parts(allowed)
     if not any(_fits(value, part, inside) for part, inside in parts):
         words = [KINDS[part][1] if part in KINDS else f"a {part}" for part, _ in parts if part != "None"]
-        raise UsageError(
-            f"{name} is {value!r:.80}, of type {type(value).__name__}",
-            code="ACEP-U053",
-            hint=f"give {' or '.join(dict.fromkeys(words))}",
-        )
+        expect(name, value, (), " or ".join(dict.fromkeys(words)))
 
 
 def _fits(value: Any, part: str, inside: str) -> bool:

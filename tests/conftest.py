@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,8 +22,10 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from tests.kafka_broker import Broker
+    from tests.kafka_mock import Cluster
 
 ROOT = Path(__file__).parent.parent
+NUMBERS = count()
 
 os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 # a JVM of some minutes spends more on compiling its code well than it gains
@@ -100,3 +103,19 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
         pytest.skip(f"no broker of Kafka: {why}")
     yield running
     running.kill()
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Cluster:
+    """The mock of a cluster of Kafka that the client brings: no broker, but it speaks the protocol."""
+    from tests.kafka_mock import Cluster
+
+    return Cluster()
+
+
+@pytest.fixture
+def topic(cluster: Cluster) -> str:
+    """A topic of the mock, for one test."""
+    name = f"t{next(NUMBERS)}"
+    cluster.topic(name)
+    return name

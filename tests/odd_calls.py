@@ -151,7 +151,7 @@ def once(events: Any) -> Any:
 
 
 def seen(events: Any) -> Any:
-    """What ``look`` says of them, in every way."""
+    """Reports of ``look``, in every format."""
     found = look(events)
     return str(found), found.to_dict(), found._repr_html_()
 

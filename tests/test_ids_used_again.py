@@ -105,7 +105,7 @@ def run(
 
 
 def apply(changes: pa.Table, view: dict[str, int]) -> None:
-    """As the how-to page does it."""
+    """Apply changes as the SQL recipe on the how-to page does."""
     for change in changes.to_pylist():
         if change["op"] == "-D":
             del view[change["match_id"]]

@@ -105,7 +105,7 @@ KEYS = {
 
 @pytest.mark.parametrize("what", KEYS)
 def test_why_finds_every_key(what: str, tmp_path: Any) -> None:
-    """Of its own accord, of a value, of a text, on the command line."""
+    """`why` finds the key by itself, from a value, from a text, and on the command line."""
     column, text = KEYS[what]
     table, query = pa.table({"ts": [0, 1], "type": ["A", "B"], "y": column}), compile_query(ASKED)
     assert str(query.why(table)).startswith("no match: no y has both a and b")

@@ -6,7 +6,6 @@ import json
 import logging
 import subprocess
 import sys
-from itertools import count
 
 import pytest
 
@@ -18,24 +17,10 @@ from acep_approx.events.live.kafka_address import KafkaAddress, parse_address, s
 from acep_approx.events.live.kafka_messages import place_in
 from acep_approx.events.live.text import Resumed
 from tests.command_line import acep
-from tests.kafka_mock import Cluster
 from tests.live_steps import lines, rows
 from tests.processes import ROOT
 
 QUERY = compile_query("PATTERN SEQ(A a, B b) WITHIN 5")
-NUMBERS = count()
-
-
-@pytest.fixture(scope="module")
-def cluster():
-    return Cluster()
-
-
-@pytest.fixture
-def topic(cluster):
-    name = f"t{next(NUMBERS)}"
-    cluster.topic(name)
-    return name
 
 
 def event(ts, kind, **more):

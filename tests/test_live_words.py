@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from itertools import count
 from pathlib import Path
 
 import pytest
@@ -12,23 +11,9 @@ from acep_approx.errors import EXIT_TEMPORARY, DataError
 from acep_approx.events import follow
 from acep_approx.events.live.kafka import Topic
 from tests.command_line import acep
-from tests.kafka_mock import Cluster
 
-NUMBERS = count()
 QUERY = "PATTERN SEQ(A a, B b) WITHIN 30 s"
 END = ("--until-idle", "0 s")
-
-
-@pytest.fixture(scope="module")
-def cluster():
-    return Cluster()
-
-
-@pytest.fixture
-def topic(cluster):
-    name = f"w{next(NUMBERS)}"
-    cluster.topic(name)
-    return name
 
 
 def event(second, kind, **more):

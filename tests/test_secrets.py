@@ -15,7 +15,6 @@ from acep_approx.events.live.kafka_address import settings
 from acep_approx.masks import is_secret, masked, masked_word, without
 from acep_approx.shell import command_of
 from tests.command_line import acep
-from tests.kafka_mock import Cluster
 
 CANARY = "c4n4ry"
 QUERY = "PATTERN SEQ(A a, B b) WITHIN 5"
@@ -28,11 +27,6 @@ SECRETS = {
 }
 LIVE = ["--until-idle", "0 s", "--on-malformed", "skip"]
 NUMBERS = count()
-
-
-@pytest.fixture(scope="module")
-def cluster():
-    return Cluster()
 
 
 @pytest.fixture

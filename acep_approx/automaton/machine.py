@@ -27,7 +27,7 @@ from acep_approx.errors import LimitError, UnsupportedError
 from acep_approx.query.checks_machine import repeated_variables
 from acep_approx.query.functions import UserFunction
 from acep_approx.query.predicates import conjuncts
-from acep_approx.query.shape import replaced, walk
+from acep_approx.query.shape import replaced, walk, with_expressions
 from acep_approx.query.syntax import (
     Attribute,
     Binary,
@@ -437,19 +437,7 @@ def _with_functions(machine: Machine, functions: Mapping[str, UserFunction]) -> 
         arguments = tuple(replaced(argument, known) for argument in node.arguments)
         return replace(node, arguments=arguments, function=functions[node.name])
 
-    def bound(node: Expression) -> Expression:
-        return replaced(node, known)
-
-    arcs = [
-        replace(
-            arc,
-            when=arc.when and bound(arc.when),
-            sets=tuple(replace(one, value=bound(one.value)) for one in arc.sets),
-        )
-        for arc in machine.arcs
-    ]
-    ignores = [replace(rule, when=rule.when and bound(rule.when)) for rule in machine.ignores]
-    return replace(machine, arcs=tuple(arcs), ignores=tuple(ignores))
+    return with_expressions(machine, lambda one: replaced(one, known))
 
 
 def _is_static(expression: Expression) -> bool:

@@ -27,7 +27,7 @@ def groups(event: Ints, errors: Ints) -> Ints:
 
 
 def hits_in_order(row: Ints, event: Ints, rank: Ints) -> Ints | None:
-    """The order of hits: by row, then by event, then by rank; None where they are in it.
+    """Put hits in the order of their rows, then events, then ranks; None if they are in this order already.
 
     Parameters
     ----------

@@ -375,7 +375,7 @@ class Pipeline:
         self._seconds_before = (time.perf_counter() - begun) / max(len(batch), 1)
 
     def _is_read(self, batch: StreamBatch, tables: RunTables, expression: Expression) -> Bools:
-        """Of which events of a batch the runs engine reads the value of an expression."""
+        """Tell for each event of a batch whether the runs engine reads the value of an expression."""
         classes = batch.here(batch.computed.classes[self.preparer])
         return tables.is_read(expression)[classes] & (batch.slots(self.preparer.key_columns) >= 0)
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from acep_approx.errors import QueryError
-from acep_approx.query.shape import children, replaced, walk
+from acep_approx.query.shape import children, expressions_of, replaced, walk, with_expressions
 from acep_approx.query.syntax import Attribute, Constant, Expression, Machine, Parameter, QuerySyntax, Window
 
 MARK = ":"
@@ -145,38 +145,18 @@ def _near(expression: Expression) -> Iterator[Any]:
 
 def _found(query: QuerySyntax) -> Iterator[Parameter]:
     definitions = [definition.condition for definition in query.definitions]
-    written = _of_machine(query.pattern) if isinstance(query.pattern, Machine) else []
+    written = expressions_of(query.pattern) if isinstance(query.pattern, Machine) else []
     for expression in (*query.predicates, *definitions, *written, *(output.value for output in query.outputs)):
         yield from (node for node in walk(expression) if isinstance(node, Parameter))
     if query.window.parameter is not None:
         yield query.window.parameter
 
 
-def _of_machine(machine: Machine) -> list[Expression]:
-    """The conditions and the values of an automaton written by hand."""
-    conditions = (*(arc.when for arc in machine.arcs), *(rule.when for rule in machine.ignores))
-    values = (one.value for arc in machine.arcs for one in arc.sets)
-    return [one for one in (*conditions, *values) if one is not None]
-
-
-def _changed_machine(machine: Machine, change: Callable[[Expression], Expression]) -> Machine:
-    arcs = [
-        replace(
-            arc,
-            when=arc.when and change(arc.when),
-            sets=tuple(replace(one, value=change(one.value)) for one in arc.sets),
-        )
-        for arc in machine.arcs
-    ]
-    ignores = [replace(rule, when=rule.when and change(rule.when)) for rule in machine.ignores]
-    return replace(machine, arcs=tuple(arcs), ignores=tuple(ignores))
-
-
 def _changed(
     query: QuerySyntax, change: Callable[[Expression], Expression], *, outputs: bool = True
 ) -> QuerySyntax:
     if isinstance(query.pattern, Machine):
-        query = replace(query, pattern=_changed_machine(query.pattern, change))
+        query = replace(query, pattern=with_expressions(query.pattern, change))
     predicates = tuple(map(change, query.predicates))
     changed = tuple(replace(one, value=change(one.value)) for one in query.outputs) if outputs else query.outputs
     return replace(query, predicates=predicates, outputs=changed)

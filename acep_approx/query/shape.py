@@ -168,6 +168,20 @@ def expressions_of(machine: Machine) -> Iterator[Expression]:
         yield from (one.value for one in arc.sets)
 
 
+def with_expressions(machine: Machine, change: Callable[[Expression], Expression]) -> Machine:
+    """An automaton written by hand with each of its conditions and values changed."""
+    arcs = [
+        replace(
+            arc,
+            when=arc.when and change(arc.when),
+            sets=tuple(replace(one, value=change(one.value)) for one in arc.sets),
+        )
+        for arc in machine.arcs
+    ]
+    ignores = [replace(rule, when=rule.when and change(rule.when)) for rule in machine.ignores]
+    return replace(machine, arcs=tuple(arcs), ignores=tuple(ignores))
+
+
 def walk(node: Node) -> Iterator[Node]:
     """Every node of a tree, each before what is below it, in the order of the text.
 

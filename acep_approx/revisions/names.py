@@ -1,4 +1,4 @@
-"""What names an event: the value in the column of ids, the same whatever type the column has by now.
+"""Names of events, from the column of ids: a name stays the same when the type of the column changes.
 
 A file may begin with ids that look like numbers and go on with texts; then the column becomes one of texts.
 """

@@ -1,6 +1,7 @@
-"""Partitions of a topic of Kafka, each a source of its own: the watermark waits for those that have messages.
+"""Tells a matcher which partitions of a Kafka topic have messages, so that the watermark waits for them.
 
-Else the first messages that come, of one partition, would make those of others late that are as old.
+Each partition is a source. Without this, the first messages to arrive, all from one partition, could make older
+messages of the other partitions late.
 """
 
 from __future__ import annotations

@@ -148,7 +148,7 @@ class RunOutput:
         return run_events
 
     def _is_read(self, rows: int, events: Grouped, expression: Expression) -> Bools:
-        """Of which events of a batch the engine reads the value of an expression."""
+        """Tell for each event of a batch whether the engine reads the value of an expression."""
         read = np.zeros(rows, np.bool_)
         read[events.at] = self.engine.tables.is_read(expression)[events.cls]
         return read

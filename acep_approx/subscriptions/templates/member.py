@@ -186,7 +186,7 @@ class TemplateMember:
         return [expression for expression in asked if not asks_parameter(expression)]
 
     def _is_read(self, expression: Expression) -> Bools:
-        """Of which events of a batch that was looked at the engine reads the value of an expression."""
+        """Tell for each event of the last batch whether the engine reads the value of an expression."""
         engine = self.pipeline.engine
         assert isinstance(engine, Runs), "others read no values"
         return self._events.has_letters(engine.tables.readers(expression))
