@@ -1,6 +1,6 @@
-"""How many random cases a test takes: a fifth, always the same; with ``ACEP_CASES=full`` all of them, and new ones.
+"""How many random cases a test takes: a tenth, always the same; with ``ACEP_CASES=full`` all of them, and new ones.
 
-What a fifth is too few for, the mutants tell: ``test_mutants.py`` and ``test_runs_mutants.py``.
+What a tenth is too few for, the mutants tell: ``test_mutants.py`` and ``test_runs_mutants.py``.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from hypothesis import HealthCheck, Phase, settings
 
 FULL = os.environ.get("ACEP_CASES") == "full"
 LEAST = 10
-"""Where a fifth would be fewer."""
+"""Where a tenth would be fewer."""
 
 
 def cases(full: int, otherwise: int | None = None) -> int:
-    """How many of a full number of random cases: a fifth, or another number that is known to be enough."""
-    return full if FULL else otherwise or min(full, max(full // 5, LEAST))
+    """How many of a full number of random cases: a tenth, or another number that is known to be enough."""
+    return full if FULL else otherwise or min(full, max(full // 10, LEAST))
 
 
 def examples(full: int, *, shrink: bool = True) -> settings:
