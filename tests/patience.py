@@ -8,8 +8,9 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
-PATIENCE = 900
-"""Seconds after which what is awaited is taken to hang. Far more than it takes on any machine."""
+PATIENCE = 300
+"""Seconds after which what is awaited is taken to hang. Far more than it takes on any machine, and less than a test may
+take (``timeout`` in pyproject.toml)."""
 
 
 def until(condition: Callable[[], Any], *, pause: float = 0.02) -> Any:
