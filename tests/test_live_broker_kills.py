@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import threading
 import time
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from itertools import count
 from random import Random
 
@@ -18,7 +18,7 @@ from acep_approx import compile_query
 from tests.cases import FULL
 from tests.command_line import acep
 from tests.kafka_runs import ACEP, QUERY, killed, messages, rows, send, sending
-from tests.patience import until
+from tests.patience import PATIENCE, until
 from tests.processes import ROOT
 
 pytestmark = [pytest.mark.xdist_group("kafka"), pytest.mark.slow]
@@ -37,6 +37,11 @@ NUMBERS = count()
 @pytest.fixture
 def name():
     return f"k{next(NUMBERS)}"
+
+
+def ended(*command):
+    """A process that has come to its end by itself."""
+    return subprocess.run(command, cwd=ROOT, capture_output=True, check=False, timeout=PATIENCE)
 
 
 def expected(values, tmp_path, *options):
@@ -61,7 +66,7 @@ def test_a_file_has_each_result_once(broker, name, tmp_path, partitions, jitter,
     checkpoint = tmp_path / "cp" / "checkpoint"
     with sending(broker, name, values, partitions, RATE):
         killed(command, KILLS, Random(7), lambda: checkpoint.exists() and checkpoint.stat().st_mtime_ns)
-    done = subprocess.run([*command, "--until-idle", "0 s", "--finish"], cwd=ROOT, capture_output=True, check=False)
+    done = ended(*command, "--until-idle", "0 s", "--finish")
     assert (done.returncode, done.stderr) == (0, b"")
     assert rows(found.read_text(encoding="utf-8")) == whole
 
@@ -78,7 +83,7 @@ def test_a_topic_has_each_result_at_least_once(broker, name, tmp_path):
     checkpoint = tmp_path / "cp" / "checkpoint"
     with sending(broker, name, values, 1, RATE):
         killed(command, KILLS, Random(3), lambda: checkpoint.exists() and checkpoint.stat().st_mtime_ns)
-    assert subprocess.run([*command, "0 s"], cwd=ROOT, capture_output=True, check=False).returncode == 0
+    assert ended(*command, "0 s").returncode == 0
     there = {message.value().decode() for message in read(broker, target)}
     assert there == set(whole)
 
@@ -114,10 +119,11 @@ def test_outages_are_survived_and_told(broker, name, tmp_path, monkeypatch, capl
             broker.start()
             send(broker, name, values[first : first + 1000], 2, 1e9)
 
-    thread = threading.Thread(target=outages)
-    thread.start()
-    found = [row for table in run for row in table.to_pylist()]
-    thread.join()
+    with ThreadPoolExecutor(1) as pool:
+        during = pool.submit(outages)
+        during.add_done_callback(lambda done: done.exception() and run.stop())  # nothing would end an outage
+        found = [row for table in run for row in table.to_pylist()]
+        during.result()
     assert Counter((row["p"], row["s"], row["l"]) for row in found) == Counter(
         (row["p"], row["s"], row["l"]) for row in whole
     )

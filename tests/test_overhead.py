@@ -17,6 +17,7 @@ from acep_approx.budget.budget import Budget
 from acep_approx.budget.overhead import FILE, LEAST_SHARE, Overhead
 from acep_approx.spark.streaming.driver import FORECASTS, Driver
 from acep_approx.spark.worker.job import Spending
+from tests.patience import ended
 from tests.spark_driving import job_of, stream
 
 if TYPE_CHECKING:
@@ -179,7 +180,7 @@ def test_spark_tells_how_long_micro_batches_take(spark: SparkSession, tmp_path: 
     load = {"budget": "1500 ms/batch", "policy": "random"}
     matcher = QUERY.spark(time="ts", id="id", output="points", shards=2, watermark="1 millisecond", **load)
     places = {"to": tmp_path / "found", "checkpoint": tmp_path / "checkpoint"}
-    start(matcher, read, **places, until_done=True).awaitTermination()
+    ended(start(matcher, read, **places, until_done=True))
     control = tmp_path / "checkpoint" / "acep"
     known = Overhead.load(control)
     assert known.batch > 0

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 import pytest
@@ -66,6 +67,30 @@ def test_recall_of_a_stream_that_is_played_again_and_again(tmp_path: Path):
     assert scene.recall(np.array([104, 108]), 3, 8) == (1 / 2, 2)
     with pytest.raises(AssertionError, match="exact"):
         scene.recall(np.array([100]), 0, 8)
+
+
+def test_a_stream_that_has_failed_is_not_waited_for(monkeypatch, report, tmp_path: Path):
+    """It would never have done one micro-batch more."""
+    from experiments.on_spark import overload
+
+    class Failed:
+        recentProgress: ClassVar[list[object]] = []
+
+        def awaitTermination(self, _seconds):
+            raise TimeoutError("failed to connect back")
+
+        def stop(self):
+            stopped.append(self)
+
+    stopped: list[Failed] = []
+    monkeypatch.setattr(overload, "start", lambda *_, **__: Failed())
+    monkeypatch.setattr(overload, "replay", lambda *_, **__: None)
+    query = compile_query("PATTERN SEQ(A a, B b) WITHIN 3", engine="runs")
+    where = SimpleNamespace(spark=None, new=tmp_path.joinpath)
+    scene = overload.Scene(where, tmp_path, query, tmp_path, 100, (np.zeros(4, bool), np.zeros(4, bool)))
+    with pytest.raises(TimeoutError, match="connect back"):
+        overload.overloaded(report, scene, 1000.0, 0.0)
+    assert len(stopped) == 1
 
 
 @pytest.mark.slow
