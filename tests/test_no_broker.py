@@ -39,6 +39,7 @@ def programs(tmp_path, monkeypatch):
         ("", NEW, "echo 'no route to host'; exit 1", "cannot be had: no route to host"),
         ("", f'case "$1" in -version) {NEW};; *) echo broken; exit 1;; esac', "", "cannot be prepared: broken"),
     ],
+    ids=["Java hangs", "Java is old", "Maven hangs", "no registry", "Kafka is broken"],
 )
 def test_what_does_not_answer_is_a_reason(programs, waits, java, mvn, why):
     programs(waits, java=java, mvn=mvn)
