@@ -14,9 +14,10 @@ import signal
 import socket
 import subprocess
 import tempfile
+import time
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import IO, Any
 
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
@@ -35,6 +36,13 @@ GUARD = 'exec 3<&0; "$@" & broker=$!; (read -r _ <&3; kill -9 $broker) & wait $b
 """A shell that kills the broker when its standard input ends: when the process of the tests is gone."""
 PORTS = range(20_000, 32_000)
 """Below those that a system hands out by itself: during an outage another program could get the broker's."""
+STARTS = 5
+"""How often a broker is started where another program was quicker to take a port."""
+FETCH, START = 300, 120
+"""Seconds for getting the packages, and for a program of Java: then there is no broker here, and its tests are skipped.
+
+Maven by itself waits half an hour for each file of a registry that does not answer.
+"""
 SETTINGS = """
 process.roles=broker,controller
 node.id=1
@@ -81,8 +89,8 @@ class Broker(Topics):
         self._packages = packages()
         shutil.copytree(self._packages / "formatted", folder / "data")
         self._running: subprocess.Popen[bytes] | None = None
-        while not self._begins():  # another program was quicker to take a port
-            pass
+        if not any(self._begins() for _ in range(STARTS)):
+            raise NoBroker(f"{STARTS} times another program was quicker to take a port")
 
     def _begins(self) -> bool:
         """Whether a broker is there, on new ports."""
@@ -93,17 +101,31 @@ class Broker(Topics):
         self._admin = AdminClient({"bootstrap.servers": self.brokers, "log_level": 0, "error_cb": lambda _: None})
         try:
             self.start()
+        except TimeoutError:
+            self.kill()
+            raise NoBroker(f"the broker does not answer for {START} seconds: {self._log()[-2000:]}") from None
         except ChildProcessError:
-            log = (self._folder / "log").read_text(encoding="utf-8", errors="replace")
+            log = self._log()
             if "Address already in use" in log:
                 return False
             raise NoBroker(f"the broker does not start: {log[-2000:]}") from None
         return True
 
+    def _log(self) -> str:
+        return (self._folder / "log").read_text(encoding="utf-8", errors="replace")
+
     # --- the process ------------------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Let it run, and wait until it answers."""
+        """Let it run, and wait until it answers.
+
+        Raises
+        ------
+        TimeoutError
+            It does not.
+        ChildProcessError
+            It has ended.
+        """
         java = ["java", *OPTIONS, "-cp", f"{self._packages / 'jars'}/*"]
         command = [*java, "kafka.Kafka", str(self._folder / "server.properties")]
         guard = ["sh", "-c", GUARD, "sh"]
@@ -111,7 +133,11 @@ class Broker(Topics):
             self._running = subprocess.Popen(
                 [*guard, *command], stdin=subprocess.PIPE, stdout=log, stderr=log, start_new_session=True
             )
-        until(self._answers, pause=0.1)
+        last = time.monotonic() + START
+        while not self._answers():
+            if time.monotonic() > last:
+                raise TimeoutError("the broker does not answer")
+            time.sleep(0.1)
 
     def _answers(self) -> bool:
         assert self._running is not None
@@ -189,7 +215,7 @@ def packages() -> Path:
     folder = cache / f"kafka-{VERSION}"
     cache.mkdir(parents=True, exist_ok=True)
     with (cache / f"kafka-{VERSION}.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+        _take(lock)
         if not folder.is_dir():
             with tempfile.TemporaryDirectory(dir=cache) as draft:
                 whole = Path(draft) / "whole"
@@ -199,10 +225,34 @@ def packages() -> Path:
     return folder
 
 
+def _take(lock: IO[str]) -> None:
+    """Wait for the process that gets the packages, if there is one."""
+    last = time.monotonic() + FETCH + START
+    while True:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() > last:
+                raise NoBroker("another process has been getting the packages of Kafka for too long") from None
+            time.sleep(0.1)
+        else:
+            return
+
+
+def _said(command: list[str], seconds: int, what: str) -> subprocess.CompletedProcess[str]:
+    """What a program has said, which gets no input and ends in time."""
+    try:
+        return subprocess.run(
+            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=seconds
+        )
+    except subprocess.TimeoutExpired:
+        raise NoBroker(f"{what} takes more than {seconds} seconds") from None
+
+
 def _check_java() -> None:
     if shutil.which("java") is None:
         raise NoBroker(f"Java {JAVA} is not installed")
-    said = subprocess.run(["java", "-version"], capture_output=True, text=True, check=False).stderr
+    said = _said(["java", "-version"], START, "java -version").stderr
     version = re.search(r'version "(\d+)', said)
     if version is None or int(version[1]) < JAVA:
         raise NoBroker(f"Java is older than {JAVA}: {said.partition(chr(10))[0]}")
@@ -215,7 +265,7 @@ def _fetch(jars: Path) -> None:
     command = ["mvn", "--quiet", "--batch-mode", "-Dstyle.color=never"]
     command += ["--file", str(Path(__file__).with_name("kafka_jars.xml"))]
     command += ["dependency:copy-dependencies", f"-DoutputDirectory={jars}", f"-Dkafka.version={VERSION}"]
-    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    done = _said(command, FETCH, "getting the packages of Kafka")
     if done.returncode != 0:
         lines = [line for line in done.stdout.splitlines() if line.strip()] or ["no word"]
         raise NoBroker(f"the packages of Kafka cannot be had: {lines[0]}")
@@ -228,4 +278,6 @@ def _format(jars: Path, data: Path) -> None:
         settings.write_text(SETTINGS.format(port=1, controller=2, data=data), encoding="utf-8")
         command = ["java", *OPTIONS, "-cp", f"{jars}/*", "kafka.tools.StorageTool", "format"]
         command += ["--cluster-id", "AAAAAAAAAAAAAAAAAAAAAQ", "--config", str(settings)]
-        subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True)
+        done = _said(command, START, "preparing the folder of a broker")
+        if done.returncode != 0:
+            raise NoBroker(f"the folder of a broker cannot be prepared: {done.stdout[-2000:]}{done.stderr[-2000:]}")

@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from random import Random
 from typing import Any
 
+from tests.patience import until
 from tests.processes import ROOT
 
 QUERY = "PATTERN SEQ(Packed p, Seen s, Loaded l) WHERE [box] WITHIN 60000 ERRORS 1 WEIGHTS (p = 2, l = 2)"
@@ -59,10 +60,11 @@ def killed(command: list[str], kills: int, dice: Random, has_begun: Any) -> None
     for _ in range(kills):
         process = subprocess.Popen(command, cwd=ROOT, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
         before = has_begun()
-        while has_begun() == before and process.poll() is None:
-            time.sleep(0.02)
-        time.sleep(dice.uniform(0, 0.5))
-        process.kill()
+        try:
+            until(lambda old=before, its=process: has_begun() != old or its.poll() is not None)
+            time.sleep(dice.uniform(0, 0.5))
+        finally:
+            process.kill()
         assert process.wait() == -9, "it does not end by itself"
 
 

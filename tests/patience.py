@@ -22,6 +22,14 @@ def until(condition: Callable[[], Any], *, pause: float = 0.02) -> Any:
     return found
 
 
+def ended(stream: Any) -> None:
+    """Wait for the end of a stream of Spark; one that does not come to it is stopped, and is a failure."""
+    try:
+        assert stream.awaitTermination(PATIENCE), "the stream does not end"
+    finally:
+        stream.stop()
+
+
 def calls(work: Callable[[], Any]) -> int:
     """How many functions ``work`` calls, those of Python's own included: a measure of work that no load changes."""
     seen: Counter[str] = Counter()

@@ -16,7 +16,8 @@ HEAVY = {"numba", "pyspark", "pandas", "sklearn", "datasketch", "matplotlib", "p
 def python(*args: str, **environment: str) -> subprocess.CompletedProcess[str]:
     """Run Python in the project's root."""
     env = {**os.environ, **environment}
-    return subprocess.run([sys.executable, *args], cwd=ROOT, env=env, capture_output=True, text=True, check=False)
+    command = [sys.executable, *args]
+    return subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, check=False, timeout=PATIENCE)
 
 
 def imported(code: str) -> set[str]:

@@ -19,6 +19,7 @@ from tests.cases import cases
 from tests.cel_runs import found
 from tests.cel_worlds import cel_world
 from tests.command_line import acep
+from tests.patience import ended
 
 FALLING = "SELECT name, price_1 AS high, price AS low FROM Stock FOLD{$2.name = $.name, $2.price < $.price, } Stock"
 BOUNDED = f"{FALLING} WITHIN 60"
@@ -327,7 +328,7 @@ def test_a_stream_of_spark_finds_the_same(spark: Any, tmp_path: Path) -> None:
     files = files.option("maxFilesPerTrigger", 1).parquet(str(folder))
     flow = compile_query(FALLING).spark(watermark="10 milliseconds", shards=1).flow(files)
     packed = flow.outputs().writeStream.format("memory").queryName("cel").trigger(availableNow=True).start()
-    packed.awaitTermination()
+    ended(packed)
     assert rows(flow.matches(spark.table("cel")).toArrow()) == rows(compile_query(FALLING).match(stream).to_arrow())
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import threading
 import time
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from itertools import count
 from random import Random
 
@@ -18,12 +18,13 @@ from acep_approx import compile_query
 from tests.cases import FULL
 from tests.command_line import acep
 from tests.kafka_runs import ACEP, QUERY, killed, messages, rows, send, sending
-from tests.patience import until
+from tests.patience import PATIENCE, until
 from tests.processes import ROOT
 
 pytestmark = [pytest.mark.xdist_group("kafka"), pytest.mark.slow]
 
-KILLS = 10 if FULL else 2
+KILLS = 10 if FULL else 1
+"""Of a run; one more where a run that has gone on is killed, too."""
 EVENTS = 20_000 if FULL else 3_000
 RATE = 500 if FULL else 1_000
 """Messages in a second."""
@@ -37,6 +38,11 @@ NUMBERS = count()
 @pytest.fixture
 def name():
     return f"k{next(NUMBERS)}"
+
+
+def ended(*command):
+    """A process that has come to its end by itself."""
+    return subprocess.run(command, cwd=ROOT, capture_output=True, check=False, timeout=PATIENCE)
 
 
 def expected(values, tmp_path, *options):
@@ -59,9 +65,10 @@ def test_a_file_has_each_result_once(broker, name, tmp_path, partitions, jitter,
     command = [*ACEP, "run", QUERY, broker.address(name), "--bind", "n", "-o", str(found), "--quiet", *options]
     command += ["--checkpoint", str(tmp_path / "cp"), "--checkpoint-every", "200 ms"]
     checkpoint = tmp_path / "cp" / "checkpoint"
+    kills = KILLS + (partitions > 1)
     with sending(broker, name, values, partitions, RATE):
-        killed(command, KILLS, Random(7), lambda: checkpoint.exists() and checkpoint.stat().st_mtime_ns)
-    done = subprocess.run([*command, "--until-idle", "0 s", "--finish"], cwd=ROOT, capture_output=True, check=False)
+        killed(command, kills, Random(7), lambda: checkpoint.exists() and checkpoint.stat().st_mtime_ns)
+    done = ended(*command, "--until-idle", "0 s", "--finish")
     assert (done.returncode, done.stderr) == (0, b"")
     assert rows(found.read_text(encoding="utf-8")) == whole
 
@@ -78,7 +85,7 @@ def test_a_topic_has_each_result_at_least_once(broker, name, tmp_path):
     checkpoint = tmp_path / "cp" / "checkpoint"
     with sending(broker, name, values, 1, RATE):
         killed(command, KILLS, Random(3), lambda: checkpoint.exists() and checkpoint.stat().st_mtime_ns)
-    assert subprocess.run([*command, "0 s"], cwd=ROOT, capture_output=True, check=False).returncode == 0
+    assert ended(*command, "0 s").returncode == 0
     there = {message.value().decode() for message in read(broker, target)}
     assert there == set(whole)
 
@@ -114,10 +121,11 @@ def test_outages_are_survived_and_told(broker, name, tmp_path, monkeypatch, capl
             broker.start()
             send(broker, name, values[first : first + 1000], 2, 1e9)
 
-    thread = threading.Thread(target=outages)
-    thread.start()
-    found = [row for table in run for row in table.to_pylist()]
-    thread.join()
+    with ThreadPoolExecutor(1) as pool:
+        during = pool.submit(outages)
+        during.add_done_callback(lambda done: done.exception() and run.stop())  # nothing would end an outage
+        found = [row for table in run for row in table.to_pylist()]
+        during.result()
     assert Counter((row["p"], row["s"], row["l"]) for row in found) == Counter(
         (row["p"], row["s"], row["l"]) for row in whole
     )

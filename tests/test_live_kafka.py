@@ -18,6 +18,7 @@ from acep_approx.events.live.kafka_messages import place_in
 from acep_approx.events.live.text import Resumed
 from tests.command_line import acep
 from tests.live_steps import lines, rows
+from tests.patience import PATIENCE
 from tests.processes import ROOT
 
 QUERY = compile_query("PATTERN SEQ(A a, B b) WITHIN 5")
@@ -275,6 +276,6 @@ def test_another_process_reads_the_same_cluster(cluster, topic):
     cluster.send(topic, [event(1, "A"), event(2, "B")])
     command = [sys.executable, "-m", "acep_approx.cli.main", "run", "PATTERN SEQ(A a, B b) WITHIN 5"]
     command += [cluster.address(topic, partition=0), "--until-idle", "0 s", "--quiet"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=PATIENCE)
     assert done.stderr == ""
     assert json.loads(done.stdout)["b"] == 1

@@ -17,6 +17,8 @@ from acep_approx.budget.budget import Budget
 from acep_approx.budget.overhead import FILE, LEAST_SHARE, Overhead
 from acep_approx.spark.streaming.driver import FORECASTS, Driver
 from acep_approx.spark.worker.job import Spending
+from tests.cases import FULL
+from tests.patience import ended
 from tests.spark_driving import job_of, stream
 
 if TYPE_CHECKING:
@@ -168,9 +170,10 @@ def test_spark_tells_how_long_micro_batches_take(spark: SparkSession, tmp_path: 
     from acep_approx.spark import start
     from tests.spark_driving import BATCH, QUERY
 
-    events, arrived = stream(5), tmp_path / "arrived"
+    batches = 5 if FULL else 3
+    events, arrived = stream(batches), tmp_path / "arrived"
     arrived.mkdir()
-    for number in range(5):
+    for number in range(batches):
         file = arrived / f"{number}.parquet"
         pq.write_table(events.slice(number * BATCH, BATCH), file)
         os.utime(file, (10**9 + number,) * 2)  # Spark reads the oldest first
@@ -179,7 +182,7 @@ def test_spark_tells_how_long_micro_batches_take(spark: SparkSession, tmp_path: 
     load = {"budget": "1500 ms/batch", "policy": "random"}
     matcher = QUERY.spark(time="ts", id="id", output="points", shards=2, watermark="1 millisecond", **load)
     places = {"to": tmp_path / "found", "checkpoint": tmp_path / "checkpoint"}
-    start(matcher, read, **places, until_done=True).awaitTermination()
+    ended(start(matcher, read, **places, until_done=True))
     control = tmp_path / "checkpoint" / "acep"
     known = Overhead.load(control)
     assert known.batch > 0

@@ -28,6 +28,7 @@ from acep_approx.shedding.refresher import Refresher
 from acep_approx.shedding.shedder import Shedder
 from acep_approx.training.history_graph import HistoryGraph
 from acep_approx.training.versions import newest
+from tests.cases import cases
 
 Ints = npt.NDArray[np.int64]
 QUERY = "PATTERN SEQ(A a, B b, C c) WHERE [id] AND (c.x - a.x) * (c.x - a.x) < 40 WITHIN 400"
@@ -274,9 +275,9 @@ def test_where_there_is_nothing_to_learn_nothing_happens(query: Query, seen: tup
 def test_after_a_change_the_refreshed_job_recovers_and_the_frozen_one_does_not(
     query: Query, work: float, known: HistoryGraph, tmp_path: Path
 ) -> None:
-    """Means over two streams, later than five windows after the change."""
+    """Means over some streams, later than five windows after the change."""
     frozen, ours = [], []
-    for seed in range(2):
+    for seed in range(cases(2, 1)):
         table, later = halves(seed), HALF + 5 * 400
         load = Load(Budget.parse("10%"), known, seed=seed, full_work=work)
         for is_refreshed, shares in ((False, frozen), (True, ours)):

@@ -23,10 +23,11 @@ from acep_approx.training.versions import newest
 from history.errors import HistoryError
 from history.store import LEFT_OVER
 from history.versions import point_to_newest, pointed, prune, versions
+from tests.cases import FULL
 from tests.patience import until
 
 QUERY = "PATTERN SEQ(A a, B b, C c) WHERE b.x > a.x AND c.x > b.x WITHIN 20"
-KILLS = 6
+KILLS = 6 if FULL else 2
 SAVER = """
 import sys
 from history import store

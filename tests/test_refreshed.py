@@ -17,6 +17,7 @@ from acep_approx.results.shed_replay import in_words
 from acep_approx.training.history_graph import HistoryGraph
 from acep_approx.training.policies import RANDOM_SPREAD
 from history import store, tables
+from tests.cases import cases
 
 QUERY = "PATTERN SEQ(A a, B b, C c) WHERE [id] AND (c.x - a.x) * (c.x - a.x) < 40 WITHIN 200"
 EVENTS = 8000
@@ -140,9 +141,9 @@ def test_a_history_that_was_only_counted_is_kept_and_loaded_as_ever(
 
 @pytest.mark.parametrize("share", ["5%", "20%"])
 def test_frozen_it_finds_more_of_later_events_than_chance(query: Query, work: float, share: str) -> None:
-    """Of three streams, twice as much on average; the price is that of its own, so all of the budget is used."""
+    """Of some streams, twice as much on average; the price is that of its own, so all of the budget is used."""
     ours, chance, used = [], [], []
-    for seed in range(3):
+    for seed in range(cases(3, 1)):
         known = refreshed(ran(query, stream(10 + seed), work, audit=0.2), query)
         later = stream(20 + seed, first=EVENTS)
         exact = points(query.match(later))
@@ -309,9 +310,12 @@ def test_the_full_work_that_was_given_is_kept(query: Query, trained: HistoryGrap
 def test_the_full_work_is_estimated_where_nobody_knows_it(
     query: Query, work: float, audit: float, factor: float
 ) -> None:
-    """With a large cohort to a third, without one by what is learned; the geometric mean of six streams."""
+    """With a large cohort to a third, without one by what is learned; the geometric mean of some streams."""
     budget = f"{work / 2:.3f} steps/event"
-    found = [refreshed(ran(query, stream(30 + seed), None, budget, audit=audit, seed=seed), query) for seed in range(6)]
+    found = [
+        refreshed(ran(query, stream(30 + seed), None, budget, audit=audit, seed=seed), query)
+        for seed in range(cases(6, 2))
+    ]
     mean = np.exp(np.mean(np.log([known.steps_per_event_ for known in found])))
     assert work / factor < mean < work * factor
 

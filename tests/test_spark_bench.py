@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pytest
+from pyspark.sql import Row
 
 from acep_approx import compile_query
 from acep_approx.events.reading.ipc import from_ipc
@@ -14,6 +17,7 @@ from acep_approx.events.roles import infer_roles
 from acep_approx.spark.plan.outputs import MATCHES, packed
 from acep_approx.spark.worker.job import Job
 from acep_approx.spark.worker.shard import Shard
+from tests.cases import FULL
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -68,7 +72,75 @@ def test_recall_of_a_stream_that_is_played_again_and_again(tmp_path: Path):
         scene.recall(np.array([100]), 0, 8)
 
 
+def test_a_stream_that_has_failed_is_not_waited_for(monkeypatch, report, tmp_path: Path):
+    """It would never have done one micro-batch more."""
+    from experiments.on_spark import overload
+
+    class Failed:
+        recentProgress: ClassVar[list[object]] = []
+
+        def awaitTermination(self, _seconds):
+            raise TimeoutError("failed to connect back")
+
+        def stop(self):
+            stopped.append(self)
+
+    stopped: list[Failed] = []
+    monkeypatch.setattr(overload, "start", lambda *_, **__: Failed())
+    monkeypatch.setattr(overload, "replay", lambda *_, **__: None)
+    query = compile_query("PATTERN SEQ(A a, B b) WITHIN 3", engine="runs")
+    where = SimpleNamespace(spark=None, new=tmp_path.joinpath)
+    scene = overload.Scene(where, tmp_path, query, tmp_path, 100, (np.zeros(4, bool), np.zeros(4, bool)))
+    with pytest.raises(TimeoutError, match="connect back"):
+        overload.overloaded(report, scene, 1000.0, 0.0)
+    assert len(stopped) == 1
+
+
+@pytest.mark.parametrize("keeps", [False, True])
+def test_a_pass_through_hands_on_what_came_in_or_what_came_before(keeps: bool):
+    from experiments.on_spark.throughput import PassThrough
+
+    kept: list[tuple[list[bytes]]] = []
+    state = SimpleNamespace(get=lambda: kept[-1] if kept else None, update=kept.append)
+    step = PassThrough(keeps=keeps)
+    step.init(SimpleNamespace(getValueState=lambda *_: state))
+    given = [[b"1", b"2"], [], [b"3"]]
+    found = [
+        [row.payload for row in step.handleInputRows((0,), iter([Row(payload=one) for one in some]), None)]
+        for some in given
+    ]
+    assert found == ([[], *given[:2]] if keeps else given)
+
+
+def once(run: Callable[..., Any], known_by: Callable[..., object] = lambda **_: None) -> Callable[..., Any]:
+    """The same function, which only works the first time that it is called (with some options); then it knows."""
+    known: dict[object, Any] = {}
+
+    def remembered(*given: Any, **options: Any) -> Any:
+        which = known_by(**options)
+        if which not in known:
+            known[which] = run(*given, **options)
+        return known[which]
+
+    return remembered
+
+
+@pytest.fixture
+def few_streams(monkeypatch):
+    """One stream, or batch, of a sort stands for all of its sort, for each takes seconds; not with all cases."""
+    from experiments.on_spark import overload, refresh, throughput, training
+
+    if FULL:
+        return
+    overloaded = overload.overloaded
+    for place, name in ((throughput, "drained"), (throughput, "batch_seconds"), (training, "_learn")):
+        monkeypatch.setattr(place, name, once(getattr(place, name)))
+    monkeypatch.setattr(overload, "overloaded", once(lambda *given, **_: overloaded(*given)))  # with a history
+    monkeypatch.setattr(refresh.Scene, "run", once(refresh.Scene.run, lambda *, learns: learns))
+
+
 @pytest.mark.slow
+@pytest.mark.usefixtures("few_streams")
 @pytest.mark.xdist_group("spark")
 def test_all_parts_print_their_tables_and_leave_data(spark: SparkSession, report, capsys, monkeypatch):
     """What is found is among the exact answer (asserted inside)."""
@@ -81,8 +153,8 @@ def test_all_parts_print_their_tables_and_leave_data(spark: SparkSession, report
     monkeypatch.setattr(bench_spark_overload, "START", 1)
     monkeypatch.setattr(bench_spark_overload, "TRIGGER", 1.0)
     sizes = bench_spark.Sizes(
-        events=2_000, batches=1, changing=1, repeats=1, rounds=1, minutes=0.01, half=8_000, streams=("swapped",),
-        recording=8_000,
+        events=2_000, batches=1, changing=1, repeats=1, rounds=int(FULL), minutes=0.01, half=8_000,
+        streams=("swapped",), recording=8_000,
     )  # fmt: skip
     bench_spark.run(list(bench_spark.PARTS), sizes, report, seed=1)
     printed = capsys.readouterr().out

@@ -8,10 +8,13 @@ import os
 import re
 import shlex
 import signal
+import socket
 import threading
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from http.client import HTTPException
 from pathlib import Path
 from random import Random
 from tempfile import gettempdir
@@ -33,6 +36,7 @@ from acep_approx.cli.on_spark.words import Numbers, budget_lines
 from acep_approx.errors import UsageError
 from acep_approx.learning.judging import Verdict
 from acep_approx.spark.worker.job import Spending
+from tests.patience import until
 from tests.spark_reports import REPORT, progress
 
 if TYPE_CHECKING:
@@ -345,23 +349,32 @@ def test_a_stream_that_grows_until_it_is_stopped(spark):
     seen: list[str] = []
     is_over = threading.Event()
 
-    def meanwhile() -> None:
-        while not is_over.wait(0.1):
-            if Path("out").exists() and not Path("in/2.parquet").exists():
-                write_parquet(Path("in/2.parquet"), rows[100:])
-            with contextlib.suppress(OSError), urlopen("http://127.0.0.1:19464/metrics") as page:
-                numbers = page.read().decode()
-                if "194.0" in numbers:
-                    seen.append(numbers)
-                    os.kill(os.getpid(), signal.SIGINT)
-                    break
+    def is_done() -> bool:
+        if Path("out").exists() and not Path("in/2.parquet").exists():
+            write_parquet(Path("in/2.parquet"), rows[100:])
+        with contextlib.suppress(OSError, HTTPException), urlopen(f"http://{place}/metrics", timeout=10) as page:
+            numbers = page.read().decode()
+            seen.extend([numbers] if "194.0" in numbers else [])
+        return bool(seen) or is_over.is_set()
 
-    watcher = threading.Thread(target=meanwhile)
-    watcher.start()
-    words = ("-o", "out", "--checkpoint", "state", "--trigger", "1 second", "--metrics-port", "19464")
-    stopped = acep("run", QUERY, "in", *STREAM, *words)
-    is_over.set()
-    watcher.join()
+    def meanwhile() -> None:
+        try:
+            until(is_done, pause=0.1)
+        finally:
+            if not is_over.is_set():  # the stream goes on until it is stopped
+                os.kill(os.getpid(), signal.SIGINT)
+
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        place = "{}:{}".format(*free.getsockname())
+    words = ("-o", "out", "--checkpoint", "state", "--trigger", "1 second", "--metrics-port", place.split(":")[1])
+    with ThreadPoolExecutor(1) as pool:
+        watcher = pool.submit(meanwhile)
+        try:
+            stopped = acep("run", QUERY, "in", *STREAM, *words)
+        finally:
+            is_over.set()
+        watcher.result()
     assert stopped.exit_code == 130, stopped.output
     assert "194 events read" in stopped.stderr
     assert "batch 0: " in stopped.stderr

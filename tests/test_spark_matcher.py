@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -33,13 +32,14 @@ from acep_approx.spark.worker.state import describe
 from acep_approx.training.history_graph import HistoryGraph
 from history.errors import HistoryError
 from tests.cases import FULL
+from tests.patience import ended, until
 from tests.spark_cases import END, SparkCase, corpus, numbered, random_cases, rows, waits_for_the_end
 
 pytestmark = pytest.mark.xdist_group("spark")
 
 CASES = 200 if FULL else 3
 """Random ones, each in a batch and in a stream."""
-STREAMED = 1 if FULL else 2
+STREAMED = 1 if FULL else 4
 """Of the cases every so many is also a stream: each micro-batch starts a Python process, which takes seconds."""
 AT_ONCE = 3
 """Streams that run at the same time."""
@@ -108,7 +108,7 @@ def as_files(spark, events: Sequence[pa.Table], folder: Path):
 def run(streams: dict[str, DataFrame]) -> None:
     """Run streams into tables in memory until nothing is left to read."""
     for stream in [begun(partial(into_memory, name, packed)) for name, packed in streams.items()]:
-        stream.awaitTermination()
+        ended(stream)
 
 
 def into_memory(name: str, packed: DataFrame) -> StreamingQuery:
@@ -120,8 +120,7 @@ def begun(start_it: Callable[[], StreamingQuery]) -> StreamingQuery:
     """A stream whose first micro-batch is done, or has failed."""
     for _ in range(ATTEMPTS):
         stream = start_it()
-        while stream.isActive and stream.lastProgress is None:
-            time.sleep(0.2)
+        until(lambda its=stream: not its.isActive or its.lastProgress is not None, pause=0.1)
         if TOO_SLOW not in str(stream.exception()):
             return stream
     raise AssertionError("Spark did not start a stream")
@@ -264,7 +263,7 @@ def test_silent_keys_and_late_events(spark, tmp_path):
         until_done=True,
     )
     with clear_errors():
-        begun(streaming_job).awaitTermination()
+        ended(begun(streaming_job))
     matches = spark.read.parquet(str(tmp_path / "matches")).select("a", "batch").collect()
     assert [tuple(row) for row in matches] == [(1, 2)]
     late = spark.read.parquet(str(tmp_path / "late")).select("id", "reason", "batch").collect()
@@ -289,7 +288,7 @@ def check_another_query(events: DataFrame, folder: Path) -> None:
     other = compile_query("PATTERN SEQ(A a, ~(C c)) WHERE [k] WITHIN 10 s").spark(id="id", shards=SHARDS)
     places = {"to": folder / "other", "checkpoint": folder / "checkpoint"}
     with pytest.raises(DataError, match="the checkpoint is of another query") as caught, clear_errors():
-        begun(partial(start, other, events, **places, until_done=True)).awaitTermination()
+        ended(begun(partial(start, other, events, **places, until_done=True)))
     assert caught.value.code == "ACEP-S012"
     assert "checkpoint directory of its own" in (caught.value.hint or "")
 
@@ -351,7 +350,7 @@ def test_times_of_all_kinds_in_columns_of_any_name(spark, tmp_path, kind):
         if kind not in ("timestamp without a zone", "ns"):
             return
         matcher = ODD.spark(id="no.", shards=2, watermark="1 day", **roles)
-        parts = [events.slice(0, 60), events.slice(60)]
+        parts = [events.slice(0, 60), events.slice(60)] if FULL else [events]
         flow = matcher.flow(as_files(spark, parts, tmp_path / "events"))
         run({"odd": flow.outputs()})
         found = flow.matches(spark.table("odd")).toArrow()
@@ -380,7 +379,7 @@ def test_keys_of_all_types(spark, type_, values):
     assert case is not None
     expected = case.expected()
     assert expected.total() > 5
-    for shards in (None, 3):
+    for shards in (None, 3) if FULL else (None if pa.types.is_float32(type_) or pa.types.is_boolean(type_) else 3,):
         assert rows(case.matcher(shards=shards)(shuffled(spark, case.events, dice)).toArrow()) == expected
 
 
@@ -443,7 +442,7 @@ def test_a_task_is_told_which_micro_batch_it_is_of(spark, tmp_path):
     files = as_files(spark, [timed((tick, "x", "A", 0)) for tick in range(3)], tmp_path / "events")
     stream = files.mapInArrow(told, "told long").writeStream.trigger(availableNow=True)
     stream = stream.option("checkpointLocation", str(tmp_path / "checkpoint"))
-    stream.foreachBatch(lambda some, n: seen.extend((n, row.told) for row in some.collect())).start().awaitTermination()
+    ended(stream.foreachBatch(lambda some, n: seen.extend((n, row.told) for row in some.collect())).start())
     assert sorted(seen) == [(0, 0), (1, 1), (2, 2)]
 
 

@@ -19,7 +19,7 @@ from acep_approx.learning.judging import Verdict
 from acep_approx.spark.plan.outputs import NUMBERS, PACKED, SCHEMA
 from acep_approx.spark.streaming.metrics import COUNTS, Listener, Progress, Totals, observed
 from acep_approx.spark.streaming.prometheus import Exporter
-from tests.patience import PATIENCE
+from tests.patience import PATIENCE, ended
 from tests.spark_reports import REPORT, progress
 
 
@@ -309,7 +309,7 @@ def test_spark_adds_up_what_the_shards_say(spark, tmp_path):
     try:
         packed = observed(spark.readStream.schema("v int").json(str(tmp_path / "in")).mapInArrow(shards, PACKED))
         query = packed.filter("kind = 'matches'").writeStream.format("noop").trigger(availableNow=True).start()
-        query.awaitTermination()
+        ended(query)
         assert done.wait(PATIENCE)
     finally:
         spark.streams.removeListener(listener)

@@ -17,6 +17,7 @@ from acep_approx.errors import AcepError
 from acep_approx.spark.sources import recording, replay
 from acep_approx.spark.sources.recording import Loaded, Recording
 from acep_approx.spark.sources.replay import Replay, Settings, StreamReader
+from tests.patience import ended
 
 MINUTE = 60_000_000
 
@@ -306,7 +307,7 @@ def test_on_spark(spark, file, tmp_path):
         events = spark.readStream.format("acep_replay").options(**asked, **more).load()
         writer = events.writeStream.format("parquet").option("checkpointLocation", str(tmp_path / "checkpoint"))
         query = writer.trigger(availableNow=True).start(str(tmp_path / "out"))
-        query.awaitTermination()
+        ended(query)
         return [json.loads(progress.json) for progress in query.recentProgress]
 
     sizes = [progress["numInputRows"] for progress in run() if progress["numInputRows"]]

@@ -9,6 +9,7 @@ import sys
 
 import pytest
 
+from tests.patience import PATIENCE
 from tests.processes import ROOT
 
 QUERY = "PATTERN SEQ(A a, B b) WITHIN 5"
@@ -27,7 +28,8 @@ def shell(folder, command, **more):
     """Run a line of the shell; ``acep`` and ``$Q`` stand for the program and a query."""
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "Q": QUERY, **more}
     line = f'set -o pipefail; acep() {{ {PROGRAM} "$@"; }}; {command}'
-    done = subprocess.run(["bash", "-c", line], cwd=folder, env=environment, capture_output=True, check=False)
+    command = ["bash", "-c", line]
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, check=False, timeout=PATIENCE)
     assert b"Traceback" not in done.stderr, done.stderr.decode()
     assert b"Exception ignored" not in done.stderr, done.stderr.decode()
     return done.returncode, done.stdout.decode(), done.stderr.decode()

@@ -151,7 +151,7 @@ def overloaded(report: Report, scene: Scene, rate: float, seconds: float, **opti
     try:
         wait(report, query, seconds)
         while len(done(query)) <= START:
-            time.sleep(TRIGGER / 4)
+            _let_run(query, TRIGGER / 4)
         batches = done(query)
     finally:
         query.stop()
@@ -163,12 +163,17 @@ def wait(report: Report, query: StreamingQuery, seconds: float) -> None:
     """Let a stream run for some time, and say now and then how it goes."""
     begun = time.monotonic()
     while (left := begun + seconds - time.monotonic()) > 0:
-        if query.awaitTermination(max(min(left, EVERY), 0.1)):
-            raise AssertionError("the stream has ended")
+        _let_run(query, max(min(left, EVERY), 0.1))
         took = [one.seconds for one in done(query)]
         last = f"the last one took {took[-1]:.2f} s" if took else "none yet"
         passed = time.monotonic() - begun
         report.console.print(f"{passed:.0f} of {seconds:.0f} s: {len(took)} micro-batches, {last}")
+
+
+def _let_run(query: StreamingQuery, seconds: float) -> None:
+    """Let a stream run on; one that has ended or failed will not get further, however long it is waited for."""
+    if query.awaitTermination(seconds):
+        raise AssertionError("the stream has ended")
 
 
 def overload(report: Report, where: Place, minutes: float, half: int, rounds: int, seed: int) -> None:
