@@ -17,6 +17,7 @@ import pytest
 
 from acep_approx import compile_query
 from acep_approx.errors import UsageError
+from tests.cases import cases
 from tests.command_line import acep, csv_text
 from tests.live_run import Run
 
@@ -134,7 +135,7 @@ def test_final_results_are_those_of_the_sorted_file(name, output, form):
     assert found
 
 
-@pytest.mark.parametrize("seed", range(3, 8))
+@pytest.mark.parametrize("seed", range(3, 3 + cases(5, 3)))
 @pytest.mark.parametrize("emit", ["early", "48", "final"])
 def test_any_emit_and_any_pieces_come_to_the_same(seed, emit):
     """A delay that lets everything in; on standard input a line may be a batch of its own."""
