@@ -74,8 +74,11 @@ def serve(at: str) -> None:
 
     from acep_approx.cli.main import app, main
     from tests import compile_kernels
+    from tests.command_line import acep
 
     compile_kernels.main()
+    for words in ("check", "explain"):
+        acep(words, compile_kernels.CELLS)  # what Typer and these load when they are first used
     typer.main.get_command = cache(typer.main.get_command)  # made once for all
     typer.main.get_command(app)
     gc.freeze()  # what is shared is not copied to look for garbage in it
