@@ -24,7 +24,7 @@ from experiments.report import markdown, of_columns
 from tests.paper_machine import Input, Operator, outputs_of
 
 ROOT = Path(__file__).parent.parent
-SMALL = Asked(events=400, live=400, rounds=1, data=ROOT / "nowhere")
+SMALL = Asked(events=700, live=400, rounds=1, data=ROOT / "nowhere")
 
 
 def changes(events: pa.Table) -> list[float]:
