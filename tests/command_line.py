@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import io
 from collections.abc import Sequence
+from functools import cache
 from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
+from typer import testing
 from typer.testing import CliRunner
 
 from acep_approx.cli.main import app
+
+testing._get_command = cache(testing._get_command)
+"""The command is made once in a process, as by the program: to make it takes as long as a small run."""
 
 ROWS = [
     ("2024-05-01T08:00:00Z", "box 1", "Packed", 12.0),

@@ -7,6 +7,7 @@ standard streams. Run as ``python -m tests.forked SOCKET``.
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import shlex
@@ -17,6 +18,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -68,11 +70,18 @@ def program(folder: Path) -> Iterator[Path]:
 def serve(at: str) -> None:
     """Load everything, and fork for whoever asks."""
     import pandas  # noqa: F401  (some commands need it)
+    import typer.main
 
-    from acep_approx.cli.main import main
+    from acep_approx.cli.main import app, main
     from tests import compile_kernels
+    from tests.command_line import acep
 
     compile_kernels.main()
+    for words in ("check", "explain"):
+        acep(words, compile_kernels.CELLS)  # what Typer and these load when they are first used
+    typer.main.get_command = cache(typer.main.get_command)  # made once for all
+    typer.main.get_command(app)
+    gc.freeze()  # what is shared is not copied to look for garbage in it
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody asks how they ended
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C ends the tests, and these end this
     parent = os.getppid()

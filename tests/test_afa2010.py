@@ -24,7 +24,7 @@ from experiments.report import markdown, of_columns
 from tests.paper_machine import Input, Operator, outputs_of
 
 ROOT = Path(__file__).parent.parent
-SMALL = Asked(events=700, live=700, rounds=1, data=ROOT / "nowhere")
+SMALL = Asked(events=700, live=400, rounds=1, data=ROOT / "nowhere")
 
 
 def changes(events: pa.Table) -> list[float]:
@@ -83,15 +83,15 @@ def test_algorithm_1_counts_what_it_puts_out() -> None:
 
 @pytest.mark.parametrize("k", [1, 2, 3])
 def test_all_ways_find_q1(k: int) -> None:
-    window, events = 40, stock(600, rises=0.5, seed=k)
-    theirs = run_paper(paper_q1(k, DROP, window, loops=False), changes(events), range(600), [], math.inf).left
+    window, events = 40, stock(300, rises=0.5, seed=k)
+    theirs = run_paper(paper_q1(k, DROP, window, loops=False), changes(events), range(300), [], math.inf).left
     assert theirs
     plain, passing = q1(k, DROP, window), q1(k, DROP, window, "ignore")
     ways = [pushing(text, events, 70) for text in (plain, passing, q1(k, DROP, window, "loop"))]
     ways += [pushing(q1_in_one_state(k, DROP, window), events, 70)]
     ways += [pushing(plain, events, 70, emit="early", watermark=5), pushing(plain, events, 70, sequence="n")]
     assert all(spans(way()()) == theirs for way in ways)
-    for size in (600, 70, 7):
+    for size in (300, 70, 7):
         assert by_joins(k, DROP, window, events, size) == theirs
         assert spans(list(by_two_machines(k, DROP, window, size)(events))) == theirs
 

@@ -35,7 +35,7 @@ from experiments.speed.many_workload import (
 )
 
 ROOT = Path(__file__).parent.parent
-SMALL = Asked(events=3_000, rounds=1, most=200, data=ROOT / "nowhere")
+SMALL = Asked(events=1_500, rounds=1, most=100, data=ROOT / "nowhere")
 
 
 def test_hot_symbols_come_as_often_as_their_rank_says() -> None:

@@ -526,7 +526,7 @@ def test_help_shows_square_brackets():
 
 def test_counts_beyond_64_bits_are_written_whole():
     """Ten points of at least 2**63 - 1 matches each: no format is too narrow for them."""
-    rows = [{"ts": i, "type": "a" if i < 80 else "b"} for i in range(90)]
+    rows = [{"ts": i, "type": "a" if i < 66 else "b"} for i in range(76)]
     Path("many.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
     counted = ("run", "a+b WITHIN 1000", "many.jsonl", "--output", "count")
     found = acep(*counted)

@@ -19,6 +19,8 @@ from experiments.sase2008.backtrack import backtrack
 from experiments.sase2008.workload import PREDICATES, STRATEGIES, StockQuery, stock_stream
 from experiments.shedding.time import measure
 from experiments.shedding.workloads import GENERATED, Workload, ds1
+from experiments.speed.first_use import CASES
+from tests.cases import cases
 from tests.naive import Binding, expected_matches, partitions
 
 ROOT = Path(__file__).parent.parent
@@ -100,7 +102,7 @@ def apart(query: StockQuery, rows: list[dict[str, object]], matches: dict[Bindin
 def test_backtracking_finds_what_the_oracle_finds(predicate: str, strategy: str, tail: bool) -> None:
     dice = random.Random(f"{predicate} {strategy} {tail}")
     found = 0
-    for _ in range(30):
+    for _ in range(cases(30, 10)):
         rows = [
             {
                 "ts": i,
@@ -134,11 +136,13 @@ def test_bench_compile_prints_the_slowest_and_the_largest(tmp_path: Path) -> Non
 
 def test_bench_first_use_prints_its_table() -> None:
     """Without numba: that it takes its programs through; what they take is for the real run."""
-    command = [sys.executable, "-m", "experiments.speed.first_use", "cells", "budget", "--rounds", "1"]
+    for case in CASES.values():
+        exec(case.program, {})  # all of them, here
+    command = [sys.executable, "-m", "experiments.speed.first_use", "cells", "--rounds", "1"]
     environment = {**os.environ, "ACEP_JIT": "0"}
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    for word in ("first use", "cells", "budget", "wanted"):
+    for word in ("first use", "cells", "6", "wanted"):
         assert word in done.stdout
 
 

@@ -35,6 +35,10 @@ def quiet(tmp_path, monkeypatch) -> Iterator[None]:
         yield
 
 
+ARGUMENTS = 450
+"""Calls with odd arguments by default."""
+
+
 def some(calls: list[Any], number: int) -> list[Any]:
     """So many of them, always the same; all with ``ACEP_CASES=full``."""
     return random.Random(47).sample(calls, min(len(calls), cases(len(calls), number)))
@@ -50,12 +54,12 @@ def of_columns(folder: Path) -> list[OddCall]:
     always = re.compile("not read: |look: Arrow, .*, values$")
     calls = [*column_calls(folder)]
     others = [call for call in calls if not always.match(call.name)]
-    return [call for call in calls if always.match(call.name)] + some(others, 280)
+    return [call for call in calls if always.match(call.name)] + some(others, 140)
 
 
 def of_arguments(folder: Path) -> list[OddCall]:
     """Some of all public calls with odd arguments."""
-    return some([*argument_calls(folder)], 900)
+    return some([*argument_calls(folder)], ARGUMENTS)
 
 
 def test_odd_columns(tmp_path):
@@ -71,7 +75,7 @@ def test_files_of_any_type_on_the_command_line(tmp_path, form):
     """What each type is written as; of the types that have no text in Arrow all, else every fifth."""
     hard = re.compile("binary|map|duration|month|list|float16|uuid|json|tensor")
     files = [(kind, path) for n, (kind, path) in enumerate(written(tmp_path)) if hard.search(kind) or n % 5 == 0]
-    for kind, path in some(files, 16):
+    for kind, path in some(files, 8):
         if "struct" not in kind:  # whose fields are the columns
             acep("run", "PATTERN SEQ(A a, B b) WITHIN 5", str(path), "--bind", "n", "--format", form)
     acep("run", "PATTERN SEQ(A a, B b) WITHIN 5", str(files[-1][1]), "--output", "events", "--format", form)
@@ -88,7 +92,10 @@ def test_bytes_and_maps_in_a_table_for_people(tmp_path):
 
 
 def test_how_many_calls_there_are(tmp_path):
-    assert len(of_columns(tmp_path)) + len(of_arguments(tmp_path)) >= 1_700
+    """And how many of them are made by default."""
+    arguments = [*argument_calls(tmp_path)]
+    assert len(arguments) >= 30_000
+    assert len(of_columns(tmp_path)) + len(some(arguments, ARGUMENTS)) >= 1_100
 
 
 @pytest.mark.parametrize(

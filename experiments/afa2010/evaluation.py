@@ -177,7 +177,7 @@ def main() -> None:
     warnings.simplefilter("ignore", UnseenTypeWarning)
     asked = Asked(given.events, given.live, given.rounds, given.data)
     if given.quick:
-        asked = Asked(12_000, 1_500, 1, given.data)
+        asked = Asked(2_000, 500, 1, given.data)
     names = list(dict.fromkeys(PAIRS.get(name, name) for name in given.figure or PARTS))
     told, console = Console(stderr=True), Console(width=150)
     if not is_here("ticks", asked.data):

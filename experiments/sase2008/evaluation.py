@@ -248,7 +248,7 @@ def main() -> None:
     options.add_argument("--out", type=Path, default=Path("results/sase2008"), help="folder for data and pictures")
     options.add_argument("--quick", action="store_true", help="short streams, two windows: a first look")
     given = options.parse_args()
-    stretch, rounds, sizes = (10, 1, [500, 1000]) if given.quick else (200, 3, [500, 1000, 1500, 2000])
+    stretch, rounds, sizes = (4, 1, [500, 1000]) if given.quick else (200, 3, [500, 1000, 1500, 2000])
     report = Report(given.out)
     bench, slow = Bench(stretch, RISE, rounds), Bench(stretch, SLOW_RISE, rounds)
     predicates(bench, report)

@@ -266,7 +266,7 @@ def main() -> None:
     parser.add_argument("--only", choices=[*PARTS], help="one part of the table")
     parser.add_argument("--query", choices=[*QUERIES], help="one query")
     given = parser.parse_args()
-    events, rounds = (20_000, 1) if given.quick else (given.events, given.rounds)
+    events, rounds = (5_000, 1) if given.quick else (given.events, given.rounds)
     rows: list[Row] = []
     for part, measure in PARTS.items():
         if given.only in (None, part):
