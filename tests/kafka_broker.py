@@ -38,7 +38,7 @@ PORTS = range(20_000, 32_000)
 """Below those that a system hands out by itself: during an outage another program could get the broker's."""
 STARTS = 5
 """How often a broker is started where another program was quicker to take a port."""
-FETCH, START = 300, 120
+FETCH, START = 120, 120
 """Seconds for getting the packages, and for a program of Java: then there is no broker here, and its tests are skipped.
 
 Maven by itself waits half an hour for each file of a registry that does not answer.
