@@ -23,12 +23,13 @@ from acep_approx.shedding.shedder import GROUPED_AT_ONCE, Shedder
 from acep_approx.spark.streaming.driver import Driver
 from acep_approx.spark.worker.job import Job, Spending
 from experiments.learning.drifts import swapped
+from tests.cases import FULL
 from tests.spark_driving import micro_batches
 
 Ints = npt.NDArray[np.int64]
 HALF, BUDGET, MICRO_BATCH = 60_000, "10%", 2_000
-LONG, LARGE = 100_000, 50_000
-SEEDS = (1, 2, 3)
+LONG, LARGE = (100_000, 50_000) if FULL else (HALF, HALF // 2)
+SEEDS = (2, 1, 3) if FULL else (2, 3)
 QUERY = compile_query(swapped(2, HALF).query, engine="runs")
 
 
@@ -98,7 +99,7 @@ def in_one(events: pa.Table, known: HistoryGraph, full: float, *, learn: bool) -
 
 def test_a_budget_finds_as_much_in_a_large_piece_as_in_small_ones(streams: Streams):
     """Only a quarter of the keys leads to matches; in a piece the events of a key come together."""
-    stream, shares = streams(2, HALF), []
+    stream, shares = streams(SEEDS[0], HALF), []
     for size in (GROUPED_AT_ONCE, HALF):
         shedder = Shedder(QUERY.plan, Load(Budget.parse(BUDGET), stream.history, full_work=stream.full))
         matcher = Matcher(QUERY.plan, shedding=shedder)
@@ -110,8 +111,25 @@ def test_a_budget_finds_as_much_in_a_large_piece_as_in_small_ones(streams: Strea
     assert large > small - 0.05
 
 
-def in_shards(stream: Changing, shards: int, size: int, place: Path) -> tuple[Ints, list[SimpleNamespace]]:
-    """Ticks of the match points that a job on Spark finds, which learns, and its metrics; without Spark."""
+Shards = tuple[Ints, list[SimpleNamespace]]
+"""Ticks of the match points that a job on Spark finds, which learns, and its metrics."""
+
+InShards = Callable[[int, int, int, int], Shards]
+
+
+@pytest.fixture(scope="module")
+def in_shards(streams: Streams, tmp_path_factory: pytest.TempPathFactory) -> InShards:
+    """By the seed and the half of a stream, the number of shards and the size of a micro-batch; each is run once."""
+
+    @cache
+    def ran(seed: int, half: int, shards: int, size: int) -> Shards:
+        return on_shards(streams(seed, half), shards, size, tmp_path_factory.mktemp("job"))
+
+    return ran
+
+
+def on_shards(stream: Changing, shards: int, size: int, place: Path) -> Shards:
+    """As on Spark, without it."""
     control, history = place / "control", place / "history"
     control.mkdir(parents=True)
     shutil.copytree(stream.home, history)
@@ -129,17 +147,17 @@ def in_shards(stream: Changing, shards: int, size: int, place: Path) -> tuple[In
 
 
 @pytest.mark.parametrize("shards", [1, 4])
-def test_many_shards_that_learn_find_what_one_process_finds(shards: int, streams: Streams, tmp_path: Path):
-    """Before the stream changes, and after it (means over three streams), in micro-batches of 2,000 events."""
+def test_many_shards_that_learn_find_what_one_process_finds(shards: int, streams: Streams, in_shards: InShards):
+    """Before the stream changes, and after it (means over some streams), in micro-batches of 2,000 events."""
     some = [streams(seed, HALF) for seed in SEEDS]
-    there = [in_shards(stream, shards, MICRO_BATCH, tmp_path / str(n))[0] for n, stream in enumerate(some)]
-    second, found = some[1], there[1]
-    before = second.recall(found, after=False)
-    assert before > second.recall(second.here, after=False) - 0.15  # at first each shard must come to a price
+    there = [in_shards(seed, HALF, shards, MICRO_BATCH)[0] for seed in SEEDS]
+    first, found = some[0], there[0]
+    before = first.recall(found, after=False)
+    assert before > first.recall(first.here, after=False) - 0.15  # at first each shard must come to a price
     one, many = after_changes(some, [stream.here for stream in some]), after_changes(some, there)
     assert many > one - 0.1
-    frozen = in_one(second.events, second.history, second.full, learn=False)
-    assert many > second.recall(frozen, after=True) + 0.4
+    frozen = in_one(first.events, first.history, first.full, learn=False)
+    assert many > first.recall(frozen, after=True) + 0.4
 
 
 def after_changes(some: list[Changing], found: list[Ints]) -> float:
@@ -147,29 +165,29 @@ def after_changes(some: list[Changing], found: list[Ints]) -> float:
     return float(np.mean([stream.recall(one, after=True) for stream, one in zip(some, found, strict=True)]))
 
 
-def test_one_shard_learns_within_a_large_micro_batch_as_one_process_does(streams: Streams, tmp_path: Path):
-    """After a change, in micro-batches of 50,000 events: means over three streams; learning in time, and in budget."""
-    here, there, rows = in_large(streams, 1, LARGE, tmp_path)
+def test_one_shard_learns_within_a_large_micro_batch_as_one_process_does(streams: Streams, in_shards: InShards):
+    """After a change, in micro-batches of half a part: means over some streams; learning in time, and in budget."""
+    here, there, rows = in_large(streams, in_shards, 1, LARGE)
     assert there > here - 0.05
     assert all(row.steps <= row.bound for row in rows)  # with more shards what was saved may be spent
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("size", [MICRO_BATCH, LARGE])
-def test_four_shards_learn_in_large_micro_batches_too(size: int, streams: Streams, tmp_path: Path):
+@pytest.mark.parametrize("size", [MICRO_BATCH, pytest.param(LARGE, id="50000")])
+def test_four_shards_learn_in_large_micro_batches_too(size: int, streams: Streams, in_shards: InShards):
     """Of few keys that matter, which lie in one or two shards: these learn alone until the micro-batch ends.
 
     They are asked for less, also because the budget of a shard changes from one micro-batch to the next only.
     """
-    here, there, _ = in_large(streams, 4, size, tmp_path)
+    here, there, _ = in_large(streams, in_shards, 4, size)
     assert there > here - (0.05 if size == MICRO_BATCH else 0.3)
 
 
-def in_large(streams: Streams, shards: int, size: int, place: Path) -> tuple[float, float, list[SimpleNamespace]]:
-    """Recall after a change of longer streams: of one process that learns, and of shards; and their metrics."""
-    some, rows, there = [streams(seed, LONG) for seed in SEEDS], list[SimpleNamespace](), list[Ints]()
-    for number, stream in enumerate(some):
-        found, metrics = in_shards(stream, shards, size, place / str(number))
-        there.append(found)
-        rows += metrics
-    return after_changes(some, [stream.here for stream in some]), after_changes(some, there), rows
+def in_large(
+    streams: Streams, in_shards: InShards, shards: int, size: int
+) -> tuple[float, float, list[SimpleNamespace]]:
+    """Recall after a change of long streams: of one process that learns, and of shards; and their metrics."""
+    some, jobs = [streams(seed, LONG) for seed in SEEDS], [in_shards(seed, LONG, shards, size) for seed in SEEDS]
+    rows = [row for _, metrics in jobs for row in metrics]
+    found = [found for found, _ in jobs]
+    return after_changes(some, [stream.here for stream in some]), after_changes(some, found), rows

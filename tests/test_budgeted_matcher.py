@@ -14,6 +14,7 @@ from acep_approx.errors import AcepError
 from acep_approx.pages.budget.page import report_html
 from acep_approx.shedding import metrics
 from acep_approx.training.history_graph import HistoryGraph
+from tests.one_reading import learned
 
 TEXT = "PATTERN SEQ(A a, B b, C c) WHERE [id] AND (c.x - a.x) * (c.x - a.x) < 40 WITHIN 150"
 EVENTS = 3000
@@ -32,7 +33,7 @@ def query() -> Query:
 
 @cache
 def known() -> HistoryGraph:
-    return HistoryGraph(query()).fit(stream(1))
+    return learned(HistoryGraph(query()), stream(1))
 
 
 def pushed(matcher: BudgetedMatcher, table: pa.Table, size: int = 500) -> list[pa.Table]:

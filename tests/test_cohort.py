@@ -28,7 +28,7 @@ from history.counting import vertices_of
 from history.trace import Trace
 from history.vectors import Feature, Place, Scheme
 from rl.records import Lineages
-from tests.cases import examples
+from tests.cases import cases, examples
 from tests.rich_worlds import RichWorld, rich_worlds
 from tests.runs_engine import compiled
 from tests.smaller_worlds import holds_for
@@ -318,10 +318,11 @@ def test_a_quota_that_just_suffices_does() -> None:
 
 @pytest.mark.parametrize("text", [KEYED, FREE])
 def test_the_recall_of_the_run_is_estimated(text: str) -> None:
-    """With a large cohort, 20 seeds: the interval holds the truth in four of five, and the mean error is below 0.1."""
+    """With a large cohort, some seeds: the interval holds the truth in four of five, the mean error is below 0.1."""
     query = compile_query(text, engine="runs")
     held, errors = [], []
-    for seed in range(20):
+    seeds = cases(20, 8)
+    for seed in range(seeds):
         table = stream(6000, seed, keys=12)
         exact = query.match(table)
         truth = set(exact.to_arrow()["c"].to_pylist())
@@ -337,7 +338,7 @@ def test_the_recall_of_the_run_is_estimated(text: str) -> None:
         assert estimate.points + estimate.outside >= len(found)
         held.append(estimate.low <= len(found) / len(truth) <= estimate.high)
         errors.append(sample.found.sum() / sample.points.sum() - len(found) / len(truth))
-    assert len(held) >= 15
+    assert len(held) >= 0.75 * seeds
     assert np.mean(held) >= 0.8
     assert abs(np.mean(errors)) < 0.1
 

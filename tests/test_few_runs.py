@@ -18,7 +18,7 @@ from tests.plain_python import plainly
 
 def test_both_ways_make_the_same() -> None:
     """Rows in order, counters and the state, byte by byte, on random worlds, with thresholds that leave out one way."""
-    assert plainly("tests.few_and_blocks", "differing", cases(1000)) == -1
+    assert plainly("tests.few_and_blocks", "differing", cases(1000, 40)) == -1
 
 
 @pytest.mark.parametrize("lineage", [False, True])

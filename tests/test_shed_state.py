@@ -24,6 +24,7 @@ from acep_approx.shedding.shedder import Shedder
 from acep_approx.training.history_graph import HistoryGraph
 from tests import spark_driving
 from tests.cases import examples
+from tests.one_reading import learned
 
 KEYED = "PATTERN SEQ(A a, B b, C c) WHERE [id] AND (c.x - a.x) * (c.x - a.x) < 40 WITHIN 150"
 ONE_PART = "PATTERN SEQ(A a, B b, C c) WHERE b.x > a.x AND c.x <> a.x WITHIN 120"
@@ -46,7 +47,7 @@ def compiled(text: str) -> Query:
 
 @cache
 def trained(text: str, seed: int = 1) -> HistoryGraph:
-    return HistoryGraph(compiled(text)).fit(stream(seed, 4000))
+    return learned(HistoryGraph(compiled(text)), stream(seed, 4000))
 
 
 def load(text: str, budget: str, audit: float = 0.5, seed: int = 1, policy: str = "history") -> Load:
@@ -179,7 +180,7 @@ def test_the_clock_is_told_of_choosing_among_runs_as_well(monkeypatch: pytest.Mo
     """It takes time, and is paid for in run-steps: as part of the time of each other run-step it was paid for twice."""
     told: list[int] = []
     monkeypatch.setattr(StepClock, "observe", lambda _, events, steps, seconds: told.append(steps))
-    known = HistoryGraph(spark_driving.QUERY).fit(spark_driving.stream(4))
+    known = learned(HistoryGraph(spark_driving.QUERY), spark_driving.stream(4))
     found = spark_driving.QUERY.match_within(spark_driving.stream(4, seed=2), "20%", history=known, audit=0)
     found.to_arrow()
     on_passes = found.shedder.arena.on_passes

@@ -13,11 +13,14 @@ from acep_approx import Query, compile_query
 from acep_approx.api.matcher import Matcher
 from acep_approx.errors import DataError
 from acep_approx.matching.blob import joined, split
+from tests.cases import FULL
 
 REGISTER_FREE = "PATTERN SEQ(A a, B b, C c) WHERE [tail] WITHIN {window} ERRORS 1"
 WITH_REGISTERS = "PATTERN SEQ(A a, B b, C c) WHERE [tail] AND b.x > a.x AND c.x > b.x WITHIN {window}"
 NEGATED = "PATTERN SEQ(A a, B b, ~C c) WHERE [tail] AND b.x > a.x WITHIN {window}"
-BATCH = 10_000
+BATCH = 10_000 if FULL else 4_000
+SHORT, LONG = BATCH // 20, BATCH // 2
+"""Windows."""
 
 
 def batches(number: int, keys: int, seed: int = 1) -> Iterator[pa.Table]:
@@ -46,14 +49,14 @@ def sizes(query: Query, stream: Iterator[pa.Table], output: str = "matches") -> 
 @pytest.mark.parametrize("text", [REGISTER_FREE, WITH_REGISTERS, NEGATED])
 @pytest.mark.parametrize("output", ["matches", "points"])
 def test_keys_that_come_once_leave_nothing_behind(text: str, output: str) -> None:
-    query = compile_query(text.format(window=500))
+    query = compile_query(text.format(window=SHORT))
     found = sizes(query, batches(12, keys=0), output)
     assert max(found[4:]) < 1.3 * max(found[:4])
 
 
 @pytest.mark.parametrize("text", [REGISTER_FREE, WITH_REGISTERS])
 def test_the_state_of_keys_that_stay_is_what_is_in_the_window(text: str) -> None:
-    query = compile_query(text.format(window=5000))
+    query = compile_query(text.format(window=LONG))
     found = sizes(query, batches(10, keys=200))
     assert max(found[2:]) < 1.25 * min(found[2:])
     whole = query.matcher()

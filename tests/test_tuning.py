@@ -20,6 +20,7 @@ from acep_approx.results.advice import advise
 from acep_approx.results.shed_replay import SENTENCES, in_words, nearest
 from acep_approx.results.tuning import PastTable, Trial, Tuning, tune
 from acep_approx.training.history_graph import HistoryGraph
+from tests.one_reading import learned
 from tests.tuning_past import QUERY, make_events
 
 EVENTS = make_events(900)
@@ -205,7 +206,7 @@ def test_without_match_points_there_is_nothing_to_choose_by():
 @pytest.fixture(scope="module")
 def shed():
     query = compiled()
-    known = HistoryGraph(query).fit(EVENTS)
+    known = learned(HistoryGraph(query), EVENTS)
     matches = query.match_within(make_events(400, seed=9), "15%", history=known, log_shed=True)
     matches.to_arrow()
     return matches

@@ -19,6 +19,7 @@ from experiments.learning.drifts import swapped
 from experiments.learning.runs import answer, run
 from history.trace import KEY
 from history.vectors import Feature, Scheme
+from tests.cases import FULL, cases
 from tests.sampled_tests import SUMS, sampled, stream
 
 WINDOW = 60
@@ -96,7 +97,7 @@ def test_a_place_keeps_a_feature_that_the_next_one_asks_for() -> None:
     keys = set(map(str, made.after.filter(pc.equal(made.after["type"], "D"))["id"].to_pylist()))
     known = (Feature("z of a", "int", edges=(4.0, 5.0, 6.0)), Feature(KEY, "text", groups=dict.fromkeys(keys, 0)))
     asked_for = 0
-    for seed in range(10):  # which features tell most is left to chance, that they are kept is not
+    for seed in range(cases(10, 3)):  # which features tell most is left to chance, that they are kept is not
         reader, tests, _ = sampled(query, made.after, 0.3, seed=seed)
         of_key = reader.column(tests.key, tests.values, KEY)
         z = tests.values[reader.remembered.columns.index("z of a")]
@@ -117,7 +118,7 @@ def test_a_place_keeps_a_feature_that_the_next_one_asks_for() -> None:
 def test_what_a_cold_learner_has_found_out_it_does_not_lose_again() -> None:
     """What it sheds runs by seemed to tell nothing any more, and recall fell again: 0.73 in the place of 0.90."""
     late = []
-    for seed in range(1, 7):
+    for seed in range(1, 7) if FULL else (2, 4, 5):
         made = swapped(seed, 60_000)
         query = compile_query(made.query, engine="runs")
         exact = answer(query, made.after, None)
