@@ -62,7 +62,7 @@ def test_queries_that_come_and_go_are_as_brute_force_says(part: int) -> None:
 
 @pytest.mark.parametrize("part", range(PARTS))
 def test_queries_in_cel_among_patterns_are_as_brute_force_says(part: int) -> None:
-    for seed in range(part, cases(300), PARTS):
+    for seed in range(part, cases(300, 18), PARTS):
         assert not among_patterns(seed, cel_world(seed)), seed
 
 
