@@ -121,7 +121,7 @@ def test_they_are_as_each_by_itself(part: int) -> None:
             while dice.randrange(3) and len(pair.desks[0]):
                 pair.remove()
             pair.held_against()
-            if dice.randrange(3) == 0:
+            if dice.randrange(6) == 0:
                 pair.save()
             if dice.randrange(6) == 0:
                 pair.both("match", sorted(events[:40], key=lambda event: event["ts"]))
