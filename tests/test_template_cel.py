@@ -134,7 +134,9 @@ STREAMS = (
 def test_the_queries_of_a_template_publish_one_stream(texts: tuple[str, str], output: Any) -> None:
     """And read it, as the same queries that were compiled one by one, which no template runs."""
     results = 0
-    for seed in range(cases(100)):
+    for seed in range(100):
+        if seed >= cases(100, 4) and results > 20:
+            break
         dice = random.Random(seed)
         many, single = QuerySet(output=output), QuerySet(output=output)
         for text in texts:
