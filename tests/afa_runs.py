@@ -18,6 +18,7 @@ from tests.naive_afa import AfaRow, afa_counts, afa_points
 from tests.rich_worlds import Row
 from tests.runs_engine import MERGES, pushed
 
+OUTPUTS = ("matches", "points", "counts")
 Shown = Counter[tuple[Any, ...]]
 """Rows of a table of matches: key, errors, start, end, and what is bound or returned."""
 
@@ -113,11 +114,13 @@ def missing_pays(world: AfaWorld, table: pa.Table) -> None:
         assert has_unnamed or named == row["errors"], row
 
 
-def agrees_in_any_split(world: AfaWorld, seed: int, query: Query | None = None, merge: str = MERGES[0]) -> None:
-    """Each output of batches that are cut anywhere, with restarts between them, is that of one batch, and right."""
+def agrees_in_any_split(
+    world: AfaWorld, seed: int, query: Query | None = None, merge: str = MERGES[0], outputs: Sequence[str] = OUTPUTS
+) -> None:
+    """The outputs of batches that are cut anywhere, with restarts between them, are those of one batch, and right."""
     query, dice = query or compile_query(world.text, functions=world.query.functions), Random(seed)
     expected, table = world.expected(), world.table()
-    for output in ("matches", "points", "counts"):
+    for output in outputs:
         cuts = sorted(dice.randint(0, table.num_rows) for _ in range(dice.randrange(7)))
         batches = [table.slice(i, j - i) for i, j in zip([0, *cuts], [*cuts, table.num_rows], strict=True)]
         parts = pushed(query, batches, output, merge, dice)

@@ -13,15 +13,15 @@ import pytest
 from acep_approx import compile_query
 from acep_approx.query.parser import parse
 from tests.afa_pairs import PAIRS, Pair, stream_of, texts
-from tests.afa_runs import agrees, agrees_in_any_split, compiled, expected_shown, shown, variables_of
+from tests.afa_runs import OUTPUTS, agrees, agrees_in_any_split, compiled, expected_shown, shown, variables_of
 from tests.afa_worlds import AfaWorld, afa_world, constructs
-from tests.cases import cases
+from tests.cases import FULL, cases
 from tests.naive import expected_matches
 from tests.naive_afa import afa_matches
 from tests.runs_engine import MERGES
 from tests.smaller_afa import holds_for
 
-WORLDS, CHUNKS = cases(3000, 420), 12
+WORLDS, CHUNKS = cases(3000, 144), 12
 ONE = os.environ.get("ACEP_WORLD")
 REFUSED = 0.15
 """No larger share of the worlds may be refused."""
@@ -30,13 +30,18 @@ REFUSED = 0.15
 
 
 def holds_everywhere(world: AfaWorld, seed: int) -> str:
-    """Whole, in any split, restarted, merged or not; why it is refused, or nothing."""
+    """Whole, in any split, restarted, merged or not; why it is refused, or nothing.
+
+    By default a world is merged or not, and gives one output in a split, in turn; all with ``ACEP_CASES=full``.
+    """
     query = compiled(world)
     if isinstance(query, str):
         return query
-    agrees(world, query)
-    agrees(world, query, "none")
-    agrees_in_any_split(world, seed, query, Random(seed).choice(MERGES))
+    turn = seed // CHUNKS
+    for merge in MERGES[:2] if FULL else [MERGES[turn % 2]]:
+        agrees(world, query, merge)
+    outputs = OUTPUTS if FULL else [OUTPUTS[turn % 3]]
+    agrees_in_any_split(world, seed, query, Random(seed).choice(MERGES), outputs)
     return ""
 
 
@@ -89,7 +94,9 @@ def test_a_query_and_the_machine_that_says_the_same(pair: Pair) -> None:
     query_text, machine_text = texts(pair)
     query, machine = compile_query(query_text), compile_query(machine_text)
     several = 0
-    for seed in range(cases(100)):
+    for seed in range(100):
+        if seed >= cases(100, 7) and several > 2:
+            break
         rows = stream_of(seed, 18)
         world = AfaWorld(parse(machine_text), machine_text, rows)
         one, other = (found.match(world.table()).to_arrow().to_pylist() for found in (query, machine))
@@ -108,7 +115,7 @@ def test_both_oracles_agree(pair: Pair) -> None:
     """Brute force over all ways to bind events, and Definition 2."""
     query_text, machine_text = texts(pair)
     query, machine = parse(query_text), parse(machine_text)
-    for seed in range(cases(300)):
+    for seed in range(cases(300, 20)):
         rows = stream_of(seed, 10)
         assert afa_matches(machine, rows) == expected_matches(query, rows), (seed, rows)
 

@@ -26,7 +26,7 @@ from tests.revised_model import Ledger, Schedule, smallest
 from tests.revised_streams import CODES, SPECULATED, Writer, arriving, cut, named
 from tests.rich_worlds import Dice, Row
 
-WORLDS, CHUNKS = cases(1000), 10
+WORLDS, CHUNKS = cases(1000, 60), 10
 ONE = os.environ.get("ACEP_SCHEDULE")
 MOST_ROWS = 100
 """Of output, in the whole stream."""

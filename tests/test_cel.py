@@ -14,7 +14,7 @@ from tests.cases import cases
 from tests.cel_runs import disagreement
 from tests.cel_worlds import world_of
 
-WORLDS, PARTS = cases(3_000, 360), 6
+WORLDS, PARTS = cases(3_000, 72), 6
 """The mutants of ``test_cel_results`` need 64 of them."""
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from decimal import Decimal
+from functools import cache
 
 import pytest
 
@@ -15,7 +16,7 @@ from tests.cel_runs import disagreement
 from tests.cel_worlds import cel_world, keyed, world_of
 from tests.noticing import first_noticed
 
-MANY, WORLDS = cases(2_000, 240), 400
+MANY, WORLDS = cases(2_000, 60), 400
 
 
 RENAMED = (
@@ -87,9 +88,15 @@ def one_step_asks(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(cel, "implied_key", first_asked)
 
 
+@cache
+def nothing_is_noticed() -> bool:
+    """Whether the engine itself is right, so that what is noticed is the mutant's: asked before the first of them."""
+    return first_noticed(told, 20) < 0
+
+
 @pytest.mark.parametrize("mutant", [any_register_holds_it, what_is_held_stays, one_step_asks])
 def test_wrong_keys_are_noticed(mutant: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch) -> None:
-    assert first_noticed(told, 20) < 0
+    assert nothing_is_noticed()
     mutant(monkeypatch)
     assert first_noticed(told, WORLDS) >= 0
 

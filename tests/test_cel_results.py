@@ -18,7 +18,7 @@ from tests.cel_mutants import MUTANTS
 from tests.cel_runs import pushed
 from tests.plain_python import plainly
 
-WORLDS = cases(3_000, 360)
+WORLDS = cases(3_000, 72)
 PRICES = [
     {"ts": tick, "type": "Stock", "name": name, "price": price}
     for tick, name, price in ((1, "IBM", 90), (2, "IBM", 85), (3, "Dell", 20), (4, "IBM", 95), (5, "IBM", 80))

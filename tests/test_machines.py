@@ -21,7 +21,7 @@ from tests.machine_worlds import COUNTER, TOP, MachineWorld, X, Y, machine_of, m
 from tests.plain_python import plainly
 
 A, B, C = range(3)
-WORLDS = cases(2000, 240)
+WORLDS = cases(2000, 72)
 """Its mutants need 62 of them."""
 
 

@@ -128,7 +128,7 @@ def streams() -> Iterator[tuple[list[Event], list[Event]]]:
             for t0, t1 in zip(starts, ends, strict=True)
         ]
 
-    for _ in range(cases(3000)):
+    for _ in range(cases(3000, 700)):
         yield stream(5), stream(8)
 
 
@@ -179,13 +179,13 @@ def check_parts(world: CelWorld) -> bool:
 
 @pytest.mark.parametrize("make", [cel_world, cel_set])
 def test_what_is_split_gives_the_same(make: Callable[[int], CelWorld]):
-    number = cases(2000 if make is cel_world else 500)
+    number = cases(2000, 120) if make is cel_world else cases(500, 40)
     assert sum(check_parts(make(seed)) for seed in range(number)) > number // 3
 
 
 def test_worlds_are_read_and_the_same_seed_gives_the_same():
     kinds = set()
-    for seed in range(cases(2000)):
+    for seed in range(cases(2000, 100)):
         one, several = cel_world(seed), cel_set(seed)
         for world in (one, several):
             assert len(world.queries()) == len(world.texts)

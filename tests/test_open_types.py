@@ -165,8 +165,10 @@ def events_of_all_kinds(dice: Random) -> list[Row]:
 def test_what_runs_hold_goes_on_with_wider_types(pattern: str, engine: str) -> None:
     """One by one, and with saved states in between, as all at once."""
     condition, _, returned = pattern.partition(" RETURN ")
-    found = 0
-    for seed in range(cases(25)):
+    found, worlds = 0, cases(25, 4)
+    for seed in range(25):
+        if seed >= worlds and found > 1:
+            break
         dice = Random(seed)
         rows = events_of_all_kinds(dice)
         text = f"PATTERN {condition} WITHIN {dice.choice(('5', '9', '4 events'))}"
@@ -176,7 +178,7 @@ def test_what_runs_hold_goes_on_with_wider_types(pattern: str, engine: str) -> N
         pieces = [[row] for row in rows] if seed % 2 else split(tuple(rows), dice)
         assert pushed(query, pieces, options, dice if seed % 3 else None) == expected, (rows, options)
         found += len(expected)
-    assert found >= cases(25) // 5
+    assert found >= max(2, worlds // 5)
 
 
 def test_times_become_finer() -> None:

@@ -213,21 +213,24 @@ def by_query(asked: Contiguous, schedule: Schedule, model: Model) -> Counter[tup
 def test_paper_gives_the_plain_answer(number: int, expected: str) -> None:
     """After each step; the hand-made machines say what the texts say."""
     asked, total = QUERIES[number], 0
-    for seed in range(cases(100)):
+    worlds = cases(100, 10 if expected == "brute force" else 6)
+    for seed in range(100):
+        if seed >= worlds and total > 5 * worlds:
+            break
         schedule, paper = early_schedule(asked.text, seed), Partitions(asked)
         for _, model, done in changes(schedule):
             follow(paper, done)
             plain = by_brute_force(asked, model) if expected == "brute force" else by_query(asked, schedule, model)
             assert paper.net() == plain, f"seed {seed}\n{schedule}"
             total += plain.total()
-    assert total > 5 * cases(100), "too few matches to tell"
+    assert total > 5 * worlds, "too few matches to tell"
 
 
 @pytest.mark.parametrize("number", range(len(QUERIES)))
 def test_matcher_gives_what_the_paper_gives(number: int) -> None:
     """The same inserts, deletions and punctuations: the same net output after each step."""
     asked = QUERIES[number]
-    for seed in range(cases(300, 40)):
+    for seed in range(cases(300, 8)):
         schedule, paper, ledger = early_schedule(asked.text, seed), Partitions(asked), Ledger()
         query = query_of(asked.text)
         matcher = query.matcher(**schedule.options())

@@ -107,7 +107,9 @@ class Pair:
 def test_they_are_as_each_by_itself(part: int) -> None:
     """Queries come and go while events wait, out of order; sets are saved, and run over whole inputs in between."""
     found = 0
-    for seed in range(part, cases(100), 4):
+    for seed in range(part, 100, 4):
+        if seed >= cases(100, 8) and found > 300:
+            break
         dice = Random(seed)
         late = dice.choice((0, 3, 8))
         pair, events = Pair(dice, late), stream(dice, 70, late)
@@ -119,7 +121,7 @@ def test_they_are_as_each_by_itself(part: int) -> None:
             while dice.randrange(3) and len(pair.desks[0]):
                 pair.remove()
             pair.held_against()
-            if dice.randrange(3) == 0:
+            if dice.randrange(6) == 0:
                 pair.save()
             if dice.randrange(6) == 0:
                 pair.both("match", sorted(events[:40], key=lambda event: event["ts"]))
@@ -251,7 +253,7 @@ def test_an_idle_query_of_a_template_costs_little(way: str) -> None:
         return size
 
     held(10)
-    assert (held(20_000) - held(10)) / 20_000 < 400
+    assert (held(5_000) - held(10)) / 5_000 < 400
 
 
 def test_numbers_are_found_among_those_that_are_gone() -> None:

@@ -98,7 +98,9 @@ def disagreement(name: str, template: str, seed: int) -> tuple[bool, int]:
 @pytest.mark.parametrize("name", TEMPLATES)
 def test_queries_that_share_runs_find_what_each_finds_alone(name: str) -> None:
     found = 0
-    for seed in range(cases(40, 8)):  # the first two show every mutant
+    for seed in range(40):
+        if seed >= cases(40, 3) and found > 100:  # the first two show every mutant
+            break
         was_shared, points = disagreement(name, TEMPLATES[name], seed)
         assert was_shared
         found += points
@@ -107,7 +109,7 @@ def test_queries_that_share_runs_find_what_each_finds_alone(name: str) -> None:
 
 @pytest.mark.parametrize("name", APART)
 def test_queries_that_cannot_share_runs_do_not(name: str) -> None:
-    for seed in range(cases(10, 3)):
+    for seed in range(cases(10, 2)):
         was_shared, _ = disagreement(name, APART[name], seed)
         assert not was_shared
 

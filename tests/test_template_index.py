@@ -53,7 +53,7 @@ def constants(dice: Random, queries: int, few_keys: int) -> list[dict[str, Any]]
 @pytest.mark.parametrize("name", TEMPLATES)
 @pytest.mark.parametrize("output", ["matches", "points"])
 def test_what_the_index_finds_is_what_each_query_finds_alone(name: str, output: Any) -> None:
-    for seed in range(cases(15)):
+    for seed in range(cases(15, 3)):
         dice = Random(f"{name} {seed}")
         data, rows = events(dice, 100), constants(dice, 12, dice.choice([3, KEYS]))
         desk = QuerySet(output=output)
@@ -70,7 +70,7 @@ def test_what_the_index_finds_is_what_each_query_finds_alone(name: str, output: 
 
 
 def test_queries_come_one_by_one_beside_the_index_and_rows_are_used_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    for seed in range(cases(20)):
+    for seed in range(cases(20, 3)):
         dice = Random(seed)
         monkeypatch.setattr(pairing, "LATE_SHARE", dice.choice([0.01, 1]))
         data, template = events(dice, 240), TEMPLATES[dice.choice(["of the key", "between", "fractions", "two begin"])]

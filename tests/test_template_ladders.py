@@ -20,7 +20,7 @@ from acep_approx.kernels.runs.vm import NULL
 from acep_approx.matching import keyed_events
 from acep_approx.subscriptions.templates import classes, ladders
 from acep_approx.subscriptions.templates.ladders import Ladders
-from tests.cases import cases, examples
+from tests.cases import FULL, cases, examples
 from tests.noticing import first_noticed
 from tests.template_worlds import events, members, text_of
 
@@ -110,7 +110,9 @@ def disagreement(name: str, seed: int) -> int:
 @pytest.mark.parametrize("name", TEMPLATES)
 def test_what_is_found_is_what_each_query_finds_alone(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     found = 0
-    for seed in range(cases(60, 6)):  # the first shows every mutant
+    for seed in range(60):
+        if seed >= cases(60, 2) and found > 100:  # the first shows every mutant
+            break
         monkeypatch.setattr(classes, "FEWEST", 1000 if seed % 2 else 4)
         found += disagreement(name, seed)
     assert found > 100
@@ -192,10 +194,11 @@ def test_all_that_can_lack_room_does(monkeypatch: pytest.MonkeyPatch) -> None:
         return status
 
     monkeypatch.setattr(kernel, "find_points", noted)
-    for seed in range(10):
-        disagreement("times, rising", seed)
-        disagreement("whole numbers, rising", seed)
     lacking = {pairs.OUT_FULL, pairs.SLOTS_FULL, kernel.SPANS_FULL, kernel.LADDERS_FULL, kernel.STORE_FULL}
+    for seed in range(10):
+        for name in ("times, rising", "whole numbers, rising"):
+            if FULL or not lacking <= seen:
+                disagreement(name, seed)
     assert seen == {pairs.DONE} | lacking
 
 
@@ -292,4 +295,4 @@ def test_wrong_kernels_are_noticed(mutant: str, monkeypatch: pytest.MonkeyPatch)
         monkeypatch.setattr(pairs, "matters", lambda *given: bool(given[2].head[given[3]] >= 0))
     elif mutant == "too old":
         monkeypatch.setattr(kernel, "climb", never_too_old)
-    assert (first_noticed(differs, 3) >= 0) == bool(mutant)
+    assert (first_noticed(differs, 3 if mutant else 1) >= 0) == bool(mutant)

@@ -200,7 +200,7 @@ def test_what_is_no_template(text: str) -> None:
 
 def test_texts_are_read_as_if_each_was_parsed() -> None:
     """Against the parser, on the queries of the random worlds, each with its numbers and strings changed."""
-    texts = (to_text(rich_world(Random(seed), seed % 5 == 0).query) for seed in range(cases(400)))
+    texts = (to_text(rich_world(Random(seed), seed % 5 == 0).query) for seed in range(cases(400, 80)))
     assert read_as_parsed(texts, LITERAL, 4) > 100
 
 
@@ -228,7 +228,7 @@ def test_a_number_that_is_too_large_is_refused_in_a_known_outline() -> None:
 def test_random_templates_are_each_of_their_queries_alone() -> None:
     """Random queries of the whole language, with all their constants as parameters, and other constants beside them."""
     made, names = 0, {int: "int", float: "float", str: "text"}
-    for seed in range(cases(1500)):
+    for seed in range(cases(1500, 300)):
         dice = Random(seed)
         world = rich_world(dice, dice.random() < 0.2)
         read = Literals().read(world.text)
@@ -258,7 +258,7 @@ def test_random_templates_are_each_of_their_queries_alone() -> None:
         got = [row for batch in batches for _, part in side.run(batch) for row in rows_of(part)]
         assert sorted(got) == sorted(expected), (seed, world.text, output)
         made += 1
-    assert made > cases(1500) // 4
+    assert made > cases(1500, 300) // 4
 
 
 def _near(dice: Random, value: Any) -> Any:
