@@ -19,7 +19,7 @@ from experiments.learning.drifts import swapped
 from experiments.learning.runs import answer, run
 from history.trace import KEY
 from history.vectors import Feature, Scheme
-from tests.cases import FULL, cases
+from tests.cases import cases
 from tests.sampled_tests import SUMS, sampled, stream
 
 WINDOW = 60
@@ -118,7 +118,7 @@ def test_a_place_keeps_a_feature_that_the_next_one_asks_for() -> None:
 def test_what_a_cold_learner_has_found_out_it_does_not_lose_again() -> None:
     """What it sheds runs by seemed to tell nothing any more, and recall fell again: 0.73 in the place of 0.90."""
     late = []
-    for seed in range(1, 7) if FULL else (2, 4, 5):
+    for seed in range(1, 7):
         made = swapped(seed, 60_000)
         query = compile_query(made.query, engine="runs")
         exact = answer(query, made.after, None)
