@@ -162,12 +162,12 @@ def budgeted_are_true(query: Query, events: pa.Table, expected: dict[Any, int], 
 @pytest.mark.parametrize("part", range(4))
 def test_all_outputs_agree_on_long_streams(part: int) -> None:
     """Lists, points, counts and compressed matches; merged in any way, in any split; inside a budget none is false."""
-    seen = [outputs_agree(seed) for seed in range(part, cases(240), 4)]
+    seen = [outputs_agree(seed) for seed in range(part, cases(240, 8), 4)]
     assert sum(matches > 50 for matches in seen) >= len(seen) // 4
 
 
 @pytest.mark.parametrize("part", range(2))
 def test_all_outputs_agree_where_events_at_one_time_do_not_follow_one_another(part: int) -> None:
     """The same with SIMULTANEOUS: pools grow, runs leave and batches end within a time."""
-    seen = [outputs_agree(seed, is_tied=True) for seed in range(part, cases(240), 2)]
+    seen = [outputs_agree(seed, is_tied=True) for seed in range(part, cases(240, 8), 2)]
     assert sum(matches > 50 for matches in seen) >= len(seen) // 4
