@@ -102,7 +102,7 @@ def test_keys_that_come_once_leave_nothing_behind(name: str) -> None:
 @pytest.mark.parametrize("keys", KEYS)
 def test_windows_of_events(keys: str) -> None:
     """It is seldom looked which events runs can still reach; there are enough of them in the first third."""
-    sizes, held = followed(COUNTING, stream(5 * EVENTS, late=0.05, keys=keys, retracts=True))
+    sizes, held = followed(COUNTING, stream((5 if FULL else 12) * EVENTS, late=0.05, keys=keys, retracts=True))
     does_not_grow(sizes)
     does_not_grow(held)
 
