@@ -7,7 +7,7 @@ from random import Random
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from acep_approx import CappedCountWarning, Query, compile_query
@@ -16,7 +16,7 @@ from acep_approx.matching.tracing import compressing
 from acep_approx.matching.tracing.compressed import Compressed
 from acep_approx.query.shape import walk
 from acep_approx.query.syntax import RegisterValue
-from tests.cases import examples
+from tests.cases import cases, examples
 from tests.corpus_cases import NAMED, events_of
 from tests.match_tables import bindings
 from tests.rich_worlds import RichWorld, rich_worlds
@@ -44,7 +44,7 @@ def shows_less_or_more(query: Query) -> bool:
     return has_hidden or any(isinstance(node, RegisterValue) for node in shown)
 
 
-@examples(1500, shrink=False)
+@settings(examples(1500, shrink=False), max_examples=cases(1500, 50))
 @given(rich_worlds(), st.sampled_from(MERGES), st.randoms(use_true_random=True))
 def test_what_is_spelled_is_what_is_listed(world: RichWorld, merge: str, random: Random) -> None:
     """All hits give all matches; each match comes of one hit; counts are those of the hits."""
@@ -90,7 +90,7 @@ def test_the_corpus_compressed(name: str) -> None:
         assert sorted_rows(matches.compressed().expand()) == sorted_rows(matches.to_arrow())
 
 
-@examples(300, shrink=False)
+@settings(examples(300, shrink=False), max_examples=cases(300, 12))
 @given(rich_worlds(), st.integers(1, 3))
 def test_pieces_share_links(world: RichWorld, piece: int) -> None:
     """However the stream is cut, links are given away once, and point to lower numbers."""

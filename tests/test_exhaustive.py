@@ -1,7 +1,8 @@
 """Small worlds, all of them: patterns of up to 3 operators over {a, b} x streams of up to 6 events x k = 0..2.
 
 The oracle is brute force over languages: the words of a pattern as strings, and for each subsequence of a stream the
-least number of letters that must be inserted to make it a word.
+least number of letters that must be inserted to make it a word. Of the patterns of 3 operators each has its turn with
+one k and one window by default.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import pytest
 from acep_approx.automaton.automaton import Automaton
 from acep_approx.automaton.compile import compile_automaton
 from acep_approx.query.syntax import Atom, Either, Pattern, QuerySyntax, Repeat, Sequence, Window
+from tests.cases import FULL
 from tests.engines import detected, enumerated
 from tests.naive import Binding, match_points
 
@@ -92,10 +94,12 @@ def matches(least: dict[str, int], errors: int, window: int) -> list[dict[Bindin
     return found
 
 
-def cases(operators: int) -> Iterator[tuple[Pattern, int, Automaton]]:
-    """Every pattern with every k that it allows, compiled."""
-    for pattern in patterns(operators):
+def cases(operators: int, window: int) -> Iterator[tuple[Pattern, int, Automaton]]:
+    """Every pattern with every k that it allows, compiled; by default each of 3 operators in one window with one k."""
+    for number, pattern in enumerate(patterns(operators)):
         for errors in range(MOST_ERRORS + 1):
+            if operators == 3 and not FULL and number % 6 != errors + (3 if window == LONGEST else 0):
+                continue
             query = QuerySyntax(pattern, Window(0, "ticks"), is_regex=True, errors=errors)
             yield pattern, errors, compile_automaton(query)
 
@@ -105,8 +109,9 @@ def cases(operators: int) -> Iterator[tuple[Pattern, int, Automaton]]:
 def test_every_pattern_on_every_stream(operators: int, window: int) -> None:
     """Both engines against the language, for all streams at once: each is a key of its own."""
     streams = [[(tick, MASK[letter]) for tick, letter in enumerate(stream)] for stream in STREAMS]
-    checked = 0
-    for pattern, errors, automaton in cases(operators):
+    seen = checked = 0
+    for pattern, errors, automaton in cases(operators, window):
+        seen += 1
         least = insertions(words(pattern))
         if least.get("", MOST_ERRORS + 1) <= errors:
             continue  # even the empty subsequence would match: such a query is refused
@@ -118,4 +123,4 @@ def test_every_pattern_on_every_stream(operators: int, window: int) -> None:
         assert enumerated(automaton, window, recoded, classes) == expected, where
         assert detected(automaton, window, recoded, classes) == [match_points(e) for e in expected], where
         checked += 1
-    assert checked > len(patterns(operators)) / 2
+    assert checked > seen / 6 > len(patterns(operators)) / 40

@@ -11,7 +11,7 @@ from random import Random
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from acep_approx import Query, compile_query
@@ -19,7 +19,7 @@ from acep_approx.errors import AcepError
 from acep_approx.events.source import open_source
 from acep_approx.events.stream import read_events
 from acep_approx.matching.renumber import renumbered, row_columns
-from tests.cases import examples
+from tests.cases import cases, examples
 from tests.rich_worlds import RichWorld, rich_worlds
 from tests.worlds import World, worlds
 
@@ -70,20 +70,20 @@ def with_names(world: World | RichWorld, engine: str, output: str, seed: int) ->
 
 
 @pytest.mark.parametrize("output", OUTPUTS)
-@examples(400)
+@settings(examples(400), max_examples=cases(400, 14))
 @given(world=rich_worlds(), seed=st.integers(0, 2**32))
 def test_runs_take_any_names(world: RichWorld, output: str, seed: int) -> None:
     with_names(world, "runs", output, seed)
 
 
-@examples(400)
+@settings(examples(400), max_examples=cases(400, 14))
 @given(world=rich_worlds(non_overlap=True), seed=st.integers(0, 2**32))
 def test_matches_that_may_not_overlap_take_any_names(world: RichWorld, seed: int) -> None:
     with_names(world, "runs", "matches", seed)
 
 
 @pytest.mark.parametrize("output", OUTPUTS[:3])
-@examples(400)
+@settings(examples(400), max_examples=cases(400, 14))
 @given(world=worlds(), seed=st.integers(0, 2**32))
 def test_cells_take_any_names(world: World, output: str, seed: int) -> None:
     with_names(world, "cells", output, seed)

@@ -114,7 +114,7 @@ def test_a_late_event_gives_what_the_sorted_stream_gives(kind: str) -> None:
     """However late events come, what each event completes is in the end what it completes in order."""
     dice = Random(kind)
     found = 0
-    for _ in range(cases(50)):
+    for _ in range(cases(50, 4)):
         events = stream(dice, 120)
         ticks = events.column("ts").to_pylist()
         arrival = sorted(range(len(ticks)), key=lambda i: ticks[i] + dice.choice((0, 0, 0, 0, 20, 150)))

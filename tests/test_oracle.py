@@ -6,13 +6,13 @@ from collections import Counter
 from unittest import mock
 
 import pyarrow as pa
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from acep_approx import Query, QueryError, compile_query
 from acep_approx.automaton import determinize
 from acep_approx.automaton.compile import compile_automaton
-from tests.cases import examples
+from tests.cases import cases, examples
 from tests.match_tables import bindings
 from tests.naive import match_points
 from tests.worlds import World, walk_absent, worlds
@@ -30,7 +30,7 @@ def compiled(world: World) -> Query | None:
         return None
 
 
-@examples(2000)
+@settings(examples(2000), max_examples=cases(2000, 70))
 @given(worlds())
 def test_listed_counted_and_detected_as_by_brute_force(world: World) -> None:
     """Matches with their least err; counts by err; match points with their least err."""
@@ -46,7 +46,7 @@ def test_listed_counted_and_detected_as_by_brute_force(world: World) -> None:
     assert dict(zip(points["row"].to_pylist(), points["errors"].to_pylist(), strict=True)) == match_points(expected)
 
 
-@examples(600)
+@settings(examples(600), max_examples=cases(600, 25))
 @given(worlds(), st.data())
 def test_any_split_and_any_restart_give_the_same(world: World, data: st.DataObject) -> None:
     """Batches cut anywhere, and a state saved and restored between them, change nothing."""
@@ -68,7 +68,7 @@ def test_any_split_and_any_restart_give_the_same(world: World, data: st.DataObje
     assert pa.concat_tables(parts).to_pylist() == whole.to_pylist()
 
 
-@examples(2000)
+@settings(examples(2000), max_examples=cases(2000, 60))
 @given(worlds())
 def test_missing_names_what_the_least_err_pays_for(world: World) -> None:
     """The weights of the missing variables add up to the errors of the match."""
@@ -80,7 +80,7 @@ def test_missing_names_what_the_least_err_pays_for(world: World) -> None:
         assert sum(weights.get(variable, 1) for variable in match.missing) == match.errors
 
 
-@examples(200)
+@settings(examples(200), max_examples=cases(200, 10))
 @given(worlds())
 def test_equal_queries_compile_to_equal_automata(world: World) -> None:
     """Compilation is a function of the text: same fingerprint, same hash."""

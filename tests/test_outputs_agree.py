@@ -18,7 +18,7 @@ from acep_approx.errors import AcepError
 from acep_approx.query.parser import parse
 from acep_approx.query.printer import to_text
 from acep_approx.query.syntax import Window
-from tests.cases import cases
+from tests.cases import FULL
 from tests.match_tables import bindings, counted, least, per_point
 from tests.naive import match_points
 from tests.rich_worlds import Dice, pattern_query
@@ -159,15 +159,19 @@ def budgeted_are_true(query: Query, events: pa.Table, expected: dict[Any, int], 
         assert row["matches"] <= per_row[row["row"]], budget
 
 
+SEEDS = range(240) if FULL else range(8, 16)
+"""Most of the few have many matches."""
+
+
 @pytest.mark.parametrize("part", range(4))
 def test_all_outputs_agree_on_long_streams(part: int) -> None:
     """Lists, points, counts and compressed matches; merged in any way, in any split; inside a budget none is false."""
-    seen = [outputs_agree(seed) for seed in range(part, cases(240), 4)]
-    assert sum(matches > 50 for matches in seen) >= len(seen) // 4
+    seen = [outputs_agree(seed) for seed in SEEDS[part::4]]
+    assert sum(matches > 50 for matches in seen) >= max(len(seen) // 4, 1)
 
 
 @pytest.mark.parametrize("part", range(2))
 def test_all_outputs_agree_where_events_at_one_time_do_not_follow_one_another(part: int) -> None:
     """The same with SIMULTANEOUS: pools grow, runs leave and batches end within a time."""
-    seen = [outputs_agree(seed, is_tied=True) for seed in range(part, cases(240), 2)]
-    assert sum(matches > 50 for matches in seen) >= len(seen) // 4
+    seen = [outputs_agree(seed, is_tied=True) for seed in SEEDS[part::2]]
+    assert sum(matches > 50 for matches in seen) >= max(len(seen) // 4, 1)

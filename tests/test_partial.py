@@ -8,12 +8,12 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from acep_approx import QueryError, compile_query
 from acep_approx.automaton.conditions import dynamic_conditions
-from tests.cases import examples
+from tests.cases import cases, examples
 from tests.command_line import acep
 from tests.match_tables import reports
 from tests.naive_partial import expected_partials
@@ -159,7 +159,7 @@ def is_as_by_brute_force(world: RichWorld, table: pa.Table) -> None:
         assert table.num_rows == len(found)
 
 
-@examples(1500, shrink=False)
+@settings(examples(1500, shrink=False), max_examples=cases(1500, 50))
 @given(rich_worlds())
 def test_as_by_brute_force(world: RichWorld) -> None:
     """All that a world holds, over all strategies; conditions on pairs of events are tested on matches only."""
@@ -175,7 +175,7 @@ def test_as_by_brute_force(world: RichWorld) -> None:
     holds_for(world, check)
 
 
-@examples(500, shrink=False)
+@settings(examples(500, shrink=False), max_examples=cases(500, 20))
 @given(rich_worlds(), st.randoms(use_true_random=True))
 def test_any_split_and_any_restart_give_the_same(world: RichWorld, random: Random) -> None:
     """Batches cut anywhere, and a state saved and restored between them, change nothing, nor does the order."""

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import random
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
-from acep_approx import HistoryGraph, Matcher, compile_query
+from acep_approx import HistoryGraph, Matcher, Query, compile_query
 from acep_approx.engines.runs.load_shedder import FixedLoad
 from acep_approx.engines.runs.runs import Runs
 from acep_approx.engines.runs.shedding import Shedding
@@ -209,7 +210,7 @@ def rush(events: int, seed: int) -> pa.Table:
 
 def test_context_is_used_where_it_finds_more():
     query = compile_query("PATTERN SEQ(A a, A b, B c) WHERE c.x > a.x AND b.x > a.x WITHIN 20 min", engine="runs")
-    known = HistoryGraph(query).fit(rush(12_000, 1))
+    known = HistoryGraph(query).fit(rush(7_000, 1))
     kinds = {feature.kind for place in known.graph_.scheme.places for feature in place.features}
     assert "context" in kinds
 
@@ -346,14 +347,14 @@ def test_match_points_of_both_parts_of_the_past_are_counted(monkeypatch):
         return (Reading(next(iter(graphs)), "means", 0.9, 1.0, Prices((PricePoint(0.0, 100, 10),))),)
 
     monkeypatch.setattr(training, "choose", choose)
-    query, past = compile_query(SUM, engine="runs"), sums(4000, 2)
+    query, past = compile_query(SUM, engine="runs"), sums(2000, 2)
     HistoryGraph(query).fit(past)
-    assert asked == [(len(query.match(past.slice(0, 2400)).points()), 1600)]
+    assert asked == [(len(query.match(past.slice(0, 1200)).points()), 800)]
 
 
 def test_replays_tell_which_match_points_they_found_and_which_share_what_befalls_them():
     query = compile_query(NEAR, engine="runs")
-    events = stream(3000, 3)
+    events = stream(1500, 3)
     past = Past(query.plan, events, {})
     known = HistoryGraph(query).fit(events)
     prices = pricing.learn_prices(query.plan, known.worth(), list(past.batches()), past.bind)
@@ -370,10 +371,17 @@ def test_replays_tell_which_match_points_they_found_and_which_share_what_befalls
         assert prices.bare().recall(share) == prices.recall(share)
 
 
+@cache
+def learned_of_sums() -> tuple[Query, Graph]:
+    """A graph that is read in several ways: nothing changes it."""
+    query = compile_query(SUM, engine="runs")
+    return query, HistoryGraph(query).fit(sums(2000, 1)).graph_
+
+
 @pytest.mark.parametrize("power", [0.0, 0.5, 1.0])
 def test_gain_is_divided_by_a_power_of_the_cost(power):
-    query = compile_query(SUM, engine="runs")
-    graph = choosing.read_by(HistoryGraph(query).fit(sums(3000, 1)).graph_, "means", power)
+    query, learned = learned_of_sums()
+    graph = choosing.read_by(learned, "means", power)
     assert Scheme.from_json(graph.scheme.to_json()) == graph.scheme
     values, worth = fit_values(graph), by_history(query.plan.registers, graph, 0.0)
     np.testing.assert_allclose(worth.gain / worth.cost, raised(values.gain) / values.cost**power)
@@ -389,7 +397,7 @@ def test_a_reading_that_does_not_bear_other_counts_gives_way(monkeypatch):
         return Prices((PricePoint(0.0, 100, 10), PricePoint(1.0, 1, found)))
 
     monkeypatch.setattr(training, "learn_prices", learn_prices)
-    assert HistoryGraph(compile_query(SUM, engine="runs")).fit(sums(2000, 1)).overlap_ == 0.7
+    assert HistoryGraph(compile_query(SUM, engine="runs")).fit(sums(1000, 1)).overlap_ == 0.7
 
 
 def test_the_reading_that_finds_most_is_used_and_kept(monkeypatch, tmp_path):

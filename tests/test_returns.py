@@ -9,7 +9,7 @@ from datetime import datetime
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from acep_approx import compile_query
@@ -18,7 +18,7 @@ from acep_approx.matching.outputs.aggregates import aggregate
 from acep_approx.query.printer import to_text
 from acep_approx.query.shape import walk
 from acep_approx.query.syntax import Aggregate, Attribute, Between, Binary, Constant, Expression, In, IsNull, Unary
-from tests.cases import examples
+from tests.cases import cases, examples
 from tests.naive_expressions import OverflowOf64Bits, binary, clean, value_of
 
 PATTERN = "PATTERN SEQ(A a, (B b | C c)+, D* d[], E? e) WITHIN 8 ERRORS 1 WEIGHTS (a = 2)"
@@ -101,7 +101,7 @@ def expected(expr: Expression, match: dict, events: list[dict]) -> object:
 
 
 @given(st.integers(0, 10**9), OUTPUTS, st.integers(1, 7))
-@examples(150)
+@settings(examples(150), max_examples=cases(150, 7))
 def test_agrees_with_the_obvious_evaluation_of_each_match(seed, expressions, split):
     """In any split into batches; the values of a match may come from earlier ones."""
     table = stream(seed)

@@ -6,6 +6,7 @@ In order and with events that come late and are taken back; for cells and runs; 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 from random import Random
 from typing import Any
 
@@ -13,8 +14,9 @@ import pyarrow as pa
 import pytest
 
 from acep_approx import compile_query
+from tests.cases import FULL
 
-PUSHES, EVENTS, DELAY = 60, 200, 50
+PUSHES, EVENTS, DELAY = 60 if FULL else 24, 200, 50
 """Pushes, events of each, and how many ticks an event may come late; one event is made at each tick."""
 
 QUERIES = {
@@ -37,7 +39,14 @@ def key_at(keys: str, tick: int, dice: Random) -> str:
 
 
 def stream(events: int, *, late: float, keys: str, retracts: bool) -> Iterator[pa.Table]:
-    """Pushes of so many events. Some come late, but none too late; some are taken back a little later."""
+    """Pushes of so many events."""
+    table = whole_stream(events, late, keys, retracts)
+    yield from (table.slice(first, events) for first in range(0, PUSHES * events, events))
+
+
+@cache
+def whole_stream(events: int, late: float, keys: str, retracts: bool) -> pa.Table:
+    """Some events come late, but none too late; some are taken back a little later."""
     dice = Random(7)
     rows: list[tuple[float, dict[str, Any]]] = []
     for tick in range(PUSHES * events):
@@ -48,8 +57,7 @@ def stream(events: int, *, late: float, keys: str, retracts: bool) -> Iterator[p
         if retracts and dice.random() < 0.02:
             rows.append((comes + 0.5, {"op": "-D"} | row))
     rows.sort(key=lambda one: one[0])
-    table = pa.Table.from_pylist([row for _, row in rows])
-    yield from (table.slice(first, events) for first in range(0, PUSHES * events, events))
+    return pa.Table.from_pylist([row for _, row in rows])
 
 
 def followed(text: str, batches: Iterator[pa.Table]) -> tuple[list[int], list[int]]:
@@ -94,7 +102,7 @@ def test_keys_that_come_once_leave_nothing_behind(name: str) -> None:
 @pytest.mark.parametrize("keys", KEYS)
 def test_windows_of_events(keys: str) -> None:
     """It is seldom looked which events runs can still reach; there are enough of them in the first third."""
-    sizes, held = followed(COUNTING, stream(5 * EVENTS, late=0.05, keys=keys, retracts=True))
+    sizes, held = followed(COUNTING, stream((5 if FULL else 12) * EVENTS, late=0.05, keys=keys, retracts=True))
     does_not_grow(sizes)
     does_not_grow(held)
 

@@ -55,7 +55,7 @@ def expected(rows: Rows) -> Counter[tuple[Any, ...]]:
 @pytest.mark.parametrize("emit", ["final", "early", 3])
 def test_each_source_in_order_is_never_late(emit: str | int) -> None:
     """However far sources are apart: the slowest holds the watermark back."""
-    for seed in range(cases(200)):
+    for seed in range(cases(200, 8)):
         dice = Random(seed)
         rows = stream(dice, dice.randrange(2, 40))
         matcher: Any = QUERY.matcher(source="source", watermark=0, emit=emit, id="id")
@@ -78,7 +78,7 @@ def test_each_source_in_order_is_never_late(emit: str | int) -> None:
 
 def test_numbers_without_gaps_tell_what_is_complete() -> None:
     """Final results of events in any order of arrival; nothing is late, and nothing waits once the gap is filled."""
-    for seed in range(cases(100)):
+    for seed in range(cases(100, 4)):
         dice = Random(seed)
         rows = [{**row, "number": row["id"]} for row in stream(dice, dice.randrange(2, 40))]
         rows = [{**row, "ts": 2 * row["id"]} for row in rows]
@@ -111,7 +111,7 @@ def test_an_idle_source_does_not_hold_the_watermark_back() -> None:
 @pytest.mark.parametrize("emit", ["final", "early"])
 def test_types_that_are_complete_each_for_itself(emit: str) -> None:
     """Punctuations by type: results are final once all types of the pattern are closed; what comes after is late."""
-    for seed in range(cases(200)):
+    for seed in range(cases(200, 8)):
         dice = Random(seed)
         rows = stream(dice, dice.randrange(2, 40))
         coming = shuffled(dice, rows, "type")

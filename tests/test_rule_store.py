@@ -13,7 +13,7 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from acep_approx.errors import StoreError, UsageError
@@ -22,7 +22,7 @@ from acep_approx.rules.durable import database, layout
 from acep_approx.rules.durable.checkpoint import Checkpoint
 from acep_approx.rules.durable.columns import EARLIEST, LATEST
 from acep_approx.rules.durable.store import Durable
-from tests.cases import examples
+from tests.cases import cases, examples
 from tests.rule_stores import EVERYTHING, PROGRAM, STATUS, calls, changed, plainly, rows_in
 
 NOON = datetime(2024, 3, 1, 12, 0, 0, 5)  # noqa: DTZ001  times of tables have no zone
@@ -91,7 +91,7 @@ def by_key(table: Table, rows: Any) -> dict[Any, Any]:
 
 
 @given(histories())
-@examples(300)
+@settings(examples(300), max_examples=cases(300, 12))
 def test_what_was_committed_is_what_is_loaded(history):
     table, steps = history
     expected: dict[Any, Any] = {}

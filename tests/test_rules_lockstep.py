@@ -12,7 +12,7 @@ from acep_approx.query.rules.parser import parse_rules
 from acep_approx.rules.lockstep.eligible import planned_stages
 from acep_approx.rules.program import Program
 from experiments.speed.rules import ACROSS, PARTS, THREE, TOGGLE, by_hand, stream
-from tests.cases import cases
+from tests.cases import FULL, cases
 from tests.lockstep_mutants import MUTANTS
 from tests.plain_python import plainly
 from tests.rule_runs import disagreement
@@ -33,12 +33,12 @@ def test_which_circles_run_in_one_kernel() -> None:
 
 
 def test_most_worlds_of_cells_reach_the_kernel_and_are_right() -> None:
-    reached = 0
-    for seed in range(300, 324):
+    reached, seeds = 0, range(300, 324) if FULL else range(313, 323)
+    for seed in seeds:
         world = rule_world(seed, "cells")
         reached += runs_in_kernel(world.text)
         assert not disagreement(world, seed)
-    assert reached > 8
+    assert reached > len(seeds) / 3
 
 
 @pytest.mark.parametrize("chunk", [1, 7, 5000])

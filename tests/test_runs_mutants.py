@@ -18,8 +18,10 @@ from tests.runs_mutants import (
     proceed_inhibits_beside_take,
 )
 
-MOST_WORLDS = cases(3000)
-"""``test_runs_oracle`` shows the engine itself just these."""
+MOST_WORLDS = cases(3000, 400)
+"""``test_runs_oracle`` and ``test_simultaneous`` show the engine itself the first of these, and those that are known to
+show a mutant.
+"""
 
 
 def seed_that_notices(mutant: str, worlds: int) -> int:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from acep_approx import QueryError, compile_query
@@ -18,18 +18,22 @@ from tests.naive_overlap import reported_matches
 from tests.numbered_worlds import numbered_world
 from tests.rich_worlds import Dice, RichWorld, rich_worlds, stream
 from tests.runs_engine import MERGES, agrees, agrees_in_any_split, compiled, pushed
+from tests.runs_mutants import SHOWN_BY
 from tests.smaller_worlds import holds_for
 from tests.worlds import World, worlds
 
 
 @pytest.mark.parametrize("part", range(4))
 def test_listed_counted_and_detected_as_by_brute_force(part: int) -> None:
-    """Matches with their least err, in order; counts by err; match points with their least err."""
-    for number in range(part, cases(3000), 4):
+    """Matches with their least err, in order; counts by err; match points with their least err.
+
+    Worlds that show mutants are among them, whatever their number.
+    """
+    for number in (*range(cases(3000, 100)), *sorted({*SHOWN_BY.values()}))[part::4]:
         holds_for(numbered_world(number), agrees)
 
 
-@examples(600, shrink=False)
+@settings(examples(600, shrink=False), max_examples=cases(600, 24))
 @given(rich_worlds(), st.sampled_from(MERGES), st.randoms(use_true_random=True))
 def test_any_split_and_any_restart_give_the_same(world: RichWorld, merge: str, random: Random) -> None:
     """Batches cut anywhere, and a state saved and restored between them, change nothing, nor does the order."""
@@ -50,7 +54,7 @@ def test_windows_of_events_close_in_the_order_of_the_stream(output: Any) -> None
         assert pushed(query, batches, output, "equal", None).equals(whole)
 
 
-@examples(1000, shrink=False)
+@settings(examples(1000, shrink=False), max_examples=cases(1000, 30))
 @given(rich_worlds())
 def test_missing_names_what_the_least_err_pays_for(world: RichWorld) -> None:
     """The weights of the missing variables add up to the errors of the match."""
@@ -64,7 +68,7 @@ def test_missing_names_what_the_least_err_pays_for(world: RichWorld) -> None:
         holds_for(world, check)
 
 
-@examples(600, shrink=False)
+@settings(examples(600, shrink=False), max_examples=cases(600, 24))
 @given(rich_worlds(non_overlap=True), st.sampled_from(MERGES))
 def test_non_overlapping_matches(world: RichWorld, merge: str) -> None:
     """Reported is what the order of report leaves, with its least err, in that order; however runs are merged."""
@@ -94,7 +98,7 @@ READ_IN_TWO_WAYS = (
 @pytest.mark.parametrize("pattern", READ_IN_TWO_WAYS)
 def test_matches_read_in_two_ways_wait_only_for_fewer_errors(pattern: str) -> None:
     """Where no two may overlap; also in any split, and restarted."""
-    for seed in range(20):
+    for seed in range(cases(20, 8)):
         dice = Random(seed)
         window, errors = dice.choice(("2", "3", "5", "2 events", "4 events")), dice.choice((1, 2))
         text = f"PATTERN {pattern} WITHIN {window} ERRORS {errors} WEIGHTS (a = 3) NON OVERLAP"
@@ -108,7 +112,7 @@ def test_matches_read_in_two_ways_wait_only_for_fewer_errors(pattern: str) -> No
         assert pushed(query, batches, "matches", merge, dice).to_pylist() == listed.to_pylist(), (text, world.rows)
 
 
-@examples(300)
+@settings(examples(300), max_examples=cases(300, 12))
 @given(worlds())
 def test_cells_and_runs_agree(world: World) -> None:
     """On what the cells engine can run: the same matches in the same order, counts and points, also their starts."""

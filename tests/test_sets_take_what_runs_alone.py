@@ -43,7 +43,7 @@ def test_a_constant_says_more_than_an_attribute(text):
 @pytest.mark.filterwarnings("ignore::acep_approx.UnseenTypeWarning")
 def test_random_queries():
     taken = 0
-    for seed in range(cases(400, 18)):
+    for seed in range(cases(400, 12)):
         random = Random(seed)
         for world in (rich_world(random, seed % 5 == 0), tied_world(random)):
             events = pa.table(
@@ -67,7 +67,7 @@ def test_random_queries():
 
 @pytest.mark.filterwarnings("ignore::acep_approx.UnseenTypeWarning")
 def test_random_queries_in_cel():
-    for seed in range(cases(400, 18)):
+    for seed in range(cases(400, 12)):
         world = cel_world(seed)
         try:
             query = compile_query(world.text)

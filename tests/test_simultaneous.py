@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from functools import cache
 from itertools import product
 from random import Random
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from acep_approx import compile_query
@@ -18,12 +19,13 @@ from acep_approx.engines.runs.shedding import Shedding
 from acep_approx.engines.runs.worth import Allowance
 from acep_approx.kernels.runs import layout
 from acep_approx.query.parser import parse
-from tests.cases import cases, examples
+from tests.cases import FULL, cases, examples
 from tests.match_tables import bindings, reports
 from tests.naive import Binding, expected_matches
 from tests.naive_partial import expected_partials
-from tests.rich_worlds import RichWorld
+from tests.rich_worlds import RichWorld, Row
 from tests.runs_engine import MERGES, agrees, agrees_in_any_split, compiled, pushed
+from tests.runs_mutants import SHOWN_BY
 from tests.smaller_worlds import holds_for
 from tests.tied_worlds import shuffled, tied_world
 
@@ -36,12 +38,15 @@ TIED = st.randoms(use_true_random=True)
 
 @pytest.mark.parametrize("part", range(4))
 def test_listed_counted_and_detected_as_by_brute_force(part: int) -> None:
-    """Matches with their least err, in order; counts by err; match points with their least err."""
-    for number in range(part, cases(2400), 4):
+    """Matches with their least err, in order; counts by err; match points with their least err.
+
+    Worlds that show mutants are among them, whatever their number.
+    """
+    for number in (*range(cases(2400, 80)), *sorted({*SHOWN_BY.values()}))[part::4]:
         holds_for(tied_world(Random(number)), agrees)
 
 
-@examples(600, shrink=False)
+@settings(examples(600, shrink=False), max_examples=cases(600, 20))
 @given(TIED, st.sampled_from(MERGES))
 def test_any_split_and_any_restart_give_the_same(random: Random, merge: str) -> None:
     """Batches cut anywhere, also within a time, and a state saved and restored between them, change nothing."""
@@ -49,7 +54,7 @@ def test_any_split_and_any_restart_give_the_same(random: Random, merge: str) -> 
     holds_for(tied_world(random), lambda world: agrees_in_any_split(world, merge, Random(seed)))
 
 
-@examples(300, shrink=False)
+@settings(examples(300, shrink=False), max_examples=cases(300, 12))
 @given(TIED, st.sampled_from(MERGES))
 def test_the_order_of_events_at_one_time_plays_no_role(random: Random, merge: str) -> None:
     seed = random.random()
@@ -74,6 +79,7 @@ def renamed(matches: dict[Binding, int], before: list[int]) -> dict[Binding, int
 
 # --- small worlds, all of them ----------------------------------------------------------------------------------------
 
+Stream = tuple[tuple[tuple[str, int], int], ...]
 LETTERS = (("A", 1), ("A", 2), ("B", 2))
 STREAMS = [
     tuple(zip(letters, (0, *(sum(steps[:i]) for i in range(1, n))), strict=True))
@@ -82,6 +88,8 @@ STREAMS = [
     for steps in product((0, 1), repeat=n - 1)
 ]
 """Up to four events, each at the time of the one before it or later."""
+SHARES = 1 if FULL else 5
+"""A query sees all streams of up to two events, and a share of the others, each query another one."""
 PATTERNS = {
     "SEQ(A a, B b)": ("", "b.x > a.x"),
     "SEQ(A+ a[], B b)": ("", "a[i].x > a[i-1].x"),
@@ -101,29 +109,38 @@ QUICK = ("SEQ(A+ a[], B b)", "SEQ(A a, ~(B n), A b)")
 )
 def test_every_stream(pattern: str, strategy: str) -> None:
     """Each stream has a key of its own; under strict contiguity they come one after the other."""
-    rows = [
-        {"ts": 100 * s + tick if strategy == "strict_contiguity" else tick, "type": kind, "x": x, "g": s, "at": at}
-        for s, stream in enumerate(STREAMS)
-        for at, ((kind, x), tick) in enumerate(stream)
-    ]
-    rows.sort(key=lambda row: row["ts"])
-    table = pa.Table.from_pylist(rows)
-    for condition, errors in product(PATTERNS[pattern], (0, 1)):
+    shares = [table_of(share, is_apart=strategy == "strict_contiguity") for share in range(SHARES)]
+    queries = product(PATTERNS[pattern], (0, 1))
+    for number, (condition, errors) in enumerate(queries, STRATEGIES.index(strategy)):
+        streams, rows, table = shares[number % SHARES]
         where = " AND ".join(part for part in ("[g]", condition) if part)
         text = f"PATTERN {pattern} WHERE {strategy} {{ {where} }} WITHIN 2 SIMULTANEOUS ERRORS {errors}"
         query = parse(text)
-        found: list[dict[Binding, int]] = [{} for _ in STREAMS]
+        found: list[dict[Binding, int]] = [{} for _ in streams]
         for bound, err in bindings(compile_query(text).match(table).to_arrow(), query).items():
             found[rows[bound[0][0]]["g"]][tuple((rows[row]["at"], variable) for row, variable in bound)] = err
-        for s, stream in enumerate(STREAMS):
+        for s, stream in enumerate(streams):
             alone = [{"ts": tick, "type": kind, "x": x, "g": s} for (kind, x), tick in stream]
             assert found[s] == expected_matches(query, alone), (text, stream)
+
+
+@cache
+def table_of(share: int, *, is_apart: bool) -> tuple[list[Stream], list[Row], pa.Table]:
+    """A share of the streams, their events, and these as a table."""
+    streams = [stream for s, stream in enumerate(STREAMS) if len(stream) <= 2 or s % SHARES == share]
+    rows = [
+        {"ts": 100 * s + tick if is_apart else tick, "type": kind, "x": x, "g": s, "at": at}
+        for s, stream in enumerate(streams)
+        for at, ((kind, x), tick) in enumerate(stream)
+    ]
+    rows.sort(key=lambda row: row["ts"])
+    return streams, rows, pa.Table.from_pylist(rows)
 
 
 # --- other outputs ----------------------------------------------------------------------------------------------------
 
 
-@examples(600, shrink=False)
+@settings(examples(600, shrink=False), max_examples=cases(600, 24))
 @given(TIED)
 def test_partial_matches_as_by_brute_force(random: Random) -> None:
     seed = random.random()
@@ -145,7 +162,7 @@ def test_partial_matches_as_by_brute_force(random: Random) -> None:
     holds_for(tied_world(random), check)
 
 
-@examples(400, shrink=False)
+@settings(examples(400, shrink=False), max_examples=cases(400, 16))
 @given(TIED, st.sampled_from(MERGES))
 def test_compressed_matches_spell_what_is_listed(random: Random, merge: str) -> None:
     def check(world: RichWorld) -> None:
@@ -157,7 +174,7 @@ def test_compressed_matches_spell_what_is_listed(random: Random, merge: str) -> 
     holds_for(tied_world(random), check)
 
 
-@examples(200, shrink=False)
+@settings(examples(200, shrink=False), max_examples=cases(200, 10))
 @given(TIED, st.sampled_from(MERGES))
 def test_inside_a_budget_every_match_is_a_match(random: Random, merge: str) -> None:
     """And the bound holds between any two events."""
