@@ -72,7 +72,9 @@ def is_temporary(error: BaseException | None) -> bool:
     >>> is_temporary(OSError(errno.ENOSPC, "no room")), is_temporary(OSError(errno.EACCES, "no right"))
     (True, False)
     """
-    while error is not None:
+    seen: list[BaseException] = []  # an error may be among its own causes: raise error from error
+    while error is not None and not any(error is one for one in seen):
+        seen.append(error)
         if getattr(error, "passes", False):
             return True
         if isinstance(error, OSError) and (error.errno in _NUMBERS or isinstance(error, TimeoutError)):

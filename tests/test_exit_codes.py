@@ -114,6 +114,14 @@ def test_what_the_system_says_decides(error, passes):
     assert ours.is_temporary == passes
 
 
+def test_errors_that_are_among_their_own_causes_are_looked_at_once():
+    first, second = DataError("one", code="ACEP-D013"), DataError("two", code="ACEP-D013")
+    first.__cause__, second.__cause__ = second, first
+    assert not is_temporary(first)
+    second.passes = True
+    assert is_temporary(first)
+
+
 def test_a_locked_database_passes_and_a_damaged_one_does_not(tmp_path):
     path = tmp_path / "some.db"
     first, second = (sqlite3.connect(path, timeout=0, isolation_level=None) for _ in range(2))

@@ -102,6 +102,7 @@ def test_days_and_months_are_never_guessed(tmp_path):
         query = compile_query(QUERY)
         error = failure(lambda: query.match(path, time="when").to_arrow())  # noqa: B023
         assert error.code == "ACEP-D032"
+        assert error.__cause__ is not error
         assert day_first in error.message
         assert month_first in error.message
         assert f"--time-format {day_first!r}" in error.hint

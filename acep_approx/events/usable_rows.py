@@ -144,7 +144,7 @@ class UsableRows:
         try:
             self.ticks = self._ticks(batch, roles.time, self.order)
         except DataError as error:
-            raise hinted(error, self._columns.schema, roles.time) from error
+            raise hinted(error, self._columns.schema, roles.time) from error.__cause__
         if roles.start is not None and len(self.ticks):
             starts = self._ticks(batch, roles.start)
             check_begun(starts, self.ticks, roles, lambda place: self._row + place)

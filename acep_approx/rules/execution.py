@@ -262,7 +262,8 @@ class RuleExecution:
             failed += [error] if isinstance(error, FailedActionError) else []
             if not failed:
                 raise
-            raise _first(failed) from error
+            first = _first(failed)
+            raise first from None if first is error else error
 
     def _outcome(self, found: Found, last_tick: int = 0) -> Outcome:
         if self.bound is None:
