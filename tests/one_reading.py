@@ -11,11 +11,11 @@ from acep_approx.training import choosing
 from tests.cases import FULL
 
 
-def learned(known: HistoryGraph, events: Any) -> HistoryGraph:
+def learned(known: HistoryGraph, events: Any, **columns: Any) -> HistoryGraph:
     """A history of events; to try some 30 readings takes most of the time, so that is left to ``ACEP_CASES=full``."""
     with pytest.MonkeyPatch.context() as patch:
         if not FULL:
             for name in ("VALUES", "COST_POWERS", "OVERLAPS"):
                 patch.setattr(choosing, name, getattr(choosing, name)[:1])
             patch.setattr(choosing, "MORE_OVERLAPS", ())
-        return known.fit(events)
+        return known.fit(events, **columns)

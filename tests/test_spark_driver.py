@@ -16,6 +16,7 @@ from acep_approx.spark.streaming.driver import BEGAN, KEPT_VERSIONS, LEARNER, Dr
 from acep_approx.spark.worker.job import Spending
 from acep_approx.spark.worker.shard import Shard
 from history.versions import pointed, versions
+from tests.one_reading import learned
 from tests.spark_driving import BATCH, QUERY, SHARDS, job_of, micro_batches, run, stream
 
 
@@ -134,7 +135,7 @@ def test_a_learner_of_another_query_is_not_gone_on_with(tmp_path, control, caplo
 def test_where_it_is_not_known_what_a_job_began_with_it_is_what_holds(content, tmp_path, control, caplog):
     events = stream(6)
     home = tmp_path / "history"
-    HistoryGraph(QUERY).fit(events, time="ts", type="type").save(home)
+    learned(HistoryGraph(QUERY), events, time="ts", type="type").save(home)
     job = job_of(events, control, learns=True, history=str(home))
     Driver(job, control)
     assert (control / BEGAN).read_bytes() == b"1"
@@ -150,7 +151,7 @@ def test_where_it_is_not_known_what_a_job_began_with_it_is_what_holds(content, t
 def test_where_nobody_knows_what_holds_either_a_job_goes_on_with_what_its_workers_have(damage, tmp_path, control):
     events = stream(6)
     home = tmp_path / "history"
-    HistoryGraph(QUERY).fit(events, time="ts", type="type").save(home)
+    learned(HistoryGraph(QUERY), events, time="ts", type="type").save(home)
     job = job_of(events, control, learns=True, history=str(home))
     Driver(job, control)
     (control / BEGAN).write_bytes(b"")
