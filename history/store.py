@@ -12,6 +12,7 @@ reader sees a whole version or the one before. The same history gives the same b
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
@@ -112,7 +113,7 @@ def save(
 
     Complexity: O(history).
     """
-    home = Path(path)
+    home = home_at(path)
     version = 1
     if new_version and is_history(home):
         _same_query(_manifest(home, _latest(home)), fingerprint, home)
@@ -124,9 +125,29 @@ def save(
     return _write(graph, home, version, {"fingerprint": fingerprint, "notes": notes or {}}, learned or {})
 
 
+def home_at(path: str | os.PathLike[str]) -> Path:
+    """The directory of a history; there need be none yet.
+
+    Raises
+    ------
+    HistoryError
+        ``ACEP-H009``: none can have this name.
+    """
+    home = Path(path)
+    try:
+        home.stat()
+    except (OSError, ValueError) as error:
+        if isinstance(error, ValueError) or error.errno in (errno.ENAMETOOLONG, errno.ELOOP):
+            why = getattr(error, "strerror", None) or str(error)
+            raise HistoryError(
+                f"no directory is called {str(home)!r:.80}: {why}", code="ACEP-H009", hint="choose another place"
+            ) from error
+    return home
+
+
 def is_history(path: str | os.PathLike[str]) -> bool:
     """Whether there is a history, whole or damaged."""
-    home = Path(path)
+    home = home_at(path)
     return bool(_versions(home)) or (home / LATEST).exists()
 
 
@@ -138,7 +159,7 @@ def check_free(path: str | os.PathLike[str]) -> None:
     HistoryError
         There is a history already (ACEP-H005) or something else (ACEP-H006).
     """
-    home = Path(path)
+    home = home_at(path)
     if is_history(home):
         raise HistoryError(
             f"there is a history at {str(home)!r} already",
@@ -172,7 +193,7 @@ def load(path: str | os.PathLike[str], fingerprint: str | None = None, *, versio
 
     Complexity: O(history).
     """
-    home = Path(path)
+    home = home_at(path)
     if not is_history(home):
         raise HistoryError(f"there is no history at {str(home)!r}", code="ACEP-H001", hint="learn one first")
     number = _latest(home) if version is None else version

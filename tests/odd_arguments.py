@@ -34,6 +34,14 @@ from acep_approx.results import events_at
 from tests.odd_calls import OddCall
 from tests.odd_columns import DAY
 
+
+class Anything:
+    """A class that can be called with anything: what functions of somebody raise is not ours."""
+
+    def __init__(self, *given: Any, **more: Any) -> None:
+        pass
+
+
 EVENTS = [{"ts": ts, "type": "AB"[ts % 2], "user": "u", "x": ts * 7 % 5, "id": ts} for ts in range(12)]
 TEXT = "PATTERN SEQ(A a, B b) WHERE b.x > a.x WITHIN 5"
 QUERY = compile_query(TEXT)
@@ -140,7 +148,7 @@ def odd_values(folder: Path) -> dict[str, Any]:
     values += ["", " ", "x", "ts", "5", "-1", "1 h", "9" * 400, "\ud800", "a\0b", "x" * 5000, "none", "\n"]
     values += ["/no/such/place"]
     values += [b"x", bytearray(b"x"), [], [None], ["x"], ["x", "x"], [[]], {}, {"a": 1}, {1: 2}, {"x": None}]
-    values += [(), ("x",), {"x"}, range(3), iter([]), Path("x"), Path(), folder, here, "~", 2j, object(), int]
+    values += [(), ("x",), {"x"}, range(3), iter([]), Path("x"), Path(), folder, here, "~", 2j, object(), Anything]
     values += [np.int64(3), np.float64("nan"), np.str_("x"), np.bool_(True), np.array([1]), np.array(5), np.array([])]
     values += [np.datetime64("2024-01-01"), np.timedelta64(1, "s"), pd.NaT, pd.NA, pd.Timestamp("2024-01-01")]
     values += [pd.Series([1]), pd.DataFrame({"x": [1]}), pa.scalar(1), pa.array([1]), pa.table({"x": [1]})]

@@ -17,6 +17,8 @@ import pytest
 
 from acep_approx import AcepError, Budget, DataError, HistoryGraph, compile_query, compile_rules, look, seq
 from acep_approx.events import columns, open_source
+from acep_approx.results import events_at
+from history.errors import HistoryError
 from tests.cases import cases
 from tests.command_line import acep
 from tests.odd_arguments import EVENTS, NOT_TRIED, QUERY, argument_calls, public_calls, subjects
@@ -60,6 +62,53 @@ def of_columns(folder: Path) -> list[OddCall]:
 def of_arguments(folder: Path) -> list[OddCall]:
     """Some of all public calls with odd arguments."""
     return some([*argument_calls(folder)], ARGUMENTS)
+
+
+NO_NAMES = ["x" * 5000, "a\0b", "\ud800"]
+"""What no file can be called."""
+
+
+@pytest.mark.parametrize("name", NO_NAMES, ids=["long", "null", "half"])
+def test_names_that_nothing_can_have(name):
+    for call in (PLAIN.match, PLAIN.follow):
+        with pytest.raises(AcepError, match=r"ACEP-D01[02]"):
+            call(name)
+    known = HistoryGraph(QUERY).fit(EVENTS)
+    for call in (known.save, lambda name: HistoryGraph.load(name, QUERY)):
+        with pytest.raises(HistoryError, match="ACEP-H009"):
+            call(name)
+
+
+def test_places_that_no_match_has():
+    matches = QUERY.match(EVENTS)
+    for place in (10**30, -(10**30), 2**63, 2**63 - 1):
+        with pytest.raises(AcepError, match="ACEP-U161"):
+            matches[place]
+    every = list(matches)
+    assert every
+    assert matches[-(10**30) : 10**30] == matches[: 2**63] == every
+    assert matches[10**30 :] == []
+    for place in (np.timedelta64(1, "s"), slice(np.timedelta64(1, "s")), slice(None, None, 0)):
+        with pytest.raises(AcepError, match="ACEP-U053"):
+            matches[place]
+
+
+@pytest.mark.parametrize("rows", [pd.DataFrame({"x": [1]}), np.array(5), "-1"], ids=["frame", "number", "text"])
+def test_what_is_no_list_of_numbers(rows):
+    with pytest.raises(AcepError, match=r"ACEP-U(148|053)"):
+        events_at(EVENTS, rows)
+    with pytest.raises(AcepError, match=r"ACEP-U(008|053)"):
+        QUERY.match(EVENTS).compressed().expand(rows)
+
+
+def test_categories_of_intervals_are_no_hindrance():
+    """Where they are not read, and where they are carried along."""
+    frame = pd.DataFrame(EVENTS).assign(n=pd.cut([*range(len(EVENTS))], 3))
+    frame.loc[2, "n"] = None
+    assert len(QUERY.match(frame)) == len(QUERY.match(EVENTS))
+    matcher = QUERY.matcher(watermark=2, id="id", changelog=True)
+    found = matcher.push(frame).num_rows + matcher.finish().num_rows
+    assert found == len(QUERY.match(EVENTS))
 
 
 def test_odd_columns(tmp_path):

@@ -78,7 +78,7 @@ def _numbers(rows: Any) -> Ints:
     column = rows.combine_chunks() if isinstance(rows, pa.ChunkedArray) else rows
     try:
         column = column if isinstance(column, pa.Array) else pa.array(column)
-    except REFUSED as error:
+    except (*REFUSED, LookupError) as error:  # such as of a frame, which has no items by number
         raise UsageError(
             f"rows is {rows!r:.80}: {error}", code="ACEP-U148", hint="give the column of a variable, or whole numbers"
         ) from error

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 from numbers import Integral
 from operator import index
-from types import NoneType
 from typing import Any, ClassVar
 
 import pyarrow as pa
@@ -95,6 +95,16 @@ def named(values: Mapping[str, Any], name: str, what: str) -> Any:
     return values[name]
 
 
+def _whole(number: Any, name: str) -> int:
+    """A place among matches; those beyond what Python can count to are all the same."""
+    expect(name, number, Integral, "a whole number: matches[0], matches[:5]")
+    try:
+        return max(-sys.maxsize, min(index(number), sys.maxsize - 1))
+    except TypeError:  # numpy calls lengths of time whole numbers, too
+        expect(name, number, (), "a whole number: matches[0], matches[:5]")
+        raise
+
+
 def by_number(
     every: Iterable[Match], head: Callable[[int], Iterable[Match]], number: int | slice
 ) -> Match | list[Match]:
@@ -110,13 +120,13 @@ def by_number(
     """
     if isinstance(number, slice):
         parts = (number.start, number.stop, number.step)
-        for part in parts:
-            expect("a place", part, (Integral, NoneType), "whole numbers: matches[:5]")
-        if any(part is not None and part < 0 for part in parts):
-            return list(iter(every))[number]
-        return list(islice(every if number.stop is None else head(number.stop), *parts))
-    expect("the number", number, Integral, "a whole number: matches[0]")
-    place = index(number)
+        start, stop, step = (None if part is None else _whole(part, "a place") for part in parts)
+        if step == 0:
+            expect("the step", step, (), "a whole number from 1: matches[::2]")
+        if any(part is not None and part < 0 for part in (start, stop, step)):
+            return list(iter(every))[start:stop:step]
+        return list(islice(every if stop is None else head(stop), start, stop, step))
+    place = _whole(number, "the number")
     try:
         return list(iter(every))[place] if place < 0 else next(islice(head(place + 1), place, None))
     except (IndexError, StopIteration):

@@ -35,6 +35,7 @@ from acep_approx.events.reading.files import (
 from acep_approx.events.reading.layout import Layout, Stored
 from acep_approx.events.reading.malformed import MalformedRows
 from acep_approx.events.reading.opening import refuse_same
+from acep_approx.events.reading.paths import is_there
 from acep_approx.events.reading.text import text_format
 from acep_approx.events.source import NO_TIMES, Source, Times
 from acep_approx.events.times_in_order import TimesInOrder
@@ -281,7 +282,7 @@ def refuse_to_read(place: Path, file: Path | None, what: str, code: str = "ACEP-
 
 
 def _files(path: Path, format_: str | None, layout: Layout, reading: LiveReading) -> GrowingText:
-    if str(path) == "-" or (path.exists() and is_pipe(path)):
+    if str(path) == "-" or (is_there(path) and is_pipe(path)):
         raise UsageError(
             f"{str(path)!r} cannot be followed: it is read as it comes, and once only",
             code="ACEP-U140",

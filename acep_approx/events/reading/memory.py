@@ -96,7 +96,7 @@ class FrameEvents:
         frame = self._frame[list(columns)]
         for start in range(0, len(frame), batch_rows):
             part = frame.iloc[start : start + batch_rows]
-            if any(map(_is_sparse, part.dtypes)):
+            if any(_is_sparse(dtype) or _is_of_intervals(dtype) for dtype in part.dtypes):
                 part = part.apply(_dense)
             try:
                 yield pa.RecordBatch.from_pandas(part, schema=schema, preserve_index=False)
@@ -116,8 +116,15 @@ def _is_sparse(dtype: Any) -> bool:
     return hasattr(dtype, "fill_value") and hasattr(dtype, "subtype")
 
 
+def _is_of_intervals(dtype: Any) -> bool:
+    """Whether it is one of categories that are intervals, which Arrow cannot take from their codes."""
+    return hasattr(dtype, "categories") and hasattr(dtype.categories.dtype, "closed")
+
+
 def _dense(series: Any) -> Any:
-    """A column of pandas, with all of its values where it holds but those that differ from most."""
+    """A column of pandas, with all of its values where it holds but those that differ from most, or codes of some."""
+    if _is_of_intervals(series.dtype):
+        return series.astype(series.dtype.categories.dtype)
     return series.sparse.to_dense() if _is_sparse(series.dtype) else series
 
 

@@ -22,24 +22,8 @@ def named_paths(given: str | Path) -> list[Path]:
     DataError
         ``ACEP-D010`` there is no such file; ``ACEP-D181`` an address such as ``https://...``.
     """
-    if "\n" in str(given):
-        raise DataError(
-            f"{str(given).splitlines()[0]!r:.60} ...: a path has no lines: this is text",
-            code="ACEP-D010",
-            hint="write it to a file, and name that; or read it first, as by pyarrow.csv.read_csv(io.BytesIO(...))",
-        )
-    if "\0" in str(given):
-        raise DataError(f"{str(given)!r:.80}: no file has such a name", code="ACEP-D010", hint="check the path")
     path = Path(given)
-    try:
-        is_there = path.exists() and str(given) != ""  # which Path takes for the folder that one is in
-    except OSError as error:  # longer than names can be, such as a query
-        raise DataError(
-            f"{str(given)!r:.60} ...: no file has such a name: {error.strerror}",
-            code="ACEP-D010",
-            hint="name the file; a query comes before its inputs",
-        ) from error
-    if is_there:
+    if is_there(given) and str(given) != "":  # which Path takes for the folder that one is in
         return [path]
     if address := _ADDRESS.match(str(given)):
         raise _an_address(str(given), address)
@@ -48,6 +32,32 @@ def named_paths(given: str | Path) -> list[Path]:
     if found := sorted(glob(str(given), recursive=True)):  # noqa: PTH207  (a Path globs below a folder only)
         return [Path(name) for name in found]
     raise DataError(f"{path}: no file has such a name", code="ACEP-D010", hint="check the folder and the pattern")
+
+
+def is_there(given: str | Path) -> bool:
+    """Whether there is a file or a folder of a name that one can have.
+
+    Raises
+    ------
+    DataError
+        ``ACEP-D010``: none can.
+    """
+    if "\n" in str(given):
+        raise DataError(
+            f"{str(given).splitlines()[0]!r:.60} ...: a path has no lines: this is text",
+            code="ACEP-D010",
+            hint="write it to a file, and name that; or read it first, as by pyarrow.csv.read_csv(io.BytesIO(...))",
+        )
+    if "\0" in str(given):
+        raise DataError(f"{str(given)!r:.80}: no file has such a name", code="ACEP-D010", hint="check the path")
+    try:
+        return Path(given).exists()
+    except OSError as error:  # longer than names can be, such as a query
+        raise DataError(
+            f"{str(given)!r:.60} ...: no file has such a name: {error.strerror}",
+            code="ACEP-D010",
+            hint="name the file; a query comes before its inputs",
+        ) from error
 
 
 def _an_address(given: str, found: re.Match[str]) -> DataError:

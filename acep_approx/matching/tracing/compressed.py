@@ -184,6 +184,8 @@ class Compressed:
         """
         try:
             chosen = np.arange(len(self)) if hits is None else np.array(hits, np.int64)
+            if chosen.ndim != 1:
+                raise TypeError("not a list")
         except (ValueError, TypeError, OverflowError) as error:
             raise UsageError(f"hits is {hits!r:.80}", code="ACEP-U008", hint="give whole numbers, from 0") from error
         if limit is not None and limit < 0:
