@@ -113,7 +113,7 @@ def save(
 
     Complexity: O(history).
     """
-    home = home_at(path)
+    home = _home_at(path)
     version = 1
     if new_version and is_history(home):
         _same_query(_manifest(home, _latest(home)), fingerprint, home)
@@ -125,7 +125,7 @@ def save(
     return _write(graph, home, version, {"fingerprint": fingerprint, "notes": notes or {}}, learned or {})
 
 
-def home_at(path: str | os.PathLike[str]) -> Path:
+def _home_at(path: str | os.PathLike[str]) -> Path:
     """The directory of a history; there need be none yet.
 
     Raises
@@ -147,7 +147,7 @@ def home_at(path: str | os.PathLike[str]) -> Path:
 
 def is_history(path: str | os.PathLike[str]) -> bool:
     """Whether there is a history, whole or damaged."""
-    home = home_at(path)
+    home = _home_at(path)
     return bool(_versions(home)) or (home / LATEST).exists()
 
 
@@ -159,7 +159,7 @@ def check_free(path: str | os.PathLike[str]) -> None:
     HistoryError
         There is a history already (ACEP-H005) or something else (ACEP-H006).
     """
-    home = home_at(path)
+    home = _home_at(path)
     if is_history(home):
         raise HistoryError(
             f"there is a history at {str(home)!r} already",
@@ -193,7 +193,7 @@ def load(path: str | os.PathLike[str], fingerprint: str | None = None, *, versio
 
     Complexity: O(history).
     """
-    home = home_at(path)
+    home = _home_at(path)
     if not is_history(home):
         raise HistoryError(f"there is no history at {str(home)!r}", code="ACEP-H001", hint="learn one first")
     number = _latest(home) if version is None else version
