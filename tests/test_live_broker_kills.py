@@ -23,8 +23,7 @@ from tests.processes import ROOT
 
 pytestmark = [pytest.mark.xdist_group("kafka"), pytest.mark.slow]
 
-KILLS = 10 if FULL else 1
-"""Of a run; one more where a run that has gone on is killed, too."""
+KILLS = 10 if FULL else 2
 EVENTS = 20_000 if FULL else 3_000
 RATE = 500 if FULL else 1_000
 """Messages in a second."""
@@ -65,9 +64,8 @@ def test_a_file_has_each_result_once(broker, name, tmp_path, partitions, jitter,
     command = [*ACEP, "run", QUERY, broker.address(name), "--bind", "n", "-o", str(found), "--quiet", *options]
     command += ["--checkpoint", str(tmp_path / "cp"), "--checkpoint-every", "200 ms"]
     checkpoint = tmp_path / "cp" / "checkpoint"
-    kills = KILLS + (partitions > 1)
     with sending(broker, name, values, partitions, RATE):
-        killed(command, kills, Random(7), lambda: checkpoint.exists() and checkpoint.stat().st_mtime_ns)
+        killed(command, KILLS, Random(7), lambda: checkpoint.exists() and checkpoint.stat().st_mtime_ns)
     done = ended(*command, "--until-idle", "0 s", "--finish")
     assert (done.returncode, done.stderr) == (0, b"")
     assert rows(found.read_text(encoding="utf-8")) == whole
