@@ -101,6 +101,14 @@ def test_what_is_no_list_of_numbers(rows):
         QUERY.match(EVENTS).compressed().expand(rows)
 
 
+def test_numbers_of_events_beyond_64_bits_are_refused_in_words():
+    events = pa.table({"ts": [1, 2], "type": ["A", "B"], "n": pa.array([2**64 - 2, 2**64 - 1], pa.uint64())})
+    with pytest.raises(DataError, match=r"ACEP-D074.*beyond 2"):
+        PLAIN.matcher(sequence="n").push(events)
+    with pytest.raises(AcepError, match="ACEP-U148"):
+        events_at(events, events["n"])
+
+
 def test_categories_of_intervals_are_no_hindrance():
     """Where they are not read, and where they are carried along."""
     frame = pd.DataFrame(EVENTS).assign(n=pd.cut([*range(len(EVENTS))], 3))

@@ -92,5 +92,10 @@ def _numbers(rows: Any) -> Ints:
             code="ACEP-U148",
             hint="give the column of a variable, found without bind or RETURN",
         )
-    found: Ints = np.unique(to_numpy(pc.drop_null(column).cast(pa.int64())))
+    try:
+        found: Ints = np.unique(to_numpy(pc.drop_null(column).cast(pa.int64())))
+    except pa.ArrowInvalid as error:
+        raise UsageError(
+            f"there is no row that has such a number: {error}", code="ACEP-U148", hint="give the events that were matched"
+        ) from error
     return found

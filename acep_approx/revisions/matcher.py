@@ -430,11 +430,15 @@ def _tick_of(time: Any, pipeline: Pipeline) -> int:
 
 
 def _numbers(column: pa.Array, name: str) -> Ints:
-    if not pa.types.is_integer(column.type) or column.null_count:
-        raise DataError(
-            f"the sequence numbers in {name!r} are not whole numbers, or some are missing",
-            code="ACEP-D074",
-            hint="give each event a whole number, one more than that of the event before it",
-        )
-    numbers: Ints = to_numpy(column.cast(pa.int64()))
-    return numbers
+    try:
+        if pa.types.is_integer(column.type) and not column.null_count:
+            numbers: Ints = to_numpy(column.cast(pa.int64()))
+            return numbers
+        what = "are not whole numbers, or some are missing"
+    except pa.ArrowInvalid:
+        what = "are too large: one is beyond 2^63 - 1"
+    raise DataError(
+        f"the sequence numbers in {name!r} {what}",
+        code="ACEP-D074",
+        hint="give each event a whole number, one more than that of the event before it",
+    )
