@@ -96,6 +96,6 @@ def _numbers(rows: Any) -> Ints:
         found: Ints = np.unique(to_numpy(pc.drop_null(column).cast(pa.int64())))
     except pa.ArrowInvalid as error:
         raise UsageError(
-            f"there is no row that has such a number: {error}", code="ACEP-U148", hint="give the events that were matched"
+            f"there is no such row: {error}", code="ACEP-U148", hint="give the events that were matched"
         ) from error
     return found
