@@ -14,7 +14,6 @@ import signal
 import socket
 import subprocess
 import tempfile
-import time
 from pathlib import Path
 from random import Random
 from typing import IO, Any
@@ -41,7 +40,7 @@ STARTS = 5
 FETCH, START = 120, 120
 """Seconds for getting the packages, and for a program of Java: then there is no broker here, and its tests are skipped.
 
-Maven by itself waits half an hour for each file of a registry that does not answer.
+Maven by itself waits far longer for a registry that takes a connection and says nothing.
 """
 SETTINGS = """
 process.roles=broker,controller
@@ -101,7 +100,7 @@ class Broker(Topics):
         self._admin = AdminClient({"bootstrap.servers": self.brokers, "log_level": 0, "error_cb": lambda _: None})
         try:
             self.start()
-        except TimeoutError:
+        except AssertionError:
             self.kill()
             raise NoBroker(f"the broker does not answer for {START} seconds: {self._log()[-2000:]}") from None
         except ChildProcessError:
@@ -121,7 +120,7 @@ class Broker(Topics):
 
         Raises
         ------
-        TimeoutError
+        AssertionError
             It does not.
         ChildProcessError
             It has ended.
@@ -133,11 +132,7 @@ class Broker(Topics):
             self._running = subprocess.Popen(
                 [*guard, *command], stdin=subprocess.PIPE, stdout=log, stderr=log, start_new_session=True
             )
-        last = time.monotonic() + START
-        while not self._answers():
-            if time.monotonic() > last:
-                raise TimeoutError("the broker does not answer")
-            time.sleep(0.1)
+        until(self._answers, pause=0.1, patience=START)
 
     def _answers(self) -> bool:
         assert self._running is not None
@@ -227,16 +222,19 @@ def packages() -> Path:
 
 def _take(lock: IO[str]) -> None:
     """Wait for the process that gets the packages, if there is one."""
-    last = time.monotonic() + FETCH + START
-    while True:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if time.monotonic() > last:
-                raise NoBroker("another process has been getting the packages of Kafka for too long") from None
-            time.sleep(0.1)
-        else:
-            return
+    try:
+        until(lambda: _is_ours(lock), pause=0.1, patience=FETCH + START)
+    except AssertionError:
+        raise NoBroker("another process has been getting the packages of Kafka for too long") from None
+
+
+def _is_ours(lock: IO[str]) -> bool:
+    """Whether nobody else has a lock: then this process has it."""
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def _said(command: list[str], seconds: int, what: str) -> subprocess.CompletedProcess[str]:

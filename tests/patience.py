@@ -13,9 +13,9 @@ PATIENCE = 300
 take (``timeout`` in pyproject.toml)."""
 
 
-def until(condition: Callable[[], Any], *, pause: float = 0.02) -> Any:
+def until(condition: Callable[[], Any], *, pause: float = 0.02, patience: float = PATIENCE) -> Any:
     """Wait for something to become true, and return it; a failure where it never does."""
-    deadline = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + patience
     while not (found := condition()):
         assert time.monotonic() < deadline, "what is awaited does not come"
         time.sleep(pause)
