@@ -1,7 +1,8 @@
 """Where compiled kernels are kept between processes, and the parser of queries; which sources kernels were made of.
 
-The first of these that can be written, and that nobody else can write (``private``): ``NUMBA_CACHE_DIR``; the package's
-own ``__pycache__``; the user's directory for caches; a directory of this user under the temporary one.
+The places, of which only those count that nobody else can write (``private``): ``NUMBA_CACHE_DIR``; the package's own
+``__pycache__``; the user's directory for caches; a directory of this user under the temporary one. What is kept is
+looked for in all of them, and put into the first that can be written.
 """
 
 from __future__ import annotations
@@ -9,18 +10,25 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
-from collections.abc import Iterator
-from contextlib import suppress
-from functools import cache
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from functools import cache, lru_cache
 from hashlib import sha256
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from acep_approx.kernels.private import private_folder, say_not_used
 
+if TYPE_CHECKING:
+    from acep_approx.kernels.jit import Kernel
+
 PACKAGE = "acep_approx.kernels"
 NAME = "acep-approx"
+TURN = 120.0
+"""Seconds that a process waits for its turn to compile: one that was stopped would keep all others waiting."""
 
 
 @cache
@@ -40,22 +48,52 @@ def _sources_in(folder: Traversable) -> Iterator[Traversable]:
             yield from _sources_in(item)
 
 
+@lru_cache(maxsize=1024)
+def stem(kernel: Kernel[..., Any], kind: str) -> str:
+    """What the names of files with the machine code of a kernel for some kinds of arguments begin with."""
+    module, made_of = kernel.__module__, sources()
+    if not module.startswith(PACKAGE):
+        made_of += Path(str(sys.modules[module].__file__)).read_text(encoding="utf-8")
+    digest = sha256(repr((made_of, kind, sys.version_info[:2])).encode()).hexdigest()[:16]
+    return f"{module.removeprefix(PACKAGE + '.')}.{kernel.__name__}-{digest}"
+
+
+def is_kept(kernel: Kernel[..., Any], kind: str) -> bool:
+    """Whether there is machine code of a kernel for some kinds of arguments, of this machine or of another one."""
+    begin = stem(kernel, kind) + "-"
+    for folder in folders():
+        with suppress(OSError), os.scandir(folder) as found:
+            if any(file.name.startswith(begin) and file.name.endswith(".code") for file in found):
+                return True
+    return False
+
+
 @cache
 def directory() -> Path | None:
-    """The directory for compiled kernels; None where there is none, so that each process compiles anew.
+    """The directory for what is compiled; None where there is none, so that each process compiles for itself."""
+    return next(_private(_can_be_written), None)
 
-    Outside the package the sources name it, not their path: a zip lies elsewhere in each job of Spark.
+
+@cache
+def folders() -> tuple[Path, ...]:
+    """The directories to look in, ``directory()`` among them: an image may have been filled by another user."""
+    return tuple(dict.fromkeys(filter(None, (directory(), *_private(_can_be_read)))))
+
+
+def _private(can_be_used: Callable[..., bool]) -> Iterator[Path]:
+    """The places that can be used in some way.
+
+    Outside the package the sources name them, not their path: a zip lies elsewhere in each job of Spark.
     """
     own, name = Path(__file__).parent, sources()[:16]
     chosen = os.environ.get("NUMBA_CACHE_DIR")
-    if chosen and _can_be_used(path := Path(chosen) / f"{NAME}-{name}", is_chosen=True):
-        return path
-    if own.is_dir() and _can_be_used(path := own / "__pycache__"):  # inside a zip there are no directories
-        return path
+    if chosen and can_be_used(path := Path(chosen) / f"{NAME}-{name}", is_chosen=True):
+        yield path
+    if own.is_dir() and can_be_used(path := own / "__pycache__"):  # inside a zip there are no directories
+        yield path
     for folder in filter(None, (_among_caches(), _for_this_user())):
-        if _can_be_used(path := folder / name, 0o700):
-            return path
-    return None
+        if can_be_used(path := folder / name, 0o700):
+            yield path
 
 
 def _among_caches() -> Path | None:
@@ -77,7 +115,7 @@ def _for_this_user() -> Path:
     return Path(tempfile.gettempdir()) / f"{NAME}{user}"
 
 
-def _can_be_used(folder: Path, mode: int = 0o755, *, is_chosen: bool = False) -> bool:
+def _can_be_written(folder: Path, mode: int = 0o755, *, is_chosen: bool = False) -> bool:
     """Whether we can write to the folder, which is made if need be, and nobody else can: the code in it is run."""
     with suppress(OSError):
         fault = private_folder(folder, mode)
@@ -86,4 +124,55 @@ def _can_be_used(folder: Path, mode: int = 0o755, *, is_chosen: bool = False) ->
             return True
         if is_chosen:  # else another one is taken, and nothing is lost
             say_not_used(fault)
+    return False
+
+
+def _can_be_read(folder: Path, _mode: int = 0, **_: bool) -> bool:
+    """Whether the folder is there, and nobody else can write to it."""
+    with suppress(OSError):
+        return private_folder(folder, None) is None
+    return False
+
+
+@contextmanager
+def compiling_alone() -> Iterator[None]:
+    """Wait until no other process of this machine compiles, and keep others from it meanwhile.
+
+    The system lets go of the lock of a process that ends, however it ends. Where it has no such locks, or somebody
+    keeps one for too long, nothing is waited for.
+    """
+    lock, folder = None, directory()
+    try:
+        if folder is not None:
+            with suppress(OSError, ImportError):
+                lock = (folder / "compiling.lock").open("ab")
+                _wait_for(lock)
+        yield
+    finally:
+        if lock is not None:
+            lock.close()
+
+
+def _wait_for(lock: Any) -> None:
+    import fcntl  # not everywhere
+
+    until = time.monotonic() + TURN
+    while time.monotonic() < until:
+        with suppress(BlockingIOError):
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        time.sleep(0.05)
+
+
+def is_being_compiled() -> bool:
+    """Whether some process compiles now."""
+    folder = directory()
+    with suppress(OSError, ImportError):
+        import fcntl
+
+        with (folder / "compiling.lock").open("ab") as lock:  # type: ignore[operator]
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return True
     return False

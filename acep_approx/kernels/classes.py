@@ -51,8 +51,8 @@ def spread(points: ClassPoints, members: Members, letters: Letters, queries: Que
 
     Complexity: O(points x queries that pass their first test).
     """
-    used, tests = 0, letters.tests.size // TEST
-    for p in range(points.cls.size):
+    used, tests = 0, len(letters.tests) // TEST
+    for p in range(len(points.cls)):
         at, since = points.at[ix(p)], points.start[ix(p)]
         length = points.tick[ix(p)] - since
         first, end = members.first[ix(points.cls[ix(p)])], members.first[ix(points.cls[ix(p)] + 1)]
@@ -61,12 +61,12 @@ def spread(points: ClassPoints, members: Members, letters: Letters, queries: Que
             fits = length <= members.window[ix(query)]
             if tests == 0 and not fits:
                 break
-            if tests > 0 and not holds(letters, queries, letters.literal.size, at, query, 0):
+            if tests > 0 and not holds(letters, queries, len(letters.literal), at, query, 0):
                 break
             for t in range(1, tests):
-                fits = fits and holds(letters, queries, letters.literal.size, at, query, t * TEST)
+                fits = fits and holds(letters, queries, len(letters.literal), at, query, t * TEST)
             if fits and since >= members.since[ix(query)]:
-                if used < point.size:
+                if used < len(point):
                     point[ix(used)] = p
                     row[ix(used)] = query
                 used += 1

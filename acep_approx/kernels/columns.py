@@ -98,7 +98,7 @@ def write_columns(begin: Ints, ids: Ints, label: Ints, column: Ints, out: Column
 
     Complexity: O(bound events).
     """
-    for m in range(begin.size - 1):
+    for m in range(len(begin) - 1):
         write_events(begin[ix(m)], begin[ix(m + 1)], ids, label, column, out)
 
 
@@ -106,7 +106,7 @@ def write_columns(begin: Ints, ids: Ints, label: Ints, column: Ints, out: Column
 def close_up(order: Ints, begin: Ints, ids: Ints, label: Ints, out_ids: Ints, out_label: Ints) -> None:
     """Write the events of matches in another order, one after the other."""
     written = 0
-    for m in range(order.size):
+    for m in range(len(order)):
         match = order[ix(m)]
         for i in range(begin[ix(match)], begin[ix(match + 1)]):
             out_ids[ix(written)] = ids[ix(i)]

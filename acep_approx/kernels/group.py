@@ -28,8 +28,8 @@ def classify(mask: Masks, first: int, known_mask: Masks, known_class: Ints, cls:
     int
         Index of the first event whose mask is not in the table, or the number of events.
     """
-    size = known_mask.size
-    for i in range(first, mask.size):
+    size = len(known_mask)
+    for i in range(first, len(mask)):
         m = mask[ix(i)]
         mixed = m ^ (m >> FOLD_HIGH)
         place = np.int64(mixed ^ (mixed >> FOLD_LOW)) & (size - 1)
@@ -38,7 +38,7 @@ def classify(mask: Masks, first: int, known_mask: Masks, known_class: Ints, cls:
         if known_class[ix(place)] < 0:
             return i
         cls[ix(i)] = known_class[ix(place)]
-    return mask.size
+    return len(mask)
 
 
 class Arrived(NamedTuple):
@@ -79,7 +79,7 @@ UNCOUNTED, COUNTED, TICKS, ONLY_TICKS = 0, 1, 2, 3
 def _begin_groups(events: Arrived, slots: SlotTable) -> int:
     """Where the events of each slot will begin goes to ``begin``; returns how many slots have some."""
     used = 0
-    for i in range(events.slot.size):
+    for i in range(len(events.slot)):
         s = events.slot[ix(i)]
         if s >= 0 and events.cls[ix(i)] > 0:
             if slots.begin[ix(s)] == 0:
@@ -120,7 +120,7 @@ def group(events: Arrived, first_row: int, counting: int, slots: SlotTable, out:
     """
     used = _begin_groups(events, slots)
     total = 0
-    for i in range(events.slot.size):
+    for i in range(len(events.slot)):
         s = events.slot[ix(i)]
         if s < 0:
             continue
@@ -159,11 +159,11 @@ def order_by(keys: Ints, before: Ints, begin: Ints, order: Ints) -> None:
 
     Complexity: O(n + largest key).
     """
-    for i in range(keys.size):
+    for i in range(len(keys)):
         begin[ix(keys[ix(i)] + 1)] += 1
-    for k in range(1, begin.size):
+    for k in range(1, len(begin)):
         begin[ix(k)] += begin[ix(k - 1)]
-    for i in range(before.size):
+    for i in range(len(before)):
         place = before[ix(i)]
         key = keys[ix(place)]
         order[ix(begin[ix(key)])] = place

@@ -7,16 +7,20 @@ used. A kernel of 80 helpers compiles in two thirds of the time without.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from typing import Any
 
 import numba
+from numba.core import types
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import CompilerBase, DefaultPassBuilder
 from numba.core.compiler_machinery import register_pass
 from numba.core.typed_passes import NativeLowering
+from numba.extending import lower_builtin, type_callable
 
 from acep_approx.kernels.compiling import BARE
+from acep_approx.kernels.jit import HELPERS
 
 NOT_NEEDED = {
     "InlineClosureLikes",
@@ -87,7 +91,28 @@ class _CompactCompiler(_HelperCompiler):
     lowering = _CompactLowering
 
 
-def helper(function: Callable[..., Any], *, is_compact: bool = False, **options: Any) -> Any:
+@type_callable(operator.index)  # type: ignore[untyped-decorator]
+def _index_type(_: Any) -> Any:
+    """Of ``jit.ix``: an index is unsigned."""
+    return lambda given: types.uint64 if isinstance(given, types.Integer) else None
+
+
+@lower_builtin(operator.index, types.Integer)  # type: ignore[untyped-decorator]
+def _index(context: Any, builder: Any, signature: Any, given: Any) -> Any:
+    return context.cast(builder, given[0], signature.args[0], signature.return_type)
+
+
+_known: dict[Callable[..., Any], Any] = {}
+
+
+def know_helpers() -> None:
+    """Tell numba of all helpers that there are by now: it asks functions for their type."""
+    for function in HELPERS.keys() - _known.keys():
+        _known[function] = made = _helper(function, **HELPERS[function])
+        function._numba_type_ = made._numba_type_  # type: ignore[attr-defined]
+
+
+def _helper(function: Callable[..., Any], *, is_compact: bool = False, **options: Any) -> Any:
     """A function that only kernels call, compiled with the first of them.
 
     It is compiled once for all integers: numba alone would do so again for each constant that it is called with, and

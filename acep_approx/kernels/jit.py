@@ -1,28 +1,33 @@
-"""Marks the functions that numba compiles on their first call, and the helpers that are compiled with them.
+"""Marks the functions that are compiled, kernels, and the helpers that are compiled with them.
 
-Without numba, or with ``ACEP_JIT=0`` in the environment, kernels are plain Python functions: slow, for debugging and
-for line coverage.
+A kernel runs in one of two tiers. Compiled it is machine code. Interpreted it is the function that stands in the
+source, run by Python on ``memoryview`` objects: an item of one is read ten times as fast as one of an array, and is a
+number of Python. Both give the same bits, so that a run may change from one to the other at any call; ``tiers`` says
+when.
 """
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable
-from functools import cached_property, update_wrapper
-from importlib.util import find_spec
-from typing import Any, TypeVar
+import operator
+from collections.abc import Callable, Iterator
+from functools import update_wrapper
+from time import perf_counter
+from typing import Any, Generic, ParamSpec, TypeVar
 
 import numpy as np
 
+from acep_approx.kernels import tiers
+
 Function = TypeVar("Function", bound=Callable[..., Any])
+Given = ParamSpec("Given")
+Result = TypeVar("Result")
 Flags = tuple[int, int, int]
 """What LLVM does: packs neighbouring statements, vectorises loops, and its level of optimisation."""
 
-IS_COMPILED = os.environ.get("ACEP_JIT") != "0" and find_spec("numba") is not None
-
-ix = np.uint64
-"""Kernels wrap every index in this. An index that might be negative costs a test, and keeps LLVM from seeing that
-neighbouring indices are neighbours: with it the detection kernel is up to 2.4 times faster."""
+ix = operator.index
+"""Kernels wrap every index in this, which makes it unsigned where they are compiled. An index that might be negative
+costs a test, and keeps LLVM from seeing that neighbouring indices are neighbours: with it the detection kernel is up to
+2.4 times faster."""
 
 
 LANES: Flags = (1, 0, 3)
@@ -32,90 +37,130 @@ COLUMNS: Flags = (0, 1, 2)
 """For long loops over columns: they need the loop vectoriser, and gain nothing from the highest level of optimisation,
 which takes a quarter longer."""
 
+PIECE = 1024
+"""Events of a call that is interpreted: a twentieth of a second, after which machine code may be there."""
 
-class _Kernel:
-    """A function that is compiled, or loaded, when it is first called."""
+HELPERS: dict[Callable[..., Any], dict[str, Any]] = {}
+"""The functions that kernels call, with how they are compiled; from Python they are plain functions."""
 
-    def __init__(self, function: Callable[..., Any], flags: Flags) -> None:
-        self._flags = flags
-        self._run = self._first_run
+
+class Kernel(Generic[Given, Result]):
+    """A function with two tiers.
+
+    Attributes
+    ----------
+    function : callable
+        What stands in the source.
+    flags : tuple of int
+        What LLVM does with it.
+    made : numba dispatcher or None
+        Its machine code, for the kinds of arguments in ``kinds``.
+    seconds : float
+        How long it was run by Python so far.
+    """
+
+    __name__: str
+
+    def __init__(self, function: Callable[Given, Result], flags: Flags) -> None:
+        self.function: Callable[..., Result] = function
+        self.flags = flags
+        self.made: Any = None
+        self.kinds: set[str] = set()
+        self.seconds = 0.0
+        self._run: Callable[..., Result] = self._choose
         update_wrapper(self, function)
 
-    @cached_property
-    def compiled(self) -> Any:
-        """What numba made of it."""
-        from acep_approx.kernels.compiling import compiled  # loads numba
+    def __call__(self, *args: Given.args, **_: Given.kwargs) -> Result:
+        """Run it."""
+        try:
+            return self._run(*args)
+        except tiers.NotCompiledError:  # it is, but for other kinds of arguments
+            return self._choose(*args)
 
-        return compiled(self.__wrapped__, self._flags)  # type: ignore[attr-defined]
-
-    def _first_run(self, *args: Any) -> Any:
-        self._run = self.compiled
-        return self._run(*args)
-
-    def __call__(self, *args: Any) -> Any:
-        return self._run(*args)
-
-
-class _Helper:
-    """A function that is compiled with the kernels that call it; from Python it is a plain function."""
-
-    def __init__(self, function: Callable[..., Any], **options: Any) -> None:
-        self._options = options
-        update_wrapper(self, function)
-
-    @cached_property
-    def compiled(self) -> Any:
-        """What numba made of it."""
-        from acep_approx.kernels.helpers import helper  # loads all that numba compiles with
-
-        return helper(self.__wrapped__, **self._options)  # type: ignore[attr-defined]
+    def _choose(self, *args: Any) -> Result:
+        """Run it in the tier that ``tiers`` says, which stays that of the calls to come once it is compiled."""
+        made = tiers.machine_code(self, args)
+        if made is not None:
+            self._run = made
+            return self._run(*args)
+        self._run = self._choose
+        begun = perf_counter()
+        try:
+            return self.interpreted(*args)
+        finally:
+            tiers.note(self, perf_counter() - begun)
 
     @property
-    def _numba_type_(self) -> Any:
-        """What numba asks for when it comes upon this in a kernel."""
-        return self.compiled._numba_type_
+    def is_interpreted(self) -> bool:
+        """Whether the next call may be run by Python, so that it should not be given too much."""
+        return self._run == self._choose and tiers.may_interpret()
 
-    def __call__(self, *args: Any) -> Any:
-        return self.__wrapped__(*args)  # type: ignore[attr-defined]
+    def end_of_call(self, first: int, length: int) -> int:
+        """Up to where to run columns in one call, from ``first`` on: not far as long as it is interpreted."""
+        return min(first + PIECE, length) if self.is_interpreted else length
+
+    def pieces(self, length: int) -> Iterator[slice]:
+        """Columns of some length as slices for one call each."""
+        first = 0
+        while first < length:
+            last = self.end_of_call(first, length)
+            yield slice(first, last)
+            first = last
+
+    def interpreted(self, *args: Any) -> Result:
+        """Run it by Python, whatever else there is."""
+        with np.errstate(all="ignore"):  # what wraps around in machine code does so without a word
+            return self.function(*map(plain, args))
+
+    def compiled(self, *args: Any) -> Result:
+        """Run its machine code, which is made if there is none yet."""
+        result: Result = self.prepare(args)(*args)
+        return result
+
+    def prepare(self, args: tuple[Any, ...]) -> Any:
+        """Load or compile the machine code for arguments like these, without running it."""
+        return tiers.made_now(self, args)
 
 
-def kernel(function: Function) -> Function:
-    """Compile ``function`` on its first call; its arguments are integers and flat arrays, always of the same types."""
-    if not IS_COMPILED:
-        return function
-    return _Kernel(function, LANES)  # type: ignore[return-value]
+def plain(value: Any) -> Any:
+    """An argument of a kernel as Python reads it fastest: records keep their class, arrays share their memory."""
+    if isinstance(value, np.ndarray):
+        return memoryview(value)  # type: ignore[arg-type]
+    if isinstance(value, tuple):
+        return tuple.__new__(type(value), map(plain, value))
+    return value.item() if isinstance(value, np.generic) else value
 
 
-def block_kernel(function: Function) -> Function:
+def kernel(function: Callable[Given, Result]) -> Kernel[Given, Result]:
+    """Make ``function`` a kernel; its arguments are integers and flat arrays, and records of them."""
+    return Kernel(function, LANES)
+
+
+def block_kernel(function: Callable[Given, Result]) -> Kernel[Given, Result]:
     """Like ``kernel``, for functions that spend their time in long loops over columns."""
-    if not IS_COMPILED:
-        return function
-    return _Kernel(function, COLUMNS)  # type: ignore[return-value]
+    return Kernel(function, COLUMNS)
 
 
 def inline(function: Function) -> Function:
     """A helper that kernels call, compiled into each place where it is called: arrays cost a call up to 40 ns."""
-    if not IS_COMPILED:
-        return function
-    return _Helper(function, forceinline=True)  # type: ignore[return-value]
+    return _helper(function, forceinline=True)
 
 
 def called(function: Function) -> Function:
     """A helper that is too large to be compiled into each place where it is called."""
-    if not IS_COMPILED:
-        return function
-    return _Helper(function)  # type: ignore[return-value]
+    return _helper(function)
 
 
 def apart(function: Function) -> Function:
     """A helper that stays a function of its own: ``called`` ones are taken into helpers that are ``inline``."""
-    if not IS_COMPILED:
-        return function
-    return _Helper(function, forceinline=False)  # type: ignore[return-value]
+    return _helper(function, forceinline=False)
 
 
 def compact(function: Function) -> Function:
     """Like ``apart``, for loops that are short: LLVM does not make them fit for long ones."""
-    if not IS_COMPILED:
-        return function
-    return _Helper(function, is_compact=True, forceinline=False)  # type: ignore[return-value]
+    return _helper(function, is_compact=True, forceinline=False)
+
+
+def _helper(function: Function, **options: Any) -> Function:
+    HELPERS[function] = options
+    return function

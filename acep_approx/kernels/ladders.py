@@ -101,9 +101,10 @@ class Ladders(NamedTuple):
 
 
 class Store(NamedTuple):
-    """The saved runs of all slots, as the runs engine has them: see ``kernels.runs.saved``."""
+    """The saved runs of all slots, as the runs engine has them (``kernels.runs.saved``); ``floats`` are ``stored``."""
 
     stored: Ints
+    floats: Floats
     spans: Ints
 
 
@@ -119,7 +120,7 @@ class PointsFound(NamedTuple):
 def float_of(moves: Moves, given: Given, room: int, value: int, at: int, query: int) -> float:
     """A value of an event that is a float; NaN for NULL."""
     how, column = moves.values[ix(value + VALUE_OP)], moves.values[ix(value + VALUE_COLUMN)]
-    x: float = given.floats[ix(given.columns[ix(column)] * given.tick.size + at)]
+    x: float = given.floats[ix(given.columns[ix(column)] * len(given.tick) + at)]
     if how == PLAIN:
         return x
     y: float = given.parameters[ix(moves.values[ix(value + VALUE_PARAMETER)] * room + query)]
@@ -216,7 +217,7 @@ def passing(moves: Moves, given: Given, ladders: Ladders, room: int, step: int, 
             x = sign * float_of(moves, given, room, value, at, query)
             high = count_below(ladders.float_, base, high, x, equal)
         else:
-            word = given.words[ix(given.columns[ix(moves.values[ix(value + VALUE_COLUMN)])] * given.tick.size + at)]
+            word = given.words[ix(given.columns[ix(moves.values[ix(value + VALUE_COLUMN)])] * len(given.tick) + at)]
             if word == NULL:
                 return 0
             high = count_below(ladders.word, base, high, sign * word, equal)
@@ -237,7 +238,7 @@ def climb(
     """Let the current runs take the steps that an event allows; returns the latest start of a match that ends."""
     now, best = given.tick[ix(at)], NEVER
     low = now - given.window[ix(query)]
-    for step in range(0, moves.steps.size, STEP):  # all before any child is one of its pool's runs
+    for step in range(0, len(moves.steps), STEP):  # all before any child is one of its pool's runs
         child = NEVER
         if (mask >> np.uint64(moves.steps[ix(step + STEP_LETTER)])) & np.uint64(1):
             source = moves.steps[ix(step + STEP_SOURCE)]
@@ -251,7 +252,7 @@ def climb(
             if child > NEVER and moves.steps[ix(step + STEP_ENDS)]:
                 best = max(best, child)
         ladders.child[ix(step // STEP)] = child
-    for step in range(0, moves.steps.size, STEP):
+    for step in range(0, len(moves.steps), STEP):
         child, pool = ladders.child[ix(step // STEP)], moves.steps[ix(step + STEP_TARGET)]
         if child > NEVER and pool >= 0:
             value, word, x = moves.steps[ix(step + STEP_VALUE)], 0, 0.0
@@ -260,7 +261,7 @@ def climb(
                 x = sign * float_of(moves, given, room, value, at, query)
             elif kind == INT:
                 column = given.columns[ix(moves.values[ix(value + VALUE_COLUMN)])]
-                word = given.words[ix(column * given.tick.size + at)]
+                word = given.words[ix(column * len(given.tick) + at)]
                 word = word if word == NULL else sign * word
             more = put(moves, ladders, pool, child, word, x)
             control[MADE] += 1
@@ -272,7 +273,7 @@ def climb(
 @inline
 def load(control: Ints, moves: Moves, ladders: Ladders, store: Store, slot: int) -> None:
     """Put the saved runs of a slot on their ladders."""
-    for pool in range(ladders.size.size):
+    for pool in range(len(ladders.size)):
         ladders.size[ix(pool)] = 0
     at = store.spans[ix(slot * SPAN)]
     end = at + store.spans[ix(slot * SPAN + 1)]
@@ -286,7 +287,7 @@ def load(control: Ints, moves: Moves, ladders: Ladders, store: Store, slot: int)
                 word = store.stored[ix(at + COLUMNS * runs + run)]
                 word = word if word == NULL else sign * word
             elif kind == FLOAT:
-                x = sign * store.stored.view(np.float64)[ix(at + COLUMNS * runs + run)]
+                x = sign * store.floats[ix(at + COLUMNS * runs + run)]
             control[LIVE] += put(moves, ladders, pool, store.stored[ix(at + run)], word, x) - 1
         at += runs * (COLUMNS + np.int64(kind != NO_REGISTER))
 
@@ -295,13 +296,13 @@ def load(control: Ints, moves: Moves, ladders: Ladders, store: Store, slot: int)
 def save(control: Ints, moves: Moves, ladders: Ladders, store: Store, slot: int, low: int) -> None:
     """Save the runs of a slot that started at ``low`` or later: where they were saved before, if they take no more."""
     stored, newest, words = store.stored, NEVER, 0
-    for pool in range(1, ladders.size.size):
+    for pool in range(1, len(ladders.size)):
         if ladders.size[ix(pool)] > 0:
             columns = COLUMNS + np.int64(moves.pools[ix(pool * POOL + POOL_KIND)] != NO_REGISTER)
             words += SAVED + columns * ladders.size[ix(pool)]
     begin = store.spans[ix(slot * SPAN)] if words <= store.spans[ix(slot * SPAN + 1)] else control[STORED]
     at = begin
-    for pool in range(1, ladders.size.size):
+    for pool in range(1, len(ladders.size)):
         kind, sign = moves.pools[ix(pool * POOL + POOL_KIND)], moves.pools[ix(pool * POOL + POOL_SIGN)]
         base, first, size = pool * ladders.room, 0, ladders.size[ix(pool)]
         while first < size and ladders.start[ix(base + first)] < low:
@@ -326,7 +327,7 @@ def save(control: Ints, moves: Moves, ladders: Ladders, store: Store, slot: int,
             at += runs
         elif kind == FLOAT:
             for run in range(runs):
-                stored.view(np.float64)[ix(at + run)] = sign * ladders.float_[ix(base + first + run)]
+                store.floats[ix(at + run)] = sign * ladders.float_[ix(base + first + run)]
             at += runs
     store.spans[ix(slot * SPAN)] = begin
     store.spans[ix(slot * SPAN + 1)] = at - begin
@@ -337,15 +338,15 @@ def save(control: Ints, moves: Moves, ladders: Ladders, store: Store, slot: int,
 @inline
 def lacks_room(control: Ints, moves: Moves, ladders: Ladders, store: Store, out: PointsFound, slot: int, n: int) -> int:
     """What must grow before a slot is run for ``n`` events; DONE: nothing."""
-    length, pools = store.spans[ix(slot * SPAN + 1)], ladders.size.size
-    most = length + n * (moves.steps.size // STEP)
-    if control[USED] + n > out.at.size:
+    length, pools = store.spans[ix(slot * SPAN + 1)], len(ladders.size)
+    most = length + n * (len(moves.steps) // STEP)
+    if control[USED] + n > len(out.at):
         control[WANTED] = control[USED] + n
         return OUT_FULL
     if most > ladders.room:
         control[WANTED] = most
         return LADDERS_FULL
-    if control[STORED] + pools * SAVED + (COLUMNS + 1) * most > store.stored.size:
+    if control[STORED] + pools * SAVED + (COLUMNS + 1) * most > len(store.stored):
         control[WANTED] = pools * SAVED + (COLUMNS + 1) * most
         return STORE_FULL
     return DONE
@@ -373,12 +374,12 @@ def find_points(
 
     Complexity: O(pairs x steps x log runs), and what it takes to find the pairs.
     """
-    while control[GROUP_NEXT] < groups.key.size:
+    while control[GROUP_NEXT] < len(groups.key):
         g = control[GROUP_NEXT]
         key, first, end = groups.key[ix(g)], groups.first[ix(g)], groups.first[ix(g + 1)]
         if not begin_group(control, letters, queries, slots, key, first, end):
             return SLOTS_FULL
-        if slots.used[0] * SPAN > store.spans.size:
+        if slots.used[0] * SPAN > len(store.spans):
             control[WANTED] = slots.used[0]
             return SPANS_FULL
         while control[LIVE_NEXT] >= 0:

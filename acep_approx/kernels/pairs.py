@@ -117,7 +117,7 @@ def place_of(query: int, key: int, size: int) -> int:
 @inline
 def find_slot(slots: Slots, query: int, key: int) -> int:
     """The place in the table of the slot of a query and key, or an empty one."""
-    size = slots.table.size
+    size = len(slots.table)
     place = place_of(query, key, size)
     while True:
         slot = slots.table[ix(place)]
@@ -145,7 +145,7 @@ def holds(letters: Letters, queries: Queries, rows: int, at: int, query: int, te
 def mask_of(letters: Letters, queries: Queries, at: int, query: int) -> np.uint64:
     """The letters that hold on an event for a query."""
     mask: np.uint64 = letters.literal[ix(at)]
-    left, rows = mask, letters.literal.size
+    left, rows = mask, len(letters.literal)
     letter = 0
     while left:
         if left & np.uint64(1):
@@ -162,7 +162,7 @@ def mask_of(letters: Letters, queries: Queries, at: int, query: int) -> np.uint6
 def same(letters: Letters, queries: Queries, path: int, at: int) -> tuple[int, int]:
     """The entries that a hash table has for the value of an event."""
     paths, index = queries.paths, queries.entries
-    value = letters.words[ix(letters.columns[ix(paths[ix(path + PATH_COLUMN)])] * letters.literal.size + at)]
+    value = letters.words[ix(letters.columns[ix(paths[ix(path + PATH_COLUMN)])] * len(letters.literal) + at)]
     size = paths[ix(path + PATH_SIZE)]
     place = np.int64((np.uint64(value) * MIX) >> np.uint64(20)) & (size - 1)
     while True:
@@ -178,7 +178,7 @@ def same(letters: Letters, queries: Queries, path: int, at: int) -> tuple[int, i
 def beyond(letters: Letters, queries: Queries, path: int, at: int) -> tuple[int, int]:
     """The entries of thresholds that the value of an event is below, or above; those that equal it are among them."""
     paths, index, floats = queries.paths, queries.entries, queries.thresholds
-    word = letters.columns[ix(paths[ix(path + PATH_COLUMN)])] * letters.literal.size + at
+    word = letters.columns[ix(paths[ix(path + PATH_COLUMN)])] * len(letters.literal) + at
     kind = paths[ix(path + PATH_KIND)]
     table, count = paths[ix(path + PATH_TABLE)], paths[ix(path + PATH_COUNT)]
     low, high = 0, count
@@ -224,7 +224,7 @@ def begin_slot(slots: Slots, query: int, key: int, at: int) -> bool:
         slot = slots.free[ix(slots.used[1])]
     else:
         slot = slots.used[0]
-        if 2 * (slot + 1) > slots.table.size or slot >= slots.query.size:
+        if 2 * (slot + 1) > len(slots.table) or slot >= len(slots.query):
             return False
         slots.used[0] += 1
     slots.table[ix(place)] = slot
@@ -240,11 +240,11 @@ def begin_slot(slots: Slots, query: int, key: int, at: int) -> bool:
 def begin_slots(letters: Letters, queries: Queries, slots: Slots, key: int, at: int) -> bool:
     """Make live whatever an event begins; False where there is no room for more slots."""
     paths, path = queries.paths, 0
-    while path < paths.size:
+    while path < len(paths):
         letter = paths[ix(path + PATH_LETTER)]
         holds_it = (letters.literal[ix(at)] >> np.uint64(letter)) & np.uint64(1)
         first, end = 0, NULL
-        while path < paths.size and paths[ix(path + PATH_LETTER)] == letter:
+        while path < len(paths) and paths[ix(path + PATH_LETTER)] == letter:
             if holds_it:
                 begin, stop = entries_of(letters, queries, path, at)
                 if end == NULL or stop - begin < end - first:
@@ -255,7 +255,7 @@ def begin_slots(letters: Letters, queries: Queries, slots: Slots, key: int, at: 
             if queries.is_there[ix(query)] and mask_of(letters, queries, at, query) & letters.begins:
                 if not begin_slot(slots, query, key, at):
                     return False
-    for place in range(queries.late.size):
+    for place in range(len(queries.late)):
         query = queries.late[ix(place)]
         if queries.is_there[ix(query)] and mask_of(letters, queries, at, query) & letters.begins:
             if not begin_slot(slots, query, key, at):
@@ -266,9 +266,9 @@ def begin_slots(letters: Letters, queries: Queries, slots: Slots, key: int, at: 
 @inline
 def matters(letters: Letters, queries: Queries, slots: Slots, key: int, at: int) -> bool:
     """Whether a query is live for a key, or may begin with one of its events, of which ``at`` is the first."""
-    if not letters.by_key or queries.late.size > 0 or slots.head[ix(key)] >= 0:
+    if not letters.by_key or len(queries.late) > 0 or slots.head[ix(key)] >= 0:
         return True
-    for path in range(0, queries.paths.size, PATH):
+    for path in range(0, len(queries.paths), PATH):
         first, end = entries_of(letters, queries, path, at)
         if first < end:
             return True
@@ -294,8 +294,8 @@ def begin_group(
 @kernel
 def fill_hash(table: Ints, values: Ints, first: Ints, end: Ints) -> None:
     """Write distinct values and where their entries stand into a hash table of zeros."""
-    size = table.size // HASH_ENTRY
-    for i in range(values.size):
+    size = len(table) // HASH_ENTRY
+    for i in range(len(values)):
         place = np.int64((np.uint64(values[ix(i)]) * MIX) >> np.uint64(20)) & (size - 1)
         while table[ix(place * HASH_ENTRY + 2)] != 0:
             place = (place + 1) & (size - 1)
@@ -316,7 +316,7 @@ def pair(control: Ints, groups: ByKey, letters: Letters, queries: Queries, slots
 
     Complexity: O(events x entries that the index gives + events of a key x its live slots).
     """
-    while control[GROUP_NEXT] < groups.key.size:
+    while control[GROUP_NEXT] < len(groups.key):
         g = control[GROUP_NEXT]
         key, first, end = groups.key[ix(g)], groups.first[ix(g)], groups.first[ix(g + 1)]
         if not begin_group(control, letters, queries, slots, key, first, end):
@@ -325,7 +325,7 @@ def pair(control: Ints, groups: ByKey, letters: Letters, queries: Queries, slots
             slot = control[LIVE_NEXT]
             begin = max(first, slots.since[ix(slot)])
             used = control[USED]
-            if used + end - begin > pairs.at.size:
+            if used + end - begin > len(pairs.at):
                 control[WANTED] = end - begin
                 return OUT_FULL
             query = slots.query[ix(slot)]
@@ -347,8 +347,10 @@ def pair(control: Ints, groups: ByKey, letters: Letters, queries: Queries, slots
 @kernel
 def rebuild(slots: Slots, keeps: npt.NDArray[np.bool_]) -> int:
     """List and find only the slots that are kept; the others are free. Returns how many are kept."""
-    slots.head[:] = -1
-    slots.table[:] = -1
+    for key in range(len(slots.head)):
+        slots.head[ix(key)] = -1
+    for place in range(len(slots.table)):
+        slots.table[ix(place)] = -1
     free = kept = 0
     for slot in range(slots.used[0] - 1, -1, -1):
         if not keeps[ix(slot)]:

@@ -43,14 +43,14 @@ class Fault(NamedTuple):
     repair: str
 
 
-def private_folder(folder: Path, mode: int) -> Fault | None:
+def private_folder(folder: Path, mode: int | None) -> Fault | None:
     """Go to a folder as the system does, link by link; make what is missing of it.
 
     Parameters
     ----------
     folder : Path
-    mode : int
-        Of folders that are made.
+    mode : int or None
+        Of folders that are made; None: none are.
 
     Returns
     -------
@@ -61,10 +61,11 @@ def private_folder(folder: Path, mode: int) -> Fault | None:
     Raises
     ------
     OSError
-        The folder is not there, and cannot be made.
+        The folder is not there, and cannot be made, or is not to be.
     """
     if not hasattr(os, "geteuid"):
-        folder.mkdir(parents=True, exist_ok=True)
+        if mode is not None:
+            folder.mkdir(parents=True, exist_ok=True)
         return None
     at, ahead, links = Path("/"), [*(Path.cwd() / folder).parts[::-1]], 0
     while ahead:
@@ -109,11 +110,13 @@ def say_not_used(fault: Fault) -> None:
     LOG.warning("compiled code is not taken from where others could have put it: %s; %s", fault.words, fault.repair)
 
 
-def _made(place: Path, mode: int) -> os.stat_result:
+def _made(place: Path, mode: int | None) -> os.stat_result:
     """What lies at a place; a new folder where nothing does."""
     try:
         return place.lstat()
     except FileNotFoundError:
+        if mode is None:
+            raise
         place.mkdir(mode=mode & NOT_BY_OTHERS, exist_ok=True)
         return place.lstat()
 

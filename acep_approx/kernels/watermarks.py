@@ -126,7 +126,7 @@ def _go_on(sources: Sources, waiting: Waiting, state: Ints, s: int) -> None:
 def _play(sources: Sources, s: int) -> None:
     """Find the winners anew where a source has played."""
     key, winner = sources.key, sources.winner
-    node = (key.size + s) >> 1
+    node = (len(key) + s) >> 1
     while node > 0:
         one, other = winner[ix(2 * node)], winner[ix(2 * node + 1)]
         best = one if key[ix(one)] <= key[ix(other)] else other
@@ -164,7 +164,7 @@ def _rise(sources: Sources, state: Ints) -> None:
 def _pass_time(sources: Sources, waiting: Waiting, state: Ints, tick: int) -> None:
     """Take in a punctuation that counts for all sources."""
     state[ix(CURRENT)] = max(state[ix(CURRENT)], tick)
-    for s in range(sources.heap.size if state[ix(USED)] > 0 else 0):
+    for s in range(len(sources.heap) if state[ix(USED)] > 0 else 0):
         if sources.heap[ix(s)] >= 0:
             _go_on(sources, waiting, state, s)
             _count(sources, s)
@@ -208,9 +208,9 @@ def advance(rows: Rows, first: int, sources: Sources, waiting: Waiting, state: I
     Complexity: O(log sources) per row, and O(log events that wait) for each that waits; a punctuation that counts for
     all: O(sources) if events wait.
     """
-    numbered = rows.number.size > 0
-    for i in range(first, rows.tick.size):
-        if numbered and state[ix(FREE)] < 0 and state[ix(USED)] == waiting.number.size:
+    numbered = len(rows.number) > 0
+    for i in range(first, len(rows.tick)):
+        if numbered and state[ix(FREE)] < 0 and state[ix(USED)] == len(waiting.number):
             return i
         before[ix(i)] = state[ix(CURRENT)]
         s, tick, is_punctuation = rows.source[ix(i)], rows.tick[ix(i)], rows.is_punctuation[ix(i)]
@@ -229,13 +229,13 @@ def advance(rows: Rows, first: int, sources: Sources, waiting: Waiting, state: I
             _go_on(sources, waiting, state, s)
         _count(sources, s)
         _rise(sources, state)
-    return rows.tick.size
+    return len(rows.tick)
 
 
 @kernel
 def arrange(sources: Sources) -> None:
     """Begin the tournament: after a restart, or in a larger room. Complexity: O(sources)."""
-    room = sources.key.size
+    room = len(sources.key)
     for s in range(room):
         sources.key[ix(s)] = sources.mark[ix(s)] if sources.newest[ix(s)] != NEVER else ENDED
         sources.winner[ix(room + s)] = s

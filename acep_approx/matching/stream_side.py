@@ -23,6 +23,7 @@ from acep_approx.events.keys import KeyCodes
 from acep_approx.events.roles import Roles
 from acep_approx.events.stream import EventBatch
 from acep_approx.events.time import tick_unit
+from acep_approx.kernels import tiers
 from acep_approx.matching.fitting import Fitting, with_text
 from acep_approx.matching.idle_keys import IdleKeys
 from acep_approx.matching.stream_batch import ColumnOf, Computed, StreamBatch
@@ -347,6 +348,7 @@ class StreamSide:
         """The first part of ``run``, for who does the middle otherwise: checks a batch and makes it ready."""
         self.check_whole()
         self._check_order(events)
+        tiers.expect(len(events))
         return self.batch(events, derived)
 
     def end(self, tick: int) -> None:

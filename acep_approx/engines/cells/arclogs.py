@@ -380,14 +380,16 @@ class ArcLogs:
         header = np.zeros(layout.UPDATE_HEADER, np.int64)
         header[layout.USED], header[layout.SLOT] = self.used, -1
         hits = np.zeros(2 * max(1024, events.slot.size, self._pending.size), np.int64)
-        batch = self.batch(events)
+        batch, end = self.batch(events), 0
         while True:
-            at = Update(header, self._pending, hits)
-            status = update(batch, self.window, self.tables, self.latest, self.held, at)
+            end = max(end, update.end_of_call(int(header[layout.NEXT]), events.slot.size))
+            some, at = EventArrays(*(column[:end] for column in batch)), Update(header, self._pending, hits)
+            status = update(some, self.window, self.tables, self.latest, self.held, at)
             self.used = int(header[layout.USED])
             if status == DONE:
-                return self._sorted(hits[: 2 * header[layout.HITS]], events)
-            if status == UNKNOWN:
+                if end == events.slot.size:
+                    return self._sorted(hits[: 2 * header[layout.HITS]], events)
+            elif status == UNKNOWN:
                 self._make_moves(int(header[layout.NEXT]), events)
             elif status == GROW:
                 self._grow(int(header[layout.ASK]), np.broadcast_to(floors, self.slots).copy())
@@ -421,7 +423,10 @@ class ArcLogs:
         sizes = layout.COUNT_HEADER, 2 * layout.CURSOR * logs, layout.RANGE * logs
         scratch = Count(*(np.zeros(size, np.int64) for size in (*sizes, *(states for _ in range(5)))))
         counts = np.zeros(hits.size // 2, np.int64)
-        count_matches(self.batch(events), hits, self.window, self.tables, self.held, scratch, counts)
+        batch = self.batch(events)
+        for part in count_matches.pieces(len(counts)):
+            some = hits[2 * part.start : 2 * part.stop]
+            count_matches(batch, some, self.window, self.tables, self.held, scratch, counts[part])
         return counts
 
     def batch(self, events: Grouped) -> EventArrays:

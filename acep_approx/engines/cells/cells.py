@@ -211,5 +211,10 @@ class Cells:
         """
         if self._out.size < POINT * (slot.size + 1):
             self._out = np.zeros(POINT * (slot.size + 1), np.int64)
-        hits = self._detect(Keyed(slot, tick, cls), self.window, self.tables, self.cells, self._fresh, self._out)
-        return self._out[: POINT * hits].reshape(hits, POINT)
+        found = 0
+        for part in self._detect.pieces(slot.size):
+            events, out = Keyed(slot[part], tick[part], cls[part]), self._out[POINT * found :]
+            hits = self._detect(events, self.window, self.tables, self.cells, self._fresh, out)
+            out[: POINT * hits : POINT] += part.start
+            found += hits
+        return self._out[: POINT * found].reshape(found, POINT)

@@ -286,7 +286,8 @@ class Runs:
         )  # fmt: skip
         while True:
             slice_end = int(control[layout.DONE_STEPS]) + SLICE
-            most = [steps for steps in (self.limit, slice_end if deadline is not None else -1) if steps >= 0]
+            is_sliced = deadline is not None or kernel.advance.is_interpreted
+            most = [steps for steps in (self.limit, slice_end if is_sliced else -1) if steps >= 0]
             control[layout.LIMIT] = min(most, default=-1)
             status = kernel.advance(
                 control, batch, self._program(), self.arena.record(), self._lanes,
@@ -297,7 +298,9 @@ class Runs:
                 return True
             if status != layout.STOPPED:
                 self._make_room(int(status), floors)
-            elif deadline is None or 0 <= self.limit <= control[layout.DONE_STEPS] or time.perf_counter() >= deadline:
+            elif 0 <= self.limit <= control[layout.DONE_STEPS] or (
+                deadline is not None and time.perf_counter() >= deadline
+            ):
                 return False
 
     def _make_room(self, status: int, floors: Ints) -> None:

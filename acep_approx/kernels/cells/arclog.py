@@ -86,7 +86,7 @@ def _append(logs: Logs, at: int, header: Ints, place: int, value: int) -> bool:
         target = offset
         if 2 * live > room or room == 0:
             room = max(4, 2 * room)
-            if ENTRY_COLUMNS * (header[ix(USED)] + room) > arena.size:
+            if ENTRY_COLUMNS * (header[ix(USED)] + room) > len(arena):
                 header[ix(ASK)] = room
                 return False
             target = header[ix(USED)]
@@ -136,7 +136,7 @@ def _move(event: int, events: EventArrays, low: int, tables: Tables, latest: Int
                 at.pending[ix(2 * waiting)], at.pending[ix(2 * waiting + 1)] = words[ix(arc + ARC_TARGET)], start
                 waiting += 1
             if words[ix(arc + ARC_ERR)] >= 0:
-                if 2 * found + 2 > at.hits.size:
+                if 2 * found + 2 > len(at.hits):
                     return -HITS_FULL
                 at.hits[ix(2 * found)], at.hits[ix(2 * found + 1)] = event, a
                 found += 1
@@ -204,7 +204,7 @@ def update(events: EventArrays, window: int, tables: Tables, latest: Ints, logs:
     Complexity: O(live states with a move + appends) per event, appends amortised.
     """
     header = at.header
-    for i in range(header[ix(NEXT)], events.slot.size):
+    for i in range(header[ix(NEXT)], len(events.slot)):
         header[ix(NEXT)] = i
         slot = events.slot[ix(i)]
         low = events.tick[ix(i)] - window
@@ -221,7 +221,7 @@ def update(events: EventArrays, window: int, tables: Tables, latest: Ints, logs:
         for x in range(waiting):
             entered = base + at.pending[ix(2 * x)]
             latest[ix(entered)] = max(latest[ix(entered)], at.pending[ix(2 * x + 1)])
-    header[ix(NEXT)] = events.slot.size
+    header[ix(NEXT)] = len(events.slot)
     return DONE
 
 
@@ -230,7 +230,7 @@ def compact(logs: Logs, width: int, floors: Ints, moved: Ints) -> int:
     """Copy the live entries of all logs into ``moved``, with room to double; returns the entries used there."""
     heads, arena = logs.heads, logs.arena
     used = 0
-    for log in range(heads.size // HEAD_COLUMNS):
+    for log in range(len(heads) // HEAD_COLUMNS):
         at = log * HEAD_COLUMNS
         offset, head, tail = heads[ix(at + OFFSET)], heads[ix(at + FIRST)], heads[ix(at + END)]
         floor = floors[ix(log // width)]

@@ -48,12 +48,12 @@ LEVEL_FIRST, LEVEL_END, REACHED, LEFT, LEVEL_COLUMNS = 0, 1, 2, 3, 4
 @inline
 def begin_hit(chain: Chain, events: EventArrays, window: int, width: int, logs: Logs) -> None:
     """Find the entries of all levels that lie in the window of the current hit, and where first events begin."""
-    header, levels, below = chain.header, chain.levels, LEVEL_COLUMNS * (chain.path.size - 2)
+    header, levels, below = chain.header, chain.levels, LEVEL_COLUMNS * (len(chain.path) - 2)
     i = chain.hits[ix(2 * header[ix(CHAIN_HIT)])]
     slot, place, low = events.slot[ix(i)], events.place[ix(i)], events.tick[ix(i)] - window
     origin = Origin(header[ix(CHAIN_HIT)] + 1, slot, slot * width, place, low)
-    chain.path[ix(chain.path.size - 1)] = place
-    for d in range(chain.logs.size):
+    chain.path[ix(len(chain.path) - 1)] = place
+    for d in range(len(chain.logs)):
         level = LEVEL_COLUMNS * d
         first, end = entries_of(chain.logs[ix(d)], origin, chain.ranges, logs)
         levels[ix(level + LEVEL_FIRST)], levels[ix(level + LEVEL_END)], levels[ix(level + REACHED)] = first, end, end
@@ -76,7 +76,7 @@ def next_firsts(chain: Chain, logs: Logs) -> bool:
         first -= 1
     header[ix(FIRSTS)], header[ix(FIRSTS_END)] = first, end
     levels[ix(REACHED)] = first
-    for d in range(1, chain.logs.size):
+    for d in range(1, len(chain.logs)):
         level = LEVEL_COLUMNS * d
         reached, lowest = levels[ix(level + REACHED)], levels[ix(level + LEVEL_FIRST)]
         while reached > lowest and arena[ix(ENTRY_COLUMNS * (reached - 1) + ENTRY_START)] >= start:
@@ -90,7 +90,7 @@ def _begin_loops(chain: Chain, logs: Logs) -> bool:
     """Let the outermost loop begin for the next first events; False: none is left."""
     if not next_firsts(chain, logs):
         return False
-    header, levels, last = chain.header, chain.levels, chain.logs.size - 1
+    header, levels, last = chain.header, chain.levels, len(chain.logs) - 1
     level = LEVEL_COLUMNS * last
     levels[ix(level + LEFT)] = levels[ix(level + LEVEL_END)] if last > 0 else header[ix(FIRSTS_END)]
     chain.path[ix(0)] = logs.arena[ix(ENTRY_COLUMNS * header[ix(FIRSTS)] + ENTRY_PLACE)]
@@ -103,7 +103,7 @@ def _write(chain: Chain, lowest: int, logs: Logs, out: Columns) -> bool:
     """Write the matches that differ in the event of the lowest level alone; False where there is no room for all."""
     level, m, room = LEVEL_COLUMNS * lowest, out.header[ix(WRITTEN)], out.header[ix(ROOM)]
     left, reached = chain.levels[ix(level + LEFT)], chain.levels[ix(level + REACHED)]
-    hit, events = chain.header[ix(CHAIN_HIT)], chain.logs.size + 1
+    hit, events = chain.header[ix(CHAIN_HIT)], len(chain.logs) + 1
     start = logs.arena[ix(ENTRY_COLUMNS * chain.header[ix(FIRSTS)] + ENTRY_START)]
     while left > reached and m < room:
         left -= 1
@@ -111,7 +111,7 @@ def _write(chain: Chain, lowest: int, logs: Logs, out: Columns) -> bool:
         out.hit[ix(m)], out.start[ix(m)] = hit, start
         for d in range(events):
             out.single[ix(d * room + m)] = chain.path[ix(d)]
-        if out.first.size > 0:
+        if len(out.first) > 0:
             out.first[ix(m)] = chain.path[ix(0)]
         m += 1
     chain.levels[ix(level + LEFT)] = left
@@ -125,7 +125,7 @@ def _write_firsts(chain: Chain, logs: Logs, out: Columns) -> bool:
 
     One first event stands outside the loops; of several at one time each is tried in the innermost.
     """
-    header, levels, last = chain.header, chain.levels, chain.logs.size - 1
+    header, levels, last = chain.header, chain.levels, len(chain.logs) - 1
     lowest = 1 if last > 0 and header[ix(FIRSTS_END)] == header[ix(FIRSTS)] + 1 else 0
     d = header[ix(LEVEL)]
     while d <= last:
@@ -173,7 +173,7 @@ def list_chains(events: EventArrays, window: int, width: int, logs: Logs, chain:
         ``DONE`` or ``COLUMNS_FULL``.
     """
     header, hits = chain.header, chain.hits
-    while header[ix(CHAIN_HIT)] < hits.size // 2:
+    while header[ix(CHAIN_HIT)] < len(hits) // 2:
         if header[ix(HAS_BEGUN)] == 0:
             begin_hit(chain, events, window, width, logs)
         while header[ix(LEVEL)] >= 0 or _begin_loops(chain, logs):

@@ -171,7 +171,7 @@ def count_matches(
 
     Complexity: per hit O(entries that lead to it x logs that do), however many matches there are.
     """
-    for h in range(hits.size // 2):
+    for h in range(len(hits) // 2):
         i, arc = hits[ix(2 * h)], tables.offsets[ix(ARC)] + ARC_COLUMNS * hits[ix(2 * h + 1)]
         source = tables.words[ix(arc + ARC_SOURCE)]
         if source == 0:  # the event alone is a match

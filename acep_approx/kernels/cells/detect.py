@@ -18,11 +18,10 @@ errors is reading ``c`` places earlier, in one vector load.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 from acep_approx.arrays import Ints
-from acep_approx.kernels.jit import ix, kernel
+from acep_approx.kernels.jit import Kernel, ix, kernel
 
 NEVER = -(2**62)
 """Minus infinity for starts; ticks lie within +-2**60, so sums with it stay below every real tick."""
@@ -57,13 +56,12 @@ BEGIN, FINISH, FIRST_ARC, FIRST_ROW, GROUP = 0, 1, 2, 3, 4
 # a match point: event index, least errors, latest start at these errors
 POINT_EVENT, POINT_ERR, POINT_START, POINT = 0, 1, 2, 3
 
-Detect = Callable[[Keyed, int, CellTables, Ints, Ints, Ints], int]
+Detect = Kernel[[Keyed, int, CellTables, Ints, Ints, Ints], int]
 
 
-def _detect(lanes: int) -> Detect:
+def _detect(name: str, lanes: int) -> Detect:
     """The kernel for ``lanes`` lanes: the number is a constant while it compiles, so its loops are unrolled."""
 
-    @kernel
     def detect(events: Keyed, window: int, program: CellTables, cells: Ints, fresh: Ints, out: Ints) -> int:
         """Run events through the cells.
 
@@ -95,7 +93,7 @@ def _detect(lanes: int) -> Detect:
         class_off, group_off = offsets[ix(CLASSES)], offsets[ix(GROUPS)]
         arc_off, row_off = offsets[ix(ARCS)], offsets[ix(ROWS)]
         clear_off, clear_row = offsets[ix(CLASS_CLEARS)], offsets[ix(CLEARS)]
-        for i in range(slot.size):
+        for i in range(len(slot)):
             t = tick[ix(i)]
             c = cls[ix(i)]
             low = t - window
@@ -147,15 +145,16 @@ def _detect(lanes: int) -> Detect:
             hits += int(best_err <= k)
         return hits
 
-    return detect
+    detect.__name__ = name
+    return kernel(detect)
 
 
 FEW_LANES = 4
 MANY_LANES = 16
 MAX_ERRORS = MANY_LANES - 1
 
-detect_few = _detect(FEW_LANES)
+detect_few = _detect("detect_few", FEW_LANES)
 """For k <= 3."""
 
-detect_many = _detect(MANY_LANES)
+detect_many = _detect("detect_many", MANY_LANES)
 """For k <= 15."""

@@ -70,7 +70,7 @@ def _write(walk: Walk, found: Found, place: int, label: int, start: int, length:
     """Write the match that begins with an event and goes on with the path; False where there is no room."""
     header, path = walk.header, walk.path
     m, v = header[ix(MATCHES)], header[ix(WRITTEN_EVENTS)]
-    if m == found.hit.size or v + length + 1 > found.id.size:
+    if m == len(found.hit) or v + length + 1 > len(found.id):
         return False
     found.hit[ix(m)] = header[ix(HIT)]
     found.start[ix(m)] = start
@@ -110,8 +110,8 @@ def _lead_on(walk: Walk, origin: Origin, state: int, bound: int, tables: Tables,
 def _has_room(walk: Walk, length: int) -> bool:
     """Whether one more frame can be opened: for any states, and one more event on the path."""
     frames = FRAME * (walk.header[ix(DEPTH)] + 1)
-    cursors = CURSOR * (walk.header[ix(CURSORS)] + walk.ranges.size // RANGE)
-    return bool(frames <= walk.frames.size and cursors <= walk.cursors.size and 2 * length + 2 <= walk.path.size)
+    cursors = CURSOR * (walk.header[ix(CURSORS)] + len(walk.ranges) // RANGE)
+    return bool(frames <= len(walk.frames) and cursors <= len(walk.cursors) and 2 * length + 2 <= len(walk.path))
 
 
 @inline
@@ -147,7 +147,7 @@ def _write_range(walk: Walk, found: Found, cursor: int, label: int, length: int,
     """Write the matches that begin with the entries of a cursor, the latest first; False where there is no room."""
     header, path, low, high = walk.header, walk.path, walk.cursors[ix(cursor + LOW)], walk.cursors[ix(cursor + HIGH)]
     hit, m, v = header[ix(HIT)], header[ix(MATCHES)], header[ix(WRITTEN_EVENTS)]
-    while high > low and m < found.hit.size and v + length < found.id.size:
+    while high > low and m < len(found.hit) and v + length < len(found.id):
         high -= 1
         entry = ENTRY_COLUMNS * high
         found.hit[ix(m)] = hit
@@ -256,7 +256,7 @@ def _next_group(walk: Walk, tables: Tables) -> None:
     err = words[ix(arcs + ARC_COLUMNS * hits[ix(2 * first + 1)] + ARC_ERR)]
     h = first + 1
     while (
-        h < hits.size // 2
+        h < len(hits) // 2
         and hits[ix(2 * h)] == hits[ix(2 * first)]
         and words[ix(arcs + ARC_COLUMNS * hits[ix(2 * h + 1)] + ARC_ERR)] == err
     ):
@@ -270,7 +270,7 @@ def _walk_on(events: EventArrays, window: int, tables: Tables, logs: Logs, walk:
     """Go on with a walk where its header says it stands; returns ``DONE``, ``OUT_FULL`` or ``DEEPER``."""
     header, hits = walk.header, walk.hits
     status = DONE
-    while status == DONE and header[ix(HIT)] < hits.size // 2:
+    while status == DONE and header[ix(HIT)] < len(hits) // 2:
         if header[ix(NEXT_HIT)] == header[ix(HIT)]:
             _next_group(walk, tables)
         i = hits[ix(2 * header[ix(HIT)])]
@@ -290,9 +290,9 @@ def _put_out(found: Found, order: Ints, count: int, at: Listing, out: Columns) -
         match = order[ix(k)]
         first, end, m = found.begin[ix(match)], found.begin[ix(match + 1)], out.header[ix(WRITTEN)]
         out.hit[ix(m)], out.start[ix(m)] = found.hit[ix(match)], found.start[ix(match)]
-        if out.first.size > 0:
+        if len(out.first) > 0:
             out.first[ix(m)] = found.id[ix(first)]
-        if out.begin.size > 0:
+        if len(out.begin) > 0:
             written = out.begin[ix(m)]
             for i in range(end - first):
                 out.labels[ix(written + i)] = found.bound_by[ix(first + i)]
@@ -306,9 +306,9 @@ def _has_room_for(found: Found, out: Columns) -> bool:
     m, room, most = out.header[ix(WRITTEN)], out.header[ix(ROOM)], 0
     for c in range(out.header[ix(LISTS)]):
         most = max(most, out.offsets[ix(c * (room + 1) + m)])
-    if out.begin.size > 0 and out.begin[ix(m)] + found.id.size > out.labels.size:
+    if len(out.begin) > 0 and out.begin[ix(m)] + len(found.id) > len(out.labels):
         return False
-    return bool(m + found.hit.size <= room and most + found.id.size <= out.header[ix(ROOM_OF_LIST)])
+    return bool(m + len(found.hit) <= room and most + len(found.id) <= out.header[ix(ROOM_OF_LIST)])
 
 
 @kernel

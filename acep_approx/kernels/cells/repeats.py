@@ -75,7 +75,7 @@ def _begin_frames(chain: Chain, stack: Stack, logs: Logs) -> bool:
     """Open the frame of the last event for the next first events; False: none is left."""
     if not next_firsts(chain, logs):
         return False
-    last, levels = chain.path.size - 1, chain.levels
+    last, levels = len(chain.path) - 1, chain.levels
     below = levels[ix(LEVEL_COLUMNS * (last - 1) + LEVEL_END)] if last > 1 else chain.header[ix(FIRSTS_END)]
     _push(chain, stack, last, chain.path[ix(last)], levels[ix(LEVEL_COLUMNS * last + LEVEL_END)], below)
     return True
@@ -88,7 +88,7 @@ def _write(chain: Chain, stack: Stack, first: int, start: int, out: Columns) -> 
     if m == room:
         return False
     end = chain.header[ix(DEPTH)]
-    for d in range(1, chain.path.size):
+    for d in range(1, len(chain.path)):
         begin, c = stack.entered[ix(d)], stack.column[ix(d)]
         if c >= 0:
             out.single[ix(c * room + m)] = stack.frames[ix(FRAME_COLUMNS * begin + FRAME_PLACE)]
@@ -104,7 +104,7 @@ def _write(chain: Chain, stack: Stack, first: int, start: int, out: Columns) -> 
                 out.values[ix(to + x)] = stack.frames[ix(FRAME_COLUMNS * (last - 1 - x) + FRAME_PLACE)]
     out.single[ix(stack.column[0] * room + m)] = first
     out.hit[ix(m)], out.start[ix(m)] = chain.header[ix(CHAIN_HIT)], start
-    if out.first.size > 0:
+    if len(out.first) > 0:
         out.first[ix(m)] = first
     out.header[ix(WRITTEN)] = m + 1
     return True
@@ -129,7 +129,7 @@ def _step(chain: Chain, stack: Stack, logs: Logs, out: Columns) -> int:
         if not _write(chain, stack, below_place, arena[ix(ENTRY_COLUMNS * (below - 1) + ENTRY_START)], out):
             return COLUMNS_FULL
         frames[ix(frame + BELOW)] = below - 1
-    elif FRAME_COLUMNS * (depth + 1) > frames.size:
+    elif FRAME_COLUMNS * (depth + 1) > len(frames):
         return DEEPER
     elif below_place >= own_place:
         frames[ix(frame + BELOW)] = below - 1
@@ -171,7 +171,7 @@ def list_repeats(
         ``DONE``, ``COLUMNS_FULL`` or ``DEEPER``.
     """
     header, hits = chain.header, chain.hits
-    while header[ix(CHAIN_HIT)] < hits.size // 2:
+    while header[ix(CHAIN_HIT)] < len(hits) // 2:
         if header[ix(HAS_BEGUN)] == 0:
             begin_hit(chain, events, window, width, logs)
         while header[ix(DEPTH)] > 0 or _begin_frames(chain, stack, logs):
@@ -179,6 +179,6 @@ def list_repeats(
             if status != DONE:
                 return status
         header[ix(HAS_BEGUN)], i = 0, hits[ix(2 * header[ix(CHAIN_HIT)])]
-        while header[ix(CHAIN_HIT)] < hits.size // 2 and hits[ix(2 * header[ix(CHAIN_HIT)])] == i:
+        while header[ix(CHAIN_HIT)] < len(hits) // 2 and hits[ix(2 * header[ix(CHAIN_HIT)])] == i:
             header[ix(CHAIN_HIT)] += 1
     return DONE

@@ -196,7 +196,7 @@ def lockstep(events: Events, of: Circle, detection: Detection, store: Store, out
     """
     size, hits = events.size, 0
     for i in range(size):
-        for x in range(of.shown.size):
+        for x in range(len(of.shown)):
             word, is_ok = look(of.shown[ix(x)], i, of, events, store.rows)
             out.words[ix(x * size + i)] = word
             out.ok[ix(x * size + i)] = is_ok
@@ -257,7 +257,7 @@ def number_events(slot: Ints, seen: Ints, number: Ints) -> None:
 
     Complexity: O(n).
     """
-    for i in range(slot.size):
+    for i in range(len(slot)):
         s = slot[ix(i)]
         if s >= 0:
             number[ix(i)] = seen[ix(s)]

@@ -223,7 +223,7 @@ def write_row(
         note(undo, -1 - there, 0, True)
         rows.present[ix(there)] = False
         return DONE, DELETED
-    width = writes.slots.size // writes.row.size
+    width = len(writes.slots) // len(writes.row)
     for a in range(of.first[ix(statement)], of.first[ix(statement + 1)]):
         c = of.column[ix(a)]
         if wanted[ix(default + c)]:

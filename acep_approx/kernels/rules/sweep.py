@@ -85,8 +85,8 @@ def sweep(
     Complexity: O(reads + writes).
     """
     room, is_total = rows.sizes[ix(ROOM)], rows.sizes[ix(TOTAL)]
-    writes_left, at = writes.row.size, 0
-    for i in range(reads.row.size):
+    writes_left, at = len(writes.row), 0
+    for i in range(len(reads.row)):
         place = reads.place[ix(i)]
         while at < writes_left and writes.place[ix(at)] <= place:
             if writes.place[ix(at)] == place:
@@ -117,7 +117,7 @@ def perform(writes: Writes, of: Statements, rows: Rows, wanted: Bools, undo: Und
 
     Complexity: O(writes).
     """
-    for i in range(writes.row.size):
+    for i in range(len(writes.row)):
         write_row(i, writes, of, rows, wanted, undo, scratch)
 
 
@@ -151,8 +151,8 @@ def fold(
     Complexity: O(writes x columns).
     """
     columns, room = rows.sizes[ix(COLUMNS)], rows.sizes[ix(ROOM)]
-    keeps = done.before.size > 0
-    for i in range(writes.row.size):
+    keeps = len(done.before) > 0
+    for i in range(len(writes.row)):
         if keeps and writes.row[ix(i)] >= 0:
             _keep(i * (2 * columns + 1), writes.row[ix(i)], rows, done.before)
         how, effect = write_row(i, writes, of, rows, wanted, undo, scratch)

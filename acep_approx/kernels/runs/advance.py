@@ -59,10 +59,10 @@ def lacks_room(control: Ints, program: Program, pools: Pools, links: Ints, sourc
         if t >= 0 and pools.table[ix(t + RUNS)] + n * count > pools.table[ix(t + ROOM)]:
             control[at.ASK] = t // POOL
             return at.GROW_POOL
-    if shape[at.KEEPS_LINEAGE] != at.NO_LINEAGE and (control[at.LINKS] + n * count) * at.LINK > links.size:
+    if shape[at.KEEPS_LINEAGE] != at.NO_LINEAGE and (control[at.LINKS] + n * count) * at.LINK > len(links):
         control[at.ASK] = n * count
         return at.GROW_LINKS
-    if 2 * (control[at.HASHED_NOW] + n * count) > buckets.size // 2:
+    if 2 * (control[at.HASHED_NOW] + n * count) > len(buckets) // 2:
         control[at.ASK] = 4 * (control[at.HASHED_NOW] + n * count)
         return at.GROW_BUCKETS
     return at.DONE
@@ -238,7 +238,7 @@ def advance(
         emptied (``control[ASK]`` says by how much, or which pool): then call again.
     """
     status, patience = at.DONE, 0
-    while control[at.EVENT] < batch.slot.size and status == at.DONE:
+    while control[at.EVENT] < len(batch.slot) and status == at.DONE:
         if shedding is None and program.more is None and control[at.PHASE] == 0:
             if patience == 0:
                 status = run_while_few(control, batch, program, pools, lanes, lineage, keys)

@@ -48,7 +48,7 @@ def change_key(control: Ints, pools: Pools, keys: Keys, key: int) -> int:
     if control[at.SLOT] >= 0:
         drop_all_expired(control, pools, control[at.EXPIRED])
         needed = save_words(pools.table)
-        if control[at.STORED] + needed > keys.stored.size:
+        if control[at.STORED] + needed > len(keys.stored):
             control[at.ASK] = needed
             return at.GROW_STORE
         control[at.STORED] = save_runs(pools, keys, control[at.SLOT], control[at.STORED])
@@ -71,7 +71,7 @@ def write_scalars(batch: Batch, program: Program, pools: Pools, keys: Keys, even
         is_of_tick = shape[at.SIMULTANEOUS] and keys.guards[ix(guard)] == event.place
         words[ix(1 + g)] = keys.guards[ix(guard + is_of_tick)]
     for c in range(shape[at.EVENT_COLUMNS]):
-        words[ix(shape[at.COLUMNS_AT] + c)] = batch.columns[ix(c * batch.slot.size + event.number)]
+        words[ix(shape[at.COLUMNS_AT] + c)] = batch.columns[ix(c * len(batch.slot) + event.number)]
     words[ix(shape[at.NOW_AT])] = event.now
     words[ix(shape[at.NOW_AT] + 2)] = event.start
     words[ix(pools.table[ix(BASE)])] = event.start  # of the run of the start, which has bound nothing
@@ -99,7 +99,7 @@ def end_tick(control: Ints, program: Program, pools: Pools, lineage: Lineage, ev
         if table[ix(p + LAST_PLACE)] == event.place:
             continue
         made = table[ix(p + RUNS)] - table[ix(p + CHILDREN)]
-        if shape[at.KEEPS_LINEAGE] != at.NO_LINEAGE and (control[at.LINKS] + made) * at.LINK > lineage.links.size:
+        if shape[at.KEEPS_LINEAGE] != at.NO_LINEAGE and (control[at.LINKS] + made) * at.LINK > len(lineage.links):
             control[at.ASK] = made
             return at.GROW_LINKS
         end_tick_in(control, program, pools, lineage, event, pool)
@@ -182,7 +182,7 @@ def begin_event(
     write_scalars(batch, program, pools, keys, event)
     if shedding is not None:
         room = log_room(program, pools, shedding.words)
-        if control[at.LOGGED] + room > shedding.log.size:
+        if control[at.LOGGED] + room > len(shedding.log):
             control[at.ASK] = room
             return at.LOG_FULL
         begin_shedding(control, program, pools, shedding, event)

@@ -42,10 +42,10 @@ def fit(spans: Ints, stored: Ints, fields: Ints, limits: Ints, links: int, stamp
 
     Complexity: O(words of all runs).
     """
-    pools, widest = fields.size, limits.size // fields.size
-    for key in range(spans.size // SPAN):
+    pools, widest = len(fields), len(limits) // len(fields)
+    for key in range(len(spans) // SPAN):
         at, length = spans[ix(key * SPAN)], spans[ix(key * SPAN + 1)]
-        if at < 0 or length < 0 or length > stored.size or at > stored.size - length:
+        if at < 0 or length < 0 or length > len(stored) or at > len(stored) - length:
             return False
         end, before = at + length, 0
         while at < end:

@@ -233,7 +233,7 @@ def end_tick_in(control: Ints, program: Program, pools: Pools, lineage: Lineage,
 @inline
 def drop_all_expired(control: Ints, pools: Pools, low: int) -> None:
     """Drop the runs of all pools that started before ``low``."""
-    for p in range(POOL, pools.table.size, POOL):
+    for p in range(POOL, len(pools.table), POOL):
         if pools.table[ix(p + RUNS)] > 0:
             control[at.LIVE] -= drop_expired(pools, p, low)
 
@@ -255,14 +255,14 @@ def end_pool(
     if runs > children:
         made, ends = runs - children, program.tables[ix(state + at.STATE_ENDS)]
         keeps_lineage = program.shape[at.KEEPS_LINEAGE] != at.NO_LINEAGE
-        if keeps_lineage and (control[at.LINKS] + made) * at.LINK > lineage.links.size:
+        if keeps_lineage and (control[at.LINKS] + made) * at.LINK > len(lineage.links):
             control[at.ASK] = made
             return at.GROW_LINKS
         if shedding is not None and shedding.words[LOGS]:
             control[at.ASK] = 2 * made * shedding.words[ENTRY] + log_room(program, pools, shedding.words)
-            if control[at.LOGGED] + control[at.ASK] > shedding.log.size:
+            if control[at.LOGGED] + control[at.ASK] > len(shedding.log):
                 return at.LOG_FULL
-        if (control[at.HITS] + made * ends) * at.HIT > lineage.hits.size:
+        if (control[at.HITS] + made * ends) * at.HIT > len(lineage.hits):
             control[at.ASK] = made * ends
             return at.GROW_HITS
         if ends > 0 and record_hits(control, program, pools, lanes, lineage, shedding, event, pool):

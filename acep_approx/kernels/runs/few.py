@@ -223,7 +223,7 @@ def are_few(control: Ints, program: Program, pools: Pools, links: Ints, kind: in
             return False
     if control[at.LIMIT] >= 0 and control[at.DONE_STEPS] + steps > control[at.LIMIT]:
         return False
-    return bool((control[at.LINKS] + most) * at.LINK <= links.size and 4 * most <= pools.buckets.size)
+    return bool((control[at.LINKS] + most) * at.LINK <= len(links) and 4 * most <= len(pools.buckets))
 
 
 @inline

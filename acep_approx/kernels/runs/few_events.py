@@ -24,7 +24,7 @@ def run_while_few(
     status = at.DONE
     while status == at.DONE and control[at.PHASE] == 0:
         pass_idle(control, batch, program, pools, keys)
-        if control[at.EVENT] >= batch.slot.size:
+        if control[at.EVENT] >= len(batch.slot):
             break
         event = event_at(control, batch)
         status = begin_event(control, batch, program, pools, lineage, keys, None, event)

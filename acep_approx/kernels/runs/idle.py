@@ -47,7 +47,7 @@ def pass_idle(control: Ints, batch: Batch, program: Program, pools: Pools, keys:
     """Go on to the next event that is of another key, meets a run, or begins one."""
     first = e = control[at.EVENT]
     key, place = control[at.SLOT], batch.place
-    while e < batch.slot.size and batch.slot[ix(e)] == key:
+    while e < len(batch.slot) and batch.slot[ix(e)] == key:
         kind = batch.cls[ix(e)]
         if not begins_none(program, kind) or not meets_none(program, pools, kind):
             break

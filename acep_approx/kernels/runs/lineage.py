@@ -52,7 +52,7 @@ def walk(
     -----
     ``heads`` and ``lows``: link and earliest start per hit. What bound an event of ``found`` is its arc.
     """
-    while header[AT] < heads.size:
+    while header[AT] < len(heads):
         h = header[AT]
         low = lows[ix(h)]
         if header[DEPTH] == 0:
@@ -71,7 +71,7 @@ def walk(
                 continue
             before = links[ix(at + LINK_BEFORE)]
             if links[ix(at + LINK_HERE)] < 0:
-                if top + 4 > stack.size:
+                if top + 4 > len(stack):
                     return DEEPER
                 stack[ix(top)] = links[ix(at + LINK_OTHER)]
                 header[DEPTH] -= links[ix(at + LINK_OTHER)] < 0
@@ -81,9 +81,9 @@ def walk(
                     header[DEPTH] += 1
                 continue
             if links[ix(at + LINK_START)] >= low and before < 0:
-                if header[MATCHES] == found.hit.size or header[BOUND] + depth + 1 > found.id.size:
+                if header[MATCHES] == len(found.hit) or header[BOUND] + depth + 1 > len(found.id):
                     return OUT_FULL
-            elif top + 4 > stack.size or depth + 2 > path.size:
+            elif top + 4 > len(stack) or depth + 2 > len(path):
                 return DEEPER
             header[DEPTH] -= 1
             if links[ix(at + LINK_OTHER)] >= 0:
@@ -116,8 +116,8 @@ def walk(
 @block_kernel
 def mark(links: Ints, needed: Ints) -> None:
     """Mark what the links lead to that are marked in ``needed``, which has a word per link."""
-    for i in range(needed.size):
-        link = needed.size - 1 - i  # links point to lower numbers
+    for i in range(len(needed)):
+        link = len(needed) - 1 - i  # links point to lower numbers
         if needed[ix(link)]:
             for word in (LINK_BEFORE, LINK_OTHER):
                 to = links[ix(link * LINK + word)]
@@ -137,7 +137,7 @@ def compact(links: Ints, used: int, floors: Ints, owner: Ints, is_owned: int, ne
     for link in range(used):
         at = link * LINK
         floor = floors[ix(owner[ix(link)])] if is_owned else floors[0]
-        if links[ix(at + LINK_LATEST)] < floor and (needed.size == 0 or not needed[ix(link)]):
+        if links[ix(at + LINK_LATEST)] < floor and (len(needed) == 0 or not needed[ix(link)]):
             number[ix(link)] = -1
             continue
         number[ix(link)] = kept
@@ -166,17 +166,17 @@ def point(words: Ints, first: int, last: int, number: Ints) -> None:
 @block_kernel
 def renumber(number: Ints, pools: Ints, words: Ints, spans: Ints, stored: Ints, hits: Ints) -> None:
     """Point all runs, at hand and saved, and all hits to the new numbers of their links."""
-    for pool in range(1, pools.size // POOL):
+    for pool in range(1, len(pools) // POOL):
         column = pools[ix(pool * POOL + BASE)] + pools[ix(pool * POOL + ROOM)]
         point(words, column, column + pools[ix(pool * POOL + RUNS)], number)
-    for key in range(spans.size // SPAN):
+    for key in range(len(spans) // SPAN):
         at = spans[ix(key * SPAN)]
         end = at + spans[ix(key * SPAN + 1)]
         while at < end:
             pool, runs = stored[ix(at)] & POOL_MASK, stored[ix(at + 1)]
             point(stored, at + SAVED + runs, at + SAVED + 2 * runs, number)
             at += SAVED + runs * (COLUMNS + pools[ix(pool * POOL + FIELDS)])
-    for hit in range(hits.size // HIT):
+    for hit in range(len(hits) // HIT):
         point(hits, hit * HIT + HIT_LINK, hit * HIT + HIT_START, number)
 
 
@@ -186,8 +186,8 @@ def distinct(order: Ints, offset: Ints, ids: Ints, label: Ints, table: Ints, kee
 
     ``table``, all -1, has a power of two of spans, at least twice as many as there are matches.
     """
-    size = table.size
-    for i in range(order.size):
+    size = len(table)
+    for i in range(len(order)):
         m = order[ix(i)]
         first, last = offset[ix(m)], offset[ix(m + 1)]
         h = last - first
@@ -213,7 +213,7 @@ def distinct(order: Ints, offset: Ints, ids: Ints, label: Ints, table: Ints, kee
 @block_kernel
 def not_overlapping(slot: Ints, first_place: Ints, end_place: Ints, last_end: Ints, keep: Bools) -> None:
     """Keep a match if it starts after the end of the one kept before it in its partition; ``last_end`` per slot."""
-    for m in range(slot.size):
+    for m in range(len(slot)):
         s = slot[ix(m)]
         if first_place[ix(m)] > last_end[ix(s)]:
             last_end[ix(s)] = end_place[ix(m)]
@@ -240,7 +240,7 @@ def latest(
             at = waiting[ix(left)] * LINK
             if at < 0 or links[ix(at + LINK_LATEST)] < low:
                 continue
-            if left + 2 > waiting.size or found == heads.size:
+            if left + 2 > len(waiting) or found == len(heads):
                 return 0
             if links[ix(at + LINK_OTHER)] >= 0:
                 waiting[ix(left)] = links[ix(at + LINK_OTHER)]
@@ -265,7 +265,7 @@ def latest(
             heads[ix(found)] = links[ix(at + LINK_BEFORE)]
             found += 1
             is_begin = is_begin or links[ix(at + LINK_BEFORE)] == -1
-        if found == 0 or depth == path.size:
+        if found == 0 or depth == len(path):
             return 0
         path[ix(depth)] = best
         depth += 1

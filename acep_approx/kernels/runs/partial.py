@@ -71,7 +71,7 @@ def spell(links: Ints, chosen: Ints, offset: Ints, ids: Ints, arc: Ints) -> bool
 
     Returns whether there are as many, which only the links of a state that was changed do not have.
     """
-    for i in range(chosen.size):
+    for i in range(len(chosen)):
         link = chosen[ix(i)]
         for place in range(offset[ix(i + 1)] - 1, offset[ix(i)] - 1, -1):
             if link < 0:

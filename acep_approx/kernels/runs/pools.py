@@ -137,7 +137,7 @@ def merge_child(pools: Pools, p: int, child: int, first: int, stamp: int) -> int
     ``stamp`` is that of the pool, ``first`` the lowest of this event: places with older stamps are free.
     """
     buckets, alike = pools.buckets, pools.table[ix(p + ALIKE)]
-    size = buckets.size // 2
+    size = len(buckets) // 2
     place = hash_registers(pools, p, alike, child) & (size - 1)
     while buckets[ix(2 * place)] >= first:
         other = buckets[ix(2 * place + 1)]
@@ -414,7 +414,7 @@ def index_again(pools: Pools, pool: int) -> None:
 def hash_again(pools: Pools, first: int) -> None:
     """Remember the children of this event in larger, empty buckets."""
     table = pools.table
-    for pool in range(1, table.size // POOL):
+    for pool in range(1, len(table) // POOL):
         p = pool * POOL
         if table[ix(p + MERGE)] == HASHED:
             for child in range(table[ix(p + FRESH)], table[ix(p + RUNS)]):
@@ -424,7 +424,7 @@ def hash_again(pools: Pools, first: int) -> None:
 @block_kernel
 def grow_pool(table: Ints, moved: Ints, words: Ints, new: Ints) -> None:
     """Copy all pools to where ``moved`` has them, which has more room for some."""
-    for pool in range(table.size // POOL):
+    for pool in range(len(table) // POOL):
         p = pool * POOL
         for f in range(COLUMNS + table[ix(p + FIELDS)]):
             source = table[ix(p + BASE)] + f * table[ix(p + ROOM)]

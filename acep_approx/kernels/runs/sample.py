@@ -75,7 +75,7 @@ def is_sampled(shed: Ints, pool: int, target: int, passed: int) -> bool:
 def lacks_sample_room(shedding: Arena, n: int) -> bool:
     """Whether ``n`` entries may not fit."""
     shed = shedding.words
-    return bool(shed[SAMPLED] + n * shed[SAMPLE_ENTRY] > shedding.sample.size)
+    return bool(shed[SAMPLED] + n * shed[SAMPLE_ENTRY] > len(shedding.sample))
 
 
 @inline

@@ -39,7 +39,7 @@ SPAN = 3
 def save_words(table: Ints) -> int:
     """Words that the runs of the current key take when saved."""
     total = 0
-    for pool in range(1, table.size // POOL):
+    for pool in range(1, len(table) // POOL):
         p = pool * POOL
         if table[ix(p + RUNS)] > 0:
             total += SAVED + table[ix(p + RUNS)] * (COLUMNS + table[ix(p + FIELDS)])
@@ -52,7 +52,7 @@ def save_runs(pools: Pools, keys: Keys, key: int, end: int) -> int:
     table, words, stored, spans = pools.table, pools.words, keys.stored, keys.spans
     at = end
     newest = NEVER
-    for pool in range(1, table.size // POOL):
+    for pool in range(1, len(table) // POOL):
         p = pool * POOL
         runs, base, room = table[ix(p + RUNS)], table[ix(p + BASE)], table[ix(p + ROOM)]
         if runs == 0:
@@ -78,7 +78,7 @@ def save_runs(pools: Pools, keys: Keys, key: int, end: int) -> int:
 def empty_pools(pools: Pools) -> None:
     """Take all runs out of the pools."""
     table = pools.table
-    for pool in range(1, table.size // POOL):
+    for pool in range(1, len(table) // POOL):
         p = pool * POOL
         if table[ix(p + RUNS)] > 0 and table[ix(p + INDEX_SIZE)] > 0 and pools.chains[ix(index_flag(table, p))]:
             for i in range(table[ix(p + INDEX_SIZE)]):
@@ -117,7 +117,7 @@ def load_runs(pools: Pools, keys: Keys, key: int) -> int:
 def pack_stored(keys: Keys, moved: Ints) -> int:
     """Copy the saved runs of all keys one after the other into ``moved``; returns the words used."""
     spans, at = keys.spans, 0
-    for key in range(spans.size // SPAN):
+    for key in range(len(spans) // SPAN):
         begin, length = spans[ix(key * SPAN)], spans[ix(key * SPAN + 1)]
         for i in range(length):
             moved[ix(at + i)] = keys.stored[ix(begin + i)]
@@ -130,7 +130,7 @@ def pack_stored(keys: Keys, moved: Ints) -> int:
 def runs_of(keys: Keys, slots: Ints, pools: Ints) -> int:
     """How many runs are saved of some keys; ``pools``: the words of all pools."""
     total = 0
-    for i in range(slots.size):
+    for i in range(len(slots)):
         at = keys.spans[ix(slots[ix(i)] * SPAN)]
         end = at + keys.spans[ix(slots[ix(i)] * SPAN + 1)]
         while at < end:
@@ -143,7 +143,7 @@ def runs_of(keys: Keys, slots: Ints, pools: Ints) -> int:
 @block_kernel
 def put_away(pools: Pools, keys: Keys, key: int, end: int) -> int:
     """``save_runs`` for callers in Python."""
-    for p in range(POOL, pools.table.size, POOL):
+    for p in range(POOL, len(pools.table), POOL):
         if pools.table[ix(p + HOLES)] > 0:
             close_holes(pools, p)
     return save_runs(pools, keys, key, end)

@@ -20,10 +20,10 @@ def reach(hit: Ints, lows: Ints, links: Ints, shared: Ints, need: Ints) -> None:
     ``hit`` and ``lows``: link and earliest start per hit. What lies behind a link with a number in ``shared`` is not
     gone through: it was reached before, by hits with starts no later.
     """
-    for h in range(hit.size):
+    for h in range(len(hit)):
         need[ix(hit[ix(h)])] = min(need[ix(hit[ix(h)])], lows[ix(h)])
-    for i in range(need.size):
-        link = need.size - 1 - i  # links point to lower numbers
+    for i in range(len(need)):
+        link = len(need) - 1 - i  # links point to lower numbers
         low, at = need[ix(link)], link * LINK
         if low == NOBODY or shared[ix(link)] >= 0:
             continue
@@ -44,10 +44,10 @@ def count(
     """Number of matches per hit into ``total``; hits with the same earliest start that follow one another share work.
 
     ``asked``, ``ways`` have a word per link, ``waiting`` two and two more. What ``asked`` holds is below ``first``, and
-    then below ``first + hit.size``.
+    then below ``first + len(hit)``.
     """
     mark = first
-    for h in range(hit.size):
+    for h in range(len(hit)):
         low = lows[ix(h)]
         if h > 0 and low != lows[ix(h - 1)]:
             mark = first + h

@@ -121,7 +121,7 @@ def first_after(ticks: Ints, low: int, high: int, tick: int) -> int:
 @inline
 def part_of(floors: Ints, window: int, left: int) -> int:
     """Which part of the window ``left`` ticks are in."""
-    return int(max(left, 0) * (floors.size - 1) // (window + 1))
+    return int(max(left, 0) * (len(floors) - 1) // (window + 1))
 
 
 @block_kernel
@@ -131,7 +131,7 @@ def mark_phases(forest: Forest, stream: Stream, arcs: Arcs, ends_all: int, windo
     Phases have AT and BIRTH already. ``ends_all``: a match ends all runs of its slot.
     """
     links, phases, ticks, point_at, points = forest.links, forest.phases, stream.ticks, stream.point_at, stream.points
-    for link in range(phases.size // PHASE):
+    for link in range(len(phases) // PHASE):
         at, p = link * LINK, link * PHASE
         here, start = phases[ix(p + AT)], links[ix(at + LINK_LATEST)]
         before, after = links[ix(at + LINK_BEFORE)], links[ix(at + LINK_OTHER)]
@@ -143,7 +143,7 @@ def mark_phases(forest: Forest, stream: Stream, arcs: Arcs, ends_all: int, windo
         if arcs.ends[ix(arc)] and seen_by < stream.slot_end[ix(here)]:
             quit_at = min(quit_at, ticks[ix(seen_by)])
             until = min(until, stream.after[ix(seen_by)])
-        if ends_all and point_at[ix(here)] < points.size:
+        if ends_all and point_at[ix(here)] < len(points):
             end = points[ix(point_at[ix(here)])]
             if end < until:
                 quit_at = min(quit_at, ticks[ix(end)])
@@ -220,7 +220,7 @@ def place_visits(forest: Forest, stream: Stream, span: Span, is_closed: Bools, e
     links, phases, ticks, point_at = forest.links, forest.phases, stream.ticks, stream.point_at
     floors, solid, window = span.floors, span.solid, span.window
     visits, completed = 0, 0
-    for link in range(phases.size // PHASE):
+    for link in range(len(phases) // PHASE):
         at, p = link * LINK, link * PHASE
         here, run, start = phases[ix(p + AT)], phases[ix(p + RUN)], links[ix(at + LINK_LATEST)]
         now = ticks[ix(here)]
@@ -288,7 +288,7 @@ def write_visit(
     phases: Ints, p: int, out: Ints, visit: int, remaining: int, since: int, first_point: int, cost: int,
 ) -> None:  # fmt: skip
     """A visit of the run of a phase, with what the phase reaches by now."""
-    many = out.size // VISIT
+    many = len(out) // VISIT
     out[ix(visit)] = phases[ix(p + RUN)]
     out[ix(many + visit)] = remaining
     out[ix(2 * many + visit)] = since
@@ -323,7 +323,7 @@ def write_later(forest: Forest, stream: Stream, work: Work, span: Span, link: in
 def look_back(forest: Forest, stream: Stream, work: Work, span: Span, out: Ints) -> None:
     """From the last link to the first: what is reached from each, what it costs, and the visits."""
     links, phases, ticks, point_at, window = forest.links, forest.phases, stream.ticks, stream.point_at, span.window
-    used = phases.size // PHASE
+    used = len(phases) // PHASE
     for back in range(used):
         link = used - 1 - back
         at, p = link * LINK, link * PHASE

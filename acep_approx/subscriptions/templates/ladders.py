@@ -123,7 +123,7 @@ class Ladders:
             queries, slots = pairing.records
             status = kernel.find_points(
                 control, events.groups, letters, queries, slots, self._moves.words, given, self._ladders,
-                kernel.Store(engine.store.stored, engine.store.spans), self._out,
+                kernel.Store(engine.store.stored, engine.store.stored.view(np.float64), engine.store.spans), self._out,
             )  # fmt: skip
             self._make_room(int(status), control)
             engine.control[[*_COUNTS.values()]] = control[[*_COUNTS]]

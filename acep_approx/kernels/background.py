@@ -1,0 +1,131 @@
+"""The process that compiles kernels for this one, and for those that come later.
+
+It is told on its standard input which kernels, in the order in which they were first called. When this process has
+ended it has two minutes more, at the lowest priority; what interrupts this process ends it, too.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import pickle
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from acep_approx.kernels.cache import PACKAGE, is_being_compiled
+from acep_approx.kernels.kinds import like
+
+if TYPE_CHECKING:
+    from acep_approx.kernels.jit import Kernel
+
+MOST_TRIES = 2
+"""How often a kernel is asked for that does not come."""
+
+
+class _Compiler:
+    """The process of this one that compiles, if there is any.
+
+    Attributes
+    ----------
+    asked : dict
+        How often kernels were asked for, by kernel and kind of arguments.
+    wanted : set
+        Those that the process was asked for.
+    """
+
+    process: subprocess.Popen[bytes] | None = None
+
+    def __init__(self) -> None:
+        self.asked: dict[tuple[Kernel[..., Any], str], int] = {}
+        self.wanted: set[tuple[Kernel[..., Any], str]] = set()
+
+
+_compiler = _Compiler()
+
+
+def compiles(kernel: Kernel[..., Any], kind: str, args: tuple[Any, ...]) -> bool:
+    """Have a kernel compiled, unless that is under way; False where it cannot be done."""
+    one = (kernel, kind)
+    if is_at_work() and one in _compiler.wanted:
+        return True
+    if _compiler.asked.get(one, 0) == MOST_TRIES:
+        return False
+    if not is_at_work():
+        if is_being_compiled():
+            return True  # for another process: ours would only wait
+        if not _started():
+            return False
+    try:
+        _ask(pickle.dumps((kernel.__module__, kernel.__name__, like(args))))
+    except (OSError, pickle.PicklingError, AttributeError):  # it has ended; or arguments of a class without a name
+        _compiler.asked[one] = _compiler.asked.get(one, 0) + 1
+        return True
+    _compiler.wanted.add(one)
+    _compiler.asked[one] = _compiler.asked.get(one, 0) + 1
+    return True
+
+
+def is_at_work() -> bool:
+    """Whether the process is there."""
+    return _compiler.process is not None and _compiler.process.poll() is None
+
+
+def _ask(request: bytes) -> None:
+    assert _compiler.process is not None
+    assert _compiler.process.stdin is not None
+    _compiler.process.stdin.write(request)
+    _compiler.process.stdin.flush()
+
+
+def _started() -> bool:
+    """Start the process; False where there is no interpreter to start, or no process may be."""
+    if getattr(sys, "frozen", False) or not sys.executable:
+        return False
+    close()
+    path = os.pathsep.join(str(Path(place).absolute()) for place in sys.path)
+    environment = {**os.environ, "PYTHONPATH": path, "ACEP_JIT": "1"}
+    command = [sys.executable, "-P", "-m", f"{PACKAGE}.compiler"]
+    nowhere = subprocess.DEVNULL
+    try:
+        _compiler.process = subprocess.Popen(  # noqa: S603  (it is Python)
+            command, stdin=subprocess.PIPE, stdout=nowhere, stderr=nowhere, env=environment, cwd=os.sep
+        )
+    except OSError:
+        return False
+    _compiler.wanted.clear()
+    return True
+
+
+def close(*, is_interrupted: bool = False) -> None:
+    """Let go of the process, which finishes what it was asked for; or end it."""
+    process, _compiler.process = _compiler.process, None
+    if process is None:
+        return
+    if is_interrupted:
+        process.kill()
+    with suppress(OSError):
+        process.stdin.close()  # type: ignore[union-attr]
+    if process.poll() is None:
+        process.returncode = 0  # nobody waits for it
+
+
+def _at_exit() -> None:
+    close(is_interrupted=isinstance(getattr(sys, "last_value", None), KeyboardInterrupt))
+
+
+def _after_fork() -> None:
+    """The process belongs to who has started it."""
+    process, _compiler.process = _compiler.process, None
+    if process is not None:
+        with suppress(OSError):
+            os.close(process.stdin.fileno())  # type: ignore[union-attr]
+        process.returncode = 0
+    _compiler.__init__()  # type: ignore[misc]
+
+
+atexit.register(_at_exit)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)

@@ -1,0 +1,44 @@
+"""Compiles the kernels that another process asks for, on standard input: ``background`` starts it."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import sys
+from contextlib import suppress
+from importlib import import_module
+from queue import Empty, SimpleQueue
+from threading import Thread, Timer
+from typing import Any
+
+AFTERWARDS = 120.0
+"""Seconds that are left when the other process has ended."""
+IDLE = 20.0
+"""Seconds after which nothing more is expected; should there be something, the other process starts a new one."""
+
+
+def main() -> None:
+    """Compile until there is nothing to do any more."""
+    requests: SimpleQueue[tuple[str, str, tuple[Any, ...]] | None] = SimpleQueue()
+    Thread(target=_read, args=(requests,), daemon=True).start()
+    with suppress(Empty):
+        while (request := requests.get(timeout=IDLE)) is not None:
+            module, name, args = request
+            with suppress(Exception):  # the other process does not find it, and goes on without
+                getattr(import_module(module), name).prepare(args)
+
+
+def _read(requests: SimpleQueue[Any]) -> None:
+    with suppress(EOFError, OSError, pickle.UnpicklingError):
+        while True:
+            requests.put(pickle.load(sys.stdin.buffer))  # noqa: S301  (from the process that started this one)
+    requests.put(None)
+    if hasattr(os, "nice"):
+        os.nice(19)
+    last = Timer(AFTERWARDS, os._exit, [1])
+    last.daemon = True
+    last.start()
+
+
+if __name__ == "__main__":
+    main()
