@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -76,7 +77,7 @@ def no_background(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def reached() -> tuple[Any, ...]:
     """Arguments of a small kernel."""
-    return (np.zeros(1, np.int64), np.zeros(1, np.int64), *(np.zeros(6, np.int64) for _ in range(2)), np.zeros(1, np.int64))
+    return tuple(np.zeros(size, np.int64) for size in (1, 1, 6, 6, 1))
 
 
 # --- which tier ---------------------------------------------------------------------------------------------------
@@ -208,7 +209,8 @@ def test_a_long_run_says_once_what_it_waits_for(process: tiers._Process, cores: 
         process.next_look.clear()
         process.seconds = tiers.LONG + 1
         kernel(*reached())
-    assert [record.getMessage() for record in caplog.records] == [tiers.WAITING if cores == 1 else tiers.IN_THE_MEANTIME]
+    said = tiers.WAITING if cores == 1 else tiers.IN_THE_MEANTIME
+    assert [record.getMessage() for record in caplog.records] == [said]
     assert len(looks) == (4 if cores == 1 else 0)
 
 
@@ -231,31 +233,43 @@ def test_what_another_user_has_compiled_is_read(tmp_path: Path, monkeypatch) -> 
 # --- the process that compiles ------------------------------------------------------------------------------------
 
 
-def started(code: str, folder: Path) -> subprocess.Popen[str]:
-    """A run of some code."""
+def started(words: list[str], folder: Path) -> subprocess.Popen[str]:
+    """A run of Python, with a cache of its own."""
     environment = {**os.environ, "ACEP_JIT": "", "NUMBA_CACHE_DIR": str(folder), "PYTHONPATH": str(ROOT)}
-    command = [sys.executable, "-c", code]
+    command = [sys.executable, *words]
     pipe = subprocess.PIPE
     return subprocess.Popen(command, env=environment, cwd=ROOT, stdin=pipe, stdout=pipe, stderr=pipe, text=True)
 
 
+def compiling_for(process: int) -> int | None:
+    """The process that compiles for another one."""
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            if int(stat.read_text().rpartition(")")[2].split()[1]) == process:
+                return int(stat.parent.name)
+    return None
+
+
 @pytest.mark.parametrize("how", ["script", "acep"])
 def test_an_interrupt_ends_both(how: str, tmp_path: Path) -> None:
-    end = "time.sleep(300)"
-    if how == "acep":  # which turns an interrupt into an exit code
-        end = "import acep_approx.cli.main as m; m.run.__wrapped__ = None\nfrom acep_approx.cli.process import end_compiler\n"
-        end += "try: time.sleep(300)\nexcept KeyboardInterrupt: end_compiler(); sys.exit(130)"
-    with started(f"{ORDER}{LARGE}{end}", tmp_path) as run:
+    """Of this process alone, as by a program that supervises it: a terminal tells both."""
+    words = ["-c", f"{ORDER}{LARGE}time.sleep(300)"]
+    if how == "acep":
+        (tmp_path / "events.csv").write_text("ts,type,x\n1,a,1\n2,b,2\n")
+        query = "PATTERN SEQ(a a, b b) WHERE b.x > a.x WITHIN 5"
+        words = ["-m", "acep_approx.cli.main", "run", query, str(tmp_path / "events.csv"), "--follow"]
+    with started(words, tmp_path) as run:
         assert run.stdout is not None
-        compiling = int(run.stdout.readline())
-        assert is_running(compiling)
+        run.stdout.readline()
+        compiling = compiling_for(run.pid)
+        assert compiling is not None
         run.send_signal(signal.SIGINT)
         run.wait(PATIENCE)
     until(lambda: not is_running(compiling))
 
 
 def test_it_goes_on_at_the_lowest_priority_when_the_run_has_ended(tmp_path: Path) -> None:
-    with started(ORDER + LARGE, tmp_path) as run:
+    with started(["-c", ORDER + LARGE], tmp_path) as run:
         out, err = run.communicate(timeout=PATIENCE)
     compiling = int(out)
     try:
@@ -279,7 +293,7 @@ def test_it_has_two_minutes_then(tmp_path: Path) -> None:
 
 def test_there_is_one_on_a_machine(tmp_path: Path) -> None:
     """Others go on interpreted, and do not start one."""
-    with started(f"{ORDER}{LARGE}sys.stdin.read()", tmp_path) as first:
+    with started(["-c", f"{ORDER}{LARGE}sys.stdin.read()"], tmp_path) as first:
         assert first.stdout is not None
         compiling = int(first.stdout.readline())
         other = ORDER + "print(in_order(), background._compiler.process)"
@@ -347,7 +361,8 @@ def test_what_differs_to_the_compiler_is_of_different_kinds() -> None:
     values += [True, None, np.uint64(7), (column, 7), (column, None), reach.interpreted and (fixed,)]
     for one in values:
         for other in values:
-            assert (kinds.kind_of(one) == kinds.kind_of(other)) == (numba.typeof(one) == numba.typeof(other)), (one, other)
+            is_alike = numba.typeof(one) == numba.typeof(other)
+            assert (kinds.kind_of(one) == kinds.kind_of(other)) == is_alike, (one, other)
         assert kinds.kind_of(kinds.like(one)) == kinds.kind_of(one)
     for (kernel, args), (next_kernel, others) in pairwise(ahead.all_kernels()):
         if kernel is next_kernel:

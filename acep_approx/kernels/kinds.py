@@ -19,9 +19,8 @@ def kind_of(value: Any) -> str:
     'tuple(d1,int,None)'
     """
     if isinstance(value, np.ndarray):
-        flags = value.flags
-        lacks = "".join("swa"[i] for i, has in enumerate((flags.c_contiguous, flags.writeable, flags.aligned)) if not has)
-        return f"{value.dtype.char}{value.ndim}{lacks}"
+        has = value.flags.c_contiguous, value.flags.writeable, value.flags.aligned
+        return f"{value.dtype.char}{value.ndim}{'' if all(has) else has}"
     if isinstance(value, tuple):
         cls = type(value)
         name = "tuple" if cls is tuple else f"{cls.__module__}.{cls.__qualname__}"
