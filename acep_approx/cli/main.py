@@ -273,7 +273,7 @@ EXAMPLES: dict[str, dict[Callable[..., None], list[str]]] = {
     },
     "Clusters and images": {
         package: ["acep package -o acep.zip && spark-submit --py-files acep.zip job.py"],
-        warm: ["acep warm", "RUN pip install acep-approx && acep warm"],
+        warm: ["acep warm"],
     },
 }
 """The commands by the panels of ``acep --help``, each with what its own help shows at the end.
