@@ -8,7 +8,7 @@ from __future__ import annotations
 import inspect
 import textwrap
 
-from acep_approx.kernels.jit import ix
+from acep_approx.jit.marks import ix
 from acep_approx.kernels.rules import lockstep
 from acep_approx.rules.lockstep import loop
 from tests.noticing import first_noticed

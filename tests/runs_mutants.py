@@ -18,7 +18,7 @@ from acep_approx.automaton import registers
 from acep_approx.automaton.automaton import START
 from acep_approx.automaton.conditions import dynamic_conditions
 from acep_approx.engines.runs import runs, tables
-from acep_approx.kernels.jit import ix
+from acep_approx.jit.marks import ix
 from acep_approx.kernels.runs import advance as kernel_advance
 from acep_approx.kernels.runs import begin as kernel_begin
 from acep_approx.kernels.runs import blocks as kernel_blocks

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from acep_approx.kernels import cache, compiling, private
+from acep_approx.jit import cache, compiling, private
 from acep_approx.spark.setup.package import write_package
 from tests.cases import FULL, cases
 from tests.corpus_cases import NAMED
@@ -54,7 +54,7 @@ def test_plain_python_does_not_import_numba() -> None:
 
 
 SMALL = """
-from acep_approx.kernels import cache, compiling
+from acep_approx.jit import cache, compiling
 from acep_approx.kernels.runs import lineage
 import acep_approx, numpy as np
 if {changed}:
@@ -76,7 +76,7 @@ def small(*, changed: bool = False, **environment: str) -> tuple[str, str]:
 RECORD = """
 from typing import NamedTuple
 import numpy as np
-from acep_approx.kernels.jit import kernel
+from acep_approx.jit.kernel import kernel
 class {name}(NamedTuple):
     words: np.ndarray
 @kernel
@@ -359,7 +359,7 @@ def test_without_a_home_there_are_temporary_files(places: Places, monkeypatch: p
 
 
 NOWHERE = """
-from acep_approx.kernels import cache, compiling, tiers
+from acep_approx.jit import cache, compiling, tiers
 cache.directory.cache_clear()
 cache.directory = compiling.directory = tiers.directory = lambda: None
 """

@@ -9,9 +9,10 @@ import pytest
 
 from acep_approx.automaton.compile import compile_automaton
 from acep_approx.engines.cells.cells import Cells
+from acep_approx.jit.kernel import kernel
+from acep_approx.jit.marks import ix
 from acep_approx.kernels.cells.detect import CLEARED, FEW_LANES, STRIDE
 from acep_approx.kernels.cells.step import part, step
-from acep_approx.kernels.jit import ix, kernel
 from acep_approx.query.parser import parse
 
 PAIRS = (

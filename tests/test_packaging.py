@@ -238,6 +238,7 @@ FROM_THE_TOP = (
     {"automaton", "timeline"},
     {"query", "events", "budget"},
     {"kernels"},
+    {"jit"},
     {"diagrams"},
     {"arguments", "ranges"},
     {"arrays", "errors", "shell", "siblings"},
@@ -342,7 +343,7 @@ def test_no_module_is_named_in_a_string():
 
 def test_only_two_modules_import_numba():
     users = {path.relative_to(ROOT).as_posix() for path in modules(*PACKAGES) if "numba" in map(top, imported(path))}
-    assert users == {"acep_approx/kernels/compiling.py", "acep_approx/kernels/helpers.py"}
+    assert users == {"acep_approx/jit/compiling.py", "acep_approx/jit/helpers.py"}
 
 
 def test_no_test_imports_another():

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
+from importlib import import_module
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from acep_approx.kernels import ahead, background, cache, compiler, kinds, tiers
+from acep_approx.jit import background, cache, compiler, kinds, tiers
+from acep_approx.jit.kernel import Kernel
+from acep_approx.kernels import ahead
 from acep_approx.kernels.group import classify
 from acep_approx.kernels.runs.shared import reach
 from tests.command_line import acep
@@ -27,11 +30,11 @@ from acep_approx import compile_query
 query = compile_query("PATTERN SEQ(A a, B b) WHERE [key] AND b.x > a.x WITHIN 5 ERRORS 1")
 print(len(query.match([{"ts": i, "type": "AB"[i % 2], "key": 1, "x": i} for i in range(8)])))
 """
-END = "from acep_approx.kernels import background; background.close(is_interrupted=True)"
+END = "from acep_approx.jit import background; background.close(is_interrupted=True)"
 ORDER = """
 import os, signal, sys, time
 import numpy as np
-from acep_approx.kernels import background, tiers
+from acep_approx.jit import background, tiers
 from acep_approx.kernels.group import order_by
 
 tiers.LONG = 1e9  # however busy the machine is, nothing is said of it
@@ -41,7 +44,7 @@ def in_order():
     return order.tolist()
 """
 """One small kernel, which is compiled in an instant."""
-UNTIL_COMPILED = "while order_by.made is None or not order_by.kinds: assert in_order() == [2, 1, 3, 4, 0]\n"
+UNTIL_COMPILED = "while not order_by.kinds: assert in_order() == [2, 1, 3, 4, 0]; time.sleep(0.01)\n"
 LARGE = """
 from acep_approx.kernels.ahead import all_kernels
 large, args = next((kernel, args) for kernel, args in all_kernels() if kernel.__module__.endswith("runs.advance"))
@@ -145,7 +148,7 @@ def test_kernels_of_other_kinds_of_arguments_are_compiled_for_them(process: tier
 
 def unknown(monkeypatch: pytest.MonkeyPatch) -> Any:
     """A small kernel that nothing is known of, and that is nowhere kept."""
-    from acep_approx.kernels.jit import block_kernel
+    from acep_approx.jit.kernel import block_kernel
 
     made = block_kernel(reach.function)
     monkeypatch.setattr(tiers, "is_kept", lambda *_: False)
@@ -281,10 +284,11 @@ def test_it_goes_on_at_the_lowest_priority_when_the_run_has_ended(tmp_path: Path
 
 def test_it_has_two_minutes_then(tmp_path: Path) -> None:
     code = (
-        "import sys, time; from acep_approx.kernels import compiler; compiler.AFTERWARDS = 0.1\n"
-        "compiler.import_module = lambda _: time.sleep(300); compiler.main()"
+        "import sys, time; from acep_approx.jit import compiler; compiler.AFTERWARDS = 0.1\n"
+        "class Slow:\n    def prepare(self, args): time.sleep(300)\n"
+        "sys.modules['slow'] = sys.modules['__main__']; compiler.main()"
     )
-    request = __import__("pickle").dumps(("a module that takes long", "kernel", ()))
+    request = b"cslow\nSlow\n(tR)\x86."  # a kernel that takes long, and its arguments
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=ROOT, input=request, capture_output=True, check=False, timeout=PATIENCE
     )
@@ -348,6 +352,11 @@ print(in_order(), order_by.is_interpreted)
 
 def test_each_kernel_has_a_file_of_its_own_for_each_kind_of_arguments() -> None:
     all_of_them = list(ahead.all_kernels())
+    made = set()
+    for path in (ROOT / "acep_approx" / "kernels").rglob("*.py"):
+        module = import_module(".".join(path.relative_to(ROOT).with_suffix("").parts))
+        made |= {one for one in vars(module).values() if isinstance(one, Kernel)}
+    assert {one for one, _ in all_of_them} == made
     stems = {cache.stem(kernel, kinds.kind_of(args)) for kernel, args in all_of_them}
     assert len(stems) == len(all_of_them) > 50
 
@@ -370,7 +379,9 @@ def test_what_differs_to_the_compiler_is_of_different_kinds() -> None:
 
 
 USED = """
-from acep_approx.kernels import ahead, jit, kinds
+from acep_approx.jit import kernel as jit
+from acep_approx.jit import kinds
+from acep_approx.kernels import ahead
 used = set()
 choose = jit.Kernel._choose
 def noting(kernel, *args):

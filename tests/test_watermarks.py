@@ -10,7 +10,8 @@ import pyarrow as pa
 import pytest
 
 from acep_approx.errors import DataError
-from acep_approx.kernels import jit, watermarks
+from acep_approx.jit import kernel as jit
+from acep_approx.jit import watermarks
 from acep_approx.revisions.watermarks import ENDED, NEVER, Held, Holder, Watermarks
 from tests.cases import cases
 from tests.patience import calls

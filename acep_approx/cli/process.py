@@ -73,7 +73,7 @@ def mute(number: int) -> None:
 
 def end_compiler() -> None:
     """End the process that compiles for this one, if there is any: this one was interrupted."""
-    background = sys.modules.get("acep_approx.kernels.background")
+    background = sys.modules.get("acep_approx.jit.background")
     if background is not None:
         background.close(is_interrupted=True)
 

@@ -1,1 +1,1 @@
-"""Compiled loops over flat arrays, which know no query."""
+"""Loops over flat arrays, which know no query."""

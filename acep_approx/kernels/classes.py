@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from acep_approx.arrays import Ints
-from acep_approx.kernels.jit import ix, kernel
+from acep_approx.jit.kernel import kernel
+from acep_approx.jit.marks import ix
 from acep_approx.kernels.pairs import TEST, Letters, Queries, holds
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from acep_approx.kernels.jit import inline
+from acep_approx.jit.marks import inline
 
 MOST = 2**63 - 1
 """Counts stop growing here: it means at least so many."""

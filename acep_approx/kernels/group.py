@@ -11,7 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from acep_approx.arrays import Ints
-from acep_approx.kernels.jit import inline, ix, kernel
+from acep_approx.jit.kernel import kernel
+from acep_approx.jit.marks import inline, ix
 
 Masks = npt.NDArray[np.uint64]
 

@@ -16,7 +16,8 @@ from typing import NamedTuple
 import numpy as np
 
 from acep_approx.arrays import ByKey, Floats, Ints
-from acep_approx.kernels.jit import inline, ix, kernel
+from acep_approx.jit.kernel import kernel
+from acep_approx.jit.marks import inline, ix
 from acep_approx.kernels.pairs import (
     BEGUN,
     CONTROL,

@@ -15,7 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from acep_approx.arrays import ByKey, Floats, Ints
-from acep_approx.kernels.jit import inline, ix, kernel
+from acep_approx.jit.kernel import kernel
+from acep_approx.jit.marks import inline, ix
 from acep_approx.kernels.runs.vm import NULL
 
 Masks = npt.NDArray[np.uint64]

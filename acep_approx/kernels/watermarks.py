@@ -13,7 +13,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from acep_approx.arrays import Bools, Ints
-from acep_approx.kernels.jit import called, inline, ix, kernel
+from acep_approx.jit.kernel import kernel
+from acep_approx.jit.marks import called, inline, ix
 
 NEVER = -(2**62)
 """A watermark that nothing has moved."""

@@ -23,7 +23,7 @@ from acep_approx.events.keys import KeyCodes
 from acep_approx.events.roles import Roles
 from acep_approx.events.stream import EventBatch
 from acep_approx.events.time import tick_unit
-from acep_approx.kernels import tiers
+from acep_approx.jit import tiers
 from acep_approx.matching.fitting import Fitting, with_text
 from acep_approx.matching.idle_keys import IdleKeys
 from acep_approx.matching.stream_batch import ColumnOf, Computed, StreamBatch

@@ -12,8 +12,8 @@ from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from acep_approx.kernels.cache import directory
-from acep_approx.kernels.private import NOT_BY_OTHERS, is_private
+from acep_approx.jit.cache import directory
+from acep_approx.jit.private import NOT_BY_OTHERS, is_private
 from history.files import replace_file
 
 if TYPE_CHECKING:

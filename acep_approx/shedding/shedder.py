@@ -15,7 +15,7 @@ from acep_approx.budget.step_clock import StepClock
 from acep_approx.engines.runs.load_shedder import WHOLE_BATCH, CallOrder
 from acep_approx.engines.runs.shedding import Shedding, type_too_late
 from acep_approx.engines.runs.worth import WITHOUT_END, Allowance
-from acep_approx.kernels import tiers
+from acep_approx.jit import tiers
 from acep_approx.learning.exact_sample import Cohort
 from acep_approx.learning.judging import Ranking
 from acep_approx.learning.learner import Learner

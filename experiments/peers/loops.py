@@ -16,7 +16,8 @@ from collections.abc import Callable
 import numpy as np
 
 from acep_approx.arrays import Floats, Ints
-from acep_approx.kernels.jit import block_kernel, ix, kernel
+from acep_approx.jit.kernel import block_kernel, kernel
+from acep_approx.jit.marks import ix
 from experiments.peers.workloads import START_EVERY, SYMBOLS, VOLUME_BELOW
 
 Part = tuple[Ints | None, Ints]

@@ -18,7 +18,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from acep_approx.kernels.jit import inline, kernel
+from acep_approx.jit.kernel import kernel
+from acep_approx.jit.marks import inline
 from experiments.sase2008.workload import START_EVERY, SYMBOLS, VOLUME_BELOW, StockQuery
 
 Ints = npt.NDArray[np.int64]

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from acep_approx.kernels.jit import kernel
+from acep_approx.jit.kernel import kernel
 
 Ints = npt.NDArray[np.int64]
 

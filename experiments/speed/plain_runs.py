@@ -11,7 +11,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from acep_approx.kernels.jit import block_kernel, inline, ix
+from acep_approx.jit.kernel import block_kernel
+from acep_approx.jit.marks import inline, ix
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]

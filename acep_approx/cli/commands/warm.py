@@ -22,8 +22,8 @@ def warm(*, quiet: Quiet = False) -> None:
             code="ACEP-U211",
             hint="type: ACEP_JIT=1 acep warm",
         )
+    from acep_approx.jit.cache import directory
     from acep_approx.kernels.ahead import all_kernels
-    from acep_approx.kernels.cache import directory
 
     folder = directory()
     if folder is None:

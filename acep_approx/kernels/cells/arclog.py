@@ -16,6 +16,8 @@ CORE (PVLDB 15(9) 2022). Log layout, guards and errors are ours. Oracle: ``tests
 from __future__ import annotations
 
 from acep_approx.arrays import Ints
+from acep_approx.jit.kernel import kernel
+from acep_approx.jit.marks import inline, ix
 from acep_approx.kernels.cells.detect import NEVER
 from acep_approx.kernels.cells.layout import (
     ARC,
@@ -58,7 +60,6 @@ from acep_approx.kernels.cells.layout import (
     Tables,
     Update,
 )
-from acep_approx.kernels.jit import inline, ix, kernel
 
 DONE, UNKNOWN, GROW, HITS_FULL = 0, 1, 2, 3
 """Why ``update`` returned: all events done; a move is not made yet; the arena is full; the hit list is full."""

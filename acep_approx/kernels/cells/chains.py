@@ -16,10 +16,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from acep_approx.arrays import Ints
+from acep_approx.jit.kernel import kernel
+from acep_approx.jit.marks import inline, ix
 from acep_approx.kernels.cells.layout import ENTRY_COLUMNS, ENTRY_PLACE, ENTRY_START, EventArrays, Logs
 from acep_approx.kernels.cells.ranges import Origin, entries_of, first_with
 from acep_approx.kernels.columns import ROOM, WRITTEN, Columns
-from acep_approx.kernels.jit import inline, ix, kernel
 
 DONE, COLUMNS_FULL = 0, 1
 """Why ``list_chains`` returned: all hits done; no room in the columns."""

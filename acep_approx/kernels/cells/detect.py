@@ -21,7 +21,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from acep_approx.arrays import Ints
-from acep_approx.kernels.jit import Kernel, ix, kernel
+from acep_approx.jit.kernel import Kernel, kernel
+from acep_approx.jit.marks import ix
 
 NEVER = -(2**62)
 """Minus infinity for starts; ticks lie within +-2**60, so sums with it stay below every real tick."""

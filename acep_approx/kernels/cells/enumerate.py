@@ -12,6 +12,8 @@ visited event.
 from __future__ import annotations
 
 from acep_approx.arrays import Ints
+from acep_approx.jit.kernel import kernel
+from acep_approx.jit.marks import called, inline, ix
 from acep_approx.kernels.cells.layout import (
     ARC,
     ARC_COLUMNS,
@@ -55,7 +57,6 @@ from acep_approx.kernels.cells.layout import (
 )
 from acep_approx.kernels.cells.ranges import Origin, entries_of, first_with, unbroken
 from acep_approx.kernels.columns import LISTS, ROOM, ROOM_OF_LIST, WRITTEN, Columns, write_events
-from acep_approx.kernels.jit import called, inline, ix, kernel
 from acep_approx.kernels.order import Found, Limits, move_up, sort_found
 
 DONE, OUT_FULL, DEEPER, COLUMNS_FULL = 0, 1, 2, 3

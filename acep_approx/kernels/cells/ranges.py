@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from acep_approx.arrays import Ints
+from acep_approx.jit.marks import inline, ix
 from acep_approx.kernels.cells.layout import (
     END,
     ENTRY_COLUMNS,
@@ -20,7 +21,6 @@ from acep_approx.kernels.cells.layout import (
     RANGE_SLOT,
     Logs,
 )
-from acep_approx.kernels.jit import inline, ix
 
 
 class Origin(NamedTuple):

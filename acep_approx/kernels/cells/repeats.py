@@ -19,6 +19,8 @@ from typing import NamedTuple
 import numpy as np
 
 from acep_approx.arrays import Ints
+from acep_approx.jit.kernel import kernel
+from acep_approx.jit.marks import inline, ix
 from acep_approx.kernels.cells.chains import (
     CHAIN_HIT,
     DEPTH,
@@ -34,7 +36,6 @@ from acep_approx.kernels.cells.chains import (
 from acep_approx.kernels.cells.layout import ENTRY_COLUMNS, ENTRY_PLACE, ENTRY_START, NOWHERE, EventArrays, Logs
 from acep_approx.kernels.cells.ranges import first_with
 from acep_approx.kernels.columns import ROOM, ROOM_OF_LIST, WRITTEN, Columns
-from acep_approx.kernels.jit import inline, ix, kernel
 
 DONE, COLUMNS_FULL, DEEPER = 0, 1, 2
 """Why ``list_repeats`` returned: all hits done; no room in the columns; there must be room for more frames."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from acep_approx.arrays import Ints
+from acep_approx.jit.marks import inline, ix
 from acep_approx.kernels.cells.detect import (
     ARCS,
     BEGIN,
@@ -26,7 +27,6 @@ from acep_approx.kernels.cells.detect import (
     NEVER,
     ROWS,
 )
-from acep_approx.kernels.jit import inline, ix
 
 
 class Part(NamedTuple):

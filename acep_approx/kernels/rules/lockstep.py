@@ -15,9 +15,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from acep_approx.arrays import Bools, Floats, Ints
+from acep_approx.jit.kernel import kernel
+from acep_approx.jit.marks import inline, ix
 from acep_approx.kernels.cells.detect import CLEARED, FEW_LANES, STRIDE
 from acep_approx.kernels.cells.step import part, step
-from acep_approx.kernels.jit import inline, ix, kernel
 from acep_approx.kernels.rules.rows import (
     Rows,
     Scratch,

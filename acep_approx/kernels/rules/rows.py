@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from acep_approx.arrays import Bools, Floats, Ints
-from acep_approx.kernels.jit import apart, inline, ix
+from acep_approx.jit.marks import apart, inline, ix
 
 SLOT, OLD_VALUE, AS_FLOAT, AS_INT = 0, 1, 2, 3
 ADD, SUBTRACT, MULTIPLY, MODULO, NEGATE = 10, 11, 12, 13, 14

@@ -9,7 +9,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from acep_approx.arrays import Bools, Ints
-from acep_approx.kernels.jit import inline, ix, kernel
+from acep_approx.jit.kernel import kernel
+from acep_approx.jit.marks import inline, ix
 from acep_approx.kernels.rules.rows import (
     COLUMNS,
     DELETED,

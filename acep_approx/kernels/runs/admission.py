@@ -7,7 +7,7 @@ as good as merged with it; where matches are listed, it is worth a small share o
 from __future__ import annotations
 
 from acep_approx.arrays import Ints
-from acep_approx.kernels.jit import called, inline, ix
+from acep_approx.jit.marks import called, inline, ix
 from acep_approx.kernels.runs import layout as at
 from acep_approx.kernels.runs.fronts import BETTER, WORSE, compared, flag_at
 from acep_approx.kernels.runs.pools import (

@@ -11,7 +11,8 @@ instead of objects; the ignore edge is no work; a link keeps its own start, so n
 from __future__ import annotations
 
 from acep_approx.arrays import Ints
-from acep_approx.kernels.jit import block_kernel, inline, ix
+from acep_approx.jit.kernel import block_kernel
+from acep_approx.jit.marks import inline, ix
 from acep_approx.kernels.runs import layout as at
 from acep_approx.kernels.runs.begin import TESTING, begin_event, event_at
 from acep_approx.kernels.runs.blocks import keep_staying, run_block

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from acep_approx.arrays import Ints
-from acep_approx.kernels.jit import compact, inline, ix
+from acep_approx.jit.marks import compact, inline, ix
 from acep_approx.kernels.runs import layout as at
 from acep_approx.kernels.runs.ends import drop_all_expired, end_tick_in
 from acep_approx.kernels.runs.passes import log_room, make_room

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from acep_approx.arrays import Ints
-from acep_approx.kernels.jit import block_kernel, inline, ix
+from acep_approx.jit.kernel import block_kernel
+from acep_approx.jit.marks import inline, ix
 from acep_approx.kernels.runs.pools import COLUMNS
 from acep_approx.kernels.runs.saved import PENDING, POOL_MASK, SAVED, SPAN
 from acep_approx.kernels.runs.scores import GROUP_BITS

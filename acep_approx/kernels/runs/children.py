@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from acep_approx.kernels.jit import inline, ix
+from acep_approx.jit.marks import inline, ix
 from acep_approx.kernels.runs.layout import (
     KEEPS_LINEAGE,
     LINK,

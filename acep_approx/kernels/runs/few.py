@@ -8,7 +8,7 @@ event, and compute nothing.
 from __future__ import annotations
 
 from acep_approx.arrays import Ints
-from acep_approx.kernels.jit import inline, ix
+from acep_approx.jit.marks import inline, ix
 from acep_approx.kernels.runs import layout as at
 from acep_approx.kernels.runs.blocks import begin_staying, keep_staying
 from acep_approx.kernels.runs.children import copy_registers, equal_child

@@ -7,7 +7,7 @@ want to know beforehand.
 from __future__ import annotations
 
 from acep_approx.arrays import Ints
-from acep_approx.kernels.jit import compact
+from acep_approx.jit.marks import compact
 from acep_approx.kernels.runs import layout as at
 from acep_approx.kernels.runs.begin import begin_event, event_at
 from acep_approx.kernels.runs.ends import end_event

@@ -6,7 +6,7 @@ Inside a budget ``admission`` decides what becomes of them. Source: dominance is
 from __future__ import annotations
 
 from acep_approx.arrays import Ints
-from acep_approx.kernels.jit import compact, inline, ix
+from acep_approx.jit.marks import compact, inline, ix
 from acep_approx.kernels.runs import layout as at
 from acep_approx.kernels.runs.pools import (
     ALIKE,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from acep_approx.arrays import Ints
-from acep_approx.kernels.jit import inline, ix
+from acep_approx.jit.marks import inline, ix
 from acep_approx.kernels.runs import layout as at
 from acep_approx.kernels.runs.guards import note_guards
 from acep_approx.kernels.runs.pools import FRESH, IS_STALE, KEPT, LAST_PLACE, POOL, RUNS

@@ -13,7 +13,8 @@ numbers do there, because a link belongs to one run and not to one event.
 from __future__ import annotations
 
 from acep_approx.arrays import Bools, Ints
-from acep_approx.kernels.jit import block_kernel, inline, ix
+from acep_approx.jit.kernel import block_kernel
+from acep_approx.jit.marks import inline, ix
 from acep_approx.kernels.order import Found
 from acep_approx.kernels.runs.layout import (
     ARC_BITS,

@@ -8,7 +8,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from acep_approx.arrays import Ints
-from acep_approx.kernels.jit import block_kernel, ix
+from acep_approx.jit.kernel import block_kernel
+from acep_approx.jit.marks import ix
 from acep_approx.kernels.runs.layout import ARC_BITS, ARC_MASK, LINK, LINK_BEFORE, LINK_HERE, LINK_START
 
 

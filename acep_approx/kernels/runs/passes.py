@@ -7,7 +7,7 @@ only so many can stay. See ``kernel_shed`` for scores and prices.
 from __future__ import annotations
 
 from acep_approx.arrays import Ints
-from acep_approx.kernels.jit import called, inline, ix
+from acep_approx.jit.marks import called, inline, ix
 from acep_approx.kernels.runs import layout as at
 from acep_approx.kernels.runs.pools import (
     BASE,

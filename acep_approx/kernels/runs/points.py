@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from acep_approx.arrays import Ints
-from acep_approx.kernels.jit import ix, kernel
+from acep_approx.jit.kernel import kernel
+from acep_approx.jit.marks import ix
 from acep_approx.kernels.runs.layout import HIT, HIT_ERRORS, HIT_EVENT, HIT_START
 
 

@@ -6,8 +6,9 @@ A pool holds the runs of one state and number of errors as columns of one arena:
 from __future__ import annotations
 
 from acep_approx.arrays import Ints
+from acep_approx.jit.kernel import block_kernel
+from acep_approx.jit.marks import apart, inline, ix
 from acep_approx.kernels.counts import added_up
-from acep_approx.kernels.jit import apart, block_kernel, inline, ix
 from acep_approx.kernels.runs.layout import (
     HIDDEN,
     LINK,

@@ -9,7 +9,7 @@ learner makes of a sample: ``rl.records.Tests``.
 from __future__ import annotations
 
 from acep_approx.arrays import Ints
-from acep_approx.kernels.jit import called, inline, ix
+from acep_approx.jit.marks import called, inline, ix
 from acep_approx.kernels.runs.layout import SCRATCH, STEP_ARC, TEMPORARIES
 from acep_approx.kernels.runs.pools import ALIKE, BASE, COLUMNS, POOL, ROOM, RUNS, hash_word
 from acep_approx.kernels.runs.records import Arena, Event, Pools, Program, RunBlock, Taken

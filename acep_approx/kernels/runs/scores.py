@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 
 from acep_approx.arrays import Floats, Ints
-from acep_approx.kernels.jit import called, inline, ix
+from acep_approx.jit.marks import called, inline, ix
 from acep_approx.kernels.runs.layout import LIVE, LOGGED, SHED, WINDOW
 from acep_approx.kernels.runs.pools import (
     ALIKE,

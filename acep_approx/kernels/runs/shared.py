@@ -6,8 +6,9 @@ A link is written as in ``kernel_lineage``. Source: the compressed output of Agr
 from __future__ import annotations
 
 from acep_approx.arrays import Ints
+from acep_approx.jit.kernel import block_kernel
+from acep_approx.jit.marks import ix
 from acep_approx.kernels.counts import added_up
-from acep_approx.kernels.jit import block_kernel, ix
 from acep_approx.kernels.runs.layout import LINK, LINK_BEFORE, LINK_HERE, LINK_LATEST, LINK_OTHER, LINK_START
 
 NOBODY = 1 << 62

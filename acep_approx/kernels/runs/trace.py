@@ -16,7 +16,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from acep_approx.arrays import Bools, Ints
-from acep_approx.kernels.jit import block_kernel, inline, ix
+from acep_approx.jit.kernel import block_kernel
+from acep_approx.jit.marks import inline, ix
 from acep_approx.kernels.runs.layout import (
     ARC_MASK,
     LINK,

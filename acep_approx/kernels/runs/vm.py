@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from acep_approx.arrays import Floats, Ints
-from acep_approx.kernels.jit import apart, called, inline, ix
+from acep_approx.jit.marks import apart, called, inline, ix
 from acep_approx.kernels.runs.layout import TEMPORARIES
 from acep_approx.kernels.runs.records import Pools, Program
 

@@ -12,7 +12,7 @@ tree: parts are columns that stand together, and adding a run costs one comparis
 from __future__ import annotations
 
 from acep_approx.arrays import Ints
-from acep_approx.kernels.jit import inline, ix
+from acep_approx.jit.marks import inline, ix
 from acep_approx.kernels.runs import layout as at
 from acep_approx.kernels.runs.pools import (
     ALIKE,

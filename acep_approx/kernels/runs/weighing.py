@@ -8,7 +8,7 @@ the two, and the kept run of each group that started last covers it.
 from __future__ import annotations
 
 from acep_approx.arrays import Ints
-from acep_approx.kernels.jit import called, inline, ix
+from acep_approx.jit.marks import called, inline, ix
 from acep_approx.kernels.runs.layout import DOMINATED, POOLS, WINDOW
 from acep_approx.kernels.runs.pools import BASE, NEVER, POOL, ROOM, RUNS, hash_word
 from acep_approx.kernels.runs.records import Arena, Event, Pools, Program

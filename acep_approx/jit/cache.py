@@ -14,24 +14,24 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from functools import cache, lru_cache
+from functools import cache
 from hashlib import sha256
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import BinaryIO
 
-from acep_approx.kernels.private import private_folder, say_not_used
+from acep_approx.jit.marks import Compilable
+from acep_approx.jit.private import private_folder, say_not_used
 
 try:
     import fcntl
 except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
-if TYPE_CHECKING:
-    from acep_approx.kernels.jit import Kernel
-
-PACKAGE = "acep_approx.kernels"
+KERNELS = "acep_approx.kernels"
+COMPILES = ("marks.py", "compiling.py", "helpers.py")
+"""The files beside this one that say how kernels are compiled."""
 NAME = "acep-approx"
 TURN = 120.0
 """Seconds that a process waits for its turn to compile: one that was stopped would keep all others waiting."""
@@ -39,9 +39,9 @@ TURN = 120.0
 
 @cache
 def sources() -> str:
-    """A digest of the sources of all kernels."""
-    digest = sha256()
-    for source in _sources_in(files(PACKAGE)):
+    """A digest of the sources of all kernels, and of what compiles them."""
+    digest, here = sha256(), files("acep_approx.jit")
+    for source in (*_sources_in(files(KERNELS)), *(here / name for name in COMPILES)):
         digest.update(source.read_bytes())
     return digest.hexdigest()
 
@@ -54,17 +54,16 @@ def _sources_in(folder: Traversable) -> Iterator[Traversable]:
             yield from _sources_in(item)
 
 
-@lru_cache(maxsize=1024)
-def stem(kernel: Kernel[..., Any], kind: str) -> str:
+def stem(kernel: Compilable, kind: str) -> str:
     """What the names of files with the machine code of a kernel for some kinds of arguments begin with."""
     module, made_of = kernel.__module__, sources()
-    if not module.startswith(PACKAGE):
+    if not module.startswith(KERNELS):
         made_of += Path(str(sys.modules[module].__file__)).read_text(encoding="utf-8")
     digest = sha256(repr((made_of, kind, sys.version_info[:2])).encode()).hexdigest()[:16]
-    return f"{module.removeprefix(PACKAGE + '.')}.{kernel.__name__}-{digest}"
+    return f"{module.removeprefix(KERNELS + '.')}.{kernel.__name__}-{digest}"
 
 
-def is_kept(kernel: Kernel[..., Any], kind: str) -> bool:
+def is_kept(kernel: Compilable, kind: str) -> bool:
     """Whether there is machine code of a kernel for some kinds of arguments, of this machine or of another one."""
     begin = stem(kernel, kind) + "-"
     for folder in folders():

@@ -17,15 +17,13 @@ import time
 from functools import cache
 from importlib.util import find_spec
 from threading import RLock
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from acep_approx.kernels import background
-from acep_approx.kernels.cache import directory, is_kept
-from acep_approx.kernels.kinds import kind_of
-from acep_approx.kernels.private import LOG
-
-if TYPE_CHECKING:
-    from acep_approx.kernels.jit import Kernel
+from acep_approx.jit import background
+from acep_approx.jit.cache import directory, is_kept
+from acep_approx.jit.kinds import kind_of
+from acep_approx.jit.marks import Compilable
+from acep_approx.jit.private import LOG
 
 LOADING = 0.15
 """Seconds of work from which on machine code that is there is loaded: that takes twice as long."""
@@ -47,10 +45,6 @@ HERE = (
     "compiling kernels (a few seconds, up to a minute for some queries) ...\n"
     "      each process must do so: they cannot be kept, set NUMBA_CACHE_DIR to a directory that can be written"
 )
-
-
-class NotCompiledError(Exception):
-    """There is no machine code for these kinds of arguments; nothing was run."""
 
 
 class _Process:
@@ -77,7 +71,7 @@ class _Process:
             self.mode = "0"
         self.seconds = 0.0
         self.events = 0
-        self.next_look: dict[tuple[Kernel[..., Any], str], float] = {}
+        self.next_look: dict[tuple[Compilable, str], float] = {}
         self.lock = RLock()
 
 
@@ -100,7 +94,7 @@ def load_at_once() -> None:
     _process.events = MANY_EVENTS
 
 
-def note(kernel: Kernel[..., Any], seconds: float) -> None:
+def note(kernel: Compilable, seconds: float) -> None:
     """A kernel was interpreted for so long."""
     kernel.seconds += seconds
     _process.seconds += seconds
@@ -111,7 +105,7 @@ def may_interpret() -> bool:
     return _process.mode != "1"
 
 
-def machine_code(kernel: Kernel[..., Any], args: tuple[Any, ...]) -> Any:
+def machine_code(kernel: Compilable, args: tuple[Any, ...]) -> Any:
     """What runs a kernel on these arguments; None where Python does."""
     if _process.mode == "0":
         return None
@@ -130,17 +124,17 @@ def machine_code(kernel: Kernel[..., Any], args: tuple[Any, ...]) -> Any:
         return _in_another_process(kernel, kind, args)
 
 
-def _loaded(kernel: Kernel[..., Any], kind: str, args: tuple[Any, ...]) -> Any:
+def _loaded(kernel: Compilable, kind: str, args: tuple[Any, ...]) -> Any:
     """Machine code that is kept, if it is worth loading; None else, or where it is not of this machine."""
     if "numba" not in sys.modules and _process.seconds < LOADING and _process.events < MANY_EVENTS:
         return None
-    from acep_approx.kernels import compiling  # loads numba
+    from acep_approx.jit import compiling  # loads numba
 
     made = compiling.loaded(kernel, kind, args)
     return _in_another_process(kernel, kind, args) if made is None else made
 
 
-def _in_another_process(kernel: Kernel[..., Any], kind: str, args: tuple[Any, ...]) -> Any:
+def _in_another_process(kernel: Compilable, kind: str, args: tuple[Any, ...]) -> Any:
     """See to it that a kernel is compiled: elsewhere if that can be, here if it pays all the same."""
     can_be = directory() is not None and background.compiles(kernel, kind, args)
     if can_be:
@@ -152,7 +146,7 @@ def _in_another_process(kernel: Kernel[..., Any], kind: str, args: tuple[Any, ..
     return _here(kernel, kind, args) if kernel.seconds > COMPILING else None
 
 
-def _here(kernel: Kernel[..., Any], kind: str, args: tuple[Any, ...]) -> Any:
+def _here(kernel: Compilable, kind: str, args: tuple[Any, ...]) -> Any:
     """Compile a kernel in this process; where that fails it is interpreted."""
     try:
         return made_now(kernel, args)
@@ -162,9 +156,9 @@ def _here(kernel: Kernel[..., Any], kind: str, args: tuple[Any, ...]) -> Any:
         return None
 
 
-def made_now(kernel: Kernel[..., Any], args: tuple[Any, ...], *, says: bool = True) -> Any:
+def made_now(kernel: Compilable, args: tuple[Any, ...], *, says: bool = True) -> Any:
     """The machine code of a kernel for these arguments, loaded or compiled here, and whether that is said."""
-    from acep_approx.kernels import compiling  # loads numba
+    from acep_approx.jit import compiling  # loads numba
 
     kind = kind_of(args)
     with _process.lock:

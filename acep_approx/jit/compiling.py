@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numba
 from numba.core import config as _config
@@ -20,17 +20,11 @@ from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import cpu_target
 from numba.core.serialize import dumps
 
-from acep_approx.kernels.cache import compiling_alone, directory, folders, stem
-from acep_approx.kernels.private import NOT_BY_OTHERS, is_private
-from acep_approx.kernels.tiers import NotCompiledError
+from acep_approx.jit.cache import compiling_alone, directory, folders, stem
+from acep_approx.jit.marks import BARE, Compilable, Flags, NotCompiledError
+from acep_approx.jit.private import NOT_BY_OTHERS, is_private
 from history.files import replace_file
 
-if TYPE_CHECKING:
-    from acep_approx.kernels.jit import Flags, Kernel
-
-BARE: dict[str, Any] = {"nogil": True, "_nrt": False, "error_model": "numpy"}
-"""Kernels make no arrays and keep none: counting references to their arguments would cost more than they do. The flag
-has an underscore, but has been there since numba 0.20."""
 DAMAGED = (OSError, EOFError, LookupError, ValueError, TypeError, AttributeError, ImportError, pickle.UnpicklingError)
 """What reading a file of machine code can raise."""
 
@@ -89,7 +83,7 @@ class _Kept:
                 replace_file(folder / f"{self.stem}-{machine()}.code", dumps(result._reduce()), NOT_BY_OTHERS)
 
 
-def loaded(kernel: Kernel[..., Any], kind: str, args: tuple[Any, ...]) -> Any:
+def loaded(kernel: Compilable, kind: str, args: tuple[Any, ...]) -> Any:
     """Load the machine code of a kernel for one kind of arguments; None where it is not kept."""
     made = _dispatcher(kernel)
     try:
@@ -98,9 +92,9 @@ def loaded(kernel: Kernel[..., Any], kind: str, args: tuple[Any, ...]) -> Any:
         return None
 
 
-def compiled(kernel: Kernel[..., Any], kind: str, args: tuple[Any, ...]) -> Any:
+def compiled(kernel: Compilable, kind: str, args: tuple[Any, ...]) -> Any:
     """Compile a kernel for one kind of arguments, unless another process has done so by the time it is our turn."""
-    from acep_approx.kernels.helpers import know_helpers  # loads all that numba compiles with
+    from acep_approx.jit.helpers import know_helpers  # loads all that numba compiles with
 
     made = _dispatcher(kernel)
     with compiling_alone():
@@ -112,7 +106,7 @@ def compiled(kernel: Kernel[..., Any], kind: str, args: tuple[Any, ...]) -> Any:
             made.compiles = False
 
 
-def _made(kernel: Kernel[..., Any], made: Any, kind: str, args: tuple[Any, ...]) -> Any:
+def _made(kernel: Compilable, made: Any, kind: str, args: tuple[Any, ...]) -> Any:
     with global_compiler_lock:
         made._cache.stem = stem(kernel, kind)
         try:
@@ -123,7 +117,7 @@ def _made(kernel: Kernel[..., Any], made: Any, kind: str, args: tuple[Any, ...])
     return made
 
 
-def _dispatcher(kernel: Kernel[..., Any]) -> Any:
+def _dispatcher(kernel: Compilable) -> Any:
     """What chooses the machine code of a kernel by the types of its arguments; it compiles none by itself."""
     if kernel.made is None:
         made = numba.njit(no_cfunc_wrapper=True, **BARE)(kernel.function)

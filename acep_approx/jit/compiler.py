@@ -6,7 +6,6 @@ import os
 import pickle
 import sys
 from contextlib import suppress
-from importlib import import_module
 from queue import Empty, SimpleQueue
 from threading import Thread, Timer
 from typing import Any
@@ -20,13 +19,13 @@ IDLE = 3.0
 
 def main() -> None:
     """Compile until there is nothing to do any more."""
-    requests: SimpleQueue[tuple[str, str, tuple[Any, ...]] | None] = SimpleQueue()
+    requests: SimpleQueue[tuple[Any, tuple[Any, ...]] | None] = SimpleQueue()
     Thread(target=_read, args=(requests,), daemon=True).start()
     with suppress(Empty):
         while (request := requests.get(timeout=IDLE)) is not None:
-            module, name, args = request
+            kernel, args = request
             with suppress(Exception):  # the other process does not find it, and goes on without
-                getattr(import_module(module), name).prepare(args)
+                kernel.prepare(args)
 
 
 def _read(requests: SimpleQueue[Any]) -> None:

@@ -19,8 +19,7 @@ from numba.core.compiler_machinery import register_pass
 from numba.core.typed_passes import NativeLowering
 from numba.extending import lower_builtin, type_callable
 
-from acep_approx.kernels.compiling import BARE
-from acep_approx.kernels.jit import HELPERS
+from acep_approx.jit.marks import BARE, HELPERS
 
 NOT_NEEDED = {
     "InlineClosureLikes",

@@ -1,4 +1,4 @@
-"""Marks the functions that are compiled, kernels, and the helpers that are compiled with them.
+"""Functions with two tiers: kernels.
 
 A kernel runs in one of two tiers. Compiled it is machine code. Interpreted it is the function that stands in the
 source, run by Python on ``memoryview`` objects: an item of one is read ten times as fast as one of an array, and is a
@@ -8,7 +8,6 @@ when.
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Iterator
 from functools import update_wrapper
 from time import perf_counter
@@ -16,48 +15,18 @@ from typing import Any, Generic, ParamSpec, TypeVar
 
 import numpy as np
 
-from acep_approx.kernels import tiers
+from acep_approx.jit import tiers
+from acep_approx.jit.marks import COLUMNS, LANES, Flags, NotCompiledError
 
-Function = TypeVar("Function", bound=Callable[..., Any])
 Given = ParamSpec("Given")
 Result = TypeVar("Result")
-Flags = tuple[int, int, int]
-"""What LLVM does: packs neighbouring statements, vectorises loops, and its level of optimisation."""
-
-ix = operator.index
-"""Kernels wrap every index in this, which makes it unsigned where they are compiled. An index that might be negative
-costs a test, and keeps LLVM from seeing that neighbouring indices are neighbours: with it the detection kernel is up to
-2.4 times faster."""
-
-
-LANES: Flags = (1, 0, 3)
-"""For short inner loops over lanes: packing neighbouring statements (SLP) speeds them up by 1.4-2.3 times, the loop
-vectoriser slows them down."""
-COLUMNS: Flags = (0, 1, 2)
-"""For long loops over columns: they need the loop vectoriser, and gain nothing from the highest level of optimisation,
-which takes a quarter longer."""
 
 PIECE = 1024
 """Events of a call that is interpreted: a twentieth of a second, after which machine code may be there."""
 
-HELPERS: dict[Callable[..., Any], dict[str, Any]] = {}
-"""The functions that kernels call, with how they are compiled; from Python they are plain functions."""
-
 
 class Kernel(Generic[Given, Result]):
-    """A function with two tiers.
-
-    Attributes
-    ----------
-    function : callable
-        What stands in the source.
-    flags : tuple of int
-        What LLVM does with it.
-    made : numba dispatcher or None
-        Its machine code, for the kinds of arguments in ``kinds``.
-    seconds : float
-        How long it was run by Python so far.
-    """
+    """A function with two tiers; see ``Compilable`` for its attributes."""
 
     __name__: str
 
@@ -74,8 +43,12 @@ class Kernel(Generic[Given, Result]):
         """Run it."""
         try:
             return self._run(*args)
-        except tiers.NotCompiledError:  # it is, but for other kinds of arguments
+        except NotCompiledError:  # it is, but for other kinds of arguments
             return self._choose(*args)
+
+    def __reduce__(self) -> str:
+        """By name: another process has the same."""
+        return self.__name__
 
     def _choose(self, *args: Any) -> Result:
         """Run it in the tier that ``tiers`` says, which stays that of the calls to come once it is compiled."""
@@ -140,27 +113,3 @@ def block_kernel(function: Callable[Given, Result]) -> Kernel[Given, Result]:
     """Like ``kernel``, for functions that spend their time in long loops over columns."""
     return Kernel(function, COLUMNS)
 
-
-def inline(function: Function) -> Function:
-    """A helper that kernels call, compiled into each place where it is called: arrays cost a call up to 40 ns."""
-    return _helper(function, forceinline=True)
-
-
-def called(function: Function) -> Function:
-    """A helper that is too large to be compiled into each place where it is called."""
-    return _helper(function)
-
-
-def apart(function: Function) -> Function:
-    """A helper that stays a function of its own: ``called`` ones are taken into helpers that are ``inline``."""
-    return _helper(function, forceinline=False)
-
-
-def compact(function: Function) -> Function:
-    """Like ``apart``, for loops that are short: LLVM does not make them fit for long ones."""
-    return _helper(function, is_compact=True, forceinline=False)
-
-
-def _helper(function: Function, **options: Any) -> Function:
-    HELPERS[function] = options
-    return function

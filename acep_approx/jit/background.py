@@ -14,13 +14,11 @@ import subprocess
 import sys
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from acep_approx.kernels.cache import PACKAGE, locked
-from acep_approx.kernels.kinds import like
-
-if TYPE_CHECKING:
-    from acep_approx.kernels.jit import Kernel
+from acep_approx.jit.cache import locked
+from acep_approx.jit.kinds import like
+from acep_approx.jit.marks import Compilable
 
 MOST_TRIES = 2
 """How often a kernel is asked for that does not come."""
@@ -40,14 +38,14 @@ class _Compiler:
     process: subprocess.Popen[bytes] | None = None
 
     def __init__(self) -> None:
-        self.asked: dict[tuple[Kernel[..., Any], str], int] = {}
-        self.wanted: set[tuple[Kernel[..., Any], str]] = set()
+        self.asked: dict[tuple[Compilable, str], int] = {}
+        self.wanted: set[tuple[Compilable, str]] = set()
 
 
 _compiler = _Compiler()
 
 
-def compiles(kernel: Kernel[..., Any], kind: str, args: tuple[Any, ...]) -> bool:
+def compiles(kernel: Compilable, kind: str, args: tuple[Any, ...]) -> bool:
     """Have a kernel compiled, unless that is under way; False where it cannot be done."""
     one = (kernel, kind)
     if is_at_work() and one in _compiler.wanted:
@@ -60,7 +58,7 @@ def compiles(kernel: Kernel[..., Any], kind: str, args: tuple[Any, ...]) -> bool
     except OSError:
         return False
     try:
-        _ask(pickle.dumps((kernel.__module__, kernel.__name__, like(args))))
+        _ask(pickle.dumps((kernel, like(args))))
     except (OSError, pickle.PicklingError, AttributeError):  # it has ended; or arguments of a class without a name
         _compiler.asked[one] = _compiler.asked.get(one, 0) + 1
         return True
@@ -97,7 +95,7 @@ def _started() -> bool:
         return False
     path = os.pathsep.join(str(Path(place).absolute()) for place in sys.path)
     environment = {**os.environ, "PYTHONPATH": path, "ACEP_JIT": "1"}
-    command = [sys.executable, "-P", "-m", f"{PACKAGE}.compiler"]
+    command = [sys.executable, "-P", "-m", "acep_approx.jit.compiler"]
     nowhere = subprocess.DEVNULL
     with lock:  # which the process has open, too, and so keeps as long as it lives
         _compiler.process = subprocess.Popen(  # noqa: S603  (it is Python)

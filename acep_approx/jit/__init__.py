@@ -1,0 +1,1 @@
+"""How kernels run: as Python until they are compiled, which another process does."""
