@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
 from functools import lru_cache
 from operator import is_
 from typing import Any
@@ -14,6 +17,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from acep_approx.errors import DataError
+from acep_approx.without_pandas import leave_pandas_out
+
+leave_pandas_out()  # before the first column is made
 
 CODED = pa.dictionary(pa.int32(), pa.string())
 """The type of every string column of an event batch."""
@@ -425,6 +431,31 @@ def to_arrow(values: npt.NDArray[np.int64], bound: npt.NDArray[np.bool_] | None 
     """
     valid = None if bound is None or bound.all() else pa.py_buffer(np.packbits(bound, bitorder="little"))
     return pa.Array.from_buffers(pa.int64(), len(values), [valid, pa.py_buffer(np.ascontiguousarray(values))])
+
+
+_TYPES = {int: pa.int64(), float: pa.float64(), str: pa.string(), bool: pa.bool_()}
+_TIMES: dict[object, pa.DataType] = {None: pa.timestamp("us"), UTC: pa.timestamp("us", "UTC")}
+"""Types of values of Python that are all of one kind, as pyarrow guesses them; of times by their zone."""
+
+
+def from_python(values: list[Any]) -> pa.Array:
+    """Values of Python as a column, of the type that pyarrow guesses.
+
+    ``pa.array`` would do, but to guess it imports pandas.
+    """
+    known = _plain_type_of(values)
+    if known is not None:
+        with suppress(OverflowError, ValueError):  # what it says of values that do not fit is said of its own guess
+            return pa.array(values, known)
+    return pa.array(values)
+
+
+def _plain_type_of(values: list[Any]) -> pa.DataType | None:
+    kinds = set(map(type, values)) - {type(None)}
+    if kinds == {datetime} and "PYARROW_IGNORE_TIMEZONE" not in os.environ:
+        zones = {value.tzinfo for value in values if value is not None}
+        return _TIMES.get(zones.pop()) if len(zones) == 1 else None
+    return _TYPES.get(kinds.pop()) if len(kinds) == 1 else None
 
 
 def to_lists(offsets: npt.NDArray[np.int32], values: pa.Array) -> pa.ListArray:

@@ -336,9 +336,9 @@ def parse_times(texts: pa.Array, format: TimeFormat, ambiguous: str = "raise") -
     fields = {name: pc.struct_field(found, name) for name in pattern.groupindex}
     minute, second = (_padded(fields.get(name, "00")) for name in "MS")
     fraction = pc.utf8_slice_codeunits(pc.utf8_rpad(fields["f"], 6, "0"), 0, 6) if "f" in fields else "000000"
-    pieces = (*_date(fields, format), "T", _hour(fields), ":", minute, ":", second, ".", fraction)
+    pieces = (*_date(fields, format), "T", _hour(fields), ":", minute, ":", second, ".", fraction, "")
     try:
-        times = pc.binary_join_element_wise(*pieces, "").cast(MICROSECONDS)
+        times = pc.binary_join_element_wise(*map(_text, pieces)).cast(MICROSECONDS)
     except pa.ArrowInvalid as error:
         raise pa.ArrowInvalid(f"no such day or hour, written as {format.text}") from error
     if "z" in fields:
@@ -457,6 +457,11 @@ def _hour(fields: dict[str, Any]) -> Any:
     from_noon = pc.if_else(is_noon, 0, hour)
     is_late = pc.equal(pc.utf8_lower(fields["p"]), "p")
     return _padded(pc.if_else(is_late, pc.add(from_noon, 12), from_noon).cast(pa.string()))
+
+
+def _text(piece: Any) -> Any:
+    """A column, or one text; pyarrow would guess that it is one, for which it imports pandas."""
+    return pa.scalar(piece, pa.string()) if isinstance(piece, str) else piece
 
 
 def _padded(text: Any) -> Any:

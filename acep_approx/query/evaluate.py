@@ -154,10 +154,11 @@ def is_true(value: Any, rows: int) -> Bools:
     import pyarrow as pa
     import pyarrow.compute as pc
 
+    from acep_approx.events.columns import to_numpy
+
     if isinstance(value, pa.Scalar):
         return np.full(rows, bool(value.as_py()), np.bool_)
-    found: Bools = pc.fill_null(value, False).to_numpy(zero_copy_only=False)
-    return found
+    return to_numpy(pc.fill_null(value, False)).copy()
 
 
 class _Evaluator:
@@ -331,9 +332,8 @@ def _without_nan(value: Any) -> Any:
 def _scalar(value: object) -> Any:
     import pyarrow as pa
 
-    if isinstance(value, int) and not isinstance(value, bool):
-        return pa.scalar(value, pa.int64())
-    return _without_nan(pa.scalar(value))
+    types = {int: pa.int64(), str: pa.string(), float: pa.float64(), bool: pa.bool_()}
+    return _without_nan(pa.scalar(value, types.get(type(value))))
 
 
 def _call(function: str, *values: Any) -> Any:
@@ -403,6 +403,8 @@ def _divided(op: str, left: Any, right: Any) -> Any:
     import pyarrow as pa
     import pyarrow.compute as pc
 
+    from acep_approx.events.columns import to_numpy
+
     if pa.types.is_null(left.type) or pa.types.is_null(right.type):
         return _call("divide", left, right)
     if op == "/":
@@ -416,7 +418,7 @@ def _divided(op: str, left: Any, right: Any) -> Any:
         rest = np.mod(_numpy(left), _numpy(right))
     if isinstance(missing, pa.Scalar):
         return _without_nan(pa.scalar(None if missing.as_py() else rest.item(), left.type))
-    return _without_nan(pa.array(rest, left.type, mask=missing.to_numpy(zero_copy_only=False)))
+    return _without_nan(pa.array(rest, left.type, mask=to_numpy(missing)))
 
 
 def _numpy(value: Any) -> Any:
@@ -424,10 +426,12 @@ def _numpy(value: Any) -> Any:
     import pyarrow as pa
     import pyarrow.compute as pc
 
+    from acep_approx.events.columns import to_numpy
+
     filled = pc.fill_null(value, pa.scalar(1, value.type))
     if isinstance(filled, pa.Scalar):
         return np.asarray(filled.as_py(), dtype=value.type.to_pandas_dtype())
-    return filled.to_numpy(zero_copy_only=False)
+    return to_numpy(filled)
 
 
 def _contained(tested: Any, values: list[Any]) -> Any:
