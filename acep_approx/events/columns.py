@@ -338,10 +338,20 @@ def decoded(column: pa.Array) -> pa.Array:
 def in_python(column: pa.Array) -> list[Any]:
     """The values of a column; times beyond the years of Python, 1 to 9999, as text."""
     try:
-        values: list[Any] = column.to_pylist()
+        return to_list(column)
     except (OverflowError, ValueError):
-        values = column.cast(pa.string()).to_pylist()
-    return values
+        values: list[Any] = column.cast(pa.string()).to_pylist()
+        return values
+
+
+def to_list(column: pa.Array) -> list[Any]:
+    """The values of a column, as ``to_pylist`` gives them: of times with a zone, that imports pandas."""
+    if not pa.types.is_timestamp(column.type) or column.type.tz is None or column.type.unit == "ns":
+        values: list[Any] = column.to_pylist()
+        return values
+    zone = pa.lib.string_to_tzinfo(column.type.tz)
+    times = column.cast(pa.timestamp(column.type.unit)).to_pylist()
+    return [None if time is None else time.replace(tzinfo=UTC).astimezone(zone) for time in times]
 
 
 def laid_out(batch: pa.RecordBatch) -> pa.RecordBatch:

@@ -154,11 +154,17 @@ def is_true(value: Any, rows: int) -> Bools:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    from acep_approx.events.columns import to_numpy
-
     if isinstance(value, pa.Scalar):
         return np.full(rows, bool(value.as_py()), np.bool_)
-    return to_numpy(pc.fill_null(value, False)).copy()
+    return _truths(pc.fill_null(value, False))
+
+
+def _truths(column: pa.Array) -> Bools:
+    """Truths without NULLs for numpy; ``to_numpy`` of pyarrow imports pandas."""
+    import pyarrow as pa
+
+    found: Bools = np.from_dlpack(column.cast(pa.uint8())) != 0
+    return found
 
 
 class _Evaluator:
@@ -403,8 +409,6 @@ def _divided(op: str, left: Any, right: Any) -> Any:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    from acep_approx.events.columns import to_numpy
-
     if pa.types.is_null(left.type) or pa.types.is_null(right.type):
         return _call("divide", left, right)
     if op == "/":
@@ -418,7 +422,7 @@ def _divided(op: str, left: Any, right: Any) -> Any:
         rest = np.mod(_numpy(left), _numpy(right))
     if isinstance(missing, pa.Scalar):
         return _without_nan(pa.scalar(None if missing.as_py() else rest.item(), left.type))
-    return _without_nan(pa.array(rest, left.type, mask=to_numpy(missing)))
+    return _without_nan(pa.array(rest, left.type, mask=_truths(missing)))
 
 
 def _numpy(value: Any) -> Any:
@@ -426,12 +430,10 @@ def _numpy(value: Any) -> Any:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    from acep_approx.events.columns import to_numpy
-
     filled = pc.fill_null(value, pa.scalar(1, value.type))
     if isinstance(filled, pa.Scalar):
         return np.asarray(filled.as_py(), dtype=value.type.to_pandas_dtype())
-    return to_numpy(filled)
+    return np.from_dlpack(filled)
 
 
 def _contained(tested: Any, values: list[Any]) -> Any:
