@@ -10,6 +10,7 @@ pandas, so columns of our own are made with their type.
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
 from threading import get_ident
 from typing import Any
 
@@ -25,13 +26,14 @@ def leave_pandas_out() -> None:
     A pyarrow that does not work as is needed for this is left as it is, and imports pandas as before.
     """
     shim = getattr(pa.lib, _SHIM, None)
-    if "pandas" in sys.modules or shim is None or any(isinstance(finder, _Watch) for finder in sys.meta_path):
+    is_left_out = any(isinstance(finder, _Watch) for finder in sys.meta_path)
+    if "pandas" in sys.modules or is_left_out or not hasattr(type(shim), "have_pandas"):
         return
     watch = _Watch(shim)
     sys.meta_path.insert(0, watch)
     if not watch.hides():
         sys.meta_path.remove(watch)
-        watch.forget()
+        watch.give_up()
 
 
 class _Watch:
@@ -51,20 +53,31 @@ class _Watch:
 
     def hides(self) -> bool:
         """Let pyarrow look for pandas, and find none; whether that went as it should."""
+        moment = pa.Array.from_buffers(pa.timestamp("ns"), 1, [None, pa.py_buffer(bytes(8))])[0]
         self._hidden_from = get_ident()
         try:
-            pa.array([0], pa.int64())
+            for times in (1, 2):  # it looks again after it has forgotten
+                self.forget()
+                if self.shim.have_pandas or self._times_hidden != times:
+                    return False
             setattr(pa.lib, _SHIM, _Asking(self))
-            pa.scalar(0, pa.timestamp("ns")).as_py()  # looks again
+            moment.as_py()  # asks, and looks a third time
             setattr(pa.lib, _SHIM, _Asking(self))
         finally:
             self._hidden_from = None
-        return self._times_hidden == 2 and not self._is_wanted
+        return self._times_hidden == 3 and not self._is_wanted
 
     def forget(self) -> None:
         """Let pyarrow look again when it next wants to know."""
         setattr(pa.lib, _SHIM, self.shim)
         self.shim.__init__()
+
+    def give_up(self) -> None:
+        """Leave pyarrow as it was; where it does not forget, let it have pandas now."""
+        self.forget()
+        if not self.shim.have_pandas:
+            with suppress(ImportError):
+                getattr(self.shim, "pd", None)
 
     def find_spec(self, fullname: str, path: object = None, target: object = None) -> None:  # noqa: ARG002
         """As Python's import asks each finder."""

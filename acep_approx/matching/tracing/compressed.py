@@ -25,9 +25,9 @@ import pyarrow as pa
 from acep_approx.arguments import checked
 from acep_approx.arrays import Ints
 from acep_approx.engines.columns import Listed
-from acep_approx.events.columns import to_numpy
 from acep_approx.engines.runs.lineage import Bound, Hits, WaysCounter, first_of_equal, listed
 from acep_approx.errors import UsageError
+from acep_approx.events.columns import to_numpy
 from acep_approx.kernels.runs.layout import ARC_BITS, ARC_MASK
 from acep_approx.matching.outputs.counted import warn_at_least
 from acep_approx.matching.outputs.output import Stamps
