@@ -59,3 +59,11 @@ def test_a_run_over_a_file_imports_only_what_it_needs(tmp_path):
     found = imported(COMMAND.format(["run", query, str(tmp_path / "events.parquet")]))
     assert "numba" in found
     assert not found & {"pandas", "rich", "sklearn", "pyspark"}
+
+
+@pytest.mark.parametrize("command", [["look"], ["run", "PATTERN SEQ(A a, B b) WITHIN 5 h"]])
+def test_a_command_over_a_csv_imports_only_what_it_needs(command, tmp_path):
+    (tmp_path / "events.csv").write_text("ts,type\n2024-05-01 08:00,A\n2024-05-01 09:00,B\n")
+    found = imported(COMMAND.format([*command, str(tmp_path / "events.csv")]))
+    assert "pyarrow" in found
+    assert not found & {"pandas", "pydantic", "sklearn", "pyspark"}

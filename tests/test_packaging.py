@@ -242,7 +242,7 @@ FROM_THE_TOP = (
     {"diagrams"},
     {"arguments", "ranges"},
     {"arrays", "errors", "shell", "siblings"},
-    {"masks", "visible"},
+    {"masks", "visible", "without_pandas"},
 )
 """Parts of ``acep_approx``: each imports only what stands below it, for type checkers and inside functions too."""
 FLOOR = {part: number for number, parts in enumerate(FROM_THE_TOP) for part in parts}

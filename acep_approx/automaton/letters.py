@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from acep_approx.arrays import Bools, Ints
 from acep_approx.automaton.automaton import Letter
 from acep_approx.errors import DataError
-from acep_approx.events.columns import in_python
+from acep_approx.events.columns import in_python, to_numpy
 from acep_approx.query.evaluate import evaluate, evaluate_asked
 from acep_approx.query.syntax import Attribute, Expression
 
@@ -199,7 +199,7 @@ def _encoded(types: pa.Array) -> tuple[list[str | None], Ints]:
     names, codes = list(map(type_name, in_python(types.dictionary))), types.indices
     if codes.null_count:
         codes = pc.fill_null(codes, len(names))
-    return names, codes.to_numpy(zero_copy_only=False)
+    return names, to_numpy(codes)
 
 
 def type_name(value: object) -> str | None:

@@ -32,6 +32,7 @@ from acep_approx.cli.commands.why import why
 from acep_approx.cli.look_hint import point_to_look
 from acep_approx.cli.options.log import logged
 from acep_approx.cli.options.output import GENERAL
+from acep_approx.cli.plain_values import take_plain_values
 from acep_approx.cli.process import end_compiler
 from acep_approx.cli.terminal import said, say, show_error, warnings_in_words
 from acep_approx.errors import EXIT_TEMPORARY, AcepError, UsageError, is_temporary
@@ -68,6 +69,7 @@ class Commands(TyperGroup):
         params: list[Any] = super().get_params(ctx)
         for option in params:
             option.rich_help_panel = GENERAL
+        take_plain_values(params)
         return params
 
     def main(self, *args: Any, **more: Any) -> Any:
@@ -129,6 +131,12 @@ class Command(TyperCommand):
 
     What is wrong with the columns of its input becomes clear from ``acep look``.
     """
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Its options, which take most values as they are."""
+        params: list[Any] = super().get_params(ctx)
+        take_plain_values(params)
+        return params
 
     def invoke(self, ctx: Any) -> Any:
         """Run it."""

@@ -89,10 +89,15 @@ def leave_pandas_out() -> None:
         return
     import pyarrow as pa
 
+    from acep_approx import without_pandas
+
+    without_pandas.leave_pandas_out()  # first: it would look again
+
     hidden = _Hidden()
     sys.meta_path.insert(0, hidden)
     try:
-        pa.array([0])  # pyarrow looks for pandas once
+        pa.array([0])  # pyarrow looks for pandas once, and once more where it makes values of Python
+        pa.scalar(0, pa.timestamp("ns")).as_py()
     finally:
         sys.meta_path.remove(hidden)
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import wraps
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from acep_approx.diagrams.graph import Graph
 from acep_approx.diagrams.style import COLOURS, VIEW
-from acep_approx.diagrams.svg import svg
 from acep_approx.diagrams.text_layout import shortened
 from acep_approx.visible import escape
+
+if TYPE_CHECKING:
+    from acep_approx.diagrams.graph import Graph
 
 SMALLEST = 0.74
 """To which share of its size a picture shrinks."""
@@ -84,6 +85,8 @@ def folded(summary: str, *parts: str) -> str:
 
 def drawn(graph: Graph) -> str:
     """A graph: to the right where the box has room for that, else down; a long one goes down on a phone only."""
+    from acep_approx.diagrams.svg import svg  # what objects show is imported with them, and few are shown
+
     if not graph.nodes:
         return ""
     wide, narrow = svg(graph), svg(graph, "down")

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
 from functools import lru_cache
 from operator import is_
 from typing import Any
@@ -14,6 +17,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from acep_approx.errors import DataError
+from acep_approx.without_pandas import leave_pandas_out
+
+leave_pandas_out()  # before the first column is made
 
 CODED = pa.dictionary(pa.int32(), pa.string())
 """The type of every string column of an event batch."""
@@ -332,10 +338,20 @@ def decoded(column: pa.Array) -> pa.Array:
 def in_python(column: pa.Array) -> list[Any]:
     """The values of a column; times beyond the years of Python, 1 to 9999, as text."""
     try:
-        values: list[Any] = column.to_pylist()
+        return to_list(column)
     except (OverflowError, ValueError):
-        values = column.cast(pa.string()).to_pylist()
-    return values
+        values: list[Any] = column.cast(pa.string()).to_pylist()
+        return values
+
+
+def to_list(column: pa.Array) -> list[Any]:
+    """The values of a column, as ``to_pylist`` gives them: of times with a zone, that imports pandas."""
+    if not pa.types.is_timestamp(column.type) or column.type.tz is None or column.type.unit == "ns":
+        values: list[Any] = column.to_pylist()
+        return values
+    zone = pa.lib.string_to_tzinfo(column.type.tz)
+    times = column.cast(pa.timestamp(column.type.unit)).to_pylist()
+    return [None if time is None else time.replace(tzinfo=UTC).astimezone(zone) for time in times]
 
 
 def laid_out(batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -425,6 +441,31 @@ def to_arrow(values: npt.NDArray[np.int64], bound: npt.NDArray[np.bool_] | None 
     """
     valid = None if bound is None or bound.all() else pa.py_buffer(np.packbits(bound, bitorder="little"))
     return pa.Array.from_buffers(pa.int64(), len(values), [valid, pa.py_buffer(np.ascontiguousarray(values))])
+
+
+_TYPES = {int: pa.int64(), float: pa.float64(), str: pa.string(), bool: pa.bool_()}
+_TIMES: dict[object, pa.DataType] = {None: pa.timestamp("us"), UTC: pa.timestamp("us", "UTC")}
+"""Types of values of Python that are all of one kind, as pyarrow guesses them; of times by their zone."""
+
+
+def from_python(values: list[Any]) -> pa.Array:
+    """Values of Python as a column, of the type that pyarrow guesses.
+
+    ``pa.array`` would do, but to guess it imports pandas.
+    """
+    known = _plain_type_of(values)
+    if known is not None:
+        with suppress(OverflowError, ValueError):  # what it says of values that do not fit is said of its own guess
+            return pa.array(values, known)
+    return pa.array(values)
+
+
+def _plain_type_of(values: list[Any]) -> pa.DataType | None:
+    kinds = set(map(type, values)) - {type(None)}
+    if kinds == {datetime} and "PYARROW_IGNORE_TIMEZONE" not in os.environ:
+        zones = {value.tzinfo for value in values if value is not None}
+        return _TIMES.get(zones.pop()) if len(zones) == 1 else None
+    return _TYPES.get(kinds.pop()) if len(kinds) == 1 else None
 
 
 def to_lists(offsets: npt.NDArray[np.int32], values: pa.Array) -> pa.ListArray:

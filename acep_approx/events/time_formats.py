@@ -336,9 +336,9 @@ def parse_times(texts: pa.Array, format: TimeFormat, ambiguous: str = "raise") -
     fields = {name: pc.struct_field(found, name) for name in pattern.groupindex}
     minute, second = (_padded(fields.get(name, "00")) for name in "MS")
     fraction = pc.utf8_slice_codeunits(pc.utf8_rpad(fields["f"], 6, "0"), 0, 6) if "f" in fields else "000000"
-    pieces = (*_date(fields, format), "T", _hour(fields), ":", minute, ":", second, ".", fraction)
+    pieces = (*_date(fields, format), "T", _hour(fields), ":", minute, ":", second, ".", fraction, "")
     try:
-        times = pc.binary_join_element_wise(*pieces, "").cast(MICROSECONDS)
+        times = pc.binary_join_element_wise(*map(_one, pieces)).cast(MICROSECONDS)
     except pa.ArrowInvalid as error:
         raise pa.ArrowInvalid(f"no such day or hour, written as {format.text}") from error
     if "z" in fields:
@@ -459,6 +459,12 @@ def _hour(fields: dict[str, Any]) -> Any:
     return _padded(pc.if_else(is_late, pc.add(from_noon, 12), from_noon).cast(pa.string()))
 
 
+def _one(value: Any) -> Any:
+    """A column, or one text or number of its type; to guess the type pyarrow would import pandas."""
+    types = {str: pa.string(), int: pa.int64()}
+    return pa.scalar(value, types[type(value)]) if type(value) in types else value
+
+
 def _padded(text: Any) -> Any:
     return text if isinstance(text, str) else pc.utf8_lpad(text, 2, "0")
 
@@ -466,8 +472,9 @@ def _padded(text: Any) -> Any:
 def _less_offset(times: pa.Array, zones: pa.Array) -> pa.Array:
     parts = pc.extract_regex(zones, pattern=r"^(?P<sign>[+-])(?P<hours>\d{2}):?(?P<minutes>\d{2})$")
     hours, minutes = (pc.struct_field(parts, name).cast(pa.int64()) for name in ("hours", "minutes"))
-    offset = pc.multiply(pc.add(pc.multiply(hours, 60), minutes), 60_000_000)
-    offset = pc.fill_null(pc.if_else(pc.equal(pc.struct_field(parts, "sign"), "-"), pc.negate(offset), offset), 0)
+    offset = pc.multiply(pc.add(pc.multiply(hours, _one(60)), minutes), _one(60_000_000))
+    is_west = pc.equal(pc.struct_field(parts, "sign"), _one("-"))
+    offset = pc.fill_null(pc.if_else(is_west, pc.negate(offset), offset), 0)
     return pc.subtract(times.cast(pa.int64()), offset).cast(MICROSECONDS_UTC)
 
 

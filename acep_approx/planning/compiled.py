@@ -5,11 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from acep_approx.arguments import checked
-from acep_approx.automaton.draw import FORMATS, draw
 from acep_approx.errors import expect
-from acep_approx.planning.air import air_text
-from acep_approx.planning.explain import explain_text
-from acep_approx.planning.explain_algebra import explain_algebra
 from acep_approx.planning.planner import Plan
 from acep_approx.query.printer import to_text
 from acep_approx.query.syntax import QuerySyntax
@@ -54,6 +50,11 @@ class CompiledQuery:
         UsageError
             ``ACEP-U003``: there is no such format; ``ACEP-U075``: ``air`` of a query that is not in CEL.
         """
+        from acep_approx.automaton.draw import FORMATS, draw  # few queries are explained where they run
+        from acep_approx.planning.air import air_text
+        from acep_approx.planning.explain import explain_text
+        from acep_approx.planning.explain_algebra import explain_algebra
+
         expect("format", format, str, ", ".join(FORMATS))
         if format == "air":
             return air_text(self.plan)

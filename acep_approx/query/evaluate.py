@@ -156,7 +156,14 @@ def is_true(value: Any, rows: int) -> Bools:
 
     if isinstance(value, pa.Scalar):
         return np.full(rows, bool(value.as_py()), np.bool_)
-    found: Bools = pc.fill_null(value, False).to_numpy(zero_copy_only=False)
+    return _truths(pc.fill_null(value, False))
+
+
+def _truths(column: pa.Array) -> Bools:
+    """Truths without NULLs for numpy; ``to_numpy`` of pyarrow imports pandas."""
+    import pyarrow as pa
+
+    found: Bools = np.from_dlpack(column.cast(pa.uint8())) != 0
     return found
 
 
@@ -331,9 +338,8 @@ def _without_nan(value: Any) -> Any:
 def _scalar(value: object) -> Any:
     import pyarrow as pa
 
-    if isinstance(value, int) and not isinstance(value, bool):
-        return pa.scalar(value, pa.int64())
-    return _without_nan(pa.scalar(value))
+    types = {int: pa.int64(), str: pa.string(), float: pa.float64(), bool: pa.bool_()}
+    return _without_nan(pa.scalar(value, types.get(type(value))))
 
 
 def _call(function: str, *values: Any) -> Any:
@@ -416,7 +422,7 @@ def _divided(op: str, left: Any, right: Any) -> Any:
         rest = np.mod(_numpy(left), _numpy(right))
     if isinstance(missing, pa.Scalar):
         return _without_nan(pa.scalar(None if missing.as_py() else rest.item(), left.type))
-    return _without_nan(pa.array(rest, left.type, mask=missing.to_numpy(zero_copy_only=False)))
+    return _without_nan(pa.array(rest, left.type, mask=_truths(missing)))
 
 
 def _numpy(value: Any) -> Any:
@@ -427,7 +433,7 @@ def _numpy(value: Any) -> Any:
     filled = pc.fill_null(value, pa.scalar(1, value.type))
     if isinstance(filled, pa.Scalar):
         return np.asarray(filled.as_py(), dtype=value.type.to_pandas_dtype())
-    return filled.to_numpy(zero_copy_only=False)
+    return np.from_dlpack(filled)
 
 
 def _contained(tested: Any, values: list[Any]) -> Any:

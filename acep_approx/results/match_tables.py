@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from acep_approx.engines.progress import RunProgress
 from acep_approx.errors import UsageError, expect
-from acep_approx.events.columns import readable, to_arrow
+from acep_approx.events.columns import readable, to_arrow, to_numpy
 from acep_approx.events.source import Source
 from acep_approx.events.stream import EventBatch, read_events
 from acep_approx.matching.execution import Execution
@@ -277,7 +277,7 @@ def add_counts(counts: dict[int, int], table: pa.Table) -> None:
     table : pyarrow.Table
         As ``Matches.counts`` gives it.
     """
-    errors, matches = table.column("errors").to_numpy(), table.column("matches").to_numpy()
+    errors, matches = (to_numpy(table.column(name).combine_chunks()) for name in ("errors", "matches"))
     for err in counts:
         mine = matches[errors == err]
         high, low = int((mine >> 32).sum()), int((mine & 0xFFFFFFFF).sum())  # their sum may not fit 64 bits

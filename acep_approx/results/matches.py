@@ -15,6 +15,7 @@ import pyarrow as pa
 from acep_approx.arguments import checked
 from acep_approx.diagrams.fragments import never_raises
 from acep_approx.errors import DataError, UsageError, expect
+from acep_approx.events.columns import to_list
 from acep_approx.events.writing.frames import to_pandas
 from acep_approx.results.export import reader_of, to_polars
 from acep_approx.results.match import Match, by_number
@@ -326,11 +327,11 @@ class Matches(MatchTables):
 def _in_python(table: pa.Table) -> list[dict[str, Any]]:
     """The rows of a table as dicts."""
     try:
-        rows: list[dict[str, Any]] = table.to_pylist()
+        columns = [to_list(column) for column in table.columns]
     except (OverflowError, ValueError) as error:
         raise DataError(
             f"matches hold a value that Python cannot hold: {error}",
             code="ACEP-D166",
             hint="take them as a table: matches.to_arrow()",
         ) from error
-    return rows
+    return [dict(zip(table.column_names, row, strict=True)) for row in zip(*columns, strict=True)]

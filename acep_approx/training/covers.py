@@ -13,7 +13,8 @@ import numpy.typing as npt
 
 from acep_approx.arrays import Floats
 from acep_approx.automaton.registers import RegisterAutomaton
-from history.coverage.groups import GroupCovers, covers_by_maps
+from history.coverage.group_covers import GroupCovers
+from history.coverage.groups import covers_by_maps
 from history.graph import Graph
 
 FEW = 20

@@ -8,7 +8,8 @@ from history.lazy import lazy
 
 if TYPE_CHECKING:
     from history.coverage.cover import coverage
-    from history.coverage.groups import GroupCovers, covers_by_maps
+    from history.coverage.group_covers import GroupCovers
+    from history.coverage.groups import covers_by_maps
     from history.coverage.proxy import missed, proxies, regions
     from history.coverage.selection import Swap, above_price, lazy_greedy, own_count
     from history.coverage.sketch import CountedMap, FoldedMap, HashedMap
@@ -17,7 +18,8 @@ else:
         __name__,
         {
             "history.coverage.cover": "coverage",
-            "history.coverage.groups": "GroupCovers covers_by_maps",
+            "history.coverage.group_covers": "GroupCovers",
+            "history.coverage.groups": "covers_by_maps",
             "history.coverage.proxy": "missed proxies regions",
             "history.coverage.selection": "Swap above_price lazy_greedy own_count",
             "history.coverage.sketch": "CountedMap FoldedMap HashedMap",

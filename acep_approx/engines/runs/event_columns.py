@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from acep_approx.arrays import Ints
 from acep_approx.errors import DataError
 from acep_approx.events.carried import from_texts, to_texts
-from acep_approx.events.columns import plain_type
+from acep_approx.events.columns import plain_type, to_numpy
 from acep_approx.kernels.runs.vm import NULL
 from acep_approx.query.evaluate import evaluate
 from acep_approx.query.syntax import Attribute, Constant, Expression
@@ -106,7 +106,7 @@ class Texts:
             column = column.cast(pa.string()).dictionary_encode()
         table = np.append(self._known(column.dictionary.to_pylist()), NULL)
         places = pc.fill_null(column.indices.cast(pa.int64()), len(table) - 1)
-        result: Ints = table[places.to_numpy(zero_copy_only=False)]
+        result: Ints = table[to_numpy(places)]
         return result
 
     def carried(self, codes: Ints, type_: pa.DataType) -> pa.Array:
@@ -212,7 +212,7 @@ class EventColumns:
             return self.texts.encode(values)
         if kind == "float":
             floats = pc.fill_null(values.cast(pa.float64()), float("nan"))
-            return np.ascontiguousarray(floats.to_numpy(zero_copy_only=False)).view(np.int64)
+            return np.ascontiguousarray(to_numpy(floats)).view(np.int64)
         if kind == "time":
             values = self._moments(values)
         values = values.cast(pa.int64())
@@ -223,8 +223,7 @@ class EventColumns:
                 code="ACEP-D201",
                 hint="it is the lowest of 64 bits, and stands for NULL here; use NULL in the data",
             )
-        filled: Ints = pc.fill_null(values, NULL).to_numpy(zero_copy_only=False)
-        return filled
+        return to_numpy(pc.fill_null(values, NULL))
 
     def _moments(self, values: pa.Array) -> pa.Array:
         """Times in the finest unit of the schema."""

@@ -22,7 +22,7 @@ from acep_approx.kernels.runs.pools import NEVER, seed_word
 from acep_approx.ranges import HIGHEST, LOWEST, check, number_in
 
 if TYPE_CHECKING:
-    from history.coverage.groups import GroupCovers
+    from history.coverage.group_covers import GroupCovers
 
 KINDS = {
     "int": kernel.WHOLE,
@@ -452,7 +452,7 @@ class Shedding:
 
 
 def _no_covers(groups: int) -> GroupCovers:
-    from history.coverage.groups import GroupCovers
+    from history.coverage.group_covers import GroupCovers
 
     return GroupCovers(np.zeros(groups + 1, np.int64), np.zeros(0, np.int64), np.zeros(0), np.zeros(0))
 

@@ -10,7 +10,7 @@ from acep_approx.arrays import Floats
 from acep_approx.query.syntax import Expression
 
 if TYPE_CHECKING:  # a run that keeps all loads nothing of histories
-    from history.coverage.groups import GroupCovers
+    from history.coverage.group_covers import GroupCovers
     from history.trees import Trees
     from history.vectors import Scheme
 

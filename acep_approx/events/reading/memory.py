@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from acep_approx.errors import DataError
-from acep_approx.events.columns import plain_schema, refuse_many, refuse_twins, unreadable
+from acep_approx.events.columns import from_python, plain_schema, refuse_many, refuse_twins, unreadable
 from acep_approx.events.reading.malformed import MalformedRows, Row
 from acep_approx.events.reading.nested import flat_row, map_note, maps_among
 from acep_approx.events.reading.widening import common_type
@@ -361,7 +361,7 @@ def _typed(values: list[Any], type_: pa.DataType) -> pa.Array:
     """Values as a column of the type, or of a wider one."""
     if pa.types.is_nested(type_):
         return pa.array(values, type_)
-    found = pa.array(values)
+    found = from_python(values)
     wider = common_type(type_, found.type)
     if wider is None:
         raise pa.ArrowInvalid(f"{found.type} and {type_} do not go together")

@@ -27,6 +27,7 @@ from acep_approx.arrays import Ints
 from acep_approx.engines.columns import Listed
 from acep_approx.engines.runs.lineage import Bound, Hits, WaysCounter, first_of_equal, listed
 from acep_approx.errors import UsageError
+from acep_approx.events.columns import to_numpy
 from acep_approx.kernels.runs.layout import ARC_BITS, ARC_MASK
 from acep_approx.matching.outputs.counted import warn_at_least
 from acep_approx.matching.outputs.output import Stamps
@@ -108,7 +109,7 @@ class Compressed:
         none = np.zeros(0, np.int64)
         self._words, self._labels = (spelling.links.words(), spelling.labels) if spelling else (none, none)
         self._link, self._since, self._errors, self._row = (
-            hits.column(name).cast(pa.int64()).to_numpy() if spelling else np.zeros(0, np.int64)
+            to_numpy(hits.column(name).cast(pa.int64()).combine_chunks()) if spelling else np.zeros(0, np.int64)
             for name in ("link", "since", "errors", "row")
         )
 
