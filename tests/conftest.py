@@ -40,9 +40,33 @@ def pytest_configure(config: pytest.Config) -> None:
     """Compile the kernels before there are two processes that would both do it."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as shells start what runs in the background
         signal.signal(signal.SIGINT, signal.default_int_handler)
-    if config.getoption("numprocesses", None) and not hasattr(config, "workerinput"):
+    if hasattr(config, "workerinput"):
+        return
+    keep_bytecode(config)
+    if config.getoption("numprocesses", None):
         gc.enable()  # this process runs no tests, and collects none
-        subprocess.run([sys.executable, "-m", "tests.compile_kernels"], cwd=ROOT, check=True)
+        compile_kernels()
+
+
+def keep_bytecode(config: pytest.Config) -> None:
+    """Keep Python's own compiled code in pytest's cache where nobody else keeps it.
+
+    A program that tests start would spend a third of its time on compiling all modules again, and so would whoever
+    collects the tests.
+    """
+    cache = getattr(config, "cache", None)  # there is none with ``-p no:cacheprovider``
+    if sys.dont_write_bytecode and cache is not None:
+        sys.dont_write_bytecode, sys.pycache_prefix = False, str(cache.mkdir("bytecode"))
+        del os.environ["PYTHONDONTWRITEBYTECODE"]
+        os.environ["PYTHONPYCACHEPREFIX"] = sys.pycache_prefix
+
+
+def compile_kernels() -> None:
+    """Compile the kernels, each part in a process of its own."""
+    command = [sys.executable, "-m", "tests.compile_kernels"]
+    running = [subprocess.Popen([*command, part], cwd=ROOT) for part in ("patterns", "calling")]
+    if sum(one.wait() != 0 for one in running):  # each is waited for
+        pytest.exit("the kernels cannot be compiled", returncode=pytest.ExitCode.INTERNAL_ERROR)
 
 
 def pytest_collection_finish() -> None:
