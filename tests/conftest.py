@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import settings
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parent.parent
 NUMBERS = count()
+PORTION = 10
+"""Tests that a process is given at a time."""
 
 os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 # a JVM of some minutes spends more on compiling its code well than it gains
@@ -89,6 +91,24 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if item.get_closest_marker("xdist_group") is None and shares_a_fixture(item):
             item.add_marker(pytest.mark.xdist_group(item.path.stem))
     items.sort(key=lambda item: [item.get_closest_marker(name) is None for name in ("xdist_group", "slow")])
+
+
+@pytest.hookimpl(optionalhook=True)  # of pytest-xdist
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Hand tests that are in no group out in portions: after each single one a process would wait for the next."""
+    from xdist.scheduler import LoadGroupScheduling
+
+    portions: dict[str, str] = {}
+
+    class Portions(LoadGroupScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            scope: str = super()._split_scope(nodeid)
+            if scope != nodeid:
+                return scope
+            return portions.setdefault(nodeid, f"portion {len(portions) // PORTION}")  # asked in the order of the tests
+
+    config.option.loadscopereorder = False  # the order is that of ``pytest_collection_modifyitems``
+    return Portions(config, log)
 
 
 def shares_a_fixture(item: pytest.Item) -> bool:
