@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from typing import Any
 
@@ -28,14 +29,15 @@ def apart(left: Any, right: Any) -> Any:
     return np.abs(left - right)
 
 
-def main() -> None:
-    """Call for every output of each engine."""
+def main(*parts: str) -> None:
+    """Call for every output of each engine; or only for some parts of them."""
     with warnings.catch_warnings():  # whoever is forked from here warns as ever
         warnings.simplefilter("ignore", FewPointsWarning)
-        _call()
+        for part in parts or PARTS:
+            PARTS[part]()
 
 
-def _call() -> None:
+def _patterns() -> None:
     for text in (CELLS, RUNS, WAITING):
         query = compile_query(text)
         matches = query.match(EVENTS)
@@ -50,10 +52,16 @@ def _call() -> None:
         matcher = query.matcher()
         matcher.push(EVENTS)
         query.from_state(matcher.state_bytes()).finish()
+
+
+def _calling() -> None:
     calling = compile_query(CALLING, functions=[apart])
     calling.match(EVENTS).to_arrow()
     calling.match_within(EVENTS, "1 steps/event").to_arrow()
 
 
+PARTS = {"patterns": _patterns, "calling": _calling}
+"""They take about as long as one another."""
+
 if __name__ == "__main__":
-    main()
+    main(*sys.argv[1:])

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import settings
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parent.parent
 NUMBERS = count()
+PORTION = 10
+"""Tests that a process is given at a time."""
 
 os.environ.setdefault("ACEP_JIT", "1")  # tests of the tiers say otherwise
 os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
@@ -41,9 +43,33 @@ def pytest_configure(config: pytest.Config) -> None:
     """Compile the kernels before there are two processes that would both do it."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as shells start what runs in the background
         signal.signal(signal.SIGINT, signal.default_int_handler)
-    if config.getoption("numprocesses", None) and not hasattr(config, "workerinput"):
+    if hasattr(config, "workerinput"):
+        return
+    keep_bytecode(config)
+    if config.getoption("numprocesses", None):
         gc.enable()  # this process runs no tests, and collects none
-        subprocess.run([sys.executable, "-m", "tests.compile_kernels"], cwd=ROOT, check=True)
+        compile_kernels()
+
+
+def keep_bytecode(config: pytest.Config) -> None:
+    """Keep Python's own compiled code in pytest's cache where nobody else keeps it.
+
+    A program that tests start would spend a third of its time on compiling all modules again, and so would whoever
+    collects the tests.
+    """
+    cache = getattr(config, "cache", None)  # there is none with ``-p no:cacheprovider``
+    if sys.dont_write_bytecode and cache is not None:
+        sys.dont_write_bytecode, sys.pycache_prefix = False, str(cache.mkdir("bytecode"))
+        del os.environ["PYTHONDONTWRITEBYTECODE"]
+        os.environ["PYTHONPYCACHEPREFIX"] = sys.pycache_prefix
+
+
+def compile_kernels() -> None:
+    """Compile the kernels, each part in a process of its own."""
+    command = [sys.executable, "-m", "tests.compile_kernels"]
+    running = [subprocess.Popen([*command, part], cwd=ROOT) for part in ("patterns", "calling")]
+    if sum(one.wait() != 0 for one in running):  # each is waited for
+        pytest.exit("the kernels cannot be compiled", returncode=pytest.ExitCode.INTERNAL_ERROR)
 
 
 def pytest_collection_finish() -> None:
@@ -66,6 +92,24 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if item.get_closest_marker("xdist_group") is None and shares_a_fixture(item):
             item.add_marker(pytest.mark.xdist_group(item.path.stem))
     items.sort(key=lambda item: [item.get_closest_marker(name) is None for name in ("xdist_group", "slow")])
+
+
+@pytest.hookimpl(optionalhook=True)  # of pytest-xdist
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Hand tests that are in no group out in portions: after each single one a process would wait for the next."""
+    from xdist.scheduler import LoadGroupScheduling
+
+    portions: dict[str, str] = {}
+
+    class Portions(LoadGroupScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            scope: str = super()._split_scope(nodeid)
+            if scope != nodeid:
+                return scope
+            return portions.setdefault(nodeid, f"portion {len(portions) // PORTION}")  # asked in the order of the tests
+
+    config.option.loadscopereorder = False  # the order is that of ``pytest_collection_modifyitems``
+    return Portions(config, log)
 
 
 def shares_a_fixture(item: pytest.Item) -> bool:

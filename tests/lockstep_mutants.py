@@ -77,8 +77,11 @@ MUTANTS = (
     letters_of_reads_are_left_out,
 )
 
+SHOWN_BY = {"rules_see_what_others_wrote_for_the_event": 53}
+"""The first world that shows a mutant, where many come before it."""
+
 
 def noticed(mutant: str, worlds: int) -> int:
-    """The first world that shows that a mutant is wrong; -1 if none does."""
+    """A world that shows that a mutant is wrong; -1 if none does."""
     {change.__name__: change for change in MUTANTS}[mutant]()
-    return first_noticed(lambda seed: disagreement(rule_world(seed, "cells"), 2 * seed), worlds)
+    return first_noticed(lambda seed: disagreement(rule_world(seed, "cells"), 2 * seed), worlds, SHOWN_BY.get(mutant))

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from acep_approx.query import kept
-from acep_approx.query.parser import parse
+from acep_approx.query import kept, parser
 from tests.marking_pickle import marking_pickle
 
 TEXT = "PATTERN SEQ(A a, ~(B b), C+ c[]) WHERE [key] AND a.x > 3 WITHIN 10 s ERRORS 1"
@@ -27,7 +26,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 def made() -> object:
     """What a process that begins now reads in a query."""
     kept.parser.cache_clear()
-    return parse(TEXT)
+    parser._kept.cache_clear()
+    return parser.parse(TEXT)
 
 
 def test_what_was_kept_reads_the_same(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

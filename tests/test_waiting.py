@@ -16,7 +16,7 @@ from tests.cases import cases
 from tests.plain_python import plainly
 from tests.waiting_worlds import MUTANTS, OFF, ON
 
-STREAM, WORLDS = 4000, cases(2000, 250)
+STREAM, WORLDS = 4000, cases(2000, 100)
 
 
 def test_bounds_change_nothing_but_the_work() -> None:

@@ -39,8 +39,9 @@ def _read_by(query: QuerySyntax) -> list[str]:
     """The attributes that a query does more with than showing them and asking whether they are NULL."""
     read = [*query.predicates, *(d.condition for d in query.definitions), *(output.value for output in query.outputs)]
     shown = [output.value for output in query.outputs if isinstance(output.value, Attribute)]
-    asked = [node.operand for part in read for node in walk(part) if isinstance(node, IsNull)]
-    leaves = Counter(leaf for part in read for leaf in walk(part) if isinstance(leaf, (Attribute, Aggregate)))
+    nodes = [node for part in read for node in walk(part)]
+    asked = [node.operand for node in nodes if isinstance(node, IsNull)]
+    leaves = Counter(node for node in nodes if isinstance(node, (Attribute, Aggregate)))
     leaves -= Counter(node for node in [*shown, *asked] if isinstance(node, Attribute))
     return [leaf.name for leaf in leaves if leaf.name is not None]
 

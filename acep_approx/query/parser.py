@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any, cast
 
 from acep_approx.arguments import checked
@@ -33,6 +34,8 @@ LEADING = re.compile(r"(?:\s+|--[^\n]*)*")
 """Blanks and comments before the first word of a text."""
 _FIRST_WORD = re.compile(r"(?:(?!--)\S)+")
 _PATTERN = re.compile(r"PATTERN\b", re.IGNORECASE)
+MOST_KEPT = 2_000
+"""Characters of a text whose tree is kept: some hundred trees of such texts are a few megabytes."""
 
 
 @checked
@@ -68,6 +71,11 @@ def parse(text: str, functions: tuple[UserFunction, ...] = ()) -> QuerySyntax:
     >>> parse("a(b|c)db WITHIN 5 ERRORS 2").is_regex
     True
     """
+    found = _kept(text) if len(text) <= MOST_KEPT else _parsed(text)
+    return replace(found, functions=tuple(functions)) if functions and not found.is_regex else found
+
+
+def _parsed(text: str) -> QuerySyntax:
     refuse_long_text(text)
     begin = cast("re.Match[str]", LEADING.match(text)).end()
     if begin == len(text):
@@ -78,12 +86,16 @@ def parse(text: str, functions: tuple[UserFunction, ...] = ()) -> QuerySyntax:
     if _PATTERN.match(text, begin):
         refuse_many_words(text)
         pattern = assembler.assemble(_tree(text, "pattern_query"))
-        return replace(finish_query(assembler, pattern, is_regex=False), functions=tuple(functions))
+        return finish_query(assembler, pattern, is_regex=False)
     end = cast("re.Match[str]", _FIRST_WORD.match(text, begin)).end()
     refuse_many_words(text, begin, end)
     trees = [_regex_tree(text, begin, end), _clauses_tree(text, begin, end)]
     assembler.assemble(trees[1])  # first, because a letter's type depends on DEFINE
     return finish_query(assembler, assembler.assemble(trees[0]), is_regex=True)
+
+
+_kept = lru_cache(maxsize=256)(_parsed)
+"""Trees never change. States, sets and workers of Spark read the same text again and again."""
 
 
 def parse_window(text: str) -> Window:
@@ -109,7 +121,14 @@ def parse_window(text: str) -> Window:
     >>> parse_window("10 seconds")
     Window(amount=10, unit='s')
     """
+    return _kept_window(text) if len(text) <= MOST_KEPT else _parsed_window(text)
+
+
+def _parsed_window(text: str) -> Window:
     return cast("Window", _piece(text, "window"))
+
+
+_kept_window = lru_cache(maxsize=256)(_parsed_window)
 
 
 def parse_condition(text: str) -> tuple[tuple[Equivalence, ...], tuple[Expression, ...]]:

@@ -3,31 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import is_dataclass, replace
 from typing import Any, TypeVar
 
 from acep_approx.query.syntax import (
     NO_SPAN,
     Absent,
-    Aggregate,
     Atom,
-    Attribute,
     Between,
     Binary,
-    Constant,
     Either,
-    Equivalence,
     Expression,
     FunctionCall,
     In,
     IsNull,
-    Lasting,
     Machine,
-    OtherPattern,
-    Parameter,
     Pattern,
     Read,
-    RegisterValue,
     Repeat,
     Sequence,
     Span,
@@ -86,7 +78,23 @@ def choice_of(options: Iterable[Pattern], span: Span = NO_SPAN) -> Pattern:
     return flat[0] if len(flat) == 1 else Either(tuple(flat), span)
 
 
-def children(node: Node) -> tuple[Node, ...]:  # noqa: PLR0911  one for each kind of node
+_BELOW: dict[type, Callable[[Any], tuple[Node, ...]]] = {
+    Sequence: lambda node: node.parts,
+    Either: lambda node: node.options,
+    Absent: lambda node: node.options,
+    Repeat: lambda node: (node.part,),
+    Unary: lambda node: (node.operand,),
+    IsNull: lambda node: (node.operand,),
+    Binary: lambda node: (node.left, node.right),
+    In: lambda node: (node.operand, *node.values),
+    Between: lambda node: (node.operand, node.low, node.high),
+    FunctionCall: lambda node: node.arguments,
+    Read: lambda node: node.keys,
+}
+"""What is below a node of each class; below others there is nothing."""
+
+
+def children(node: Node) -> tuple[Node, ...]:
     """The nodes directly below a node, in the order of the text.
 
     Parameters
@@ -99,29 +107,8 @@ def children(node: Node) -> tuple[Node, ...]:  # noqa: PLR0911  one for each kin
     tuple of nodes
         Empty for a leaf.
     """
-    match node:
-        case Sequence(parts=parts):
-            return parts
-        case Either(options=options):
-            return options
-        case Absent(options=atoms):
-            return atoms
-        case Repeat(part=part):
-            return (part,)
-        case Unary(operand=operand) | IsNull(operand=operand):
-            return (operand,)
-        case Binary(left=left, right=right):
-            return (left, right)
-        case In(operand=operand, values=values):
-            return (operand, *values)
-        case Between(operand=operand, low=low, high=high):
-            return (operand, low, high)
-        case FunctionCall(arguments=below) | Read(keys=below):
-            return below
-        case Atom() | OtherPattern() | Machine() | Equivalence():
-            return ()
-        case Constant() | Lasting() | Parameter() | Attribute() | Aggregate() | RegisterValue():
-            return ()
+    below = _BELOW.get(type(node))
+    return below(node) if below else ()
 
 
 def replaced(
@@ -150,12 +137,13 @@ def replaced(
     if found is not None:
         return found
     changed: dict[str, Any] = {}
-    for part in fields(expression):
-        value = getattr(expression, part.name)
-        if is_dataclass(value):
-            changed[part.name] = replaced(value, change, finish)  # type: ignore[arg-type]
-        elif isinstance(value, tuple) and value and is_dataclass(value[0]):
-            changed[part.name] = tuple(replaced(one, change, finish) for one in value)
+    for name in expression.__dataclass_fields__:
+        value = getattr(expression, name)
+        if isinstance(value, tuple):
+            if value and is_dataclass(value[0]):
+                changed[name] = tuple(replaced(one, change, finish) for one in value)
+        elif is_dataclass(value):
+            changed[name] = replaced(value, change, finish)  # type: ignore[arg-type]
     found = replace(expression, **changed) if changed else expression
     return finish(found) if finish else found
 
@@ -195,8 +183,13 @@ def walk(node: Node) -> Iterator[Node]:
     node
         The root first.
     """
-    for found, _ in walk_with_depth(node):
+    waiting = [node]
+    while waiting:
+        found = waiting.pop()
         yield found
+        below = _BELOW.get(type(found))
+        if below:
+            waiting.extend(reversed(below(found)))
 
 
 def walk_with_depth(node: Node) -> Iterator[tuple[Node, int]]:

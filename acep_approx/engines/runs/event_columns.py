@@ -148,7 +148,7 @@ class EventColumns:
 
     def __init__(self, schema: pa.Schema, column_of: Callable[[str], str], texts: Texts | None = None) -> None:
         self.texts = Texts() if texts is None else texts
-        self._empty = schema.empty_table().combine_chunks()
+        self._schema = schema
         self._column_of = column_of
         self._places: dict[Expression, int] = {}
         self._kinds: dict[Expression, Kind] = {}
@@ -167,13 +167,13 @@ class EventColumns:
     def kind(self, expression: Expression) -> Kind:
         """What its values are."""
         if expression not in self._kinds:
-            none = self._evaluate(expression, lambda name: self._empty.column(self._column_of(name)), 0)
+            none = self._evaluate(expression, lambda name: pa.nulls(0, self.type_of(name)), 0)
             self._kinds[expression] = kind_of(none.type)
         return self._kinds[expression]
 
-    def type(self, attribute: Attribute) -> pa.DataType:
+    def type_of(self, name: str) -> pa.DataType:
         """The type of the column of an attribute."""
-        return self._empty.column(self._column_of(attribute.name)).type
+        return self._schema.field(self._column_of(name)).type
 
     def constant(self, value: Constant, like: Kind) -> int:
         """A constant as a word, to stand beside values of kind ``like``."""

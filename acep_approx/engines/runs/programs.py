@@ -368,7 +368,7 @@ def _kind_like(register: Register, columns: EventColumns) -> Kind:
 
 def types_like(register: Register, columns: EventColumns) -> list[pa.DataType]:
     """The types of the columns that a register takes its values of, where it only takes them; each once."""
-    found = {columns.type(one): None for one in register.like if isinstance(one, Attribute)}
+    found = {columns.type_of(one.name): None for one in register.like if isinstance(one, Attribute)}
     return [type_ for type_ in found if not pa.types.is_null(type_)]
 
 

@@ -87,7 +87,7 @@ class BoundEvents:
 
     def know(self, schema: pa.Schema) -> None:
         """Take over the schema of the events."""
-        self._empty = schema.empty_table()
+        self._schema = schema
 
     def shown(self, rows: pa.Array, take: Take) -> pa.Array:
         """What stands for ``rows``: int64 with nulls, or lists of int64."""
@@ -120,9 +120,9 @@ class BoundEvents:
 
         def take(name: str, rows: Ints, _: Bools) -> pa.Array:
             if not len(rows):
-                return self._empty.column(name).combine_chunks()
+                return pa.nulls(0, self._schema.field(name).type)
             values = batch.data.column(name).take(pa.array(batch.at(rows)))
-            return values.cast(self._empty.schema.field(name).type)  # batches have texts as codes
+            return values.cast(self._schema.field(name).type)  # batches have texts as codes
 
         return take
 

@@ -46,8 +46,7 @@ class Stamps:
 
     def know(self, schema: pa.Schema) -> None:
         """Take over the schema of the events."""
-        empty = schema.empty_table()
-        self._empty = {name: empty.column(name).combine_chunks() for name in self.preparer.shown_columns}
+        self._empty = {name: pa.nulls(0, schema.field(name).type) for name in self.preparer.shown_columns}
 
     def time(self, ticks: Ints) -> pa.Array:
         """Ticks as timestamps (UTC, microseconds) where they are times."""

@@ -92,12 +92,11 @@ class MachineMatches:
         QueryError
             ``ACEP-Q913``.
         """
-        empty = schema.empty_table()
 
         def column(leaf: Any) -> pa.Array:
             if isinstance(leaf, RegisterValue):
                 return pa.nulls(0, ARROW[self._declared[leaf.name].register.holds])
-            return empty.column(self._roles.column(leaf.name)).combine_chunks()
+            return pa.nulls(0, schema.field(self._roles.column(leaf.name)).type)
 
         for name, value in ((name, value) for moves in self._all_moves for name, value in moves.items()):
             is_whole = self._declared[name].register.holds == "int"

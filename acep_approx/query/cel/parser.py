@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import cast
 
 from acep_approx.arguments import checked
@@ -12,6 +13,7 @@ from acep_approx.query.cel.shape import expressions, nodes, refuse_deep
 from acep_approx.query.cel.syntax import CelQuery
 from acep_approx.query.kept import parser
 from acep_approx.query.limits import refuse_deep_text, refuse_deep_tree, refuse_long_text, refuse_many_words
+from acep_approx.query.parser import MOST_KEPT
 
 _BEGINS = re.compile(r"(?:\s++|--[^\n]*+)*+(?:SELECT|FROM)\b", re.IGNORECASE)
 
@@ -65,6 +67,10 @@ def parse_cel(text: str) -> CelQuery:
     >>> query.select.publish, query.select.items[0].name, query.window.amount
     ('Ibm', 'p', 10)
     """
+    return _kept(text) if len(text) <= MOST_KEPT else _parsed(text)
+
+
+def _parsed(text: str) -> CelQuery:
     from lark import UnexpectedInput
 
     refuse_long_text(text)
@@ -80,3 +86,6 @@ def parse_cel(text: str) -> CelQuery:
         for expression in expressions(node):
             refuse_deep_tree(expression, text)
     return query
+
+
+_kept = lru_cache(maxsize=256)(_parsed)
