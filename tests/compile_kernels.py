@@ -1,8 +1,7 @@
-"""Compile the kernels that take longest, from disk where that was done before: python -m tests.compile_kernels."""
+"""Calls of the kernels that take longest to compile: what processes do that tests are forked from."""
 
 from __future__ import annotations
 
-import sys
 import warnings
 from typing import Any
 
@@ -29,15 +28,14 @@ def apart(left: Any, right: Any) -> Any:
     return np.abs(left - right)
 
 
-def main(*parts: str) -> None:
-    """Call for every output of each engine; or only for some parts of them."""
+def main() -> None:
+    """Call for every output of each engine."""
     with warnings.catch_warnings():  # whoever is forked from here warns as ever
         warnings.simplefilter("ignore", FewPointsWarning)
-        for part in parts or PARTS:
-            PARTS[part]()
+        _call()
 
 
-def _patterns() -> None:
+def _call() -> None:
     for text in (CELLS, RUNS, WAITING):
         query = compile_query(text)
         matches = query.match(EVENTS)
@@ -52,16 +50,10 @@ def _patterns() -> None:
         matcher = query.matcher()
         matcher.push(EVENTS)
         query.from_state(matcher.state_bytes()).finish()
-
-
-def _calling() -> None:
     calling = compile_query(CALLING, functions=[apart])
     calling.match(EVENTS).to_arrow()
     calling.match_within(EVENTS, "1 steps/event").to_arrow()
 
 
-PARTS = {"patterns": _patterns, "calling": _calling}
-"""They take about as long as one another."""
-
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main()

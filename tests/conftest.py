@@ -40,7 +40,7 @@ settings.load_profile("ours")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Compile the kernels before there are two processes that would both do it."""
+    """Compile the kernels before there are two processes that would wait for one another."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as shells start what runs in the background
         signal.signal(signal.SIGINT, signal.default_int_handler)
     if hasattr(config, "workerinput"):
@@ -48,7 +48,7 @@ def pytest_configure(config: pytest.Config) -> None:
     keep_bytecode(config)
     if config.getoption("numprocesses", None):
         gc.enable()  # this process runs no tests, and collects none
-        compile_kernels()
+        subprocess.run([sys.executable, "-m", "acep_approx.cli.main", "warm", "-q"], cwd=ROOT, check=True)
 
 
 def keep_bytecode(config: pytest.Config) -> None:
@@ -62,14 +62,6 @@ def keep_bytecode(config: pytest.Config) -> None:
         sys.dont_write_bytecode, sys.pycache_prefix = False, str(cache.mkdir("bytecode"))
         del os.environ["PYTHONDONTWRITEBYTECODE"]
         os.environ["PYTHONPYCACHEPREFIX"] = sys.pycache_prefix
-
-
-def compile_kernels() -> None:
-    """Compile the kernels, each part in a process of its own."""
-    command = [sys.executable, "-m", "tests.compile_kernels"]
-    running = [subprocess.Popen([*command, part], cwd=ROOT) for part in ("patterns", "calling")]
-    if sum(one.wait() != 0 for one in running):  # each is waited for
-        pytest.exit("the kernels cannot be compiled", returncode=pytest.ExitCode.INTERNAL_ERROR)
 
 
 def pytest_collection_finish() -> None:

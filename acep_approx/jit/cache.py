@@ -140,15 +140,16 @@ def _can_be_read(folder: Path, _mode: int = 0, **_: bool) -> bool:
 
 
 @contextmanager
-def compiling_alone() -> Iterator[None]:
-    """Wait until no other process of this machine compiles, and keep others from it meanwhile.
+def compiling_alone(stem: str) -> Iterator[None]:
+    """Wait until no other process of this machine compiles the same, and keep others from it meanwhile.
 
     The system lets go of the lock of a process that ends, however it ends. Where it has no such locks, or somebody
     keeps one for too long, nothing is waited for.
     """
     lock, until = None, time.monotonic() + TURN
     with suppress(OSError):
-        while (lock := locked("compiling.lock")) is None and time.monotonic() < until:
+        place = int(stem.rpartition("-")[2], 16) >> 2  # the largest place in a file has 63 bits
+        while (lock := locked("compiling.lock", place)) is None and time.monotonic() < until:
             time.sleep(0.05)
     try:
         yield
@@ -157,8 +158,15 @@ def compiling_alone() -> Iterator[None]:
             lock.close()
 
 
-def locked(name: str) -> BinaryIO | None:
-    """Lock a file beside what is kept, until it is closed by all who have it open; None where somebody else has.
+def locked(name: str, place: int | None = None) -> BinaryIO | None:
+    """Lock a file beside what is kept; None where somebody else has.
+
+    Parameters
+    ----------
+    name : str
+    place : int, optional
+        A place in the file, which is locked until this process closes the file. By default the whole file is, until
+        it is closed by this process and those that it has given it to.
 
     Raises
     ------
@@ -170,8 +178,11 @@ def locked(name: str) -> BinaryIO | None:
         raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK), name)
     lock = (folder / name).open("ab")
     try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
+        if place is None:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        else:
+            fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, place)
+    except (BlockingIOError, PermissionError):
         lock.close()
         return None
     except OSError:

@@ -97,7 +97,7 @@ def compiled(kernel: Compilable, kind: str, args: tuple[Any, ...]) -> Any:
     from acep_approx.jit.helpers import know_helpers  # loads all that numba compiles with
 
     made = _dispatcher(kernel)
-    with compiling_alone():
+    with compiling_alone(stem(kernel, kind)):
         know_helpers()
         made.compiles = True
         try:

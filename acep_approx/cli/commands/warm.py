@@ -13,7 +13,7 @@ from acep_approx.errors import UsageError
 def warm(*, quiet: Quiet = False) -> None:
     """Compile all inner loops now, for an image of a container or for continuous integration.
 
-    Takes one to two minutes, once per machine and version. Without it the first runs are slower, while another process
+    Takes about a minute, once per machine and version. Without it the first runs are slower, while another process
     compiles.
     """
     if os.environ.get("ACEP_JIT") == "0" or find_spec("numba") is None:
@@ -23,7 +23,7 @@ def warm(*, quiet: Quiet = False) -> None:
             hint="type: ACEP_JIT=1 acep warm",
         )
     from acep_approx.jit.cache import directory
-    from acep_approx.kernels.ahead import all_kernels
+    from acep_approx.kernels import ahead
 
     folder = directory()
     if folder is None:
@@ -32,12 +32,11 @@ def warm(*, quiet: Quiet = False) -> None:
             code="ACEP-U212",
             hint="name one of your own: export NUMBA_CACHE_DIR=/var/cache/acep",
         )
-    kernels = list(all_kernels())
+    number = sum(1 for _ in ahead.all_kernels())
     if not quiet:
-        say(f"compiling {amount(len(kernels), 'kernel')}: one to two minutes, less where some are compiled already ...")
+        say(f"compiling {amount(number, 'kernel')}: about a minute, less where some are compiled already ...")
     with stages(enabled=not quiet) as show:
-        for number, (kernel, args) in enumerate(kernels):
-            show(kernel.__name__, number / len(kernels))
-            kernel.prepare(args)
+        for done in ahead.compile_all():
+            show("compiling", done / number)
     if not quiet:
-        say(f"{amount(len(kernels), 'kernel')} in {folder}")
+        say(f"{amount(number, 'kernel')} in {folder}")
