@@ -22,6 +22,7 @@ print(len(compile_query("a(b|c)db WITHIN 5 ERRORS 2").match([{"ts": i, "type": t
 """
 
 RUNS = """
+import tests.checked_index
 from random import Random
 from tests.rich_worlds import rich_world
 from tests.runs_engine import agrees
