@@ -12,7 +12,10 @@ import pyarrow as pa
 
 from acep_approx import HistoryGraph, Query, QuerySet, compile_query, compile_rules
 from acep_approx.api.matcher import Matcher
+from acep_approx.budget.budget import Budget
 from acep_approx.errors import DataError, UnsupportedError
+from acep_approx.shedding.load import Load
+from acep_approx.shedding.shedder import Shedder
 from tests.afa_runs import compiled
 from tests.afa_worlds import afa_world
 from tests.cel_worlds import cel_world
@@ -63,7 +66,7 @@ def language(seed: int) -> list[Any]:
     table = world.table()
     if output in ("partial", "compressed"):
         matches = query.match(table)
-        return [matches.partial() if output == "partial" else matches.compressed().expand().to_arrow()]
+        return [matches.partial() if output == "partial" else matches.compressed().expand()]
     return pushed(query, query.matcher(output=output, merge=merge), split(table, dice), dice)
 
 
@@ -78,15 +81,15 @@ def automata(seed: int) -> list[Any]:
     """An automaton that is written down, with registers and functions."""
     world, dice = afa_world(seed), Random(seed)
     query = compiled(world)
-    if query is None:
-        return []
+    if isinstance(query, str):
+        return [query]
     matcher = query.matcher(output=dice.choice(OUTPUTS[:3]))
     return pushed(query, matcher, split(world.table(), dice), dice)
 
 
 def algebra(seed: int) -> list[Any]:
     """Queries in CEL."""
-    world, dice = cel_world(seed), Random(seed)
+    world, dice = cel_world(seed, subqueries=False, intervals=False), Random(seed)
     query = compile_query(world.text)
     return pushed(query, query.matcher(), split(world.table, dice), dice)
 
@@ -106,12 +109,13 @@ def templates(seed: int) -> list[Any]:
     rows = [
         {"p": dice.randrange(-2, 4), "f": dice.choice([-1.0, 0.5, 1.5]), "w": dice.randrange(25)} for _ in range(8)
     ]
-    desk.add(template, rows=[{name: row[name] for name in row if f":{name}" in template} for row in rows])
+    names = [name for name in rows[0] if f":{name}" in template]
+    desk.add_many(template, [{name: row[name] for name in names} for row in rows])
     found: list[Any] = []
     for batch in split(template_events(dice, 120), dice):
-        found += [repr(desk.push(batch)), desk.state_bytes()]
+        found += [desk.push(batch).to_arrow(), desk.state_bytes()]
         desk = QuerySet.from_state(desk.state_bytes()) if dice.randrange(3) == 0 else desk
-    return [*found, repr(desk.finish())]
+    return [*found, desk.finish().to_arrow()]
 
 
 def sets(seed: int) -> list[Any]:
@@ -124,8 +128,8 @@ def sets(seed: int) -> list[Any]:
             desk.add(text)
         except UnsupportedError:
             continue
-    found = [(repr(desk.push(batch)), desk.state_bytes()) for batch in split(long_stream(dice, 3), dice)]
-    return [*found, repr(desk.finish())]
+    found = [(desk.push(batch).to_arrow(), desk.state_bytes()) for batch in split(long_stream(dice, 3), dice)]
+    return [*found, desk.finish().to_arrow()]
 
 
 def rules_of(world: RuleWorld, seed: int) -> list[Any]:
@@ -165,7 +169,7 @@ def revisions(seed: int) -> list[Any]:
             except DataError as error:  # time would run backwards
                 found.append(str(error))
         elif step.rows is not None:
-            found += [matcher.push(asked.table(step.rows)), matcher.state_bytes(), vars(matcher.progress)]
+            found += [matcher.push(asked.table(step.rows)), matcher.state_bytes()]
         else:
             matcher = query.from_state(matcher.state_bytes())
     return [*found, matcher.finish()]
@@ -204,3 +208,22 @@ def budgets(seed: int) -> list[Any]:
         options["learn"] = dice.randrange(2) == 0
     found = query.match_within(stream(seed, 400), budget, **options)
     return [found.to_arrow(), repr(found)]
+
+
+def shed_states(seed: int) -> list[Any]:
+    """The same with its states, which are taken up now and then, and all that the shedder counts."""
+    dice = Random(seed)
+    text, budget, known = dice.choice(BUDGETED), dice.choice(BUDGETS[1:]), dice.randrange(4) > 0
+    policy = dice.choice(("history", "coverage")) if known else "oldest"
+    load = Load(Budget.parse(budget), trained(text) if known else None, policy=policy, audit=0.5, seed=3)
+    plan, found, shedder = compile_query(text, engine="runs").plan, [], None
+    matcher = None
+    for batch in split(stream(seed, 300), dice):
+        if matcher is None:
+            shedder = Shedder(plan, load)
+            matcher = Matcher(plan, shedding=shedder)
+        elif dice.randrange(2):
+            shedder = Shedder(plan, load)
+            matcher = Matcher.from_state(plan, matcher.state_bytes(), shedder)
+        found += [matcher.push(batch), matcher.state_bytes(), vars(matcher.progress), shedder.arena.words.tobytes()]
+    return [*found, matcher.finish()]
