@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parent.parent
 NUMBERS = count()
 
+os.environ.setdefault("ACEP_JIT", "1")  # tests of the tiers say otherwise
 os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 # a JVM of some minutes spends more on compiling its code well than it gains
 

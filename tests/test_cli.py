@@ -515,7 +515,7 @@ def test_options_are_in_panels_that_come_in_the_same_order_everywhere(name):
 def test_commands_are_listed_by_what_they_are_for():
     shown = acep("--help").stdout
     panels = re.findall(r"^╭─ (.+?) ─", shown, re.MULTILINE)
-    assert panels == ["General", "First look", "Run", "Ask why", "Learn and tune", "On a cluster"]
+    assert panels == ["General", "First look", "Run", "Ask why", "Learn and tune", "Clusters and images"]
     listed = re.findall(r"^│ (\w+)  +\w", shown, re.MULTILINE)
     assert set(listed) == set(get_command(app).commands)
 

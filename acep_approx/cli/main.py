@@ -27,10 +27,12 @@ from acep_approx.cli.commands.replay import replay
 from acep_approx.cli.commands.run import run
 from acep_approx.cli.commands.train import train
 from acep_approx.cli.commands.tune import tune
+from acep_approx.cli.commands.warm import warm
 from acep_approx.cli.commands.why import why
 from acep_approx.cli.look_hint import point_to_look
 from acep_approx.cli.options.log import logged
 from acep_approx.cli.options.output import GENERAL
+from acep_approx.cli.process import end_compiler
 from acep_approx.cli.terminal import said, say, show_error, warnings_in_words
 from acep_approx.errors import EXIT_TEMPORARY, AcepError, UsageError, is_temporary
 from acep_approx.masks import masked
@@ -113,6 +115,7 @@ class Commands(TyperGroup):
             show_error(str(error))
             raise typer.Exit(exit_code(error)) from error
         except KeyboardInterrupt as error:
+            end_compiler()
             say("interrupted")
             raise typer.Exit(EXIT_INTERRUPTED) from error
         except OF_TYPER:
@@ -268,8 +271,9 @@ EXAMPLES: dict[str, dict[Callable[..., None], list[str]]] = {
         ],
         tune: ["acep tune @query.acep may.parquet --errors 0,1,2 --within '10 s,20 s' --plot curves.html"],
     },
-    "On a cluster": {
+    "Clusters and images": {
         package: ["acep package -o acep.zip && spark-submit --py-files acep.zip job.py"],
+        warm: ["acep warm", "RUN pip install acep-approx && acep warm"],
     },
 }
 """The commands by the panels of ``acep --help``, each with what its own help shows at the end.

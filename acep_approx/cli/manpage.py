@@ -24,6 +24,10 @@ ARGUMENTS = "Arguments"
 ENVIRONMENT = {
     "NO_COLOR": "If set, nothing is coloured.",
     "COLUMNS": "How wide tables and help may be; by default as wide as the terminal.",
+    "ACEP_JIT": (
+        "0: inner loops are never compiled. 1: they are compiled, or loaded, before a run begins. By default another "
+        "process compiles them, and a run takes them when they are there."
+    ),
     "NUMBA_CACHE_DIR": (
         "Where compiled kernels are kept, if only you may write there; by default beside the package, or in the user's "
         "cache."

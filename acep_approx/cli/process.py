@@ -71,6 +71,13 @@ def mute(number: int) -> None:
     os.close(nowhere)
 
 
+def end_compiler() -> None:
+    """End the process that compiles for this one, if there is any: this one was interrupted."""
+    background = sys.modules.get("acep_approx.kernels.background")
+    if background is not None:
+        background.close(is_interrupted=True)
+
+
 def leave_pandas_out() -> None:
     """Let pyarrow do without pandas, if no one has imported it.
 

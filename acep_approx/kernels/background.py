@@ -7,6 +7,7 @@ ended it has two minutes more, at the lowest priority; what interrupts this proc
 from __future__ import annotations
 
 import atexit
+import errno
 import os
 import pickle
 import subprocess
@@ -15,7 +16,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from acep_approx.kernels.cache import PACKAGE, is_being_compiled
+from acep_approx.kernels.cache import PACKAGE, locked
 from acep_approx.kernels.kinds import like
 
 if TYPE_CHECKING:
@@ -53,11 +54,11 @@ def compiles(kernel: Kernel[..., Any], kind: str, args: tuple[Any, ...]) -> bool
         return True
     if _compiler.asked.get(one, 0) == MOST_TRIES:
         return False
-    if not is_at_work():
-        if is_being_compiled():
-            return True  # for another process: ours would only wait
-        if not _started():
-            return False
+    try:
+        if not is_at_work() and not _started():
+            return True  # there is one, of another process: ours comes after it
+    except OSError:
+        return False
     try:
         _ask(pickle.dumps((kernel.__module__, kernel.__name__, like(args))))
     except (OSError, pickle.PicklingError, AttributeError):  # it has ended; or arguments of a class without a name
@@ -81,20 +82,28 @@ def _ask(request: bytes) -> None:
 
 
 def _started() -> bool:
-    """Start the process; False where there is no interpreter to start, or no process may be."""
+    """Start the process, if there is no other one on this machine.
+
+    Raises
+    ------
+    OSError
+        It cannot be: there is no interpreter to start, no process may be, or nothing says that there is only one.
+    """
     if getattr(sys, "frozen", False) or not sys.executable:
-        return False
+        raise FileNotFoundError(errno.ENOENT, "there is no interpreter of Python", sys.executable)
     close()
+    lock = locked("compiler.lock")
+    if lock is None:
+        return False
     path = os.pathsep.join(str(Path(place).absolute()) for place in sys.path)
     environment = {**os.environ, "PYTHONPATH": path, "ACEP_JIT": "1"}
     command = [sys.executable, "-P", "-m", f"{PACKAGE}.compiler"]
     nowhere = subprocess.DEVNULL
-    try:
+    with lock:  # which the process has open, too, and so keeps as long as it lives
         _compiler.process = subprocess.Popen(  # noqa: S603  (it is Python)
-            command, stdin=subprocess.PIPE, stdout=nowhere, stderr=nowhere, env=environment, cwd=os.sep
-        )
-    except OSError:
-        return False
+            command, stdin=subprocess.PIPE, stdout=nowhere, stderr=nowhere, env=environment, cwd=os.sep,
+            pass_fds=[lock.fileno()],
+        )  # fmt: skip
     _compiler.wanted.clear()
     return True
 
@@ -121,7 +130,7 @@ def _after_fork() -> None:
     process, _compiler.process = _compiler.process, None
     if process is not None:
         with suppress(OSError):
-            os.close(process.stdin.fileno())  # type: ignore[union-attr]
+            process.stdin.close()  # type: ignore[union-attr]
         process.returncode = 0
     _compiler.__init__()  # type: ignore[misc]
 

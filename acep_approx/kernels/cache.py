@@ -7,6 +7,7 @@ looked for in all of them, and put into the first that can be written.
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 import tempfile
@@ -18,9 +19,14 @@ from hashlib import sha256
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from acep_approx.kernels.private import private_folder, say_not_used
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
 
 if TYPE_CHECKING:
     from acep_approx.kernels.jit import Kernel
@@ -141,38 +147,37 @@ def compiling_alone() -> Iterator[None]:
     The system lets go of the lock of a process that ends, however it ends. Where it has no such locks, or somebody
     keeps one for too long, nothing is waited for.
     """
-    lock, folder = None, directory()
+    lock, until = None, time.monotonic() + TURN
+    with suppress(OSError):
+        while (lock := locked("compiling.lock")) is None and time.monotonic() < until:
+            time.sleep(0.05)
     try:
-        if folder is not None:
-            with suppress(OSError, ImportError):
-                lock = (folder / "compiling.lock").open("ab")
-                _wait_for(lock)
         yield
     finally:
         if lock is not None:
             lock.close()
 
 
-def _wait_for(lock: Any) -> None:
-    import fcntl  # not everywhere
+def locked(name: str) -> BinaryIO | None:
+    """Lock a file beside what is kept, until it is closed by all who have it open; None where somebody else has.
 
-    until = time.monotonic() + TURN
-    while time.monotonic() < until:
-        with suppress(BlockingIOError):
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return
-        time.sleep(0.05)
-
-
-def is_being_compiled() -> bool:
-    """Whether some process compiles now."""
+    Raises
+    ------
+    OSError
+        There is no such file, or there are no such locks.
+    """
     folder = directory()
-    with suppress(OSError, ImportError):
-        import fcntl
+    if folder is None or fcntl is None:
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK), name)
+    lock = (folder / name).open("ab")
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        lock.close()
+        return None
+    except OSError:
+        lock.close()
+        raise
+    return lock
 
-        with (folder / "compiling.lock").open("ab") as lock:  # type: ignore[operator]
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                return True
-    return False
+

@@ -13,7 +13,8 @@ from typing import Any
 
 AFTERWARDS = 120.0
 """Seconds that are left when the other process has ended."""
-IDLE = 20.0
+LOWEST = 19
+IDLE = 3.0
 """Seconds after which nothing more is expected; should there be something, the other process starts a new one."""
 
 
@@ -33,8 +34,8 @@ def _read(requests: SimpleQueue[Any]) -> None:
         while True:
             requests.put(pickle.load(sys.stdin.buffer))  # noqa: S301  (from the process that started this one)
     requests.put(None)
-    if hasattr(os, "nice"):
-        os.nice(19)
+    if hasattr(os, "setpriority"):
+        os.setpriority(os.PRIO_PROCESS, os.getpid(), LOWEST)  # of the thread that compiles, not of this one
     last = Timer(AFTERWARDS, os._exit, [1])
     last.daemon = True
     last.start()

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numba
 from numba.core import config as _config
 from numba.core.compiler import CompileResult
+from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import cpu_target
 from numba.core.serialize import dumps
 
@@ -60,7 +61,9 @@ def machine() -> str:
 
 
 class _Kept:
-    """The machine code of a kernel on disk, as numba asks for it and gives it; ``stem`` is that of the arguments now.
+    """The machine code of a kernel on disk, as numba asks for it and gives it.
+
+    ``stem`` is that of the arguments that it is loaded or compiled for now; empty where numba asks by itself.
 
     Numba's own cache looks whether the file of a kernel has changed, not those of the helpers compiled into it, cannot
     read what it may not write, and must be imported before it is known whether there is anything.
@@ -71,7 +74,7 @@ class _Kept:
 
     def load_overload(self, _signature: Any, context: Any) -> Any:
         """Load without what numba needs to compile: that takes half a second to import."""
-        for folder in folders():
+        for folder in folders() if self.stem else ():
             with suppress(*DAMAGED):
                 file = folder / f"{self.stem}-{machine()}.code"
                 if is_private(file):
@@ -110,8 +113,12 @@ def compiled(kernel: Kernel[..., Any], kind: str, args: tuple[Any, ...]) -> Any:
 
 
 def _made(kernel: Kernel[..., Any], made: Any, kind: str, args: tuple[Any, ...]) -> Any:
-    made._cache.stem = stem(kernel, kind)
-    made.compile(tuple(map(numba.typeof, args)))
+    with global_compiler_lock:
+        made._cache.stem = stem(kernel, kind)
+        try:
+            made.compile(tuple(map(numba.typeof, args)))
+        finally:
+            made._cache.stem = ""
     kernel.kinds.add(kind)
     return made
 

@@ -119,7 +119,7 @@ class Kernel(Generic[Given, Result]):
 
     def prepare(self, args: tuple[Any, ...]) -> Any:
         """Load or compile the machine code for arguments like these, without running it."""
-        return tiers.made_now(self, args)
+        return tiers.made_now(self, args, says=False)
 
 
 def plain(value: Any) -> Any:

@@ -19,8 +19,9 @@ def kind_of(value: Any) -> str:
     'tuple(d1,int,None)'
     """
     if isinstance(value, np.ndarray):
-        is_plain = value.flags.c_contiguous and value.flags.writeable and value.flags.aligned
-        return f"{value.dtype.char}{value.ndim}{'' if is_plain else str(value.flags)}"
+        flags = value.flags
+        lacks = "".join("swa"[i] for i, has in enumerate((flags.c_contiguous, flags.writeable, flags.aligned)) if not has)
+        return f"{value.dtype.char}{value.ndim}{lacks}"
     if isinstance(value, tuple):
         cls = type(value)
         name = "tuple" if cls is tuple else f"{cls.__module__}.{cls.__qualname__}"
@@ -33,7 +34,9 @@ def kind_of(value: Any) -> str:
 def like(value: Any) -> Any:
     """A value of the same kind that holds nothing."""
     if isinstance(value, np.ndarray):
-        empty = np.empty((0,) * value.ndim, value.dtype) if value.flags.c_contiguous else value[:0]
+        empty = np.empty((0,) * value.ndim, value.dtype)
+        if not value.flags.c_contiguous:
+            empty = np.empty((4,) * value.ndim, value.dtype)[(slice(None, None, 2),) * value.ndim]
         empty.flags.writeable = value.flags.writeable
         return empty
     if isinstance(value, tuple):

@@ -10,7 +10,7 @@ before they run, for services, benchmarks and tests.
 
 from __future__ import annotations
 
-import logging
+import math
 import os
 import sys
 import time
@@ -95,6 +95,11 @@ def expect(events: int) -> None:
     _process.events += events
 
 
+def load_at_once() -> None:
+    """Load machine code that is there, however little is to be done: for a process that others are forked from."""
+    _process.events = MANY_EVENTS
+
+
 def note(kernel: Kernel[..., Any], seconds: float) -> None:
     """A kernel was interpreted for so long."""
     kernel.seconds += seconds
@@ -144,11 +149,21 @@ def _in_another_process(kernel: Kernel[..., Any], kind: str, args: tuple[Any, ..
             while cores() == 1 and background.is_at_work() and not is_kept(kernel, kind):
                 time.sleep(BETWEEN)
         return None
-    return made_now(kernel, args) if kernel.seconds > COMPILING else None
+    return _here(kernel, kind, args) if kernel.seconds > COMPILING else None
 
 
-def made_now(kernel: Kernel[..., Any], args: tuple[Any, ...]) -> Any:
-    """The machine code of a kernel for these arguments, loaded or compiled here."""
+def _here(kernel: Kernel[..., Any], kind: str, args: tuple[Any, ...]) -> Any:
+    """Compile a kernel in this process; where that fails it is interpreted."""
+    try:
+        return made_now(kernel, args)
+    except Exception as error:  # noqa: BLE001  (whatever numba or LLVM lack)
+        _process.next_look[kernel, kind] = math.inf
+        LOG.warning("%s cannot be compiled, and this run is slower: %s", kernel.__name__, error)
+        return None
+
+
+def made_now(kernel: Kernel[..., Any], args: tuple[Any, ...], *, says: bool = True) -> Any:
+    """The machine code of a kernel for these arguments, loaded or compiled here, and whether that is said."""
     from acep_approx.kernels import compiling  # loads numba
 
     kind = kind_of(args)
@@ -157,7 +172,8 @@ def made_now(kernel: Kernel[..., Any], args: tuple[Any, ...]) -> Any:
             return kernel.made
         made = compiling.loaded(kernel, kind, args)
         if made is None:
-            _say(WAITING if directory() else HERE)
+            if says:
+                _say(WAITING if directory() else HERE)
             made = compiling.compiled(kernel, kind, args)
         return made
 
@@ -165,7 +181,7 @@ def made_now(kernel: Kernel[..., Any], args: tuple[Any, ...]) -> Any:
 @cache
 def _say(words: str) -> None:
     """Say something once."""
-    LOG.log(logging.WARNING, words)
+    LOG.warning("%s", words)
 
 
 @cache

@@ -17,13 +17,15 @@ QUERIES = (
 
 
 def preload() -> None:
-    """Load the matcher and its kernels, from disk where they have been compiled before."""
+    """Load the matcher and its kernels, where they have been compiled before; else see to it that they are."""
     from acep_approx.events.source import open_source
     from acep_approx.events.stream import read_events
+    from acep_approx.kernels.tiers import load_at_once
     from acep_approx.matching.execution import Execution
     from acep_approx.planning.planner import plan
     from acep_approx.query.parser import parse
 
+    load_at_once()
     for query in QUERIES:
         execution, source = Execution(plan(parse(query))), open_source(EVENTS)
         pipeline = execution.bind(source.schema)
