@@ -205,8 +205,8 @@ def test_errors_of_spark_are_short():
 def test_the_daemon_loads_the_kernels_of_both_engines():
     program = (
         "from acep_approx.spark.daemon import preload; preload();"
-        "from acep_approx.kernels.jit import _Kernel; import gc;"
-        "print(len([one for one in gc.get_objects() if isinstance(one, _Kernel) and 'compiled' in vars(one)]))"
+        "from acep_approx.kernels.jit import Kernel; import gc;"
+        "print(len([one for one in gc.get_objects() if isinstance(one, Kernel) and one.kinds]))"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=PATIENCE)
     assert int(done.stdout) >= 6

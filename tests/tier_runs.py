@@ -18,6 +18,7 @@ from acep_approx.shedding.load import Load
 from acep_approx.shedding.shedder import Shedder
 from tests.afa_runs import compiled
 from tests.afa_worlds import afa_world
+from tests.cayuga_examples import CASES, STOCK
 from tests.cel_worlds import cel_world
 from tests.corpus_cases import NAMED, events_of
 from tests.one_reading import learned
@@ -227,3 +228,41 @@ def shed_states(seed: int) -> list[Any]:
             matcher = Matcher.from_state(plan, matcher.state_bytes(), shedder)
         found += [matcher.push(batch), matcher.state_bytes(), vars(matcher.progress), shedder.arena.words.tobytes()]
     return [*found, matcher.finish()]
+
+
+DENSE = (
+    "PATTERN SEQ(A a, (B b | C c), C d) WHERE d.x > a.x AND b.x < 20 WITHIN {}",
+    "PATTERN SEQ(A a, B b, C c) WHERE b.x > a.x AND c.x > b.x WITHIN {} ERRORS 1",
+    "PATTERN SEQ(A a, B+ b[]) WHERE b[i].x > b[i-1].x AND b[1].x > a.x WITHIN {}",
+    "PATTERN SEQ(A a, B b, ~(C c)) WHERE b.x > a.x + 20 WITHIN {}",
+)
+
+
+def blocks(seed: int) -> list[Any]:
+    """Many runs at each event, several steps of which lead to one pool: whole blocks, and parts of them."""
+    dice = Random(seed)
+    rows = dice.choice((60, 900))
+    types = [dice.choice("AAAABC") for _ in range(rows)]
+    columns = {"ts": [i // 2 for i in range(rows)], "type": types, "x": [dice.randrange(40) for _ in range(rows)]}
+    text, merge = dice.choice(DENSE), dice.choice(MERGES)
+    query = compile_query(text.format(12 if rows == 60 else 300), engine="runs")
+    output = "points" if rows > 60 else dice.choice(("matches", "counts"))
+    return pushed(query, query.matcher(output=output, merge=merge), split(pa.table(columns), dice), dice)
+
+
+def histories(seed: int) -> list[Any]:
+    """A history that is learned: which run led to what is found with the kernels of hindsight."""
+    query = compile_query(BUDGETED[seed % len(BUDGETED)], engine="runs")
+    history = learned(HistoryGraph(query), stream(seed, 500))
+    return [query.match_within(stream(seed + 1, 200), "30%", history=history, audit=0.5).to_arrow()]
+
+
+CAYUGA = [case for case in CASES if len(case.texts) == 1]
+
+
+def cayuga(number: int) -> list[Any]:
+    """An example of the papers on Cayuga."""
+    case = CAYUGA[number]
+    columns = zip(*[(quote[0], "Stock", *quote[1:]) for quote in case.quotes], strict=True)
+    query = compile_query(case.texts[0])
+    return [query.match(pa.table(dict(zip(("ts", "type", *STOCK), map(list, columns), strict=True)))).to_arrow()]
