@@ -1,4 +1,4 @@
-"""Imported before any kernel: an index that is negative is an error where kernels are plain Python.
+"""An index of kernels that are run as plain Python: a negative one is an error.
 
 Compiled it is unsigned, and far out of range; Python would count from the end.
 """
@@ -11,8 +11,6 @@ from typing import Any
 
 from acep_approx.kernels import jit
 
-assert "acep_approx.kernels.group" not in sys.modules, "kernels have been imported with their own index"
-
 
 def checked(place: Any) -> int:
     """An index, which is from 0 on."""
@@ -22,4 +20,7 @@ def checked(place: Any) -> int:
     return index
 
 
-jit.ix = checked
+def check_every_index() -> None:
+    """Let all kernels use it; none may have been imported before."""
+    assert "acep_approx.kernels.group" not in sys.modules, "kernels have been imported with their own index"
+    jit.ix = checked

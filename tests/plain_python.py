@@ -19,6 +19,7 @@ from functools import cache
 from importlib import import_module
 from typing import Any
 
+from tests.checked_index import check_every_index
 from tests.patience import PATIENCE
 from tests.processes import ROOT
 
@@ -49,7 +50,7 @@ def _server() -> subprocess.Popen[str]:
 
 
 def _serve() -> None:
-    import_module("tests.checked_index")  # before any kernel
+    check_every_index()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C ends the tests, and with what they write this
     for line in sys.stdin:
         module, function, given = json.loads(line)
