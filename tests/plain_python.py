@@ -1,5 +1,7 @@
 """Functions of helpers as plain Python, each call in a process of its own: forked from one that has loaded the helper.
 
+An index that is negative is an error there (``checked_index``).
+
 A variant that is known to be wrong changes the package for good, so that it needs a process; loading takes longer than
 most of them take to be noticed.
 """
@@ -17,6 +19,7 @@ from functools import cache
 from importlib import import_module
 from typing import Any
 
+from tests.checked_index import check_every_index
 from tests.patience import PATIENCE
 from tests.processes import ROOT
 
@@ -47,6 +50,7 @@ def _server() -> subprocess.Popen[str]:
 
 
 def _serve() -> None:
+    check_every_index()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C ends the tests, and with what they write this
     for line in sys.stdin:
         module, function, given = json.loads(line)

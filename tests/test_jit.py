@@ -22,6 +22,8 @@ print(len(compile_query("a(b|c)db WITHIN 5 ERRORS 2").match([{"ts": i, "type": t
 """
 
 RUNS = """
+from tests.checked_index import check_every_index
+check_every_index()
 from random import Random
 from tests.rich_worlds import rich_world
 from tests.runs_engine import agrees

@@ -26,8 +26,8 @@ OFFSETS = CLEARED + 1
 @kernel
 def run_together(events: Any, rules: Any, windows: Any, words: Any, offsets: Any, cells: Any, fresh: Any, out: Any):
     """Per event and rule; ``events``: slot, tick, class of each rule; ``rules``: where tables and cells begin."""
-    found, count = 0, windows.size
-    for i in range(events.size // (2 + count)):
+    found, count = 0, len(windows)
+    for i in range(len(events) // (2 + count)):
         at = i * (2 + count)
         slot, tick = events[ix(at)], events[ix(at + 1)]
         for r in range(count):

@@ -17,6 +17,7 @@ from acep_approx.automaton.compile import compile_automaton
 from acep_approx.engines.cells.cells import Cells
 from acep_approx.kernels.cells import detect as kernel_detect
 from acep_approx.query.parser import parse
+from tests.checked_index import checked
 from tests.engines import grouped
 from tests.naive import Event, all_matches, match_points
 
@@ -90,9 +91,9 @@ def mutated(name: str):
     for old, new in MUTANTS[name]:
         assert source.count(old) == 1, f"the kernel has changed: the mutant {name!r} does not fit any more\n{old}"
         source = source.replace(old, new)
-    scope = {**vars(kernel_detect), "kernel": lambda function: function}
+    scope = {**vars(kernel_detect), "kernel": lambda function: function, "ix": checked}
     exec(textwrap.dedent(source), scope)
-    return scope["_detect"](kernel_detect.FEW_LANES)
+    return scope["_detect"](name, kernel_detect.FEW_LANES)
 
 
 def mismatches(detect) -> int:

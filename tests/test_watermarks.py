@@ -10,11 +10,11 @@ import pyarrow as pa
 import pytest
 
 from acep_approx.errors import DataError
-from acep_approx.jit import kernel as jit
-from acep_approx.jit import watermarks
+from acep_approx.kernels import watermarks
 from acep_approx.revisions.watermarks import ENDED, NEVER, Held, Holder, Watermarks
 from tests.cases import cases
 from tests.patience import calls
+from tests.tiers_forced import never, tier
 
 # --- the model ------------------------------------------------------------------------------------------------
 
@@ -406,16 +406,16 @@ def test_whole_columns_at_once(delay):
         assert marks.current == expected
 
 
-@pytest.mark.skipif(not jit.IS_COMPILED, reason="there is nothing compiled")
 def test_the_kernel_is_compiled_once_for_all_columns():
     column = np.arange(6)
     column.flags.writeable = False
-    for by_sequence in (False, True):
-        marks = Watermarks(1, by_source=True, by_sequence=by_sequence)
-        for ticks in (np.arange(6), column, np.arange(12)[::2]):
-            marks.advance(ticks, pa.array(list("xyxyxy")), column, None)
-        marks.punctuate(3, "x")
-    assert len(watermarks.advance.compiled.signatures) == 1
+    with tier(never):
+        for by_sequence in (False, True):
+            marks = Watermarks(1, by_source=True, by_sequence=by_sequence)
+            for ticks in (np.arange(6), column, np.arange(12)[::2]):
+                marks.advance(ticks, pa.array(list("xyxyxy")), column, None)
+            marks.punctuate(3, "x")
+    assert len(watermarks.advance.kinds) == 1
 
 
 def test_no_numba_without_sources_and_numbers():

@@ -17,6 +17,7 @@ import numpy.typing as npt
 from acep_approx.arrays import ByKey, Floats, Ints
 from acep_approx.jit.kernel import kernel
 from acep_approx.jit.marks import inline, ix
+from acep_approx.kernels.arithmetic import MIX, hashed
 from acep_approx.kernels.runs.vm import NULL
 
 Masks = npt.NDArray[np.uint64]
@@ -44,7 +45,6 @@ CONTROL = 6
 written so far, how many there must be room for, and how many slots the group has."""
 
 DONE, OUT_FULL, SLOTS_FULL = range(3)
-MIX = np.uint64(0x9E3779B97F4A7C15)
 
 
 class Letters(NamedTuple):
@@ -165,7 +165,7 @@ def same(letters: Letters, queries: Queries, path: int, at: int) -> tuple[int, i
     paths, index = queries.paths, queries.entries
     value = letters.words[ix(letters.columns[ix(paths[ix(path + PATH_COLUMN)])] * len(letters.literal) + at)]
     size = paths[ix(path + PATH_SIZE)]
-    place = np.int64((np.uint64(value) * MIX) >> np.uint64(20)) & (size - 1)
+    place = hashed(value, size)
     while True:
         entry = paths[ix(path + PATH_TABLE)] + place * HASH_ENTRY
         if index[ix(entry + 2)] == 0:
@@ -297,7 +297,7 @@ def fill_hash(table: Ints, values: Ints, first: Ints, end: Ints) -> None:
     """Write distinct values and where their entries stand into a hash table of zeros."""
     size = len(table) // HASH_ENTRY
     for i in range(len(values)):
-        place = np.int64((np.uint64(values[ix(i)]) * MIX) >> np.uint64(20)) & (size - 1)
+        place = hashed(values[ix(i)], size)
         while table[ix(place * HASH_ENTRY + 2)] != 0:
             place = (place + 1) & (size - 1)
         table[ix(place * HASH_ENTRY)] = values[ix(i)]

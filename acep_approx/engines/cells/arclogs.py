@@ -426,6 +426,7 @@ class ArcLogs:
         batch = self.batch(events)
         for part in count_matches.pieces(len(counts)):
             some = hits[2 * part.start : 2 * part.stop]
+            scratch.ranges[:] = 0  # hits are numbered from 1 on in each call
             count_matches(batch, some, self.window, self.tables, self.held, scratch, counts[part])
         return counts
 

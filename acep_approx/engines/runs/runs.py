@@ -285,10 +285,7 @@ class Runs:
             events.place, events.columns.ravel(),
         )  # fmt: skip
         while True:
-            slice_end = int(control[layout.DONE_STEPS]) + SLICE
-            is_sliced = deadline is not None or kernel.advance.is_interpreted
-            most = [steps for steps in (self.limit, slice_end if is_sliced else -1) if steps >= 0]
-            control[layout.LIMIT] = min(most, default=-1)
+            control[layout.LIMIT] = self._limit(deadline is not None or kernel.advance.is_interpreted)
             status = kernel.advance(
                 control, batch, self._program(), self.arena.record(), self._lanes,
                 records.Lineage(self.links, self.owner, self._hits, self._shown), self.store.record(),
@@ -302,6 +299,13 @@ class Runs:
                 deadline is not None and time.perf_counter() >= deadline
             ):
                 return False
+
+    def _limit(self, is_sliced: bool) -> int:
+        """Where the kernel is to stop, see ``layout``: a slice ends so that nothing differs from one go."""
+        slice_end = int(self.control[layout.DONE_STEPS]) + SLICE
+        if self.limit >= 0 and (not is_sliced or self.limit < slice_end + BLOCK):
+            return self.limit
+        return -2 - slice_end if is_sliced else -1
 
     def _make_room(self, status: int, floors: Ints) -> None:
         asked = int(self.control[layout.ASK])

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from acep_approx.arrays import Bools, Floats, Ints
 from acep_approx.jit.marks import apart, inline, ix
+from acep_approx.kernels.arithmetic import LOWEST, difference_passes, product_passes, sum_passes
 
 SLOT, OLD_VALUE, AS_FLOAT, AS_INT = 0, 1, 2, 3
 ADD, SUBTRACT, MULTIPLY, MODULO, NEGATE = 10, 11, 12, 13, 14
@@ -141,9 +142,10 @@ def run_program(
                     return NOT_WHOLE
                 stack[ix(top)] = int(x)
         elif do == NEGATE:
-            if ok[ix(top)] and stack[ix(top)] == -(2**63):
-                return PASSED
-            stack[ix(top)] = -stack[ix(top)]
+            if ok[ix(top)]:
+                if stack[ix(top)] == LOWEST:
+                    return PASSED
+                stack[ix(top)] = -stack[ix(top)]
         elif do == NEGATE + FLOAT:
             floats[ix(top)] = -floats[ix(top)]
         else:
@@ -157,21 +159,17 @@ def run_program(
                     ok[ix(top)] = b != 0
                     stack[ix(top)] = 0 if b == -1 or b == 0 else a % b
                 elif do == MULTIPLY:
-                    about = float(a) * float(b)
-                    product = a * b
-                    if about > 1.1 * WHOLE_LIMIT or about < -1.1 * WHOLE_LIMIT:
+                    if product_passes(a, b):
                         return PASSED
-                    if (about > 0.9 * WHOLE_LIMIT or about < -0.9 * WHOLE_LIMIT) and (
-                        product // b != a or (product < 0) != (about < 0)
-                    ):
+                    stack[ix(top)] = a * b
+                elif do == ADD:
+                    if sum_passes(a, b):
                         return PASSED
-                    stack[ix(top)] = product
+                    stack[ix(top)] = a + b
                 else:
-                    total = a + b if do == ADD else a - b
-                    passed = ((a ^ total) & (b ^ total)) < 0 if do == ADD else ((a ^ b) & (a ^ total)) < 0
-                    if passed:
+                    if difference_passes(a, b):
                         return PASSED
-                    stack[ix(top)] = total
+                    stack[ix(top)] = a - b
             else:
                 x, y = floats[ix(top)], floats[ix(top + 1)]
                 if do == ADD + FLOAT:

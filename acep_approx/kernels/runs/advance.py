@@ -17,7 +17,7 @@ from acep_approx.kernels.runs import layout as at
 from acep_approx.kernels.runs.begin import TESTING, begin_event, event_at
 from acep_approx.kernels.runs.blocks import keep_staying, run_block
 from acep_approx.kernels.runs.ends import ENDING, end_event
-from acep_approx.kernels.runs.few_events import run_while_few
+from acep_approx.kernels.runs.few_events import is_over, run_while_few
 from acep_approx.kernels.runs.pools import (
     ALIKE,
     BASE,
@@ -165,6 +165,8 @@ def try_source(
             n = min(n, control[at.LIMIT] - control[at.DONE_STEPS])
             if n <= 0:
                 return at.STOPPED
+        if is_charged and is_over(control):
+            return at.STOPPED
         status = lacks_room(control, program, pools, lineage.links, source, n)
         if status != at.DONE:
             return status

@@ -7,13 +7,19 @@ want to know beforehand.
 from __future__ import annotations
 
 from acep_approx.arrays import Ints
-from acep_approx.jit.marks import compact
+from acep_approx.jit.marks import compact, inline
 from acep_approx.kernels.runs import layout as at
 from acep_approx.kernels.runs.begin import begin_event, event_at
 from acep_approx.kernels.runs.ends import end_event
 from acep_approx.kernels.runs.few import are_few, try_few
 from acep_approx.kernels.runs.idle import pass_idle
 from acep_approx.kernels.runs.records import Batch, Keys, Lanes, Lineage, Pools, Program
+
+
+@inline
+def is_over(control: Ints) -> bool:
+    """Whether a call has done what it was asked for; it stops where this changes nothing: before a whole block."""
+    return bool(control[at.LIMIT] < -1 and control[at.DONE_STEPS] >= -2 - control[at.LIMIT])
 
 
 @compact
@@ -26,6 +32,8 @@ def run_while_few(
         pass_idle(control, batch, program, pools, keys)
         if control[at.EVENT] >= len(batch.slot):
             break
+        if is_over(control):
+            return at.STOPPED
         event = event_at(control, batch)
         status = begin_event(control, batch, program, pools, lineage, keys, None, event)
         if status == at.DONE and are_few(control, program, pools, lineage.links, event.kind):

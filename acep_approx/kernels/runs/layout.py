@@ -100,7 +100,8 @@ STATE = 7
 """Words per pool: keeps runs, ends begin, ends, (begin, length) of the final checks, its front (-1: none), and
 whether runs that may dominate one another stand in one chain of its index."""
 
-# header: where the kernel is, and what it counts
+# header: where the kernel is, and what it counts; LIMIT: run-steps, counted from the beginning, of which none is passed
+# (-1: as many as there are; -2 - n: it stops before the first block that begins when n are done, which changes nothing)
 (
     EVENT,
     PHASE,

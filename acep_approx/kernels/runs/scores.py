@@ -16,6 +16,7 @@ import math
 
 from acep_approx.arrays import Floats, Ints
 from acep_approx.jit.marks import called, inline, ix
+from acep_approx.kernels.arithmetic import divided
 from acep_approx.kernels.runs.layout import LIVE, LOGGED, SHED, WINDOW
 from acep_approx.kernels.runs.pools import (
     ALIKE,
@@ -152,6 +153,8 @@ PASS_EVERY = 24
 """Run-steps in a pool, per run of it, between two passes."""
 ON_PASSES, SAVED_FOR_PASSES = 0.1, 0.01
 """Share of the budget that is for passes, and what may be saved up of it."""
+MOST_LEFT = 1e18
+"""Run-steps that are left count as no more: as a whole number, four times as many fit into 64 bits."""
 ADAPT = 1.0 / 1024
 """How much of the way the price goes per event."""
 LEAST_RESERVE = 1e-6
@@ -298,7 +301,7 @@ def note(control: Ints, pools: Pools, shedding: Arena, event: Event, pool: int, 
 @inline
 def left(worth: Floats) -> float:
     """Run-steps that may be spent on tests now."""
-    return float(max(worth[TOKENS] + min(worth[AUDIT_TOKENS], 0.0), 0.0))
+    return float(min(max(worth[TOKENS] + min(worth[AUDIT_TOKENS], 0.0), 0.0), MOST_LEFT))
 
 
 @inline
@@ -326,7 +329,7 @@ def pull_of(program: Program, shedding: Arena, event: Event, ratio: float) -> fl
         shed[BEGUN] = event.now
     if ratio < 1.0 and event.now - shed[REFUSED] > program.shape[WINDOW]:
         return 0.0
-    idle = worth[TOKENS] / min(worth[MOST_TOKENS], worth[GRANTED])
+    idle = divided(worth[TOKENS], min(worth[MOST_TOKENS], worth[GRANTED]))
     if idle > IDLE and event.now - shed[BEGUN] > IDLE_WINDOWS * program.shape[WINDOW]:
         return float(max(worth[ELASTICITY], idle))
     return float(worth[ELASTICITY])
@@ -370,8 +373,10 @@ def grant(control: Ints, program: Program, shedding: Arena, event: Event) -> Non
 def note_pace(program: Program, shedding: Arena, event: Event) -> None:
     """One more event of a key: what came a window ago counts for a third, as much again ago for a ninth."""
     pace, at, now = shedding.pace, 2 * event.key, float(event.now)
-    before = now - pace[ix(at)]
-    value = pace[ix(at + 1)] * math.exp(-before / (program.shape[WINDOW] + 1.0)) + 1.0
+    value = 1.0
+    if pace[ix(at + 1)] > 0.0:
+        since = max(now - pace[ix(at)], 0.0)
+        value += pace[ix(at + 1)] * math.exp(-since / (program.shape[WINDOW] + 1.0))
     pace[ix(at)] = now
     pace[ix(at + 1)] = value
     shedding.floats[PACE_NOW] = value

@@ -18,6 +18,8 @@ from typing import NamedTuple
 from acep_approx.arrays import Bools, Ints
 from acep_approx.jit.kernel import block_kernel
 from acep_approx.jit.marks import inline, ix
+from acep_approx.kernels.arithmetic import part_of as part_of_window
+from acep_approx.kernels.arithmetic import shifted
 from acep_approx.kernels.runs.layout import (
     ARC_MASK,
     LINK,
@@ -122,7 +124,7 @@ def first_after(ticks: Ints, low: int, high: int, tick: int) -> int:
 @inline
 def part_of(floors: Ints, window: int, left: int) -> int:
     """Which part of the window ``left`` ticks are in."""
-    return int(max(left, 0) * (len(floors) - 1) // (window + 1))
+    return part_of_window(max(left, 0), window, len(floors) - 1)
 
 
 @block_kernel
@@ -254,7 +256,7 @@ def place_visits(forest: Forest, stream: Stream, span: Span, is_closed: Bools, e
 @inline
 def lowered(mask: int, by: int) -> int:
     """A mask that begins ``by`` points earlier."""
-    return mask << by if mask != 0 and by < 64 else 0
+    return shifted(mask, by) if mask != 0 and by < 64 else 0
 
 
 @inline

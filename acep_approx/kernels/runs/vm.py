@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from acep_approx.arrays import Floats, Ints
 from acep_approx.jit.marks import apart, called, inline, ix
+from acep_approx.kernels.arithmetic import number
 from acep_approx.kernels.runs.layout import TEMPORARIES
 from acep_approx.kernels.runs.records import Pools, Program
 
@@ -137,14 +138,17 @@ def compute_int(tables: Ints, words: Ints, do: Operands, mask: Ints) -> int:
         if v == NULL or z == NULL or (op == MOD_INT and z == 0):
             words[ix(to + j)] = NULL
         elif op == ADD_INT:
-            passed |= sum_passes(v, z) & mask[ix(j)]
-            words[ix(to + j)] = v + z
+            passes = sum_passes(v, z)
+            passed |= passes & mask[ix(j)]
+            words[ix(to + j)] = NULL if passes else v + z
         elif op == SUB_INT:
-            passed |= sum_passes(v, -z) & mask[ix(j)]
-            words[ix(to + j)] = v - z
+            passes = sum_passes(v, -z)
+            passed |= passes & mask[ix(j)]
+            words[ix(to + j)] = NULL if passes else v - z
         elif op == MUL_INT:
-            passed |= product_passes(v, z) & mask[ix(j)]
-            words[ix(to + j)] = v * z
+            passes = product_passes(v, z)
+            passed |= passes & mask[ix(j)]
+            words[ix(to + j)] = NULL if passes else v * z
         elif op == NEG_INT:
             words[ix(to + j)] = -v
         else:
@@ -158,25 +162,25 @@ def compute_float(tables: Ints, floats: Floats, do: Operands) -> None:
     code, to, a, sa, b, sb, n = do
     if tables[ix(code)] == ADD_FLOAT:
         for j in range(n):
-            floats[ix(to + j)] = floats[ix(a + sa * j)] + floats[ix(b + sb * j)]
+            floats[ix(to + j)] = number(floats[ix(a + sa * j)] + floats[ix(b + sb * j)])
         return
     if tables[ix(code)] == SUB_FLOAT:
         for j in range(n):
-            floats[ix(to + j)] = floats[ix(a + sa * j)] - floats[ix(b + sb * j)]
+            floats[ix(to + j)] = number(floats[ix(a + sa * j)] - floats[ix(b + sb * j)])
         return
     for j in range(n):
         op = tables[ix(code)]
         x, y = floats[ix(a + sa * j)], floats[ix(b + sb * j)]
         if op == MUL_FLOAT:
-            floats[ix(to + j)] = x * y
+            floats[ix(to + j)] = number(x * y)
         elif op == NEG_FLOAT:
-            floats[ix(to + j)] = -x
+            floats[ix(to + j)] = number(-x)
         elif y == 0.0:
             floats[ix(to + j)] = float("nan")
         elif op == DIV_FLOAT:
-            floats[ix(to + j)] = x / y
+            floats[ix(to + j)] = number(x / y)
         else:
-            floats[ix(to + j)] = x % y
+            floats[ix(to + j)] = number(x % y)
 
 
 @inline
@@ -237,8 +241,9 @@ def aggregate_int(program: Program, words: Ints, do: Operands, mask: Ints) -> in
             if v == NULL:
                 v = z
             elif op == SUM_INT:
-                passed |= sum_passes(v, z) & mask[ix(j)]
-                v += z
+                passes = sum_passes(v, z)
+                passed |= passes & mask[ix(j)]
+                v = NULL if passes else v + z
             elif op in (LEAST_INT, MIN_TEXT, LEAST_TEXT):
                 v = z if q < p else v
             else:
@@ -263,7 +268,7 @@ def aggregate_float(tables: Ints, pools: Pools, do: Operands) -> None:
             skips = op in (SUM_FLOAT, MIN_FLOAT, MAX_FLOAT)
             floats[ix(to + j)] = y if (x != x) == skips else x
         elif op == SUM_FLOAT:
-            floats[ix(to + j)] = x + y
+            floats[ix(to + j)] = number(x + y)
         elif op in (MIN_FLOAT, LEAST_FLOAT):
             floats[ix(to + j)] = min(x, y)
         else:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from acep_approx.arrays import Ints
 from acep_approx.jit.marks import called, inline, ix
+from acep_approx.kernels.arithmetic import divided, part_of
 from acep_approx.kernels.runs.layout import DOMINATED, POOLS, WINDOW
 from acep_approx.kernels.runs.pools import BASE, NEVER, POOL, ROOM, RUNS, hash_word
 from acep_approx.kernels.runs.records import Arena, Event, Pools, Program
@@ -47,7 +48,7 @@ SURELY = 0.999
 @inline
 def slice_of(shed: Ints, window: int, left: int) -> int:
     """Bucket of a remaining window, which is none, or all of it, at most."""
-    return int(min(max(left, 0), window) * shed[REMAINING] // (window + 1))
+    return part_of(min(max(left, 0), window), window, shed[REMAINING])
 
 
 @inline
@@ -135,7 +136,7 @@ def score_of(
     if shed[COIN]:
         h = hash_word(h, last)
     coin = (h & 0xFFFF) / 65536.0
-    score = left / cost * worth[SPREAD] / (worth[SPREAD] + coin)
+    score = divided(divided(left, cost) * worth[SPREAD], worth[SPREAD] + coin)
     return float(max(score, 0.0)), float(covered), int(group)
 
 
