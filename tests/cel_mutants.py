@@ -74,7 +74,7 @@ def runs_leave_at_once() -> None:
 
 def runs_that_leave_stay() -> None:
     """What leaves at the end of a time stays."""
-    rewritten(kernel_ends, "leave_gone", "words[ix(gone + run)] == 0", "True")
+    rewritten(kernel_ends, "leave_gone", "words[gone + run] == 0", "True")
 
 
 def intervals_do_not_matter() -> None:

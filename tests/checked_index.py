@@ -1,26 +1,48 @@
-"""An index of kernels that are run as plain Python: a negative one is an error.
+"""Columns of kernels that are run as plain Python, of which a negative index is an error.
 
-Compiled it is unsigned, and far out of range; Python would count from the end.
+Compiled an index is unsigned, and a negative one far out of range; Python would count from the end.
 """
 
 from __future__ import annotations
 
-import operator
-import sys
 from typing import Any
 
-from acep_approx.jit import marks
+import numpy as np
+
+from acep_approx.jit import kernel
 
 
-def checked(place: Any) -> int:
-    """An index, which is from 0 on."""
-    index = operator.index(place)
-    if index < 0:
-        raise IndexError(f"an index is negative: {index}")
-    return index
+class Checked:
+    """A column as a kernel sees it."""
+
+    __slots__ = ("column",)
+
+    def __init__(self, column: Any) -> None:
+        self.column = memoryview(column)
+
+    def __len__(self) -> int:
+        return len(self.column)
+
+    def __getitem__(self, place: int) -> Any:
+        if place < 0:
+            raise IndexError(f"an index is negative: {place}")
+        return self.column[place]
+
+    def __setitem__(self, place: int, value: Any) -> None:
+        if place < 0:
+            raise IndexError(f"an index is negative: {place}")
+        self.column[place] = value
+
+
+def checked(value: Any) -> Any:
+    """An argument of a kernel with checked columns in the place of arrays."""
+    if isinstance(value, np.ndarray):
+        return Checked(value)
+    if isinstance(value, tuple):
+        return tuple.__new__(type(value), map(checked, value))
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def check_every_index() -> None:
-    """Let all kernels use it; none may have been imported before."""
-    assert "acep_approx.kernels.group" not in sys.modules, "kernels have been imported with their own index"
-    marks.ix = checked
+    """Let all kernels that are interpreted have such columns."""
+    kernel.plain = checked

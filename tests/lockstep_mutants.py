@@ -8,7 +8,6 @@ from __future__ import annotations
 import inspect
 import textwrap
 
-from acep_approx.jit.marks import ix
 from acep_approx.kernels.rules import lockstep
 from acep_approx.rules.lockstep import loop
 from tests.noticing import first_noticed
@@ -23,7 +22,7 @@ def rewritten(function: str, old: str, new: str) -> None:
     """Change lines of a kernel; they must fit exactly."""
     source = inspect.getsource(getattr(lockstep, function))
     assert source.count(old) == 1, f"{function} has changed: the mutant does not fit any more\n{old}"
-    changed = dict(vars(lockstep), ix=ix, inline=lambda kernel: kernel, kernel=lambda kernel: kernel)
+    changed = dict(vars(lockstep), inline=lambda kernel: kernel, kernel=lambda kernel: kernel)
     exec(textwrap.dedent(source.replace(old, new)), changed)
     setattr(lockstep, function, changed[function])
     if hasattr(loop, function):
@@ -45,12 +44,12 @@ def no_event_sees_a_write_of_its_batch() -> None:
 
 def when_is_not_asked() -> None:
     """All matches act."""
-    rewritten("lockstep", "HIT_ACTS)] == 0", "HIT_ACTS)] < 0")
+    rewritten("lockstep", "HIT_ACTS] == 0", "HIT_ACTS] < 0")
 
 
 def writes_are_those_of_the_first_event() -> None:
     """What is written is what the first event that may complete a match says."""
-    rewritten("lockstep", "= place + of.entries[ix(entry + FINISHES)]", "= place")
+    rewritten("lockstep", "= place + of.entries[entry + FINISHES]", "= place")
 
 
 def keys_share_their_cells() -> None:
@@ -60,7 +59,7 @@ def keys_share_their_cells() -> None:
 
 def letters_of_reads_are_left_out() -> None:
     """What is asked of the store always holds."""
-    rewritten("outcome", "int(holds(of.which[ix(x)], i, of, events, store))", "1")
+    rewritten("outcome", "int(holds(of.which[x], i, of, events, store))", "1")
 
 
 def nothing() -> None:

@@ -18,7 +18,6 @@ from acep_approx.automaton import registers
 from acep_approx.automaton.automaton import START
 from acep_approx.automaton.conditions import dynamic_conditions
 from acep_approx.engines.runs import runs, tables
-from acep_approx.jit.marks import ix
 from acep_approx.kernels.runs import advance as kernel_advance
 from acep_approx.kernels.runs import begin as kernel_begin
 from acep_approx.kernels.runs import blocks as kernel_blocks
@@ -41,7 +40,7 @@ def rewritten(module: Any, function: str, old: str, new: str) -> None:
     source = inspect.getsource(getattr(module, function))
     assert source.count(old) == 1, f"{function} has changed: the mutant does not fit any more\n{old}"
     scope = vars(module)
-    changed = dict(scope, ix=ix, **dict.fromkeys(("inline", "called", "block_kernel"), lambda kernel: kernel))
+    changed = dict(scope, **dict.fromkeys(("inline", "called", "block_kernel"), lambda kernel: kernel))
     exec(textwrap.dedent(source.replace(old, new)), changed)
     ends = kernel_pools, kernel_fronts, kernel_children, kernel_ends
     few = kernel_few, kernel_few_events
@@ -104,8 +103,8 @@ def the_window_is_exclusive() -> None:
 
 def expired_runs_match() -> None:
     """The window is not looked at when a match is complete, only when runs are swept."""
-    rewritten(kernel_blocks, "test_step", "pools.words[ix(block.starts + j)] >= event.low", "1")
-    rewritten(kernel_few, "choose_few", "pools.words[ix(block.starts + j)] >= low", "1")
+    rewritten(kernel_blocks, "test_step", "pools.words[block.starts + j] >= event.low", "1")
+    rewritten(kernel_few, "choose_few", "pools.words[block.starts + j] >= low", "1")
 
 
 def merging_ignores_a_register() -> None:
@@ -123,29 +122,29 @@ def the_wrong_runs_are_dominated() -> None:
 
 def a_later_start_does_not_count() -> None:
     """A run that started earlier may take the place of one that started later."""
-    old = "words[ix(base + one)] < words[ix(base + other)]"
+    old = "words[base + one] < words[base + other]"
     rewritten(kernel_fronts, "dominates", old, "False")
 
 
 def merged_runs_have_the_earliest_start() -> None:
     """Instead of the latest: matches leave the window too early."""
-    old = "words[ix(base + child)] = max(words[ix(base + child)], start)"
+    old = "words[base + child] = max(words[base + child], start)"
     rewritten(kernel_children, "equal_child", old, old.replace("max", "min"))
 
 
 def alternatives_are_joined_by_overwriting() -> None:
     """Merging across events writes into a chain of alternatives instead of making a link over both."""
-    old = "words[ix(base + room + other)] = used\n                used += 1"
-    new = """child_link = words[ix(base + room + child)]
-                links[ix(child_link * 5 + 2)] = words[ix(base + room + other)]
-                links[ix(child_link * 5 + 4)] = words[ix(base + other)]
-                words[ix(base + room + other)] = child_link"""
+    old = "words[base + room + other] = used\n                used += 1"
+    new = """child_link = words[base + room + child]
+                links[child_link * 5 + 2] = words[base + room + other]
+                links[child_link * 5 + 4] = words[base + other]
+                words[base + room + other] = child_link"""
     rewritten(kernel_pools, "across_events", old, new)
 
 
 def neighbours_need_not_be_neighbours() -> None:
     """Contiguity lets runs of any event before go on."""
-    rewritten(kernel_begin, "begin_pool", "table[ix(p + LAST_PLACE)] != event.place - 1", "False")
+    rewritten(kernel_begin, "begin_pool", "table[p + LAST_PLACE] != event.place - 1", "False")
 
 
 def a_guard_passes() -> None:
@@ -170,19 +169,19 @@ def a_late_guard_looks_past_the_gap() -> None:
 
 def an_event_is_used_twice() -> None:
     """Children of an event are runs before it is done."""
-    old = "is_charged = table[ix(p + CHILDREN)],"
-    rewritten(kernel_advance, "try_source", old, "is_charged = table[ix(p + RUNS)],")
-    rewritten(kernel_few, "try_few", "table[ix(p + CHILDREN)] - head", "table[ix(p + RUNS)] - head")
+    old = "is_charged = table[p + CHILDREN],"
+    rewritten(kernel_advance, "try_source", old, "is_charged = table[p + RUNS],")
+    rewritten(kernel_few, "try_few", "table[p + CHILDREN] - head", "table[p + RUNS] - head")
 
 
 def children_are_seen_at_their_time() -> None:
     """With SIMULTANEOUS: what one event has made is there for the others of its time."""
-    rewritten(kernel_begin, "end_tick", "if table[ix(p + LAST_PLACE)] == event.place:", "if False:")
+    rewritten(kernel_begin, "end_tick", "if table[p + LAST_PLACE] == event.place:", "if False:")
 
 
 def runs_that_went_on_stay() -> None:
     """With SIMULTANEOUS: no run leaves when its time is over."""
-    rewritten(kernel_advance, "note_gone", "1 - lanes.stay[ix(j)]", "0")
+    rewritten(kernel_advance, "note_gone", "1 - lanes.stay[j]", "0")
 
 
 def only_the_last_event_of_a_time_takes_runs_away() -> None:

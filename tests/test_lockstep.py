@@ -10,7 +10,6 @@ import pytest
 from acep_approx.automaton.compile import compile_automaton
 from acep_approx.engines.cells.cells import Cells
 from acep_approx.jit.kernel import kernel
-from acep_approx.jit.marks import ix
 from acep_approx.kernels.cells.detect import CLEARED, FEW_LANES, STRIDE
 from acep_approx.kernels.cells.step import part, step
 from acep_approx.query.parser import parse
@@ -29,15 +28,15 @@ def run_together(events: Any, rules: Any, windows: Any, words: Any, offsets: Any
     found, count = 0, len(windows)
     for i in range(len(events) // (2 + count)):
         at = i * (2 + count)
-        slot, tick = events[ix(at)], events[ix(at + 1)]
+        slot, tick = events[at], events[at + 1]
         for r in range(count):
-            of = part(offsets, r * OFFSETS, rules[ix(2 * r)])
-            base = rules[ix(2 * r + 1)] + slot * offsets[ix(r * OFFSETS + STRIDE)]
-            low = tick - windows[ix(r)]
-            err, start = step(FEW_LANES, words, of, cells, base, tick, events[ix(at + 2 + r)], low, fresh)
+            of = part(offsets, r * OFFSETS, rules[2 * r])
+            base = rules[2 * r + 1] + slot * offsets[r * OFFSETS + STRIDE]
+            low = tick - windows[r]
+            err, start = step(FEW_LANES, words, of, cells, base, tick, events[at + 2 + r], low, fresh)
             if err <= of.errors:
-                out[ix(4 * found)], out[ix(4 * found + 1)] = r, i
-                out[ix(4 * found + 2)], out[ix(4 * found + 3)] = err, start
+                out[4 * found], out[4 * found + 1] = r, i
+                out[4 * found + 2], out[4 * found + 3] = err, start
                 found += 1
     return found
 

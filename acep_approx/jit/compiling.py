@@ -94,10 +94,10 @@ def loaded(kernel: Compilable, kind: str, args: tuple[Any, ...]) -> Any:
 
 def compiled(kernel: Compilable, kind: str, args: tuple[Any, ...]) -> Any:
     """Compile a kernel for one kind of arguments, unless another process has done so by the time it is our turn."""
-    from acep_approx.jit.helpers import know_helpers  # loads all that numba compiles with
+    from acep_approx.jit.helpers import know_helpers, unsigned_indices  # load all that numba compiles with
 
     made = _dispatcher(kernel)
-    with compiling_alone(stem(kernel, kind)):
+    with compiling_alone(stem(kernel, kind)), global_compiler_lock, unsigned_indices():
         know_helpers()
         made.compiles = True
         try:

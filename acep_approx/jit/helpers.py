@@ -7,8 +7,8 @@ used. A kernel of 80 helpers compiles in two thirds of the time without.
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numba
@@ -17,7 +17,7 @@ from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import CompilerBase, DefaultPassBuilder
 from numba.core.compiler_machinery import register_pass
 from numba.core.typed_passes import NativeLowering
-from numba.extending import lower_builtin, type_callable
+from numba.np import arrayobj
 
 from acep_approx.jit.marks import BARE, HELPERS
 
@@ -90,15 +90,23 @@ class _CompactCompiler(_HelperCompiler):
     lowering = _CompactLowering
 
 
-@type_callable(operator.index)  # type: ignore[untyped-decorator]
-def _index_type(_: Any) -> Any:
-    """Of ``jit.ix``: an index is unsigned."""
-    return lambda given: types.uint64 if isinstance(given, types.Integer) else None
+@contextmanager
+def unsigned_indices() -> Iterator[None]:
+    """Let indices of what is compiled meanwhile be unsigned; kernels have none that are negative.
+
+    One that might be costs a test, and keeps LLVM from seeing that neighbouring indices are neighbours: without it the
+    detection kernel is up to 2.4 times faster.
+    """
+    before = arrayobj.fix_integer_index
+    arrayobj.fix_integer_index = _unsigned
+    try:
+        yield
+    finally:
+        arrayobj.fix_integer_index = before
 
 
-@lower_builtin(operator.index, types.Integer)  # type: ignore[untyped-decorator]
-def _index(context: Any, builder: Any, signature: Any, given: Any) -> Any:
-    return context.cast(builder, given[0], signature.args[0], signature.return_type)
+def _unsigned(context: Any, builder: Any, kind: Any, index: Any, _size: Any) -> Any:
+    return context.cast(builder, index, kind, types.uintp)
 
 
 _known: dict[Callable[..., Any], Any] = {}

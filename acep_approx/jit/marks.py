@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable
 from typing import Any, Protocol, TypeVar
 
 Function = TypeVar("Function", bound=Callable[..., Any])
-
-ix = operator.index
-"""Kernels wrap every index in this, which makes it unsigned where they are compiled. An index that might be negative
-costs a test, and keeps LLVM from seeing that neighbouring indices are neighbours: with it the detection kernel is up to
-2.4 times faster."""
 
 Flags = tuple[int, int, int]
 """What LLVM does: packs neighbouring statements, vectorises loops, and its level of optimisation."""

@@ -6,7 +6,6 @@ from typing import NamedTuple
 
 from acep_approx.arrays import Ints
 from acep_approx.jit.kernel import kernel
-from acep_approx.jit.marks import ix
 from acep_approx.kernels.pairs import TEST, Letters, Queries, holds
 
 
@@ -54,21 +53,21 @@ def spread(points: ClassPoints, members: Members, letters: Letters, queries: Que
     """
     used, tests = 0, len(letters.tests) // TEST
     for p in range(len(points.cls)):
-        at, since = points.at[ix(p)], points.start[ix(p)]
-        length = points.tick[ix(p)] - since
-        first, end = members.first[ix(points.cls[ix(p)])], members.first[ix(points.cls[ix(p)] + 1)]
+        at, since = points.at[p], points.start[p]
+        length = points.tick[p] - since
+        first, end = members.first[points.cls[p]], members.first[points.cls[p] + 1]
         for m in range(first, end):
-            query = members.row[ix(m)]
-            fits = length <= members.window[ix(query)]
+            query = members.row[m]
+            fits = length <= members.window[query]
             if tests == 0 and not fits:
                 break
             if tests > 0 and not holds(letters, queries, len(letters.literal), at, query, 0):
                 break
             for t in range(1, tests):
                 fits = fits and holds(letters, queries, len(letters.literal), at, query, t * TEST)
-            if fits and since >= members.since[ix(query)]:
+            if fits and since >= members.since[query]:
                 if used < len(point):
-                    point[ix(used)] = p
-                    row[ix(used)] = query
+                    point[used] = p
+                    row[used] = query
                 used += 1
     return used

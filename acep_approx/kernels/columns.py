@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from acep_approx.arrays import Ints
 from acep_approx.jit.kernel import kernel
-from acep_approx.jit.marks import inline, ix
+from acep_approx.jit.marks import inline
 
 Offsets = npt.NDArray[np.int32]
 
@@ -41,18 +41,18 @@ WRITTEN, ROOM, ROOM_OF_LIST, SINGLES, LISTS, COLUMNS_HEADER = 0, 1, 2, 3, 4, 5
 @inline
 def _write_to_lists(first: int, end: int, ids: Ints, label: Ints, column: Ints, out: Columns) -> None:
     """``write_events`` where there is more than one column of lists."""
-    m, room, room_of_list = out.header[ix(WRITTEN)], out.header[ix(ROOM)], out.header[ix(ROOM_OF_LIST)]
-    for c in range(out.header[ix(LISTS)]):
+    m, room, room_of_list = out.header[WRITTEN], out.header[ROOM], out.header[ROOM_OF_LIST]
+    for c in range(out.header[LISTS]):
         at = c * (room + 1) + m
-        out.offsets[ix(at + 1)] = out.offsets[ix(at)]
+        out.offsets[at + 1] = out.offsets[at]
     for i in range(first, end):
-        c = column[ix(label[ix(i)])]
+        c = column[label[i]]
         if c >= 0:
-            out.single[ix(c * room + m)] = ids[ix(i)]
+            out.single[c * room + m] = ids[i]
         else:
             at = (-1 - c) * (room + 1) + m + 1
-            out.values[ix((-1 - c) * room_of_list + out.offsets[ix(at)])] = ids[ix(i)]
-            out.offsets[ix(at)] += 1
+            out.values[(-1 - c) * room_of_list + out.offsets[at]] = ids[i]
+            out.offsets[at] += 1
 
 
 @inline
@@ -62,24 +62,24 @@ def write_events(first: int, end: int, ids: Ints, label: Ints, column: Ints, out
     ``label`` says what an event is bound to, ``column`` per label its column: of single events from 0 on, of lists from
     -1 on downwards.
     """
-    m, room, lists = out.header[ix(WRITTEN)], out.header[ix(ROOM)], out.header[ix(LISTS)]
-    if lists > 0 or end - first < out.header[ix(SINGLES)]:  # else each variable has its event
-        for c in range(out.header[ix(SINGLES)]):
-            out.single[ix(c * room + m)] = -1
+    m, room, lists = out.header[WRITTEN], out.header[ROOM], out.header[LISTS]
+    if lists > 0 or end - first < out.header[SINGLES]:  # else each variable has its event
+        for c in range(out.header[SINGLES]):
+            out.single[c * room + m] = -1
     if lists > 1:
         _write_to_lists(first, end, ids, label, column, out)
     else:
-        written = out.offsets[ix(m)] if lists == 1 else 0
+        written = out.offsets[m] if lists == 1 else 0
         for i in range(first, end):
-            c = column[ix(label[ix(i)])]
+            c = column[label[i]]
             if c >= 0:
-                out.single[ix(c * room + m)] = ids[ix(i)]
+                out.single[c * room + m] = ids[i]
             else:
-                out.values[ix(written)] = ids[ix(i)]
+                out.values[written] = ids[i]
                 written += 1
         if lists == 1:
-            out.offsets[ix(m + 1)] = written
-    out.header[ix(WRITTEN)] = m + 1
+            out.offsets[m + 1] = written
+    out.header[WRITTEN] = m + 1
 
 
 @kernel
@@ -100,7 +100,7 @@ def write_columns(begin: Ints, ids: Ints, label: Ints, column: Ints, out: Column
     Complexity: O(bound events).
     """
     for m in range(len(begin) - 1):
-        write_events(begin[ix(m)], begin[ix(m + 1)], ids, label, column, out)
+        write_events(begin[m], begin[m + 1], ids, label, column, out)
 
 
 @kernel
@@ -108,8 +108,8 @@ def close_up(order: Ints, begin: Ints, ids: Ints, label: Ints, out_ids: Ints, ou
     """Write the events of matches in another order, one after the other."""
     written = 0
     for m in range(len(order)):
-        match = order[ix(m)]
-        for i in range(begin[ix(match)], begin[ix(match + 1)]):
-            out_ids[ix(written)] = ids[ix(i)]
-            out_label[ix(written)] = label[ix(i)]
+        match = order[m]
+        for i in range(begin[match], begin[match + 1]):
+            out_ids[written] = ids[i]
+            out_label[written] = label[i]
             written += 1

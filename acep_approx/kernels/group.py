@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from acep_approx.arrays import Ints
 from acep_approx.jit.kernel import kernel
-from acep_approx.jit.marks import inline, ix
+from acep_approx.jit.marks import inline
 
 Masks = npt.NDArray[np.uint64]
 
@@ -31,14 +31,14 @@ def classify(mask: Masks, first: int, known_mask: Masks, known_class: Ints, cls:
     """
     size = len(known_mask)
     for i in range(first, len(mask)):
-        m = mask[ix(i)]
+        m = mask[i]
         mixed = m ^ (m >> FOLD_HIGH)
         place = np.int64(mixed ^ (mixed >> FOLD_LOW)) & (size - 1)
-        while known_class[ix(place)] >= 0 and known_mask[ix(place)] != m:
+        while known_class[place] >= 0 and known_mask[place] != m:
             place = (place + 1) & (size - 1)
-        if known_class[ix(place)] < 0:
+        if known_class[place] < 0:
             return i
-        cls[ix(i)] = known_class[ix(place)]
+        cls[i] = known_class[place]
     return len(mask)
 
 
@@ -81,17 +81,17 @@ def _begin_groups(events: Arrived, slots: SlotTable) -> int:
     """Where the events of each slot will begin goes to ``begin``; returns how many slots have some."""
     used = 0
     for i in range(len(events.slot)):
-        s = events.slot[ix(i)]
-        if s >= 0 and events.cls[ix(i)] > 0:
-            if slots.begin[ix(s)] == 0:
-                slots.touched[ix(used)] = s
+        s = events.slot[i]
+        if s >= 0 and events.cls[i] > 0:
+            if slots.begin[s] == 0:
+                slots.touched[used] = s
                 used += 1
-            slots.begin[ix(s)] += 1
+            slots.begin[s] += 1
     total = 0
     for j in range(used):
-        s = slots.touched[ix(j)]
-        here = slots.begin[ix(s)]
-        slots.begin[ix(s)] = total
+        s = slots.touched[j]
+        here = slots.begin[s]
+        slots.begin[s] = total
         total += here
     return used
 
@@ -122,26 +122,26 @@ def group(events: Arrived, first_row: int, counting: int, slots: SlotTable, out:
     used = _begin_groups(events, slots)
     total = 0
     for i in range(len(events.slot)):
-        s = events.slot[ix(i)]
+        s = events.slot[i]
         if s < 0:
             continue
-        tick, place = events.tick[ix(i)], first_row + i
+        tick, place = events.tick[i], first_row + i
         if counting > UNCOUNTED:
-            number = slots.seen[ix(s)]
-            slots.seen[ix(s)] = number + 1
+            number = slots.seen[s]
+            slots.seen[s] = number + 1
             tick = tick if counting == COUNTED else number
             place = place if counting == ONLY_TICKS else number
-        if events.cls[ix(i)] > 0:
-            at = slots.begin[ix(s)]
-            slots.begin[ix(s)] = at + 1
-            out.slot[ix(at)] = s
-            out.tick[ix(at)] = tick
-            out.cls[ix(at)] = events.cls[ix(i)]
-            out.row[ix(at)] = first_row + i
-            out.place[ix(at)] = place
+        if events.cls[i] > 0:
+            at = slots.begin[s]
+            slots.begin[s] = at + 1
+            out.slot[at] = s
+            out.tick[at] = tick
+            out.cls[at] = events.cls[i]
+            out.row[at] = first_row + i
+            out.place[at] = place
             total += 1
     for j in range(used):
-        slots.begin[ix(slots.touched[ix(j)])] = 0
+        slots.begin[slots.touched[j]] = 0
     return total
 
 
@@ -161,11 +161,11 @@ def order_by(keys: Ints, before: Ints, begin: Ints, order: Ints) -> None:
     Complexity: O(n + largest key).
     """
     for i in range(len(keys)):
-        begin[ix(keys[ix(i)] + 1)] += 1
+        begin[keys[i] + 1] += 1
     for k in range(1, len(begin)):
-        begin[ix(k)] += begin[ix(k - 1)]
+        begin[k] += begin[k - 1]
     for i in range(len(before)):
-        place = before[ix(i)]
-        key = keys[ix(place)]
-        order[ix(begin[ix(key)])] = place
-        begin[ix(key)] += 1
+        place = before[i]
+        key = keys[place]
+        order[begin[key]] = place
+        begin[key] += 1

@@ -17,7 +17,7 @@ import numpy as np
 
 from acep_approx.arrays import ByKey, Floats, Ints
 from acep_approx.jit.kernel import kernel
-from acep_approx.jit.marks import inline, ix
+from acep_approx.jit.marks import inline
 from acep_approx.kernels.pairs import (
     BEGUN,
     CONTROL,
@@ -120,11 +120,11 @@ class PointsFound(NamedTuple):
 @inline
 def float_of(moves: Moves, given: Given, room: int, value: int, at: int, query: int) -> float:
     """A value of an event that is a float; NaN for NULL."""
-    how, column = moves.values[ix(value + VALUE_OP)], moves.values[ix(value + VALUE_COLUMN)]
-    x: float = given.floats[ix(given.columns[ix(column)] * len(given.tick) + at)]
+    how, column = moves.values[value + VALUE_OP], moves.values[value + VALUE_COLUMN]
+    x: float = given.floats[given.columns[column] * len(given.tick) + at]
     if how == PLAIN:
         return x
-    y: float = given.parameters[ix(moves.values[ix(value + VALUE_PARAMETER)] * room + query)]
+    y: float = given.parameters[moves.values[value + VALUE_PARAMETER] * room + query]
     if how == TIMES:
         return x * y
     if how == PLUS:
@@ -137,17 +137,17 @@ def is_superfluous(
     ladders: Ladders, registers: Ints | Floats, base: int, place: int, size: int, start: int, value: float
 ) -> bool:
     """Whether a run that would stand at a place is worse than the one above, or than one of its start."""
-    if place < size and registers[ix(base + place)] <= value:
+    if place < size and registers[base + place] <= value:
         return True
-    if place == 0 or ladders.start[ix(base + place - 1)] != start:
+    if place == 0 or ladders.start[base + place - 1] != start:
         return False
-    return bool(registers[ix(base + place - 1)] <= value)
+    return bool(registers[base + place - 1] <= value)
 
 
 @inline
 def first_worse(registers: Ints | Floats, base: int, place: int, value: float) -> int:
     """Where the runs before a place begin whose registers are no better than a value."""
-    while place > 0 and registers[ix(base + place - 1)] >= value:
+    while place > 0 and registers[base + place - 1] >= value:
         place -= 1
     return place
 
@@ -158,7 +158,7 @@ def count_below(registers: Ints | Floats, base: int, count: int, value: float, e
     low = 0
     while low < count:
         middle = (low + count) // 2
-        found = registers[ix(base + middle)]
+        found = registers[base + middle]
         if found < value or (equal and found == value):
             low = middle + 1
         else:
@@ -172,11 +172,11 @@ def put(moves: Moves, ladders: Ladders, pool: int, start: int, word: int, x: flo
 
     What it makes superfluous stands right before it, or is of its start.
     """
-    kind, base, size = moves.pools[ix(pool * POOL + POOL_KIND)], pool * ladders.room, int(ladders.size[ix(pool)])
+    kind, base, size = moves.pools[pool * POOL + POOL_KIND], pool * ladders.room, int(ladders.size[pool])
     if (kind == FLOAT and x != x) or (kind == INT and word == NULL):
         return 0  # no test lets it go on
     place, first = size, 0
-    while place > 0 and ladders.start[ix(base + place - 1)] > start:
+    while place > 0 and ladders.start[base + place - 1] > start:
         place -= 1
     if kind == NO_REGISTER:
         if place < size:
@@ -191,34 +191,34 @@ def put(moves: Moves, ladders: Ladders, pool: int, start: int, word: int, x: flo
         first = first_worse(ladders.float_, base, place, x)
     if first == place:
         for run in range(size, place, -1):
-            ladders.start[ix(base + run)] = ladders.start[ix(base + run - 1)]
-            ladders.word[ix(base + run)] = ladders.word[ix(base + run - 1)]
+            ladders.start[base + run] = ladders.start[base + run - 1]
+            ladders.word[base + run] = ladders.word[base + run - 1]
     elif first + 1 < place:
         for run in range(place, size):
-            ladders.start[ix(base + run + first + 1 - place)] = ladders.start[ix(base + run)]
-            ladders.word[ix(base + run + first + 1 - place)] = ladders.word[ix(base + run)]
-    ladders.start[ix(base + first)] = start
+            ladders.start[base + run + first + 1 - place] = ladders.start[base + run]
+            ladders.word[base + run + first + 1 - place] = ladders.word[base + run]
+    ladders.start[base + first] = start
     if kind == FLOAT:
-        ladders.float_[ix(base + first)] = x
+        ladders.float_[base + first] = x
     else:
-        ladders.word[ix(base + first)] = word
-    ladders.size[ix(pool)] = size + first + 1 - place
+        ladders.word[base + first] = word
+    ladders.size[pool] = size + first + 1 - place
     return first + 1 - place
 
 
 @inline
 def passing(moves: Moves, given: Given, ladders: Ladders, room: int, step: int, at: int, query: int) -> int:
     """How many runs of the source of a step pass its tests: the first ones, whose registers are the best."""
-    pool = moves.steps[ix(step + STEP_SOURCE)]
-    kind, sign = moves.pools[ix(pool * POOL + POOL_KIND)], moves.pools[ix(pool * POOL + POOL_SIGN)]
-    base, high = pool * ladders.room, ladders.size[ix(pool)]
-    for test in range(moves.steps[ix(step + STEP_TEST)], moves.steps[ix(step + STEP_TESTS)], TEST):
-        value, equal = moves.tests[ix(test + TEST_VALUE)], moves.tests[ix(test + TEST_OR_EQUAL)] > 0
+    pool = moves.steps[step + STEP_SOURCE]
+    kind, sign = moves.pools[pool * POOL + POOL_KIND], moves.pools[pool * POOL + POOL_SIGN]
+    base, high = pool * ladders.room, ladders.size[pool]
+    for test in range(moves.steps[step + STEP_TEST], moves.steps[step + STEP_TESTS], TEST):
+        value, equal = moves.tests[test + TEST_VALUE], moves.tests[test + TEST_OR_EQUAL] > 0
         if kind == FLOAT:
             x = sign * float_of(moves, given, room, value, at, query)
             high = count_below(ladders.float_, base, high, x, equal)
         else:
-            word = given.words[ix(given.columns[ix(moves.values[ix(value + VALUE_COLUMN)])] * len(given.tick) + at)]
+            word = given.words[given.columns[moves.values[value + VALUE_COLUMN]] * len(given.tick) + at]
             if word == NULL:
                 return 0
             high = count_below(ladders.word, base, high, sign * word, equal)
@@ -237,32 +237,32 @@ def climb(
     mask: np.uint64,
 ) -> int:
     """Let the current runs take the steps that an event allows; returns the latest start of a match that ends."""
-    now, best = given.tick[ix(at)], NEVER
-    low = now - given.window[ix(query)]
+    now, best = given.tick[at], NEVER
+    low = now - given.window[query]
     for step in range(0, len(moves.steps), STEP):  # all before any child is one of its pool's runs
         child = NEVER
-        if (mask >> np.uint64(moves.steps[ix(step + STEP_LETTER)])) & np.uint64(1):
-            source = moves.steps[ix(step + STEP_SOURCE)]
+        if (mask >> np.uint64(moves.steps[step + STEP_LETTER])) & np.uint64(1):
+            source = moves.steps[step + STEP_SOURCE]
             if source == 0:
                 child = now
-            elif ladders.size[ix(source)] > 0:
+            elif ladders.size[source] > 0:
                 control[SEARCHED] += 1
                 last = passing(moves, given, ladders, room, step, at, query) - 1
-                if last >= 0 and ladders.start[ix(source * ladders.room + last)] >= low:
-                    child = ladders.start[ix(source * ladders.room + last)]
-            if child > NEVER and moves.steps[ix(step + STEP_ENDS)]:
+                if last >= 0 and ladders.start[source * ladders.room + last] >= low:
+                    child = ladders.start[source * ladders.room + last]
+            if child > NEVER and moves.steps[step + STEP_ENDS]:
                 best = max(best, child)
-        ladders.child[ix(step // STEP)] = child
+        ladders.child[step // STEP] = child
     for step in range(0, len(moves.steps), STEP):
-        child, pool = ladders.child[ix(step // STEP)], moves.steps[ix(step + STEP_TARGET)]
+        child, pool = ladders.child[step // STEP], moves.steps[step + STEP_TARGET]
         if child > NEVER and pool >= 0:
-            value, word, x = moves.steps[ix(step + STEP_VALUE)], 0, 0.0
-            kind, sign = moves.pools[ix(pool * POOL + POOL_KIND)], moves.pools[ix(pool * POOL + POOL_SIGN)]
+            value, word, x = moves.steps[step + STEP_VALUE], 0, 0.0
+            kind, sign = moves.pools[pool * POOL + POOL_KIND], moves.pools[pool * POOL + POOL_SIGN]
             if kind == FLOAT:
                 x = sign * float_of(moves, given, room, value, at, query)
             elif kind == INT:
-                column = given.columns[ix(moves.values[ix(value + VALUE_COLUMN)])]
-                word = given.words[ix(column * len(given.tick) + at)]
+                column = given.columns[moves.values[value + VALUE_COLUMN]]
+                word = given.words[column * len(given.tick) + at]
                 word = word if word == NULL else sign * word
             more = put(moves, ladders, pool, child, word, x)
             control[MADE] += 1
@@ -275,21 +275,21 @@ def climb(
 def load(control: Ints, moves: Moves, ladders: Ladders, store: Store, slot: int) -> None:
     """Put the saved runs of a slot on their ladders."""
     for pool in range(len(ladders.size)):
-        ladders.size[ix(pool)] = 0
-    at = store.spans[ix(slot * SPAN)]
-    end = at + store.spans[ix(slot * SPAN + 1)]
+        ladders.size[pool] = 0
+    at = store.spans[slot * SPAN]
+    end = at + store.spans[slot * SPAN + 1]
     while at < end:
-        pool, runs = store.stored[ix(at)] & POOL_MASK, store.stored[ix(at + 1)]
-        kind, sign = moves.pools[ix(pool * POOL + POOL_KIND)], moves.pools[ix(pool * POOL + POOL_SIGN)]
+        pool, runs = store.stored[at] & POOL_MASK, store.stored[at + 1]
+        kind, sign = moves.pools[pool * POOL + POOL_KIND], moves.pools[pool * POOL + POOL_SIGN]
         at += SAVED
         for run in range(runs):
             word, x = 0, 0.0
             if kind == INT:
-                word = store.stored[ix(at + COLUMNS * runs + run)]
+                word = store.stored[at + COLUMNS * runs + run]
                 word = word if word == NULL else sign * word
             elif kind == FLOAT:
-                x = sign * store.floats[ix(at + COLUMNS * runs + run)]
-            control[LIVE] += put(moves, ladders, pool, store.stored[ix(at + run)], word, x) - 1
+                x = sign * store.floats[at + COLUMNS * runs + run]
+            control[LIVE] += put(moves, ladders, pool, store.stored[at + run], word, x) - 1
         at += runs * (COLUMNS + np.int64(kind != NO_REGISTER))
 
 
@@ -298,48 +298,48 @@ def save(control: Ints, moves: Moves, ladders: Ladders, store: Store, slot: int,
     """Save the runs of a slot that started at ``low`` or later: where they were saved before, if they take no more."""
     stored, newest, words = store.stored, NEVER, 0
     for pool in range(1, len(ladders.size)):
-        if ladders.size[ix(pool)] > 0:
-            columns = COLUMNS + np.int64(moves.pools[ix(pool * POOL + POOL_KIND)] != NO_REGISTER)
-            words += SAVED + columns * ladders.size[ix(pool)]
-    begin = store.spans[ix(slot * SPAN)] if words <= store.spans[ix(slot * SPAN + 1)] else control[STORED]
+        if ladders.size[pool] > 0:
+            columns = COLUMNS + np.int64(moves.pools[pool * POOL + POOL_KIND] != NO_REGISTER)
+            words += SAVED + columns * ladders.size[pool]
+    begin = store.spans[slot * SPAN] if words <= store.spans[slot * SPAN + 1] else control[STORED]
     at = begin
     for pool in range(1, len(ladders.size)):
-        kind, sign = moves.pools[ix(pool * POOL + POOL_KIND)], moves.pools[ix(pool * POOL + POOL_SIGN)]
-        base, first, size = pool * ladders.room, 0, ladders.size[ix(pool)]
-        while first < size and ladders.start[ix(base + first)] < low:
+        kind, sign = moves.pools[pool * POOL + POOL_KIND], moves.pools[pool * POOL + POOL_SIGN]
+        base, first, size = pool * ladders.room, 0, ladders.size[pool]
+        while first < size and ladders.start[base + first] < low:
             first += 1
         control[LIVE] -= first
         runs = size - first
         if runs == 0:
             continue
-        stored[ix(at)] = pool
-        stored[ix(at + 1)] = runs
-        stored[ix(at + 2)] = 0
-        stored[ix(at + 3)] = ladders.start[ix(base + first)]
+        stored[at] = pool
+        stored[at + 1] = runs
+        stored[at + 2] = 0
+        stored[at + 3] = ladders.start[base + first]
         at += SAVED
-        newest = max(newest, ladders.start[ix(base + size - 1)])
+        newest = max(newest, ladders.start[base + size - 1])
         for run in range(runs):
-            stored[ix(at + run)] = ladders.start[ix(base + first + run)]
-            stored[ix(at + runs + run)] = -1  # no lineage
+            stored[at + run] = ladders.start[base + first + run]
+            stored[at + runs + run] = -1  # no lineage
         at += COLUMNS * runs
         if kind == INT:
             for run in range(runs):
-                stored[ix(at + run)] = sign * ladders.word[ix(base + first + run)]
+                stored[at + run] = sign * ladders.word[base + first + run]
             at += runs
         elif kind == FLOAT:
             for run in range(runs):
-                store.floats[ix(at + run)] = sign * ladders.float_[ix(base + first + run)]
+                store.floats[at + run] = sign * ladders.float_[base + first + run]
             at += runs
-    store.spans[ix(slot * SPAN)] = begin
-    store.spans[ix(slot * SPAN + 1)] = at - begin
-    store.spans[ix(slot * SPAN + 2)] = newest
+    store.spans[slot * SPAN] = begin
+    store.spans[slot * SPAN + 1] = at - begin
+    store.spans[slot * SPAN + 2] = newest
     control[STORED] = max(control[STORED], at)
 
 
 @inline
 def lacks_room(control: Ints, moves: Moves, ladders: Ladders, store: Store, out: PointsFound, slot: int, n: int) -> int:
     """What must grow before a slot is run for ``n`` events; DONE: nothing."""
-    length, pools = store.spans[ix(slot * SPAN + 1)], len(ladders.size)
+    length, pools = store.spans[slot * SPAN + 1], len(ladders.size)
     most = length + n * (len(moves.steps) // STEP)
     if control[USED] + n > len(out.at):
         control[WANTED] = control[USED] + n
@@ -377,7 +377,7 @@ def find_points(
     """
     while control[GROUP_NEXT] < len(groups.key):
         g = control[GROUP_NEXT]
-        key, first, end = groups.key[ix(g)], groups.first[ix(g)], groups.first[ix(g + 1)]
+        key, first, end = groups.key[g], groups.first[g], groups.first[g + 1]
         if not begin_group(control, letters, queries, slots, key, first, end):
             return SLOTS_FULL
         if slots.used[0] * SPAN > len(store.spans):
@@ -385,12 +385,12 @@ def find_points(
             return SPANS_FULL
         while control[LIVE_NEXT] >= 0:
             slot = control[LIVE_NEXT]
-            query, begin = slots.query[ix(slot)], max(first, slots.since[ix(slot)])
+            query, begin = slots.query[slot], max(first, slots.since[slot])
             status = lacks_room(control, moves, ladders, store, out, slot, end - begin)
             if status != DONE:
                 return status
             is_loaded = False
-            if queries.is_there[ix(query)]:
+            if queries.is_there[query]:
                 for at in range(begin, end):
                     mask = mask_of(letters, queries, at, query)
                     if mask:
@@ -399,15 +399,15 @@ def find_points(
                             is_loaded = True
                         start = climb(control, moves, given, ladders, queries.room, at, query, mask)
                         if start > NEVER:
-                            out.at[ix(control[USED])] = groups.order[ix(at)]
-                            out.slot[ix(control[USED])] = slot
-                            out.start[ix(control[USED])] = start
+                            out.at[control[USED]] = groups.order[at]
+                            out.slot[control[USED]] = slot
+                            out.start[control[USED]] = start
                             control[USED] += 1
             if is_loaded:
                 control[PEAK] = max(control[PEAK], control[LIVE])
-                save(control, moves, ladders, store, slot, given.tick[ix(end - 1)] - given.window[ix(query)])
-            slots.since[ix(slot)] = 0
-            control[LIVE_NEXT] = slots.next[ix(slot)]
+                save(control, moves, ladders, store, slot, given.tick[end - 1] - given.window[query])
+            slots.since[slot] = 0
+            control[LIVE_NEXT] = slots.next[slot]
         control[GROUP_NEXT] += 1
         control[BEGUN] = 0
     return DONE

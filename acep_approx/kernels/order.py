@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from acep_approx.arrays import Ints
 from acep_approx.jit.kernel import kernel
-from acep_approx.jit.marks import called, inline, ix
+from acep_approx.jit.marks import called, inline
 
 
 class Found(NamedTuple):
@@ -55,12 +55,12 @@ def _is_before(found: Found, labels: Ints, one: int, other: int) -> bool:
 
     Of the same event the variable with the lower label comes first, and a match that has no more events.
     """
-    first, second = found.begin[ix(one)], found.begin[ix(other)]
-    i, j = found.begin[ix(one + 1)] - 1, found.begin[ix(other + 1)] - 1
+    first, second = found.begin[one], found.begin[other]
+    i, j = found.begin[one + 1] - 1, found.begin[other + 1] - 1
     while i >= first and j >= second:
-        if found.id[ix(i)] != found.id[ix(j)]:
-            return bool(found.id[ix(i)] > found.id[ix(j)])
-        mine, theirs = labels[ix(found.bound_by[ix(i)])], labels[ix(found.bound_by[ix(j)])]
+        if found.id[i] != found.id[j]:
+            return bool(found.id[i] > found.id[j])
+        mine, theirs = labels[found.bound_by[i]], labels[found.bound_by[j]]
         if mine != theirs:
             return bool(mine < theirs)
         i -= 1
@@ -73,12 +73,12 @@ def _move_each(start: Ints, at: Order, first: int, last: int) -> None:
     """Put few matches in order of their starts, the latest first: each moves to its place."""
     order = at.order
     for k in range(first + 1, last):
-        match = order[ix(k)]
-        own, i = start[ix(match)], k
-        while i > first and start[ix(order[ix(i - 1)])] < own:
-            order[ix(i)] = order[ix(i - 1)]
+        match = order[k]
+        own, i = start[match], k
+        while i > first and start[order[i - 1]] < own:
+            order[i] = order[i - 1]
             i -= 1
-        order[ix(i)] = match
+        order[i] = match
 
 
 @inline
@@ -89,29 +89,29 @@ def _sort_digits(start: Ints, at: Order, first: int, last: int, low: int, high: 
     while shift < 64 and (high - low) >> shift > 0:
         digits = min(DIGITS, ((high - low) >> shift) + 1)
         for digit in range(digits):
-            counters[ix(digit)] = 0
+            counters[digit] = 0
         for k in range(first, last):
-            counters[ix(((high - start[ix(order[ix(k)])]) >> shift) & (DIGITS - 1))] += 1
+            counters[((high - start[order[k]]) >> shift) & (DIGITS - 1)] += 1
         place = first
         for digit in range(digits):
-            place, counters[ix(digit)] = place + counters[ix(digit)], place
+            place, counters[digit] = place + counters[digit], place
         for k in range(first, last):
-            match = order[ix(k)]
-            digit = ((high - start[ix(match)]) >> shift) & (DIGITS - 1)
-            spare[ix(counters[ix(digit)])] = match
-            counters[ix(digit)] += 1
+            match = order[k]
+            digit = ((high - start[match]) >> shift) & (DIGITS - 1)
+            spare[counters[digit]] = match
+            counters[digit] += 1
         for k in range(first, last):
-            order[ix(k)] = spare[ix(k)]
+            order[k] = spare[k]
         shift += DIGIT_BITS
 
 
 @inline
 def _sort_starts(start: Ints, at: Order, first: int, last: int) -> None:
     """Put ``order[first:last]``, matches that follow one another, in order of their starts; equal ones stay so."""
-    low = high = before = start[ix(first)]
+    low = high = before = start[first]
     is_sorted = True
     for k in range(first + 1, last):
-        own = start[ix(k)]
+        own = start[k]
         is_sorted = is_sorted and own <= before
         low, high, before = min(low, own), max(high, own), own
     if is_sorted:
@@ -134,15 +134,15 @@ def _merge(found: Found, labels: Ints, at: Order, first: int, last: int) -> None
             for k in range(low, high):
                 is_second = i >= middle
                 if not is_second and j < high:
-                    is_second = _is_before(found, labels, order[ix(j)], order[ix(i)])
+                    is_second = _is_before(found, labels, order[j], order[i])
                 if is_second:
-                    spare[ix(k)] = order[ix(j)]
+                    spare[k] = order[j]
                     j += 1
                 else:
-                    spare[ix(k)] = order[ix(i)]
+                    spare[k] = order[i]
                     i += 1
         for k in range(first, last):
-            order[ix(k)] = spare[ix(k)]
+            order[k] = spare[k]
         width *= 2
 
 
@@ -154,9 +154,9 @@ def _sort_group(found: Found, labels: Ints, at: Order, first: int, last: int, in
         return
     begun, is_sorted = first, True
     for k in range(first + 1, last + 1):
-        is_same = k < last and found.start[ix(at.order[ix(k)])] == found.start[ix(at.order[ix(k - 1)])]
+        is_same = k < last and found.start[at.order[k]] == found.start[at.order[k - 1]]
         if is_same:
-            is_sorted = is_sorted and not _is_before(found, labels, at.order[ix(k)], at.order[ix(k - 1)])
+            is_sorted = is_sorted and not _is_before(found, labels, at.order[k], at.order[k - 1])
         else:
             if not is_sorted:
                 _merge(found, labels, at, begun, k)
@@ -167,11 +167,11 @@ def _sort_group(found: Found, labels: Ints, at: Order, first: int, last: int, in
 def sort_found(found: Found, count: int, group: Ints, labels: Ints, limits: Limits, at: Order) -> int:
     """See ``sort_matches``."""
     for m in range(count):
-        at.order[ix(m)] = m
+        at.order[m] = m
     first = 0
     while first < count:
-        last, mine = first + 1, group[ix(found.hit[ix(first)])]
-        while last < count and last - first < limits.most and group[ix(found.hit[ix(last)])] == mine:
+        last, mine = first + 1, group[found.hit[first]]
+        while last < count and last - first < limits.most and group[found.hit[last]] == mine:
             last += 1
         if last == count and last - first < limits.most and not limits.is_done:
             return first
@@ -183,13 +183,13 @@ def sort_found(found: Found, count: int, group: Ints, labels: Ints, limits: Limi
 @called
 def move_up(found: Found, first: int, count: int) -> None:
     """Let the matches from ``first`` on stand in front; so many there are."""
-    dropped = found.begin[ix(first)]
-    for i in range(found.begin[ix(count)] - dropped):
-        found.id[ix(i)], found.bound_by[ix(i)] = found.id[ix(dropped + i)], found.bound_by[ix(dropped + i)]
+    dropped = found.begin[first]
+    for i in range(found.begin[count] - dropped):
+        found.id[i], found.bound_by[i] = found.id[dropped + i], found.bound_by[dropped + i]
     for m in range(count - first):
-        found.hit[ix(m)], found.start[ix(m)] = found.hit[ix(first + m)], found.start[ix(first + m)]
-        found.begin[ix(m)] = found.begin[ix(first + m)] - dropped
-    found.begin[ix(count - first)] = found.begin[ix(count)] - dropped
+        found.hit[m], found.start[m] = found.hit[first + m], found.start[first + m]
+        found.begin[m] = found.begin[first + m] - dropped
+    found.begin[count - first] = found.begin[count] - dropped
 
 
 @kernel

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from acep_approx.arrays import ByKey, Floats, Ints
 from acep_approx.jit.kernel import kernel
-from acep_approx.jit.marks import inline, ix
+from acep_approx.jit.marks import inline
 from acep_approx.kernels.arithmetic import MIX, hashed
 from acep_approx.kernels.runs.vm import NULL
 
@@ -121,8 +121,8 @@ def find_slot(slots: Slots, query: int, key: int) -> int:
     size = len(slots.table)
     place = place_of(query, key, size)
     while True:
-        slot = slots.table[ix(place)]
-        if slot < 0 or (slots.query[ix(slot)] == query and slots.key[ix(slot)] == key):
+        slot = slots.table[place]
+        if slot < 0 or (slots.query[slot] == query and slots.key[slot] == key):
             return place
         place = (place + 1) & (size - 1)
 
@@ -130,13 +130,13 @@ def find_slot(slots: Slots, query: int, key: int) -> int:
 @inline
 def holds(letters: Letters, queries: Queries, rows: int, at: int, query: int, test: int) -> bool:
     """Whether a test holds of an event and the constants of a query."""
-    word = letters.columns[ix(letters.tests[ix(test + TEST_COLUMN)])] * rows + at
-    constant = letters.tests[ix(test + TEST_PARAMETER)] * queries.room + query
-    flags = letters.tests[ix(test + TEST_FLAGS)]
-    if letters.tests[ix(test + TEST_IS_FLOAT)]:
-        x, y = letters.floats[ix(word)], queries.floats[ix(constant)]
+    word = letters.columns[letters.tests[test + TEST_COLUMN]] * rows + at
+    constant = letters.tests[test + TEST_PARAMETER] * queries.room + query
+    flags = letters.tests[test + TEST_FLAGS]
+    if letters.tests[test + TEST_IS_FLOAT]:
+        x, y = letters.floats[word], queries.floats[constant]
         return bool((x < y and flags & LESS) or (x == y and flags & EQUAL) or (x > y and flags & GREATER))
-    v, z = letters.words[ix(word)], queries.words[ix(constant)]
+    v, z = letters.words[word], queries.words[constant]
     if v == NULL or z == NULL:
         return False
     return bool((v < z and flags & LESS) or (v == z and flags & EQUAL) or (v > z and flags & GREATER))
@@ -145,12 +145,12 @@ def holds(letters: Letters, queries: Queries, rows: int, at: int, query: int, te
 @inline
 def mask_of(letters: Letters, queries: Queries, at: int, query: int) -> np.uint64:
     """The letters that hold on an event for a query."""
-    mask: np.uint64 = letters.literal[ix(at)]
+    mask: np.uint64 = letters.literal[at]
     left, rows = mask, len(letters.literal)
     letter = 0
     while left:
         if left & np.uint64(1):
-            for t in range(letters.first[ix(letter)], letters.first[ix(letter + 1)]):
+            for t in range(letters.first[letter], letters.first[letter + 1]):
                 if not holds(letters, queries, rows, at, query, t * TEST):
                     mask &= ~(np.uint64(1) << np.uint64(letter))
                     break
@@ -163,15 +163,15 @@ def mask_of(letters: Letters, queries: Queries, at: int, query: int) -> np.uint6
 def same(letters: Letters, queries: Queries, path: int, at: int) -> tuple[int, int]:
     """The entries that a hash table has for the value of an event."""
     paths, index = queries.paths, queries.entries
-    value = letters.words[ix(letters.columns[ix(paths[ix(path + PATH_COLUMN)])] * len(letters.literal) + at)]
-    size = paths[ix(path + PATH_SIZE)]
+    value = letters.words[letters.columns[paths[path + PATH_COLUMN]] * len(letters.literal) + at]
+    size = paths[path + PATH_SIZE]
     place = hashed(value, size)
     while True:
-        entry = paths[ix(path + PATH_TABLE)] + place * HASH_ENTRY
-        if index[ix(entry + 2)] == 0:
+        entry = paths[path + PATH_TABLE] + place * HASH_ENTRY
+        if index[entry + 2] == 0:
             return 0, 0
-        if index[ix(entry)] == value:
-            return index[ix(entry + 1)], index[ix(entry + 2)]
+        if index[entry] == value:
+            return index[entry + 1], index[entry + 2]
         place = (place + 1) & (size - 1)
 
 
@@ -179,20 +179,20 @@ def same(letters: Letters, queries: Queries, path: int, at: int) -> tuple[int, i
 def beyond(letters: Letters, queries: Queries, path: int, at: int) -> tuple[int, int]:
     """The entries of thresholds that the value of an event is below, or above; those that equal it are among them."""
     paths, index, floats = queries.paths, queries.entries, queries.thresholds
-    word = letters.columns[ix(paths[ix(path + PATH_COLUMN)])] * len(letters.literal) + at
-    kind = paths[ix(path + PATH_KIND)]
-    table, count = paths[ix(path + PATH_TABLE)], paths[ix(path + PATH_COUNT)]
+    word = letters.columns[paths[path + PATH_COLUMN]] * len(letters.literal) + at
+    kind = paths[path + PATH_KIND]
+    table, count = paths[path + PATH_TABLE], paths[path + PATH_COUNT]
     low, high = 0, count
-    x, v = letters.floats[ix(word)], letters.words[ix(word)]
+    x, v = letters.floats[word], letters.words[word]
     if (kind & IS_FLOAT and x != x) or (not kind & IS_FLOAT and v == NULL):
         return 0, 0
     while low < high:
         middle = (low + high) // 2
         if kind & IS_FLOAT:
-            y = floats[ix(table + middle)]
+            y = floats[table + middle]
             is_before = y < x or (y == x and kind & IS_ABOVE > 0)
         else:
-            z = index[ix(table + middle)]
+            z = index[table + middle]
             is_before = z < v or (z == v and kind & IS_ABOVE > 0)
         if is_before:
             low = middle + 1
@@ -204,9 +204,9 @@ def beyond(letters: Letters, queries: Queries, path: int, at: int) -> tuple[int,
 @inline
 def entries_of(letters: Letters, queries: Queries, path: int, at: int) -> tuple[int, int]:
     """The queries that an event may begin a run of by one path: from where to where they stand in the index."""
-    kind, entries = queries.paths[ix(path + PATH_KIND)], queries.paths[ix(path + PATH_ENTRIES)]
+    kind, entries = queries.paths[path + PATH_KIND], queries.paths[path + PATH_ENTRIES]
     if kind == IS_ANY:
-        return entries, entries + queries.paths[ix(path + PATH_COUNT)]
+        return entries, entries + queries.paths[path + PATH_COUNT]
     if kind == IS_EQUAL:
         first, end = same(letters, queries, path, at)
     else:
@@ -218,22 +218,22 @@ def entries_of(letters: Letters, queries: Queries, path: int, at: int) -> tuple[
 def begin_slot(slots: Slots, query: int, key: int, at: int) -> bool:
     """Make a query live for a key, if it is not; False where there is no room for one more slot."""
     place = find_slot(slots, query, key)
-    if slots.table[ix(place)] >= 0:
+    if slots.table[place] >= 0:
         return True
     if slots.used[1] > 0:
         slots.used[1] -= 1
-        slot = slots.free[ix(slots.used[1])]
+        slot = slots.free[slots.used[1]]
     else:
         slot = slots.used[0]
         if 2 * (slot + 1) > len(slots.table) or slot >= len(slots.query):
             return False
         slots.used[0] += 1
-    slots.table[ix(place)] = slot
-    slots.query[ix(slot)] = query
-    slots.key[ix(slot)] = key
-    slots.since[ix(slot)] = at
-    slots.next[ix(slot)] = slots.head[ix(key)]
-    slots.head[ix(key)] = slot
+    slots.table[place] = slot
+    slots.query[slot] = query
+    slots.key[slot] = key
+    slots.since[slot] = at
+    slots.next[slot] = slots.head[key]
+    slots.head[key] = slot
     return True
 
 
@@ -242,23 +242,23 @@ def begin_slots(letters: Letters, queries: Queries, slots: Slots, key: int, at: 
     """Make live whatever an event begins; False where there is no room for more slots."""
     paths, path = queries.paths, 0
     while path < len(paths):
-        letter = paths[ix(path + PATH_LETTER)]
-        holds_it = (letters.literal[ix(at)] >> np.uint64(letter)) & np.uint64(1)
+        letter = paths[path + PATH_LETTER]
+        holds_it = (letters.literal[at] >> np.uint64(letter)) & np.uint64(1)
         first, end = 0, NULL
-        while path < len(paths) and paths[ix(path + PATH_LETTER)] == letter:
+        while path < len(paths) and paths[path + PATH_LETTER] == letter:
             if holds_it:
                 begin, stop = entries_of(letters, queries, path, at)
                 if end == NULL or stop - begin < end - first:
                     first, end = begin, stop
             path += PATH
         for entry in range(first, end):
-            query = queries.entries[ix(entry)]
-            if queries.is_there[ix(query)] and mask_of(letters, queries, at, query) & letters.begins:
+            query = queries.entries[entry]
+            if queries.is_there[query] and mask_of(letters, queries, at, query) & letters.begins:
                 if not begin_slot(slots, query, key, at):
                     return False
     for place in range(len(queries.late)):
-        query = queries.late[ix(place)]
-        if queries.is_there[ix(query)] and mask_of(letters, queries, at, query) & letters.begins:
+        query = queries.late[place]
+        if queries.is_there[query] and mask_of(letters, queries, at, query) & letters.begins:
             if not begin_slot(slots, query, key, at):
                 return False
     return True
@@ -267,7 +267,7 @@ def begin_slots(letters: Letters, queries: Queries, slots: Slots, key: int, at: 
 @inline
 def matters(letters: Letters, queries: Queries, slots: Slots, key: int, at: int) -> bool:
     """Whether a query is live for a key, or may begin with one of its events, of which ``at`` is the first."""
-    if not letters.by_key or len(queries.late) > 0 or slots.head[ix(key)] >= 0:
+    if not letters.by_key or len(queries.late) > 0 or slots.head[key] >= 0:
         return True
     for path in range(0, len(queries.paths), PATH):
         first, end = entries_of(letters, queries, path, at)
@@ -287,7 +287,7 @@ def begin_group(
             for at in range(first, end):
                 if not begin_slots(letters, queries, slots, key, at):
                     return False
-            control[LIVE_NEXT] = slots.head[ix(key)]
+            control[LIVE_NEXT] = slots.head[key]
         control[BEGUN] = 1
     return True
 
@@ -297,12 +297,12 @@ def fill_hash(table: Ints, values: Ints, first: Ints, end: Ints) -> None:
     """Write distinct values and where their entries stand into a hash table of zeros."""
     size = len(table) // HASH_ENTRY
     for i in range(len(values)):
-        place = hashed(values[ix(i)], size)
-        while table[ix(place * HASH_ENTRY + 2)] != 0:
+        place = hashed(values[i], size)
+        while table[place * HASH_ENTRY + 2] != 0:
             place = (place + 1) & (size - 1)
-        table[ix(place * HASH_ENTRY)] = values[ix(i)]
-        table[ix(place * HASH_ENTRY + 1)] = first[ix(i)]
-        table[ix(place * HASH_ENTRY + 2)] = end[ix(i)]
+        table[place * HASH_ENTRY] = values[i]
+        table[place * HASH_ENTRY + 1] = first[i]
+        table[place * HASH_ENTRY + 2] = end[i]
 
 
 @kernel
@@ -319,27 +319,27 @@ def pair(control: Ints, groups: ByKey, letters: Letters, queries: Queries, slots
     """
     while control[GROUP_NEXT] < len(groups.key):
         g = control[GROUP_NEXT]
-        key, first, end = groups.key[ix(g)], groups.first[ix(g)], groups.first[ix(g + 1)]
+        key, first, end = groups.key[g], groups.first[g], groups.first[g + 1]
         if not begin_group(control, letters, queries, slots, key, first, end):
             return SLOTS_FULL
         while control[LIVE_NEXT] >= 0:
             slot = control[LIVE_NEXT]
-            begin = max(first, slots.since[ix(slot)])
+            begin = max(first, slots.since[slot])
             used = control[USED]
             if used + end - begin > len(pairs.at):
                 control[WANTED] = end - begin
                 return OUT_FULL
-            query = slots.query[ix(slot)]
-            if queries.is_there[ix(query)]:
+            query = slots.query[slot]
+            if queries.is_there[query]:
                 for at in range(begin, end):
                     mask = mask_of(letters, queries, at, query)
-                    pairs.at[ix(used)] = groups.order[ix(at)]
-                    pairs.slot[ix(used)] = slot
-                    pairs.mask[ix(used)] = mask
+                    pairs.at[used] = groups.order[at]
+                    pairs.slot[used] = slot
+                    pairs.mask[used] = mask
                     used += np.int64(mask != np.uint64(0))
-            slots.since[ix(slot)] = 0
+            slots.since[slot] = 0
             control[USED] = used
-            control[LIVE_NEXT] = slots.next[ix(slot)]
+            control[LIVE_NEXT] = slots.next[slot]
         control[GROUP_NEXT] += 1
         control[BEGUN] = 0
     return DONE
@@ -349,20 +349,20 @@ def pair(control: Ints, groups: ByKey, letters: Letters, queries: Queries, slots
 def rebuild(slots: Slots, keeps: npt.NDArray[np.bool_]) -> int:
     """List and find only the slots that are kept; the others are free. Returns how many are kept."""
     for key in range(len(slots.head)):
-        slots.head[ix(key)] = -1
+        slots.head[key] = -1
     for place in range(len(slots.table)):
-        slots.table[ix(place)] = -1
+        slots.table[place] = -1
     free = kept = 0
     for slot in range(slots.used[0] - 1, -1, -1):
-        if not keeps[ix(slot)]:
-            slots.query[ix(slot)] = -1
-            slots.free[ix(free)] = slot
+        if not keeps[slot]:
+            slots.query[slot] = -1
+            slots.free[free] = slot
             free += 1
             continue
         kept += 1
-        key = slots.key[ix(slot)]
-        slots.table[ix(find_slot(slots, slots.query[ix(slot)], key))] = slot
-        slots.next[ix(slot)] = slots.head[ix(key)]
-        slots.head[ix(key)] = slot
+        key = slots.key[slot]
+        slots.table[find_slot(slots, slots.query[slot], key)] = slot
+        slots.next[slot] = slots.head[key]
+        slots.head[key] = slot
     slots.used[1] = free
     return kept

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from acep_approx.arrays import Bools, Ints
 from acep_approx.jit.kernel import kernel
-from acep_approx.jit.marks import called, inline, ix
+from acep_approx.jit.marks import called, inline
 
 NEVER = -(2**62)
 """A watermark that nothing has moved."""
@@ -66,8 +66,8 @@ CURRENT, NEWEST, FREE, USED, DELAY, IDLE, STATE = 0, 1, 2, 3, 4, 5, 6
 @inline
 def _is_first(waiting: Waiting, one: int, other: int) -> bool:
     """Whether a node comes before another: the lower number, and of the same number the lower tick."""
-    mine, theirs = waiting.number[ix(one)], waiting.number[ix(other)]
-    return bool(mine < theirs or (mine == theirs and waiting.tick[ix(one)] <= waiting.tick[ix(other)]))
+    mine, theirs = waiting.number[one], waiting.number[other]
+    return bool(mine < theirs or (mine == theirs and waiting.tick[one] <= waiting.tick[other]))
 
 
 @called
@@ -79,48 +79,48 @@ def _merged(waiting: Waiting, one: int, other: int) -> int:
         one, other = other, one
     first = one
     while True:
-        right = waiting.right[ix(one)]
-        waiting.right[ix(one)] = waiting.left[ix(one)]
+        right = waiting.right[one]
+        waiting.right[one] = waiting.left[one]
         if right < 0:
-            waiting.left[ix(one)] = other
+            waiting.left[one] = other
             return first
         if not _is_first(waiting, right, other):
             right, other = other, right
-        waiting.left[ix(one)] = right
+        waiting.left[one] = right
         one = right
 
 
 @inline
 def _wait(waiting: Waiting, state: Ints, sources: Sources, s: int, number: int, tick: int) -> None:
     """Put an event of a source among those that wait; there is room."""
-    node = state[ix(FREE)]
+    node = state[FREE]
     if node >= 0:
-        state[ix(FREE)] = waiting.left[ix(node)]
+        state[FREE] = waiting.left[node]
     else:
-        node = state[ix(USED)]
-        state[ix(USED)] = node + 1
-    waiting.number[ix(node)] = number
-    waiting.tick[ix(node)] = tick
-    waiting.left[ix(node)] = waiting.right[ix(node)] = -1
-    sources.heap[ix(s)] = _merged(waiting, sources.heap[ix(s)], node)
+        node = state[USED]
+        state[USED] = node + 1
+    waiting.number[node] = number
+    waiting.tick[node] = tick
+    waiting.left[node] = waiting.right[node] = -1
+    sources.heap[s] = _merged(waiting, sources.heap[s], node)
 
 
 @called
 def _go_on(sources: Sources, waiting: Waiting, state: Ints, s: int) -> None:
     """Let those events of a source wait no longer that are behind no gap, or behind one that is given up."""
-    last, mark = sources.last[ix(s)], sources.mark[ix(s)]
-    while sources.heap[ix(s)] >= 0:
-        node = sources.heap[ix(s)]
-        number, tick = waiting.number[ix(node)], waiting.tick[ix(node)]
-        if number > last and number - 1 != last and tick >= max(mark, state[ix(CURRENT)]):
+    last, mark = sources.last[s], sources.mark[s]
+    while sources.heap[s] >= 0:
+        node = sources.heap[s]
+        number, tick = waiting.number[node], waiting.tick[node]
+        if number > last and number - 1 != last and tick >= max(mark, state[CURRENT]):
             break
         if number > last:
             last, mark = number, max(mark, tick)
-        sources.heap[ix(s)] = _merged(waiting, waiting.left[ix(node)], waiting.right[ix(node)])
-        waiting.left[ix(node)] = state[ix(FREE)]
-        state[ix(FREE)] = node
-    sources.last[ix(s)] = last
-    sources.mark[ix(s)] = mark
+        sources.heap[s] = _merged(waiting, waiting.left[node], waiting.right[node])
+        waiting.left[node] = state[FREE]
+        state[FREE] = node
+    sources.last[s] = last
+    sources.mark[s] = mark
 
 
 @inline
@@ -129,44 +129,44 @@ def _play(sources: Sources, s: int) -> None:
     key, winner = sources.key, sources.winner
     node = (len(key) + s) >> 1
     while node > 0:
-        one, other = winner[ix(2 * node)], winner[ix(2 * node + 1)]
-        best = one if key[ix(one)] <= key[ix(other)] else other
-        if best != s and winner[ix(node)] == best:
+        one, other = winner[2 * node], winner[2 * node + 1]
+        best = one if key[one] <= key[other] else other
+        if best != s and winner[node] == best:
             break
-        winner[ix(node)] = best
+        winner[node] = best
         node >>= 1
 
 
 @inline
 def _is_idle(sources: Sources, state: Ints, s: int) -> bool:
-    return bool(state[ix(IDLE)] >= 0 and state[ix(NEWEST)] - sources.newest[ix(s)] > state[ix(IDLE)])
+    return bool(state[IDLE] >= 0 and state[NEWEST] - sources.newest[s] > state[IDLE])
 
 
 @inline
 def _count(sources: Sources, s: int) -> None:
     """Let a source count with its watermark; if it is idle, that is seen when it wins."""
-    sources.key[ix(s)] = sources.mark[ix(s)]
+    sources.key[s] = sources.mark[s]
     _play(sources, s)
 
 
 @inline
 def _rise(sources: Sources, state: Ints) -> None:
     """Let the watermark rise to the least over the sources that are not idle."""
-    s = sources.winner[ix(1)]
-    while sources.key[ix(s)] < ENDED and _is_idle(sources, state, s):
-        sources.key[ix(s)] = ENDED
+    s = sources.winner[1]
+    while sources.key[s] < ENDED and _is_idle(sources, state, s):
+        sources.key[s] = ENDED
         _play(sources, s)
-        s = sources.winner[ix(1)]
-    if sources.key[ix(s)] < ENDED:
-        state[ix(CURRENT)] = max(state[ix(CURRENT)], sources.key[ix(s)])
+        s = sources.winner[1]
+    if sources.key[s] < ENDED:
+        state[CURRENT] = max(state[CURRENT], sources.key[s])
 
 
 @called
 def _pass_time(sources: Sources, waiting: Waiting, state: Ints, tick: int) -> None:
     """Take in a punctuation that counts for all sources."""
-    state[ix(CURRENT)] = max(state[ix(CURRENT)], tick)
-    for s in range(len(sources.heap) if state[ix(USED)] > 0 else 0):
-        if sources.heap[ix(s)] >= 0:
+    state[CURRENT] = max(state[CURRENT], tick)
+    for s in range(len(sources.heap) if state[USED] > 0 else 0):
+        if sources.heap[s] >= 0:
             _go_on(sources, waiting, state, s)
             _count(sources, s)
     _rise(sources, state)
@@ -175,10 +175,10 @@ def _pass_time(sources: Sources, waiting: Waiting, state: Ints, tick: int) -> No
 @inline
 def _take_number(sources: Sources, waiting: Waiting, state: Ints, s: int, number: int, tick: int) -> None:
     """Take in the number of an event: the first of a source, the one after its last, or one behind a gap."""
-    last = sources.last[ix(s)]
+    last = sources.last[s]
     if last == NONE or (number > last and number - 1 == last):
-        sources.last[ix(s)] = number
-        sources.mark[ix(s)] = max(sources.mark[ix(s)], tick)
+        sources.last[s] = number
+        sources.mark[s] = max(sources.mark[s], tick)
     elif number > last:
         _wait(waiting, state, sources, s, number, tick)
 
@@ -211,22 +211,22 @@ def advance(rows: Rows, first: int, sources: Sources, waiting: Waiting, state: I
     """
     numbered = len(rows.number) > 0
     for i in range(first, len(rows.tick)):
-        if numbered and state[ix(FREE)] < 0 and state[ix(USED)] == len(waiting.number):
+        if numbered and state[FREE] < 0 and state[USED] == len(waiting.number):
             return i
-        before[ix(i)] = state[ix(CURRENT)]
-        s, tick, is_punctuation = rows.source[ix(i)], rows.tick[ix(i)], rows.is_punctuation[ix(i)]
+        before[i] = state[CURRENT]
+        s, tick, is_punctuation = rows.source[i], rows.tick[i], rows.is_punctuation[i]
         if is_punctuation and s == 0:
             _pass_time(sources, waiting, state, tick)
             continue
-        sources.newest[ix(s)] = max(sources.newest[ix(s)], tick)
-        state[ix(NEWEST)] = max(state[ix(NEWEST)], tick)
+        sources.newest[s] = max(sources.newest[s], tick)
+        state[NEWEST] = max(state[NEWEST], tick)
         if is_punctuation:
-            sources.mark[ix(s)] = max(sources.mark[ix(s)], tick)
-        elif state[ix(DELAY)] >= 0:
-            sources.mark[ix(s)] = max(sources.mark[ix(s)], tick - state[ix(DELAY)])
+            sources.mark[s] = max(sources.mark[s], tick)
+        elif state[DELAY] >= 0:
+            sources.mark[s] = max(sources.mark[s], tick - state[DELAY])
         if numbered and not is_punctuation:
-            _take_number(sources, waiting, state, s, rows.number[ix(i)], tick)
-        if sources.heap[ix(s)] >= 0:
+            _take_number(sources, waiting, state, s, rows.number[i], tick)
+        if sources.heap[s] >= 0:
             _go_on(sources, waiting, state, s)
         _count(sources, s)
         _rise(sources, state)
@@ -238,8 +238,8 @@ def arrange(sources: Sources) -> None:
     """Begin the tournament: after a restart, or in a larger room. Complexity: O(sources)."""
     room = len(sources.key)
     for s in range(room):
-        sources.key[ix(s)] = sources.mark[ix(s)] if sources.newest[ix(s)] != NEVER else ENDED
-        sources.winner[ix(room + s)] = s
+        sources.key[s] = sources.mark[s] if sources.newest[s] != NEVER else ENDED
+        sources.winner[room + s] = s
     for node in range(room - 1, 0, -1):
-        one, other = sources.winner[ix(2 * node)], sources.winner[ix(2 * node + 1)]
-        sources.winner[ix(node)] = one if sources.key[ix(one)] <= sources.key[ix(other)] else other
+        one, other = sources.winner[2 * node], sources.winner[2 * node + 1]
+        sources.winner[node] = one if sources.key[one] <= sources.key[other] else other

@@ -17,7 +17,6 @@ import numpy as np
 
 from acep_approx.arrays import Floats, Ints
 from acep_approx.jit.kernel import block_kernel, kernel
-from acep_approx.jit.marks import ix
 from experiments.peers.workloads import START_EVERY, SYMBOLS, VOLUME_BELOW
 
 Part = tuple[Ints | None, Ints]
@@ -41,30 +40,30 @@ def quadruples(
     """W2: each B notes how many As there were, each C how many Bs; a D goes through them."""
     seen_a = seen_b = seen_c = from_a = from_b = from_c = found = 0
     for e in range(letter.size):
-        which = letter[ix(e)]
+        which = letter[e]
         if which == 0:
-            at_a[ix(seen_a)] = e
+            at_a[seen_a] = e
             seen_a += 1
         elif which == 1:
-            at_b[ix(seen_b)], before_b[ix(seen_b)] = e, seen_a
+            at_b[seen_b], before_b[seen_b] = e, seen_a
             seen_b += 1
         elif which == 2:
-            at_c[ix(seen_c)], before_c[ix(seen_c)] = e, seen_b
+            at_c[seen_c], before_c[seen_c] = e, seen_b
             seen_c += 1
         elif which == 3:
-            while from_a < seen_a and at_a[ix(from_a)] < e - window:
+            while from_a < seen_a and at_a[from_a] < e - window:
                 from_a += 1
-            while from_b < seen_b and before_b[ix(from_b)] <= from_a:
+            while from_b < seen_b and before_b[from_b] <= from_a:
                 from_b += 1
-            while from_c < seen_c and before_c[ix(from_c)] <= from_b:
+            while from_c < seen_c and before_c[from_c] <= from_b:
                 from_c += 1
             for x in range(from_c, seen_c):
-                for y in range(from_b, before_c[ix(x)]):
-                    if found + before_b[ix(y)] - from_a > a.size:
+                for y in range(from_b, before_c[x]):
+                    if found + before_b[y] - from_a > a.size:
                         return -1
-                    for z in range(from_a, before_b[ix(y)]):
-                        a[ix(found)], b[ix(found)] = at_a[ix(z)], at_b[ix(y)]
-                        c[ix(found)], d[ix(found)] = at_c[ix(x)], e
+                    for z in range(from_a, before_b[y]):
+                        a[found], b[found] = at_a[z], at_b[y]
+                        c[found], d[found] = at_c[x], e
                         found += 1
     return found
 
@@ -74,23 +73,23 @@ def counted_quadruples(letter: Ints, window: int, start: Ints, pairs: Ints, trip
     """W2, counted: how many pairs and triples begin with each A."""
     first = seen = total = 0
     for e in range(letter.size):
-        which = letter[ix(e)]
+        which = letter[e]
         if which < 0:
             continue
-        while first < seen and start[ix(first)] < e - window:
+        while first < seen and start[first] < e - window:
             first += 1
         if which == 0:
-            start[ix(seen)], pairs[ix(seen)], triples[ix(seen)] = e, 0, 0
+            start[seen], pairs[seen], triples[seen] = e, 0, 0
             seen += 1
         elif which == 1:
             for j in range(first, seen):
-                pairs[ix(j)] += 1
+                pairs[j] += 1
         elif which == 2:
             for j in range(first, seen):
-                triples[ix(j)] += pairs[ix(j)]
+                triples[j] += pairs[j]
         else:
             for j in range(first, seen):
-                total += triples[ix(j)]
+                total += triples[j]
     return total
 
 
@@ -101,27 +100,27 @@ def closures(
     """W2K: the bits of a number choose among the Bs behind an A. All are written, those that count stay."""
     seen_a = seen_b = from_a = found = used = 0
     for e in range(letter.size):
-        which = letter[ix(e)]
+        which = letter[e]
         if which == 0:
-            at_a[ix(seen_a)], before_a[ix(seen_a)] = e, seen_b
+            at_a[seen_a], before_a[seen_a] = e, seen_b
             seen_a += 1
         elif which == 1:
-            at_b[ix(seen_b)] = e
+            at_b[seen_b] = e
             seen_b += 1
         elif which == 2:
-            while from_a < seen_a and at_a[ix(from_a)] < e - window:
+            while from_a < seen_a and at_a[from_a] < e - window:
                 from_a += 1
             for x in range(from_a, seen_a):
-                first = before_a[ix(x)]
+                first = before_a[x]
                 many = seen_b - first
                 if found + (1 << many) - 1 > a.size or used + (many << many) // 2 >= b.size:
                     return -1
                 for chosen in range(1, 1 << many):
                     begun = used
                     for bit in range(many):
-                        b[ix(used)] = at_b[ix(first + bit)]
+                        b[used] = at_b[first + bit]
                         used += (chosen >> bit) & 1
-                    a[ix(found)], c[ix(found)], length[ix(found)] = at_a[ix(x)], e, used - begun
+                    a[found], c[found], length[found] = at_a[x], e, used - begun
                     found += 1
     return found
 
@@ -131,20 +130,20 @@ def counted_closures(letter: Ints, window: int, start: Ints, choices: Ints) -> i
     """W2K, counted."""
     first = seen = total = 0
     for e in range(letter.size):
-        which = letter[ix(e)]
+        which = letter[e]
         if which < 0:
             continue
-        while first < seen and start[ix(first)] < e - window:
+        while first < seen and start[first] < e - window:
             first += 1
         if which == 0:
-            start[ix(seen)], choices[ix(seen)] = e, 0
+            start[seen], choices[seen] = e, 0
             seen += 1
         elif which == 1:
             for j in range(first, seen):
-                choices[ix(j)] += choices[ix(j)] + 1
+                choices[j] += choices[j] + 1
         elif which == 2:
             for j in range(first, seen):
-                total += choices[ix(j)]
+                total += choices[j]
     return total
 
 
@@ -156,34 +155,34 @@ def contiguous(
     """W1, contiguity: one chain of a symbol, and where runs begin in it."""
     found = used = 0
     for e in range(symbol.size):
-        now, which = price[ix(e)], symbol[ix(e)]
+        now, which = price[e], symbol[e]
         base = which * CHAIN
-        if runs[ix(which)] > 0:
-            long = length[ix(which)]
-            if volume[ix(e)] < VOLUME_BELOW:
-                for j in range(runs[ix(which)]):
-                    at = begin[ix(base + j)]
-                    if chain[ix(base + at)] >= e - window:
+        if runs[which] > 0:
+            long = length[which]
+            if volume[e] < VOLUME_BELOW:
+                for j in range(runs[which]):
+                    at = begin[base + j]
+                    if chain[base + at] >= e - window:
                         if found == b.size or used + long - at > a.size:
                             return -1
                         for k in range(at, long):
-                            a[ix(used)] = chain[ix(base + k)]
+                            a[used] = chain[base + k]
                             used += 1
-                        lengths[ix(found)], b[ix(found)] = long - at, e
+                        lengths[found], b[found] = long - at, e
                         found += 1
-            if now <= price[ix(chain[ix(base + long - 1)])]:
-                runs[ix(which)] = length[ix(which)] = 0
+            if now <= price[chain[base + long - 1]]:
+                runs[which] = length[which] = 0
             elif long == CHAIN:
                 return -1
             else:
-                chain[ix(base + long)] = e
-                length[ix(which)] += 1
+                chain[base + long] = e
+                length[which] += 1
         if now % START_EVERY == 0:
-            if runs[ix(which)] == 0:
-                chain[ix(base)] = e
-                length[ix(which)] = 1
-            begin[ix(base + runs[ix(which)])] = length[ix(which)] - 1
-            runs[ix(which)] += 1
+            if runs[which] == 0:
+                chain[base] = e
+                length[which] = 1
+            begin[base + runs[which]] = length[which] - 1
+            runs[which] += 1
     return found
 
 
@@ -195,34 +194,34 @@ def next_match(
     """W1, skip till next match: each run has its chain, in a ring of them for each symbol; the oldest go first."""
     found = used = 0
     for e in range(symbol.size):
-        now, which = price[ix(e)], symbol[ix(e)]
+        now, which = price[e], symbol[e]
         ring = which * RUNS
-        while first[ix(which)] < begun[ix(which)]:
-            if chain[ix((ring + (first[ix(which)] & (RUNS - 1))) * CHAIN)] >= e - window:
+        while first[which] < begun[which]:
+            if chain[(ring + (first[which] & (RUNS - 1))) * CHAIN] >= e - window:
                 break
-            first[ix(which)] += 1
-        for run in range(first[ix(which)], begun[ix(which)]):
+            first[which] += 1
+        for run in range(first[which], begun[which]):
             slot = ring + (run & (RUNS - 1))
-            base, long = slot * CHAIN, length[ix(slot)]
-            if volume[ix(e)] < VOLUME_BELOW:
+            base, long = slot * CHAIN, length[slot]
+            if volume[e] < VOLUME_BELOW:
                 if found == b.size or used + long > a.size:
                     return -1
                 for k in range(long):
-                    a[ix(used)] = chain[ix(base + k)]
+                    a[used] = chain[base + k]
                     used += 1
-                lengths[ix(found)], b[ix(found)] = long, e
+                lengths[found], b[found] = long, e
                 found += 1
-            if now > price[ix(chain[ix(base + long - 1)])]:
+            if now > price[chain[base + long - 1]]:
                 if long == CHAIN:
                     return -1
-                chain[ix(base + long)] = e
-                length[ix(slot)] += 1
+                chain[base + long] = e
+                length[slot] += 1
         if now % START_EVERY == 0:
-            if begun[ix(which)] - first[ix(which)] == RUNS:
+            if begun[which] - first[which] == RUNS:
                 return -1
-            slot = ring + (begun[ix(which)] & (RUNS - 1))
-            chain[ix(slot * CHAIN)], length[ix(slot)] = e, 1
-            begun[ix(which)] += 1
+            slot = ring + (begun[which] & (RUNS - 1))
+            chain[slot * CHAIN], length[slot] = e, 1
+            begun[which] += 1
     return found
 
 
@@ -231,20 +230,20 @@ def rising(kind: Ints, time: Ints, peak: Floats, window: int, at: Ints, a: Ints,
     """W3: the bars of the stock that lie in the window, by pairs."""
     seen = first = found = 0
     for e in range(kind.size):
-        if kind[ix(e)] != 0:
+        if kind[e] != 0:
             continue
-        while first < seen and time[ix(at[ix(first)])] < time[ix(e)] - window:
+        while first < seen and time[at[first]] < time[e] - window:
             first += 1
         for y in range(first + 1, seen):
-            middle = peak[ix(at[ix(y)])]
-            if middle < peak[ix(e)]:
+            middle = peak[at[y]]
+            if middle < peak[e]:
                 for x in range(first, y):
-                    if peak[ix(at[ix(x)])] < middle:
+                    if peak[at[x]] < middle:
                         if found == a.size:
                             return -1
-                        a[ix(found)], b[ix(found)], c[ix(found)] = at[ix(x)], at[ix(y)], e
+                        a[found], b[found], c[found] = at[x], at[y], e
                         found += 1
-        at[ix(seen)] = e
+        at[seen] = e
         seen += 1
     return found
 

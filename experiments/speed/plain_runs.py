@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from acep_approx.jit.kernel import block_kernel
-from acep_approx.jit.marks import inline, ix
+from acep_approx.jit.marks import inline
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -54,53 +54,53 @@ def stock(
     """
     runs = used = found = 0
     for e in range(tick.size):
-        now = price[ix(e)]
-        low = tick[ix(e)] - window
-        if ends[ix(e)] and lineage:
+        now = price[e]
+        low = tick[e] - window
+        if ends[e] and lineage:
             for j in range(runs):
                 new = used & (LINKS - 1)
-                links[ix(2 * new)] = e
-                links[ix(2 * new + 1)] = origins[ix(j)]
+                links[2 * new] = e
+                links[2 * new + 1] = origins[j]
                 hit = 3 * (found & (HITS - 1))
-                hits[ix(hit)] = e
-                hits[ix(hit + 1)] = new
-                hits[ix(hit + 2)] = starts[ix(j)]
-                used += starts[ix(j)] >= low
-                found += starts[ix(j)] >= low
-        elif ends[ix(e)]:
+                hits[hit] = e
+                hits[hit + 1] = new
+                hits[hit + 2] = starts[j]
+                used += starts[j] >= low
+                found += starts[j] >= low
+        elif ends[e]:
             latest = low - 1
             for j in range(runs):
-                latest = max(latest, starts[ix(j)])
+                latest = max(latest, starts[j])
             hit = 3 * (found & (HITS - 1))
-            hits[ix(hit)] = e
-            hits[ix(hit + 2)] = latest
+            hits[hit] = e
+            hits[hit + 2] = latest
             found += latest >= low
         kept = 0
         if lineage:
             for j in range(runs):
-                start, origin, last = starts[ix(j)], origins[ix(j)], prices[ix(j)]
+                start, origin, last = starts[j], origins[j], prices[j]
                 takes = now > last
                 new = used & (LINKS - 1)
-                links[ix(2 * new)] = e
-                links[ix(2 * new + 1)] = origin
+                links[2 * new] = e
+                links[2 * new + 1] = origin
                 used += takes & (start >= low)
-                starts[ix(kept)] = start
-                origins[ix(kept)] = new if takes else origin
-                prices[ix(kept)] = now if takes else last
+                starts[kept] = start
+                origins[kept] = new if takes else origin
+                prices[kept] = now if takes else last
                 kept += start >= low
         else:
             for j in range(runs):
-                start, last = starts[ix(j)], prices[ix(j)]
-                starts[ix(kept)] = start
-                prices[ix(kept)] = max(now, last)
+                start, last = starts[j], prices[j]
+                starts[kept] = start
+                prices[kept] = max(now, last)
                 kept += start >= low
         runs = kept
-        if begins[ix(e)]:
-            starts[ix(runs)], prices[ix(runs)], origins[ix(runs)] = tick[ix(e)], now, -1
+        if begins[e]:
+            starts[runs], prices[runs], origins[runs] = tick[e], now, -1
             if lineage:
                 new = used & (LINKS - 1)
-                links[ix(2 * new)], links[ix(2 * new + 1)] = e, -1
-                origins[ix(runs)] = new
+                links[2 * new], links[2 * new + 1] = e, -1
+                origins[runs] = new
                 used += 1
             runs += 1
     return found
@@ -111,11 +111,11 @@ def drop_old(base: int, runs: int, low: int, starts: Ints, origins: Ints, x: Flo
     """Drop the runs from ``base`` on that started before ``low``; returns how many stay."""
     kept = 0
     for j in range(runs):
-        start = starts[ix(base + j)]
-        starts[ix(base + kept)] = start
-        origins[ix(base + kept)] = origins[ix(base + j)]
-        x[ix(base + kept)] = x[ix(base + j)]
-        y[ix(base + kept)] = y[ix(base + j)]
+        start = starts[base + j]
+        starts[base + kept] = start
+        origins[base + kept] = origins[base + j]
+        x[base + kept] = x[base + j]
+        y[base + kept] = y[base + j]
         kept += start >= low
     return kept
 
@@ -128,53 +128,53 @@ def rising(
     """``SEQ(A a, B b, C c)`` with ``b.x > a.x`` and ``c.x > b.x + small``, skip till any match; returns the hits."""
     ones = twos = used = found = 0
     for e in range(tick.size):
-        low, now = tick[ix(e)] - window, value[ix(e)]
-        which = letter[ix(e)]
+        low, now = tick[e] - window, value[e]
+        which = letter[e]
         if e & (2 * SWEEP_EVERY - 1) == 0:  # each pool is visited by two events in three
             ones = drop_old(0, ones, low, starts, origins, x, y)
             twos = drop_old(ROOM, twos, low, starts, origins, x, y)
         if which == 0:
-            starts[ix(ones)], x[ix(ones)], origins[ix(ones)] = tick[ix(e)], now, -1
+            starts[ones], x[ones], origins[ones] = tick[e], now, -1
             if lineage:
                 new = used & (LINKS - 1)
-                links[ix(2 * new)], links[ix(2 * new + 1)] = e, -1
-                origins[ix(ones)] = new
+                links[2 * new], links[2 * new + 1] = e, -1
+                origins[ones] = new
                 used += 1
             ones += 1
         elif which == 1:
             for j in range(ones):
-                start = starts[ix(j)]
-                holds = (start >= low) & (now > x[ix(j)])
-                starts[ix(ROOM + twos)] = start
-                x[ix(ROOM + twos)] = now
+                start = starts[j]
+                holds = (start >= low) & (now > x[j])
+                starts[ROOM + twos] = start
+                x[ROOM + twos] = now
                 if lineage:
                     new = used & (LINKS - 1)
-                    links[ix(2 * new)] = e
-                    links[ix(2 * new + 1)] = origins[ix(j)]
-                    origins[ix(ROOM + twos)] = new
+                    links[2 * new] = e
+                    links[2 * new + 1] = origins[j]
+                    origins[ROOM + twos] = new
                     used += holds
                 twos += holds
         elif lineage:
             for j in range(twos):
-                start = starts[ix(ROOM + j)]
-                holds = (start >= low) & (now > x[ix(ROOM + j)] + small)
+                start = starts[ROOM + j]
+                holds = (start >= low) & (now > x[ROOM + j] + small)
                 new = used & (LINKS - 1)
-                links[ix(2 * new)] = e
-                links[ix(2 * new + 1)] = origins[ix(ROOM + j)]
+                links[2 * new] = e
+                links[2 * new + 1] = origins[ROOM + j]
                 hit = 3 * (found & (HITS - 1))
-                hits[ix(hit)] = e
-                hits[ix(hit + 1)] = new
-                hits[ix(hit + 2)] = start
+                hits[hit] = e
+                hits[hit + 1] = new
+                hits[hit + 2] = start
                 used += holds
                 found += holds
         else:
             latest = low - 1
             for j in range(twos):
-                start = starts[ix(ROOM + j)]
-                latest = max(latest, start if now > x[ix(ROOM + j)] + small else latest)
+                start = starts[ROOM + j]
+                latest = max(latest, start if now > x[ROOM + j] + small else latest)
             hit = 3 * (found & (HITS - 1))
-            hits[ix(hit)] = e
-            hits[ix(hit + 2)] = latest
+            hits[hit] = e
+            hits[hit + 2] = latest
             found += latest >= low
     return found
 
@@ -187,53 +187,53 @@ def sums(
     """``SEQ(A a, B b, C c)`` with ``a.x + b.x < c.x``, skip till any match; returns the number of hits."""
     ones = twos = used = found = 0
     for e in range(tick.size):
-        low, now = tick[ix(e)] - window, value[ix(e)]
-        which = letter[ix(e)]
+        low, now = tick[e] - window, value[e]
+        which = letter[e]
         if e & (2 * SWEEP_EVERY - 1) == 0:
             ones = drop_old(0, ones, low, starts, origins, x, y)
             twos = drop_old(ROOM, twos, low, starts, origins, x, y)
         if which == 0:
-            starts[ix(ones)], x[ix(ones)], origins[ix(ones)] = tick[ix(e)], now, -1
+            starts[ones], x[ones], origins[ones] = tick[e], now, -1
             if lineage:
                 new = used & (LINKS - 1)
-                links[ix(2 * new)], links[ix(2 * new + 1)] = e, -1
-                origins[ix(ones)] = new
+                links[2 * new], links[2 * new + 1] = e, -1
+                origins[ones] = new
                 used += 1
             ones += 1
         elif which == 1:
             for j in range(ones):
-                start = starts[ix(j)]
+                start = starts[j]
                 holds = start >= low
-                starts[ix(ROOM + twos)] = start
-                x[ix(ROOM + twos)] = x[ix(j)]
-                y[ix(ROOM + twos)] = now
+                starts[ROOM + twos] = start
+                x[ROOM + twos] = x[j]
+                y[ROOM + twos] = now
                 if lineage:
                     new = used & (LINKS - 1)
-                    links[ix(2 * new)] = e
-                    links[ix(2 * new + 1)] = origins[ix(j)]
-                    origins[ix(ROOM + twos)] = new
+                    links[2 * new] = e
+                    links[2 * new + 1] = origins[j]
+                    origins[ROOM + twos] = new
                     used += holds
                 twos += holds
         elif lineage:
             for j in range(twos):
-                start = starts[ix(ROOM + j)]
-                holds = (start >= low) & (x[ix(ROOM + j)] + y[ix(ROOM + j)] < now)
+                start = starts[ROOM + j]
+                holds = (start >= low) & (x[ROOM + j] + y[ROOM + j] < now)
                 new = used & (LINKS - 1)
-                links[ix(2 * new)] = e
-                links[ix(2 * new + 1)] = origins[ix(ROOM + j)]
+                links[2 * new] = e
+                links[2 * new + 1] = origins[ROOM + j]
                 hit = 3 * (found & (HITS - 1))
-                hits[ix(hit)] = e
-                hits[ix(hit + 1)] = new
-                hits[ix(hit + 2)] = start
+                hits[hit] = e
+                hits[hit + 1] = new
+                hits[hit + 2] = start
                 used += holds
                 found += holds
         else:
             latest = low - 1
             for j in range(twos):
-                start = starts[ix(ROOM + j)]
-                latest = max(latest, start if x[ix(ROOM + j)] + y[ix(ROOM + j)] < now else latest)
+                start = starts[ROOM + j]
+                latest = max(latest, start if x[ROOM + j] + y[ROOM + j] < now else latest)
             hit = 3 * (found & (HITS - 1))
-            hits[ix(hit)] = e
-            hits[ix(hit + 2)] = latest
+            hits[hit] = e
+            hits[hit + 2] = latest
             found += latest >= low
     return found

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from acep_approx.arrays import Ints
 from acep_approx.jit.kernel import kernel
-from acep_approx.jit.marks import inline, ix
+from acep_approx.jit.marks import inline
 from acep_approx.kernels.cells.detect import NEVER
 from acep_approx.kernels.cells.layout import (
     ARC,
@@ -69,41 +69,41 @@ DONE, UNKNOWN, GROW, HITS_FULL = 0, 1, 2, 3
 def _append(logs: Logs, at: int, header: Ints, place: int, value: int) -> bool:
     """Append ``(place, value)`` to the log at ``at``; False where the arena is full. Repeating it changes nothing."""
     heads, arena = logs.heads, logs.arena
-    offset = heads[ix(at + OFFSET)]
-    head = heads[ix(at + FIRST)]
-    tail = heads[ix(at + END)]
-    room = heads[ix(at + ROOM)]
+    offset = heads[at + OFFSET]
+    head = heads[at + FIRST]
+    tail = heads[at + END]
+    room = heads[at + ROOM]
     before = NEVER
     if tail > head:
         last = ENTRY_COLUMNS * (offset + tail - 1)
-        if arena[ix(last)] == place:
+        if arena[last] == place:
             return True
-        before = arena[ix(last + ENTRY_START)]
+        before = arena[last + ENTRY_START]
     if tail == room:
-        floor = header[ix(FLOOR)]
-        while head < tail and arena[ix(ENTRY_COLUMNS * (offset + head) + ENTRY_START)] < floor:
+        floor = header[FLOOR]
+        while head < tail and arena[ENTRY_COLUMNS * (offset + head) + ENTRY_START] < floor:
             head += 1
         live = tail - head
         target = offset
         if 2 * live > room or room == 0:
             room = max(4, 2 * room)
-            if ENTRY_COLUMNS * (header[ix(USED)] + room) > len(arena):
-                header[ix(ASK)] = room
+            if ENTRY_COLUMNS * (header[USED] + room) > len(arena):
+                header[ASK] = room
                 return False
-            target = header[ix(USED)]
-            header[ix(USED)] += room
+            target = header[USED]
+            header[USED] += room
         for e in range(ENTRY_COLUMNS * live):
-            arena[ix(ENTRY_COLUMNS * target + e)] = arena[ix(ENTRY_COLUMNS * (offset + head) + e)]
+            arena[ENTRY_COLUMNS * target + e] = arena[ENTRY_COLUMNS * (offset + head) + e]
         offset = target
         tail = live
-        heads[ix(at + OFFSET)] = offset
-        heads[ix(at + FIRST)] = 0
-        heads[ix(at + ROOM)] = room
-    arena[ix(ENTRY_COLUMNS * (offset + tail))] = place
-    arena[ix(ENTRY_COLUMNS * (offset + tail) + ENTRY_START)] = value
+        heads[at + OFFSET] = offset
+        heads[at + FIRST] = 0
+        heads[at + ROOM] = room
+    arena[ENTRY_COLUMNS * (offset + tail)] = place
+    arena[ENTRY_COLUMNS * (offset + tail) + ENTRY_START] = value
     if before > value:  # a state that was reset is reached by an older run
-        arena[ix(ENTRY_COLUMNS * (offset + tail) + ENTRY_START)] = before
-    heads[ix(at + END)] = tail + 1
+        arena[ENTRY_COLUMNS * (offset + tail) + ENTRY_START] = before
+    heads[at + END] = tail + 1
     return True
 
 
@@ -114,34 +114,34 @@ def _move(event: int, events: EventArrays, low: int, tables: Tables, latest: Int
     Returns how many runs wait to be entered, or less than 0: why it stopped (``-UNKNOWN``, ``-GROW``, ``-HITS_FULL``).
     """
     words, offsets, header = tables.words, tables.offsets, at.header
-    tick, cls, place = events.tick[ix(event)], events.cls[ix(event)], events.place[ix(event)]
-    base, log = events.slot[ix(event)] * offsets[ix(STATES)], events.slot[ix(event)] * offsets[ix(LOGS)]
-    waiting, found = 0, header[ix(HITS)]
-    for x in range(words[ix(offsets[ix(SOURCES)] + cls)], words[ix(offsets[ix(SOURCES)] + cls + 1)]):
-        source = offsets[ix(SOURCE)] + SOURCE_COLUMNS * x
-        state = words[ix(source + SOURCE_STATE)]
-        start = tick if state == 0 else latest[ix(base + state)]
+    tick, cls, place = events.tick[event], events.cls[event], events.place[event]
+    base, log = events.slot[event] * offsets[STATES], events.slot[event] * offsets[LOGS]
+    waiting, found = 0, header[HITS]
+    for x in range(words[offsets[SOURCES] + cls], words[offsets[SOURCES] + cls + 1]):
+        source = offsets[SOURCE] + SOURCE_COLUMNS * x
+        state = words[source + SOURCE_STATE]
+        start = tick if state == 0 else latest[base + state]
         if start < low:
             continue
-        moves = words[ix(source + MOVES)]
+        moves = words[source + MOVES]
         if moves == NOT_MADE:
-            header[ix(ASK)], header[ix(ASK_CLASS)] = state, cls
+            header[ASK], header[ASK_CLASS] = state, cls
             return -UNKNOWN
-        first = words[ix(source + FIRST_MOVE)]
+        first = words[source + FIRST_MOVE]
         for m in range(first, first + moves):
-            a = words[ix(offsets[ix(MOVE)] + m)]
-            arc = offsets[ix(ARC)] + ARC_COLUMNS * a
-            if words[ix(arc + ARC_KEEPS)] == 1:
+            a = words[offsets[MOVE] + m]
+            arc = offsets[ARC] + ARC_COLUMNS * a
+            if words[arc + ARC_KEEPS] == 1:
                 if not _append(logs, (log + a) * HEAD_COLUMNS, header, place, start):
                     return -GROW
-                at.pending[ix(2 * waiting)], at.pending[ix(2 * waiting + 1)] = words[ix(arc + ARC_TARGET)], start
+                at.pending[2 * waiting], at.pending[2 * waiting + 1] = words[arc + ARC_TARGET], start
                 waiting += 1
-            if words[ix(arc + ARC_ERR)] >= 0:
+            if words[arc + ARC_ERR] >= 0:
                 if 2 * found + 2 > len(at.hits):
                     return -HITS_FULL
-                at.hits[ix(2 * found)], at.hits[ix(2 * found + 1)] = event, a
+                at.hits[2 * found], at.hits[2 * found + 1] = event, a
                 found += 1
-    header[ix(HITS)] = found
+    header[HITS] = found
     return waiting
 
 
@@ -151,29 +151,29 @@ def _pass(
 ) -> int:
     """Move the runs whose guards an event breaks; returns like ``_move``."""
     words, offsets = tables.words, tables.offsets
-    passes = offsets[ix(PASSES)] + events.cls[ix(event)]
-    first, last = words[ix(passes)], words[ix(passes + 1)]
+    passes = offsets[PASSES] + events.cls[event]
+    first, last = words[passes], words[passes + 1]
     if first == last:
         return waiting
-    slot, place = events.slot[ix(event)], events.place[ix(event)]
-    base, log = slot * offsets[ix(STATES)], slot * offsets[ix(LOGS)]
+    slot, place = events.slot[event], events.place[event]
+    base, log = slot * offsets[STATES], slot * offsets[LOGS]
     for x in range(first, last):
-        broken = offsets[ix(PASS)] + PASS_COLUMNS * x
-        start = latest[ix(base + words[ix(broken + PASS_STATE)])]
+        broken = offsets[PASS] + PASS_COLUMNS * x
+        start = latest[base + words[broken + PASS_STATE]]
         if start < low:
             continue
-        a = words[ix(broken + PASS_ARC)]
+        a = words[broken + PASS_ARC]
         if a >= 0:
             if not _append(logs, (log + a) * HEAD_COLUMNS, at.header, place, start):
                 return -GROW
-            at.pending[ix(2 * waiting)] = words[ix(offsets[ix(ARC)] + ARC_COLUMNS * a + ARC_TARGET)]
-            at.pending[ix(2 * waiting + 1)] = start
+            at.pending[2 * waiting] = words[offsets[ARC] + ARC_COLUMNS * a + ARC_TARGET]
+            at.pending[2 * waiting + 1] = start
             waiting += 1
-        reset = (log + words[ix(broken + PASS_RESET)]) * HEAD_COLUMNS
-        if not _append(logs, reset, at.header, place, events.tick[ix(event)]):
+        reset = (log + words[broken + PASS_RESET]) * HEAD_COLUMNS
+        if not _append(logs, reset, at.header, place, events.tick[event]):
             return -GROW
     for x in range(first, last):
-        latest[ix(base + words[ix(offsets[ix(PASS)] + PASS_COLUMNS * x + PASS_STATE)])] = NEVER
+        latest[base + words[offsets[PASS] + PASS_COLUMNS * x + PASS_STATE]] = NEVER
     return waiting
 
 
@@ -205,24 +205,24 @@ def update(events: EventArrays, window: int, tables: Tables, latest: Ints, logs:
     Complexity: O(live states with a move + appends) per event, appends amortised.
     """
     header = at.header
-    for i in range(header[ix(NEXT)], len(events.slot)):
-        header[ix(NEXT)] = i
-        slot = events.slot[ix(i)]
-        low = events.tick[ix(i)] - window
-        if slot != header[ix(SLOT)]:
-            header[ix(SLOT)], header[ix(FLOOR)] = slot, low
-        found = header[ix(HITS)]
+    for i in range(header[NEXT], len(events.slot)):
+        header[NEXT] = i
+        slot = events.slot[i]
+        low = events.tick[i] - window
+        if slot != header[SLOT]:
+            header[SLOT], header[FLOOR] = slot, low
+        found = header[HITS]
         waiting = _move(i, events, low, tables, latest, logs, at)
         if waiting >= 0:
             waiting = _pass(i, events, low, tables, latest, logs, at, waiting)
         if waiting < 0:
-            header[ix(HITS)] = found
+            header[HITS] = found
             return -waiting
-        base = slot * tables.offsets[ix(STATES)]
+        base = slot * tables.offsets[STATES]
         for x in range(waiting):
-            entered = base + at.pending[ix(2 * x)]
-            latest[ix(entered)] = max(latest[ix(entered)], at.pending[ix(2 * x + 1)])
-    header[ix(NEXT)] = len(events.slot)
+            entered = base + at.pending[2 * x]
+            latest[entered] = max(latest[entered], at.pending[2 * x + 1])
+    header[NEXT] = len(events.slot)
     return DONE
 
 
@@ -233,9 +233,9 @@ def compact(logs: Logs, width: int, floors: Ints, moved: Ints) -> int:
     used = 0
     for log in range(len(heads) // HEAD_COLUMNS):
         at = log * HEAD_COLUMNS
-        offset, head, tail = heads[ix(at + OFFSET)], heads[ix(at + FIRST)], heads[ix(at + END)]
-        floor = floors[ix(log // width)]
-        while head < tail and arena[ix(ENTRY_COLUMNS * (offset + head) + ENTRY_START)] < floor:
+        offset, head, tail = heads[at + OFFSET], heads[at + FIRST], heads[at + END]
+        floor = floors[log // width]
+        while head < tail and arena[ENTRY_COLUMNS * (offset + head) + ENTRY_START] < floor:
             head += 1
         live = tail - head
         room = 0
@@ -244,8 +244,8 @@ def compact(logs: Logs, width: int, floors: Ints, moved: Ints) -> int:
             while room < 2 * live:
                 room *= 2
         for e in range(ENTRY_COLUMNS * live):
-            moved[ix(ENTRY_COLUMNS * used + e)] = arena[ix(ENTRY_COLUMNS * (offset + head) + e)]
-        heads[ix(at + OFFSET)], heads[ix(at + FIRST)], heads[ix(at + END)] = used, 0, live
-        heads[ix(at + ROOM)] = room
+            moved[ENTRY_COLUMNS * used + e] = arena[ENTRY_COLUMNS * (offset + head) + e]
+        heads[at + OFFSET], heads[at + FIRST], heads[at + END] = used, 0, live
+        heads[at + ROOM] = room
         used += room
     return used

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from acep_approx.arrays import Ints
 from acep_approx.jit.kernel import kernel
-from acep_approx.jit.marks import inline, ix
+from acep_approx.jit.marks import inline
 from acep_approx.kernels.cells.layout import ENTRY_COLUMNS, ENTRY_PLACE, ENTRY_START, EventArrays, Logs
 from acep_approx.kernels.cells.ranges import Origin, entries_of, first_with
 from acep_approx.kernels.columns import ROOM, WRITTEN, Columns
@@ -50,39 +50,39 @@ LEVEL_FIRST, LEVEL_END, REACHED, LEFT, LEVEL_COLUMNS = 0, 1, 2, 3, 4
 def begin_hit(chain: Chain, events: EventArrays, window: int, width: int, logs: Logs) -> None:
     """Find the entries of all levels that lie in the window of the current hit, and where first events begin."""
     header, levels, below = chain.header, chain.levels, LEVEL_COLUMNS * (len(chain.path) - 2)
-    i = chain.hits[ix(2 * header[ix(CHAIN_HIT)])]
-    slot, place, low = events.slot[ix(i)], events.place[ix(i)], events.tick[ix(i)] - window
-    origin = Origin(header[ix(CHAIN_HIT)] + 1, slot, slot * width, place, low)
-    chain.path[ix(len(chain.path) - 1)] = place
+    i = chain.hits[2 * header[CHAIN_HIT]]
+    slot, place, low = events.slot[i], events.place[i], events.tick[i] - window
+    origin = Origin(header[CHAIN_HIT] + 1, slot, slot * width, place, low)
+    chain.path[len(chain.path) - 1] = place
     for d in range(len(chain.logs)):
         level = LEVEL_COLUMNS * d
-        first, end = entries_of(chain.logs[ix(d)], origin, chain.ranges, logs)
-        levels[ix(level + LEVEL_FIRST)], levels[ix(level + LEVEL_END)], levels[ix(level + REACHED)] = first, end, end
-    first, end = levels[ix(LEVEL_FIRST)], levels[ix(LEVEL_END)]
+        first, end = entries_of(chain.logs[d], origin, chain.ranges, logs)
+        levels[level + LEVEL_FIRST], levels[level + LEVEL_END], levels[level + REACHED] = first, end, end
+    first, end = levels[LEVEL_FIRST], levels[LEVEL_END]
     if below > 0:
-        newest = logs.arena[ix(ENTRY_COLUMNS * (levels[ix(below + LEVEL_END)] - 1) + ENTRY_START)]
+        newest = logs.arena[ENTRY_COLUMNS * (levels[below + LEVEL_END] - 1) + ENTRY_START]
         end = first_with(logs.arena, first, end, ENTRY_START, newest + 1)
-    header[ix(FIRSTS)], header[ix(LEVEL)], header[ix(DEPTH)], header[ix(HAS_BEGUN)] = end, -1, 0, 1
+    header[FIRSTS], header[LEVEL], header[DEPTH], header[HAS_BEGUN] = end, -1, 0, 1
 
 
 @inline
 def next_firsts(chain: Chain, logs: Logs) -> bool:
     """Take the first events of the next earlier time, and reach what they lead to; False: none is left."""
     header, levels, arena = chain.header, chain.levels, logs.arena
-    end = header[ix(FIRSTS)]
-    if end == levels[ix(LEVEL_FIRST)]:
+    end = header[FIRSTS]
+    if end == levels[LEVEL_FIRST]:
         return False
-    start, first = arena[ix(ENTRY_COLUMNS * (end - 1) + ENTRY_START)], end - 1
-    while first > levels[ix(LEVEL_FIRST)] and arena[ix(ENTRY_COLUMNS * (first - 1) + ENTRY_START)] == start:
+    start, first = arena[ENTRY_COLUMNS * (end - 1) + ENTRY_START], end - 1
+    while first > levels[LEVEL_FIRST] and arena[ENTRY_COLUMNS * (first - 1) + ENTRY_START] == start:
         first -= 1
-    header[ix(FIRSTS)], header[ix(FIRSTS_END)] = first, end
-    levels[ix(REACHED)] = first
+    header[FIRSTS], header[FIRSTS_END] = first, end
+    levels[REACHED] = first
     for d in range(1, len(chain.logs)):
         level = LEVEL_COLUMNS * d
-        reached, lowest = levels[ix(level + REACHED)], levels[ix(level + LEVEL_FIRST)]
-        while reached > lowest and arena[ix(ENTRY_COLUMNS * (reached - 1) + ENTRY_START)] >= start:
+        reached, lowest = levels[level + REACHED], levels[level + LEVEL_FIRST]
+        while reached > lowest and arena[ENTRY_COLUMNS * (reached - 1) + ENTRY_START] >= start:
             reached -= 1
-        levels[ix(level + REACHED)] = reached
+        levels[level + REACHED] = reached
     return True
 
 
@@ -93,30 +93,30 @@ def _begin_loops(chain: Chain, logs: Logs) -> bool:
         return False
     header, levels, last = chain.header, chain.levels, len(chain.logs) - 1
     level = LEVEL_COLUMNS * last
-    levels[ix(level + LEFT)] = levels[ix(level + LEVEL_END)] if last > 0 else header[ix(FIRSTS_END)]
-    chain.path[ix(0)] = logs.arena[ix(ENTRY_COLUMNS * header[ix(FIRSTS)] + ENTRY_PLACE)]
-    header[ix(LEVEL)] = last
+    levels[level + LEFT] = levels[level + LEVEL_END] if last > 0 else header[FIRSTS_END]
+    chain.path[0] = logs.arena[ENTRY_COLUMNS * header[FIRSTS] + ENTRY_PLACE]
+    header[LEVEL] = last
     return True
 
 
 @inline
 def _write(chain: Chain, lowest: int, logs: Logs, out: Columns) -> bool:
     """Write the matches that differ in the event of the lowest level alone; False where there is no room for all."""
-    level, m, room = LEVEL_COLUMNS * lowest, out.header[ix(WRITTEN)], out.header[ix(ROOM)]
-    left, reached = chain.levels[ix(level + LEFT)], chain.levels[ix(level + REACHED)]
-    hit, events = chain.header[ix(CHAIN_HIT)], len(chain.logs) + 1
-    start = logs.arena[ix(ENTRY_COLUMNS * chain.header[ix(FIRSTS)] + ENTRY_START)]
+    level, m, room = LEVEL_COLUMNS * lowest, out.header[WRITTEN], out.header[ROOM]
+    left, reached = chain.levels[level + LEFT], chain.levels[level + REACHED]
+    hit, events = chain.header[CHAIN_HIT], len(chain.logs) + 1
+    start = logs.arena[ENTRY_COLUMNS * chain.header[FIRSTS] + ENTRY_START]
     while left > reached and m < room:
         left -= 1
-        chain.path[ix(lowest)] = logs.arena[ix(ENTRY_COLUMNS * left + ENTRY_PLACE)]
-        out.hit[ix(m)], out.start[ix(m)] = hit, start
+        chain.path[lowest] = logs.arena[ENTRY_COLUMNS * left + ENTRY_PLACE]
+        out.hit[m], out.start[m] = hit, start
         for d in range(events):
-            out.single[ix(d * room + m)] = chain.path[ix(d)]
+            out.single[d * room + m] = chain.path[d]
         if len(out.first) > 0:
-            out.first[ix(m)] = chain.path[ix(0)]
+            out.first[m] = chain.path[0]
         m += 1
-    chain.levels[ix(level + LEFT)] = left
-    out.header[ix(WRITTEN)] = m
+    chain.levels[level + LEFT] = left
+    out.header[WRITTEN] = m
     return bool(left == reached)
 
 
@@ -127,27 +127,27 @@ def _write_firsts(chain: Chain, logs: Logs, out: Columns) -> bool:
     One first event stands outside the loops; of several at one time each is tried in the innermost.
     """
     header, levels, last = chain.header, chain.levels, len(chain.logs) - 1
-    lowest = 1 if last > 0 and header[ix(FIRSTS_END)] == header[ix(FIRSTS)] + 1 else 0
-    d = header[ix(LEVEL)]
+    lowest = 1 if last > 0 and header[FIRSTS_END] == header[FIRSTS] + 1 else 0
+    d = header[LEVEL]
     while d <= last:
         level = LEVEL_COLUMNS * d
         if d == lowest:
             if not _write(chain, lowest, logs, out):
-                header[ix(LEVEL)] = d
+                header[LEVEL] = d
                 return False
             d += 1
-        elif levels[ix(level + LEFT)] == levels[ix(level + REACHED)]:
+        elif levels[level + LEFT] == levels[level + REACHED]:
             d += 1
         else:
-            levels[ix(level + LEFT)] -= 1
-            place = logs.arena[ix(ENTRY_COLUMNS * levels[ix(level + LEFT)] + ENTRY_PLACE)]
-            chain.path[ix(d)] = place
+            levels[level + LEFT] -= 1
+            place = logs.arena[ENTRY_COLUMNS * levels[level + LEFT] + ENTRY_PLACE]
+            chain.path[d] = place
             below = level - LEVEL_COLUMNS
-            end = levels[ix(below + LEVEL_END)] if d > 1 else header[ix(FIRSTS_END)]
-            reached = levels[ix(below + REACHED)]
-            levels[ix(below + LEFT)] = first_with(logs.arena, reached, end, ENTRY_PLACE, place)
+            end = levels[below + LEVEL_END] if d > 1 else header[FIRSTS_END]
+            reached = levels[below + REACHED]
+            levels[below + LEFT] = first_with(logs.arena, reached, end, ENTRY_PLACE, place)
             d -= 1
-    header[ix(LEVEL)] = -1
+    header[LEVEL] = -1
     return True
 
 
@@ -174,12 +174,12 @@ def list_chains(events: EventArrays, window: int, width: int, logs: Logs, chain:
         ``DONE`` or ``COLUMNS_FULL``.
     """
     header, hits = chain.header, chain.hits
-    while header[ix(CHAIN_HIT)] < len(hits) // 2:
-        if header[ix(HAS_BEGUN)] == 0:
+    while header[CHAIN_HIT] < len(hits) // 2:
+        if header[HAS_BEGUN] == 0:
             begin_hit(chain, events, window, width, logs)
-        while header[ix(LEVEL)] >= 0 or _begin_loops(chain, logs):
+        while header[LEVEL] >= 0 or _begin_loops(chain, logs):
             if not _write_firsts(chain, logs, out):
                 return COLUMNS_FULL
-        header[ix(CHAIN_HIT)] += 1
-        header[ix(HAS_BEGUN)] = 0
+        header[CHAIN_HIT] += 1
+        header[HAS_BEGUN] = 0
     return DONE

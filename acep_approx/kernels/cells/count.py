@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from acep_approx.arrays import Ints
 from acep_approx.jit.kernel import kernel
-from acep_approx.jit.marks import inline, ix
+from acep_approx.jit.marks import inline
 from acep_approx.kernels.cells.layout import (
     ARC,
     ARC_COLUMNS,
@@ -52,20 +52,20 @@ def _look_at(count: Count, origin: Origin, log: int, stands_for: int, place: int
     first, end = entries_of(log, origin, count.ranges, logs)
     end = first_with(logs.arena, first, end, ENTRY_PLACE, place)
     if first < end:
-        cursor = count.header[ix(IN_USE)] * CURSOR
-        count.cursors[ix(cursor + CURSOR_ARC)] = stands_for
-        count.cursors[ix(cursor + LOW)], count.cursors[ix(cursor + HIGH)] = first, end
-        count.header[ix(IN_USE)] += 1
+        cursor = count.header[IN_USE] * CURSOR
+        count.cursors[cursor + CURSOR_ARC] = stands_for
+        count.cursors[cursor + LOW], count.cursors[cursor + HIGH] = first, end
+        count.header[IN_USE] += 1
 
 
 @inline
 def _look_before(count: Count, origin: Origin, state: int, place: int, tables: Tables, logs: Logs) -> None:
     """Put cursors before ``place`` into all logs of a state: of the arcs into it, and of what resets it."""
     words, offsets = tables.words, tables.offsets
-    for x in range(words[ix(offsets[ix(INTO)] + state)], words[ix(offsets[ix(INTO)] + state + 1)]):
-        a = words[ix(offsets[ix(INTO_ARC)] + x)]
-        _look_at(count, origin, a, offsets[ix(ARC)] + ARC_COLUMNS * a, place, logs)
-    reset = words[ix(offsets[ix(RESET)] + state)]
+    for x in range(words[offsets[INTO] + state], words[offsets[INTO] + state + 1]):
+        a = words[offsets[INTO_ARC] + x]
+        _look_at(count, origin, a, offsets[ARC] + ARC_COLUMNS * a, place, logs)
+    reset = words[offsets[RESET] + state]
     if reset >= 0:
         _look_at(count, origin, reset, -1 - state, place, logs)
 
@@ -74,11 +74,11 @@ def _look_before(count: Count, origin: Origin, state: int, place: int, tables: T
 def _latest(count: Count, tables: Tables, logs: Logs) -> int:
     """Place of the latest event that any cursor stands at, but for those of first events; or ``NOWHERE``."""
     place = NOWHERE
-    for c in range(count.header[ix(IN_USE)]):
+    for c in range(count.header[IN_USE]):
         cursor = CURSOR * c
-        arc, high = count.cursors[ix(cursor + CURSOR_ARC)], count.cursors[ix(cursor + HIGH)]
-        if high > count.cursors[ix(cursor + LOW)] and (arc < 0 or tables.words[ix(arc + ARC_SOURCE)] != 0):
-            place = max(place, logs.arena[ix(ENTRY_COLUMNS * (high - 1))])
+        arc, high = count.cursors[cursor + CURSOR_ARC], count.cursors[cursor + HIGH]
+        if high > count.cursors[cursor + LOW] and (arc < 0 or tables.words[arc + ARC_SOURCE] != 0):
+            place = max(place, logs.arena[ENTRY_COLUMNS * (high - 1)])
     return place
 
 
@@ -86,73 +86,73 @@ def _latest(count: Count, tables: Tables, logs: Logs) -> int:
 def _add_first_events(count: Count, place: int, tables: Tables, logs: Logs) -> None:
     """Count matches that begin at ``place`` or later, with states whose ways change there; all if it is ``NOWHERE``."""
     words, cursors, header = tables.words, count.cursors, count.header
-    for c in range(header[ix(IN_USE)]):
+    for c in range(header[IN_USE]):
         cursor = CURSOR * c
-        arc = cursors[ix(cursor + CURSOR_ARC)]
-        if arc < 0 or words[ix(arc + ARC_SOURCE)] != 0:
+        arc = cursors[cursor + CURSOR_ARC]
+        if arc < 0 or words[arc + ARC_SOURCE] != 0:
             continue
-        target = words[ix(arc + ARC_TARGET)]
-        if place == NOWHERE or count.marks[ix(target)] & IS_CHANGED:
-            low, high = cursors[ix(cursor + LOW)], cursors[ix(cursor + HIGH)]
+        target = words[arc + ARC_TARGET]
+        if place == NOWHERE or count.marks[target] & IS_CHANGED:
+            low, high = cursors[cursor + LOW], cursors[cursor + HIGH]
             left = low if place == NOWHERE else first_with(logs.arena, low, high, ENTRY_PLACE, place)
-            cursors[ix(cursor + HIGH)] = left
-            ways, begun = count.ways[ix(target)], high - left
+            cursors[cursor + HIGH] = left
+            ways, begun = count.ways[target], high - left
             if begun > 0:
                 more = MOST if ways > MOST // begun else ways * begun
-                header[ix(TOTAL)] = added_up(header[ix(TOTAL)], more)
+                header[TOTAL] = added_up(header[TOTAL], more)
 
 
 @inline
 def _change(count: Count, state: int, added: int, mark: int) -> None:
     """Note that the current event changes the ways of a state."""
-    if not count.marks[ix(state)] & IS_CHANGED:
-        count.changed[ix(count.header[ix(CHANGED)])] = state
-        count.header[ix(CHANGED)] += 1
-        count.added[ix(state)] = 0
-    count.marks[ix(state)] |= mark
-    count.added[ix(state)] = added_up(count.added[ix(state)], added)
+    if not count.marks[state] & IS_CHANGED:
+        count.changed[count.header[CHANGED]] = state
+        count.header[CHANGED] += 1
+        count.added[state] = 0
+    count.marks[state] |= mark
+    count.added[state] = added_up(count.added[state], added)
 
 
 @inline
 def _take(count: Count, place: int, tables: Tables, logs: Logs) -> None:
     """Take the entries of an event: find out which states it changes, and by how much."""
     words, cursors = tables.words, count.cursors
-    for c in range(count.header[ix(IN_USE)]):
+    for c in range(count.header[IN_USE]):
         cursor = CURSOR * c
-        arc, high = cursors[ix(cursor + CURSOR_ARC)], cursors[ix(cursor + HIGH)]
-        if arc >= 0 and words[ix(arc + ARC_SOURCE)] == 0:
+        arc, high = cursors[cursor + CURSOR_ARC], cursors[cursor + HIGH]
+        if arc >= 0 and words[arc + ARC_SOURCE] == 0:
             continue
-        if high > cursors[ix(cursor + LOW)] and logs.arena[ix(ENTRY_COLUMNS * (high - 1))] == place:
-            cursors[ix(cursor + HIGH)] = high - 1
+        if high > cursors[cursor + LOW] and logs.arena[ENTRY_COLUMNS * (high - 1)] == place:
+            cursors[cursor + HIGH] = high - 1
             if arc < 0:
                 _change(count, -1 - arc, 0, IS_CHANGED | IS_RESET)
             else:
-                _change(count, words[ix(arc + ARC_SOURCE)], count.ways[ix(words[ix(arc + ARC_TARGET)])], IS_CHANGED)
+                _change(count, words[arc + ARC_SOURCE], count.ways[words[arc + ARC_TARGET]], IS_CHANGED)
 
 
 @inline
 def _enter(count: Count, origin: Origin, place: int, tables: Tables, logs: Logs) -> None:
     """Give the states that an event changes their new ways; look at the logs of those that are new."""
-    for x in range(count.header[ix(CHANGED)]):
-        state = count.changed[ix(x)]
-        mark = count.marks[ix(state)]
-        before = 0 if mark & IS_RESET else count.ways[ix(state)]
-        count.ways[ix(state)] = added_up(before, count.added[ix(state)])
-        count.marks[ix(state)] = IS_SEEN
+    for x in range(count.header[CHANGED]):
+        state = count.changed[x]
+        mark = count.marks[state]
+        before = 0 if mark & IS_RESET else count.ways[state]
+        count.ways[state] = added_up(before, count.added[state])
+        count.marks[state] = IS_SEEN
         if not mark & IS_SEEN:
-            count.seen[ix(count.header[ix(SEEN)])] = state
-            count.header[ix(SEEN)] += 1
+            count.seen[count.header[SEEN]] = state
+            count.header[SEEN] += 1
             _look_before(count, origin, state, place, tables, logs)
-    count.header[ix(CHANGED)] = 0
+    count.header[CHANGED] = 0
 
 
 @inline
 def _forget(count: Count) -> None:
     """Make ready for the next event."""
-    for x in range(count.header[ix(SEEN)]):
-        count.ways[ix(count.seen[ix(x)])] = 0
-        count.marks[ix(count.seen[ix(x)])] = 0
-    count.header[ix(IN_USE)] = count.header[ix(SEEN)] = count.header[ix(TOTAL)] = 0
+    for x in range(count.header[SEEN]):
+        count.ways[count.seen[x]] = 0
+        count.marks[count.seen[x]] = 0
+    count.header[IN_USE] = count.header[SEEN] = count.header[TOTAL] = 0
 
 
 @kernel
@@ -173,13 +173,13 @@ def count_matches(
     Complexity: per hit O(entries that lead to it x logs that do), however many matches there are.
     """
     for h in range(len(hits) // 2):
-        i, arc = hits[ix(2 * h)], tables.offsets[ix(ARC)] + ARC_COLUMNS * hits[ix(2 * h + 1)]
-        source = tables.words[ix(arc + ARC_SOURCE)]
+        i, arc = hits[2 * h], tables.offsets[ARC] + ARC_COLUMNS * hits[2 * h + 1]
+        source = tables.words[arc + ARC_SOURCE]
         if source == 0:  # the event alone is a match
-            counts[ix(h)] = 1
+            counts[h] = 1
             continue
-        slot, place = events.slot[ix(i)], events.place[ix(i)]
-        origin = Origin(h + 1, slot, slot * tables.offsets[ix(LOGS)], place, events.tick[ix(i)] - window)
+        slot, place = events.slot[i], events.place[i]
+        origin = Origin(h + 1, slot, slot * tables.offsets[LOGS], place, events.tick[i] - window)
         _change(count, source, 1, IS_CHANGED)
         _enter(count, origin, place, tables, logs)
         place = _latest(count, tables, logs)
@@ -189,5 +189,5 @@ def count_matches(
             _enter(count, origin, place, tables, logs)
             place = _latest(count, tables, logs)
         _add_first_events(count, NOWHERE, tables, logs)
-        counts[ix(h)] = count.header[ix(TOTAL)]
+        counts[h] = count.header[TOTAL]
         _forget(count)

@@ -22,7 +22,6 @@ from typing import NamedTuple
 
 from acep_approx.arrays import Ints
 from acep_approx.jit.kernel import Kernel, kernel
-from acep_approx.jit.marks import ix
 
 NEVER = -(2**62)
 """Minus infinity for starts; ticks lie within +-2**60, so sums with it stay below every real tick."""
@@ -90,59 +89,59 @@ def _detect(name: str, lanes: int) -> Detect:
         hits = 0
         slot, tick, cls = events
         tables, offsets = program
-        k, stride, is_guarded = offsets[ix(ERRORS)], offsets[ix(STRIDE)], offsets[ix(CLEARED)] > 0
-        class_off, group_off = offsets[ix(CLASSES)], offsets[ix(GROUPS)]
-        arc_off, row_off = offsets[ix(ARCS)], offsets[ix(ROWS)]
-        clear_off, clear_row = offsets[ix(CLASS_CLEARS)], offsets[ix(CLEARS)]
+        k, stride, is_guarded = offsets[ERRORS], offsets[STRIDE], offsets[CLEARED] > 0
+        class_off, group_off = offsets[CLASSES], offsets[GROUPS]
+        arc_off, row_off = offsets[ARCS], offsets[ROWS]
+        clear_off, clear_row = offsets[CLASS_CLEARS], offsets[CLEARS]
         for i in range(len(slot)):
-            t = tick[ix(i)]
-            c = cls[ix(i)]
+            t = tick[i]
+            c = cls[i]
             low = t - window
-            base = slot[ix(i)] * stride
-            first = tables[ix(class_off + c)]
-            last = tables[ix(class_off + c + 1)]
+            base = slot[i] * stride
+            first = tables[class_off + c]
+            last = tables[class_off + c + 1]
             best_err = k + 1
             best_start = t
             for g in range(first, last):
                 at = group_off + g * GROUP
                 f = (g - first) * lanes
-                begin = tables[ix(at + BEGIN)]
+                begin = tables[at + BEGIN]
                 below = 0
                 for e in range(0, lanes, BLOCK):
                     n0 = t if begin <= e else NEVER
                     n1 = t if begin <= e + 1 else NEVER
                     n2 = t if begin <= e + 2 else NEVER
                     n3 = t if begin <= e + 3 else NEVER
-                    for a in range(tables[ix(at + FIRST_ARC)], tables[ix(at + GROUP + FIRST_ARC)]):
-                        p = base + tables[ix(arc_off + a)] + e
-                        n0 = max(n0, cells[ix(p)])
-                        n1 = max(n1, cells[ix(p + 1)])
-                        n2 = max(n2, cells[ix(p + 2)])
-                        n3 = max(n3, cells[ix(p + 3)])
-                    fresh[ix(f + e)] = n0
-                    fresh[ix(f + e + 1)] = n1
-                    fresh[ix(f + e + 2)] = n2
-                    fresh[ix(f + e + 3)] = n3
+                    for a in range(tables[at + FIRST_ARC], tables[at + GROUP + FIRST_ARC]):
+                        p = base + tables[arc_off + a] + e
+                        n0 = max(n0, cells[p])
+                        n1 = max(n1, cells[p + 1])
+                        n2 = max(n2, cells[p + 2])
+                        n3 = max(n3, cells[p + 3])
+                    fresh[f + e] = n0
+                    fresh[f + e + 1] = n1
+                    fresh[f + e + 2] = n2
+                    fresh[f + e + 3] = n3
                     below += int(n0 < low) + int(n1 < low) + int(n2 < low) + int(n3 < low)
-                err = below + tables[ix(at + FINISH)]
-                start = fresh[ix(f + min(below, lanes - 1))]
+                err = below + tables[at + FINISH]
+                start = fresh[f + min(below, lanes - 1)]
                 best_start = start if err < best_err else max(start, best_start) if err == best_err else best_start
                 best_err = min(err, best_err)
             if is_guarded:
-                for x in range(tables[ix(clear_off + c)], tables[ix(clear_off + c + 1)]):
-                    p = base + tables[ix(clear_row + x)]
+                for x in range(tables[clear_off + c], tables[clear_off + c + 1]):
+                    p = base + tables[clear_row + x]
                     for e in range(lanes):
-                        cells[ix(p + e)] = NEVER
+                        cells[p + e] = NEVER
             for g in range(first, last):
                 at = group_off + g * GROUP
                 f = (g - first) * lanes
-                for r in range(tables[ix(at + FIRST_ROW)], tables[ix(at + GROUP + FIRST_ROW)]):
-                    p = base + tables[ix(row_off + r)]
+                for r in range(tables[at + FIRST_ROW], tables[at + GROUP + FIRST_ROW]):
+                    p = base + tables[row_off + r]
                     for e in range(lanes):
-                        cells[ix(p + e)] = max(cells[ix(p + e)], fresh[ix(f + e)])
-            out[ix(POINT * hits + POINT_EVENT)] = i
-            out[ix(POINT * hits + POINT_ERR)] = best_err
-            out[ix(POINT * hits + POINT_START)] = best_start
+                        cells[p + e] = max(cells[p + e], fresh[f + e])
+            out[POINT * hits + POINT_EVENT] = i
+            out[POINT * hits + POINT_ERR] = best_err
+            out[POINT * hits + POINT_START] = best_start
             hits += int(best_err <= k)
         return hits
 

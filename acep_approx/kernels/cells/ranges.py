@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from acep_approx.arrays import Ints
-from acep_approx.jit.marks import inline, ix
+from acep_approx.jit.marks import inline
 from acep_approx.kernels.cells.layout import (
     END,
     ENTRY_COLUMNS,
@@ -41,7 +41,7 @@ def first_with(arena: Ints, low: int, high: int, column: int, value: int) -> int
     """First entry in ``low .. high`` whose column is not below ``value``."""
     while low < high:
         middle = (low + high) // 2
-        if arena[ix(ENTRY_COLUMNS * middle + column)] < value:
+        if arena[ENTRY_COLUMNS * middle + column] < value:
             low = middle + 1
         else:
             high = middle
@@ -52,7 +52,7 @@ def first_with(arena: Ints, low: int, high: int, column: int, value: int) -> int
 def _next_with(arena: Ints, low: int, high: int, column: int, value: int) -> int:
     """The same, faster where it is near ``low``."""
     step = 1
-    while low + step <= high and arena[ix(ENTRY_COLUMNS * (low + step - 1) + column)] < value:
+    while low + step <= high and arena[ENTRY_COLUMNS * (low + step - 1) + column] < value:
         low += step
         step *= 2
     return first_with(arena, low, min(low + step - 1, high), column, value)
@@ -65,26 +65,26 @@ def entries_of(log: int, origin: Origin, ranges: Ints, logs: Logs) -> tuple[int,
     They are looked for once per event, from where those of the event before were: events of a key come in order.
     """
     at = RANGE * log
-    if ranges[ix(at + RANGE_OF)] != origin.number:
+    if ranges[at + RANGE_OF] != origin.number:
         head = (origin.base + log) * HEAD_COLUMNS
-        first = logs.heads[ix(head + OFFSET)] + logs.heads[ix(head + FIRST)]
-        end, last = first, logs.heads[ix(head + OFFSET)] + logs.heads[ix(head + END)]
-        if ranges[ix(at + RANGE_OF)] > 0 and ranges[ix(at + RANGE_SLOT)] == origin.slot:
-            first, end = ranges[ix(at + RANGE_FIRST)], ranges[ix(at + RANGE_END)]
+        first = logs.heads[head + OFFSET] + logs.heads[head + FIRST]
+        end, last = first, logs.heads[head + OFFSET] + logs.heads[head + END]
+        if ranges[at + RANGE_OF] > 0 and ranges[at + RANGE_SLOT] == origin.slot:
+            first, end = ranges[at + RANGE_FIRST], ranges[at + RANGE_END]
         end = _next_with(logs.arena, end, last, ENTRY_PLACE, origin.place)
-        ranges[ix(at + RANGE_FIRST)] = _next_with(logs.arena, first, end, ENTRY_START, origin.low)
-        ranges[ix(at + RANGE_OF)], ranges[ix(at + RANGE_SLOT)] = origin.number, origin.slot
-        ranges[ix(at + RANGE_END)] = end
-    return ranges[ix(at + RANGE_FIRST)], ranges[ix(at + RANGE_END)]
+        ranges[at + RANGE_FIRST] = _next_with(logs.arena, first, end, ENTRY_START, origin.low)
+        ranges[at + RANGE_OF], ranges[at + RANGE_SLOT] = origin.number, origin.slot
+        ranges[at + RANGE_END] = end
+    return ranges[at + RANGE_FIRST], ranges[at + RANGE_END]
 
 
 @inline
 def unbroken(reset: int, origin: Origin, first: int, end: int, bound: int, logs: Logs) -> int:
     """First of the entries ``first .. end`` into a state since it was last reset before ``bound``."""
     head = (origin.base + reset) * HEAD_COLUMNS
-    oldest = logs.heads[ix(head + OFFSET)] + logs.heads[ix(head + FIRST)]
-    newest = logs.heads[ix(head + OFFSET)] + logs.heads[ix(head + END)]
+    oldest = logs.heads[head + OFFSET] + logs.heads[head + FIRST]
+    newest = logs.heads[head + OFFSET] + logs.heads[head + END]
     after = first_with(logs.arena, oldest, newest, ENTRY_PLACE, bound)
     if after > oldest:
-        first = first_with(logs.arena, first, end, ENTRY_PLACE, logs.arena[ix(ENTRY_COLUMNS * (after - 1))])
+        first = first_with(logs.arena, first, end, ENTRY_PLACE, logs.arena[ENTRY_COLUMNS * (after - 1)])
     return first

@@ -20,7 +20,7 @@ import numpy as np
 
 from acep_approx.arrays import Ints
 from acep_approx.jit.kernel import kernel
-from acep_approx.jit.marks import inline, ix
+from acep_approx.jit.marks import inline
 from acep_approx.kernels.cells.chains import (
     CHAIN_HIT,
     DEPTH,
@@ -61,14 +61,14 @@ FRAME_PLACE, FRAME_LEVEL, OWN, BELOW, FRAME_COLUMNS = 0, 1, 2, 3, 4
 @inline
 def _push(chain: Chain, stack: Stack, d: int, place: int, own: int, below: int) -> None:
     """Open a frame for an event of level ``d``."""
-    depth = chain.header[ix(DEPTH)]
+    depth = chain.header[DEPTH]
     frames, frame = stack.frames, FRAME_COLUMNS * depth
-    if depth == 0 or frames[ix(frame - FRAME_COLUMNS + FRAME_LEVEL)] != d:
-        stack.entered[ix(d)] = depth
-    frames[ix(frame + FRAME_PLACE)], frames[ix(frame + FRAME_LEVEL)] = place, d
-    frames[ix(frame + OWN)] = own if stack.repeats[ix(d)] else chain.levels[ix(LEVEL_COLUMNS * d + REACHED)]
-    frames[ix(frame + BELOW)] = below
-    chain.header[ix(DEPTH)] = depth + 1
+    if depth == 0 or frames[frame - FRAME_COLUMNS + FRAME_LEVEL] != d:
+        stack.entered[d] = depth
+    frames[frame + FRAME_PLACE], frames[frame + FRAME_LEVEL] = place, d
+    frames[frame + OWN] = own if stack.repeats[d] else chain.levels[LEVEL_COLUMNS * d + REACHED]
+    frames[frame + BELOW] = below
+    chain.header[DEPTH] = depth + 1
 
 
 @inline
@@ -77,37 +77,37 @@ def _begin_frames(chain: Chain, stack: Stack, logs: Logs) -> bool:
     if not next_firsts(chain, logs):
         return False
     last, levels = len(chain.path) - 1, chain.levels
-    below = levels[ix(LEVEL_COLUMNS * (last - 1) + LEVEL_END)] if last > 1 else chain.header[ix(FIRSTS_END)]
-    _push(chain, stack, last, chain.path[ix(last)], levels[ix(LEVEL_COLUMNS * last + LEVEL_END)], below)
+    below = levels[LEVEL_COLUMNS * (last - 1) + LEVEL_END] if last > 1 else chain.header[FIRSTS_END]
+    _push(chain, stack, last, chain.path[last], levels[LEVEL_COLUMNS * last + LEVEL_END], below)
     return True
 
 
 @inline
 def _write(chain: Chain, stack: Stack, first: int, start: int, out: Columns) -> bool:
     """Write the match of all frames, with its first event; False where there is no room."""
-    m, room, room_of_list = out.header[ix(WRITTEN)], out.header[ix(ROOM)], out.header[ix(ROOM_OF_LIST)]
+    m, room, room_of_list = out.header[WRITTEN], out.header[ROOM], out.header[ROOM_OF_LIST]
     if m == room:
         return False
-    end = chain.header[ix(DEPTH)]
+    end = chain.header[DEPTH]
     for d in range(1, len(chain.path)):
-        begin, c = stack.entered[ix(d)], stack.column[ix(d)]
+        begin, c = stack.entered[d], stack.column[d]
         if c >= 0:
-            out.single[ix(c * room + m)] = stack.frames[ix(FRAME_COLUMNS * begin + FRAME_PLACE)]
+            out.single[c * room + m] = stack.frames[FRAME_COLUMNS * begin + FRAME_PLACE]
         else:
-            last = stack.entered[ix(d - 1)] if d > 1 else end
+            last = stack.entered[d - 1] if d > 1 else end
             at = (-1 - c) * (room + 1) + m
-            written = np.int64(out.offsets[ix(at)])
+            written = np.int64(out.offsets[at])
             if written + last - begin > room_of_list:
                 return False
-            out.offsets[ix(at + 1)] = written + last - begin
+            out.offsets[at + 1] = written + last - begin
             to = (-1 - c) * room_of_list + written
             for x in range(last - begin):
-                out.values[ix(to + x)] = stack.frames[ix(FRAME_COLUMNS * (last - 1 - x) + FRAME_PLACE)]
-    out.single[ix(stack.column[0] * room + m)] = first
-    out.hit[ix(m)], out.start[ix(m)] = chain.header[ix(CHAIN_HIT)], start
+                out.values[to + x] = stack.frames[FRAME_COLUMNS * (last - 1 - x) + FRAME_PLACE]
+    out.single[stack.column[0] * room + m] = first
+    out.hit[m], out.start[m] = chain.header[CHAIN_HIT], start
     if len(out.first) > 0:
-        out.first[ix(m)] = first
-    out.header[ix(WRITTEN)] = m + 1
+        out.first[m] = first
+    out.header[WRITTEN] = m + 1
     return True
 
 
@@ -115,31 +115,31 @@ def _write(chain: Chain, stack: Stack, first: int, start: int, out: Columns) -> 
 def _step(chain: Chain, stack: Stack, logs: Logs, out: Columns) -> int:
     """Take what comes next before the event of the last frame; returns ``DONE``, ``COLUMNS_FULL`` or ``DEEPER``."""
     frames, levels, arena = stack.frames, chain.levels, logs.arena
-    depth = chain.header[ix(DEPTH)]
+    depth = chain.header[DEPTH]
     frame = FRAME_COLUMNS * (depth - 1)
-    d, own, below = frames[ix(frame + FRAME_LEVEL)], frames[ix(frame + OWN)], frames[ix(frame + BELOW)]
+    d, own, below = frames[frame + FRAME_LEVEL], frames[frame + OWN], frames[frame + BELOW]
     level = LEVEL_COLUMNS * d
     own_place = below_place = NOWHERE
-    if own > levels[ix(level + REACHED)]:
-        own_place = arena[ix(ENTRY_COLUMNS * (own - 1) + ENTRY_PLACE)]
-    if below > levels[ix(level - LEVEL_COLUMNS + REACHED)]:
-        below_place = arena[ix(ENTRY_COLUMNS * (below - 1) + ENTRY_PLACE)]
+    if own > levels[level + REACHED]:
+        own_place = arena[ENTRY_COLUMNS * (own - 1) + ENTRY_PLACE]
+    if below > levels[level - LEVEL_COLUMNS + REACHED]:
+        below_place = arena[ENTRY_COLUMNS * (below - 1) + ENTRY_PLACE]
     if own_place == NOWHERE and below_place == NOWHERE:
-        chain.header[ix(DEPTH)] = depth - 1
+        chain.header[DEPTH] = depth - 1
     elif d == 1 and below_place >= own_place:
-        if not _write(chain, stack, below_place, arena[ix(ENTRY_COLUMNS * (below - 1) + ENTRY_START)], out):
+        if not _write(chain, stack, below_place, arena[ENTRY_COLUMNS * (below - 1) + ENTRY_START], out):
             return COLUMNS_FULL
-        frames[ix(frame + BELOW)] = below - 1
+        frames[frame + BELOW] = below - 1
     elif FRAME_COLUMNS * (depth + 1) > len(frames):
         return DEEPER
     elif below_place >= own_place:
-        frames[ix(frame + BELOW)] = below - 1
+        frames[frame + BELOW] = below - 1
         deeper = level - 2 * LEVEL_COLUMNS
-        end = levels[ix(deeper + LEVEL_END)] if d > 2 else chain.header[ix(FIRSTS_END)]
-        left = first_with(arena, levels[ix(deeper + REACHED)], end, ENTRY_PLACE, below_place)
+        end = levels[deeper + LEVEL_END] if d > 2 else chain.header[FIRSTS_END]
+        left = first_with(arena, levels[deeper + REACHED], end, ENTRY_PLACE, below_place)
         _push(chain, stack, d - 1, below_place, below - 1, left)
     else:
-        frames[ix(frame + OWN)] = own - 1
+        frames[frame + OWN] = own - 1
         _push(chain, stack, d, own_place, own - 1, below)
     return DONE
 
@@ -172,14 +172,14 @@ def list_repeats(
         ``DONE``, ``COLUMNS_FULL`` or ``DEEPER``.
     """
     header, hits = chain.header, chain.hits
-    while header[ix(CHAIN_HIT)] < len(hits) // 2:
-        if header[ix(HAS_BEGUN)] == 0:
+    while header[CHAIN_HIT] < len(hits) // 2:
+        if header[HAS_BEGUN] == 0:
             begin_hit(chain, events, window, width, logs)
-        while header[ix(DEPTH)] > 0 or _begin_frames(chain, stack, logs):
+        while header[DEPTH] > 0 or _begin_frames(chain, stack, logs):
             status = _step(chain, stack, logs, out)
             if status != DONE:
                 return status
-        header[ix(HAS_BEGUN)], i = 0, hits[ix(2 * header[ix(CHAIN_HIT)])]
-        while header[ix(CHAIN_HIT)] < len(hits) // 2 and hits[ix(2 * header[ix(CHAIN_HIT)])] == i:
-            header[ix(CHAIN_HIT)] += 1
+        header[HAS_BEGUN], i = 0, hits[2 * header[CHAIN_HIT]]
+        while header[CHAIN_HIT] < len(hits) // 2 and hits[2 * header[CHAIN_HIT]] == i:
+            header[CHAIN_HIT] += 1
     return DONE

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from acep_approx.arrays import Bools, Floats, Ints
 from acep_approx.jit.kernel import kernel
-from acep_approx.jit.marks import inline, ix
+from acep_approx.jit.marks import inline
 from acep_approx.kernels.cells.detect import CLEARED, FEW_LANES, STRIDE
 from acep_approx.kernels.cells.step import part, step
 from acep_approx.kernels.rules.rows import (
@@ -129,26 +129,26 @@ class Out(NamedTuple):
 def look(test: int, i: int, of: Circle, events: Events, rows: Rows) -> tuple[int, bool]:
     """What the table holds for a test of event ``i``, and whether it is not NULL."""
     at = test * TEST
-    row = events.row[ix(of.tests[ix(at + ROWS_OF)] * events.size + i)]
+    row = events.row[of.tests[at + ROWS_OF] * events.size + i]
     is_there = False
     if row >= 0:
-        is_there = rows.present[ix(of.tests[ix(at + THERE)] + row)]
-    column = of.tests[ix(at + COLUMN)]
+        is_there = rows.present[of.tests[at + THERE] + row]
+    column = of.tests[at + COLUMN]
     if column < 0:
         return int(is_there), True
     if is_there:
-        return rows.words[ix(column + row)], rows.ok[ix(column + row)]
-    return of.tests[ix(at + ABSENT)], row >= 0 and of.tests[ix(at + ABSENT_OK)] != 0
+        return rows.words[column + row], rows.ok[column + row]
+    return of.tests[at + ABSENT], row >= 0 and of.tests[at + ABSENT_OK] != 0
 
 
 @inline
 def compared(kind: int, word: int, other: int, s: Scratch) -> int:
     """Which outcome the comparison of two words has."""
     if kind == AS_FLOATS or kind == WHOLE_AS_FLOATS:
-        s.stack[ix(0)] = word
-        s.stack[ix(1)] = other
-        x = s.stack_floats[ix(0)] if kind == AS_FLOATS else float(word)
-        y = s.stack_floats[ix(1)]
+        s.stack[0] = word
+        s.stack[1] = other
+        x = s.stack_floats[0] if kind == AS_FLOATS else float(word)
+        y = s.stack_floats[1]
         return LESS if x < y else EQUAL if x == y else GREATER
     if kind == MICROSECONDS_AS_NANOSECONDS:
         word = max(-LARGEST, min(LARGEST, word)) * 1000
@@ -160,21 +160,21 @@ def holds(test: int, i: int, of: Circle, events: Events, store: Store) -> bool:
     """Whether a test holds on event ``i``; on NULL it does not."""
     at = test * TEST
     word, is_ok = look(test, i, of, events, store.rows)
-    outcomes = of.tests[ix(at + OUTCOMES)]
+    outcomes = of.tests[at + OUTCOMES]
     if outcomes >= IS_NULL:
         if outcomes <= IS_VALUE:
             return bool(is_ok == (outcomes == IS_VALUE))
         if not is_ok:
             return False
-        for x in range(of.tests[ix(at + CONSTANT)], of.tests[ix(at + LAST)]):
-            if compared(of.tests[ix(at + COMPARED)], word, of.lists[ix(x)], store.scratch) == EQUAL:
+        for x in range(of.tests[at + CONSTANT], of.tests[at + LAST]):
+            if compared(of.tests[at + COMPARED], word, of.lists[x], store.scratch) == EQUAL:
                 return bool(outcomes == IN)
         return bool(outcomes == NOT_IN)
-    other, operand = of.tests[ix(at + CONSTANT)], of.tests[ix(at + OPERAND)]
+    other, operand = of.tests[at + CONSTANT], of.tests[at + OPERAND]
     if operand >= 0:
-        is_ok = is_ok and events.ok[ix(operand * events.size + i)]
-        other = events.values[ix(operand * events.size + i)]
-    return is_ok and (outcomes & compared(of.tests[ix(at + COMPARED)], word, other, store.scratch)) != 0
+        is_ok = is_ok and events.ok[operand * events.size + i]
+        other = events.values[operand * events.size + i]
+    return is_ok and (outcomes & compared(of.tests[at + COMPARED], word, other, store.scratch)) != 0
 
 
 @inline
@@ -182,7 +182,7 @@ def outcome(first: int, last: int, i: int, of: Circle, events: Events, store: St
     """Which of some tests hold on event ``i``, as bits."""
     found = 0
     for x in range(first, last):
-        found |= int(holds(of.which[ix(x)], i, of, events, store)) << (x - first)
+        found |= int(holds(of.which[x], i, of, events, store)) << (x - first)
     return found
 
 
@@ -198,53 +198,53 @@ def lockstep(events: Events, of: Circle, detection: Detection, store: Store, out
     size, hits = events.size, 0
     for i in range(size):
         for x in range(len(of.shown)):
-            word, is_ok = look(of.shown[ix(x)], i, of, events, store.rows)
-            out.words[ix(x * size + i)] = word
-            out.ok[ix(x * size + i)] = is_ok
+            word, is_ok = look(of.shown[x], i, of, events, store.rows)
+            out.words[x * size + i] = word
+            out.ok[x * size + i] = is_ok
         before = hits
         for p in range(events.panels):
-            joint = events.joint[ix(p * size + i)]
-            for e in range(of.first[ix(joint)], of.first[ix(joint + 1)]):
+            joint = events.joint[p * size + i]
+            for e in range(of.first[joint], of.first[joint + 1]):
                 entry = e * ENTRY
-                r = of.entries[ix(entry + OF_RULE)]
+                r = of.entries[entry + OF_RULE]
                 rule = r * RULE
-                place = out.places[ix(r)]
-                out.places[ix(r)] = place + of.entries[ix(entry + FINISHES)]
-                slot = events.slot[ix(of.rules[ix(rule + SLOTS)] * size + i)]
+                place = out.places[r]
+                out.places[r] = place + of.entries[entry + FINISHES]
+                slot = events.slot[of.rules[rule + SLOTS] * size + i]
                 if slot < 0:
                     continue
-                first, last = of.entries[ix(entry + FIRST_TEST)], of.entries[ix(entry + FIRST_WHEN)]
-                c = of.lookup[ix(of.entries[ix(entry + LOOKUP)] + outcome(first, last, i, of, events, store))]
+                first, last = of.entries[entry + FIRST_TEST], of.entries[entry + FIRST_WHEN]
+                c = of.lookup[of.entries[entry + LOOKUP] + outcome(first, last, i, of, events, store)]
                 if c == 0:
                     continue
-                if of.rules[ix(rule + CLASSES)] >= 0:
-                    out.classes[ix(of.rules[ix(rule + CLASSES)] * size + i)] = c
-                offset = of.rules[ix(rule + OFFSET)]
-                automaton = part(detection.offsets, offset, of.rules[ix(rule + DETECTION)])
-                base = of.rules[ix(rule + CELLS)] + slot * detection.offsets[ix(offset + STRIDE)]
-                tick = events.clock[ix(of.rules[ix(rule + CLOCK)] * size + i)]
-                low = tick - of.rules[ix(rule + WINDOW)]
+                if of.rules[rule + CLASSES] >= 0:
+                    out.classes[of.rules[rule + CLASSES] * size + i] = c
+                offset = of.rules[rule + OFFSET]
+                automaton = part(detection.offsets, offset, of.rules[rule + DETECTION])
+                base = of.rules[rule + CELLS] + slot * detection.offsets[offset + STRIDE]
+                tick = events.clock[of.rules[rule + CLOCK] * size + i]
+                low = tick - of.rules[rule + WINDOW]
                 err, start = step(
                     FEW_LANES, detection.words, automaton, detection.cells, base, tick, c, low, detection.fresh
                 )
                 if err <= automaton.errors:
                     hit = hits * HIT
-                    out.hits[ix(hit + HIT_EVENT)] = i
-                    out.hits[ix(hit + HIT_RULE)] = r
-                    out.hits[ix(hit + HIT_ERRORS)] = err
-                    out.hits[ix(hit + HIT_START)] = start
-                    out.hits[ix(hit + HIT_PLACE)] = place
-                    first, last = last, of.entries[ix(entry + ENTRY + FIRST_TEST)]
-                    acts = of.entries[ix(entry + ACTS)] + outcome(first, last, i, of, events, store)
-                    out.hits[ix(hit + HIT_ACTS)] = of.lookup[ix(acts)]
+                    out.hits[hit + HIT_EVENT] = i
+                    out.hits[hit + HIT_RULE] = r
+                    out.hits[hit + HIT_ERRORS] = err
+                    out.hits[hit + HIT_START] = start
+                    out.hits[hit + HIT_PLACE] = place
+                    first, last = last, of.entries[entry + ENTRY + FIRST_TEST]
+                    acts = of.entries[entry + ACTS] + outcome(first, last, i, of, events, store)
+                    out.hits[hit + HIT_ACTS] = of.lookup[acts]
                     hits += 1
         for h in range(before, hits):
-            if out.hits[ix(h * HIT + HIT_ACTS)] == 0:
+            if out.hits[h * HIT + HIT_ACTS] == 0:
                 continue
-            r, place = out.hits[ix(h * HIT + HIT_RULE)], out.hits[ix(h * HIT + HIT_PLACE)]
-            for q in range(of.rules[ix(r * RULE + STATEMENTS)], of.rules[ix((r + 1) * RULE + STATEMENTS)]):
-                write = of.statements[ix(q * STATEMENT + FIRST_WRITE)] + place
-                table = of.statements[ix(q * STATEMENT + TABLE)]
+            r, place = out.hits[h * HIT + HIT_RULE], out.hits[h * HIT + HIT_PLACE]
+            for q in range(of.rules[r * RULE + STATEMENTS], of.rules[(r + 1) * RULE + STATEMENTS]):
+                write = of.statements[q * STATEMENT + FIRST_WRITE] + place
+                table = of.statements[q * STATEMENT + TABLE]
                 rows = store.rows
                 rows = Rows(rows.words, rows.ok, rows.present, rows.sizes, rows.default_words, rows.default_ok, table)
                 write_row(write, store.writes, store.statements, rows, store.wanted, store.undo, store.scratch)
@@ -259,7 +259,7 @@ def number_events(slot: Ints, seen: Ints, number: Ints) -> None:
     Complexity: O(n).
     """
     for i in range(len(slot)):
-        s = slot[ix(i)]
+        s = slot[i]
         if s >= 0:
-            number[ix(i)] = seen[ix(s)]
-            seen[ix(s)] += 1
+            number[i] = seen[s]
+            seen[s] += 1

@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from acep_approx.arrays import Bools, Floats, Ints
-from acep_approx.jit.marks import apart, inline, ix
+from acep_approx.jit.marks import apart, inline
 from acep_approx.kernels.arithmetic import LOWEST, difference_passes, product_passes, sum_passes
 
 SLOT, OLD_VALUE, AS_FLOAT, AS_INT = 0, 1, 2, 3
@@ -116,62 +116,62 @@ def run_program(
     stack, floats, ok = s.stack, s.stack_floats, s.stack_ok
     top = -1
     for i in range(first, last):
-        do, argument = program[ix(2 * i)], program[ix(2 * i + 1)]
+        do, argument = program[2 * i], program[2 * i + 1]
         if do == SLOT:
             top += 1
-            stack[ix(top)] = writes.slots[ix(slot + argument)]
-            state = writes.slot_state[ix(slot + argument)]
+            stack[top] = writes.slots[slot + argument]
+            state = writes.slot_state[slot + argument]
             if state > VALUE:
                 return int(state - VALUE)
-            ok[ix(top)] = state == VALUE
+            ok[top] = state == VALUE
         elif do == OLD_VALUE:
             top += 1
-            at = rows.sizes[ix(rows.at + WORDS)] + argument * rows.sizes[ix(rows.at + ROOM)] + row
-            default = rows.sizes[ix(rows.at + DEFAULTS)] + argument
-            is_there = rows.present[ix(rows.sizes[ix(rows.at + ROWS)] + row)]
-            stack[ix(top)] = rows.words[ix(at)] if is_there else rows.default_words[ix(default)]
-            ok[ix(top)] = rows.ok[ix(at)] if is_there else rows.default_ok[ix(default)]
+            at = rows.sizes[rows.at + WORDS] + argument * rows.sizes[rows.at + ROOM] + row
+            default = rows.sizes[rows.at + DEFAULTS] + argument
+            is_there = rows.present[rows.sizes[rows.at + ROWS] + row]
+            stack[top] = rows.words[at] if is_there else rows.default_words[default]
+            ok[top] = rows.ok[at] if is_there else rows.default_ok[default]
         elif do == AS_FLOAT:
-            floats[ix(top - argument)] = float(stack[ix(top - argument)])
+            floats[top - argument] = float(stack[top - argument])
         elif do == AS_INT:
-            x = floats[ix(top)]
-            if ok[ix(top)]:
+            x = floats[top]
+            if ok[top]:
                 if not -WHOLE_LIMIT <= x < WHOLE_LIMIT:
                     return PASSED
                 if x != float(int(x)):
                     return NOT_WHOLE
-                stack[ix(top)] = int(x)
+                stack[top] = int(x)
         elif do == NEGATE:
-            if ok[ix(top)]:
-                if stack[ix(top)] == LOWEST:
+            if ok[top]:
+                if stack[top] == LOWEST:
                     return PASSED
-                stack[ix(top)] = -stack[ix(top)]
+                stack[top] = -stack[top]
         elif do == NEGATE + FLOAT:
-            floats[ix(top)] = -floats[ix(top)]
+            floats[top] = -floats[top]
         else:
             top -= 1
-            ok[ix(top)] &= ok[ix(top + 1)]
-            if not ok[ix(top)]:
+            ok[top] &= ok[top + 1]
+            if not ok[top]:
                 continue
             if do < FLOAT + ADD:
-                a, b = stack[ix(top)], stack[ix(top + 1)]
+                a, b = stack[top], stack[top + 1]
                 if do == MODULO:
-                    ok[ix(top)] = b != 0
-                    stack[ix(top)] = 0 if b == -1 or b == 0 else a % b
+                    ok[top] = b != 0
+                    stack[top] = 0 if b == -1 or b == 0 else a % b
                 elif do == MULTIPLY:
                     if product_passes(a, b):
                         return PASSED
-                    stack[ix(top)] = a * b
+                    stack[top] = a * b
                 elif do == ADD:
                     if sum_passes(a, b):
                         return PASSED
-                    stack[ix(top)] = a + b
+                    stack[top] = a + b
                 else:
                     if difference_passes(a, b):
                         return PASSED
-                    stack[ix(top)] = a - b
+                    stack[top] = a - b
             else:
-                x, y = floats[ix(top)], floats[ix(top + 1)]
+                x, y = floats[top], floats[top + 1]
                 if do == ADD + FLOAT:
                     z = x + y
                 elif do == SUBTRACT + FLOAT:
@@ -184,19 +184,19 @@ def run_program(
                     z = x / y
                 else:
                     z = x % y
-                ok[ix(top)] = z == z  # NaN is NULL
-                floats[ix(top)] = z
+                ok[top] = z == z  # NaN is NULL
+                floats[top] = z
     return DONE
 
 
 @inline
 def note(undo: Undo, place: int, word: int, ok: bool) -> None:
     """Note what stands somewhere, before it is changed."""
-    n = undo.used[ix(0)]
-    undo.place[ix(n)] = place
-    undo.word[ix(n)] = word
-    undo.ok[ix(n)] = ok
-    undo.used[ix(0)] = n + 1
+    n = undo.used[0]
+    undo.place[n] = place
+    undo.word[n] = word
+    undo.ok[n] = ok
+    undo.used[0] = n + 1
 
 
 @inline
@@ -204,71 +204,71 @@ def write_row(
     i: int, writes: Writes, of: Statements, rows: Rows, wanted: Bools, undo: Undo, s: Scratch
 ) -> tuple[int, int]:
     """Do one write, of the wanted columns; gives whether it could be done, and what it did."""
-    statement, row = writes.statement[ix(i)], writes.row[ix(i)]
+    statement, row = writes.statement[i], writes.row[i]
     if row < 0:
         return NO_KEY if row == -1 else NO_VALUE, NOTHING
-    kind = of.kind[ix(statement)]
+    kind = of.kind[statement]
     columns, room, is_total = (
-        rows.sizes[ix(rows.at + COLUMNS)],
-        rows.sizes[ix(rows.at + ROOM)],
-        rows.sizes[ix(rows.at + TOTAL)],
+        rows.sizes[rows.at + COLUMNS],
+        rows.sizes[rows.at + ROOM],
+        rows.sizes[rows.at + TOTAL],
     )
-    there, default = rows.sizes[ix(rows.at + ROWS)] + row, rows.sizes[ix(rows.at + DEFAULTS)]
-    is_there = rows.present[ix(there)]
+    there, default = rows.sizes[rows.at + ROWS] + row, rows.sizes[rows.at + DEFAULTS]
+    is_there = rows.present[there]
     if not is_there and (kind == DELETE or (kind == UPDATE and is_total == 0)):
         return DONE, NOTHING
     if kind == DELETE:
         note(undo, -1 - there, 0, True)
-        rows.present[ix(there)] = False
+        rows.present[there] = False
         return DONE, DELETED
     width = len(writes.slots) // len(writes.row)
-    for a in range(of.first[ix(statement)], of.first[ix(statement + 1)]):
-        c = of.column[ix(a)]
-        if wanted[ix(default + c)]:
-            first, last = of.code[ix(a)], of.code[ix(a + 1)]
-            if last == first + 1 and of.program[ix(2 * first)] == SLOT:  # as most are; the call would cost 100 ns
-                slot = i * width + of.program[ix(2 * first + 1)]
-                state = writes.slot_state[ix(slot)]
+    for a in range(of.first[statement], of.first[statement + 1]):
+        c = of.column[a]
+        if wanted[default + c]:
+            first, last = of.code[a], of.code[a + 1]
+            if last == first + 1 and of.program[2 * first] == SLOT:  # as most are; the call would cost 100 ns
+                slot = i * width + of.program[2 * first + 1]
+                state = writes.slot_state[slot]
                 if state > VALUE:
                     return int(state - VALUE), NOTHING
-                s.new[ix(c)] = writes.slots[ix(slot)]
-                s.new_ok[ix(c)] = state == VALUE
+                s.new[c] = writes.slots[slot]
+                s.new_ok[c] = state == VALUE
                 continue
             failed = run_program(first, last, of.program, rows, row, writes, i * width, s)
             if failed != DONE:
                 return failed, NOTHING
-            s.new[ix(c)] = s.stack[ix(0)]
-            s.new_ok[ix(c)] = s.stack_ok[ix(0)]
-    begin = rows.sizes[ix(rows.at + WORDS)] + row
+            s.new[c] = s.stack[0]
+            s.new_ok[c] = s.stack_ok[0]
+    begin = rows.sizes[rows.at + WORDS] + row
     if not is_there:
         note(undo, -1 - there, 0, False)
-        rows.present[ix(there)] = True
+        rows.present[there] = True
         for c in range(columns):
-            if wanted[ix(default + c)]:
+            if wanted[default + c]:
                 at = begin + c * room
-                note(undo, at, rows.words[ix(at)], rows.ok[ix(at)])
-                rows.words[ix(at)] = rows.default_words[ix(default + c)]
-                rows.ok[ix(at)] = rows.default_ok[ix(default + c)]
-    for a in range(of.first[ix(statement)], of.first[ix(statement + 1)]):
-        c = of.column[ix(a)]
-        if wanted[ix(default + c)]:
+                note(undo, at, rows.words[at], rows.ok[at])
+                rows.words[at] = rows.default_words[default + c]
+                rows.ok[at] = rows.default_ok[default + c]
+    for a in range(of.first[statement], of.first[statement + 1]):
+        c = of.column[a]
+        if wanted[default + c]:
             at = begin + c * room
-            note(undo, at, rows.words[ix(at)], rows.ok[ix(at)])
-            rows.words[ix(at)] = s.new[ix(c)] if s.new_ok[ix(c)] else 0
-            rows.ok[ix(at)] = s.new_ok[ix(c)]
+            note(undo, at, rows.words[at], rows.ok[at])
+            rows.words[at] = s.new[c] if s.new_ok[c] else 0
+            rows.ok[at] = s.new_ok[c]
     return DONE, UPDATED if is_there else INSERTED
 
 
 @inline
 def undo_all(undo: Undo, rows: Rows) -> None:
     """Bring back what was noted, the last first."""
-    n = undo.used[ix(0)]
+    n = undo.used[0]
     while n > 0:
         n -= 1
-        place = undo.place[ix(n)]
+        place = undo.place[n]
         if place < 0:
-            rows.present[ix(-1 - place)] = undo.ok[ix(n)]
+            rows.present[-1 - place] = undo.ok[n]
         else:
-            rows.words[ix(place)] = undo.word[ix(n)]
-            rows.ok[ix(place)] = undo.ok[ix(n)]
-    undo.used[ix(0)] = 0
+            rows.words[place] = undo.word[n]
+            rows.ok[place] = undo.ok[n]
+    undo.used[0] = 0

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from acep_approx.arrays import Bools, Ints
 from acep_approx.jit.kernel import kernel
-from acep_approx.jit.marks import inline, ix
+from acep_approx.jit.marks import inline
 from acep_approx.kernels.rules.rows import (
     COLUMNS,
     DELETED,
@@ -85,30 +85,30 @@ def sweep(
 
     Complexity: O(reads + writes).
     """
-    room, is_total = rows.sizes[ix(ROOM)], rows.sizes[ix(TOTAL)]
+    room, is_total = rows.sizes[ROOM], rows.sizes[TOTAL]
     writes_left, at = len(writes.row), 0
     for i in range(len(reads.row)):
-        place = reads.place[ix(i)]
-        while at < writes_left and writes.place[ix(at)] <= place:
-            if writes.place[ix(at)] == place:
-                tick, start = writes.tick[ix(at)], writes.start[ix(at)]
-                if tick > reads.tick[ix(i)] or (tick == reads.tick[ix(i)] and start >= reads.start[ix(i)]):
+        place = reads.place[i]
+        while at < writes_left and writes.place[at] <= place:
+            if writes.place[at] == place:
+                tick, start = writes.tick[at], writes.start[at]
+                if tick > reads.tick[i] or (tick == reads.tick[i] and start >= reads.start[i]):
                     break
             write_row(at, writes, of, rows, wanted, undo, scratch)
             at += 1
-        row = reads.row[ix(i)]
+        row = reads.row[i]
         if row < 0:
-            out.words[ix(i)] = 0
-            out.ok[ix(i)] = column == EXISTS
+            out.words[i] = 0
+            out.ok[i] = column == EXISTS
         elif column == EXISTS:
-            out.words[ix(i)] = int(rows.present[ix(row)])
-            out.ok[ix(i)] = True
-        elif rows.present[ix(row)]:
-            out.words[ix(i)] = rows.words[ix(column * room + row)]
-            out.ok[ix(i)] = rows.ok[ix(column * room + row)]
+            out.words[i] = int(rows.present[row])
+            out.ok[i] = True
+        elif rows.present[row]:
+            out.words[i] = rows.words[column * room + row]
+            out.ok[i] = rows.ok[column * room + row]
         else:
-            out.words[ix(i)] = rows.default_words[ix(column)]
-            out.ok[ix(i)] = is_total != 0 and rows.default_ok[ix(column)]
+            out.words[i] = rows.default_words[column]
+            out.ok[i] = is_total != 0 and rows.default_ok[column]
     undo_all(undo, rows)
 
 
@@ -131,11 +131,11 @@ def take_back(undo: Undo, rows: Rows) -> None:
 @inline
 def _keep(at: int, row: int, rows: Rows, before: Ints) -> None:
     """Write down what stands in a row."""
-    columns, room = rows.sizes[ix(COLUMNS)], rows.sizes[ix(ROOM)]
-    before[ix(at)] = int(rows.present[ix(row)])
+    columns, room = rows.sizes[COLUMNS], rows.sizes[ROOM]
+    before[at] = int(rows.present[row])
     for c in range(columns):
-        before[ix(at + 1 + c)] = rows.words[ix(c * room + row)]
-        before[ix(at + 1 + columns + c)] = int(rows.ok[ix(c * room + row)])
+        before[at + 1 + c] = rows.words[c * room + row]
+        before[at + 1 + columns + c] = int(rows.ok[c * room + row])
 
 
 @kernel
@@ -151,31 +151,31 @@ def fold(
 
     Complexity: O(writes x columns).
     """
-    columns, room = rows.sizes[ix(COLUMNS)], rows.sizes[ix(ROOM)]
+    columns, room = rows.sizes[COLUMNS], rows.sizes[ROOM]
     keeps = len(done.before) > 0
     for i in range(len(writes.row)):
-        if keeps and writes.row[ix(i)] >= 0:
-            _keep(i * (2 * columns + 1), writes.row[ix(i)], rows, done.before)
+        if keeps and writes.row[i] >= 0:
+            _keep(i * (2 * columns + 1), writes.row[i], rows, done.before)
         how, effect = write_row(i, writes, of, rows, wanted, undo, scratch)
         if how != DONE:
-            failed[ix(0)] = how
+            failed[0] = how
             undo_all(undo, rows)
             return i
-        done.effect[ix(i)] = effect
+        done.effect[i] = effect
         if effect == NOTHING or effect == DELETED:
             continue
-        row, statement, now = writes.row[ix(i)], writes.statement[ix(i)], done.transaction[ix(i)]
-        for a in range(of.first[ix(statement)], of.first[ix(statement + 1)]):
-            place = of.column[ix(a)] * room + row
-            word, is_ok = rows.words[ix(place)], rows.ok[ix(place)]
-            if done.stamp[ix(place)] == now:  # set by this transaction before
-                is_same = done.set_ok[ix(place)] == is_ok and (not is_ok or done.set_words[ix(place)] == word)
-                done.conflicts[ix(0)] += int(not is_same)
-            done.set_words[ix(place)] = word
-            done.set_ok[ix(place)] = is_ok
-            done.stamp[ix(place)] = now
+        row, statement, now = writes.row[i], writes.statement[i], done.transaction[i]
+        for a in range(of.first[statement], of.first[statement + 1]):
+            place = of.column[a] * room + row
+            word, is_ok = rows.words[place], rows.ok[place]
+            if done.stamp[place] == now:  # set by this transaction before
+                is_same = done.set_ok[place] == is_ok and (not is_ok or done.set_words[place] == word)
+                done.conflicts[0] += int(not is_same)
+            done.set_words[place] = word
+            done.set_ok[place] = is_ok
+            done.stamp[place] = now
         for c in range(columns):
-            done.words[ix(i * columns + c)] = rows.words[ix(c * room + row)]
-            done.ok[ix(i * columns + c)] = rows.ok[ix(c * room + row)]
+            done.words[i * columns + c] = rows.words[c * room + row]
+            done.ok[i * columns + c] = rows.ok[c * room + row]
     return -1
 

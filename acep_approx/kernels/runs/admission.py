@@ -7,7 +7,7 @@ as good as merged with it; where matches are listed, it is worth a small share o
 from __future__ import annotations
 
 from acep_approx.arrays import Ints
-from acep_approx.jit.marks import called, inline, ix
+from acep_approx.jit.marks import called, inline
 from acep_approx.kernels.runs import layout as at
 from acep_approx.kernels.runs.fronts import BETTER, WORSE, compared, flag_at
 from acep_approx.kernels.runs.pools import (
@@ -64,9 +64,9 @@ def dominate(
     """Note that a run is dominated; returns whether it is not worth the price any more, and is counted as shed."""
     words, p = pools.words, pool * POOL
     flag, mark = flag_at(program, pools.table, p, run), mark_at(pools.table, p, run)
-    if words[ix(flag)] or words[ix(mark)] == WOULD_GO:
+    if words[flag] or words[mark] == WOULD_GO:
         return False
-    words[ix(flag)] = 1
+    words[flag] = 1
     if shedding.floats[DOMINATED_SHARE] == 0.0:
         control[at.MERGED] += 1
         return True
@@ -74,8 +74,8 @@ def dominate(
     score, covered, _ = score_of(program, pools, shedding, event, pool, run, 0, needed_score(shedding.words, price))
     if score >= price:
         return False
-    if words[ix(mark)] != NORMAL:
-        words[ix(mark)] = WOULD_GO
+    if words[mark] != NORMAL:
+        words[mark] = WOULD_GO
         return False
     entry = refuse(control, pools, shedding, event, pool, run, DOMINATED)
     if entry >= 0:
@@ -91,8 +91,8 @@ def meet(
     what = compared(program, pools, pool, run, child, shedding.floats[DOMINATED_SHARE] == 0.0)
     if what == WORSE and dominate(control, program, pools, shedding, event, pool, run):
         p = pool * POOL
-        pools.words[ix(pools.table[ix(p + BASE)] + run)] = NEVER  # it leaves with those that are too old
-        pools.table[ix(p + OLDEST)] = NEVER
+        pools.words[pools.table[p + BASE] + run] = NEVER  # it leaves with those that are too old
+        pools.table[p + OLDEST] = NEVER
     return what == BETTER
 
 
@@ -102,28 +102,28 @@ def is_dominated(
 ) -> bool:
     """Whether a run of its pool dominates a child, as far as the budget lets us look: at the last runs made first."""
     table, words, worth, p = pools.table, pools.words, shedding.floats, pool * POOL
-    base, head, fresh = table[ix(p + BASE)], table[ix(p + HEAD)], table[ix(p + FRESH)]
+    base, head, fresh = table[p + BASE], table[p + HEAD], table[p + FRESH]
     flags = flag_at(program, table, p, 0)
-    in_chain = program.tables[ix(program.shape[at.STATES] + pool * at.STATE + at.STATE_IN_CHAIN)]
+    in_chain = program.tables[program.shape[at.STATES] + pool * at.STATE + at.STATE_IN_CHAIN]
     most, looks, passed, found, run = min(MOST_LOOKS, int(left(worth) / LOOK)), 0, 0, False, child - 1
     while run >= (fresh if in_chain else head) and looks < most and passed < MOST_PASSED and not found:
-        if words[ix(flags + run)]:
-            passed += words[ix(base + run)] >= event.low
-        elif words[ix(base + run)] >= event.low:
+        if words[flags + run]:
+            passed += words[base + run] >= event.low
+        elif words[base + run] >= event.low:
             looks += 1
             found = meet(control, program, pools, shedding, event, pool, run, child)
         run -= 1
     if in_chain:
-        links, run = table[ix(p + INDEX)] + table[ix(p + INDEX_SIZE)], pools.chains[ix(head_of(pools, p, child))] - 1
+        links, run = table[p + INDEX] + table[p + INDEX_SIZE], pools.chains[head_of(pools, p, child)] - 1
         while run >= head and looks < most and passed < MOST_PASSED and not found:
-            if words[ix(base + run)] < event.low or not agree(pools, p, run, child):
+            if words[base + run] < event.low or not agree(pools, p, run, child):
                 pass
-            elif words[ix(flags + run)]:
+            elif words[flags + run]:
                 passed += 1
             else:
                 looks += 1
                 found = meet(control, program, pools, shedding, event, pool, run, child)
-            run = pools.chains[ix(links + run)] - 1
+            run = pools.chains[links + run] - 1
     worth[TOKENS] -= LOOK * looks
     worth[PASSES] += LOOK * looks
     return found
@@ -133,7 +133,7 @@ def is_dominated(
 def looks_for_dominated(program: Program, shedding: Arena, pool: int) -> bool:
     """Whether runs of a pool may dominate one another, and go for it."""
     shed, share = shedding.words, shedding.floats[DOMINATED_SHARE]
-    front = program.tables[ix(program.shape[at.STATES] + pool * at.STATE + at.STATE_FRONT)]
+    front = program.tables[program.shape[at.STATES] + pool * at.STATE + at.STATE_FRONT]
     if program.shape[at.DOMINATED] < 0 or front < 0 or share == 1.0:
         return False
     return bool(share == 0.0 or shedding.floats[PRICE] > 0.0 or shed[MOST_RUNS] >= 0)
@@ -143,7 +143,7 @@ def looks_for_dominated(program: Program, shedding: Arena, pool: int) -> bool:
 def admit(control: Ints, program: Program, pools: Pools, shedding: Arena, event: Event, pool: int) -> int:
     """Shed children that are not worth the price, alone or beside a better run; returns where the others end."""
     shed, table, words, p = shedding.words, pools.table, pools.words, pool * POOL
-    base, children, runs = table[ix(p + BASE)], table[ix(p + FRESH)], table[ix(p + RUNS)]
+    base, children, runs = table[p + BASE], table[p + FRESH], table[p + RUNS]
     end, price, live = children, shedding.floats[PRICE_NOW], control[at.LIVE]
     has_price, looks = price > 0.0 or shed[MOST_RUNS] >= 0, looks_for_dominated(program, shedding, pool)
     needed = needed_score(shed, price)
@@ -155,18 +155,18 @@ def admit(control: Ints, program: Program, pools: Pools, shedding: Arena, event:
         if has_price:
             score, covered, group = score_of(program, pools, shedding, event, pool, end, 0, needed)
             is_full = shed[MOST_RUNS] >= 0 and live + end - children >= shed[MOST_RUNS]
-            if is_full or (score < price and words[ix(mark)] == NORMAL):
+            if is_full or (score < price and words[mark] == NORMAL):
                 entry = refuse(control, pools, shedding, event, pool, end, MOST if is_full else LOW_PRICE)
                 if entry >= 0:
                     log_score(shedding, entry, score, price, covered)
                 continue
-            if score < price and words[ix(mark)] == AUDITED:
-                words[ix(mark)] = WOULD_GO
-        if looks and words[ix(mark)] != WOULD_GO and is_dominated(control, program, pools, shedding, event, pool, end):
+            if score < price and words[mark] == AUDITED:
+                words[mark] = WOULD_GO
+        if looks and words[mark] != WOULD_GO and is_dominated(control, program, pools, shedding, event, pool, end):
             if dominate(control, program, pools, shedding, event, pool, end):
                 continue
-        if has_price and words[ix(mark)] != WOULD_GO:  # what the policy would have shed covers nothing
-            start = words[ix(base + end)]
+        if has_price and words[mark] != WOULD_GO:  # what the policy would have shed covers nothing
+            start = words[base + end]
             note_kept(shed, pool, group, start)
             shed[ADMITTED] = max(shed[ADMITTED], start)
         end += 1

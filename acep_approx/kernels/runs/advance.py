@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from acep_approx.arrays import Ints
 from acep_approx.jit.kernel import block_kernel
-from acep_approx.jit.marks import inline, ix
+from acep_approx.jit.marks import inline
 from acep_approx.kernels.runs import layout as at
 from acep_approx.kernels.runs.begin import TESTING, begin_event, event_at
 from acep_approx.kernels.runs.blocks import keep_staying, run_block
@@ -54,10 +54,10 @@ run-steps."""
 def lacks_room(control: Ints, program: Program, pools: Pools, links: Ints, source: int, n: int) -> int:
     """What must grow before a block of ``n`` runs takes the steps of a source: several may lead to one pool."""
     tables, shape, buckets = program.tables, program.shape, pools.buckets
-    first, count = tables[ix(source + at.SOURCE_FIRST)], tables[ix(source + at.SOURCE_COUNT)]
+    first, count = tables[source + at.SOURCE_FIRST], tables[source + at.SOURCE_COUNT]
     for s in range(first, first + count):
-        t = tables[ix(shape[at.STEPS] + s * at.STEP)] * POOL
-        if t >= 0 and pools.table[ix(t + RUNS)] + n * count > pools.table[ix(t + ROOM)]:
+        t = tables[shape[at.STEPS] + s * at.STEP] * POOL
+        if t >= 0 and pools.table[t + RUNS] + n * count > pools.table[t + ROOM]:
             control[at.ASK] = t // POOL
             return at.GROW_POOL
     if shape[at.KEEPS_LINEAGE] != at.NO_LINEAGE and (control[at.LINKS] + n * count) * at.LINK > len(links):
@@ -76,13 +76,13 @@ def begin_sample(
     """See to it that the tests of a block can be written down, and write down those that an index leaves out."""
     tables, shed = program.tables, shedding.words
     if shed[SAMPLE] > 0:
-        count = tables[ix(source + at.SOURCE_COUNT)]
+        count = tables[source + at.SOURCE_COUNT]
         if lacks_sample_room(shedding, n * count + 2 * AT_ONCE):
             control[at.ASK] = (BLOCK * count + 2 * AT_ONCE) * shed[SAMPLE_ENTRY]
             return at.SAMPLE_FULL
-        if tables[ix(source + at.SOURCE_PROBE)] >= 0 and control[at.OFFSET] == 0 and shed[SAMPLE_NOW]:
-            step = program.shape[at.STEPS] + tables[ix(source + at.SOURCE_FIRST)] * at.STEP
-            note_left_out(program, pools, shedding, event, tables[ix(source + at.SOURCE_POOL)], step)
+        if tables[source + at.SOURCE_PROBE] >= 0 and control[at.OFFSET] == 0 and shed[SAMPLE_NOW]:
+            step = program.shape[at.STEPS] + tables[source + at.SOURCE_FIRST] * at.STEP
+            note_left_out(program, pools, shedding, event, tables[source + at.SOURCE_POOL], step)
     return at.DONE
 
 
@@ -99,10 +99,10 @@ def find_block(
 ) -> RunBlock:
     """The next ``n`` runs of a source's pool; where there is an index, those that it finds."""
     tables, table, shape = program.tables, pools.table, program.shape
-    pool, probe = tables[ix(source + at.SOURCE_POOL)], tables[ix(source + at.SOURCE_PROBE)]
-    first, count = tables[ix(source + at.SOURCE_FIRST)], tables[ix(source + at.SOURCE_COUNT)]
+    pool, probe = tables[source + at.SOURCE_POOL], tables[source + at.SOURCE_PROBE]
+    first, count = tables[source + at.SOURCE_FIRST], tables[source + at.SOURCE_COUNT]
     p = pool * POOL
-    base, room, where = table[ix(p + BASE)], table[ix(p + ROOM)], offset
+    base, room, where = table[p + BASE], table[p + ROOM], offset
     if probe >= 0:
         base, room, where = shape[at.SCRATCH], BLOCK, 0
         n = candidates(program, pools, lanes, p, shape[at.PROBES] + probe, offset, n, event.low)
@@ -111,9 +111,9 @@ def find_block(
             if n > allowed:
                 shedding.words[UNTESTED] += n - int(allowed)
                 n = int(allowed)
-    has_old = int(pool > 0 and table[ix(p + OLDEST)] < event.low)
+    has_old = int(pool > 0 and table[p + OLDEST] < event.low)
     starts = base + where
-    removes = tables[ix(source + at.SOURCE_REMOVES)]
+    removes = tables[source + at.SOURCE_REMOVES]
     registers = starts + COLUMNS * room
     return RunBlock(pool, source, first, count, removes, starts, starts + room, registers, room, where, n, has_old)
 
@@ -122,14 +122,14 @@ def find_block(
 def note_gone(program: Program, pools: Pools, lanes: Lanes, block: RunBlock) -> None:
     """Note which runs of a block leave when the tick is over: its other events still see them."""
     p, leaving = block.pool * POOL, 0
-    gone = block.registers + (pools.table[ix(block.pool * POOL + ALIKE)] + program.shape[at.GONE]) * block.room
+    gone = block.registers + (pools.table[block.pool * POOL + ALIKE] + program.shape[at.GONE]) * block.room
     for j in range(block.n):
-        pools.words[ix(gone + j)] |= 1 - lanes.stay[ix(j)]
-        leaving += pools.words[ix(gone + j)]
+        pools.words[gone + j] |= 1 - lanes.stay[j]
+        leaving += pools.words[gone + j]
     if leaving > 0 and waits(pools.table, p):
         bound_again(program, pools, p, block.offset, block.offset + block.n)
     elif leaving > 0:
-        pools.table[ix(p + BOUNDED)] = 0
+        pools.table[p + BOUNDED] = 0
 
 
 @inline
@@ -144,17 +144,17 @@ def try_source(
     source: int,
 ) -> int:
     """Take the steps of a source with the runs of its pool, block by block, from ``control[OFFSET]`` on."""
-    tables, table, p = program.tables, pools.table, program.tables[ix(source + at.SOURCE_POOL)] * POOL
-    runs, is_charged = table[ix(p + CHILDREN)], tables[ix(source + at.SOURCE_CHARGED)]
+    tables, table, p = program.tables, pools.table, program.tables[source + at.SOURCE_POOL] * POOL
+    runs, is_charged = table[p + CHILDREN], tables[source + at.SOURCE_CHARGED]
     if shedding is not None and p == 0 and is_charged:  # births get what the runs have left
         allowed = control[at.OFFSET] + int(left(shedding.floats))
         shedding.words[UNTESTED] += max(runs - allowed, 0) if control[at.OFFSET] == 0 else 0
         runs = min(runs, allowed)
-    is_waiting = tables[ix(source + at.SOURCE_REMOVES)] and waits(table, p)
-    if tables[ix(source + at.SOURCE_REMOVES)] and control[at.OFFSET] == 0 and not is_waiting:
-        table[ix(p + KEPT)] = 0
-    if tables[ix(source + at.SOURCE_PROBE)] < 0:
-        control[at.OFFSET] = max(control[at.OFFSET], table[ix(p + HEAD)])
+    is_waiting = tables[source + at.SOURCE_REMOVES] and waits(table, p)
+    if tables[source + at.SOURCE_REMOVES] and control[at.OFFSET] == 0 and not is_waiting:
+        table[p + KEPT] = 0
+    if tables[source + at.SOURCE_PROBE] < 0:
+        control[at.OFFSET] = max(control[at.OFFSET], table[p + HEAD])
     while control[at.OFFSET] < runs:
         n = min(BLOCK, runs - control[at.OFFSET])
         if is_waiting:
@@ -170,7 +170,7 @@ def try_source(
         status = lacks_room(control, program, pools, lineage.links, source, n)
         if status != at.DONE:
             return status
-        if program.more is not None and tables[ix(source + at.SOURCE_CALLS)] > 0 and control[at.CALLED] == 0:
+        if program.more is not None and tables[source + at.SOURCE_CALLS] > 0 and control[at.CALLED] == 0:
             control[at.ASK] = n
             return at.CALL
         if shedding is not None:
@@ -208,7 +208,7 @@ def try_steps(
     event: Event,
 ) -> int:
     """The second phase: the steps that the event allows, source by source."""
-    last = program.tables[ix(program.shape[at.CLASS_FIRST] + event.kind + 1)]
+    last = program.tables[program.shape[at.CLASS_FIRST] + event.kind + 1]
     while control[at.SOURCE] < last:
         source = program.shape[at.SOURCES] + at.SOURCE_WORDS * control[at.SOURCE]
         status = try_source(control, program, pools, lanes, lineage, shedding, event, source)
@@ -217,7 +217,7 @@ def try_steps(
         control[at.SOURCE] += 1
         control[at.OFFSET] = 0
     control[at.PHASE] = ENDING
-    control[at.SOURCE] = program.tables[ix(program.shape[at.TARGETS_FIRST] + event.kind)]
+    control[at.SOURCE] = program.tables[program.shape[at.TARGETS_FIRST] + event.kind]
     return at.DONE
 
 

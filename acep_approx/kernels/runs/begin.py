@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from acep_approx.arrays import Ints
-from acep_approx.jit.marks import compact, inline, ix
+from acep_approx.jit.marks import compact, inline
 from acep_approx.kernels.runs import layout as at
 from acep_approx.kernels.runs.ends import drop_all_expired, end_tick_in
 from acep_approx.kernels.runs.passes import log_room, make_room
@@ -68,13 +68,13 @@ def write_scalars(batch: Batch, program: Program, pools: Pools, keys: Keys, even
     words[0] = event.place
     for g in range(letters):
         guard = (event.key * letters + g) * at.GUARD
-        is_of_tick = shape[at.SIMULTANEOUS] and keys.guards[ix(guard)] == event.place
-        words[ix(1 + g)] = keys.guards[ix(guard + is_of_tick)]
+        is_of_tick = shape[at.SIMULTANEOUS] and keys.guards[guard] == event.place
+        words[1 + g] = keys.guards[guard + is_of_tick]
     for c in range(shape[at.EVENT_COLUMNS]):
-        words[ix(shape[at.COLUMNS_AT] + c)] = batch.columns[ix(c * len(batch.slot) + event.number)]
-    words[ix(shape[at.NOW_AT])] = event.now
-    words[ix(shape[at.NOW_AT] + 2)] = event.start
-    words[ix(pools.table[ix(BASE)])] = event.start  # of the run of the start, which has bound nothing
+        words[shape[at.COLUMNS_AT] + c] = batch.columns[c * len(batch.slot) + event.number]
+    words[shape[at.NOW_AT]] = event.now
+    words[shape[at.NOW_AT] + 2] = event.start
+    words[pools.table[BASE]] = event.start  # of the run of the start, which has bound nothing
 
 
 @inline
@@ -84,7 +84,7 @@ def begin_shedding(control: Ints, program: Program, pools: Pools, shedding: Aren
     if shedding.words[TREES] > 0:
         note_context(pools, shedding, event)
     make_room(control, program, pools, shedding, event)
-    pools.words[ix(program.shape[at.NOW_AT] + 1)] = mark_of_event(program, shedding, event)
+    pools.words[program.shape[at.NOW_AT] + 1] = mark_of_event(program, shedding, event)
     choose_event(shedding.words, event.id)
 
 
@@ -93,12 +93,12 @@ def end_tick(control: Ints, program: Program, pools: Pools, lineage: Lineage, ev
     """Let take effect what earlier ticks have done to the pools that an event is concerned with."""
     tables, shape, table = program.tables, program.shape, pools.table
     where = shape[at.TARGETS_FIRST] + event.kind
-    for i in range(tables[ix(where)], tables[ix(where + 1)]):
-        pool = tables[ix(shape[at.TARGETS] + at.TARGET_WORDS * i)]
+    for i in range(tables[where], tables[where + 1]):
+        pool = tables[shape[at.TARGETS] + at.TARGET_WORDS * i]
         p = pool * POOL
-        if table[ix(p + LAST_PLACE)] == event.place:
+        if table[p + LAST_PLACE] == event.place:
             continue
-        made = table[ix(p + RUNS)] - table[ix(p + CHILDREN)]
+        made = table[p + RUNS] - table[p + CHILDREN]
         if shape[at.KEEPS_LINEAGE] != at.NO_LINEAGE and (control[at.LINKS] + made) * at.LINK > len(lineage.links):
             control[at.ASK] = made
             return at.GROW_LINKS
@@ -113,47 +113,47 @@ def begin_pool(control: Ints, pools: Pools, event: Event, p: int, gap: int, stay
     ``gap``: they end where events have come between; ``stays``: what becomes of those that no step takes away.
     """
     table, low = pools.table, event.low
-    if gap and table[ix(p + LAST_PLACE)] != event.place - 1:
-        table[ix(p + RUNS)] = 0
-        table[ix(p + HEAD)] = 0
-    runs = table[ix(p + RUNS)]
-    if table[ix(p + OLDEST)] < low and runs > 0:
-        head, base = table[ix(p + HEAD)], table[ix(p + BASE)]
-        while head < runs and pools.words[ix(base + head)] < low:
-            table[ix(p + HOLES)] -= pools.words[ix(base + head)] == HOLE
+    if gap and table[p + LAST_PLACE] != event.place - 1:
+        table[p + RUNS] = 0
+        table[p + HEAD] = 0
+    runs = table[p + RUNS]
+    if table[p + OLDEST] < low and runs > 0:
+        head, base = table[p + HEAD], table[p + BASE]
+        while head < runs and pools.words[base + head] < low:
+            table[p + HOLES] -= pools.words[base + head] == HOLE
             head += 1
-        table[ix(p + HEAD)] = head
-        table[ix(p + AGE)] += 1
-        is_full = 4 * (head + table[ix(p + HOLES)]) <= runs  # with runs: few have left, though many may come per event
-        every = max(SWEEP_EVERY, runs // SWEEP_PART) if table[ix(p + WAITS_FOR)] >= 0 and is_full else SWEEP_EVERY
-        if table[ix(p + AGE)] >= every or runs <= SMALL_POOL:
+        table[p + HEAD] = head
+        table[p + AGE] += 1
+        is_full = 4 * (head + table[p + HOLES]) <= runs  # with runs: few have left, though many may come per event
+        every = max(SWEEP_EVERY, runs // SWEEP_PART) if table[p + WAITS_FOR] >= 0 and is_full else SWEEP_EVERY
+        if table[p + AGE] >= every or runs <= SMALL_POOL:
             control[at.LIVE] -= drop_old(pools, p, low)
-            runs = table[ix(p + RUNS)]
-    if table[ix(p + IS_STALE)] and table[ix(p + REST)] == 0:
+            runs = table[p + RUNS]
+    if table[p + IS_STALE] and table[p + REST] == 0:
         index_runs(pools, p)
-    table[ix(p + CHILDREN)] = runs
-    table[ix(p + FRESH)] = runs
-    table[ix(p + KEPT)] = runs if stays == at.STAY else 0
+    table[p + CHILDREN] = runs
+    table[p + FRESH] = runs
+    table[p + KEPT] = runs if stays == at.STAY else 0
 
 
 @inline
 def begin_pool_again(program: Program, pools: Pools, p: int, stays: int) -> None:
     """What comes behind the runs of a pool from here on are children of this event; those before it are of its tick."""
     table = pools.table
-    table[ix(p + FRESH)] = table[ix(p + RUNS)]
+    table[p + FRESH] = table[p + RUNS]
     if stays == at.LEAVE:  # no run passes the event over: those that no step takes away leave, too
-        gone = table[ix(p + BASE)] + (COLUMNS + table[ix(p + ALIKE)] + program.shape[at.GONE]) * table[ix(p + ROOM)]
-        for run in range(table[ix(p + HEAD)], table[ix(p + CHILDREN)]):
-            pools.words[ix(gone + run)] = 1
+        gone = table[p + BASE] + (COLUMNS + table[p + ALIKE] + program.shape[at.GONE]) * table[p + ROOM]
+        for run in range(table[p + HEAD], table[p + CHILDREN]):
+            pools.words[gone + run] = 1
 
 
 @inline
 def event_at(control: Ints, batch: Batch) -> Event:
     """The current event."""
     e = control[at.EVENT]
-    now = batch.tick[ix(e)]
-    slot, cls, low = batch.slot[ix(e)], batch.cls[ix(e)], batch.low[ix(e)]
-    return Event(e, now, batch.start[ix(e)], slot, cls, batch.id[ix(e)], batch.place[ix(e)], low)
+    now = batch.tick[e]
+    slot, cls, low = batch.slot[e], batch.cls[e], batch.low[e]
+    return Event(e, now, batch.start[e], slot, cls, batch.id[e], batch.place[e], low)
 
 
 @inline
@@ -187,18 +187,18 @@ def begin_event(
             return at.LOG_FULL
         begin_shedding(control, program, pools, shedding, event)
     where = shape[at.TARGETS_FIRST] + event.kind
-    for i in range(tables[ix(where)], tables[ix(where + 1)]):
+    for i in range(tables[where], tables[where + 1]):
         target = shape[at.TARGETS] + at.TARGET_WORDS * i
-        p, stays = tables[ix(target)] * POOL, tables[ix(target + at.TARGET_STAYS)]
-        if program.more is None or not shape[at.SIMULTANEOUS] or pools.table[ix(p + LAST_PLACE)] != event.place:
-            begin_pool(control, pools, event, p, tables[ix(target + at.TARGET_GAP)], stays)
-            pools.table[ix(p + LAST_PLACE)] = event.place
+        p, stays = tables[target] * POOL, tables[target + at.TARGET_STAYS]
+        if program.more is None or not shape[at.SIMULTANEOUS] or pools.table[p + LAST_PLACE] != event.place:
+            begin_pool(control, pools, event, p, tables[target + at.TARGET_GAP], stays)
+            pools.table[p + LAST_PLACE] = event.place
         if program.more is not None and shape[at.SIMULTANEOUS]:
             begin_pool_again(program, pools, p, stays)
     control[at.STAMP] += 1
     control[at.HASHED_NOW] = 0
     control[at.HITS_BEFORE] = control[at.HITS]
     control[at.PHASE] = TESTING
-    control[at.SOURCE] = tables[ix(shape[at.CLASS_FIRST] + event.kind)]
+    control[at.SOURCE] = tables[shape[at.CLASS_FIRST] + event.kind]
     control[at.OFFSET] = 0
     return at.DONE

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from acep_approx.arrays import Ints
-from acep_approx.jit.marks import inline, ix
+from acep_approx.jit.marks import inline
 from acep_approx.kernels.runs import layout as at
 from acep_approx.kernels.runs.children import make_children, runs_in_place
 from acep_approx.kernels.runs.pools import BASE, COLUMNS, FIELDS, KEPT, POOL, ROOM
@@ -15,7 +15,7 @@ from acep_approx.kernels.runs.vm import run_program
 @inline
 def run_part(program: Program, pools: Pools, lanes: Lanes, block: RunBlock, part: int) -> int:
     """Run the program that ``tables[part]`` names on a block; returns 1 where an integer passed 64 bits."""
-    if program.tables[ix(part + 1)] == 0:
+    if program.tables[part + 1] == 0:
         return 0
     return run_program(program, pools, part, block.registers, block.room, lanes.mask, block.n)
 
@@ -24,13 +24,13 @@ def run_part(program: Program, pools: Pools, lanes: Lanes, block: RunBlock, part
 def choose(program: Program, lanes: Lanes, block: RunBlock, step: int) -> int:
     """Collect the runs that take a step; returns how many there are."""
     mask, chosen, m = lanes.mask, lanes.chosen, 0
-    if program.tables[ix(step + at.STEP_IN_PLACE)] and program.shape[at.KEEPS_LINEAGE] == at.NO_LINEAGE:
+    if program.tables[step + at.STEP_IN_PLACE] and program.shape[at.KEEPS_LINEAGE] == at.NO_LINEAGE:
         for j in range(block.n):
-            m += mask[ix(j)]
+            m += mask[j]
     else:
         for j in range(block.n):
-            chosen[ix(m)] = j
-            m += mask[ix(j)]
+            chosen[m] = j
+            m += mask[j]
     return m
 
 
@@ -42,15 +42,15 @@ def test_step(program: Program, pools: Pools, lanes: Lanes, event: Event, block:
         block.has_old
     ):  # they must have no children: where runs branch, those would be as many as the runs that are young
         for j in range(block.n):
-            mask[ix(j)] = pools.words[ix(block.starts + j)] >= event.low
+            mask[j] = pools.words[block.starts + j] >= event.low
     else:
         for j in range(block.n):
-            mask[ix(j)] = 1
+            mask[j] = 1
     if run_part(program, pools, lanes, block, step + at.STEP_CHECKS):
         return -1
-    if block.removes and program.tables[ix(step + at.STEP_INHIBITS)]:
+    if block.removes and program.tables[step + at.STEP_INHIBITS]:
         for j in range(block.n):
-            stay[ix(j)] &= 1 - mask[ix(j)]
+            stay[j] &= 1 - mask[j]
     if run_part(program, pools, lanes, block, step + at.STEP_GUARDS):
         return -1
     m = choose(program, lanes, block, step)
@@ -62,22 +62,22 @@ def test_step(program: Program, pools: Pools, lanes: Lanes, event: Event, block:
 @inline
 def is_open(tables: Ints, step: int, now: int) -> bool:
     """Whether a step can be taken now."""
-    return bool(tables[ix(step + at.STEP_FROM)] <= now < tables[ix(step + at.STEP_UNTIL)])
+    return bool(tables[step + at.STEP_FROM] <= now < tables[step + at.STEP_UNTIL])
 
 
 @inline
 def begin_staying(program: Program, pools: Pools, lanes: Lanes, event: Event, block: RunBlock) -> int:
     """Which runs of a block the event leaves where they are if no step inhibits; returns 1 as ``run_part`` does."""
-    how = program.tables[ix(block.source + at.SOURCE_STAYS)]
+    how = program.tables[block.source + at.SOURCE_STAYS]
     for j in range(block.n):
-        lanes.stay[ix(j)] = how != at.LEAVE
+        lanes.stay[j] = how != at.LEAVE
     if program.more is not None and how == at.MAY_STAY:
         for j in range(block.n):
-            lanes.mask[ix(j)] = pools.words[ix(block.starts + j)] >= event.low
+            lanes.mask[j] = pools.words[block.starts + j] >= event.low
         if run_part(program, pools, lanes, block, block.source + at.SOURCE_IGNORE):
             return 1
         for j in range(block.n):
-            lanes.stay[ix(j)] = lanes.mask[ix(j)]
+            lanes.stay[j] = lanes.mask[j]
     return 0
 
 
@@ -98,7 +98,7 @@ def take_step(
         runs_in_place(program, pools, lanes, lineage, block, taken)
         if block.removes:
             for j in range(block.n):
-                lanes.stay[ix(j)] |= lanes.mask[ix(j)]
+                lanes.stay[j] |= lanes.mask[j]
     else:
         merged = make_children(program, pools, lanes, lineage, block, taken)
         control[at.MERGED] += merged
@@ -129,16 +129,16 @@ def run_block(
         m = test_step(program, pools, lanes, event, block, step)
         if m < 0:
             return 1
-        if tables[ix(step + at.STEP_TARGET)] < 0:
+        if tables[step + at.STEP_TARGET] < 0:
             continue
-        here = (event.id << at.ARC_BITS) | tables[ix(step + at.STEP_ARC)]
-        moves, stamp = shape[at.MOVES] + 2 * tables[ix(step + at.STEP_MOVES)], control[at.STAMP] * shape[at.POOLS]
-        target, fields = tables[ix(step + at.STEP_TARGET)], tables[ix(step + at.STEP_FIELDS)]
+        here = (event.id << at.ARC_BITS) | tables[step + at.STEP_ARC]
+        moves, stamp = shape[at.MOVES] + 2 * tables[step + at.STEP_MOVES], control[at.STAMP] * shape[at.POOLS]
+        target, fields = tables[step + at.STEP_TARGET], tables[step + at.STEP_FIELDS]
         taken = Taken(target, moves, fields, m, control[at.LINKS], here, event.key, stamp)
         if shedding is not None and is_sampled(shedding.words, block.pool, target, m):
             note_tests(program, pools, lanes.mask, shedding, event, block, taken, step)
         if m > 0:
-            take_step(control, program, pools, lanes, lineage, block, taken, tables[ix(step + at.STEP_IN_PLACE)])
+            take_step(control, program, pools, lanes, lineage, block, taken, tables[step + at.STEP_IN_PLACE])
     return 0
 
 
@@ -146,14 +146,14 @@ def run_block(
 def keep_staying(pools: Pools, lanes: Lanes, block: RunBlock, offset: int) -> None:
     """Close the gaps that runs of a block leave which have gone on."""
     table, words, chosen, n, p = pools.table, pools.words, lanes.chosen, block.n, block.pool * POOL
-    base, room, kept = table[ix(p + BASE)], table[ix(p + ROOM)], table[ix(p + KEPT)]
+    base, room, kept = table[p + BASE], table[p + ROOM], table[p + KEPT]
     m = 0
     for j in range(n):
-        chosen[ix(m)] = j
-        m += lanes.stay[ix(j)]
+        chosen[m] = j
+        m += lanes.stay[j]
     if m < n or kept < offset:
-        for f in range(COLUMNS + table[ix(p + FIELDS)]):
+        for f in range(COLUMNS + table[p + FIELDS]):
             to, source = base + f * room + kept, base + f * room + offset
             for q in range(m):
-                words[ix(to + q)] = words[ix(source + chosen[ix(q)])]
-    table[ix(p + KEPT)] = kept + m
+                words[to + q] = words[source + chosen[q]]
+    table[p + KEPT] = kept + m

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from acep_approx.arrays import Ints
 from acep_approx.jit.kernel import block_kernel
-from acep_approx.jit.marks import inline, ix
+from acep_approx.jit.marks import inline
 from acep_approx.kernels.runs.pools import COLUMNS
 from acep_approx.kernels.runs.saved import PENDING, POOL_MASK, SAVED, SPAN
 from acep_approx.kernels.runs.scores import GROUP_BITS
@@ -45,27 +45,27 @@ def fit(spans: Ints, stored: Ints, fields: Ints, limits: Ints, links: int, stamp
     """
     pools, widest = len(fields), len(limits) // len(fields)
     for key in range(len(spans) // SPAN):
-        at, length = spans[ix(key * SPAN)], spans[ix(key * SPAN + 1)]
+        at, length = spans[key * SPAN], spans[key * SPAN + 1]
         if at < 0 or length < 0 or length > len(stored) or at > len(stored) - length:
             return False
         end, before = at + length, 0
         while at < end:
             if end - at < SAVED:
                 return False
-            pool, plain, runs = stored[ix(at)] & POOL_MASK, stored[ix(at)] >> PENDING, stored[ix(at + 1)]
+            pool, plain, runs = stored[at] & POOL_MASK, stored[at] >> PENDING, stored[at + 1]
             if pool <= before or pool >= pools or runs < 0 or plain < 0 or plain > runs:
                 return False
-            width = COLUMNS + fields[ix(pool)]
+            width = COLUMNS + fields[pool]
             at += SAVED
             if runs > (end - at) // width:
                 return False
             for run in range(runs):
-                if stored[ix(at + runs + run)] >= links:
+                if stored[at + runs + run] >= links:
                     return False
-            for f in range(fields[ix(pool)]):
-                limit = limits[ix(pool * widest + f)]
+            for f in range(fields[pool]):
+                limit = limits[pool * widest + f]
                 for run in range(runs if limit != ANY else 0):
-                    if not is_within(stored[ix(at + (COLUMNS + f) * runs + run)], limit, stamp):
+                    if not is_within(stored[at + (COLUMNS + f) * runs + run], limit, stamp):
                         return False
             at += width * runs
             before = pool

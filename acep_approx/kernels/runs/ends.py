@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from acep_approx.arrays import Ints
-from acep_approx.jit.marks import inline, ix
+from acep_approx.jit.marks import inline
 from acep_approx.kernels.runs import layout as at
 from acep_approx.kernels.runs.admission import admit
 from acep_approx.kernels.runs.fronts import keep_front
@@ -47,11 +47,11 @@ ENDING = 2
 def write_shown(control: Ints, program: Program, pools: Pools, shown: Ints, pool: int, run: int) -> None:
     """Write down the registers of a run that results show, beside its hit."""
     table, width, p = pools.table, program.shape[at.SHOWN_WORDS], pool * POOL
-    base, room = table[ix(p + BASE)], table[ix(p + ROOM)]
+    base, room = table[p + BASE], table[p + ROOM]
     columns, to = program.shape[at.SHOWN] + pool * width, control[at.HITS] * width
     for f in range(width):
-        column = COLUMNS + program.tables[ix(columns + f)]
-        shown[ix(to + f)] = pools.words[ix(base + column * room + run)]
+        column = COLUMNS + program.tables[columns + f]
+        shown[to + f] = pools.words[base + column * room + run]
 
 
 @inline
@@ -68,23 +68,23 @@ def write_hits(
     """Record one run, once for each way in which it completes a match."""
     tables, table, words, p, hits = program.tables, pools.table, pools.words, pool * POOL, lineage.hits
     state = program.shape[at.STATES] + pool * at.STATE
-    base, room = table[ix(p + BASE)], table[ix(p + ROOM)]
-    hidden, mark = base + (COLUMNS + table[ix(p + ALIKE)]) * room + run, 0
+    base, room = table[p + BASE], table[p + ROOM]
+    hidden, mark = base + (COLUMNS + table[p + ALIKE]) * room + run, 0
     if shedding is not None:
-        mark = words[ix(hidden - room)] & 3
+        mark = words[hidden - room] & 3
     times = 1
     if program.more is not None and program.shape[at.TIMES] != at.NOT_HIDDEN:
-        times = words[ix(hidden + program.shape[at.TIMES] * room)]
-    for i in range(tables[ix(state + 2)]):
-        end = program.shape[at.ENDS] + 2 * (tables[ix(state + 1)] + i)
+        times = words[hidden + program.shape[at.TIMES] * room]
+    for i in range(tables[state + 2]):
+        end = program.shape[at.ENDS] + 2 * (tables[state + 1] + i)
         hit = control[at.HITS] * at.HIT
-        hits[ix(hit + at.HIT_EVENT)] = event
-        hits[ix(hit + at.HIT_FINAL)] = tables[ix(end)]
-        hits[ix(hit + at.HIT_ERRORS)] = tables[ix(end + 1)]
-        hits[ix(hit + at.HIT_LINK)] = words[ix(base + room + run)]
-        hits[ix(hit + at.HIT_START)] = words[ix(base + run)]
-        hits[ix(hit + at.HIT_MARK)] = mark
-        hits[ix(hit + at.HIT_TIMES)] = times
+        hits[hit + at.HIT_EVENT] = event
+        hits[hit + at.HIT_FINAL] = tables[end]
+        hits[hit + at.HIT_ERRORS] = tables[end + 1]
+        hits[hit + at.HIT_LINK] = words[base + room + run]
+        hits[hit + at.HIT_START] = words[base + run]
+        hits[hit + at.HIT_MARK] = mark
+        hits[hit + at.HIT_TIMES] = times
         if program.more is not None and program.shape[at.SHOWN_WORDS] > 0:
             write_shown(control, program, pools, lineage.shown, pool, run)
         control[at.HITS] += 1
@@ -104,16 +104,16 @@ def record_hits(
     """Record the children that complete a match; returns 1 where an integer passed 64 bits."""
     table, mask, p = pools.table, lanes.mask, pool * POOL
     check = program.shape[at.STATES] + pool * at.STATE + 3
-    base, room, runs = table[ix(p + BASE)], table[ix(p + ROOM)], table[ix(p + RUNS)]
-    for offset in range(table[ix(p + FRESH)], runs, BLOCK):
+    base, room, runs = table[p + BASE], table[p + ROOM], table[p + RUNS]
+    for offset in range(table[p + FRESH], runs, BLOCK):
         n = min(BLOCK, runs - offset)
         for j in range(n):
-            mask[ix(j)] = 1
+            mask[j] = 1
         registers = base + COLUMNS * room + offset
-        if program.tables[ix(check + 1)] > 0 and run_rare_program(program, pools, check, registers, room, mask, n):
+        if program.tables[check + 1] > 0 and run_rare_program(program, pools, check, registers, room, mask, n):
             return 1
         for j in range(n):
-            if mask[ix(j)]:
+            if mask[j]:
                 write_hits(control, program, pools, lineage, shedding, event.number, pool, offset + j)
     return 0
 
@@ -124,10 +124,10 @@ def merge_across(
 ) -> int:
     """Merge children with runs of other events; returns where the runs end."""
     p, state, low = pool * POOL, program.shape[at.STATES] + pool * at.STATE, NEVER
-    if program.shape[at.DOMINATED] >= 0 and program.tables[ix(state + at.STATE_FRONT)] >= 0:
+    if program.shape[at.DOMINATED] >= 0 and program.tables[state + at.STATE_FRONT] >= 0:
         # a chain may be long, and what is too old stands there
         low = event.low
-    table, children, first = pools.table, pools.table[ix(p + CHILDREN)], control[at.LINKS]
+    table, children, first = pools.table, pools.table[p + CHILDREN], control[at.LINKS]
     made = runs - children
     runs, used = across_events(program, pools, p, lineage.links, first, children, runs, low)
     gone = made - (runs - children)
@@ -135,7 +135,7 @@ def merge_across(
     note_trial(table, p, made, gone)
     if program.shape[at.KEEPS_LINEAGE] == at.WITH_OWNER:
         for link in range(first, used):
-            lineage.owner[ix(link)] = event.key
+            lineage.owner[link] = event.key
     control[at.LINKS] = used
     return runs
 
@@ -143,30 +143,30 @@ def merge_across(
 @inline
 def close_gap(pools: Pools, p: int, kept: int, children: int, runs: int) -> int:
     """Let children follow the runs that are kept; returns where they end."""
-    words, base, room = pools.words, pools.table[ix(p + BASE)], pools.table[ix(p + ROOM)]
-    for f in range(COLUMNS + pools.table[ix(p + FIELDS)]):
+    words, base, room = pools.words, pools.table[p + BASE], pools.table[p + ROOM]
+    for f in range(COLUMNS + pools.table[p + FIELDS]):
         to, source = base + f * room + kept, base + f * room + children
         for q in range(runs - children):
-            words[ix(to + q)] = words[ix(source + q)]
-    pools.table[ix(p + HEAD)] = 0
-    pools.table[ix(p + BOUNDED)] = 0
+            words[to + q] = words[source + q]
+    pools.table[p + HEAD] = 0
+    pools.table[p + BOUNDED] = 0
     return kept + runs - children
 
 
 @inline
 def count_live(control: Ints, table: Ints, p: int) -> None:
     """Count the runs of a pool among those that live, also children of a tick that is not over."""
-    live = table[ix(p + RUNS)] - table[ix(p + HEAD)] - table[ix(p + HOLES)]
-    control[at.LIVE] += live - table[ix(p + COUNTED)]
-    table[ix(p + COUNTED)] = live
+    live = table[p + RUNS] - table[p + HEAD] - table[p + HOLES]
+    control[at.LIVE] += live - table[p + COUNTED]
+    table[p + COUNTED] = live
 
 
 @inline
 def let_wait(control: Ints, program: Program, table: Ints, pool: int) -> None:
     """Children wait in their pool until the tick is over, unless they can go nowhere from there."""
     p = pool * POOL
-    if program.tables[ix(program.shape[at.STATES] + pool * at.STATE + at.STATE_STAYS)] == 0:
-        table[ix(p + RUNS)] = table[ix(p + FRESH)]
+    if program.tables[program.shape[at.STATES] + pool * at.STATE + at.STATE_STAYS] == 0:
+        table[p + RUNS] = table[p + FRESH]
     count_live(control, table, p)
 
 
@@ -176,31 +176,31 @@ def take_in_children(
 ) -> None:
     """The children in a pool, which end at ``runs``, become its runs."""
     table, state, p = pools.table, program.shape[at.STATES] + pool * at.STATE, pool * POOL
-    kept, children = table[ix(p + KEPT)], table[ix(p + CHILDREN)]
-    made, front = runs - children, program.tables[ix(state + at.STATE_FRONT)]
-    if program.tables[ix(state)] == 0:
+    kept, children = table[p + KEPT], table[p + CHILDREN]
+    made, front = runs - children, program.tables[state + at.STATE_FRONT]
+    if program.tables[state] == 0:
         runs = children
     elif front >= 0 and program.shape[at.DOMINATED] < 0:
         if made > 0:
             runs = keep_front(program, pools, p, program.shape[at.FRONTS] + front, children, runs)
         control[at.MERGED] += children + made - runs
         if runs < children + made:  # those that are left have moved up: any may be a child, and start before the others
-            children = table[ix(p + HEAD)]
+            children = table[p + HEAD]
         kept = children
-    elif table[ix(p + INDEX_SIZE)] > 0 and table[ix(p + IS_STALE)]:
-        table[ix(p + REST)] = max(table[ix(p + REST)] - made, 0)
-    elif table[ix(p + INDEX_SIZE)] > 0 and made > 0:
+    elif table[p + INDEX_SIZE] > 0 and table[p + IS_STALE]:
+        table[p + REST] = max(table[p + REST] - made, 0)
+    elif table[p + INDEX_SIZE] > 0 and made > 0:
         runs = merge_across(control, program, pools, lineage, event, pool, runs)
     if runs > children:
-        base, oldest = table[ix(p + BASE)], -NEVER if kept == 0 else table[ix(p + OLDEST)]
+        base, oldest = table[p + BASE], -NEVER if kept == 0 else table[p + OLDEST]
         for j in range(children, runs):
-            oldest = min(oldest, pools.words[ix(base + j)])
-        table[ix(p + OLDEST)] = oldest
+            oldest = min(oldest, pools.words[base + j])
+        table[p + OLDEST] = oldest
     if kept < children:
         runs = close_gap(pools, p, kept, children, runs)
-    table[ix(p + RUNS)] = runs
+    table[p + RUNS] = runs
     count_live(control, table, p)
-    table[ix(p + CHILDREN)] = runs  # all are indexed: should another pool grow, they must be again
+    table[p + CHILDREN] = runs  # all are indexed: should another pool grow, they must be again
 
 
 @inline
@@ -210,31 +210,31 @@ def leave_gone(program: Program, pools: Pools, p: int) -> None:
     if waits(table, p):
         leave_holes_of_tick(program, pools, p)
         return
-    base, room, kept = table[ix(p + BASE)], table[ix(p + ROOM)], 0
-    gone = base + (COLUMNS + table[ix(p + ALIKE)] + program.shape[at.GONE]) * room
-    for run in range(table[ix(p + HEAD)], table[ix(p + CHILDREN)]):
-        if words[ix(gone + run)] == 0:
+    base, room, kept = table[p + BASE], table[p + ROOM], 0
+    gone = base + (COLUMNS + table[p + ALIKE] + program.shape[at.GONE]) * room
+    for run in range(table[p + HEAD], table[p + CHILDREN]):
+        if words[gone + run] == 0:
             copy_run(pools, p, kept, run)
             kept += 1
-    table[ix(p + HEAD)] = 0
-    table[ix(p + KEPT)] = kept
+    table[p + HEAD] = 0
+    table[p + KEPT] = kept
 
 
 @inline
 def end_tick_in(control: Ints, program: Program, pools: Pools, lineage: Lineage, event: Event, pool: int) -> None:
     """What the last tick that a pool was concerned with has done to it takes effect."""
     table, p = pools.table, pool * POOL
-    table[ix(p + KEPT)] = table[ix(p + CHILDREN)]
+    table[p + KEPT] = table[p + CHILDREN]
     if program.shape[at.GONE] != at.NOT_HIDDEN:
         leave_gone(program, pools, p)
-    take_in_children(control, program, pools, lineage, event, pool, table[ix(p + RUNS)])
+    take_in_children(control, program, pools, lineage, event, pool, table[p + RUNS])
 
 
 @inline
 def drop_all_expired(control: Ints, pools: Pools, low: int) -> None:
     """Drop the runs of all pools that started before ``low``."""
     for p in range(POOL, len(pools.table), POOL):
-        if pools.table[ix(p + RUNS)] > 0:
+        if pools.table[p + RUNS] > 0:
             control[at.LIVE] -= drop_expired(pools, p, low)
 
 
@@ -251,9 +251,9 @@ def end_pool(
 ) -> int:
     """Children in a pool complete matches, and become its runs."""
     table, state = pools.table, program.shape[at.STATES] + pool * at.STATE
-    children, runs = table[ix(pool * POOL + FRESH)], table[ix(pool * POOL + RUNS)]
+    children, runs = table[pool * POOL + FRESH], table[pool * POOL + RUNS]
     if runs > children:
-        made, ends = runs - children, program.tables[ix(state + at.STATE_ENDS)]
+        made, ends = runs - children, program.tables[state + at.STATE_ENDS]
         keeps_lineage = program.shape[at.KEEPS_LINEAGE] != at.NO_LINEAGE
         if keeps_lineage and (control[at.LINKS] + made) * at.LINK > len(lineage.links):
             control[at.ASK] = made
@@ -267,9 +267,9 @@ def end_pool(
             return at.GROW_HITS
         if ends > 0 and record_hits(control, program, pools, lanes, lineage, shedding, event, pool):
             return at.TOO_LARGE
-        if shedding is not None and program.tables[ix(state + at.STATE_STAYS)]:
+        if shedding is not None and program.tables[state + at.STATE_STAYS]:
             runs = admit(control, program, pools, shedding, event, pool)
-            table[ix(pool * POOL + RUNS)] = runs
+            table[pool * POOL + RUNS] = runs
     if program.more is not None and program.shape[at.SIMULTANEOUS]:
         let_wait(control, program, table, pool)
     else:
@@ -290,9 +290,9 @@ def end_event(
 ) -> int:
     """The third phase: children become runs."""
     tables, shape = program.tables, program.shape
-    last = tables[ix(shape[at.TARGETS_FIRST] + event.kind + 1)]
+    last = tables[shape[at.TARGETS_FIRST] + event.kind + 1]
     while control[at.SOURCE] < last:
-        pool = tables[ix(shape[at.TARGETS] + at.TARGET_WORDS * control[at.SOURCE])]
+        pool = tables[shape[at.TARGETS] + at.TARGET_WORDS * control[at.SOURCE]]
         status = end_pool(control, program, pools, lanes, lineage, shedding, event, pool)
         if status != at.DONE:
             return status

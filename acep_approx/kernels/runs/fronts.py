@@ -6,7 +6,7 @@ Inside a budget ``admission`` decides what becomes of them. Source: dominance is
 from __future__ import annotations
 
 from acep_approx.arrays import Ints
-from acep_approx.jit.marks import compact, inline, ix
+from acep_approx.jit.marks import compact, inline
 from acep_approx.kernels.runs import layout as at
 from acep_approx.kernels.runs.pools import (
     ALIKE,
@@ -37,21 +37,21 @@ UNRELATED, BETTER, WORSE, SAME = range(4)
 def dominates(program: Program, pools: Pools, p: int, directions: int, fields: int, one: int, other: int) -> bool:
     """Whether run ``one`` can do all that ``other`` can: it started no earlier, and no register stands in its way."""
     words, floats = pools.words, pools.floats
-    base, room = pools.table[ix(p + BASE)], pools.table[ix(p + ROOM)]
-    if words[ix(base + one)] < words[ix(base + other)]:
+    base, room = pools.table[p + BASE], pools.table[p + ROOM]
+    if words[base + one] < words[base + other]:
         return False
     for f in range(fields):
         column = base + (COLUMNS + f) * room
-        how = program.tables[ix(directions + f)]
-        v, z = words[ix(column + one)], words[ix(column + other)]
+        how = program.tables[directions + f]
+        v, z = words[column + one], words[column + other]
         if how == LOW_INT:
             good = v <= z and v != NULL
         elif how == HIGH_INT:
             good = v >= z and z != NULL  # NULL can become better than any value, by an aggregate that skips it
         elif how == LOW_FLOAT:
-            good = floats[ix(column + one)] <= floats[ix(column + other)]
+            good = floats[column + one] <= floats[column + other]
         elif how == HIGH_FLOAT:
-            good = floats[ix(column + one)] >= floats[ix(column + other)]
+            good = floats[column + one] >= floats[column + other]
         else:
             good = v == z
         if not good and v != z:
@@ -67,7 +67,7 @@ def keep_front(program: Program, pools: Pools, p: int, directions: int, children
     other, looking for more that do would cost more than it saves. Those before the head stay where they are: were they
     taken out, the head would pass over live ones.
     """
-    head, fields = pools.table[ix(p + HEAD)], pools.table[ix(p + ALIKE)]
+    head, fields = pools.table[p + HEAD], pools.table[p + ALIKE]
     if children - head > LARGE_FRONT:
         return runs
     end = children
@@ -91,8 +91,8 @@ def keep_front(program: Program, pools: Pools, p: int, directions: int, children
 @inline
 def flag_at(program: Program, table: Ints, p: int, run: int) -> int:
     """Where stands whether a run is dominated."""
-    behind = COLUMNS + table[ix(p + ALIKE)] + program.shape[at.DOMINATED]
-    return int(table[ix(p + BASE)] + behind * table[ix(p + ROOM)] + run)
+    behind = COLUMNS + table[p + ALIKE] + program.shape[at.DOMINATED]
+    return int(table[p + BASE] + behind * table[p + ROOM] + run)
 
 
 @inline
@@ -103,17 +103,17 @@ def compared(program: Program, pools: Pools, pool: int, run: int, child: int, me
     protects it, only one that is protected, too, is better.
     """
     table, words, p = pools.table, pools.words, pool * POOL
-    base, alike = table[ix(p + BASE)], table[ix(p + ALIKE)]
-    front = program.tables[ix(program.shape[at.STATES] + pool * at.STATE + at.STATE_FRONT)]
+    base, alike = table[p + BASE], table[p + ALIKE]
+    front = program.tables[program.shape[at.STATES] + pool * at.STATE + at.STATE_FRONT]
     directions = program.shape[at.FRONTS] + front
     one, other, what = run, child, BETTER
-    if words[ix(base + run)] < words[ix(base + child)]:
+    if words[base + run] < words[base + child]:
         one, other, what = child, run, WORSE
-    mark = words[ix(mark_at(table, p, one))]
-    if mark == WOULD_GO or (merges and mark == NORMAL and words[ix(mark_at(table, p, other))] != NORMAL):
+    mark = words[mark_at(table, p, one)]
+    if mark == WOULD_GO or (merges and mark == NORMAL and words[mark_at(table, p, other)] != NORMAL):
         return UNRELATED
     if not dominates(program, pools, p, directions, alike - 1, one, other):
         return UNRELATED
-    if table[ix(p + INDEX_SIZE)] > 0 and not table[ix(p + IS_STALE)] and same_registers(pools, p, alike, run, child):
+    if table[p + INDEX_SIZE] > 0 and not table[p + IS_STALE] and same_registers(pools, p, alike, run, child):
         return SAME
     return what

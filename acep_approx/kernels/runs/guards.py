@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from acep_approx.arrays import Ints
-from acep_approx.jit.marks import inline, ix
+from acep_approx.jit.marks import inline
 from acep_approx.kernels.runs import layout as at
 from acep_approx.kernels.runs.records import Keys, Program
 
@@ -12,9 +12,9 @@ from acep_approx.kernels.runs.records import Keys, Program
 def note_guard(keys: Keys, shape: Ints, key: int, place: int, letter: int) -> None:
     """Note that an event of a guard letter came, and where the last one stood that came at an earlier place."""
     at_letter = (key * shape[at.GUARD_LETTERS] + letter) * at.GUARD
-    if keys.guards[ix(at_letter)] != place:
-        keys.guards[ix(at_letter + 1)] = keys.guards[ix(at_letter)]
-        keys.guards[ix(at_letter)] = place
+    if keys.guards[at_letter] != place:
+        keys.guards[at_letter + 1] = keys.guards[at_letter]
+        keys.guards[at_letter] = place
 
 
 @inline
@@ -22,5 +22,5 @@ def note_guards(program: Program, keys: Keys, key: int, place: int, kind: int) -
     """Note an event of class ``kind`` with all guard letters that hold on it."""
     tables, shape = program.tables, program.shape
     where = shape[at.GUARDS_FIRST] + kind
-    for i in range(tables[ix(where)], tables[ix(where + 1)]):
-        note_guard(keys, shape, key, place, tables[ix(shape[at.GUARDS] + i)])
+    for i in range(tables[where], tables[where + 1]):
+        note_guard(keys, shape, key, place, tables[shape[at.GUARDS] + i])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from acep_approx.arrays import Ints
-from acep_approx.jit.marks import inline, ix
+from acep_approx.jit.marks import inline
 from acep_approx.kernels.runs import layout as at
 from acep_approx.kernels.runs.guards import note_guards
 from acep_approx.kernels.runs.pools import FRESH, IS_STALE, KEPT, LAST_PLACE, POOL, RUNS
@@ -14,8 +14,8 @@ from acep_approx.kernels.runs.records import Batch, Keys, Pools, Program
 def begins_none(program: Program, kind: int) -> bool:
     """Whether no event of class ``kind`` begins a run: the start is the first of the sources, if it is one."""
     tables, shape = program.tables, program.shape
-    first, end = tables[ix(shape[at.CLASS_FIRST] + kind)], tables[ix(shape[at.CLASS_FIRST] + kind + 1)]
-    return bool(first == end or tables[ix(shape[at.SOURCES] + first * at.SOURCE_WORDS + at.SOURCE_POOL)] > 0)
+    first, end = tables[shape[at.CLASS_FIRST] + kind], tables[shape[at.CLASS_FIRST] + kind + 1]
+    return bool(first == end or tables[shape[at.SOURCES] + first * at.SOURCE_WORDS + at.SOURCE_POOL] > 0)
 
 
 @inline
@@ -23,9 +23,9 @@ def meets_none(program: Program, pools: Pools, kind: int) -> bool:
     """Whether the pools that an event of class ``kind`` has to do with are empty, and nothing is left to do there."""
     tables, table = program.tables, pools.table
     where = program.shape[at.TARGETS_FIRST] + kind
-    for i in range(tables[ix(where)], tables[ix(where + 1)]):
-        p = tables[ix(program.shape[at.TARGETS] + at.TARGET_WORDS * i)] * POOL
-        if table[ix(p + RUNS)] > 0 or table[ix(p + IS_STALE)]:
+    for i in range(tables[where], tables[where + 1]):
+        p = tables[program.shape[at.TARGETS] + at.TARGET_WORDS * i] * POOL
+        if table[p + RUNS] > 0 or table[p + IS_STALE]:
             return False
     return True
 
@@ -35,11 +35,11 @@ def note_passed(program: Program, pools: Pools, kind: int, place: int) -> None:
     """Note in empty pools what ``begin_pool`` notes: that they have no children yet, and which event came last."""
     tables, table = program.tables, pools.table
     where = program.shape[at.TARGETS_FIRST] + kind
-    for i in range(tables[ix(where)], tables[ix(where + 1)]):
-        p = tables[ix(program.shape[at.TARGETS] + at.TARGET_WORDS * i)] * POOL
-        table[ix(p + FRESH)] = 0
-        table[ix(p + KEPT)] = 0
-        table[ix(p + LAST_PLACE)] = place
+    for i in range(tables[where], tables[where + 1]):
+        p = tables[program.shape[at.TARGETS] + at.TARGET_WORDS * i] * POOL
+        table[p + FRESH] = 0
+        table[p + KEPT] = 0
+        table[p + LAST_PLACE] = place
 
 
 @inline
@@ -47,16 +47,16 @@ def pass_idle(control: Ints, batch: Batch, program: Program, pools: Pools, keys:
     """Go on to the next event that is of another key, meets a run, or begins one."""
     first = e = control[at.EVENT]
     key, place = control[at.SLOT], batch.place
-    while e < len(batch.slot) and batch.slot[ix(e)] == key:
-        kind = batch.cls[ix(e)]
+    while e < len(batch.slot) and batch.slot[e] == key:
+        kind = batch.cls[e]
         if not begins_none(program, kind) or not meets_none(program, pools, kind):
             break
-        note_passed(program, pools, kind, place[ix(e)])
-        note_guards(program, keys, key, place[ix(e)], kind)
+        note_passed(program, pools, kind, place[e])
+        note_guards(program, keys, key, place[e], kind)
         e += 1
     if e > first:
         control[at.STAMP] += e - first
         control[at.HASHED_NOW] = 0
         control[at.HITS_BEFORE] = control[at.HITS]
-        control[at.EXPIRED] = batch.low[ix(e - 1)]
+        control[at.EXPIRED] = batch.low[e - 1]
         control[at.EVENT] = e

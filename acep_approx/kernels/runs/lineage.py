@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from acep_approx.arrays import Bools, Ints
 from acep_approx.jit.kernel import block_kernel
-from acep_approx.jit.marks import inline, ix
+from acep_approx.jit.marks import inline
 from acep_approx.kernels.order import Found
 from acep_approx.kernels.runs.layout import (
     ARC_BITS,
@@ -55,59 +55,59 @@ def walk(
     """
     while header[AT] < len(heads):
         h = header[AT]
-        low = lows[ix(h)]
+        low = lows[h]
         if header[DEPTH] == 0:
-            if heads[ix(h)] < 0:  # of a run that has left the window
+            if heads[h] < 0:  # of a run that has left the window
                 header[AT] += 1
                 continue
             header[DEPTH] = 1
-            stack[0] = heads[ix(h)]
+            stack[0] = heads[h]
             stack[1] = 0
         while header[DEPTH] > 0:
             top = 2 * (header[DEPTH] - 1)
-            link, depth = stack[ix(top)], stack[ix(top + 1)]
+            link, depth = stack[top], stack[top + 1]
             at = link * LINK
-            if links[ix(at + LINK_LATEST)] < low:
+            if links[at + LINK_LATEST] < low:
                 header[DEPTH] -= 1
                 continue
-            before = links[ix(at + LINK_BEFORE)]
-            if links[ix(at + LINK_HERE)] < 0:
+            before = links[at + LINK_BEFORE]
+            if links[at + LINK_HERE] < 0:
                 if top + 4 > len(stack):
                     return DEEPER
-                stack[ix(top)] = links[ix(at + LINK_OTHER)]
-                header[DEPTH] -= links[ix(at + LINK_OTHER)] < 0
+                stack[top] = links[at + LINK_OTHER]
+                header[DEPTH] -= links[at + LINK_OTHER] < 0
                 if before >= 0:
-                    stack[ix(2 * header[DEPTH])] = before
-                    stack[ix(2 * header[DEPTH] + 1)] = depth
+                    stack[2 * header[DEPTH]] = before
+                    stack[2 * header[DEPTH] + 1] = depth
                     header[DEPTH] += 1
                 continue
-            if links[ix(at + LINK_START)] >= low and before < 0:
+            if links[at + LINK_START] >= low and before < 0:
                 if header[MATCHES] == len(found.hit) or header[BOUND] + depth + 1 > len(found.id):
                     return OUT_FULL
             elif top + 4 > len(stack) or depth + 2 > len(path):
                 return DEEPER
             header[DEPTH] -= 1
-            if links[ix(at + LINK_OTHER)] >= 0:
-                stack[ix(top)] = links[ix(at + LINK_OTHER)]
-                stack[ix(top + 1)] = depth
+            if links[at + LINK_OTHER] >= 0:
+                stack[top] = links[at + LINK_OTHER]
+                stack[top + 1] = depth
                 header[DEPTH] += 1
-            if links[ix(at + LINK_START)] < low:
+            if links[at + LINK_START] < low:
                 continue
-            path[ix(depth)] = links[ix(at + LINK_HERE)]
+            path[depth] = links[at + LINK_HERE]
             if before >= 0:
                 top = 2 * header[DEPTH]
-                stack[ix(top)] = before
-                stack[ix(top + 1)] = depth + 1
+                stack[top] = before
+                stack[top + 1] = depth + 1
                 header[DEPTH] += 1
                 continue
             m, bound = header[MATCHES], header[BOUND]
-            found.hit[ix(m)] = h
-            found.start[ix(m)] = links[ix(at + LINK_START)]
-            found.begin[ix(m + 1)] = bound + depth + 1
+            found.hit[m] = h
+            found.start[m] = links[at + LINK_START]
+            found.begin[m + 1] = bound + depth + 1
             for i in range(depth + 1):
-                word = path[ix(depth - i)]
-                found.id[ix(bound + i)] = word >> ARC_BITS
-                found.bound_by[ix(bound + i)] = word & ARC_MASK
+                word = path[depth - i]
+                found.id[bound + i] = word >> ARC_BITS
+                found.bound_by[bound + i] = word & ARC_MASK
             header[MATCHES] = m + 1
             header[BOUND] = bound + depth + 1
         header[AT] += 1
@@ -119,11 +119,11 @@ def mark(links: Ints, needed: Ints) -> None:
     """Mark what the links lead to that are marked in ``needed``, which has a word per link."""
     for i in range(len(needed)):
         link = len(needed) - 1 - i  # links point to lower numbers
-        if needed[ix(link)]:
+        if needed[link]:
             for word in (LINK_BEFORE, LINK_OTHER):
-                to = links[ix(link * LINK + word)]
+                to = links[link * LINK + word]
                 if to >= 0:
-                    needed[ix(to)] = 1
+                    needed[to] = 1
 
 
 @block_kernel
@@ -137,21 +137,21 @@ def compact(links: Ints, used: int, floors: Ints, owner: Ints, is_owned: int, ne
     kept = 0
     for link in range(used):
         at = link * LINK
-        floor = floors[ix(owner[ix(link)])] if is_owned else floors[0]
-        if links[ix(at + LINK_LATEST)] < floor and (len(needed) == 0 or not needed[ix(link)]):
-            number[ix(link)] = -1
+        floor = floors[owner[link]] if is_owned else floors[0]
+        if links[at + LINK_LATEST] < floor and (len(needed) == 0 or not needed[link]):
+            number[link] = -1
             continue
-        number[ix(link)] = kept
+        number[link] = kept
         to = kept * LINK
-        before, after = links[ix(at + LINK_BEFORE)], links[ix(at + LINK_OTHER)]
-        links[ix(to + LINK_HERE)] = links[ix(at + LINK_HERE)]
+        before, after = links[at + LINK_BEFORE], links[at + LINK_OTHER]
+        links[to + LINK_HERE] = links[at + LINK_HERE]
         # -2: a dead link among live alternatives; what was before it is gone
-        links[ix(to + LINK_BEFORE)] = before if before < 0 else (number[ix(before)] if number[ix(before)] >= 0 else -2)
-        links[ix(to + LINK_OTHER)] = number[ix(after)] if after >= 0 else -1
-        links[ix(to + LINK_START)] = links[ix(at + LINK_START)]
-        links[ix(to + LINK_LATEST)] = links[ix(at + LINK_LATEST)]
+        links[to + LINK_BEFORE] = before if before < 0 else (number[before] if number[before] >= 0 else -2)
+        links[to + LINK_OTHER] = number[after] if after >= 0 else -1
+        links[to + LINK_START] = links[at + LINK_START]
+        links[to + LINK_LATEST] = links[at + LINK_LATEST]
         if is_owned:
-            owner[ix(kept)] = owner[ix(link)]
+            owner[kept] = owner[link]
         kept += 1
     return kept
 
@@ -160,23 +160,23 @@ def compact(links: Ints, used: int, floors: Ints, owner: Ints, is_owned: int, ne
 def point(words: Ints, first: int, last: int, number: Ints) -> None:
     """Give links in ``words[first:last]`` their new numbers; those below 0 are none."""
     for at in range(first, last):
-        if words[ix(at)] >= 0:
-            words[ix(at)] = number[ix(words[ix(at)])]
+        if words[at] >= 0:
+            words[at] = number[words[at]]
 
 
 @block_kernel
 def renumber(number: Ints, pools: Ints, words: Ints, spans: Ints, stored: Ints, hits: Ints) -> None:
     """Point all runs, at hand and saved, and all hits to the new numbers of their links."""
     for pool in range(1, len(pools) // POOL):
-        column = pools[ix(pool * POOL + BASE)] + pools[ix(pool * POOL + ROOM)]
-        point(words, column, column + pools[ix(pool * POOL + RUNS)], number)
+        column = pools[pool * POOL + BASE] + pools[pool * POOL + ROOM]
+        point(words, column, column + pools[pool * POOL + RUNS], number)
     for key in range(len(spans) // SPAN):
-        at = spans[ix(key * SPAN)]
-        end = at + spans[ix(key * SPAN + 1)]
+        at = spans[key * SPAN]
+        end = at + spans[key * SPAN + 1]
         while at < end:
-            pool, runs = stored[ix(at)] & POOL_MASK, stored[ix(at + 1)]
+            pool, runs = stored[at] & POOL_MASK, stored[at + 1]
             point(stored, at + SAVED + runs, at + SAVED + 2 * runs, number)
-            at += SAVED + runs * (COLUMNS + pools[ix(pool * POOL + FIELDS)])
+            at += SAVED + runs * (COLUMNS + pools[pool * POOL + FIELDS])
     for hit in range(len(hits) // HIT):
         point(hits, hit * HIT + HIT_LINK, hit * HIT + HIT_START, number)
 
@@ -189,36 +189,36 @@ def distinct(order: Ints, offset: Ints, ids: Ints, label: Ints, table: Ints, kee
     """
     size = len(table)
     for i in range(len(order)):
-        m = order[ix(i)]
-        first, last = offset[ix(m)], offset[ix(m + 1)]
+        m = order[i]
+        first, last = offset[m], offset[m + 1]
         h = last - first
         for j in range(first, last):
-            h = ((h ^ (ids[ix(j)] & 0x7FFFFFFF)) * 1640531527) & 0x7FFFFFFF
-            h = ((h ^ (h >> 15) ^ label[ix(j)]) * 1640531527) & 0x7FFFFFFF
+            h = ((h ^ (ids[j] & 0x7FFFFFFF)) * 1640531527) & 0x7FFFFFFF
+            h = ((h ^ (h >> 15) ^ label[j]) * 1640531527) & 0x7FFFFFFF
         place = (h ^ (h >> 13)) & (size - 1)
         found = False
-        while table[ix(place)] >= 0:
-            other = table[ix(place)]
-            begin = offset[ix(other)]
-            found = offset[ix(other + 1)] - begin == last - first
+        while table[place] >= 0:
+            other = table[place]
+            begin = offset[other]
+            found = offset[other + 1] - begin == last - first
             for j in range(last - first if found else 0):
-                found &= ids[ix(first + j)] == ids[ix(begin + j)] and label[ix(first + j)] == label[ix(begin + j)]
+                found &= ids[first + j] == ids[begin + j] and label[first + j] == label[begin + j]
             if found:
                 break
             place = (place + 1) & (size - 1)
         if not found:
-            table[ix(place)] = m
-            keep[ix(m)] = True
+            table[place] = m
+            keep[m] = True
 
 
 @block_kernel
 def not_overlapping(slot: Ints, first_place: Ints, end_place: Ints, last_end: Ints, keep: Bools) -> None:
     """Keep a match if it starts after the end of the one kept before it in its partition; ``last_end`` per slot."""
     for m in range(len(slot)):
-        s = slot[ix(m)]
-        if first_place[ix(m)] > last_end[ix(s)]:
-            last_end[ix(s)] = end_place[ix(m)]
-            keep[ix(m)] = True
+        s = slot[m]
+        if first_place[m] > last_end[s]:
+            last_end[s] = end_place[m]
+            keep[m] = True
 
 
 @block_kernel
@@ -235,27 +235,27 @@ def latest(
     while True:
         best, found, left, is_begin = -1, 0, count, False
         for i in range(count):
-            waiting[ix(i)] = heads[ix(i)]
+            waiting[i] = heads[i]
         while left > 0:
             left -= 1
-            at = waiting[ix(left)] * LINK
-            if at < 0 or links[ix(at + LINK_LATEST)] < low:
+            at = waiting[left] * LINK
+            if at < 0 or links[at + LINK_LATEST] < low:
                 continue
             if left + 2 > len(waiting) or found == len(heads):
                 return 0
-            if links[ix(at + LINK_OTHER)] >= 0:
-                waiting[ix(left)] = links[ix(at + LINK_OTHER)]
+            if links[at + LINK_OTHER] >= 0:
+                waiting[left] = links[at + LINK_OTHER]
                 left += 1
-            word = links[ix(at + LINK_HERE)]
+            word = links[at + LINK_HERE]
             if word < 0:
-                waiting[ix(left)] = links[ix(at + LINK_BEFORE)]
-                left += links[ix(at + LINK_BEFORE)] >= 0
+                waiting[left] = links[at + LINK_BEFORE]
+                left += links[at + LINK_BEFORE] >= 0
                 continue
-            if links[ix(at + LINK_START)] < low:
+            if links[at + LINK_START] < low:
                 continue
             is_later = best < 0 or word >> ARC_BITS > best >> ARC_BITS
             if not is_later and word >> ARC_BITS == best >> ARC_BITS:
-                mine, other = labels[ix(word & ARC_MASK)], labels[ix(best & ARC_MASK)]
+                mine, other = labels[word & ARC_MASK], labels[best & ARC_MASK]
                 if mine > other:
                     continue
                 is_later = mine < other
@@ -263,12 +263,12 @@ def latest(
                 continue
             if is_later:
                 best, found, is_begin = word, 0, False
-            heads[ix(found)] = links[ix(at + LINK_BEFORE)]
+            heads[found] = links[at + LINK_BEFORE]
             found += 1
-            is_begin = is_begin or links[ix(at + LINK_BEFORE)] == -1
+            is_begin = is_begin or links[at + LINK_BEFORE] == -1
         if found == 0 or depth == len(path):
             return 0
-        path[ix(depth)] = best
+        path[depth] = best
         depth += 1
         if is_begin:
             return depth

@@ -9,7 +9,6 @@ from typing import NamedTuple
 
 from acep_approx.arrays import Ints
 from acep_approx.jit.kernel import block_kernel
-from acep_approx.jit.marks import ix
 from acep_approx.kernels.runs.layout import ARC_BITS, ARC_MASK, LINK, LINK_BEFORE, LINK_HERE, LINK_START
 
 
@@ -34,36 +33,36 @@ def trace(links: Ints, first: int, used: int, first_row: int, low: Ints, costs: 
     root, depth, errors, furthest = traced
     for link in range(first, used):
         at = link * LINK
-        word, before = links[ix(at + LINK_HERE)], links[ix(at + LINK_BEFORE)]
-        cost = costs[ix(word & ARC_MASK)]
-        has_left = links[ix(at + LINK_START)] < low[ix((word >> ARC_BITS) - first_row)]
-        if has_left or (before >= 0 and root[ix(before)] < 0):
-            root[ix(link)] = -1
-            depth[ix(link)] = 0
+        word, before = links[at + LINK_HERE], links[at + LINK_BEFORE]
+        cost = costs[word & ARC_MASK]
+        has_left = links[at + LINK_START] < low[(word >> ARC_BITS) - first_row]
+        if has_left or (before >= 0 and root[before] < 0):
+            root[link] = -1
+            depth[link] = 0
             continue
         if before < 0:
-            root[ix(link)] = link
-            depth[ix(link)] = 1
-            errors[ix(link)] = cost
-            follows_a_root = link > 0 and depth[ix(link - 1)] == 1
-            if follows_a_root and links[ix(at - LINK + LINK_HERE)] >> ARC_BITS == word >> ARC_BITS:
-                root[ix(link)] = root[ix(link - 1)]
+            root[link] = link
+            depth[link] = 1
+            errors[link] = cost
+            follows_a_root = link > 0 and depth[link - 1] == 1
+            if follows_a_root and links[at - LINK + LINK_HERE] >> ARC_BITS == word >> ARC_BITS:
+                root[link] = root[link - 1]
         else:
-            root[ix(link)] = root[ix(before)]
-            depth[ix(link)] = depth[ix(before)] + 1
-            errors[ix(link)] = errors[ix(before)] + cost
-        top = root[ix(link)]
+            root[link] = root[before]
+            depth[link] = depth[before] + 1
+            errors[link] = errors[before] + cost
+        top = root[link]
         if top == link:
-            furthest[ix(link)] = link
+            furthest[link] = link
             continue
-        best = furthest[ix(top)]
-        is_further = depth[ix(link)] > depth[ix(best)]
-        if depth[ix(link)] == depth[ix(best)]:
-            is_further = errors[ix(link)] < errors[ix(best)]
-            if errors[ix(link)] == errors[ix(best)]:
-                is_further = word >> ARC_BITS > links[ix(best * LINK + LINK_HERE)] >> ARC_BITS
+        best = furthest[top]
+        is_further = depth[link] > depth[best]
+        if depth[link] == depth[best]:
+            is_further = errors[link] < errors[best]
+            if errors[link] == errors[best]:
+                is_further = word >> ARC_BITS > links[best * LINK + LINK_HERE] >> ARC_BITS
         if is_further:
-            furthest[ix(top)] = link
+            furthest[top] = link
 
 
 @block_kernel
@@ -73,12 +72,12 @@ def spell(links: Ints, chosen: Ints, offset: Ints, ids: Ints, arc: Ints) -> bool
     Returns whether there are as many, which only the links of a state that was changed do not have.
     """
     for i in range(len(chosen)):
-        link = chosen[ix(i)]
-        for place in range(offset[ix(i + 1)] - 1, offset[ix(i)] - 1, -1):
+        link = chosen[i]
+        for place in range(offset[i + 1] - 1, offset[i] - 1, -1):
             if link < 0:
                 return False
-            word = links[ix(link * LINK + LINK_HERE)]
-            ids[ix(place)] = word >> ARC_BITS
-            arc[ix(place)] = word & ARC_MASK
-            link = links[ix(link * LINK + LINK_BEFORE)]
+            word = links[link * LINK + LINK_HERE]
+            ids[place] = word >> ARC_BITS
+            arc[place] = word & ARC_MASK
+            link = links[link * LINK + LINK_BEFORE]
     return True

@@ -7,7 +7,7 @@ only so many can stay. See ``kernel_shed`` for scores and prices.
 from __future__ import annotations
 
 from acep_approx.arrays import Ints
-from acep_approx.jit.marks import called, inline, ix
+from acep_approx.jit.marks import called, inline
 from acep_approx.kernels.runs import layout as at
 from acep_approx.kernels.runs.pools import (
     BASE,
@@ -91,19 +91,19 @@ def weigh(program: Program, pools: Pools, shedding: Arena, event: Event, pool: i
     old are in none (0 beside the mark; the others begin at 1).
     """
     shed, words, p = shedding.words, pools.words, pool * POOL
-    base, runs = pools.table[ix(p + BASE)], pools.table[ix(p + RUNS)]
+    base, runs = pools.table[p + BASE], pools.table[p + RUNS]
     needed, marks = needed_score(shed, least_of(shedding, threshold)), mark_at(pools.table, p, 0)
     forget_kept(shed, pool)
-    for back in range(runs - pools.table[ix(p + HEAD)]):
+    for back in range(runs - pools.table[p + HEAD]):
         run = runs - 1 - back
         where = marks + run
-        start, mark = words[ix(base + run)], words[ix(where)]
+        start, mark = words[base + run], words[where]
         if start < event.low:
             continue
         score, _, group = score_of(program, pools, shedding, event, pool, run, 0, needed)
         place = BINS - 1 if threshold < 0 and mark != NORMAL else bin_of(shedding, score)
-        shed[ix(shed[HISTOGRAM] + place)] += 1
-        words[ix(where)] = mark | (place + 1) << 2
+        shed[shed[HISTOGRAM] + place] += 1
+        words[where] = mark | (place + 1) << 2
         if mark != WOULD_GO and place >= threshold:
             note_kept(shed, pool, group, start)
 
@@ -115,35 +115,35 @@ def cut(control: Ints, pools: Pools, shedding: Arena, event: Event, pool: int, b
     Returns how many of those spared are left. Without a bound (TOO_OLD_PRICE) protected runs are only marked.
     """
     table, words, log, p = pools.table, pools.words, shedding.log, pool * POOL
-    base, runs, head, marks = table[ix(p + BASE)], table[ix(p + RUNS)], table[ix(p + HEAD)], mark_at(table, p, 0)
-    kept, visible, oldest, spare, children = 0, 0, -NEVER, below.spare, table[ix(p + CHILDREN)]
+    base, runs, head, marks = table[p + BASE], table[p + RUNS], table[p + HEAD], mark_at(table, p, 0)
+    kept, visible, oldest, spare, children = 0, 0, -NEVER, below.spare, table[p + CHILDREN]
     for run in range(head, runs):
         where = marks + run
-        start, word = words[ix(base + run)], words[ix(where)]
+        start, word = words[base + run], words[where]
         if start < event.low:
             continue
         mark, place = word & 3, (word >> 2) - 1
-        words[ix(where)] = mark
+        words[where] = mark
         goes = place < below.threshold
         if place == below.threshold and below.reason != TOO_OLD_PRICE:
             goes = spare <= 0
             spare -= 1
         if goes and mark != NORMAL and below.reason == TOO_OLD_PRICE:
-            words[ix(where)] = WOULD_GO
+            words[where] = WOULD_GO
             goes = False
         if goes:
             entry = refuse(control, pools, shedding, event, pool, run, below.reason)
             if entry >= 0:
-                log[ix(entry + LOG_SCORE)] = (place + LOWEST) << SHIFT
-                log[ix(entry + LOG_PRICE)] = (below.threshold + LOWEST) << SHIFT
+                log[entry + LOG_SCORE] = (place + LOWEST) << SHIFT
+                log[entry + LOG_PRICE] = (below.threshold + LOWEST) << SHIFT
             continue
         oldest = min(oldest, start)
         copy_run(pools, p, kept, run)
         kept += 1
         visible += run < children
-    control[at.LIVE] -= table[ix(p + COUNTED)] - kept
+    control[at.LIVE] -= table[p + COUNTED] - kept
     leave(table, p, kept, visible, oldest)
-    table[ix(p + TESTED)] = 0
+    table[p + TESTED] = 0
     if kept < runs:
         index_runs(pools, p)
     return int(spare)
@@ -152,7 +152,7 @@ def cut(control: Ints, pools: Pools, shedding: Arena, event: Event, pool: int, b
 @called
 def pass_over(control: Ints, program: Program, pools: Pools, shedding: Arena, event: Event, pool: int) -> None:
     """Shed the runs of a pool that are no longer worth the price."""
-    pay(shedding, pools.table[ix(pool * POOL + RUNS)])
+    pay(shedding, pools.table[pool * POOL + RUNS])
     threshold = bin_of(shedding, shedding.floats[PRICE_NOW])
     weigh(program, pools, shedding, event, pool, threshold)
     cut(control, pools, shedding, event, pool, Cut(threshold, 0, TOO_OLD_PRICE))
@@ -162,7 +162,7 @@ def pass_over(control: Ints, program: Program, pools: Pools, shedding: Arena, ev
 def empty_histogram(shed: Ints) -> None:
     """No run is counted in any bin."""
     for i in range(BINS):
-        shed[ix(shed[HISTOGRAM] + i)] = 0
+        shed[shed[HISTOGRAM] + i] = 0
 
 
 @inline
@@ -177,8 +177,8 @@ def pay(shedding: Arena, runs: int) -> None:
 def threshold_for(shed: Ints, spare: int) -> tuple[int, int]:
     """The bin of which only some of ``spare`` runs can stay, and how many (-1: all runs can)."""
     threshold = BINS
-    while threshold > 0 and shed[ix(shed[HISTOGRAM] + threshold - 1)] <= spare:
-        spare -= shed[ix(shed[HISTOGRAM] + threshold - 1)]
+    while threshold > 0 and shed[shed[HISTOGRAM] + threshold - 1] <= spare:
+        spare -= shed[shed[HISTOGRAM] + threshold - 1]
         threshold -= 1
     return threshold - 1, spare
 
@@ -188,24 +188,24 @@ def make_fit(control: Ints, program: Program, pools: Pools, shedding: Arena, eve
     """Shed runs until the tests of an event fit into what may be done."""
     tables, table, worth = program.tables, pools.table, shedding.floats
     classes = program.shape[at.CLASS_FIRST] + event.kind
-    first, last = tables[ix(classes)], tables[ix(classes + 1)]
+    first, last = tables[classes], tables[classes + 1]
     is_affordable = PASS_UNITS * needed <= worth[PASS_TOKENS]
     spare, threshold = int(left(worth)), BINS
     if is_affordable:
         pay(shedding, needed)
         for s in range(first, last):
             where = program.shape[at.SOURCES] + at.SOURCE_WORDS * s
-            if tables[ix(where + at.SOURCE_POOL)] > 0 and tables[ix(where + at.SOURCE_PROBE)] < 0:
-                weigh(program, pools, shedding, event, tables[ix(where + at.SOURCE_POOL)], -1)
+            if tables[where + at.SOURCE_POOL] > 0 and tables[where + at.SOURCE_PROBE] < 0:
+                weigh(program, pools, shedding, event, tables[where + at.SOURCE_POOL], -1)
         threshold, spare = threshold_for(shedding.words, spare)
     for s in range(first, last):
         where = program.shape[at.SOURCES] + at.SOURCE_WORDS * s
-        pool = tables[ix(where + at.SOURCE_POOL)]
-        if pool == 0 or tables[ix(where + at.SOURCE_PROBE)] >= 0:
+        pool = tables[where + at.SOURCE_POOL]
+        if pool == 0 or tables[where + at.SOURCE_PROBE] >= 0:
             continue
         if not is_affordable:  # the youngest stay, by equal parts of each pool
             p = pool * POOL
-            mine = (table[ix(p + RUNS)] - table[ix(p + HEAD)]) * int(left(worth)) // needed
+            mine = (table[p + RUNS] - table[p + HEAD]) * int(left(worth)) // needed
             leave_youngest(control, pools, shedding, event, pool, mine)
             index_runs(pools, p)
             continue
@@ -216,18 +216,18 @@ def make_fit(control: Ints, program: Program, pools: Pools, shedding: Arena, eve
 def leave_youngest(control: Ints, pools: Pools, shedding: Arena, event: Event, pool: int, most: int) -> None:
     """Shed all but the ``most`` last runs of a pool, without a look at each: there is nothing left to look with."""
     table, p = pools.table, pool * POOL
-    base, runs = table[ix(p + BASE)], table[ix(p + RUNS)]
-    if runs - table[ix(p + HEAD)] <= most:
+    base, runs = table[p + BASE], table[p + RUNS]
+    if runs - table[p + HEAD] <= most:
         return
-    for run in range(table[ix(p + HEAD)], runs - most):
-        if pools.words[ix(base + run)] >= event.low:  # the others are over, or were counted when they were dominated
+    for run in range(table[p + HEAD], runs - most):
+        if pools.words[base + run] >= event.low:  # the others are over, or were counted when they were dominated
             refuse(control, pools, shedding, event, pool, run, BOUND)
     oldest = -NEVER
     for run in range(most):
         copy_run(pools, p, run, runs - most + run)
-        oldest = min(oldest, pools.words[ix(base + run)])
-    control[at.LIVE] -= table[ix(p + COUNTED)] - most
-    leave(table, p, most, max(table[ix(p + CHILDREN)] - (runs - most), 0), oldest)
+        oldest = min(oldest, pools.words[base + run])
+    control[at.LIVE] -= table[p + COUNTED] - most
+    leave(table, p, most, max(table[p + CHILDREN] - (runs - most), 0), oldest)
 
 
 @called
@@ -236,12 +236,12 @@ def make_fewer(control: Ints, program: Program, pools: Pools, shedding: Arena, e
     shed, last, here = shedding.words, program.shape[at.POOLS] - 1, 0
     empty_histogram(shed)
     for back in range(last):  # those furthest on first: they cover the others
-        here += pools.table[ix((last - back) * POOL + COUNTED)]
+        here += pools.table[(last - back) * POOL + COUNTED]
         weigh(program, pools, shedding, event, last - back, -1)
     shedding.floats[PASSES] += PASS_UNITS * here
     threshold, spare = threshold_for(shed, max(3 * shed[MOST_RUNS] // 4 - (control[at.LIVE] - here), 0))
     for back in range(last):
-        if pools.table[ix((last - back) * POOL + RUNS)] > 0:
+        if pools.table[(last - back) * POOL + RUNS] > 0:
             spare = cut(control, pools, shedding, event, last - back, Cut(threshold, spare, MOST))
 
 
@@ -257,15 +257,15 @@ def make_room(control: Ints, program: Program, pools: Pools, shedding: Arena, ev
     if shed[MOST_RUNS] >= 0 and control[at.LIVE] >= shed[MOST_RUNS]:
         make_fewer(control, program, pools, shedding, event)
     needed, classes = 0, program.shape[at.CLASS_FIRST] + event.kind
-    for s in range(tables[ix(classes)], tables[ix(classes + 1)]):
+    for s in range(tables[classes], tables[classes + 1]):
         where = program.shape[at.SOURCES] + at.SOURCE_WORDS * s
-        p = tables[ix(where + at.SOURCE_POOL)] * POOL
-        if p > 0 and table[ix(p + RUNS)] > 0:
-            is_due = table[ix(p + TESTED)] >= PASS_EVERY * table[ix(p + RUNS)]
-            if is_due and PASS_UNITS * table[ix(p + RUNS)] <= worth[PASS_TOKENS]:
-                pass_over(control, program, pools, shedding, event, tables[ix(where + at.SOURCE_POOL)])
-            if tables[ix(where + at.SOURCE_PROBE)] < 0:
-                needed += table[ix(p + RUNS)] - table[ix(p + HEAD)]
+        p = tables[where + at.SOURCE_POOL] * POOL
+        if p > 0 and table[p + RUNS] > 0:
+            is_due = table[p + TESTED] >= PASS_EVERY * table[p + RUNS]
+            if is_due and PASS_UNITS * table[p + RUNS] <= worth[PASS_TOKENS]:
+                pass_over(control, program, pools, shedding, event, tables[where + at.SOURCE_POOL])
+            if tables[where + at.SOURCE_PROBE] < 0:
+                needed += table[p + RUNS] - table[p + HEAD]
     if needed > left(worth):
         make_fit(control, program, pools, shedding, event, needed)
 
@@ -279,19 +279,19 @@ def let_proxies_stand(
     Looking at a run is a run-step of the budget: it has just been tested, and most often has made that child.
     """
     shed, worth, table, words, p = shedding.words, shedding.floats, pools.table, pools.words, pool * POOL
-    runs, kept, latest = table[ix(p + RUNS)], table[ix(p + HEAD)], min(cover_of(shed, pool, 1), shed[ADMITTED])
-    base, room, children = table[ix(p + BASE)], table[ix(p + ROOM)], table[ix(p + CHILDREN)]
+    runs, kept, latest = table[p + RUNS], table[p + HEAD], min(cover_of(shed, pool, 1), shed[ADMITTED])
+    base, room, children = table[p + BASE], table[p + ROOM], table[p + CHILDREN]
     marks, needed, visible = mark_at(table, p, 0), needed_score(shed, worth[PRICE_NOW]), kept
     for run in range(kept, runs):
-        start, where, goes = words[ix(base + run)], marks + run, False
+        start, where, goes = words[base + run], marks + run, False
         is_covered = event.low <= start <= latest
-        if is_covered and words[ix(where + room)] < event.now and words[ix(where)] != WOULD_GO:
+        if is_covered and words[where + room] < event.now and words[where] != WOULD_GO:
             worth[TOKENS] -= 1.0
             worth[PASSES] += 1.0
             score, covered, _ = score_of(program, pools, shedding, event, pool, run, 1, needed)
             goes = score < worth[PRICE_NOW]
-            if goes and words[ix(where)] != NORMAL:
-                words[ix(where)] = WOULD_GO
+            if goes and words[where] != NORMAL:
+                words[where] = WOULD_GO
                 goes = False
             if goes and shed[LOGS] & LOG_SHED:
                 entry = note(control, pools, shedding, event, pool, run, PROXIED)
@@ -302,13 +302,13 @@ def let_proxies_stand(
             visible += run < children
     if kept < runs:
         gone = runs - kept
-        shed[ix(shed[COUNTS] + pool * REASONS + PROXIED)] += gone
+        shed[shed[COUNTS] + pool * REASONS + PROXIED] += gone
         control[at.SHED] += gone
         shed[REFUSED] = event.now
         control[at.LIVE] -= gone
-        table[ix(p + COUNTED)] -= gone
-        table[ix(p + RUNS)] = kept
-        table[ix(p + CHILDREN)] = visible
+        table[p + COUNTED] -= gone
+        table[p + RUNS] = kept
+        table[p + CHILDREN] = visible
         index_runs(pools, p)
 
 
@@ -318,9 +318,9 @@ def end_shedding(control: Ints, program: Program, pools: Pools, shedding: Arena,
     tables, shed = program.tables, shedding.words
     if shed[ADMITTED] > NEVER and shedding.floats[PRICE] > 0.0:
         classes = program.shape[at.CLASS_FIRST] + event.kind
-        for s in range(tables[ix(classes)], tables[ix(classes + 1)]):
-            pool = tables[ix(program.shape[at.SOURCES] + at.SOURCE_WORDS * s + at.SOURCE_POOL)]
-            runs = pools.table[ix(pool * POOL + RUNS)] - pools.table[ix(pool * POOL + HEAD)]
+        for s in range(tables[classes], tables[classes + 1]):
+            pool = tables[program.shape[at.SOURCES] + at.SOURCE_WORDS * s + at.SOURCE_POOL]
+            runs = pools.table[pool * POOL + RUNS] - pools.table[pool * POOL + HEAD]
             if pool > 0 and runs > 0 and runs <= left(shedding.floats):
                 let_proxies_stand(control, program, pools, shedding, event, pool)
     shed[ADMITTED] = NEVER
@@ -333,5 +333,5 @@ def log_room(program: Program, pools: Pools, shed: Ints) -> int:
         return 0
     runs = 0
     for pool in range(1, program.shape[at.POOLS]):
-        runs += pools.table[ix(pool * POOL + RUNS)]
+        runs += pools.table[pool * POOL + RUNS]
     return int(2 * runs * shed[ENTRY])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from acep_approx.arrays import Ints
 from acep_approx.jit.kernel import kernel
-from acep_approx.jit.marks import ix
 from acep_approx.kernels.runs.layout import HIT, HIT_ERRORS, HIT_EVENT, HIT_START
 
 
@@ -19,14 +18,14 @@ def best_hits(hits: Ints, count: int, event: Ints, errors: Ints, start: Ints) ->
     """
     used = 0
     for hit in range(0, count * HIT, HIT):
-        e, k, t = hits[ix(hit + HIT_EVENT)], hits[ix(hit + HIT_ERRORS)], hits[ix(hit + HIT_START)]
+        e, k, t = hits[hit + HIT_EVENT], hits[hit + HIT_ERRORS], hits[hit + HIT_START]
         last = used - 1
-        if used == 0 or event[ix(last)] != e:
-            event[ix(used)] = e
-            errors[ix(used)] = k
-            start[ix(used)] = t
+        if used == 0 or event[last] != e:
+            event[used] = e
+            errors[used] = k
+            start[used] = t
             used += 1
-        elif k < errors[ix(last)] or (k == errors[ix(last)] and t > start[ix(last)]):
-            errors[ix(last)] = k
-            start[ix(last)] = t
+        elif k < errors[last] or (k == errors[last] and t > start[last]):
+            errors[last] = k
+            start[last] = t
     return used

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from acep_approx.arrays import Ints
 from acep_approx.jit.kernel import block_kernel
-from acep_approx.jit.marks import apart, inline, ix
+from acep_approx.jit.marks import apart, inline
 from acep_approx.kernels.counts import added_up
 from acep_approx.kernels.runs.layout import (
     HIDDEN,
@@ -114,19 +114,19 @@ def hash_word(h: int, word: int) -> int:
 @inline
 def hash_registers(pools: Pools, p: int, fields: int, run: int) -> int:
     """A hash of the registers of a run."""
-    base, room, h = pools.table[ix(p + BASE)], pools.table[ix(p + ROOM)], 17
+    base, room, h = pools.table[p + BASE], pools.table[p + ROOM], 17
     for f in range(fields):
-        h = hash_word(h, pools.words[ix(base + (COLUMNS + f) * room + run)])
+        h = hash_word(h, pools.words[base + (COLUMNS + f) * room + run])
     return h ^ (h >> 13)
 
 
 @inline
 def same_registers(pools: Pools, p: int, fields: int, one: int, other: int) -> bool:
     """Whether two runs of a pool agree in all registers, bit by bit."""
-    base, room, words = pools.table[ix(p + BASE)], pools.table[ix(p + ROOM)], pools.words
+    base, room, words = pools.table[p + BASE], pools.table[p + ROOM], pools.words
     for f in range(fields):
         at = base + (COLUMNS + f) * room
-        if words[ix(at + one)] != words[ix(at + other)]:
+        if words[at + one] != words[at + other]:
             return False
     return True
 
@@ -137,16 +137,16 @@ def merge_child(pools: Pools, p: int, child: int, first: int, stamp: int) -> int
 
     ``stamp`` is that of the pool, ``first`` the lowest of this event: places with older stamps are free.
     """
-    buckets, alike = pools.buckets, pools.table[ix(p + ALIKE)]
+    buckets, alike = pools.buckets, pools.table[p + ALIKE]
     size = len(buckets) // 2
     place = hash_registers(pools, p, alike, child) & (size - 1)
-    while buckets[ix(2 * place)] >= first:
-        other = buckets[ix(2 * place + 1)]
-        if buckets[ix(2 * place)] == stamp and same_registers(pools, p, alike, child, other):
+    while buckets[2 * place] >= first:
+        other = buckets[2 * place + 1]
+        if buckets[2 * place] == stamp and same_registers(pools, p, alike, child, other):
             return int(other)
         place = (place + 1) & (size - 1)
-    buckets[ix(2 * place)] = stamp
-    buckets[ix(2 * place + 1)] = child
+    buckets[2 * place] = stamp
+    buckets[2 * place + 1] = child
     return child
 
 
@@ -154,29 +154,29 @@ def merge_child(pools: Pools, p: int, child: int, first: int, stamp: int) -> int
 def copy_run(pools: Pools, p: int, to: int, run: int) -> None:
     """Copy a run of a pool to a place before it."""
     if to < run:
-        words, base, room = pools.words, pools.table[ix(p + BASE)], pools.table[ix(p + ROOM)]
-        for f in range(COLUMNS + pools.table[ix(p + FIELDS)]):
-            words[ix(base + f * room + to)] = words[ix(base + f * room + run)]
+        words, base, room = pools.words, pools.table[p + BASE], pools.table[p + ROOM]
+        for f in range(COLUMNS + pools.table[p + FIELDS]):
+            words[base + f * room + to] = words[base + f * room + run]
 
 
 @inline
 def head_of(pools: Pools, p: int, run: int) -> int:
     """Where the index of the pool at ``p`` begins the chain of a run."""
     table = pools.table
-    base, room = table[ix(p + BASE)], table[ix(p + ROOM)]
+    base, room = table[p + BASE], table[p + ROOM]
     h = 17
-    for k in range(table[ix(p + KEYS)]):
-        h = hash_word(h, pools.words[ix(base + (COLUMNS + table[ix(p + KEY + k)]) * room + run)])
-    return int(table[ix(p + INDEX)] + ((h ^ (h >> 13)) & (table[ix(p + INDEX_SIZE)] - 1)))
+    for k in range(table[p + KEYS]):
+        h = hash_word(h, pools.words[base + (COLUMNS + table[p + KEY + k]) * room + run])
+    return int(table[p + INDEX] + ((h ^ (h >> 13)) & (table[p + INDEX_SIZE] - 1)))
 
 
 @inline
 def agree(pools: Pools, p: int, one: int, other: int) -> bool:
     """Whether two runs agree in the registers that the index of their pool is over."""
-    table, base, room = pools.table, pools.table[ix(p + BASE)], pools.table[ix(p + ROOM)]
-    for k in range(table[ix(p + KEYS)]):
-        column = base + (COLUMNS + table[ix(p + KEY + k)]) * room
-        if pools.words[ix(column + one)] != pools.words[ix(column + other)]:
+    table, base, room = pools.table, pools.table[p + BASE], pools.table[p + ROOM]
+    for k in range(table[p + KEYS]):
+        column = base + (COLUMNS + table[p + KEY + k]) * room
+        if pools.words[column + one] != pools.words[column + other]:
             return False
     return True
 
@@ -184,16 +184,16 @@ def agree(pools: Pools, p: int, one: int, other: int) -> bool:
 @inline
 def index_flag(table: Ints, p: int) -> int:
     """Where among the chains stands whether the index of a pool is kept: behind its heads and its chains."""
-    return int(table[ix(p + INDEX)] + 3 * table[ix(p + ROOM)])
+    return int(table[p + INDEX] + 3 * table[p + ROOM])
 
 
 @inline
 def equal_of_few(pools: Pools, p: int, child: int, end: int, low: int) -> int:
     """``equal_run`` among the runs before ``end`` without an index: the last one, as a chain would have it."""
     table, words = pools.table, pools.words
-    base, head, alike, run = table[ix(p + BASE)], table[ix(p + HEAD)], table[ix(p + ALIKE)], end - 1
+    base, head, alike, run = table[p + BASE], table[p + HEAD], table[p + ALIKE], end - 1
     while run >= head:
-        if words[ix(base + run)] >= low and same_registers(pools, p, alike, run, child):
+        if words[base + run] >= low and same_registers(pools, p, alike, run, child):
             return int(run)
         run -= 1
     return -1
@@ -207,18 +207,18 @@ def equal_run(pools: Pools, p: int, child: int, low: int) -> int:
     ``NEVER``: all are.
     """
     table, words, index = pools.table, pools.words, pools.chains
-    base, chains, head = table[ix(p + BASE)], table[ix(p + INDEX)] + table[ix(p + INDEX_SIZE)], table[ix(p + HEAD)]
-    alike, other, tried = table[ix(p + ALIKE)], index[ix(head_of(pools, p, child))] - 1, 0
+    base, chains, head = table[p + BASE], table[p + INDEX] + table[p + INDEX_SIZE], table[p + HEAD]
+    alike, other, tried = table[p + ALIKE], index[head_of(pools, p, child)] - 1, 0
     while other >= 0:
         # what stands before the head is not gone through any more: nothing may join it
-        if other >= head and words[ix(base + other)] >= low:
+        if other >= head and words[base + other] >= low:
             if same_registers(pools, p, alike, child, other):
                 return int(other)
             if low > NEVER and agree(pools, p, child, other):
                 tried += 1
                 if tried >= MOST_TRIED:
                     return -1
-        other = index[ix(chains + other)] - 1
+        other = index[chains + other] - 1
     return -1
 
 
@@ -227,34 +227,34 @@ def put_in_index(pools: Pools, p: int, run: int) -> None:
     """Make a run the first of its chain."""
     table, index = pools.table, pools.chains
     head = head_of(pools, p, run)
-    index[ix(table[ix(p + INDEX)] + table[ix(p + INDEX_SIZE)] + run)] = index[ix(head)]
-    index[ix(head)] = run + 1
+    index[table[p + INDEX] + table[p + INDEX_SIZE] + run] = index[head]
+    index[head] = run + 1
 
 
 @inline
 def merge_hidden(program: Program, pools: Pools, p: int, to: int, run: int) -> None:
     """Join the hidden columns of a run with those of the run ``to``, which it is merged with."""
     table, words, tables = pools.table, pools.words, program.tables
-    base, room, alike = table[ix(p + BASE)], table[ix(p + ROOM)], table[ix(p + ALIKE)]
-    for f in range(alike, table[ix(p + FIELDS)]):
-        column, how = base + (COLUMNS + f) * room, tables[ix(program.shape[HIDDEN] + f - alike)]
-        old, new = words[ix(column + to)], words[ix(column + run)]
+    base, room, alike = table[p + BASE], table[p + ROOM], table[p + ALIKE]
+    for f in range(alike, table[p + FIELDS]):
+        column, how = base + (COLUMNS + f) * room, tables[program.shape[HIDDEN] + f - alike]
+        old, new = words[column + to], words[column + run]
         if how == KEEP_LEAST:
             new = min(old, new)
         elif program.more is not None and how == ADD_UP:
             new = added_up(new, old)
-        words[ix(column + to)] = new
+        words[column + to] = new
 
 
 @inline
 def fill_index(pools: Pools, p: int) -> None:
     """Index the runs of a pool anew, without children of the current tick: they are put in when it is done."""
     table = pools.table
-    for i in range(table[ix(p + INDEX_SIZE)]):
-        pools.chains[ix(table[ix(p + INDEX)] + i)] = 0
-    for run in range(table[ix(p + CHILDREN)]):
+    for i in range(table[p + INDEX_SIZE]):
+        pools.chains[table[p + INDEX] + i] = 0
+    for run in range(table[p + CHILDREN]):
         put_in_index(pools, p, run)
-    pools.chains[ix(index_flag(table, p))] = 1
+    pools.chains[index_flag(table, p)] = 1
 
 
 @inline
@@ -267,24 +267,24 @@ def across_events(
     own has left the window while it waited for the end of its tick, needs no new one.
     ``low`` as for ``equal_run``. Returns where the runs end now, and how many links are used.
     """
-    words, base, room = pools.words, pools.table[ix(p + BASE)], pools.table[ix(p + ROOM)]
+    words, base, room = pools.words, pools.table[p + BASE], pools.table[p + ROOM]
     flag, end = index_flag(pools.table, p), children
-    if pools.chains[ix(flag)] == 0 and runs > FEW:
+    if pools.chains[flag] == 0 and runs > FEW:
         fill_index(pools, p)
-    is_indexed = pools.chains[ix(flag)] != 0
+    is_indexed = pools.chains[flag] != 0
     for child in range(children, runs):
         other = equal_run(pools, p, child, low) if is_indexed else equal_of_few(pools, p, child, end, low)
         if other >= 0:
-            words[ix(base + other)] = max(words[ix(base + other)], words[ix(base + child)])
+            words[base + other] = max(words[base + other], words[base + child])
             merge_hidden(program, pools, p, other, child)
-            if words[ix(base + room + child)] >= 0:
+            if words[base + room + child] >= 0:
                 new = used * LINK
-                links[ix(new + LINK_HERE)] = -1
-                links[ix(new + LINK_BEFORE)] = words[ix(base + room + child)]
-                links[ix(new + LINK_OTHER)] = words[ix(base + room + other)]
-                links[ix(new + LINK_START)] = words[ix(base + other)]
-                links[ix(new + LINK_LATEST)] = words[ix(base + other)]
-                words[ix(base + room + other)] = used
+                links[new + LINK_HERE] = -1
+                links[new + LINK_BEFORE] = words[base + room + child]
+                links[new + LINK_OTHER] = words[base + room + other]
+                links[new + LINK_START] = words[base + other]
+                links[new + LINK_LATEST] = words[base + other]
+                words[base + room + other] = used
                 used += 1
         else:
             copy_run(pools, p, end, child)
@@ -298,38 +298,38 @@ def across_events(
 def index_runs(pools: Pools, p: int) -> None:
     """Index the runs of a pool anew, unless merging rests there, or the runs are few and no event asks for them."""
     table = pools.table
-    if table[ix(p + INDEX_SIZE)] > 0:
-        rests = table[ix(p + REST)] > 0 and not table[ix(p + IS_PROBED)]
-        table[ix(p + IS_STALE)] = rests
-        if not rests and (table[ix(p + CHILDREN)] > FEW or table[ix(p + IS_PROBED)]):
+    if table[p + INDEX_SIZE] > 0:
+        rests = table[p + REST] > 0 and not table[p + IS_PROBED]
+        table[p + IS_STALE] = rests
+        if not rests and (table[p + CHILDREN] > FEW or table[p + IS_PROBED]):
             fill_index(pools, p)
         elif not rests:
-            pools.chains[ix(index_flag(table, p))] = 0
+            pools.chains[index_flag(table, p)] = 0
 
 
 @inline
 def note_trial(table: Ints, p: int, tried: int, joined: int) -> None:
     """Note how many children were merged; where it was not worth the trouble, let merging rest for a while."""
-    table[ix(p + TRIED)] += tried
-    table[ix(p + JOINED)] += joined
-    if table[ix(p + TRIED)] >= TRIAL:
-        if table[ix(p + JOINED)] * LEAST_GAIN < table[ix(p + TRIED)]:
-            table[ix(p + REST)] = REST_AFTER * table[ix(p + TRIED)]
-            table[ix(p + IS_STALE)] = table[ix(p + INDEX_SIZE)] > 0 and not table[ix(p + IS_PROBED)]
-        table[ix(p + TRIED)] = 0
-        table[ix(p + JOINED)] = 0
+    table[p + TRIED] += tried
+    table[p + JOINED] += joined
+    if table[p + TRIED] >= TRIAL:
+        if table[p + JOINED] * LEAST_GAIN < table[p + TRIED]:
+            table[p + REST] = REST_AFTER * table[p + TRIED]
+            table[p + IS_STALE] = table[p + INDEX_SIZE] > 0 and not table[p + IS_PROBED]
+        table[p + TRIED] = 0
+        table[p + JOINED] = 0
 
 
 @inline
 def first_candidate(program: Program, pools: Pools, p: int, scalars: int) -> int:
     """The first run of the chain of those that may agree with ``scalars``; -1 where one is NULL, or there is none."""
     table, h = pools.table, 17
-    for k in range(table[ix(p + KEYS)]):
-        word = pools.words[ix(program.tables[ix(scalars + k)])]
+    for k in range(table[p + KEYS]):
+        word = pools.words[program.tables[scalars + k]]
         if word == NULL:
             return -1  # NULL equals nothing
         h = hash_word(h, word)
-    return int(pools.chains[ix(table[ix(p + INDEX)] + ((h ^ (h >> 13)) & (table[ix(p + INDEX_SIZE)] - 1)))] - 1)
+    return int(pools.chains[table[p + INDEX] + ((h ^ (h >> 13)) & (table[p + INDEX_SIZE] - 1))] - 1)
 
 
 @inline
@@ -342,23 +342,23 @@ def candidates(
     ``most``. Returns how many were copied.
     """
     table, words, index, chosen = pools.table, pools.words, pools.chains, lanes.chosen
-    base, room, scratch = table[ix(p + BASE)], table[ix(p + ROOM)], program.shape[SCRATCH]
+    base, room, scratch = table[p + BASE], table[p + ROOM], program.shape[SCRATCH]
     run = first_candidate(program, pools, p, scalars)
     found = 0
     while run >= 0 and found < skip + most:
-        same = words[ix(base + run)] >= low
-        for k in range(table[ix(p + KEYS)]):
-            column = base + (COLUMNS + table[ix(p + KEY + k)]) * room
-            same &= words[ix(column + run)] == words[ix(program.tables[ix(scalars + k)])]
+        same = words[base + run] >= low
+        for k in range(table[p + KEYS]):
+            column = base + (COLUMNS + table[p + KEY + k]) * room
+            same &= words[column + run] == words[program.tables[scalars + k]]
         if same:
             if found >= skip:
-                chosen[ix(found - skip)] = run
+                chosen[found - skip] = run
             found += 1
-        run = index[ix(table[ix(p + INDEX)] + table[ix(p + INDEX_SIZE)] + run)] - 1
+        run = index[table[p + INDEX] + table[p + INDEX_SIZE] + run] - 1
     n = max(found - skip, 0)
-    for f in range(COLUMNS + table[ix(p + FIELDS)]):
+    for f in range(COLUMNS + table[p + FIELDS]):
         for q in range(n):
-            words[ix(scratch + f * BLOCK + q)] = words[ix(base + f * room + chosen[ix(q)])]
+            words[scratch + f * BLOCK + q] = words[base + f * room + chosen[q]]
     return n
 
 
@@ -366,17 +366,17 @@ def candidates(
 def drop_old(pools: Pools, p: int, low: int) -> int:
     """``drop_expired``, compiled into where it is called."""
     table, words = pools.table, pools.words
-    base, runs = table[ix(p + BASE)], table[ix(p + RUNS)]
+    base, runs = table[p + BASE], table[p + RUNS]
     kept, visible = 0, 0
     oldest = -NEVER
     for run in range(runs):
-        start = words[ix(base + run)]
+        start = words[base + run]
         if start >= low:
             oldest = min(oldest, start)
             copy_run(pools, p, kept, run)
             kept += 1
-            visible += run < table[ix(p + CHILDREN)]
-    gone = table[ix(p + COUNTED)] - kept
+            visible += run < table[p + CHILDREN]
+    gone = table[p + COUNTED] - kept
     leave(table, p, kept, visible, oldest)
     if kept < runs:
         index_runs(pools, p)
@@ -395,14 +395,14 @@ def drop_expired(pools: Pools, p: int, low: int) -> int:
 @inline
 def leave(table: Ints, p: int, kept: int, visible: int, oldest: int) -> None:
     """Note that only the first ``kept`` runs of a pool are left, all of them live; behind ``visible`` are children."""
-    table[ix(p + RUNS)] = kept
-    table[ix(p + CHILDREN)] = visible
-    table[ix(p + HEAD)] = 0
-    table[ix(p + OLDEST)] = oldest
-    table[ix(p + AGE)] = 0
-    table[ix(p + COUNTED)] = kept
-    table[ix(p + HOLES)] = 0
-    table[ix(p + BOUNDED)] = 0
+    table[p + RUNS] = kept
+    table[p + CHILDREN] = visible
+    table[p + HEAD] = 0
+    table[p + OLDEST] = oldest
+    table[p + AGE] = 0
+    table[p + COUNTED] = kept
+    table[p + HOLES] = 0
+    table[p + BOUNDED] = 0
 
 
 @block_kernel
@@ -417,8 +417,8 @@ def hash_again(pools: Pools, first: int) -> None:
     table = pools.table
     for pool in range(1, len(table) // POOL):
         p = pool * POOL
-        if table[ix(p + MERGE)] == HASHED:
-            for child in range(table[ix(p + FRESH)], table[ix(p + RUNS)]):
+        if table[p + MERGE] == HASHED:
+            for child in range(table[p + FRESH], table[p + RUNS]):
                 merge_child(pools, p, child, first, first + pool)
 
 
@@ -427,8 +427,8 @@ def grow_pool(table: Ints, moved: Ints, words: Ints, new: Ints) -> None:
     """Copy all pools to where ``moved`` has them, which has more room for some."""
     for pool in range(len(table) // POOL):
         p = pool * POOL
-        for f in range(COLUMNS + table[ix(p + FIELDS)]):
-            source = table[ix(p + BASE)] + f * table[ix(p + ROOM)]
-            to = moved[ix(p + BASE)] + f * moved[ix(p + ROOM)]
-            for run in range(table[ix(p + RUNS)]):
-                new[ix(to + run)] = words[ix(source + run)]
+        for f in range(COLUMNS + table[p + FIELDS]):
+            source = table[p + BASE] + f * table[p + ROOM]
+            to = moved[p + BASE] + f * moved[p + ROOM]
+            for run in range(table[p + RUNS]):
+                new[to + run] = words[source + run]

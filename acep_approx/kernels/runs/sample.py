@@ -9,7 +9,7 @@ learner makes of a sample: ``rl.records.Tests``.
 from __future__ import annotations
 
 from acep_approx.arrays import Ints
-from acep_approx.jit.marks import called, inline, ix
+from acep_approx.jit.marks import called, inline
 from acep_approx.kernels.runs.layout import SCRATCH, STEP_ARC, TEMPORARIES
 from acep_approx.kernels.runs.pools import ALIKE, BASE, COLUMNS, POOL, ROOM, RUNS, hash_word
 from acep_approx.kernels.runs.records import Arena, Event, Pools, Program, RunBlock, Taken
@@ -68,7 +68,7 @@ def is_sampled(shed: Ints, pool: int, target: int, passed: int) -> bool:
     """Whether tests of a step that ``passed`` runs took are written down."""
     if shed[SAMPLE_NOW] and pool > 0:  # at the start there is no run
         return True
-    return bool(passed > 0 and shed[SAMPLE] > 0 and shed[SAMPLE_COIN] < shed[ix(shed[SAMPLE_SHARES] + target)])
+    return bool(passed > 0 and shed[SAMPLE] > 0 and shed[SAMPLE_COIN] < shed[shed[SAMPLE_SHARES] + target])
 
 
 @inline
@@ -85,16 +85,16 @@ def begin_test(
     """Begin an entry: what is known whatever comes of the test; returns where it stands."""
     shed, sample = shedding.words, shedding.sample
     at = shed[SAMPLED]
-    sample[ix(at + TEST_POOL)] = pool
-    sample[ix(at + TEST_TARGET)] = program.tables[ix(step)]
-    sample[ix(at + TEST_ARC)] = program.tables[ix(step + STEP_ARC)]
-    sample[ix(at + TEST_START)] = start
-    sample[ix(at + TEST_TICK)] = event.now
-    sample[ix(at + TEST_SLOT)] = event.key
-    sample[ix(at + TEST_PACE)] = bits_of(shedding, shedding.floats[PACE_NOW])
+    sample[at + TEST_POOL] = pool
+    sample[at + TEST_TARGET] = program.tables[step]
+    sample[at + TEST_ARC] = program.tables[step + STEP_ARC]
+    sample[at + TEST_START] = start
+    sample[at + TEST_TICK] = event.now
+    sample[at + TEST_SLOT] = event.key
+    sample[at + TEST_PACE] = bits_of(shedding, shedding.floats[PACE_NOW])
     columns = at + SAMPLE_WORDS + 2 * shed[SAMPLE_REGISTERS]
     for c in range(shed[EVENT_WORDS]):
-        sample[ix(columns + c)] = pools.words[ix(shed[EVENT_AT] + c)]
+        sample[columns + c] = pools.words[shed[EVENT_AT] + c]
     shed[SAMPLED] = at + shed[SAMPLE_ENTRY]
     return int(at)
 
@@ -103,15 +103,15 @@ def begin_test(
 def write_child(program: Program, pools: Pools, sample: Ints, block: RunBlock, step: Taken, j: int, to: int) -> None:
     """Write down the registers of the child of run ``j``."""
     tables = program.tables
-    for f in range(pools.table[ix(step.target * POOL + ALIKE)] - 1):
-        kind, number = tables[ix(step.moves + 2 * f)], tables[ix(step.moves + 2 * f + 1)]
+    for f in range(pools.table[step.target * POOL + ALIKE] - 1):
+        kind, number = tables[step.moves + 2 * f], tables[step.moves + 2 * f + 1]
         if kind == SCALAR:
             word = number
         elif kind == REGISTER:
             word = block.registers + number * block.room + j
         else:
             word = program.shape[TEMPORARIES] + number * BLOCK + j
-        sample[ix(to + f)] = pools.words[ix(word)]
+        sample[to + f] = pools.words[word]
 
 
 @called
@@ -121,27 +121,27 @@ def note_tests(
     """Write down what step ``number`` made of some runs of a block; ``mask`` says which passed."""
     shed, sample, words, table, pool = shedding.words, shedding.sample, pools.words, pools.table, block.pool
     is_scratch = block.starts - block.offset == program.shape[SCRATCH]
-    distance = max((block.n if is_scratch else table[ix(pool * POOL + RUNS)]) // AT_ONCE, 1)
-    own = max(table[ix(pool * POOL + ALIKE)] - 1, 0)
+    distance = max((block.n if is_scratch else table[pool * POOL + RUNS]) // AT_ONCE, 1)
+    own = max(table[pool * POOL + ALIKE] - 1, 0)
     phase = (hash_word(event.id, number) - block.offset) % distance
     apart = distance if step.m > 2 * AT_ONCE else 1  # of passed tests
     cover = cover_of(shed, step.target, 0)
     for j in range(block.n):
-        start = words[ix(block.starts + j)]
+        start = words[block.starts + j]
         is_seen = shed[SAMPLE_NOW] and pool > 0 and j % distance == phase
-        has_passed = mask[ix(j)] and j % apart == phase % apart
+        has_passed = mask[j] and j % apart == phase % apart
         if start < event.low or not (is_seen or has_passed):
             continue
         at = begin_test(program, pools, shedding, event, pool, number, start)
-        last = words[ix(block.registers + (own + 1) * block.room + j)] if pool > 0 else event.now
-        sample[ix(at + TEST_OUTCOME)] = mask[ix(j)] if is_seen else ONLY_PASSED
-        sample[ix(at + TEST_WEIGHT)] = distance
-        sample[ix(at + TEST_LAST)] = last
-        sample[ix(at + TEST_PASSED_WEIGHT)] = apart
-        sample[ix(at + TEST_COVER)] = cover
+        last = words[block.registers + (own + 1) * block.room + j] if pool > 0 else event.now
+        sample[at + TEST_OUTCOME] = mask[j] if is_seen else ONLY_PASSED
+        sample[at + TEST_WEIGHT] = distance
+        sample[at + TEST_LAST] = last
+        sample[at + TEST_PASSED_WEIGHT] = apart
+        sample[at + TEST_COVER] = cover
         for f in range(own):
-            sample[ix(at + SAMPLE_WORDS + f)] = words[ix(block.registers + f * block.room + j)]
-        if mask[ix(j)]:
+            sample[at + SAMPLE_WORDS + f] = words[block.registers + f * block.room + j]
+        if mask[j]:
             to = at + SAMPLE_WORDS + shed[SAMPLE_REGISTERS]
             write_child(program, pools, sample, block, step, j, to)
 
@@ -150,16 +150,16 @@ def note_tests(
 def note_left_out(program: Program, pools: Pools, shedding: Arena, event: Event, pool: int, step: int) -> None:
     """Write down some runs of a pool as they are before an index finds those that a step is tested with."""
     sample, words, p = shedding.sample, pools.words, pool * POOL
-    base, room, runs = pools.table[ix(p + BASE)], pools.table[ix(p + ROOM)], pools.table[ix(p + RUNS)]
+    base, room, runs = pools.table[p + BASE], pools.table[p + ROOM], pools.table[p + RUNS]
     distance = max(runs // AT_ONCE, 1)
-    registers, own = base + COLUMNS * room, pools.table[ix(p + ALIKE)] - 1
+    registers, own = base + COLUMNS * room, pools.table[p + ALIKE] - 1
     for j in range(hash_word(event.id, step) % distance, runs, distance):
-        start = words[ix(base + j)]
+        start = words[base + j]
         if start < event.low:
             continue
         at = begin_test(program, pools, shedding, event, pool, step, start)
-        sample[ix(at + TEST_OUTCOME)] = LEFT_OUT
-        sample[ix(at + TEST_WEIGHT)] = distance
-        sample[ix(at + TEST_LAST)] = words[ix(registers + (own + 1) * room + j)]
+        sample[at + TEST_OUTCOME] = LEFT_OUT
+        sample[at + TEST_WEIGHT] = distance
+        sample[at + TEST_LAST] = words[registers + (own + 1) * room + j]
         for f in range(own):
-            sample[ix(at + SAMPLE_WORDS + f)] = words[ix(registers + f * room + j)]
+            sample[at + SAMPLE_WORDS + f] = words[registers + f * room + j]

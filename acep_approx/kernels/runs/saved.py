@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from acep_approx.arrays import Ints
 from acep_approx.jit.kernel import block_kernel
-from acep_approx.jit.marks import inline, ix
+from acep_approx.jit.marks import inline
 from acep_approx.kernels.runs.pools import (
     BASE,
     CHILDREN,
@@ -42,8 +42,8 @@ def save_words(table: Ints) -> int:
     total = 0
     for pool in range(1, len(table) // POOL):
         p = pool * POOL
-        if table[ix(p + RUNS)] > 0:
-            total += SAVED + table[ix(p + RUNS)] * (COLUMNS + table[ix(p + FIELDS)])
+        if table[p + RUNS] > 0:
+            total += SAVED + table[p + RUNS] * (COLUMNS + table[p + FIELDS])
     return total
 
 
@@ -55,23 +55,23 @@ def save_runs(pools: Pools, keys: Keys, key: int, end: int) -> int:
     newest = NEVER
     for pool in range(1, len(table) // POOL):
         p = pool * POOL
-        runs, base, room = table[ix(p + RUNS)], table[ix(p + BASE)], table[ix(p + ROOM)]
+        runs, base, room = table[p + RUNS], table[p + BASE], table[p + ROOM]
         if runs == 0:
             continue
-        stored[ix(at)] = pool | (runs - table[ix(p + CHILDREN)]) << PENDING
-        stored[ix(at + 1)] = runs
-        stored[ix(at + 2)] = table[ix(p + LAST_PLACE)]
-        stored[ix(at + 3)] = table[ix(p + OLDEST)]
+        stored[at] = pool | (runs - table[p + CHILDREN]) << PENDING
+        stored[at + 1] = runs
+        stored[at + 2] = table[p + LAST_PLACE]
+        stored[at + 3] = table[p + OLDEST]
         at += SAVED
         for run in range(runs):
-            newest = max(newest, words[ix(base + run)])
-        for f in range(COLUMNS + table[ix(p + FIELDS)]):
+            newest = max(newest, words[base + run])
+        for f in range(COLUMNS + table[p + FIELDS]):
             for run in range(runs):
-                stored[ix(at + run)] = words[ix(base + f * room + run)]
+                stored[at + run] = words[base + f * room + run]
             at += runs
-    spans[ix(key * SPAN)] = end
-    spans[ix(key * SPAN + 1)] = at - end
-    spans[ix(key * SPAN + 2)] = newest
+    spans[key * SPAN] = end
+    spans[key * SPAN + 1] = at - end
+    spans[key * SPAN + 2] = newest
     return at
 
 
@@ -81,9 +81,9 @@ def empty_pools(pools: Pools) -> None:
     table = pools.table
     for pool in range(1, len(table) // POOL):
         p = pool * POOL
-        if table[ix(p + RUNS)] > 0 and table[ix(p + INDEX_SIZE)] > 0 and pools.chains[ix(index_flag(table, p))]:
-            for i in range(table[ix(p + INDEX_SIZE)]):
-                pools.chains[ix(table[ix(p + INDEX)] + i)] = 0
+        if table[p + RUNS] > 0 and table[p + INDEX_SIZE] > 0 and pools.chains[index_flag(table, p)]:
+            for i in range(table[p + INDEX_SIZE]):
+                pools.chains[table[p + INDEX] + i] = 0
         leave(table, p, 0, 0, -NEVER)
 
 
@@ -92,23 +92,23 @@ def load_runs(pools: Pools, keys: Keys, key: int) -> int:
     """Bring the runs of ``key`` into the pools; returns -1, or the pool that has no room for them."""
     table, words, stored = pools.table, pools.words, keys.stored
     empty_pools(pools)
-    at = keys.spans[ix(key * SPAN)]
-    end = at + keys.spans[ix(key * SPAN + 1)]
+    at = keys.spans[key * SPAN]
+    end = at + keys.spans[key * SPAN + 1]
     while at < end:
-        pool, runs = stored[ix(at)] & POOL_MASK, stored[ix(at + 1)]
+        pool, runs = stored[at] & POOL_MASK, stored[at + 1]
         p = pool * POOL
-        base, room = table[ix(p + BASE)], table[ix(p + ROOM)]
+        base, room = table[p + BASE], table[p + ROOM]
         if runs > room:
             return int(pool)
-        table[ix(p + RUNS)] = runs
-        table[ix(p + CHILDREN)] = runs - (stored[ix(at)] >> PENDING)
-        table[ix(p + COUNTED)] = runs
-        table[ix(p + LAST_PLACE)] = stored[ix(at + 2)]
-        table[ix(p + OLDEST)] = stored[ix(at + 3)]
+        table[p + RUNS] = runs
+        table[p + CHILDREN] = runs - (stored[at] >> PENDING)
+        table[p + COUNTED] = runs
+        table[p + LAST_PLACE] = stored[at + 2]
+        table[p + OLDEST] = stored[at + 3]
         at += SAVED
-        for f in range(COLUMNS + table[ix(p + FIELDS)]):
+        for f in range(COLUMNS + table[p + FIELDS]):
             for run in range(runs):
-                words[ix(base + f * room + run)] = stored[ix(at + run)]
+                words[base + f * room + run] = stored[at + run]
             at += runs
         index_runs(pools, p)
     return -1
@@ -119,10 +119,10 @@ def pack_stored(keys: Keys, moved: Ints) -> int:
     """Copy the saved runs of all keys one after the other into ``moved``; returns the words used."""
     spans, at = keys.spans, 0
     for key in range(len(spans) // SPAN):
-        begin, length = spans[ix(key * SPAN)], spans[ix(key * SPAN + 1)]
+        begin, length = spans[key * SPAN], spans[key * SPAN + 1]
         for i in range(length):
-            moved[ix(at + i)] = keys.stored[ix(begin + i)]
-        spans[ix(key * SPAN)] = at
+            moved[at + i] = keys.stored[begin + i]
+        spans[key * SPAN] = at
         at += length
     return at
 
@@ -132,12 +132,12 @@ def runs_of(keys: Keys, slots: Ints, pools: Ints) -> int:
     """How many runs are saved of some keys; ``pools``: the words of all pools."""
     total = 0
     for i in range(len(slots)):
-        at = keys.spans[ix(slots[ix(i)] * SPAN)]
-        end = at + keys.spans[ix(slots[ix(i)] * SPAN + 1)]
+        at = keys.spans[slots[i] * SPAN]
+        end = at + keys.spans[slots[i] * SPAN + 1]
         while at < end:
-            pool, runs = keys.stored[ix(at)] & POOL_MASK, keys.stored[ix(at + 1)]
+            pool, runs = keys.stored[at] & POOL_MASK, keys.stored[at + 1]
             total += runs
-            at += SAVED + runs * (COLUMNS + pools[ix(pool * POOL + FIELDS)])
+            at += SAVED + runs * (COLUMNS + pools[pool * POOL + FIELDS])
     return total
 
 
@@ -145,6 +145,6 @@ def runs_of(keys: Keys, slots: Ints, pools: Ints) -> int:
 def put_away(pools: Pools, keys: Keys, key: int, end: int) -> int:
     """``save_runs`` for callers in Python."""
     for p in range(POOL, len(pools.table), POOL):
-        if pools.table[ix(p + HOLES)] > 0:
+        if pools.table[p + HOLES] > 0:
             close_holes(pools, p)
     return save_runs(pools, keys, key, end)

@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 
 from acep_approx.arrays import Floats, Ints
-from acep_approx.jit.marks import called, inline, ix
+from acep_approx.jit.marks import called, inline
 from acep_approx.kernels.arithmetic import divided
 from acep_approx.kernels.runs.layout import LIVE, LOGGED, SHED, WINDOW
 from acep_approx.kernels.runs.pools import (
@@ -191,29 +191,29 @@ GROUP_BITS = 20
 @inline
 def mark_at(table: Ints, p: int, run: int) -> int:
     """Where the mark of a run stands; the tick of its last event is a column further, its group another one."""
-    return int(table[ix(p + BASE)] + (COLUMNS + table[ix(p + ALIKE)] - 1) * table[ix(p + ROOM)] + run)
+    return int(table[p + BASE] + (COLUMNS + table[p + ALIKE] - 1) * table[p + ROOM] + run)
 
 
 @inline
 def number_at(pools: Pools, word: int, is_real: int) -> float:
     """A word of the pools as a number, NaN for NULL."""
     if is_real:
-        return float(pools.floats[ix(word)])
-    return math.nan if pools.words[ix(word)] == NULL else float(pools.words[ix(word)])
+        return float(pools.floats[word])
+    return math.nan if pools.words[word] == NULL else float(pools.words[word])
 
 
 @inline
 def bucket_of(pools: Pools, shedding: Arena, feature: int, word: int, other: int, key: int) -> int:
     """The bucket of a feature; ``word``: where the register stands, if it is one, and what it is held against."""
     shed, worth, lookup, words = shedding.words, shedding.floats, shedding.lookup, pools.words
-    kind, first, many = shed[ix(feature)], shed[ix(feature + 3)], shed[ix(feature + 4)]
-    bucket = shed[ix(feature + 2)] - 1
+    kind, first, many = shed[feature], shed[feature + 3], shed[feature + 4]
+    bucket = shed[feature + 2] - 1
     if kind == KEY:
         if key < many:
-            bucket = lookup[ix(first + key)]
+            bucket = lookup[first + key]
     elif kind == TABLE:
-        if 0 <= words[ix(word)] < many:
-            bucket = lookup[ix(first + words[ix(word)])]
+        if 0 <= words[word] < many:
+            bucket = lookup[first + words[word]]
     else:
         value = worth[CONTEXT_NOW] if kind == CONTEXT else worth[PACE_NOW]
         if kind != PACE and kind != CONTEXT:
@@ -224,7 +224,7 @@ def bucket_of(pools: Pools, shedding: Arena, feature: int, word: int, other: int
         if value == value:
             bucket = 0
             for i in range(many):
-                bucket += value >= worth[ix(first + i)]
+                bucket += value >= worth[first + i]
     return int(bucket)
 
 
@@ -233,20 +233,20 @@ def group_of(pools: Pools, shedding: Arena, pool: int, run: int, key: int) -> in
     """The group of a run: a number made of the buckets of its features."""
     shed, group = shedding.words, 0
     at = shed[PLACES] + pool * PLACE
-    base, room = pools.table[ix(pool * POOL + BASE)], pools.table[ix(pool * POOL + ROOM)]
-    for f in range(shed[ix(at + 1)]):
+    base, room = pools.table[pool * POOL + BASE], pools.table[pool * POOL + ROOM]
+    for f in range(shed[at + 1]):
         feature = at + PLACE_WORDS + f * FEATURE_WORDS
-        word, other = base + (COLUMNS + (shed[ix(feature + 1)] & 0xFFFF)) * room + run, shed[ix(feature + 1)] >> 16
-        if shed[ix(feature)] >= LESS:
+        word, other = base + (COLUMNS + (shed[feature + 1] & 0xFFFF)) * room + run, shed[feature + 1] >> 16
+        if shed[feature] >= LESS:
             other = base + (COLUMNS + other) * room + run
-        group = group * shed[ix(feature + 2)] + bucket_of(pools, shedding, feature, word, other, key)
+        group = group * shed[feature + 2] + bucket_of(pools, shedding, feature, word, other, key)
     return int(group)
 
 
 @inline
 def first_group(shed: Ints, pool: int) -> int:
     """The first group of a pool; those of all pools are numbered in a row."""
-    return int(shed[ix(shed[PLACES] + pool * PLACE)])
+    return int(shed[shed[PLACES] + pool * PLACE])
 
 
 @inline
@@ -256,10 +256,10 @@ def known_group(pools: Pools, shedding: Arena, pool: int, run: int, key: int) ->
     Where features have changed since, it is the one that it would be born in now.
     """
     p, stamp = pool * POOL, shedding.words[STAMP]
-    at = mark_at(pools.table, p, run) + 2 * pools.table[ix(p + ROOM)]
-    if pools.words[ix(at)] >> GROUP_BITS != stamp:
-        pools.words[ix(at)] = stamp << GROUP_BITS | group_of(pools, shedding, pool, run, key)
-    return first_group(shedding.words, pool) + int(pools.words[ix(at)] & ((1 << GROUP_BITS) - 1))
+    at = mark_at(pools.table, p, run) + 2 * pools.table[p + ROOM]
+    if pools.words[at] >> GROUP_BITS != stamp:
+        pools.words[at] = stamp << GROUP_BITS | group_of(pools, shedding, pool, run, key)
+    return first_group(shedding.words, pool) + int(pools.words[at] & ((1 << GROUP_BITS) - 1))
 
 
 @inline
@@ -273,27 +273,27 @@ def bits_of(shedding: Arena, value: float) -> int:
 def note(control: Ints, pools: Pools, shedding: Arena, event: Event, pool: int, run: int, reason: int) -> int:
     """Write a log entry of a run, but its score, price and what is covered; returns where it stands."""
     shed, log, table, words, p = shedding.words, shedding.log, pools.table, pools.words, pool * POOL
-    base, room, at = table[ix(p + BASE)], table[ix(p + ROOM)], control[LOGGED]
+    base, room, at = table[p + BASE], table[p + ROOM], control[LOGGED]
     mark = mark_at(table, p, run)
-    log[ix(at + LOG_REASON)] = reason
-    log[ix(at + LOG_POOL)] = pool
-    log[ix(at + LOG_ID)] = event.id
-    log[ix(at + LOG_TICK)] = event.now
-    log[ix(at + LOG_SLOT)] = event.key
-    log[ix(at + LOG_START)] = words[ix(base + run)]
-    log[ix(at + LOG_LAST)] = words[ix(mark + room)]
-    log[ix(at + LOG_LINK)] = words[ix(base + room + run)]
-    log[ix(at + LOG_MARK)] = words[ix(mark)] & 3
-    log[ix(at + LOG_SCORE)] = 0
-    log[ix(at + LOG_PRICE)] = 0
-    log[ix(at + LOG_COVERED)] = 0
-    log[ix(at + LOG_GROUP)] = known_group(pools, shedding, pool, run, event.key)
-    log[ix(at + LOG_PACE)] = shed[PACE_NOW]
-    log[ix(at + LOG_WORTH)] = shed[WORTH]
-    for f in range(table[ix(p + ALIKE)] - 1):
-        log[ix(at + LOG + f)] = words[ix(base + (COLUMNS + f) * room + run)]
+    log[at + LOG_REASON] = reason
+    log[at + LOG_POOL] = pool
+    log[at + LOG_ID] = event.id
+    log[at + LOG_TICK] = event.now
+    log[at + LOG_SLOT] = event.key
+    log[at + LOG_START] = words[base + run]
+    log[at + LOG_LAST] = words[mark + room]
+    log[at + LOG_LINK] = words[base + room + run]
+    log[at + LOG_MARK] = words[mark] & 3
+    log[at + LOG_SCORE] = 0
+    log[at + LOG_PRICE] = 0
+    log[at + LOG_COVERED] = 0
+    log[at + LOG_GROUP] = known_group(pools, shedding, pool, run, event.key)
+    log[at + LOG_PACE] = shed[PACE_NOW]
+    log[at + LOG_WORTH] = shed[WORTH]
+    for f in range(table[p + ALIKE] - 1):
+        log[at + LOG + f] = words[base + (COLUMNS + f) * room + run]
     for c in range(shed[EVENT_WORDS]):
-        log[ix(at + shed[ENTRY] - shed[EVENT_WORDS] + c)] = words[ix(shed[EVENT_AT] + c)]
+        log[at + shed[ENTRY] - shed[EVENT_WORDS] + c] = words[shed[EVENT_AT] + c]
     control[LOGGED] = at + shed[ENTRY]
     return int(at)
 
@@ -309,12 +309,12 @@ def charge(pools: Pools, shedding: Arena, block: RunBlock) -> None:
     """Take the tests of a block from what may be done; those of runs that only the audit keeps from its own share."""
     worth, p, audited = shedding.floats, block.pool * POOL, 0
     if shedding.words[AUDIT] > 0:
-        marks = block.registers + (pools.table[ix(p + ALIKE)] - 1) * block.room
+        marks = block.registers + (pools.table[p + ALIKE] - 1) * block.room
         for j in range(block.n):
-            audited += pools.words[ix(marks + j)] == WOULD_GO
+            audited += pools.words[marks + j] == WOULD_GO
     worth[AUDIT_TOKENS] -= audited
     worth[TOKENS] -= block.n - audited
-    pools.table[ix(p + TESTED)] += block.n
+    pools.table[p + TESTED] += block.n
 
 
 @inline
@@ -339,7 +339,7 @@ def pull_of(program: Program, shedding: Arena, event: Event, ratio: float) -> fl
 def grant(control: Ints, program: Program, shedding: Arena, event: Event) -> None:
     """A further event: more may be done, also for those of no interest before it; the price follows what is left."""
     shed, worth = shedding.words, shedding.floats
-    room, steps = worth[TOKENS], worth[RATE] * shedding.stands_for[ix(event.number)]
+    room, steps = worth[TOKENS], worth[RATE] * shedding.stands_for[event.number]
     worth[TOKENS] = min(room + (1.0 - ON_PASSES - worth[AUDIT_SHARE]) * steps, worth[MOST_TOKENS])
     worth[PASS_TOKENS] += ON_PASSES * steps
     worth[AUDIT_TOKENS] += worth[AUDIT_SHARE] * steps
@@ -374,11 +374,11 @@ def note_pace(program: Program, shedding: Arena, event: Event) -> None:
     """One more event of a key: what came a window ago counts for a third, as much again ago for a ninth."""
     pace, at, now = shedding.pace, 2 * event.key, float(event.now)
     value = 1.0
-    if pace[ix(at + 1)] > 0.0:
-        since = max(now - pace[ix(at)], 0.0)
-        value += pace[ix(at + 1)] * math.exp(-since / (program.shape[WINDOW] + 1.0))
-    pace[ix(at)] = now
-    pace[ix(at + 1)] = value
+    if pace[at + 1] > 0.0:
+        since = max(now - pace[at], 0.0)
+        value += pace[at + 1] * math.exp(-since / (program.shape[WINDOW] + 1.0))
+    pace[at] = now
+    pace[at + 1] = value
     shedding.floats[PACE_NOW] = value
 
 
@@ -386,20 +386,20 @@ def note_pace(program: Program, shedding: Arena, event: Event) -> None:
 def note_context(pools: Pools, shedding: Arena, event: Event) -> None:
     """What the trees say of the current event: see ``history.trees``, which evaluates the same trees."""
     shed, worth, at = shedding.words, shedding.floats, shedding.words[TREES]
-    nodes, total = at + TREES_HEADER + shed[ix(at)], 0.0
-    for tree in range(shed[ix(at)]):
-        node = nodes + NODE * shed[ix(at + TREES_HEADER + tree)]
-        while shed[ix(node)] >= 0:
-            value, which = worth[PACE_NOW], shed[ix(node)]
+    nodes, total = at + TREES_HEADER + shed[at], 0.0
+    for tree in range(shed[at]):
+        node = nodes + NODE * shed[at + TREES_HEADER + tree]
+        while shed[node] >= 0:
+            value, which = worth[PACE_NOW], shed[node]
             if which == OF_TICK:
-                value = 0.0 if shed[ix(at + 1)] == 0 else float(event.now % shed[ix(at + 1)]) / float(shed[ix(at + 1)])
+                value = 0.0 if shed[at + 1] == 0 else float(event.now % shed[at + 1]) / float(shed[at + 1])
             elif which >= OF_COLUMNS:
                 value = number_at(pools, shed[EVENT_AT] + (which - OF_COLUMNS) // 2, (which - OF_COLUMNS) % 2)
                 if value != value:
                     value = NO_NUMBER
-            side = 2 if value <= worth[ix(node + 1)] else 3
-            node = nodes + NODE * shed[ix(node + side)]
-        total += worth[ix(node + 1)]
+            side = 2 if value <= worth[node + 1] else 3
+            node = nodes + NODE * shed[node + side]
+        total += worth[node + 1]
     worth[CONTEXT_NOW] = total
 
 
@@ -422,10 +422,10 @@ def mark_of_event(program: Program, shedding: Arena, event: Event) -> int:
 def refuse(control: Ints, pools: Pools, shedding: Arena, event: Event, pool: int, run: int, reason: int) -> int:
     """Count a run as shed; returns where it is logged, -1 if it is not."""
     shed = shedding.words
-    shed[ix(shed[COUNTS] + pool * REASONS + reason)] += 1
+    shed[shed[COUNTS] + pool * REASONS + reason] += 1
     control[SHED] += 1
     shed[REFUSED] = event.now
-    shed[BROKEN] += pools.words[ix(mark_at(pools.table, pool * POOL, run))] & 3 != NORMAL
+    shed[BROKEN] += pools.words[mark_at(pools.table, pool * POOL, run)] & 3 != NORMAL
     if shed[LOGS] & LOG_SHED:
         return note(control, pools, shedding, event, pool, run, reason)
     return -1
@@ -434,6 +434,6 @@ def refuse(control: Ints, pools: Pools, shedding: Arena, event: Event, pool: int
 @inline
 def log_score(shedding: Arena, entry: int, score: float, price: float, covered: float) -> None:
     """Add to a log entry what decided."""
-    shedding.log[ix(entry + LOG_SCORE)] = bits_of(shedding, score)
-    shedding.log[ix(entry + LOG_PRICE)] = bits_of(shedding, price)
-    shedding.log[ix(entry + LOG_COVERED)] = bits_of(shedding, covered)
+    shedding.log[entry + LOG_SCORE] = bits_of(shedding, score)
+    shedding.log[entry + LOG_PRICE] = bits_of(shedding, price)
+    shedding.log[entry + LOG_COVERED] = bits_of(shedding, covered)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from acep_approx.arrays import Ints
 from acep_approx.jit.kernel import block_kernel
-from acep_approx.jit.marks import ix
 from acep_approx.kernels.counts import added_up
 from acep_approx.kernels.runs.layout import LINK, LINK_BEFORE, LINK_HERE, LINK_LATEST, LINK_OTHER, LINK_START
 
@@ -22,20 +21,20 @@ def reach(hit: Ints, lows: Ints, links: Ints, shared: Ints, need: Ints) -> None:
     gone through: it was reached before, by hits with starts no later.
     """
     for h in range(len(hit)):
-        need[ix(hit[ix(h)])] = min(need[ix(hit[ix(h)])], lows[ix(h)])
+        need[hit[h]] = min(need[hit[h]], lows[h])
     for i in range(len(need)):
         link = len(need) - 1 - i  # links point to lower numbers
-        low, at = need[ix(link)], link * LINK
-        if low == NOBODY or shared[ix(link)] >= 0:
+        low, at = need[link], link * LINK
+        if low == NOBODY or shared[link] >= 0:
             continue
-        if links[ix(at + LINK_LATEST)] < low:
-            need[ix(link)] = NOBODY
+        if links[at + LINK_LATEST] < low:
+            need[link] = NOBODY
             continue
-        before, other = links[ix(at + LINK_BEFORE)], links[ix(at + LINK_OTHER)]
+        before, other = links[at + LINK_BEFORE], links[at + LINK_OTHER]
         if other >= 0:
-            need[ix(other)] = min(need[ix(other)], low)
-        if before >= 0 and (links[ix(at + LINK_HERE)] < 0 or links[ix(at + LINK_START)] >= low):
-            need[ix(before)] = min(need[ix(before)], low)
+            need[other] = min(need[other], low)
+        if before >= 0 and (links[at + LINK_HERE] < 0 or links[at + LINK_START] >= low):
+            need[before] = min(need[before], low)
 
 
 @block_kernel
@@ -49,35 +48,35 @@ def count(
     """
     mark = first
     for h in range(len(hit)):
-        low = lows[ix(h)]
-        if h > 0 and low != lows[ix(h - 1)]:
+        low = lows[h]
+        if h > 0 and low != lows[h - 1]:
             mark = first + h
-        waiting[0], depth = hit[ix(h)], 1
+        waiting[0], depth = hit[h], 1
         while depth > 0:
-            link = waiting[ix(depth - 1)]
-            if asked[ix(link)] == mark:
+            link = waiting[depth - 1]
+            if asked[link] == mark:
                 depth -= 1
                 continue
             at, n, top = link * LINK, 0, depth
-            if links[ix(at + LINK_LATEST)] >= low:
-                before, other = links[ix(at + LINK_BEFORE)], links[ix(at + LINK_OTHER)]
+            if links[at + LINK_LATEST] >= low:
+                before, other = links[at + LINK_BEFORE], links[at + LINK_OTHER]
                 if other >= 0:
-                    if asked[ix(other)] == mark:
-                        n = added_up(n, ways[ix(other)])
+                    if asked[other] == mark:
+                        n = added_up(n, ways[other])
                     else:
-                        waiting[ix(depth)] = other
+                        waiting[depth] = other
                         depth += 1
-                if links[ix(at + LINK_HERE)] < 0 or links[ix(at + LINK_START)] >= low:
+                if links[at + LINK_HERE] < 0 or links[at + LINK_START] >= low:
                     if before >= 0:
-                        if asked[ix(before)] == mark:
-                            n = added_up(n, ways[ix(before)])
+                        if asked[before] == mark:
+                            n = added_up(n, ways[before])
                         else:
-                            waiting[ix(depth)] = before
+                            waiting[depth] = before
                             depth += 1
-                    elif links[ix(at + LINK_HERE)] >= 0:
+                    elif links[at + LINK_HERE] >= 0:
                         n = added_up(n, 1)
             if depth == top:  # all that it leads to was counted
-                asked[ix(link)] = mark
-                ways[ix(link)] = n
+                asked[link] = mark
+                ways[link] = n
                 depth -= 1
-        total[ix(h)] = ways[ix(hit[ix(h)])]
+        total[h] = ways[hit[h]]

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from acep_approx.arrays import Bools, Ints
 from acep_approx.jit.kernel import block_kernel
-from acep_approx.jit.marks import inline, ix
+from acep_approx.jit.marks import inline
 from acep_approx.kernels.arithmetic import part_of as part_of_window
 from acep_approx.kernels.arithmetic import shifted
 from acep_approx.kernels.runs.layout import (
@@ -107,14 +107,14 @@ class Work(NamedTuple):
 def first_after(ticks: Ints, low: int, high: int, tick: int) -> int:
     """The first of the events ``low .. high - 1`` that is later than ``tick``; ``high`` where there is none."""
     at, step = low, 1
-    while at < high and ticks[ix(at)] <= tick:
+    while at < high and ticks[at] <= tick:
         low = at + 1
         at += step
         step *= 2
     high = min(at, high)
     while low < high:
         middle = (low + high) // 2
-        if ticks[ix(middle)] <= tick:
+        if ticks[middle] <= tick:
             low = middle + 1
         else:
             high = middle
@@ -136,36 +136,36 @@ def mark_phases(forest: Forest, stream: Stream, arcs: Arcs, ends_all: int, windo
     links, phases, ticks, point_at, points = forest.links, forest.phases, stream.ticks, stream.point_at, stream.points
     for link in range(len(phases) // PHASE):
         at, p = link * LINK, link * PHASE
-        here, start = phases[ix(p + AT)], links[ix(at + LINK_LATEST)]
-        before, after = links[ix(at + LINK_BEFORE)], links[ix(at + LINK_OTHER)]
-        until = first_after(ticks, here, stream.slot_end[ix(here)], start + window)
-        phases[ix(p + CLOSES)] = until
+        here, start = phases[p + AT], links[at + LINK_LATEST]
+        before, after = links[at + LINK_BEFORE], links[at + LINK_OTHER]
+        until = first_after(ticks, here, stream.slot_end[here], start + window)
+        phases[p + CLOSES] = until
         quit_at = start + window
-        arc = max(links[ix(at + LINK_HERE)], 0) & ARC_MASK
-        seen_by = stream.after[ix(here)]
-        if arcs.ends[ix(arc)] and seen_by < stream.slot_end[ix(here)]:
-            quit_at = min(quit_at, ticks[ix(seen_by)])
-            until = min(until, stream.after[ix(seen_by)])
-        if ends_all and point_at[ix(here)] < len(points):
-            end = points[ix(point_at[ix(here)])]
+        arc = max(links[at + LINK_HERE], 0) & ARC_MASK
+        seen_by = stream.after[here]
+        if arcs.ends[arc] and seen_by < stream.slot_end[here]:
+            quit_at = min(quit_at, ticks[seen_by])
+            until = min(until, stream.after[seen_by])
+        if ends_all and point_at[here] < len(points):
+            end = points[point_at[here]]
             if end < until:
-                quit_at = min(quit_at, ticks[ix(end)])
+                quit_at = min(quit_at, ticks[end])
                 until = end + 1
-        phases[ix(p + UNTIL)] = until
-        phases[ix(p + QUIT)] = quit_at
-        phases[ix(p + RUN)] = phases[ix(p + BIRTH)]
-        phases[ix(p + GOES_ON)] = -1
-        if links[ix(at + LINK_HERE)] < 0:
-            join_runs(forest, p, before, after, ticks[ix(here)], seen_by)
+        phases[p + UNTIL] = until
+        phases[p + QUIT] = quit_at
+        phases[p + RUN] = phases[p + BIRTH]
+        phases[p + GOES_ON] = -1
+        if links[at + LINK_HERE] < 0:
+            join_runs(forest, p, before, after, ticks[here], seen_by)
         elif before >= 0:
             q = before * PHASE
-            if arcs.in_place[ix(arc)] and phases[ix(p + BIRTH)] < 0:
-                phases[ix(p + RUN)] = phases[ix(q + RUN)]
-                phases[ix(p + GOES_ON)] = before
-                phases[ix(q + QUIT)] = ticks[ix(here)]
-            elif arcs.leaves[ix(arc)]:
-                phases[ix(q + QUIT)] = min(phases[ix(q + QUIT)], ticks[ix(here)])
-                phases[ix(q + UNTIL)] = min(phases[ix(q + UNTIL)], seen_by)
+            if arcs.in_place[arc] and phases[p + BIRTH] < 0:
+                phases[p + RUN] = phases[q + RUN]
+                phases[p + GOES_ON] = before
+                phases[q + QUIT] = ticks[here]
+            elif arcs.leaves[arc]:
+                phases[q + QUIT] = min(phases[q + QUIT], ticks[here])
+                phases[q + UNTIL] = min(phases[q + UNTIL], seen_by)
 
 
 @inline
@@ -176,17 +176,17 @@ def join_runs(forest: Forest, p: int, one: int, other: int, now: int, seen_by: i
     """
     links, phases = forest.links, forest.phases
     kept = one
-    if one < 0 or (other >= 0 and links[ix(other * LINK + LINK_LATEST)] > links[ix(one * LINK + LINK_LATEST)]):
+    if one < 0 or (other >= 0 and links[other * LINK + LINK_LATEST] > links[one * LINK + LINK_LATEST]):
         kept = other
-    phases[ix(p + RUN)] = phases[ix(kept * PHASE + RUN)]
-    phases[ix(p + GOES_ON)] = kept
+    phases[p + RUN] = phases[kept * PHASE + RUN]
+    phases[p + GOES_ON] = kept
     for side in range(2):
         link = other if side else one
         if link >= 0:
             q = link * PHASE
-            phases[ix(q + QUIT)] = min(phases[ix(q + QUIT)], now)
+            phases[q + QUIT] = min(phases[q + QUIT], now)
             if link != kept:
-                phases[ix(q + UNTIL)] = min(phases[ix(q + UNTIL)], seen_by)
+                phases[q + UNTIL] = min(phases[q + UNTIL], seen_by)
 
 
 @inline
@@ -195,22 +195,22 @@ def visit_at(forest: Forest, span: Span, link: int, now: int) -> int:
     phases, floors, solid = forest.phases, span.floors, span.solid
     if link < 0:
         return -1
-    p, end = link * PHASE, forest.links[ix(link * LINK + LINK_LATEST)] + span.window
-    low = part_of(floors, span.window, end - phases[ix(p + QUIT)])
-    later = max(solid[ix(part_of(floors, span.window, end - now))] - solid[ix(low)], 0)
-    visit = phases[ix(p + LAST)] - later
-    return int(visit if visit >= phases[ix(p + FIRST)] else phases[ix(p + BEFORE)])
+    p, end = link * PHASE, forest.links[link * LINK + LINK_LATEST] + span.window
+    low = part_of(floors, span.window, end - phases[p + QUIT])
+    later = max(solid[part_of(floors, span.window, end - now)] - solid[low], 0)
+    visit = phases[p + LAST] - later
+    return int(visit if visit >= phases[p + FIRST] else phases[p + BEFORE])
 
 
 @inline
 def youngest(links: Ints, link: int) -> int:
     """Of merged runs the one that started last."""
     best = link
-    link = links[ix(link * LINK + LINK_OTHER)]
+    link = links[link * LINK + LINK_OTHER]
     while link >= 0:
-        if links[ix(link * LINK + LINK_START)] > links[ix(best * LINK + LINK_START)]:
+        if links[link * LINK + LINK_START] > links[best * LINK + LINK_START]:
             best = link
-        link = links[ix(link * LINK + LINK_OTHER)]
+        link = links[link * LINK + LINK_OTHER]
     return best
 
 
@@ -225,30 +225,30 @@ def place_visits(forest: Forest, stream: Stream, span: Span, is_closed: Bools, e
     visits, completed = 0, 0
     for link in range(len(phases) // PHASE):
         at, p = link * LINK, link * PHASE
-        here, run, start = phases[ix(p + AT)], phases[ix(p + RUN)], links[ix(at + LINK_LATEST)]
-        now = ticks[ix(here)]
-        phases[ix(p + FIRST)] = visits
-        phases[ix(p + LAST)] = visits - 1
-        phases[ix(p + BEFORE)] = -1
-        phases[ix(p + FRESH)] = 0
-        if stream.is_hit[ix(link)] and point_at[ix(here + 1)] > point_at[ix(here)]:
-            before = links[ix(youngest(links, link) * LINK + LINK_BEFORE)]
-            if before >= 0 and is_closed[ix(phases[ix(before * PHASE + RUN)])]:
-                ends[ix(2 * completed)] = visit_at(forest, span, before, now)
-                ends[ix(2 * completed + 1)] = point_at[ix(here)]
+        here, run, start = phases[p + AT], phases[p + RUN], links[at + LINK_LATEST]
+        now = ticks[here]
+        phases[p + FIRST] = visits
+        phases[p + LAST] = visits - 1
+        phases[p + BEFORE] = -1
+        phases[p + FRESH] = 0
+        if stream.is_hit[link] and point_at[here + 1] > point_at[here]:
+            before = links[youngest(links, link) * LINK + LINK_BEFORE]
+            if before >= 0 and is_closed[phases[before * PHASE + RUN]]:
+                ends[2 * completed] = visit_at(forest, span, before, now)
+                ends[2 * completed + 1] = point_at[here]
                 completed += 1
-        if run < 0 or not is_closed[ix(run)]:
+        if run < 0 or not is_closed[run]:
             continue
-        old = phases[ix(p + GOES_ON)]
-        fresh = phases[ix(p + BIRTH)] >= 0 or stream.after[ix(phases[ix(old * PHASE + AT)])] != stream.after[ix(here)]
+        old = phases[p + GOES_ON]
+        fresh = phases[p + BIRTH] >= 0 or stream.after[phases[old * PHASE + AT]] != stream.after[here]
         if old < 0:
-            old = links[ix(youngest(links, link) * LINK + LINK_BEFORE)]
-        phases[ix(p + BEFORE)] = visit_at(forest, span, old, now)
-        low = part_of(floors, window, start + window - phases[ix(p + QUIT)])
-        phases[ix(p + FRESH)] = fresh
-        phases[ix(p + PART)] = low
-        visits += fresh + max(solid[ix(part_of(floors, window, start + window - now))] - solid[ix(low)], 0)
-        phases[ix(p + LAST)] = visits - 1
+            old = links[youngest(links, link) * LINK + LINK_BEFORE]
+        phases[p + BEFORE] = visit_at(forest, span, old, now)
+        low = part_of(floors, window, start + window - phases[p + QUIT])
+        phases[p + FRESH] = fresh
+        phases[p + PART] = low
+        visits += fresh + max(solid[part_of(floors, window, start + window - now)] - solid[low], 0)
+        phases[p + LAST] = visits - 1
     count[0] = visits
     count[1] = completed
 
@@ -270,20 +270,20 @@ def cut_off(mask: int, points: int) -> int:
 @inline
 def give(phases: Ints, q: int, mask: int, base: int) -> None:
     """A phase reaches what one of its children does; the children come in order, the last first."""
-    phases[ix(q + MASK)] = lowered(phases[ix(q + MASK)], phases[ix(q + BASE)] - base) | mask
-    phases[ix(q + BASE)] = base
+    phases[q + MASK] = lowered(phases[q + MASK], phases[q + BASE] - base) | mask
+    phases[q + BASE] = base
 
 
 @inline
 def work_from(phases: Ints, p: int, tested: Ints, row: int, begin: int, after: Ints) -> int:
     """Run-steps from an event on: until the first child, then the child's; else until the end of the run."""
-    child = phases[ix(p + CHILD)]
+    child = phases[p + CHILD]
     if child < 0:
-        return int(tested[ix(row + phases[ix(p + UNTIL)])] - tested[ix(row + begin)])
-    own = tested[ix(row + after[ix(child)])] - tested[ix(row + begin)]
-    if tested[ix(row + child + 1)] == tested[ix(row + child)]:
+        return int(tested[row + phases[p + UNTIL]] - tested[row + begin])
+    own = tested[row + after[child]] - tested[row + begin]
+    if tested[row + child + 1] == tested[row + child]:
         own += 1  # an index led the event to this run
-    return int(own + phases[ix(p + CHILD_COST)])
+    return int(own + phases[p + CHILD_COST])
 
 
 @inline
@@ -292,13 +292,13 @@ def write_visit(
 ) -> None:  # fmt: skip
     """A visit of the run of a phase, with what the phase reaches by now."""
     many = len(out) // VISIT
-    out[ix(visit)] = phases[ix(p + RUN)]
-    out[ix(many + visit)] = remaining
-    out[ix(2 * many + visit)] = since
-    out[ix(3 * many + visit)] = visit - 1 if visit > phases[ix(p + FIRST)] else phases[ix(p + BEFORE)]
-    out[ix(4 * many + visit)] = first_point
-    out[ix(5 * many + visit)] = lowered(phases[ix(p + MASK)], phases[ix(p + BASE)] - first_point)
-    out[ix(6 * many + visit)] = cost
+    out[visit] = phases[p + RUN]
+    out[many + visit] = remaining
+    out[2 * many + visit] = since
+    out[3 * many + visit] = visit - 1 if visit > phases[p + FIRST] else phases[p + BEFORE]
+    out[4 * many + visit] = first_point
+    out[5 * many + visit] = lowered(phases[p + MASK], phases[p + BASE] - first_point)
+    out[6 * many + visit] = cost
 
 
 @inline
@@ -306,20 +306,20 @@ def write_later(forest: Forest, stream: Stream, work: Work, span: Span, link: in
     """Write the visits of a phase that are later than ``now``: its children after them have all been seen."""
     phases, ticks, floors = forest.phases, stream.ticks, span.floors
     p = link * PHASE
-    end = forest.links[ix(link * LINK + LINK_LATEST)] + span.window
-    while phases[ix(p + LAST)] >= phases[ix(p + FIRST)] + phases[ix(p + FRESH)]:
-        part = phases[ix(p + PART)]
-        remaining = floors[ix(part + 1)] - 1
-        if remaining >= floors[ix(part)]:
+    end = forest.links[link * LINK + LINK_LATEST] + span.window
+    while phases[p + LAST] >= phases[p + FIRST] + phases[p + FRESH]:
+        part = phases[p + PART]
+        remaining = floors[part + 1] - 1
+        if remaining >= floors[part]:
             if end - remaining <= now:
                 break
-            here = phases[ix(p + AT)]
-            begin = first_after(ticks, stream.after[ix(here)], phases[ix(p + CLOSES)], end - remaining - 1)
-            cost = work_from(phases, p, work.tested, work.rows[ix(phases[ix(p + RUN)])], begin, stream.after)
-            since = end - remaining - ticks[ix(here)]
-            write_visit(phases, p, out, phases[ix(p + LAST)], remaining, since, stream.point_at[ix(begin)], cost)
-            phases[ix(p + LAST)] -= 1
-        phases[ix(p + PART)] = part + 1
+            here = phases[p + AT]
+            begin = first_after(ticks, stream.after[here], phases[p + CLOSES], end - remaining - 1)
+            cost = work_from(phases, p, work.tested, work.rows[phases[p + RUN]], begin, stream.after)
+            since = end - remaining - ticks[here]
+            write_visit(phases, p, out, phases[p + LAST], remaining, since, stream.point_at[begin], cost)
+            phases[p + LAST] -= 1
+        phases[p + PART] = part + 1
 
 
 @block_kernel
@@ -330,39 +330,39 @@ def look_back(forest: Forest, stream: Stream, work: Work, span: Span, out: Ints)
     for back in range(used):
         link = used - 1 - back
         at, p = link * LINK, link * PHASE
-        here = phases[ix(p + AT)]
-        now, base = ticks[ix(here)], point_at[ix(here)]
+        here = phases[p + AT]
+        now, base = ticks[here], point_at[here]
         write_later(forest, stream, work, span, link, now, out)
-        mask = lowered(phases[ix(p + MASK)], phases[ix(p + BASE)] - base)
-        if stream.is_hit[ix(link)] and point_at[ix(here + 1)] > base:
+        mask = lowered(phases[p + MASK], phases[p + BASE] - base)
+        if stream.is_hit[link] and point_at[here + 1] > base:
             mask |= 1
-        phases[ix(p + MASK)] = mask
-        phases[ix(p + BASE)] = base
-        if phases[ix(p + RUN)] >= 0:
-            row, begin = work.rows[ix(phases[ix(p + RUN)])], stream.after[ix(here)]
+        phases[p + MASK] = mask
+        phases[p + BASE] = base
+        if phases[p + RUN] >= 0:
+            row, begin = work.rows[phases[p + RUN]], stream.after[here]
             cost = work_from(phases, p, work.tested, row, begin, stream.after)
-            phases[ix(p + COST)] = cost
-            if phases[ix(p + FRESH)]:
-                remaining = links[ix(at + LINK_LATEST)] + window - now
-                write_visit(phases, p, out, phases[ix(p + FIRST)], remaining, 0, base, cost)
-        before, after = links[ix(at + LINK_BEFORE)], links[ix(at + LINK_OTHER)]
-        is_union = links[ix(at + LINK_HERE)] < 0
+            phases[p + COST] = cost
+            if phases[p + FRESH]:
+                remaining = links[at + LINK_LATEST] + window - now
+                write_visit(phases, p, out, phases[p + FIRST], remaining, 0, base, cost)
+        before, after = links[at + LINK_BEFORE], links[at + LINK_OTHER]
+        is_union = links[at + LINK_HERE] < 0
         if before >= 0:
-            q, closes = before * PHASE, phases[ix(p + CLOSES)]
+            q, closes = before * PHASE, phases[p + CLOSES]
             write_later(forest, stream, work, span, before, now, out)
             if is_union:
-                closes = phases[ix(q + CLOSES)]
-            elif links[ix(at + LINK_START)] != links[ix(at + LINK_LATEST)]:
-                closes = first_after(ticks, here, stream.slot_end[ix(here)], links[ix(at + LINK_START)] + window)
-            give(phases, q, cut_off(mask, point_at[ix(closes)] - base), base)
-            if not is_union and phases[ix(p + GOES_ON)] < 0:
-                phases[ix(q + CHILD)] = here
-                phases[ix(q + CHILD_COST)] = phases[ix(p + COST)]
+                closes = phases[q + CLOSES]
+            elif links[at + LINK_START] != links[at + LINK_LATEST]:
+                closes = first_after(ticks, here, stream.slot_end[here], links[at + LINK_START] + window)
+            give(phases, q, cut_off(mask, point_at[closes] - base), base)
+            if not is_union and phases[p + GOES_ON] < 0:
+                phases[q + CHILD] = here
+                phases[q + CHILD_COST] = phases[p + COST]
         if after >= 0:
             q = after * PHASE
-            give(phases, q, cut_off(mask, point_at[ix(phases[ix(q + CLOSES)])] - base), base)
-            phases[ix(q + COST)] = phases[ix(p + COST)]
-        if phases[ix(p + GOES_ON)] >= 0:
-            q = phases[ix(p + GOES_ON)] * PHASE
+            give(phases, q, cut_off(mask, point_at[phases[q + CLOSES]] - base), base)
+            phases[q + COST] = phases[p + COST]
+        if phases[p + GOES_ON] >= 0:
+            q = phases[p + GOES_ON] * PHASE
             for word in (CHILD, CHILD_COST, UNTIL):
-                phases[ix(q + word)] = phases[ix(p + word)]
+                phases[q + word] = phases[p + word]

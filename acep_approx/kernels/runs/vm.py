@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from acep_approx.arrays import Floats, Ints
-from acep_approx.jit.marks import apart, called, inline, ix
+from acep_approx.jit.marks import apart, called, inline
 from acep_approx.kernels.arithmetic import number
 from acep_approx.kernels.runs.layout import TEMPORARIES
 from acep_approx.kernels.runs.records import Pools, Program
@@ -65,30 +65,30 @@ def test(program: Program, pools: Pools, do: Operands, mask: Ints) -> None:
     """Narrow ``mask`` by a comparison of columns, or by a truth value."""
     words, floats = pools.words, pools.floats
     code, _, a, sa, b, sb, n = do
-    op, flags = program.tables[ix(code)], program.tables[ix(code + 6)]
+    op, flags = program.tables[code], program.tables[code + 6]
     less, equal, greater = flags & 1, (flags >> 1) & 1, (flags >> 2) & 1
     if op == TEST_FLOAT and sb == 0:
-        y = floats[ix(b)]
+        y = floats[b]
         for j in range(n):
-            x = floats[ix(a + j)]
-            mask[ix(j)] &= ((x < y) & less) | ((x == y) & equal) | ((x > y) & greater)
+            x = floats[a + j]
+            mask[j] &= ((x < y) & less) | ((x == y) & equal) | ((x > y) & greater)
     elif op == TEST_FLOAT:
         for j in range(n):
-            x, y = floats[ix(a + sa * j)], floats[ix(b + j)]
-            mask[ix(j)] &= ((x < y) & less) | ((x == y) & equal) | ((x > y) & greater)
+            x, y = floats[a + sa * j], floats[b + j]
+            mask[j] &= ((x < y) & less) | ((x == y) & equal) | ((x > y) & greater)
     elif op == TEST_INT and sb == 0:
-        z = words[ix(b)]
+        z = words[b]
         known = 1 if z != NULL else 0
         for j in range(n):
-            v = words[ix(a + j)]
-            mask[ix(j)] &= (((v < z) & less) | ((v == z) & equal) | ((v > z) & greater)) & (v != NULL) & known
+            v = words[a + j]
+            mask[j] &= (((v < z) & less) | ((v == z) & equal) | ((v > z) & greater)) & (v != NULL) & known
     elif op == TEST_INT:
         for j in range(n):
-            v, z = words[ix(a + sa * j)], words[ix(b + j)]
-            mask[ix(j)] &= (((v < z) & less) | ((v == z) & equal) | ((v > z) & greater)) & (v != NULL) & (z != NULL)
+            v, z = words[a + sa * j], words[b + j]
+            mask[j] &= (((v < z) & less) | ((v == z) & equal) | ((v > z) & greater)) & (v != NULL) & (z != NULL)
     else:
         for j in range(n):
-            mask[ix(j)] &= words[ix(a + sa * j)] == 1
+            mask[j] &= words[a + sa * j] == 1
 
 
 @inline
@@ -97,19 +97,19 @@ def compare(program: Program, pools: Pools, do: Operands) -> None:
     tables, ranks, words, floats = program.tables, program.ranks, pools.words, pools.floats
     code, to, a, sa, b, sb, n = do
     for j in range(n):
-        op, flags = tables[ix(code)], tables[ix(code + 6)]
+        op, flags = tables[code], tables[code + 6]
         if op == COMPARE_FLOAT:
-            x, y = floats[ix(a + sa * j)], floats[ix(b + sb * j)]
+            x, y = floats[a + sa * j], floats[b + sb * j]
             holds = ((x < y) & flags) | ((x == y) & (flags >> 1)) | ((x > y) & (flags >> 2))
-            words[ix(to + j)] = holds & 1 if x == x and y == y else NULL
+            words[to + j] = holds & 1 if x == x and y == y else NULL
             continue
-        v, z = words[ix(a + sa * j)], words[ix(b + sb * j)]
+        v, z = words[a + sa * j], words[b + sb * j]
         if v == NULL or z == NULL:
-            words[ix(to + j)] = NULL
+            words[to + j] = NULL
             continue
         if op == COMPARE_TEXT:
-            v, z = ranks[ix(v)], ranks[ix(z)]
-        words[ix(to + j)] = (((v < z) & flags) | ((v == z) & (flags >> 1)) | ((v > z) & (flags >> 2))) & 1
+            v, z = ranks[v], ranks[z]
+        words[to + j] = (((v < z) & flags) | ((v == z) & (flags >> 1)) | ((v > z) & (flags >> 2))) & 1
 
 
 @inline
@@ -133,26 +133,26 @@ def compute_int(tables: Ints, words: Ints, do: Operands, mask: Ints) -> int:
     code, to, a, sa, b, sb, n = do
     passed = 0
     for j in range(n):
-        op = tables[ix(code)]
-        v, z = words[ix(a + sa * j)], words[ix(b + sb * j)]
+        op = tables[code]
+        v, z = words[a + sa * j], words[b + sb * j]
         if v == NULL or z == NULL or (op == MOD_INT and z == 0):
-            words[ix(to + j)] = NULL
+            words[to + j] = NULL
         elif op == ADD_INT:
             passes = sum_passes(v, z)
-            passed |= passes & mask[ix(j)]
-            words[ix(to + j)] = NULL if passes else v + z
+            passed |= passes & mask[j]
+            words[to + j] = NULL if passes else v + z
         elif op == SUB_INT:
             passes = sum_passes(v, -z)
-            passed |= passes & mask[ix(j)]
-            words[ix(to + j)] = NULL if passes else v - z
+            passed |= passes & mask[j]
+            words[to + j] = NULL if passes else v - z
         elif op == MUL_INT:
             passes = product_passes(v, z)
-            passed |= passes & mask[ix(j)]
-            words[ix(to + j)] = NULL if passes else v * z
+            passed |= passes & mask[j]
+            words[to + j] = NULL if passes else v * z
         elif op == NEG_INT:
-            words[ix(to + j)] = -v
+            words[to + j] = -v
         else:
-            words[ix(to + j)] = v % z
+            words[to + j] = v % z
     return passed
 
 
@@ -160,27 +160,27 @@ def compute_int(tables: Ints, words: Ints, do: Operands, mask: Ints) -> int:
 def compute_float(tables: Ints, floats: Floats, do: Operands) -> None:
     """Arithmetic on floats; division and modulo by zero give NULL."""
     code, to, a, sa, b, sb, n = do
-    if tables[ix(code)] == ADD_FLOAT:
+    if tables[code] == ADD_FLOAT:
         for j in range(n):
-            floats[ix(to + j)] = number(floats[ix(a + sa * j)] + floats[ix(b + sb * j)])
+            floats[to + j] = number(floats[a + sa * j] + floats[b + sb * j])
         return
-    if tables[ix(code)] == SUB_FLOAT:
+    if tables[code] == SUB_FLOAT:
         for j in range(n):
-            floats[ix(to + j)] = number(floats[ix(a + sa * j)] - floats[ix(b + sb * j)])
+            floats[to + j] = number(floats[a + sa * j] - floats[b + sb * j])
         return
     for j in range(n):
-        op = tables[ix(code)]
-        x, y = floats[ix(a + sa * j)], floats[ix(b + sb * j)]
+        op = tables[code]
+        x, y = floats[a + sa * j], floats[b + sb * j]
         if op == MUL_FLOAT:
-            floats[ix(to + j)] = number(x * y)
+            floats[to + j] = number(x * y)
         elif op == NEG_FLOAT:
-            floats[ix(to + j)] = number(-x)
+            floats[to + j] = number(-x)
         elif y == 0.0:
-            floats[ix(to + j)] = float("nan")
+            floats[to + j] = float("nan")
         elif op == DIV_FLOAT:
-            floats[ix(to + j)] = number(x / y)
+            floats[to + j] = number(x / y)
         else:
-            floats[ix(to + j)] = number(x % y)
+            floats[to + j] = number(x % y)
 
 
 @inline
@@ -189,25 +189,25 @@ def decide(tables: Ints, pools: Pools, do: Operands) -> None:
     words, floats = pools.words, pools.floats
     code, to, a, sa, b, sb, n = do
     for j in range(n):
-        op = tables[ix(code)]
-        v = words[ix(a + sa * j)]
+        op = tables[code]
+        v = words[a + sa * j]
         if op == AND:
-            z = words[ix(b + sb * j)]
-            words[ix(to + j)] = 0 if v == 0 or z == 0 else (NULL if v == NULL or z == NULL else 1)
+            z = words[b + sb * j]
+            words[to + j] = 0 if v == 0 or z == 0 else (NULL if v == NULL or z == NULL else 1)
         elif op == OR:
-            z = words[ix(b + sb * j)]
-            words[ix(to + j)] = 1 if v == 1 or z == 1 else (NULL if v == NULL or z == NULL else 0)
+            z = words[b + sb * j]
+            words[to + j] = 1 if v == 1 or z == 1 else (NULL if v == NULL or z == NULL else 0)
         elif op == NOT:
-            words[ix(to + j)] = NULL if v == NULL else 1 - v
+            words[to + j] = NULL if v == NULL else 1 - v
         elif op == NULL_INT:
-            words[ix(to + j)] = v == NULL
+            words[to + j] = v == NULL
         elif op == NULL_FLOAT:
-            x = floats[ix(a + sa * j)]
-            words[ix(to + j)] = x != x
+            x = floats[a + sa * j]
+            words[to + j] = x != x
         elif op == TO_FLOAT:
-            floats[ix(to + j)] = float("nan") if v == NULL else float(v)
+            floats[to + j] = float("nan") if v == NULL else float(v)
         else:
-            words[ix(to + j)] = v
+            words[to + j] = v
 
 
 @inline
@@ -216,18 +216,18 @@ def aggregate_int(program: Program, words: Ints, do: Operands, mask: Ints) -> in
     tables, ranks = program.tables, program.ranks
     code, to, a, _, b, sb, n = do
     passed = 0
-    if tables[ix(code)] == MAX_INT:  # NULL is the lowest integer
+    if tables[code] == MAX_INT:  # NULL is the lowest integer
         for j in range(n):
-            words[ix(to + j)] = max(words[ix(a + j)], words[ix(b + sb * j)])
+            words[to + j] = max(words[a + j], words[b + sb * j])
         return passed
-    if tables[ix(code)] == MIN_INT:
+    if tables[code] == MIN_INT:
         for j in range(n):
-            v, z = words[ix(a + j)], words[ix(b + sb * j)]
-            words[ix(to + j)] = z if ((z < v) & (z != NULL)) | (v == NULL) else v
+            v, z = words[a + j], words[b + sb * j]
+            words[to + j] = z if ((z < v) & (z != NULL)) | (v == NULL) else v
         return passed
     for j in range(n):
-        op = tables[ix(code)]
-        v, z = words[ix(a + j)], words[ix(b + sb * j)]
+        op = tables[code]
+        v, z = words[a + j], words[b + sb * j]
         if op == COUNT_ALL:
             v += 1
         elif op == COUNT_INT:
@@ -237,18 +237,18 @@ def aggregate_int(program: Program, words: Ints, do: Operands, mask: Ints) -> in
         elif z != NULL:
             p, q = v, z
             if v != NULL and (op in (MIN_TEXT, MAX_TEXT, LEAST_TEXT, GREATEST_TEXT)):
-                p, q = ranks[ix(v)], ranks[ix(z)]
+                p, q = ranks[v], ranks[z]
             if v == NULL:
                 v = z
             elif op == SUM_INT:
                 passes = sum_passes(v, z)
-                passed |= passes & mask[ix(j)]
+                passed |= passes & mask[j]
                 v = NULL if passes else v + z
             elif op in (LEAST_INT, MIN_TEXT, LEAST_TEXT):
                 v = z if q < p else v
             else:
                 v = z if q > p else v
-        words[ix(to + j)] = v
+        words[to + j] = v
     return passed
 
 
@@ -258,27 +258,27 @@ def aggregate_float(tables: Ints, pools: Pools, do: Operands) -> None:
     words, floats = pools.words, pools.floats
     code, to, a, _, b, sb, n = do
     for j in range(n):
-        op = tables[ix(code)]
-        y = floats[ix(b + sb * j)]
+        op = tables[code]
+        y = floats[b + sb * j]
         if op == COUNT_FLOAT:
-            words[ix(to + j)] = words[ix(a + j)] + (y == y)
+            words[to + j] = words[a + j] + (y == y)
             continue
-        x = floats[ix(a + j)]
+        x = floats[a + j]
         if x != x or y != y:
             skips = op in (SUM_FLOAT, MIN_FLOAT, MAX_FLOAT)
-            floats[ix(to + j)] = y if (x != x) == skips else x
+            floats[to + j] = y if (x != x) == skips else x
         elif op == SUM_FLOAT:
-            floats[ix(to + j)] = number(x + y)
+            floats[to + j] = number(x + y)
         elif op in (MIN_FLOAT, LEAST_FLOAT):
-            floats[ix(to + j)] = min(x, y)
+            floats[to + j] = min(x, y)
         else:
-            floats[ix(to + j)] = max(x, y)
+            floats[to + j] = max(x, y)
 
 
 @inline
 def operand(program: Program, at: int, registers: int, room: int) -> tuple[int, int]:
     """Where the operand at ``at`` begins, and its stride."""
-    kind, number = program.tables[ix(at)], program.tables[ix(at + 1)]
+    kind, number = program.tables[at], program.tables[at + 1]
     if kind == REGISTER:
         return registers + number * room, 1
     if kind == TEMPORARY:
@@ -294,12 +294,12 @@ def run_program(program: Program, pools: Pools, at: int, registers: int, room: i
     """
     tables, words, floats = program.tables, pools.words, pools.floats
     passed = 0
-    for i in range(tables[ix(at + 1)]):
-        code = tables[ix(at)] + i * WIDTH
-        op = tables[ix(code)]
+    for i in range(tables[at + 1]):
+        code = tables[at] + i * WIDTH
+        op = tables[code]
         a, sa = operand(program, code + 2, registers, room)
         b, sb = operand(program, code + 4, registers, room)
-        to = program.shape[TEMPORARIES] + tables[ix(code + 1)] * BLOCK
+        to = program.shape[TEMPORARIES] + tables[code + 1] * BLOCK
         do = Operands(code, to, a, sa, b, sb, n)
         if op <= TEST_TRUTH:
             test(program, pools, do, mask)

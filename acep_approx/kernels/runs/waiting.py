@@ -12,7 +12,7 @@ tree: parts are columns that stand together, and adding a run costs one comparis
 from __future__ import annotations
 
 from acep_approx.arrays import Ints
-from acep_approx.jit.marks import inline, ix
+from acep_approx.jit.marks import inline
 from acep_approx.kernels.runs import layout as at
 from acep_approx.kernels.runs.pools import (
     ALIKE,
@@ -68,58 +68,58 @@ def ordered(word: int, how: int) -> int:
 @inline
 def waits(table: Ints, p: int) -> bool:
     """Whether bounds are kept of a pool, and it has many runs."""
-    return bool(table[ix(p + WAITS_FOR)] >= 0 and table[ix(p + CHILDREN)] - table[ix(p + HEAD)] > MANY)
+    return bool(table[p + WAITS_FOR] >= 0 and table[p + CHILDREN] - table[p + HEAD] > MANY)
 
 
 @inline
 def bound_of_run(program: Program, pools: Pools, p: int, run: int) -> int:
     """What the bound of a part may not be above because of a run."""
     table, words = pools.table, pools.words
-    base, room, waits_for = table[ix(p + BASE)], table[ix(p + ROOM)], table[ix(p + WAITS_FOR)]
-    if words[ix(base + run)] == HOLE:
+    base, room, waits_for = table[p + BASE], table[p + ROOM], table[p + WAITS_FOR]
+    if words[base + run] == HOLE:
         return UNREACHED
     if program.more is not None and program.shape[at.GONE] != at.NOT_HIDDEN:
-        if words[ix(base + (COLUMNS + table[ix(p + ALIKE)] + program.shape[at.GONE]) * room + run)]:
+        if words[base + (COLUMNS + table[p + ALIKE] + program.shape[at.GONE]) * room + run]:
             return WIDEST
-    word, how = words[ix(base + (COLUMNS + (waits_for >> 2)) * room + run)], waits_for & HOW
+    word, how = words[base + (COLUMNS + (waits_for >> 2)) * room + run], waits_for & HOW
     return ordered(word, how) if is_known(word, how) else UNREACHED
 
 
 @inline
 def bound_from(program: Program, pools: Pools, p: int, first: int, end: int) -> None:
     """Make the bounds of runs ``first .. end - 1``, the first of which may stand within a part whose bound is known."""
-    chains, bounds = pools.chains, pools.table[ix(p + BOUNDS)]
+    chains, bounds = pools.chains, pools.table[p + BOUNDS]
     for run in range(first, end):
         part = bounds + run // PART
         if run % PART == 0:
-            chains[ix(part)] = UNREACHED
-        chains[ix(part)] = min(chains[ix(part)], bound_of_run(program, pools, p, run))
+            chains[part] = UNREACHED
+        chains[part] = min(chains[part], bound_of_run(program, pools, p, run))
 
 
 @inline
 def bound_all(program: Program, pools: Pools, p: int) -> None:
     """See to it that all parts of a pool have bounds."""
     table = pools.table
-    if table[ix(p + BOUNDED)] < table[ix(p + CHILDREN)]:
-        bound_from(program, pools, p, table[ix(p + BOUNDED)], table[ix(p + CHILDREN)])
-        table[ix(p + BOUNDED)] = table[ix(p + CHILDREN)]
+    if table[p + BOUNDED] < table[p + CHILDREN]:
+        bound_from(program, pools, p, table[p + BOUNDED], table[p + CHILDREN])
+        table[p + BOUNDED] = table[p + CHILDREN]
 
 
 @inline
 def bound_again(program: Program, pools: Pools, p: int, first: int, end: int) -> None:
     """Make the bounds of the parts anew that runs ``first .. end - 1`` stand in."""
-    end = min((end + PART - 1) // PART * PART, pools.table[ix(p + CHILDREN)])
+    end = min((end + PART - 1) // PART * PART, pools.table[p + CHILDREN])
     bound_from(program, pools, p, first // PART * PART, end)
 
 
 @inline
 def scalar_of(program: Program, pools: Pools, source: int) -> int:
     """The word that an event compares with thresholds, in their kind."""
-    word = pools.words[ix(program.tables[ix(source + at.SOURCE_SCALAR)])]
-    if program.tables[ix(source + at.SOURCE_PASSES)] & IS_INT:
+    word = pools.words[program.tables[source + at.SOURCE_SCALAR]]
+    if program.tables[source + at.SOURCE_PASSES] & IS_INT:
         temporary = program.shape[at.TEMPORARIES]
-        pools.floats[ix(temporary)] = float("nan") if word == NULL else float(word)
-        word = pools.words[ix(temporary)]
+        pools.floats[temporary] = float("nan") if word == NULL else float(word)
+        word = pools.words[temporary]
     return int(word)
 
 
@@ -133,19 +133,19 @@ def reaches(bound: int, scalar: int, or_equal: int) -> bool:
 def within_reach(program: Program, pools: Pools, p: int, source: int, first: int) -> tuple[int, int]:
     """The next runs from ``first`` on, in parts that follow each other, which the event may take: where, how many."""
     tables, table, chains = program.tables, pools.table, pools.chains
-    runs, bounds, how = table[ix(p + CHILDREN)], table[ix(p + BOUNDS)], table[ix(p + WAITS_FOR)] & HOW
-    if tables[ix(source + at.SOURCE_SCALAR)] < 0:
+    runs, bounds, how = table[p + CHILDREN], table[p + BOUNDS], table[p + WAITS_FOR] & HOW
+    if tables[source + at.SOURCE_SCALAR] < 0:
         return first, min(BLOCK, runs - first)
-    word, or_equal = scalar_of(program, pools, source), tables[ix(source + at.SOURCE_PASSES)] & OR_EQUAL
+    word, or_equal = scalar_of(program, pools, source), tables[source + at.SOURCE_PASSES] & OR_EQUAL
     if not is_known(word, how):
         return runs, 0
     bound_all(program, pools, p)
     word, part, end = ordered(word, how), first // PART, (runs + PART - 1) // PART
-    while part < end and not reaches(chains[ix(bounds + part)], word, or_equal):
+    while part < end and not reaches(chains[bounds + part], word, or_equal):
         part += 1
     first, end = max(first, part * PART), min(end, part + BLOCK // PART)
     part += 1
-    while part < end and reaches(chains[ix(bounds + part)], word, or_equal):
+    while part < end and reaches(chains[bounds + part], word, or_equal):
         part += 1
     return first, max(min(part * PART, runs) - first, 0)
 
@@ -153,9 +153,9 @@ def within_reach(program: Program, pools: Pools, p: int, source: int, first: int
 @inline
 def make_hole(pools: Pools, p: int, run: int) -> None:
     """Take a run out of its pool; the others stay where they are."""
-    pools.words[ix(pools.table[ix(p + BASE)] + run)] = HOLE
-    pools.table[ix(p + HOLES)] += 1
-    pools.table[ix(p + OLDEST)] = HOLE
+    pools.words[pools.table[p + BASE] + run] = HOLE
+    pools.table[p + HOLES] += 1
+    pools.table[p + OLDEST] = HOLE
 
 
 @inline
@@ -163,7 +163,7 @@ def leave_holes(program: Program, pools: Pools, lanes: Lanes, block: RunBlock) -
     """Take the runs of a block out of their pool that have gone on."""
     p, gone = block.pool * POOL, 0
     for j in range(block.n):
-        if lanes.stay[ix(j)] == 0:
+        if lanes.stay[j] == 0:
             make_hole(pools, p, block.offset + j)
             gone += 1
     if gone > 0:
@@ -174,14 +174,14 @@ def leave_holes(program: Program, pools: Pools, lanes: Lanes, block: RunBlock) -
 def leave_holes_of_tick(program: Program, pools: Pools, p: int) -> None:
     """Take out the runs that an event of the tick has taken away: the bounds of their parts are the widest."""
     table, words, chains = pools.table, pools.words, pools.chains
-    gone = table[ix(p + BASE)] + (COLUMNS + table[ix(p + ALIKE)] + program.shape[at.GONE]) * table[ix(p + ROOM)]
+    gone = table[p + BASE] + (COLUMNS + table[p + ALIKE] + program.shape[at.GONE]) * table[p + ROOM]
     bound_all(program, pools, p)
-    for part in range(table[ix(p + HEAD)] // PART, (table[ix(p + CHILDREN)] + PART - 1) // PART):
-        if chains[ix(table[ix(p + BOUNDS)] + part)] == WIDEST:
-            first, end = part * PART, min((part + 1) * PART, table[ix(p + CHILDREN)])
-            for run in range(max(first, table[ix(p + HEAD)]), end):
-                if words[ix(gone + run)] != 0:
-                    words[ix(gone + run)] = 0
+    for part in range(table[p + HEAD] // PART, (table[p + CHILDREN] + PART - 1) // PART):
+        if chains[table[p + BOUNDS] + part] == WIDEST:
+            first, end = part * PART, min((part + 1) * PART, table[p + CHILDREN])
+            for run in range(max(first, table[p + HEAD]), end):
+                if words[gone + run] != 0:
+                    words[gone + run] = 0
                     make_hole(pools, p, run)
             bound_again(program, pools, p, first, end)
 
@@ -190,11 +190,11 @@ def leave_holes_of_tick(program: Program, pools: Pools, p: int) -> None:
 def close_holes(pools: Pools, p: int) -> None:
     """Move up the runs behind holes, and behind those that the head has passed; all that live are left."""
     table, words, kept, visible, oldest = pools.table, pools.words, 0, 0, -NEVER
-    for run in range(table[ix(p + HEAD)], table[ix(p + RUNS)]):
-        start = words[ix(table[ix(p + BASE)] + run)]
+    for run in range(table[p + HEAD], table[p + RUNS]):
+        start = words[table[p + BASE] + run]
         if start != HOLE:
             oldest = min(oldest, start)
             copy_run(pools, p, kept, run)
             kept += 1
-            visible += run < table[ix(p + CHILDREN)]
+            visible += run < table[p + CHILDREN]
     leave(table, p, kept, visible, oldest)

@@ -8,7 +8,7 @@ the two, and the kept run of each group that started last covers it.
 from __future__ import annotations
 
 from acep_approx.arrays import Ints
-from acep_approx.jit.marks import called, inline, ix
+from acep_approx.jit.marks import called, inline
 from acep_approx.kernels.arithmetic import divided, part_of
 from acep_approx.kernels.runs.layout import DOMINATED, POOLS, WINDOW
 from acep_approx.kernels.runs.pools import BASE, NEVER, POOL, ROOM, RUNS, hash_word
@@ -58,8 +58,8 @@ def cover_of(shed: Ints, pool: int, least: int) -> int:
     The first of the pools that cover it is itself; ``least`` is 1 to leave that out.
     """
     cover = NEVER
-    for i in range(shed[ix(shed[COVERS] + pool)] + least, shed[ix(shed[COVERS] + pool + 1)]):
-        cover = max(cover, shed[ix(shed[NEWEST] + shed[ix(shed[COVERING] + i)])])
+    for i in range(shed[shed[COVERS] + pool] + least, shed[shed[COVERS] + pool + 1]):
+        cover = max(cover, shed[shed[NEWEST] + shed[shed[COVERING] + i]])
     return cover
 
 
@@ -68,7 +68,7 @@ def gain_at(program: Program, shedding: Arena, event: Event, cell: int, start: i
     """Match points to come of a run of this start; ``cell``: the vertex it would be at with no window left."""
     shed, window = shedding.words, program.shape[WINDOW]
     left = slice_of(shed, window, start + window - event.now)
-    return float(shedding.floats[ix(shed[GAINS] + cell + left * shed[SINCE])])
+    return float(shedding.floats[shed[GAINS] + cell + left * shed[SINCE]])
 
 
 @inline
@@ -82,15 +82,15 @@ def covered_by_groups(
     """
     shed, worth, best, together = shedding.words, shedding.floats, 0.0, 0.0
     low = event.now - program.shape[WINDOW]
-    for i in range(shed[ix(shed[COVERS_OF_GROUP] + group)], shed[ix(shed[COVERS_OF_GROUP] + group + 1)]):
-        cover = shed[ix(shed[COVERED_BY] + i)]
-        latest = shed[ix(shed[LATEST] + cover)]
+    for i in range(shed[shed[COVERS_OF_GROUP] + group], shed[shed[COVERS_OF_GROUP] + group + 1]):
+        cover = shed[shed[COVERED_BY] + i]
+        latest = shed[shed[LATEST] + cover]
         if latest >= low and cover >= least:
             both = gain
             if latest < start:
                 both = min(gain, gain_at(program, shedding, event, cell, latest))
-            best = max(best, worth[ix(shed[SHARE_COVERED] + i)] * both)
-            together += worth[ix(shed[MORE_COVERED] + i)] * both
+            best = max(best, worth[shed[SHARE_COVERED] + i] * both)
+            together += worth[shed[MORE_COVERED] + i] * both
     return float(max(best, together))
 
 
@@ -105,15 +105,15 @@ def score_of(
     """
     shed, worth, now = shedding.words, shedding.floats, event.now
     p = pool * POOL
-    start = pools.words[ix(pools.table[ix(p + BASE)] + run)]
-    last = pools.words[ix(mark_at(pools.table, p, run) + pools.table[ix(p + ROOM)])]
+    start = pools.words[pools.table[p + BASE] + run]
+    last = pools.words[mark_at(pools.table, p, run) + pools.table[p + ROOM]]
     since = 0
-    while since < shed[SINCE] - 1 and now - last > shed[ix(EDGE + since)]:
+    while since < shed[SINCE] - 1 and now - last > shed[EDGE + since]:
         since += 1
     group = known_group(pools, shedding, pool, run, event.key)
     cell = group * shed[REMAINING] * shed[SINCE] + since
     vertex = cell + slice_of(shed, program.shape[WINDOW], start + program.shape[WINDOW] - now) * shed[SINCE]
-    gain, cost, covered = worth[ix(shed[GAINS] + vertex)], worth[ix(shed[COSTS] + vertex)], 0.0
+    gain, cost, covered = worth[shed[GAINS] + vertex], worth[shed[COSTS] + vertex], 0.0
     too_little = SURELY * needed * cost
     if gain < too_little:
         return 0.0, 0.0, int(group)
@@ -123,11 +123,11 @@ def score_of(
     else:
         cover = cover_of(shed, pool, least)
         if cover + program.shape[WINDOW] >= now:
-            covered = worth[ix(shed[OVERLAPS] + pool)] * min(gain, gain_at(program, shedding, event, cell, cover))
+            covered = worth[shed[OVERLAPS] + pool] * min(gain, gain_at(program, shedding, event, cell, cover))
     left = gain - covered
     if program.shape[DOMINATED] >= 0:
-        flag = mark_at(pools.table, p, run) + (1 + program.shape[DOMINATED]) * pools.table[ix(p + ROOM)]
-        left *= worth[DOMINATED_SHARE] if pools.words[ix(flag)] else 1.0
+        flag = mark_at(pools.table, p, run) + (1 + program.shape[DOMINATED]) * pools.table[p + ROOM]
+        left *= worth[DOMINATED_SHARE] if pools.words[flag] else 1.0
     if left < too_little:
         return 0.0, 0.0, int(group)
     if needed > 0.0 and SURELY * left * worth[SPREAD] > needed * cost * (worth[SPREAD] + 1.0):
@@ -149,16 +149,16 @@ def needed_score(shed: Ints, price: float) -> float:
 @inline
 def note_kept(shed: Ints, pool: int, group: int, start: int) -> None:
     """A run is kept: others may be covered by it."""
-    shed[ix(shed[NEWEST] + pool)] = max(shed[ix(shed[NEWEST] + pool)], start)
-    shed[ix(shed[LATEST] + group)] = max(shed[ix(shed[LATEST] + group)], start)
+    shed[shed[NEWEST] + pool] = max(shed[shed[NEWEST] + pool], start)
+    shed[shed[LATEST] + group] = max(shed[shed[LATEST] + group], start)
 
 
 @inline
 def forget_kept(shed: Ints, pool: int) -> None:
     """Nothing of a pool is known to be kept."""
-    shed[ix(shed[NEWEST] + pool)] = NEVER
+    shed[shed[NEWEST] + pool] = NEVER
     for group in range(first_group(shed, pool), first_group(shed, pool + 1)):
-        shed[ix(shed[LATEST] + group)] = NEVER
+        shed[shed[LATEST] + group] = NEVER
 
 
 @inline
@@ -166,9 +166,9 @@ def find_newest(program: Program, pools: Pools, shed: Ints) -> None:
     """Look for the latest start in each pool, after the runs of another key were brought in."""
     for pool in range(1, program.shape[POOLS]):
         p, newest = pool * POOL, NEVER
-        for run in range(pools.table[ix(p + RUNS)]):
-            newest = max(newest, pools.words[ix(pools.table[ix(p + BASE)] + run)])
-        shed[ix(shed[NEWEST] + pool)] = newest
+        for run in range(pools.table[p + RUNS]):
+            newest = max(newest, pools.words[pools.table[p + BASE] + run])
+        shed[shed[NEWEST] + pool] = newest
     shed[UNKNOWN] = shed[BY_GROUP]
 
 
@@ -179,7 +179,7 @@ def find_latest(program: Program, pools: Pools, shedding: Arena, event: Event) -
     for pool in range(1, program.shape[POOLS]):
         forget_kept(shed, pool)
         p = pool * POOL
-        for run in range(pools.table[ix(p + RUNS)]):
+        for run in range(pools.table[p + RUNS]):
             group = known_group(pools, shedding, pool, run, event.key)
-            note_kept(shed, pool, group, pools.words[ix(pools.table[ix(p + BASE)] + run)])
+            note_kept(shed, pool, group, pools.words[pools.table[p + BASE] + run])
     shed[UNKNOWN] = 0
