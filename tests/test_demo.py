@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
-from acep_approx.cli.commands.demo import Findings, explore, picture
+from acep_approx.cli.commands.demo import Findings, count, explore, picture
 from acep_approx.cli.main import app
 from acep_approx.events.demo import flights
 from acep_approx.results.explorer import near_matches
@@ -21,7 +21,8 @@ DAY = 24 * 3600
 @pytest.fixture(scope="module")
 def findings() -> Findings:
     """What the demo finds in the real data."""
-    return explore(flights())
+    events = flights()
+    return explore(events, count(events))
 
 
 @pytest.fixture(autouse=True)
@@ -54,7 +55,7 @@ def by_hand() -> tuple[set[int], set[int]]:
 def test_the_match_points_are_those_found_by_hand(findings: Findings) -> None:
     """k = 0 and k = 1 against two nested loops."""
     exact, loose = by_hand()
-    assert findings.exact_points == len(exact)
+    assert findings.exact_points.num_rows == len(exact)
     assert set(findings.points["row"].to_pylist()) == loose
     assert {c for _, c in findings.pairs} == loose - exact
     assert len(findings.pairs) == 17
@@ -74,7 +75,7 @@ def test_what_only_one_error_finds_really_lacks_its_arrival(findings: Findings) 
 def test_counts_agree_with_points(findings: Findings) -> None:
     """Exact matches do not change when errors are allowed."""
     assert findings.exact[0] == findings.approximate[0]
-    assert findings.points.num_rows - findings.exact_points == 17
+    assert findings.points.num_rows - findings.exact_points.num_rows == 17
 
 
 def test_the_command_tells_its_story(tmp_path: Path) -> None:

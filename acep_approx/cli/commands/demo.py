@@ -42,8 +42,8 @@ ERRORS 1   one event may be missing; the weights make both departures too dear, 
 
 
 @dataclass(frozen=True)
-class Findings:
-    """What the demo found.
+class Numbers:
+    """How many matches there are.
 
     Attributes
     ----------
@@ -53,22 +53,32 @@ class Findings:
         Time of the matching alone, for the points with k = 1.
     points : pyarrow.Table
         Match points with k = 1.
-    exact_points : int
-        Number of match points with k = 0.
+    exact_points : pyarrow.Table
+        Those with k = 0.
     exact, approximate : dict
         Number of matches by number of errors, with k = 0 and with k = 1.
+    """
+
+    events: int
+    seconds: float
+    points: pa.Table
+    exact_points: pa.Table
+    exact: dict[int, int]
+    approximate: dict[int, int]
+
+
+@dataclass(frozen=True)
+class Findings(Numbers):
+    """All that the demo found.
+
+    Attributes
+    ----------
     pairs : list of (int, int)
         For each point that only k = 1 finds, the rows of its latest a and of c.
     lost : list of bool
         For each pair, whether no arrival of the flight of a was ever recorded.
     """
 
-    events: int
-    seconds: float
-    points: pa.Table
-    exact_points: int
-    exact: dict[int, int]
-    approximate: dict[int, int]
     pairs: list[tuple[int, int]]
     lost: list[bool]
 
@@ -149,15 +159,17 @@ def _demo_here(output: Path, *, quiet: bool) -> None:
         tell(STORY.format(events=events.num_rows, query=_indented(QUERY)))
     with progress_bar("matching", enabled=not quiet) as progress:
         progress.total = events.num_rows
-        findings = explore(events, on_progress=progress.done)
-    write_page(picture(events, findings), output)
+        numbers = count(events, on_progress=progress.done)
     if not quiet:
-        _print_numbers(findings)
+        _print_numbers(numbers)
+    findings = explore(events, numbers)
+    if not quiet:
         _print_found(events, findings)
+    write_page(picture(events, findings), output)
 
 
-def explore(events: pa.Table, on_progress: Callable[[int], None] | None = None) -> Findings:
-    """Match the flights with k = 0 and with k = 1, and look closer at what only k = 1 finds.
+def count(events: pa.Table, on_progress: Callable[[int], None] | None = None) -> Numbers:
+    """Match the flights with k = 0 and with k = 1.
 
     Parameters
     ----------
@@ -168,30 +180,44 @@ def explore(events: pa.Table, on_progress: Callable[[int], None] | None = None) 
 
     Returns
     -------
-    Findings
+    Numbers
     """
     from acep_approx.api import compile_query
 
     exact, approximate = compile_query(QUERY, errors=0), compile_query(QUERY)
-    approximate.matcher(output="points").push(events.slice(0, 1))  # compiles the kernel
     matches = approximate.match(events, on_progress=on_progress)
     begun = clock.perf_counter()
     points = matches.points()
     seconds = clock.perf_counter() - begun
-    exact_points = exact.match(events).points()
-    known = set(exact_points.column("row").to_pylist())
-    new = [row for row in points.column("row").to_pylist() if row not in known]
-    pairs = _pairs(approximate, events, new)
-    return Findings(
+    return Numbers(
         events=events.num_rows,
         seconds=seconds,
         points=points,
-        exact_points=exact_points.num_rows,
+        exact_points=exact.match(events).points(),
         exact=exact.match(events).count_by_errors(),
         approximate=approximate.match(events).count_by_errors(),
-        pairs=pairs,
-        lost=_without_arrival(events, [a for a, _ in pairs]),
     )
+
+
+def explore(events: pa.Table, numbers: Numbers) -> Findings:
+    """Look closer at what only k = 1 finds.
+
+    Parameters
+    ----------
+    events : pyarrow.Table
+    numbers : Numbers
+        What ``count`` made of them.
+
+    Returns
+    -------
+    Findings
+    """
+    from acep_approx.api import compile_query
+
+    known = set(numbers.exact_points.column("row").to_pylist())
+    new = [row for row in numbers.points.column("row").to_pylist() if row not in known]
+    pairs = _pairs(compile_query(QUERY), events, new)
+    return Findings(**vars(numbers), pairs=pairs, lost=_without_arrival(events, [a for a, _ in pairs]))
 
 
 def _pairs(query: Query, events: pa.Table, ends: list[int]) -> list[tuple[int, int]]:
@@ -230,8 +256,9 @@ def picture(events: pa.Table, findings: Findings) -> str:
 
     told = (
         "Planes that left New York more than an hour late, arrived, and left New York more than an hour late again "
-        f"within 24 hours (2013; times in UTC). Without errors there are {findings.exact_points:,} match points; with "
-        f"one missing event allowed {len(findings.pairs)} more are found"
+        "within 24 hours (2013; times in UTC). Without errors there are "
+        f"{findings.exact_points.num_rows:,} match points; with one missing event allowed "
+        f"{len(findings.pairs)} more are found"
         f"{', whose arrival is missing' if all(findings.lost) else ''}."
     )
     labels = PageLabels(
@@ -246,20 +273,20 @@ def picture(events: pa.Table, findings: Findings) -> str:
     return page_text(compile_query(QUERY).match(events), labels)
 
 
-def _print_numbers(findings: Findings) -> None:
+def _print_numbers(numbers: Numbers) -> None:
     """The table of k = 0 against k = 1, and the speed."""
     table = _table("", "k = 0: exact", "k = 1: one event may be missing")
-    points = findings.points.num_rows
-    table.add_row("match points", f"{findings.exact_points:,}", f"{points:,} ({points - findings.exact_points} more)")
-    for errors, number in findings.approximate.items():
-        exact = findings.exact.get(errors)
+    points, exact_points = numbers.points.num_rows, numbers.exact_points.num_rows
+    table.add_row("match points", f"{exact_points:,}", f"{points:,} ({points - exact_points} more)")
+    for errors, number in numbers.approximate.items():
+        exact = numbers.exact.get(errors)
         table.add_row(f"matches with {amount(errors, 'error')}", "-" if exact is None else f"{exact:,}", f"{number:,}")
     _show(table)
     tell(
         "A match point is the event that completes a match. With k = 1 every (a, c) counts as a match with one error,\n"
         "also where an arrival exists; the match points show what is really new.\n\n"
-        f"{findings.events:,} events matched in {findings.seconds:.2f} s: "
-        f"{findings.events / findings.seconds:,.0f} events/s on one core\n"
+        f"{numbers.events:,} events matched in {numbers.seconds:.2f} s: "
+        f"{numbers.events / numbers.seconds:,.0f} events/s on one core\n"
     )
 
 
