@@ -18,6 +18,7 @@ TEXT = "PATTERN SEQ(A a, ~(B b), C+ c[]) WHERE [key] AND a.x > 3 WITHIN 10 s ERR
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """An empty folder to keep it in."""
     monkeypatch.setattr(kept, "directory", lambda: tmp_path)
+    monkeypatch.setattr(kept, "folders", lambda: (tmp_path,))
     kept.parser.cache_clear()
     yield tmp_path
     kept.parser.cache_clear()
@@ -79,7 +80,15 @@ def test_what_was_made_of_another_grammar_is_not_taken(folder: Path, monkeypatch
 
 def test_where_nothing_can_be_kept(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = made()
-    monkeypatch.setattr(kept, "directory", lambda: None)
-    assert made() == first
+    for places in ((), (folder / "gone",)):
+        monkeypatch.setattr(kept, "folders", lambda places=places: places)
+        monkeypatch.setattr(kept, "directory", lambda places=places: next(iter(places), None))
+        assert made() == first
+
+
+def test_what_another_user_has_made_is_read(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An image is filled by root; who runs it may not write there."""
+    first = made()
     monkeypatch.setattr(kept, "directory", lambda: folder / "gone")
+    monkeypatch.setattr("lark.Lark.__init__", lambda *_, **__: pytest.fail("it is made again"))
     assert made() == first

@@ -9,10 +9,9 @@ from functools import cache
 from hashlib import sha256
 from importlib import resources
 from io import BytesIO
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from acep_approx.jit.cache import directory
+from acep_approx.jit.cache import directory, folders
 from acep_approx.jit.private import NOT_BY_OTHERS, is_private
 from history.files import replace_file
 
@@ -43,23 +42,22 @@ def parser(language: Language = "query") -> Lark:
     if language != "query":
         grammar += folder.joinpath(language, f"{language}.lark").read_text(encoding="utf-8")
         options = OPTIONS | {"start": [language]}
-    place = _place(grammar, options)
-    if place is None:
-        return Lark(grammar, **options)
-    with suppress(OSError, EOFError, LookupError, ValueError, TypeError, AttributeError, pickle.UnpicklingError):
-        if is_private(place):
-            return Lark.load(BytesIO(place.read_bytes()))
-    made, kept = Lark(grammar, **options), BytesIO()
-    made.save(kept)
-    with suppress(OSError):  # the disk may be full
-        replace_file(place, kept.getvalue(), NOT_BY_OTHERS)
+    name = _name(grammar, options)
+    for folder in folders():
+        with suppress(OSError, EOFError, LookupError, ValueError, TypeError, AttributeError, pickle.UnpicklingError):
+            if is_private(folder / name):
+                return Lark.load(BytesIO((folder / name).read_bytes()))
+    made, kept, place = Lark(grammar, **options), BytesIO(), directory()
+    if place is not None:
+        made.save(kept)
+        with suppress(OSError):  # the disk may be full
+            replace_file(place / name, kept.getvalue(), NOT_BY_OTHERS)
     return made
 
 
-def _place(grammar: str, options: dict[str, Any]) -> Path | None:
-    """The file of the parser of this grammar, by this version of all that makes it; None where nothing can be kept."""
+def _name(grammar: str, options: dict[str, Any]) -> str:
+    """The file of the parser of this grammar, by this version of all that makes it."""
     from lark import __version__
 
-    folder = directory()
     made_of = repr((grammar, options, __version__, sys.version_info[:3]))
-    return folder and folder / f"grammar-{sha256(made_of.encode()).hexdigest()[:16]}.lark"
+    return f"grammar-{sha256(made_of.encode()).hexdigest()[:16]}.lark"
