@@ -223,7 +223,9 @@ def test_what_another_user_has_compiled_is_read(tmp_path: Path, monkeypatch) -> 
     folder = cache.directory.__wrapped__()
     assert folder is not None
     assert folder.is_relative_to(tmp_path)
-    of_mine = tmp_path / "mine"
+    monkeypatch.setattr(cache, "directory", lambda: folder)
+    assert cache.folders.__wrapped__() == (folder,), "it was chosen, and can be written"
+    of_mine = tmp_path.parent / "mine"
     monkeypatch.setattr(cache, "directory", lambda: of_mine)
     found = cache.folders.__wrapped__()
     assert found[:2] == (of_mine, folder)

@@ -2,7 +2,7 @@
 
 The places, of which only those count that nobody else can write (``private``): ``NUMBA_CACHE_DIR``; the package's own
 ``__pycache__``; the user's directory for caches; a directory of this user under the temporary one. What is kept is
-looked for in all of them, and put into the first that can be written.
+put into the first that can be written, and looked for in all of them, unless that is the one that the user has chosen.
 """
 
 from __future__ import annotations
@@ -81,8 +81,14 @@ def directory() -> Path | None:
 
 @cache
 def folders() -> tuple[Path, ...]:
-    """The directories to look in, ``directory()`` among them: an image may have been filled by another user."""
-    return tuple(dict.fromkeys(filter(None, (directory(), *_private(_can_be_read)))))
+    """The directories to look in, ``directory()`` among them: an image may have been filled by another user.
+
+    The one that the user has chosen is the only one, if it can be written.
+    """
+    kept, chosen = directory(), os.environ.get("NUMBA_CACHE_DIR")
+    if kept is not None and chosen and kept.is_relative_to(Path(chosen)):
+        return (kept,)
+    return tuple(dict.fromkeys(filter(None, (kept, *_private(_can_be_read)))))
 
 
 def _private(can_be_used: Callable[..., bool]) -> Iterator[Path]:

@@ -1,9 +1,9 @@
 """Functions with two tiers: kernels.
 
 A kernel runs in one of two tiers. Compiled it is machine code. Interpreted it is the function that stands in the
-source, run by Python on ``memoryview`` objects: an item of one is read ten times as fast as one of an array, and is a
-number of Python. Both give the same bits, so that a run may change from one to the other at any call; ``tiers`` says
-when.
+source, run by Python on ``memoryview`` objects: an item of one is read twice as fast as one of an array, and is a
+number of Python, with which it reckons faster, too. Both give the same bits, so that a run may change from one to the
+other at any call; ``tiers`` says when.
 """
 
 from __future__ import annotations
