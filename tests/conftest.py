@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import settings
 
+from acep_approx.jit.tiers import cores
 from tests.cases import examples
 from tests.command_line import csv_text
 
@@ -40,7 +41,7 @@ settings.load_profile("ours")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Compile the kernels before there are two processes that would wait for one another."""
+    """Begin to compile the kernels: a test that needs one waits for it, and others do not."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as shells start what runs in the background
         signal.signal(signal.SIGINT, signal.default_int_handler)
     if hasattr(config, "workerinput"):
@@ -48,7 +49,8 @@ def pytest_configure(config: pytest.Config) -> None:
     keep_bytecode(config)
     if config.getoption("numprocesses", None):
         gc.enable()  # this process runs no tests, and collects none
-        subprocess.run([sys.executable, "-m", "acep_approx.cli.main", "warm", "-q"], cwd=ROOT, check=True)
+        warm = subprocess.Popen([sys.executable, "-m", "acep_approx.cli.main", "warm", "-q"], cwd=ROOT)
+        config.add_cleanup(lambda: (warm.terminate(), warm.wait()))
 
 
 def keep_bytecode(config: pytest.Config) -> None:
@@ -84,6 +86,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if item.get_closest_marker("xdist_group") is None and shares_a_fixture(item):
             item.add_marker(pytest.mark.xdist_group(item.path.stem))
     items.sort(key=lambda item: [item.get_closest_marker(name) is None for name in ("xdist_group", "slow")])
+
+
+@pytest.hookimpl(optionalhook=True)  # of pytest-xdist
+def pytest_xdist_auto_num_workers() -> int:
+    """With ``-n auto`` one process more than there are cores: tests of Spark and Kafka wait for much of the time."""
+    return cores() + 1
 
 
 @pytest.hookimpl(optionalhook=True)  # of pytest-xdist

@@ -53,12 +53,12 @@ def compiles(kernel: Compilable, kind: str, args: tuple[Any, ...]) -> bool:
     if _compiler.asked.get(one, 0) == MOST_TRIES:
         return False
     try:
-        if not is_at_work() and not _started():
+        if not is_at_work() and not _is_started():
             return True  # there is one, of another process: ours comes after it
     except OSError:
         return False
     try:
-        _ask(pickle.dumps((kernel, like(args))))
+        ask(_compiler.process, kernel, args)
     except (OSError, pickle.PicklingError, AttributeError):  # it has ended; or arguments of a class without a name
         _compiler.asked[one] = _compiler.asked.get(one, 0) + 1
         return True
@@ -72,38 +72,54 @@ def is_at_work() -> bool:
     return _compiler.process is not None and _compiler.process.poll() is None
 
 
-def _ask(request: bytes) -> None:
-    assert _compiler.process is not None
-    assert _compiler.process.stdin is not None
-    _compiler.process.stdin.write(request)
-    _compiler.process.stdin.flush()
+def ask(process: Any, kernel: Compilable, args: tuple[Any, ...]) -> None:
+    """Have a process compile a kernel for arguments like these.
+
+    Raises
+    ------
+    OSError
+        It has ended.
+    pickle.PicklingError, AttributeError
+        The arguments are of a class that another process does not find.
+    """
+    process.stdin.write(pickle.dumps((kernel, like(args))))
+    process.stdin.flush()
 
 
-def _started() -> bool:
+def _is_started() -> bool:
     """Start the process, if there is no other one on this machine.
 
     Raises
     ------
     OSError
-        It cannot be: there is no interpreter to start, no process may be, or nothing says that there is only one.
+        It cannot be started, or nothing says that there is only one.
     """
-    if getattr(sys, "frozen", False) or not sys.executable:
-        raise FileNotFoundError(errno.ENOENT, "there is no interpreter of Python", sys.executable)
     close()
     lock = locked("compiler.lock")
     if lock is None:
         return False
-    path = os.pathsep.join(str(Path(place).absolute()) for place in sys.path)
-    environment = {**os.environ, "PYTHONPATH": path, "ACEP_JIT": "1"}
-    command = [sys.executable, "-P", "-m", "acep_approx.jit.compiler"]
-    nowhere = subprocess.DEVNULL
     with lock:  # which the process has open, too, and so keeps as long as it lives
-        _compiler.process = subprocess.Popen(  # noqa: S603  (it is Python)
-            command, stdin=subprocess.PIPE, stdout=nowhere, stderr=nowhere, env=environment, cwd=os.sep,
-            pass_fds=[lock.fileno()],
-        )  # fmt: skip
+        _compiler.process = started(stdout=subprocess.DEVNULL, pass_fds=[lock.fileno()])
     _compiler.wanted.clear()
     return True
+
+
+def started(**more: Any) -> subprocess.Popen[bytes]:
+    """A process that compiles what it is asked for on standard input, and says of each kernel whether it could.
+
+    Raises
+    ------
+    OSError
+        There is no interpreter to start, or no process may be.
+    """
+    if getattr(sys, "frozen", False) or not sys.executable:
+        raise FileNotFoundError(errno.ENOENT, "there is no interpreter of Python", sys.executable)
+    path = os.pathsep.join(str(Path(place).absolute()) for place in sys.path)
+    environment = {**os.environ, "PYTHONPATH": path, "ACEP_JIT": "1"}
+    command, pipe = [sys.executable, "-P", "-m", "acep_approx.jit.compiler"], subprocess.PIPE
+    return subprocess.Popen(  # noqa: S603  (it is Python)
+        command, stdin=pipe, stderr=subprocess.DEVNULL, env=environment, cwd=os.sep, **more
+    )
 
 
 def close(*, is_interrupted: bool = False) -> None:

@@ -10,6 +10,8 @@ from queue import Empty, SimpleQueue
 from threading import Thread, Timer
 from typing import Any
 
+COMPILED, FAILED = "+", "-"
+"""What is said of each kernel, on standard output."""
 AFTERWARDS = 120.0
 """Seconds that are left when the other process has ended."""
 LOWEST = 19
@@ -21,11 +23,19 @@ def main() -> None:
     """Compile until there is nothing to do any more."""
     requests: SimpleQueue[tuple[Any, tuple[Any, ...]] | None] = SimpleQueue()
     Thread(target=_read, args=(requests,), daemon=True).start()
-    with suppress(Empty):
+    with suppress(Empty, BrokenPipeError):
         while (request := requests.get(timeout=IDLE)) is not None:
             kernel, args = request
-            with suppress(Exception):  # the other process does not find it, and goes on without
-                kernel.prepare(args)
+            sys.stdout.write(COMPILED if _is_compiled(kernel, args) else FAILED)
+            sys.stdout.flush()
+
+
+def _is_compiled(kernel: Any, args: tuple[Any, ...]) -> bool:
+    try:
+        kernel.prepare(args)
+    except Exception:  # noqa: BLE001  (whatever numba or LLVM lack; who asked goes on without)
+        return False
+    return True
 
 
 def _read(requests: SimpleQueue[Any]) -> None:

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from queue import SimpleQueue
+from subprocess import PIPE
 from typing import Any
 
+from acep_approx.jit import background
+from acep_approx.jit.compiler import COMPILED
 from acep_approx.jit.kernel import Kernel
 from acep_approx.jit.kinds import annotated
 from acep_approx.jit.tiers import cores
@@ -37,11 +41,28 @@ def all_kernels() -> Iterator[tuple[Kernel[..., Any], tuple[Any, ...]]]:
 
 
 def compile_all() -> Iterator[int]:
-    """Compile all kernels that are not kept yet, in several processes; gives how many are done so far."""
-    kernels, known = zip(*all_kernels(), strict=True)
-    with ProcessPoolExecutor(min(cores(), MOST_PROCESSES), get_context("spawn")) as pool:
-        yield from (number for number, _ in enumerate(pool.map(_prepare, kernels, known), 1))
+    """Compile all kernels that are not kept yet, in several processes; gives how many are done so far.
 
+    Raises
+    ------
+    RuntimeError
+        One cannot be compiled.
+    """
+    idle: SimpleQueue[Any] = SimpleQueue()
 
-def _prepare(kernel: Kernel[..., Any], args: tuple[Any, ...]) -> None:
-    kernel.prepare(args)  # what it gives stays in its process
+    def is_compiled(kernel: Kernel[..., Any], args: tuple[Any, ...]) -> bool:
+        process = idle.get()
+        try:
+            background.ask(process, kernel, args)
+            return bool(process.stdout.read(1) == COMPILED.encode())
+        finally:
+            idle.put(process)
+
+    kernels, args = zip(*all_kernels(), strict=True)
+    with ExitStack() as ends, ThreadPoolExecutor(processes := min(cores(), MOST_PROCESSES)) as pool:
+        for _ in range(processes):
+            idle.put(ends.enter_context(background.started(stdout=PIPE)))
+        for number, good in enumerate(pool.map(is_compiled, kernels, args), 1):
+            if not good:
+                raise RuntimeError(f"{kernels[number - 1].__name__} cannot be compiled")
+            yield number
