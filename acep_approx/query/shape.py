@@ -129,6 +129,7 @@ def replaced(
 
     Examples
     --------
+    >>> from acep_approx.query.syntax import Attribute, Constant
     >>> total = Binary("+", Attribute(None, None, "x"), Constant(1))
     >>> replaced(total, lambda node: Constant(2) if isinstance(node, Attribute) else None)
     Binary(op='+', left=Constant(value=2), right=Constant(value=1))
