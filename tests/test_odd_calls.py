@@ -52,7 +52,7 @@ def faults(calls: list[OddCall]) -> list[str]:
 
 
 def of_columns(folder: Path) -> list[OddCall]:
-    """Every odd column, where no query reads it; unions that are pushed; a look at every type; and some of all others."""
+    """Every odd column that no query reads; unions that are pushed; a look at every type; and some of all others."""
     always = re.compile("not read: |not read, pushed: .*union|look: Arrow, .*, values$")
     calls = [*column_calls(folder)]
     others = [call for call in calls if not always.match(call.name)]
