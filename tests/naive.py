@@ -9,12 +9,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from acep_approx.query.syntax import Absent, Atom, Either, Pattern, QuerySyntax, Repeat
 from acep_approx.query.syntax import Sequence as Seq
 from tests.naive_conditions import Conditions
-from tests.naive_places import Gap, Place, Places, Step
+from tests.naive_places import Gap, Place, Step, places_of
 
 Binding = tuple[tuple[int, str], ...]
 """Events bound, in order: (index of the event, variable; "" in a bare regular expression)."""
@@ -148,8 +148,7 @@ def partitions(query: QuerySyntax, rows: Sequence[Mapping[str, Any]]) -> list[li
     return list(found.values())
 
 
-@dataclass(frozen=True)
-class Path:
+class Path(NamedTuple):
     """A way to read some events: what is bound, the place after it, errors, and the gap before each bound event.
 
     At the end of the pattern there is one more gap, the one after the last event.
@@ -170,7 +169,7 @@ class PartitionSearch:
         self.rows = rows
         self.part = part
         self.number = {row: i for i, row in enumerate(part)}
-        self.places = Places(query)
+        self.places = places_of(query)
         self.conditions = Conditions(query, rows)
 
     def paths(self) -> Iterator[Path]:
@@ -193,19 +192,18 @@ class PartitionSearch:
 
     def continuations(self, path: Path) -> Iterator[Path]:
         """A path with one more bound event, or at its end."""
-        following = self.number[path.bound[-1][0]] + 1 if path.bound else 0
+        last, following = (path.bound[-1][0], self.number[path.bound[-1][0]] + 1) if path.bound else (-1, 0)
         for step in self.places.steps(path.place, self.query.errors - path.err):
             err, gaps = path.err + step.cost, (*path.gaps, step.gap)
             if step.atom is None:
                 yield Path(path.bound, step.place, err, gaps, is_done=True)
                 continue
+            fits, first = self.conditions.fitting(step.atom), path.bound[0][0] if path.bound else None
             for row in self.part[following:]:
-                if path.bound and not self.is_before(path.bound[-1][0], row):
+                if not fits[row] or not self.is_before(last, row):
                     continue
-                bound = (*path.bound, (row, step.atom.variable))
-                fits = self.conditions.fits(step.atom, row) and self.span_fits(bound[0][0], row)
-                if fits and self.may_skip(path, row):
-                    yield Path(bound, step.place, err, gaps)
+                if self.span_fits(row if first is None else first, row) and self.may_skip(path, row):
+                    yield Path((*path.bound, (row, step.atom.variable)), step.place, err, gaps)
 
     def span_fits(self, first: int, last: int) -> bool:
         """Whether one row lies at most the window after another one."""
@@ -225,6 +223,8 @@ class PartitionSearch:
 
     def between(self, first: int, last: int) -> list[int]:
         """The rows of the partition strictly between two rows."""
+        if not self.query.is_simultaneous:
+            return self.part[self.number.get(first, -1) + 1 : self.number.get(last, len(self.part))]
         return [row for row in self.part if self.lies_between(first, row, last)]
 
     # --- strategies ---

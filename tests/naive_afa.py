@@ -9,14 +9,13 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from acep_approx.query.syntax import (
     Aggregate,
     Assignment,
     Attribute,
-    Constant,
     FunctionCall,
     IgnoreRule,
     Machine,
@@ -135,6 +134,7 @@ class Operator:
         self.rows, self.part, self.functions, self.most = rows, part, functions, most
         self.place = {row: place for place, row in enumerate(part)}
         self.weights = dict(query.weights)
+        self.registers = [register.name for register in self.machine.registers]
 
     def matches(self) -> Iterator[Configuration]:
         """The configurations in which matches end."""
@@ -224,23 +224,7 @@ class Operator:
 
     def value(self, expression: Any, one: Configuration, row: int | None) -> Any:
         """The value of an expression, for a configuration and an event."""
-        return value_of(self.grounded(expression, one, row), {})
-
-    def grounded(self, node: Any, one: Configuration, row: int | None) -> Any:
-        """An expression with constants in the places of all that configuration and event know."""
-        match node:
-            case RegisterValue(name=name):
-                names = [register.name for register in self.machine.registers]
-                return Constant(one.registers[names.index(name)])
-            case Attribute(name=name) if row is not None:
-                return Constant(clean(self.rows[row][name]))
-            case Attribute() | Aggregate():
-                return Constant(self.over_bound(node, one))
-            case FunctionCall(name=name, arguments=arguments):
-                return Constant(clean(self.functions[name](*(self.value(part, one, row) for part in arguments))))
-        parts = {part.name: getattr(node, part.name) for part in fields(node)}
-        changed = {name: self.grounded(part, one, row) for name, part in parts.items() if is_dataclass(part)}
-        return replace(node, **changed)
+        return value_of(expression, Leaves(self, one, row))
 
     # --- output ---
 
@@ -269,3 +253,21 @@ class Operator:
             case "avg":
                 return binary("/", clean(sum(known)), len(known)) if known else None
         return clean({"sum": sum, "min": min, "max": max}[node.function](known)) if known else None
+
+
+class Leaves:
+    """All that expressions read of a configuration and an event, the values of functions included."""
+
+    def __init__(self, operator: Operator, one: Configuration, row: int | None) -> None:
+        self.operator, self.one, self.row = operator, one, row
+
+    def __getitem__(self, leaf: Any) -> Any:
+        operator, one, row = self.operator, self.one, self.row
+        match leaf:
+            case RegisterValue(name=name):
+                return one.registers[operator.registers.index(name)]
+            case Attribute(name=name) if row is not None:
+                return operator.rows[row][name]
+            case FunctionCall(name=name, arguments=arguments):
+                return operator.functions[name](*(value_of(part, self) for part in arguments))
+        return operator.over_bound(leaf, one)

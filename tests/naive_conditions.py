@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import product
 from typing import Any
 
@@ -85,6 +86,7 @@ class Conjunct:
         )
 
 
+@lru_cache(maxsize=1024)
 def conjunct(condition: Expression) -> Conjunct:
     """Read what a condition is about."""
     leaves = [node for node in walk(condition) if isinstance(node, (Attribute, Aggregate))]
@@ -105,30 +107,50 @@ def conjunct(condition: Expression) -> Conjunct:
     return Conjunct(condition, names, tuple(each.items()), frozenset(whole), is_plain)
 
 
+negated_of = lru_cache(maxsize=256)(negated_variables)
+"""The variables that only name what must not happen: known from one stream to the next."""
+
+
+class Fitting(dict[int, bool]):
+    """Whether events are what one atom asks for, by row: found when asked for."""
+
+    def __init__(self, atom: Atom, rows: Sequence[Row], own: list[Conjunct], defined: Expression | None) -> None:
+        super().__init__()
+        self._atom, self._rows, self._own, self._defined = atom, rows, own, defined
+
+    def __missing__(self, row: int) -> bool:
+        atom, event = self._atom, self._rows[row]
+        self[row] = found = (
+            (atom.type is None or atom.type == event["type"])
+            and all(one.is_true({atom.variable: [event]}) for one in self._own)
+            and (self._defined is None or value_of(self._defined, Values({None: [event]}, {None: 0})) is True)
+        )
+        return found
+
+
 class Conditions:
     """All conditions of a query over the rows of one stream. They hold row numbers; a letter is a variable here."""
 
     def __init__(self, query: QuerySyntax, rows: Sequence[Row]) -> None:
         self._rows = rows
-        self._negated = negated_variables(query.pattern)
-        self._conjuncts = [conjunct(predicate) for predicate in query.predicates]
-        self._positive = [one for one in self._conjuncts if not one.names & self._negated]
+        negated = negated_of(query.pattern)
+        self._conjuncts = [*map(conjunct, query.predicates)]
+        self._positive = [one for one in self._conjuncts if not one.names & negated]
         self._definitions = {definition.letter: definition.condition for definition in query.definitions}
-        self._fitting: dict[tuple[Atom, int], bool] = {}
+        self._fitting: dict[Atom, Fitting] = {}
         self._holding: dict[tuple[Bound, frozenset[str]], bool] = {}
 
     def fits(self, atom: Atom, row: int) -> bool:
         """Whether one event is what an atom asks for: its type, and the conditions about it alone."""
-        if (atom, row) not in self._fitting:
-            event = self._rows[row]
+        return self.fitting(atom)[row]
+
+    def fitting(self, atom: Atom) -> Fitting:
+        """``fits`` of one atom, by row."""
+        found = self._fitting.get(atom)
+        if found is None:
             own = [one for one in self._conjuncts if one.is_plain and one.names == {atom.variable}]
-            defined = self._definitions.get(atom.variable)
-            self._fitting[atom, row] = (
-                (atom.type is None or atom.type == event["type"])
-                and all(one.is_true({atom.variable: [event]}) for one in own)
-                and (defined is None or value_of(defined, Values({None: [event]}, {None: 0})) is True)
-            )
-        return self._fitting[atom, row]
+            self._fitting[atom] = found = Fitting(atom, self._rows, own, self._definitions.get(atom.variable))
+        return found
 
     def is_about_others(self, atom: Atom) -> bool:
         """Whether a condition compares the events of an atom with others, or with more than one of its own."""

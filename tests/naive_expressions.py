@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Protocol
 
 from acep_approx.query.syntax import (
     Aggregate,
@@ -14,24 +13,32 @@ from acep_approx.query.syntax import (
     Binary,
     Constant,
     Expression,
+    FunctionCall,
     In,
     IsNull,
     Lasting,
     Read,
+    RegisterValue,
     Unary,
 )
+
+
+class Leaves(Protocol):
+    """A value for each leaf of an expression."""
+
+    def __getitem__(self, leaf: Any, /) -> Any: ...
 
 
 class OverflowOf64Bits(Exception):
     """A whole number left the range."""
 
 
-def value_of(expr: Expression, row: Mapping[Any, Any]) -> Any:
+def value_of(expr: Expression, row: Leaves) -> Any:
     """The value of an expression for one row, a dict from attribute, or what is read (the node), to value."""
     match expr:
         case Constant(value=value):
             return clean(value)
-        case Attribute() | Aggregate() | Lasting() | Read():
+        case Attribute() | Aggregate() | Lasting() | Read() | RegisterValue() | FunctionCall():
             return clean(row[expr])
         case Unary(op="NOT", operand=operand):
             return negated(value_of(operand, row))

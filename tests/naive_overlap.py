@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from acep_approx.query.syntax import QuerySyntax
@@ -33,7 +32,7 @@ def waiting_matches(search: PartitionSearch) -> set[Binding]:
     """
     least: dict[Binding, tuple[int, bool]] = {}
     for path in search.paths():
-        if search.negations_hold(replace(path, gaps=path.gaps[:-1])):
+        if search.negations_hold(path._replace(gaps=path.gaps[:-1])):
             bound, way = search.identity(path), (path.err, bool(path.gaps[-1]))
             least[bound] = min(way, least.get(bound, way))
     return {bound for bound, (_, waits) in least.items() if waits}

@@ -1,12 +1,15 @@
 """What can come next in a pattern, read off its tree. Tests only: no automaton, no closure, no positions.
 
 A *place* is the rest of the pattern: parts that are still to come, and the repetitions around them, innermost first.
+There is only one of each, so that they are compared by what they are and not by their parts.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple
 
 from acep_approx.query.shape import atoms, negated_variables
 from acep_approx.query.syntax import Absent, Atom, Either, Pattern, QuerySyntax, Repeat, Sequence
@@ -40,16 +43,28 @@ class Loop:
     def next_round(self) -> Loop:
         """The same repetition, one round on."""
         begun = self.begun + 1 if self.tree.most is not None else min(self.begun + 1, self.tree.least)
-        return replace(self, begun=begun, again=self.again or self.holds_last, is_idle=self.may_stop)
+        return Loop(self.tree, begun, self.holds_last, self.again or self.holds_last, self.may_stop)
+
+    def after_letter(self, *, bound: bool) -> Loop:
+        """The same repetition after a letter: no round is idle any more; a bound one is the last bound event."""
+        return Loop(self.tree, self.begun, bound or self.holds_last, self.again and not bound)
 
 
-Place = tuple[Pattern | Loop, ...]
+Parts = tuple[Pattern | Loop, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Place:
+    """The rest of a pattern; ``Places`` makes it."""
+
+    parts: Parts
+
+
 Gap = frozenset[Atom] | None
 """The negations between two bound events; None where a letter is missing between them, which voids them."""
 
 
-@dataclass(frozen=True)
-class Step:
+class Step(NamedTuple):
     """One way from a place to the next bound event: the atom that binds it, and the place after it.
 
     ``atom`` is None at the end of the pattern. ``cost`` is the weight of the letters missing on the way. ``takes``: the
@@ -67,26 +82,33 @@ class Places:
     """The steps from the places of one query."""
 
     def __init__(self, query: QuerySyntax) -> None:
-        self.start: Place = (query.pattern,)
         self._weights = dict(query.weights)
         self._negated = negated_variables(query.pattern)
+        self._places: dict[Parts, Place] = {}
         self._known: dict[tuple[Place, int], tuple[Step, ...]] = {}
+        self._to_come: dict[Place, frozenset[str]] = {}
+        self.start = self._place((query.pattern,))
+
+    def _place(self, parts: Parts) -> Place:
+        return self._places.setdefault(parts, Place(parts))
 
     def steps(self, place: Place, budget: int) -> tuple[Step, ...]:
         """All steps from a place, also to the end, with missing letters up to a budget."""
-        if (place, budget) not in self._known:
-            self._known[place, budget] = tuple(dict.fromkeys(self._walk(place, budget, 0, frozenset())))
-        return self._known[place, budget]
+        known = self._known.get((place, budget))
+        if known is None:
+            known = tuple(dict.fromkeys(self._walk(place.parts, budget, 0, frozenset())))
+            self._known[place, budget] = known
+        return known
 
-    def _walk(self, place: Place, budget: int, cost: int, gap: Gap) -> Iterator[Step]:
+    def _walk(self, place: Parts, budget: int, cost: int, gap: Gap) -> Iterator[Step]:
         if not place:
-            yield Step(None, (), cost, gap, takes=False)
+            yield Step(None, self._place(()), cost, gap, takes=False)
             return
         head, rest = place[0], place[1:]
         match head:
             case Atom(variable=variable):
                 takes = any(isinstance(part, Loop) and part.again for part in rest)
-                yield Step(head, after_letter(rest, bound=True), cost, gap, takes)
+                yield Step(head, self._place(after_letter(rest, bound=True)), cost, gap, takes)
                 cost += self._weights.get(variable, 1)
                 if cost <= budget:
                     yield from self._walk(after_letter(rest, bound=False), budget, cost, None)
@@ -107,8 +129,16 @@ class Places:
 
     def still_to_come(self, place: Place) -> frozenset[str]:
         """The variables that can be bound from a place on, by the shape of the pattern alone."""
-        parts = [part.tree.part if isinstance(part, Loop) else part for part in place if may_come(part)]
-        return frozenset(atom.variable for part in parts for atom in atoms(part)) - self._negated
+        if place not in self._to_come:
+            parts = [part.tree.part if isinstance(part, Loop) else part for part in place.parts if may_come(part)]
+            self._to_come[place] = frozenset(atom.variable for part in parts for atom in atoms(part)) - self._negated
+        return self._to_come[place]
+
+
+@lru_cache(maxsize=256)
+def places_of(query: QuerySyntax) -> Places:
+    """The places of a query; known from one partition, and one stream, to the next."""
+    return Places(query)
 
 
 def may_come(part: Pattern | Loop) -> bool:
@@ -116,13 +146,6 @@ def may_come(part: Pattern | Loop) -> bool:
     return not isinstance(part, Loop) or part.may_go_on
 
 
-def after_letter(place: Place, *, bound: bool) -> Place:
-    """A place after a letter: no round around it is idle any more; a bound one is the last bound event from now on."""
-    return tuple(
-        part
-        if not isinstance(part, Loop)
-        else replace(part, is_idle=False, holds_last=True, again=False)
-        if bound
-        else replace(part, is_idle=False)
-        for part in place
-    )
+def after_letter(parts: Parts, *, bound: bool) -> Parts:
+    """The parts of a place after a letter."""
+    return tuple(part.after_letter(bound=bound) if isinstance(part, Loop) else part for part in parts)

@@ -126,7 +126,7 @@ class Run:
         near = PartitionSearch(reading.query, self.rows, [one for one in search.part if search.span_fits(one, row)])
         ways: dict[Binding, list[Path]] = defaultdict(list)
         for path in near.paths():
-            if path.bound[-1][0] == row and near.negations_hold(replace(path, gaps=path.gaps[:-1])):
+            if path.bound[-1][0] == row and near.negations_hold(path._replace(gaps=path.gaps[:-1])):
                 ways[near.identity(path)].append(path)
         found, window = [], int(reading.query.window.amount)
         for bound, paths in ways.items():

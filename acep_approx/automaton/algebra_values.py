@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from acep_approx.automaton.resolve import Held, Own, Resolved
 from acep_approx.automaton.transfers import Began, Now
 from acep_approx.query.cel.syntax import FIRST, SECOND
-from acep_approx.query.shape import replaced, walk
+from acep_approx.query.shape import PARTS, is_node, replaced, walk
 from acep_approx.query.syntax import Attribute, Binary, Constant, Expression, Lasting, Parameter, Unary
 
 Values = Mapping[str, Resolved]
@@ -155,18 +155,23 @@ def like(node: Resolved) -> tuple[Expression, ...]:  # noqa: PLR0911  one for ea
 
 def operands(node: Resolved) -> list[Resolved]:
     """The operands of a node, those in tuples too."""
-    found = [getattr(node, name) for name in node.__dataclass_fields__]
-    flat = [one for value in found for one in (value if isinstance(value, tuple) else (value,))]
-    return [one for one in flat if is_dataclass(one)]
+    found: list[Resolved] = []
+    for name in PARTS[type(node)]:
+        value = getattr(node, name)
+        if isinstance(value, tuple):
+            found += filter(is_node, value)
+        elif is_node(value):
+            found.append(value)
+    return found
 
 
 def _with_parts(node: Any, change: Callable[[Any], Any]) -> Any:
     """A node with other operands."""
     changed: dict[str, Any] = {}
-    for part in fields(node):
-        value = getattr(node, part.name)
-        if isinstance(value, tuple) and any(is_dataclass(one) for one in value):
-            changed[part.name] = tuple(change(one) for one in value)
-        elif is_dataclass(value) and not isinstance(value, type):
-            changed[part.name] = change(value)
-    return replace(node, **changed)
+    for name in PARTS[type(node)]:
+        value = getattr(node, name)
+        if isinstance(value, tuple) and any(map(is_node, value)):
+            changed[name] = tuple(change(one) for one in value)
+        elif is_node(value):
+            changed[name] = change(value)
+    return replace(node, **changed) if changed else node

@@ -11,12 +11,13 @@ Source: dominance is ours (DESIGN 6); Agrawal et al., SIGMOD 2008, section 5.2.2
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import fields, is_dataclass
 from typing import Literal
 
+from acep_approx.automaton.algebra_values import operands
 from acep_approx.automaton.registers import RegisterAutomaton
 from acep_approx.automaton.resolve import Held, Own, Register, Resolved
 from acep_approx.automaton.transfers import PLACE, Running
+from acep_approx.query.shape import is_node
 from acep_approx.query.syntax import Binary, Constant, Unary
 
 Better = Literal["low", "high", "equal"]
@@ -119,6 +120,4 @@ def _value(node: Resolved, better: Better, becomes: Becomes, wishes: Wishes) -> 
 
 
 def _parts(node: Resolved) -> list[Resolved]:
-    found = [getattr(node, part.name) for part in fields(node)] if is_dataclass(node) else []
-    flat = [item for value in found for item in (value if isinstance(value, tuple) else (value,))]
-    return [item for item in flat if is_dataclass(item)]
+    return operands(node) if is_node(node) else []

@@ -5,12 +5,13 @@ A resolved expression is a tree of the query language whose leaves are constants
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from acep_approx.automaton.conditions import Condition, leaves
 from acep_approx.automaton.letters import unbound
 from acep_approx.query.predicates import is_static, variables
+from acep_approx.query.shape import PARTS, is_node
 from acep_approx.query.syntax import Aggregate, Attribute, Binary, Expression
 
 
@@ -96,10 +97,10 @@ def resolve(expression: Expression, binding: Binding) -> Resolved:
     if isinstance(expression, Aggregate):
         return _aggregate(expression, binding)
     rebuilt: Any = expression
-    for part in fields(expression):
-        value = getattr(expression, part.name)
-        if is_dataclass(value) and not isinstance(value, type):
-            rebuilt = replace(rebuilt, **{part.name: resolve(value, binding)})  # type: ignore[arg-type]
+    for name in PARTS[type(expression)]:
+        value = getattr(expression, name)
+        if is_node(value):
+            rebuilt = replace(rebuilt, **{name: resolve(value, binding)})
     return rebuilt
 
 
@@ -149,9 +150,9 @@ def held(resolved: Resolved) -> set[Held]:
         return {resolved}
     if isinstance(resolved, tuple):
         return {found for part in resolved for found in held(part)}
-    if isinstance(resolved, Own) or not is_dataclass(resolved):
+    if isinstance(resolved, Own) or not is_node(resolved):
         return set()
-    parts = (getattr(resolved, part.name) for part in fields(resolved))
+    parts = (getattr(resolved, name) for name in PARTS[type(resolved)])
     return {found for part in parts for found in held(part)}
 
 

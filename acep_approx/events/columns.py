@@ -29,6 +29,8 @@ CODE = b"acep.code"
 """Where it says which error that is."""
 MOST_COLUMNS = 10_000
 """Events with more columns are taken for a mistake: values stand in the place of names."""
+_PLAIN = frozenset(type_.id for type_ in (pa.string(), pa.int64(), pa.float64(), pa.timestamp("us"), pa.bool_()))
+"""The types that most columns have, which are plain: this is asked about each column of each batch."""
 _SHOWN = 40
 _LISTED = 100
 
@@ -52,7 +54,7 @@ def plain_type(type_: pa.DataType) -> pa.DataType:
     >>> plain_type(pa.dictionary(pa.int8(), pa.large_string()))
     DataType(string)
     """
-    if pa.types.is_primitive(type_):
+    if type_.id in _PLAIN or pa.types.is_primitive(type_):
         return type_
     if pa.types.is_dictionary(type_) or pa.types.is_run_end_encoded(type_):
         return plain_type(type_.value_type)

@@ -60,7 +60,8 @@ def with_usable_key(plan: Plan, schema: pa.Schema, roles: Roles) -> Plan:
 
 def has_times(plan: Plan, schema: pa.Schema, roles: Roles) -> bool:
     """Whether ticks are real time; while no event has come to say so, what the window asks for."""
-    type_, unit = with_text(schema, {roles.time}).field(roles.time).type, roles.unit
+    time = pa.schema([schema.field(roles.time)])
+    type_, unit = with_text(time, {roles.time}).field(0).type, roles.unit
     if pa.types.is_null(type_) and unit is None:
         return plan.query.window.unit != "ticks"
     return tick_unit(type_, unit) is not None

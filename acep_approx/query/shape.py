@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import is_dataclass, replace
+from dataclasses import fields, replace
+from operator import is_
 from typing import Any, TypeVar
 
 from acep_approx.query.syntax import (
@@ -111,6 +112,21 @@ def children(node: Node) -> tuple[Node, ...]:
     return below(node) if below else ()
 
 
+class _Parts(dict[type, tuple[str, ...]]):
+    def __missing__(self, kind: type) -> tuple[str, ...]:
+        self[kind] = found = tuple(field.name for field in fields(kind) if field.name != "span")
+        return found
+
+
+PARTS = _Parts()
+"""The fields of a class of nodes in which other nodes can be; its place in the text is none."""
+
+
+def is_node(value: object) -> bool:
+    """Whether what a field holds is a node, resolved or not."""
+    return hasattr(value, "__dataclass_fields__")
+
+
 def replaced(
     expression: Expression,
     change: Callable[[Expression], Expression | None],
@@ -129,6 +145,7 @@ def replaced(
 
     Examples
     --------
+    >>> from acep_approx.query.syntax import Attribute, Constant
     >>> total = Binary("+", Attribute(None, None, "x"), Constant(1))
     >>> replaced(total, lambda node: Constant(2) if isinstance(node, Attribute) else None)
     Binary(op='+', left=Constant(value=2), right=Constant(value=1))
@@ -137,13 +154,17 @@ def replaced(
     if found is not None:
         return found
     changed: dict[str, Any] = {}
-    for name in expression.__dataclass_fields__:
+    for name in PARTS[type(expression)]:
         value = getattr(expression, name)
         if isinstance(value, tuple):
-            if value and is_dataclass(value[0]):
-                changed[name] = tuple(replaced(one, change, finish) for one in value)
-        elif is_dataclass(value):
-            changed[name] = replaced(value, change, finish)  # type: ignore[arg-type]
+            if value and is_node(value[0]):
+                parts = tuple(replaced(one, change, finish) for one in value)
+                if not all(map(is_, parts, value)):
+                    changed[name] = parts
+        elif is_node(value):
+            part = replaced(value, change, finish)
+            if part is not value:
+                changed[name] = part
     found = replace(expression, **changed) if changed else expression
     return finish(found) if finish else found
 

@@ -19,7 +19,7 @@ from acep_approx.engines.runs.options import NO_OPTIONS, RunOptions
 from acep_approx.engines.runs.pool import Pool
 from acep_approx.engines.runs.programs import ANY_LETTER, MAX_TEMPORARIES, Lowering, Operand, Scalars, register_kind
 from acep_approx.engines.runs.reactions import KILLS, Reactions
-from acep_approx.engines.runs.waiting import NOTHING, Thresholds, beyond, most_common, thresholds
+from acep_approx.engines.runs.waiting import NOTHING, beyond, most_common, thresholds
 from acep_approx.kernels.runs import layout, vm
 from acep_approx.kernels.runs.fronts import EQUAL, HIGH_FLOAT, HIGH_INT, LOW_FLOAT, LOW_INT
 from acep_approx.kernels.runs.pools import ALL, APART, COLUMNS, HASHED, MOST_KEYS
@@ -108,6 +108,8 @@ class RunTables:
             self._ignores.append(self._tests(lowering, automaton.ignores[state].checks))
             self._calls_to_ignore.append(lowering.calls)
         self._resolve_scalars()
+        self._equalities = [self._equalities_of(checks) for checks, *_ in self._steps]
+        self._thresholds = [thresholds(self._code(checks)) for checks, *_ in self._steps]
         ways = zip(automaton.steps, self._steps, strict=True)
         # states that registers are carried to, so that runs which reach them with one event may differ
         given: dict[int | None, set[tuple[Operand, ...]]] = {}
@@ -220,11 +222,10 @@ class RunTables:
         is_left = self.automaton.ignores[state] == EVERYTHING and not self.automaton.is_passive(state)
         if self.sheds or "chain" not in self.merging or may_change or not is_left or any(self._calls[n] for n in out):
             return NOTHING
-        return most_common(self._thresholds(n) for n in out)
+        return most_common(self._thresholds[n] for n in out)
 
-    def _thresholds(self, number: int) -> Thresholds:
-        checks = self._steps[number][0]
-        return thresholds(self._words[checks.begin : checks.begin + checks.length * vm.WIDTH])
+    def _code(self, code: _Code) -> list[int]:
+        return self._words[code.begin : code.begin + code.length * vm.WIDTH]
 
     def _is_monotone(self) -> bool:
         """Whether a run can be better than another of its pool, and their registers tell all that decides."""
@@ -260,16 +261,15 @@ class RunTables:
 
     def _keys(self, state: int) -> tuple[int, ...]:
         """The registers that the next event must equal, on all ways on that test any; empty if there are none."""
-        tested = [self._equalities(number) for number in self.automaton.steps_from[state]]
+        tested = [self._equalities[number] for number in self.automaton.steps_from[state]]
         some = [set(columns) for columns in tested if columns]
         return tuple(sorted(set.intersection(*some)))[:MOST_KEYS] if some else ()
 
-    def _equalities(self, number: int) -> dict[int, int]:
-        """Register columns that a step compares for equality with a scalar: column -> address of the scalar."""
-        checks = self._steps[number][0]
-        found = {}
-        for at in range(checks.begin, checks.begin + checks.length * vm.WIDTH, vm.WIDTH):
-            op, _, place, column, other, scalar, flags = self._words[at : at + vm.WIDTH]
+    def _equalities_of(self, checks: _Code) -> dict[int, int]:
+        """Register columns that checks compare for equality with a scalar: column -> address of the scalar."""
+        found, words = {}, self._code(checks)
+        for at in range(0, len(words), vm.WIDTH):
+            op, _, place, column, other, scalar, flags = words[at : at + vm.WIDTH]
             if op == vm.TEST_INT and (place, other, flags) == (vm.REGISTER, vm.SCALAR, vm.EQUAL):
                 found[column] = scalar
         return found
@@ -309,7 +309,7 @@ class RunTables:
                     sources += [pool, len(steps) // layout.STEP, len(group), len(probes) if scalars else -1, removes]
                     is_plain = not scalars and all(self._is_plain(number) for number, _ in group)
                     sources += [is_charged, len(calls), *self._staying(pool, mask), int(is_plain)]
-                    sources += beyond(self.pools[pool].waits_for, [self._thresholds(number) for number, _ in group])
+                    sources += beyond(self.pools[pool].waits_for, [self._thresholds[number] for number, _ in group])
                     self.calls_of_sources.append(calls)
                     probes += scalars
                     for number, target in group:
@@ -367,12 +367,13 @@ class RunTables:
         here = self.pools[pool]
         found = []
         for number in self.automaton.steps_from[here.state]:
-            target = self.reactions.end(number, here.errors)
-            if mask >> self.automaton.steps[number].letter & 1 and target is not None and (pool or target != KILLS):
-                found.append((number, target))
+            if mask >> self.automaton.steps[number].letter & 1:
+                target = self.reactions.end(number, here.errors)
+                if target is not None and (pool or target != KILLS):
+                    found.append((number, target))
         found.sort(key=lambda item: item[1] == pool)  # runs that stay in their pool change their registers last
-        together = [item for item in found if not self._probe(pool, item[0])]
-        alone = [[item] for item in found if self._probe(pool, item[0])]
+        together = [item for item in found if not self._is_found_by(here.keys, item[0])]
+        alone = [[item] for item in found if item not in together]
         return [together, *alone] if together or self.reactions.how(pool, mask) == layout.MAY_STAY else alone
 
     def _staying(self, pool: int, mask: int) -> list[int]:
@@ -382,14 +383,14 @@ class RunTables:
     def _probe(self, pool: int, number: int) -> list[int]:
         """Addresses of the scalars that a step's runs must equal in the indexed registers; empty: it has no index."""
         keys = self.pools[pool].keys
-        tested = self._equalities(number)
+        tested = self._equalities[number]
         return [tested[key] for key in keys] if self._is_found_by(keys, number) else []
 
     def _is_found_by(self, keys: tuple[int, ...], number: int) -> bool:
         """Whether an index over these registers finds the runs that can take a step."""
         if self._calls[number]:
             return False  # functions are called with runs that stand together
-        return bool(keys) and set(keys) <= set(self._equalities(number))
+        return bool(keys) and self._equalities[number].keys() >= set(keys)
 
     def _step_words(
         self, number: int, target: int, moves: list[int], moves_at: dict[int, int], in_place: bool, inhibits: bool
