@@ -31,8 +31,11 @@ PORTION = 10
 """Tests that a process is given at a time."""
 
 os.environ.setdefault("ACEP_JIT", "1")  # tests of the tiers say otherwise
-os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
-# a JVM of some minutes spends more on compiling its code well than it gains
+os.environ.setdefault(
+    "SPARK_SUBMIT_OPTS",
+    "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote",
+)
+# a JVM of some minutes spends more on compiling its code well, and on verifying Spark's, than it gains
 
 gc.disable()  # until all tests are known: what is made before stays
 

@@ -19,11 +19,14 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from tests.patience import PATIENCE
 
+SLOW_TO_LOAD = ("pandas", "pydantic", "rich.table", "river.drift", "sklearn.ensemble", "typer._adapters")
+"""What only some commands load, up to a second each time."""
 PROGRAM = """
 import json, os, signal, socket, sys
 with socket.socket(socket.AF_UNIX) as there:
@@ -69,7 +72,8 @@ def program(folder: Path) -> Iterator[Path]:
 
 def serve(at: str) -> None:
     """Load everything, and fork for whoever asks."""
-    import pandas  # noqa: F401  (some commands need it)
+    for name in SLOW_TO_LOAD:
+        import_module(name)
     import typer.main
 
     from acep_approx.cli.main import app, main

@@ -29,6 +29,7 @@ JAVA = 17
 """The oldest Java that runs it."""
 OPTIONS = (
     *("-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"),
+    *("-XX:+UnlockDiagnosticVMOptions", "-XX:-BytecodeVerificationRemote"),  # else it starts more slowly
     "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
 )
 GUARD = 'exec 3<&0; "$@" & broker=$!; (read -r _ <&3; kill -9 $broker) & wait $broker; kill $!'

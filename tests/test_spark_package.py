@@ -97,6 +97,7 @@ def test_executors_that_have_only_the_zip_match(tmp_path):
             (home / item.name).symlink_to(item)
     write_package(archive := tmp_path / "acep.zip")
     conf = {"spark.executor.memory": "1024m", "spark.executorEnv.ACEP_JIT": "0"}
+    conf["spark.executor.extraJavaOptions"] = os.environ["SPARK_SUBMIT_OPTS"]  # as the driver's
     (tmp_path / "job.py").write_text(PROGRAM.format(root=str(ROOT), conf=conf, archive=str(archive)))
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     environment |= {"SPARK_HOME": str(home), "PYSPARK_PYTHON": sys.executable}

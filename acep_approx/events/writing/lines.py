@@ -42,7 +42,8 @@ def csv_lines(table: pa.Table) -> pa.Buffer:
     pieces: list[pa.Array | pa.Scalar] = []
     for _, column in _columns(table):
         text = plain_text(column, ";") if _is_plain(column.type) else values_as_json(column, is_inside=False)
-        pieces += [*([pa.scalar(",")] if pieces else []), _csv(text)]
+        is_bare = pa.types.is_integer(column.type) or pa.types.is_timestamp(column.type)  # digits and signs alone
+        pieces += [*([pa.scalar(",")] if pieces else []), text if is_bare else _csv(text)]
     return _joined([*pieces, pa.scalar("\n")], table.num_rows, null="")
 
 
