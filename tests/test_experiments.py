@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
+import inspect
 import random
 import subprocess
 import sys
 from collections.abc import Callable
 from itertools import product
 from pathlib import Path
+from types import ModuleType
 
 import pyarrow as pa
 import pytest
 
+from acep_approx.jit.kernel import Kernel
 from acep_approx.query.parser import parse
+from experiments.peers import loops
+from experiments.sase2008 import workload
 from experiments.sase2008.backtrack import backtrack
 from experiments.sase2008.workload import PREDICATES, STRATEGIES, StockQuery, stock_stream
 from experiments.shedding.time import measure
 from experiments.shedding.workloads import GENERATED, Workload, ds1
-from experiments.speed import first_use
+from experiments.speed import first_use, plain_runs
 from experiments.speed.first_use import CASES
 from tests.cases import cases
 from tests.command_line import acep
@@ -38,6 +44,17 @@ def ran(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> 
         return capsys.readouterr().out
 
     return run
+
+
+@pytest.mark.parametrize("module", [loops, plain_runs, sys.modules[backtrack.__module__], workload])
+def test_kernels_read_nothing_but_items_and_lengths_of_arrays(module: ModuleType) -> None:
+    """Interpreted they are given ``memoryview`` objects, which have no ``size``."""
+    kernels = [one for one in vars(module).values() if isinstance(one, Kernel)]
+    assert kernels
+    for one in kernels:
+        nodes = ast.walk(ast.parse(inspect.getsource(one.function)))
+        read = {node.value.id for node in nodes if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name)}
+        assert not read & set(inspect.signature(one.function).parameters), one.__name__
 
 
 @pytest.mark.slow

@@ -152,6 +152,7 @@ def test_a_column_that_is_text_in_one_file_of_csv_is_text_as_written_in_all(tmp_
         ("long.csv", b'a,b\n1,"x\ny"\n3,4,5\n', "ACEP-D020", "line 4: Expected 2 columns, got 3: '3,4,5'"),
         ("cut.jsonl", b'{"a":1}\n{"a":\n', "ACEP-D020", "line 2: not a JSON object"),
         ("null.jsonl", b"null\n", "ACEP-D020", "line 1: not a JSON object"),
+        ("two.jsonl", b'{"a":1}\n{"a":1} 7\n', "ACEP-D020", "line 2: not a JSON object: '{\"a\":1} 7'"),
         ("twice.jsonl", b'{"a":1}\n{"a":1,"a":2}\n', "ACEP-D020", "line 2: Column(/a) was specified twice"),
         (
             "deep.jsonl",

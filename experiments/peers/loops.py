@@ -39,7 +39,7 @@ def quadruples(
 ) -> int:  # fmt: skip
     """W2: each B notes how many As there were, each C how many Bs; a D goes through them."""
     seen_a = seen_b = seen_c = from_a = from_b = from_c = found = 0
-    for e in range(letter.size):
+    for e in range(len(letter)):
         which = letter[e]
         if which == 0:
             at_a[seen_a] = e
@@ -59,7 +59,7 @@ def quadruples(
                 from_c += 1
             for x in range(from_c, seen_c):
                 for y in range(from_b, before_c[x]):
-                    if found + before_b[y] - from_a > a.size:
+                    if found + before_b[y] - from_a > len(a):
                         return -1
                     for z in range(from_a, before_b[y]):
                         a[found], b[found] = at_a[z], at_b[y]
@@ -72,7 +72,7 @@ def quadruples(
 def counted_quadruples(letter: Ints, window: int, start: Ints, pairs: Ints, triples: Ints) -> int:
     """W2, counted: how many pairs and triples begin with each A."""
     first = seen = total = 0
-    for e in range(letter.size):
+    for e in range(len(letter)):
         which = letter[e]
         if which < 0:
             continue
@@ -99,7 +99,7 @@ def closures(
 ) -> int:
     """W2K: the bits of a number choose among the Bs behind an A. All are written, those that count stay."""
     seen_a = seen_b = from_a = found = used = 0
-    for e in range(letter.size):
+    for e in range(len(letter)):
         which = letter[e]
         if which == 0:
             at_a[seen_a], before_a[seen_a] = e, seen_b
@@ -113,7 +113,7 @@ def closures(
             for x in range(from_a, seen_a):
                 first = before_a[x]
                 many = seen_b - first
-                if found + (1 << many) - 1 > a.size or used + (many << many) // 2 >= b.size:
+                if found + (1 << many) - 1 > len(a) or used + (many << many) // 2 >= len(b):
                     return -1
                 for chosen in range(1, 1 << many):
                     begun = used
@@ -129,7 +129,7 @@ def closures(
 def counted_closures(letter: Ints, window: int, start: Ints, choices: Ints) -> int:
     """W2K, counted."""
     first = seen = total = 0
-    for e in range(letter.size):
+    for e in range(len(letter)):
         which = letter[e]
         if which < 0:
             continue
@@ -154,7 +154,7 @@ def contiguous(
 ) -> int:  # fmt: skip
     """W1, contiguity: one chain of a symbol, and where runs begin in it."""
     found = used = 0
-    for e in range(symbol.size):
+    for e in range(len(symbol)):
         now, which = price[e], symbol[e]
         base = which * CHAIN
         if runs[which] > 0:
@@ -163,7 +163,7 @@ def contiguous(
                 for j in range(runs[which]):
                     at = begin[base + j]
                     if chain[base + at] >= e - window:
-                        if found == b.size or used + long - at > a.size:
+                        if found == len(b) or used + long - at > len(a):
                             return -1
                         for k in range(at, long):
                             a[used] = chain[base + k]
@@ -193,7 +193,7 @@ def next_match(
 ) -> int:  # fmt: skip
     """W1, skip till next match: each run has its chain, in a ring of them for each symbol; the oldest go first."""
     found = used = 0
-    for e in range(symbol.size):
+    for e in range(len(symbol)):
         now, which = price[e], symbol[e]
         ring = which * RUNS
         while first[which] < begun[which]:
@@ -204,7 +204,7 @@ def next_match(
             slot = ring + (run & (RUNS - 1))
             base, long = slot * CHAIN, length[slot]
             if volume[e] < VOLUME_BELOW:
-                if found == b.size or used + long > a.size:
+                if found == len(b) or used + long > len(a):
                     return -1
                 for k in range(long):
                     a[used] = chain[base + k]
@@ -229,7 +229,7 @@ def next_match(
 def rising(kind: Ints, time: Ints, peak: Floats, window: int, at: Ints, a: Ints, b: Ints, c: Ints) -> int:
     """W3: the bars of the stock that lie in the window, by pairs."""
     seen = first = found = 0
-    for e in range(kind.size):
+    for e in range(len(kind)):
         if kind[e] != 0:
             continue
         while first < seen and time[at[first]] < time[e] - window:
@@ -239,7 +239,7 @@ def rising(kind: Ints, time: Ints, peak: Floats, window: int, at: Ints, a: Ints,
             if middle < peak[e]:
                 for x in range(first, y):
                     if peak[at[x]] < middle:
-                        if found == a.size:
+                        if found == len(a):
                             return -1
                         a[found], b[found], c[found] = at[x], at[y], e
                         found += 1

@@ -53,7 +53,7 @@ def stock(
     A run that takes an event goes on in its place: there is never a reason to copy it.
     """
     runs = used = found = 0
-    for e in range(tick.size):
+    for e in range(len(tick)):
         now = price[e]
         low = tick[e] - window
         if ends[e] and lineage:
@@ -127,7 +127,7 @@ def rising(
 ) -> int:  # fmt: skip
     """``SEQ(A a, B b, C c)`` with ``b.x > a.x`` and ``c.x > b.x + small``, skip till any match; returns the hits."""
     ones = twos = used = found = 0
-    for e in range(tick.size):
+    for e in range(len(tick)):
         low, now = tick[e] - window, value[e]
         which = letter[e]
         if e & (2 * SWEEP_EVERY - 1) == 0:  # each pool is visited by two events in three
@@ -186,7 +186,7 @@ def sums(
 ) -> int:  # fmt: skip
     """``SEQ(A a, B b, C c)`` with ``a.x + b.x < c.x``, skip till any match; returns the number of hits."""
     ones = twos = used = found = 0
-    for e in range(tick.size):
+    for e in range(len(tick)):
         low, now = tick[e] - window, value[e]
         which = letter[e]
         if e & (2 * SWEEP_EVERY - 1) == 0:
