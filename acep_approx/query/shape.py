@@ -145,9 +145,9 @@ def replaced(
 
     Examples
     --------
-    >>> from acep_approx.query.syntax import Attribute, Constant
-    >>> total = Binary("+", Attribute(None, None, "x"), Constant(1))
-    >>> replaced(total, lambda node: Constant(2) if isinstance(node, Attribute) else None)
+    >>> from acep_approx.query import syntax
+    >>> total = Binary("+", syntax.Attribute(None, None, "x"), syntax.Constant(1))
+    >>> replaced(total, lambda node: syntax.Constant(2) if isinstance(node, syntax.Attribute) else None)
     Binary(op='+', left=Constant(value=2), right=Constant(value=1))
     """
     found = change(expression)
