@@ -25,7 +25,7 @@ MOST_TRIES = 2
 
 
 class _Compiler:
-    """The process of this one that compiles, if there is any.
+    """The process that compiles for this one, if there is one.
 
     Attributes
     ----------
@@ -57,13 +57,10 @@ def compiles(kernel: Compilable, kind: str, args: tuple[Any, ...]) -> bool:
             return True  # there is one, of another process: ours comes after it
     except OSError:
         return False
-    try:
-        ask(_compiler.process, kernel, args)
-    except (OSError, pickle.PicklingError, AttributeError):  # it has ended; or arguments of a class without a name
-        _compiler.asked[one] = _compiler.asked.get(one, 0) + 1
-        return True
-    _compiler.wanted.add(one)
     _compiler.asked[one] = _compiler.asked.get(one, 0) + 1
+    with suppress(OSError, pickle.PicklingError, AttributeError):  # it has ended; or a class has no name to find it by
+        ask(_compiler.process, kernel, args)
+        _compiler.wanted.add(one)
     return True
 
 
@@ -146,7 +143,8 @@ def _after_fork() -> None:
         with suppress(OSError):
             process.stdin.close()  # type: ignore[union-attr]
         process.returncode = 0
-    _compiler.__init__()  # type: ignore[misc]
+    _compiler.asked.clear()
+    _compiler.wanted.clear()
 
 
 atexit.register(_at_exit)

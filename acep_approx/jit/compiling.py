@@ -93,7 +93,7 @@ def loaded(kernel: Compilable, kind: str, args: tuple[Any, ...]) -> Any:
 
 
 def compiled(kernel: Compilable, kind: str, args: tuple[Any, ...]) -> Any:
-    """Compile a kernel for one kind of arguments, unless another process has done so by the time it is our turn."""
+    """Compile a kernel for one kind of arguments, or load it if another process has compiled it meanwhile."""
     from acep_approx.jit.helpers import know_helpers, unsigned_indices  # load all that numba compiles with
 
     made = _dispatcher(kernel)

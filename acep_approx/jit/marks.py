@@ -39,7 +39,7 @@ class Compilable(Protocol):
     made : numba dispatcher or None
         Its machine code, for the kinds of arguments in ``kinds``.
     seconds : float
-        How long it was run by Python so far.
+        For which Python has run it so far.
     """
 
     __module__: str

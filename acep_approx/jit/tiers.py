@@ -125,7 +125,7 @@ def machine_code(kernel: Compilable, args: tuple[Any, ...]) -> Any:
 
 
 def _loaded(kernel: Compilable, kind: str, args: tuple[Any, ...]) -> Any:
-    """Machine code that is kept, if it is worth loading; None else, or where it is not of this machine."""
+    """Load machine code that is kept, if that pays; None if it does not, or if the code is of another machine."""
     if "numba" not in sys.modules and _process.seconds < LOADING and _process.events < MANY_EVENTS:
         return None
     from acep_approx.jit import compiling  # loads numba
