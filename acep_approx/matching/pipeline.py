@@ -198,7 +198,7 @@ class Pipeline:
         self.engine.reserve(max(self.key_slots.slots, 1))
         self._piece = LEAST_PIECE
         # a load budget is planned anew for each piece, and traces are kept for each
-        self._may_grow = self._shedding is None and output in ("matches", "points", "counts")
+        self._may_grow = self._shedding is None and output in ("matches", "points", "counts", "partial")
 
     def widen(self, schema: pa.Schema) -> None:
         """Go on with wider types of columns: programs are made anew, and what is held is converted.

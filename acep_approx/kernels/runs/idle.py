@@ -32,7 +32,10 @@ def meets_none(program: Program, pools: Pools, kind: int) -> bool:
 
 @inline
 def note_passed(program: Program, pools: Pools, kind: int, place: int) -> None:
-    """Note in empty pools what ``begin_pool`` notes: that they have no children yet, and which event came last."""
+    """Note in empty pools what ``begin_pool`` notes: that they have no children yet, and which event came last.
+
+    ``place``: of the last of some events of class ``kind``.
+    """
     tables, table = program.tables, pools.table
     where = program.shape[at.TARGETS_FIRST] + kind
     for i in range(tables[where], tables[where + 1]):
@@ -46,14 +49,15 @@ def note_passed(program: Program, pools: Pools, kind: int, place: int) -> None:
 def pass_idle(control: Ints, batch: Batch, program: Program, pools: Pools, keys: Keys) -> None:
     """Go on to the next event that is of another key, meets a run, or begins one."""
     first = e = control[at.EVENT]
-    key, place = control[at.SLOT], batch.place
-    while e < len(batch.slot) and batch.slot[e] == key:
-        kind = batch.cls[e]
+    key, end, slot, cls, place = control[at.SLOT], len(batch.slot), batch.slot, batch.cls, batch.place
+    while e < end and slot[e] == key:
+        kind = cls[e]
         if not begins_none(program, kind) or not meets_none(program, pools, kind):
             break
-        note_passed(program, pools, kind, place[e])
-        note_guards(program, keys, key, place[e], kind)
-        e += 1
+        while e < end and slot[e] == key and cls[e] == kind:  # of which each finds what the one before it found
+            note_guards(program, keys, key, place[e], kind)
+            e += 1
+        note_passed(program, pools, kind, place[e - 1])
     if e > first:
         control[at.STAMP] += e - first
         control[at.HASHED_NOW] = 0
