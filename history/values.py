@@ -94,6 +94,7 @@ def gains_by_paths(graph: Graph) -> Floats:
     (source, target, stay), (parent, child, made) = (
         (counts.source[chosen], counts.target[chosen], rate[chosen]) for chosen in (stays, ~stays)
     )
+    stay = np.minimum(stay, 1.0)  # a run stays once at most: with more, as a damaged file has, gains grow without end
     children = np.bincount(parent, made, scheme.vertices)
     has_child = -np.expm1(-children) / np.maximum(children, TINY)
     direct = counts.completed / visits

@@ -201,6 +201,20 @@ def test_a_key_of_the_manifest_that_was_renamed_is_told(home: Path, query: Query
     assert "prices" in str(refused(home, query))
 
 
+@pytest.mark.parametrize(("at", "number"), [(0, 10**30), (0, 10**400), (1, 2**62), (2, 10**30)])
+def test_numbers_of_a_price_that_are_too_long_are_refused_or_reckoned_with(
+    home: Path, query: Query, at: int, number: int
+) -> None:
+    manifest = read(home)
+    del manifest[DIGEST]
+    manifest["notes"]["prices"][-1][at] = number
+    write(home, manifest)
+    if (at, number) == (0, 10**30):
+        assert HistoryGraph.load(home, query).prices_.price(1e-9) == pytest.approx(1e30)
+    else:
+        assert refused(home, query).code == "ACEP-H004"
+
+
 # --- the tables ---------------------------------------------------------------------------------------------
 
 

@@ -252,6 +252,16 @@ def test_by_paths_the_edges_rank():
     assert without[0] == without[2] > 0  # nothing tells them apart any more
 
 
+def test_by_paths_no_gain_grows_without_end_where_more_runs_stay_than_there_were():
+    graph = Graph(Scheme((Place("a", 0),), 10, remaining=1, since=(0.0, 5.0), values="paths"))
+    counts = graph.counts
+    counts.visits[:], counts.reached[:], counts.completed[1] = 10, 5, 5
+    counts.source, counts.target = np.array([0, 1]), np.array([1, 1])
+    counts.moves, counts.passed = np.array([2**62, 2**62]), np.array([5, 5])
+    with np.errstate(all="raise"):
+        assert np.isfinite(fit_values(graph).gain).all()
+
+
 # --- which one is used --------------------------------------------------------------------------------------
 
 

@@ -23,6 +23,7 @@ from acep_approx.errors import FewPointsWarning, UsageError, expect
 from acep_approx.events.time import LIMIT
 from acep_approx.planning.planner import Plan
 from acep_approx.planning.windows import refuse_unbounded
+from acep_approx.ranges import COUNT
 from acep_approx.training.choosing import FEW_POINTS, read_by
 from acep_approx.training.past import Past
 from acep_approx.training.policies import (
@@ -430,6 +431,6 @@ def _gap(notes: dict[str, Any]) -> int | str:
 def _number(notes: dict[str, Any], name: str, type_: type) -> Any:
     """A number of the notes: a count, or any that is finite."""
     value = notes[name]
-    is_one = type(value) in (int, type_) and math.isfinite(value) and (value >= 0 or type_ is float)
+    is_one = type(value) in (int, type_) and math.isfinite(value) and (type_ is float or 0 <= value < COUNT)
     require(is_one, f"{name} is {value!r}")
-    return value
+    return type_(value)  # a long whole number is none that numpy reckons with
