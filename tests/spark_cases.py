@@ -14,7 +14,6 @@ import pyarrow as pa
 
 from acep_approx import Query, compile_query
 from acep_approx.errors import AcepError
-from acep_approx.events.roles import infer_roles
 from acep_approx.spark.plan.matcher import SparkMatcher
 from acep_approx.spark.worker.job import Job
 from tests.corpus_cases import NAMED, events_of, listing
@@ -38,10 +37,8 @@ class SparkCase:
         return rows(self.query.match(self.events, bind=ID).to_arrow())
 
     def job(self, shards: int) -> Job:
-        """What a worker is told."""
-        schema = self.events.schema
-        names = [name for name in schema.names if name not in ("ts", ID)]
-        return Job(self.query, schema, infer_roles(schema), (ID, *names), ID, "matches", shards)
+        """What a worker is told: only of the columns that the query reads."""
+        return self.matcher().job(self.events.schema, shards=shards)[0]
 
     def shard_of(self, shards: int) -> np.ndarray:
         """The shard of each event; that of Spark is another hash."""

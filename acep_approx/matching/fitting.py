@@ -54,15 +54,15 @@ def with_text(schema: pa.Schema, names: Collection[str]) -> pa.Schema:
     )
 
 
-def check_columns(query: QuerySyntax, schema: pa.Schema, roles: Roles) -> None:
-    """Refuse a query that names columns which are not there, or mixes types.
+def check_columns(query: QuerySyntax, schema: pa.Schema, roles: Roles) -> list[str]:
+    """Refuse a query that names columns which are not there, or mixes types; gives the columns that it names.
 
     Raises
     ------
     QueryError
         See ``query.types.check_types``.
     """
-    check_types(query, kinds_of(schema, roles))
+    return [roles.column(name) for name in check_types(query, kinds_of(schema, roles))]
 
 
 def kinds_of(schema: pa.Schema, roles: Roles) -> dict[str, Kind]:

@@ -168,7 +168,7 @@ class Pipeline:
         plan, is_time = self.plan, has_times(self.plan, self._known, self.roles)
         self.key_slots = self.stream.slots_of(tuple(map(self.roles.column, plan.keys)))
         schema = with_text(self._known, self.as_text)
-        check_columns(plan.query, schema, self.roles)
+        named = check_columns(plan.query, schema, self.roles)
         self.schema = schema
         self.window = plan.window_ticks("us" if is_time else None)
         self.preparer = Preparer(plan, self.key_slots)
@@ -193,7 +193,8 @@ class Pipeline:
         else:
             self.engine = ArcLogs(plan.automaton, self.window, cap=self._state_cap)
             self.results = self._listing(self.engine)
-        self.reads = self._columns()
+        # with the columns that it names it can be set up again, also where no result depends on one of them
+        self.reads = tuple(dict.fromkeys([*self._columns(), *named]))
         self.engine.set_classes(self.preparer.classes)
         self.engine.reserve(max(self.key_slots.slots, 1))
         self._piece = LEAST_PIECE

@@ -95,7 +95,7 @@ def _kind(arrow: pa.DataType) -> Kind:
     return "unknown" if types.is_null(arrow) else "other"
 
 
-def check_types(query: QuerySyntax, schema: Mapping[str, Kind]) -> None:
+def check_types(query: QuerySyntax, schema: Mapping[str, Kind]) -> list[str]:
     """Refuse a query that names attributes the events do not have, or mixes types.
 
     Parameters
@@ -104,6 +104,11 @@ def check_types(query: QuerySyntax, schema: Mapping[str, Kind]) -> None:
         A query that passed `acep_approx.query.checks.check`.
     schema : mapping of str to Kind
         The attributes of the events, for example from `kinds`.
+
+    Returns
+    -------
+    list of str
+        The attributes that it names, each once: without them it would be refused.
 
     Raises
     ------
@@ -119,7 +124,9 @@ def check_types(query: QuerySyntax, schema: Mapping[str, Kind]) -> None:
     Traceback (most recent call last):
     acep_approx.errors.QueryError: ACEP-Q060: no attribute 'prise' ...
     """
-    TypeChecker(query.text, schema).query(query)
+    checker = TypeChecker(query.text, schema)
+    checker.query(query)
+    return list(checker.named)
 
 
 class TypeChecker:
@@ -136,6 +143,7 @@ class TypeChecker:
     def __init__(self, text: str, schema: Mapping[str, Kind]) -> None:
         self.text = text
         self.schema = schema
+        self.named: dict[str, Kind] = {}
         self.registers: dict[str, str] = {}
         self.functions: dict[str, str] = {}
 
@@ -166,7 +174,8 @@ class TypeChecker:
             if self.registers:
                 hint += f"; registers are {', '.join(self.registers)}"
             raise self.fault("ACEP-Q060", f"no attribute {name!r}", span, hint)
-        return self.schema[name]
+        self.named[name] = self.schema[name]
+        return self.named[name]
 
     def read(self, read: Read) -> Kind:
         """The kind of what is read of a table; only files of rules have tables."""
