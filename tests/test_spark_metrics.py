@@ -304,11 +304,18 @@ def test_spark_adds_up_what_the_shards_say(spark, tmp_path):
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "x.json").write_text('{"v": 1}\n{"v": 2}\n{"v": 3}\n')
     seen, done = [], threading.Event()
-    listener = Listener(seen.append, lambda _: done.set())
+
+    def note(progress):
+        if progress.query == "sums":  # that of the query before it may come now
+            seen.append(progress)
+            done.set()
+
+    listener = Listener(note)
     spark.streams.addListener(listener)
     try:
         packed = observed(spark.readStream.schema("v int").json(str(tmp_path / "in")).mapInArrow(shards, PACKED))
-        query = packed.filter("kind = 'matches'").writeStream.format("noop").trigger(availableNow=True).start()
+        rows = packed.filter("kind = 'matches'").writeStream.format("noop")
+        query = rows.queryName("sums").trigger(availableNow=True).start()
         ended(query)
         assert done.wait(PATIENCE)
     finally:
