@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.stats import binom
 
 from acep_approx.budget.audit import AuditCells, AuditSample
 
@@ -159,6 +158,8 @@ def test_points_that_share_their_fate_count_as_one():
 def test_independent_points_give_the_exact_interval():
     """One point a cell, many cells: at its ends 900 of 1,000, or more, or fewer, has a chance of 2.5%."""
     estimate = sample([(c, c % 10 > 0) for c in range(1000)]).estimate()
+    from scipy.stats import binom  # takes a second
+
     assert binom.sf(899, 1000, estimate.low) == pytest.approx(0.025, abs=1e-3)
     assert binom.cdf(900, 1000, estimate.high) == pytest.approx(0.025, abs=1e-3)
 

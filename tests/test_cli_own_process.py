@@ -10,7 +10,7 @@ import pyarrow as pa
 from acep_approx.cli import process
 if {begins}:
     process.begin()
-process.leave_pandas_out()
+process.hide_pandas()
 pa.array([1.5])
 print("pandas" in sys.modules)
 print(type(pa.table({{"x": [1]}}).to_pandas()).__module__.partition(".")[0])

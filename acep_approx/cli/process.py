@@ -78,7 +78,7 @@ def end_compiler() -> None:
         background.close(is_interrupted=True)
 
 
-def leave_pandas_out() -> None:
+def hide_pandas() -> None:
     """Let pyarrow do without pandas, if no one has imported it.
 
     When pyarrow first gets values of Python or numpy it imports pandas, only to be able to tell its frames from them:

@@ -16,7 +16,7 @@ from acep_approx.cli.options.input import RunInputOptions
 from acep_approx.cli.options.live import LiveOptions, plainly
 from acep_approx.cli.options.output import OutputOptions
 from acep_approx.cli.options.page import PageRequest
-from acep_approx.cli.process import leave_pandas_out
+from acep_approx.cli.process import hide_pandas
 from acep_approx.cli.runs.live_progress import Progress, ends_cleanly
 from acep_approx.cli.runs.query_run import QueryRun
 from acep_approx.cli.runs.request import RunRequest
@@ -135,7 +135,7 @@ def over(request: RunRequest, job: AnyJob, run: Callable[[AnyJob], None], *, is_
 
 
 def _run_opened(live: LiveJob, job: AnyJob, run: Callable[[AnyJob], None], *, is_in_order: bool) -> None:
-    leave_pandas_out()
+    hide_pandas()
     from acep_approx.events.live.source import follow
     from acep_approx.events.writing.outfile import GrowingFile
 
@@ -173,7 +173,7 @@ def run_live(asked: QueryRun, request: RunRequest) -> None:
     typer.Exit
         With 130 after Ctrl-C.
     """
-    leave_pandas_out()
+    hide_pandas()
     from acep_approx.api.live_query import follow_query
     from acep_approx.api.live_run import Checkpointing
 

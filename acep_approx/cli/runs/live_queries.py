@@ -13,7 +13,7 @@ import typer
 from acep_approx.cli.metrics import tell_events
 from acep_approx.cli.options.live import apart
 from acep_approx.cli.options.queries import OUTPUTS, QueriesOptions
-from acep_approx.cli.process import leave_pandas_out
+from acep_approx.cli.process import hide_pandas
 from acep_approx.cli.query_folder import Folder, read_folder
 from acep_approx.cli.runs.live import LOGS, LiveJob, asked_of, put_out, say_going_on, say_tombstones
 from acep_approx.cli.runs.live_progress import ends_cleanly
@@ -44,7 +44,7 @@ def run_live_queries(request: RunRequest) -> None:
     typer.Exit
         With 130 after Ctrl-C; with the code of the first query that was left out.
     """
-    leave_pandas_out()
+    hide_pandas()
     job, options, page = LiveJob.of(request), request.options.many, request.page
     if not job.is_pushed or OUTPUTS.get(job.output.output) == "counts":
         what = "--on-late skip" if OUTPUTS.get(job.output.output) != "counts" else "--output count"

@@ -14,7 +14,7 @@ from acep_approx.cli.no_match import found_nothing, say_no_match
 from acep_approx.cli.options.budget import ExpandedBudgetOptions
 from acep_approx.cli.options.choices import Format, ResultKind
 from acep_approx.cli.options.output import format_of
-from acep_approx.cli.process import leave_pandas_out
+from acep_approx.cli.process import hide_pandas
 from acep_approx.cli.runs.query_run import QueryRun
 from acep_approx.cli.summary import say_budget, say_how_read, say_summary
 from acep_approx.cli.terminal import progress_bar, say
@@ -35,7 +35,7 @@ def run_plain(job: QueryRun) -> None:
     AcepError
         The events are wrong, or something cannot be written.
     """
-    leave_pandas_out()
+    hide_pandas()
     request = job.budget
     saving = Saving(job.query, request.home, request.learning.save_every)
     if request.learning.save is not None:

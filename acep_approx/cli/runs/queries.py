@@ -20,7 +20,7 @@ from acep_approx.cli.options.input import RunInputOptions
 from acep_approx.cli.options.output import OutputOptions
 from acep_approx.cli.options.page import PageRequest
 from acep_approx.cli.options.queries import OUTPUTS, QueriesOptions
-from acep_approx.cli.process import leave_pandas_out
+from acep_approx.cli.process import hide_pandas
 from acep_approx.cli.query_folder import Folder, read_folder
 from acep_approx.cli.runs.request import RunRequest
 from acep_approx.cli.summary import SINGULAR, say_dropped, say_found, say_how_read, say_late, say_malformed, say_unit
@@ -84,7 +84,7 @@ def run_queries(job: QueriesRun) -> None:
     typer.Exit
         With the code of the first query that was left out.
     """
-    leave_pandas_out()
+    hide_pandas()
     from acep_approx.events.source import open_source
 
     begun = clock.perf_counter()

@@ -12,7 +12,7 @@ from acep_approx.cli.metrics import freeze, tell_events, tell_results
 from acep_approx.cli.no_match import found_nothing, say_no_match
 from acep_approx.cli.options.choices import Format, ResultKind
 from acep_approx.cli.options.revisions import OUTPUTS
-from acep_approx.cli.process import leave_pandas_out
+from acep_approx.cli.process import hide_pandas
 from acep_approx.cli.runs.query_run import QueryRun
 from acep_approx.cli.runs.revised_summary import Changes, facts_of, say_changes, say_holding, say_rows
 from acep_approx.cli.summary import SINGULAR, say_how_read, say_malformed, say_unit
@@ -40,7 +40,7 @@ def run_revised(job: QueryRun) -> None:
     AcepError
         As a run over plain events; ``ACEP-D070`` and others: a row that makes no sense as a change.
     """
-    leave_pandas_out()
+    hide_pandas()
     from acep_approx.cli.write import Results, print_table, write
 
     begun = clock.perf_counter()

@@ -17,7 +17,7 @@ from acep_approx.cli.options.input import RunInputOptions
 from acep_approx.cli.options.output import OutputOptions, check_folder, format_of
 from acep_approx.cli.options.page import PageRequest
 from acep_approx.cli.options.rules import RuleOptions, apart, check_rules, events_between
-from acep_approx.cli.process import leave_pandas_out
+from acep_approx.cli.process import hide_pandas
 from acep_approx.cli.runs.request import RunRequest
 from acep_approx.cli.runs.rules_output import RulesOutput
 from acep_approx.cli.summary import say_how_read, say_late, say_malformed, say_unit
@@ -123,7 +123,7 @@ def run_rules(job: RulesRun) -> None:
     AcepError
         The rules or the events are wrong, an action cannot be done, or the store cannot be used.
     """
-    leave_pandas_out()
+    hide_pandas()
     from acep_approx.api.rule_set import compile_rules
     from acep_approx.cli.options.places import check_places
     from acep_approx.events.source import open_source
