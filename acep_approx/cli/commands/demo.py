@@ -154,6 +154,7 @@ def _demo_here(output: Path, *, quiet: bool) -> None:
     from acep_approx.events.demo import flights
     from acep_approx.pages.shell import write_page
 
+    _ask_for_kernels()
     events = flights()
     if not quiet:
         tell(STORY.format(events=events.num_rows, query=_indented(QUERY)))
@@ -166,6 +167,18 @@ def _demo_here(output: Path, *, quiet: bool) -> None:
     if not quiet:
         _print_found(events, findings)
     write_page(picture(events, findings), output)
+
+
+def _ask_for_kernels() -> None:
+    """Have the kernels compiled that are not yet, while the flights are read: a run of three of them asks for all."""
+    import pyarrow as pa
+
+    from acep_approx.api import compile_query
+
+    kinds, moments = ["DEP", "ARR", "DEP"], pa.array([0, 1, 2], pa.timestamp("us", "UTC"))
+    few = pa.table({"ts": moments, "key": ["N1"] * 3, "type": kinds, "delay_min": pa.array([60] * 3, pa.int16())})
+    count(few)
+    _pairs(compile_query(QUERY), few, [2])
 
 
 def count(events: pa.Table, on_progress: Callable[[int], None] | None = None) -> Numbers:
