@@ -11,6 +11,7 @@ import pytest
 
 from acep_approx import AcepError, DataError, QueryError, QuerySet, UsageError, compile_query
 from acep_approx.api.matcher import Matcher
+from acep_approx.matching import blob
 from tests.cases import cases
 from tests.sets_worlds import alone, bag, fed, long_stream, part_of, run_schedule, some_text
 
@@ -452,6 +453,20 @@ def test_bytes_that_are_not_the_state_of_a_set_are_refused() -> None:
         QuerySet.from_state(matcher.state_bytes())
     with pytest.raises(DataError, match="ACEP-D040"):
         query.from_state(state)
+
+
+@pytest.mark.parametrize(("what", "value"), [("rows", {}), ("rows", -1), ("reads", {"S": "x"}), ("published", 0.5)])
+def test_numbers_of_a_level_that_are_none_are_refused(what: str, value: Any) -> None:
+    desk = QuerySet()
+    desk.add(UP)
+    desk.push(prices(1, 2))
+    saved, arrays = blob.split(desk.state_bytes())
+    if what == "published":
+        saved["levels"][what] = value
+    else:
+        saved["levels"]["levels"][0][{"reads": 2, "rows": 3}[what]] = value
+    with pytest.raises(DataError, match="ACEP-D040"):
+        QuerySet.from_state(blob.joined(saved, arrays))
 
 
 def test_an_error_in_the_middle_of_a_batch_ends_the_set() -> None:

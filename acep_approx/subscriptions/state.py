@@ -250,9 +250,11 @@ def _restored_levels(running: Running, saved: Header, parts: dict[str, Arrays], 
         side = saved_stream(stream, parts[f"l{number}"], words_of(parts))
         if levels is None:  # level 0 comes first
             levels = Levels(running.graph, side.schema, side.roles, running.key_idle)
-            levels.published = saved["published"]
+            levels.published = number_in("published", saved["published"], 0, COUNT)
         key = (at, None if names is None else tuple(names))
         types = from_ipc(parts[f"l{number}"]["types"]).schema
+        for count in (rows, *reads.values()):
+            number_in("levels", count, 0, COUNT)
         levels.put(key, Level(side, reads, rows, {field.name: field.type for field in types}))
         for numbers, header in ones:
             entry = everyone[numbers[0]]
