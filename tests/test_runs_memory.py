@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from random import Random
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from acep_approx.api.matcher import Matcher
 from acep_approx.engines import order
 from acep_approx.engines.runs import event_columns
 from acep_approx.engines.runs.runs import Runs
-from acep_approx.kernels.runs.layout import LINKS
+from acep_approx.kernels.runs.layout import LINKS, LIVE
 from acep_approx.matching.outputs import completed, of_runs
 
 EVENTS = 300_000
@@ -189,3 +190,15 @@ def test_counts_of_matches_that_must_be_tested_hold_few_of_them_at_a_time(monkey
     assert dict(zip(points["end"].to_pylist(), points["start"].to_pylist(), strict=True)) == dict(rows)
     assert [(match.end, match.start) for match in query.match(events)] == rows
     assert max(at_once) < 2_000 < sum(at_once)
+
+
+def test_runs_are_counted_right_however_often_they_are_put_away():
+    """Runs that the head of a pool has passed count no more: they do not come back with the others."""
+    taken = "skip_till_next_match { sum(b[].x) > 3 AND c.x > a.x }"  # its runs differ, so that pools are large
+    query = compile_query(f"PATTERN SEQ(A a, B+ b[], C c) WHERE {taken} WITHIN 100 ERRORS 1")
+    dice, matcher = Random(1), query.matcher()
+    for at in range(400):
+        matcher.push([{"ts": at, "type": dice.choice("AAABC"), "x": dice.randrange(9)}])
+        engine = matcher.pipeline.engine
+        engine.put_away()
+        assert engine.control[LIVE] == engine.runs_saved(np.arange(engine.slots))
