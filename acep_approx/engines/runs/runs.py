@@ -168,8 +168,10 @@ class Runs:
         control, slot = self.control, int(self.control[layout.SLOT])
         if slot >= 0:
             self.store.room_for(self.arena.held + saved.SAVED * len(self.tables.pools), control)
-            record = self.arena.record(), self.store.record()
+            record, counted = (self.arena.record(), self.store.record()), self.arena.rows[1:, kp.COUNTED].sum()
             control[layout.STORED] = saved.put_away(*record, slot, int(control[layout.STORED]))
+            # runs that the head of a pool has passed are saved, too, and count when they are brought in again
+            control[layout.LIVE] += self.arena.rows[1:, kp.RUNS].sum() - counted
             control[layout.SLOT] = -1
 
     def clear(self, slots: Ints) -> None:
@@ -422,10 +424,10 @@ class Runs:
 
         Complexity: O(runs of all keys).
         """
-        current = self.control[layout.SLOT]
+        current, live = self.control[[layout.SLOT, layout.LIVE]]
         self.put_away()
         self.store.pack(self.control)
-        self.control[layout.SLOT] = current
+        self.control[[layout.SLOT, layout.LIVE]] = current, live
         tables, rewording = self._tables_for(columns), Rewording(self.columns, columns)
         reworded = [  # all of it, before anything changes
             (words, at, rewording.words(words[at], register))
@@ -489,12 +491,12 @@ class Runs:
 
         The current key stays current: this engine and the restored one go on alike.
         """
-        current = self.control[layout.SLOT]
+        current, live = self.control[[layout.SLOT, layout.LIVE]]
         self.put_away()
         if self.keeps_lineage:
             self._compact(floors)
         self.store.pack(self.control)
-        self.control[layout.SLOT] = current
+        self.control[[layout.SLOT, layout.LIVE]] = current, live
         control = self.control.copy()
         control[list(OF_BATCH)] = 0
         return {

@@ -11,7 +11,6 @@ from acep_approx.kernels.runs.pools import (
     COLUMNS,
     COUNTED,
     FIELDS,
-    HEAD,
     HOLES,
     INDEX,
     INDEX_SIZE,
@@ -144,9 +143,8 @@ def runs_of(keys: Keys, slots: Ints, pools: Ints) -> int:
 
 @block_kernel
 def put_away(pools: Pools, keys: Keys, key: int, end: int) -> int:
-    """``save_runs`` for callers in Python: of the runs that count as live."""
+    """``save_runs`` for callers in Python."""
     for p in range(POOL, len(pools.table), POOL):
-        if pools.table[p + HEAD] > 0 or pools.table[p + HOLES] > 0:
+        if pools.table[p + HOLES] > 0:
             close_holes(pools, p)
-            index_runs(pools, p)
     return save_runs(pools, keys, key, end)
