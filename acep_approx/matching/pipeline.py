@@ -93,6 +93,8 @@ class Pipeline:
     ----------
     reads : tuple of str
         Columns that must be in each batch.
+    named : tuple of str
+        Columns that the query names, also where no result depends on them: without them it would be refused.
     schema : pyarrow.Schema
         Of the events, with the types that they have for this query.
     window : int
@@ -169,6 +171,7 @@ class Pipeline:
         self.key_slots = self.stream.slots_of(tuple(map(self.roles.column, plan.keys)))
         schema = with_text(self._known, self.as_text)
         named = check_columns(plan.query, schema, self.roles)
+        self.named = tuple(name for name in named if name not in self.stream.derived)
         self.schema = schema
         self.window = plan.window_ticks("us" if is_time else None)
         self.preparer = Preparer(plan, self.key_slots)
@@ -193,8 +196,7 @@ class Pipeline:
         else:
             self.engine = ArcLogs(plan.automaton, self.window, cap=self._state_cap)
             self.results = self._listing(self.engine)
-        # with the columns that it names it can be set up again, also where no result depends on one of them
-        self.reads = tuple(dict.fromkeys([*self._columns(), *named]))
+        self.reads = self._columns()
         self.engine.set_classes(self.preparer.classes)
         self.engine.reserve(max(self.key_slots.slots, 1))
         self._piece = LEAST_PIECE

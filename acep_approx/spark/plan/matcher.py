@@ -126,7 +126,8 @@ class SparkMatcher:
         _check_time(schema, roles.time, is_stream=is_stream)
         bind = self._bind(schema, roles)
         pipeline = Execution(plan, output=self.output, bind=bind, key_idle=self.key_idle).bind(schema, roles)
-        carried = tuple(dict.fromkeys([*pipeline.columns, roles.time, *((self.id,) if self.id else ())]))
+        # a worker checks the query as it was written, also what no result depends on
+        carried = tuple(dict.fromkeys([*pipeline.columns, *pipeline.named, roles.time, *filter(None, (self.id,))]))
         keys = tuple(map(roles.column, pipeline.plan.keys))
         if keys and plan.counted == "stream":
             keys = ()  # what is next to an event may be of another key
