@@ -107,7 +107,7 @@ def started(**more: Any) -> subprocess.Popen[bytes]:
     Raises
     ------
     OSError
-        There is no interpreter to start, or no process may be.
+        There is no interpreter to start, or this process may not start another one.
     """
     if getattr(sys, "frozen", False) or not sys.executable:
         raise FileNotFoundError(errno.ENOENT, "there is no interpreter of Python", sys.executable)
