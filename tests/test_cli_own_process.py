@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.processes import python
 
 PANDAS = """
@@ -16,6 +18,16 @@ print("pandas" in sys.modules)
 print(type(pa.table({{"x": [1]}}).to_pandas()).__module__.partition(".")[0])
 import pandas
 print(pa.array(pandas.Series([1.5, None])).null_count)
+"""
+MANY = "time,key,type\n" + "".join(f"{at},K{at % 97},{'AB'[at // 97 % 2]}\n" for at in range(5000))
+QUERY = "PATTERN SEQ(A a, B b) WHERE [key] WITHIN 100"
+COMMAND = """
+import sys
+from acep_approx.cli.main import main
+try:
+    main()
+finally:
+    print("pandas" in sys.modules)
 """
 SETTINGS = "OPENBLAS_NUM_THREADS", "ARROW_DEFAULT_MEMORY_POOL"
 SHOWN = f"""
@@ -46,3 +58,15 @@ def test_what_the_user_has_set_stays():
     theirs = python("-c", SHOWN, OPENBLAS_NUM_THREADS="3", ARROW_DEFAULT_MEMORY_POOL="mimalloc")
     assert theirs.stdout.split() == ["3", "mimalloc", "True"], theirs.stderr
     assert ours.returncode == 0
+
+
+@pytest.mark.parametrize(
+    "args", [["demo", "-q", "-o"], ["run", QUERY], ["why", QUERY, "--key", "key=K5", "--around", "99"]]
+)
+def test_commands_import_no_pandas(args, tmp_path):
+    """It takes a fifth of a second; texts as keys, if there are many, and scalars without a type ask for it."""
+    file = tmp_path / "e.csv"
+    file.write_text(MANY)
+    done = python("-c", COMMAND, *args, str(file))
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1] == "False"

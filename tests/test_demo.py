@@ -10,7 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
-from acep_approx.cli.commands.demo import Findings, count, explore, picture
+from acep_approx import compile_query
+from acep_approx.cli.commands.demo import QUERY, Findings, explore, picture
 from acep_approx.cli.main import app
 from acep_approx.events.demo import flights
 from acep_approx.results.explorer import near_matches
@@ -21,8 +22,7 @@ DAY = 24 * 3600
 @pytest.fixture(scope="module")
 def findings() -> Findings:
     """What the demo finds in the real data."""
-    events = flights()
-    return explore(events, count(events))
+    return explore(flights())
 
 
 @pytest.fixture(autouse=True)
@@ -55,8 +55,7 @@ def by_hand() -> tuple[set[int], set[int]]:
 def test_the_match_points_are_those_found_by_hand(findings: Findings) -> None:
     """k = 0 and k = 1 against two nested loops."""
     exact, loose = by_hand()
-    assert findings.exact_points.num_rows == len(exact)
-    assert set(findings.points["row"].to_pylist()) == loose
+    assert findings.exact_points == len(exact)
     assert {c for _, c in findings.pairs} == loose - exact
     assert len(findings.pairs) == 17
 
@@ -72,10 +71,12 @@ def test_what_only_one_error_finds_really_lacks_its_arrival(findings: Findings) 
         assert (flight["key"], flight["carrier"], flight["flight"], flight["sched_ts"]) not in arrived
 
 
-def test_counts_agree_with_points(findings: Findings) -> None:
-    """Exact matches do not change when errors are allowed."""
-    assert findings.exact[0] == findings.approximate[0]
-    assert findings.points.num_rows - findings.exact_points.num_rows == 17
+@pytest.mark.parametrize("errors", [0, 1])
+def test_counts_and_points_are_those_of_a_query_of_its_own(findings: Findings, errors: int) -> None:
+    """One listing tells both k; here each k is asked by itself."""
+    found = compile_query(QUERY, errors=errors).match(flights())
+    assert found.count_by_errors() == {number: findings.counts[number] for number in range(errors + 1)}
+    assert found.points().num_rows == findings.exact_points + errors * len(findings.pairs)
 
 
 def test_the_command_tells_its_story(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from acep_approx import compile_query
 from acep_approx.pages.over_time import MOST_STRIPS, Near, OverTime, Points
-from acep_approx.results.explorer import near_matches
+from acep_approx.results.explorer import listing, near_matches
 from acep_approx.results.explorer.sampling import spread
 from tests.command_line import acep, csv_text
 
@@ -177,7 +177,7 @@ def test_sorted_events_are_those_of_the_matches():
 # --- what is left out -----------------------------------------------------------------------------------------
 
 
-def test_of_many_matches_some_of_each_number_of_errors_are_listed():
+def test_of_many_matches_some_of_each_number_of_errors_are_listed(monkeypatch):
     many = [{"ts": at, "type": "ABCC"[at % 4]} for at in range(3000)]
     matches = compile_query("PATTERN SEQ(A a, B b, C c) WITHIN 12 ERRORS 1").match(many)
     page = matches.page()
@@ -190,6 +190,8 @@ def test_of_many_matches_some_of_each_number_of_errors_are_listed():
     assert ends[0] < 30
     assert ends[-1] > 2900
     assert len(page) < 1_500_000
+    monkeypatch.setattr(listing, "KEPT", total - 1)  # too many to be kept: they are listed twice
+    assert matches.page() == page
     first = data_of(compile_query("PATTERN SEQ(A a, B b, C c) WITHIN 12 ERRORS 1").match(many, limit=30).page())
     assert [match[3] for match in first["matches"]] == [one.end for one in compile_query(
         "PATTERN SEQ(A a, B b, C c) WITHIN 12 ERRORS 1").match(many, limit=30)]  # fmt: skip

@@ -19,8 +19,8 @@ from datetime import UTC, datetime
 from acep_approx import compile_query
 query = compile_query("PATTERN SEQ(A a, B b, C c) WHERE [key] AND c.x > a.x AND b.x % 3 != 1 AND a.t = 'u' "
                       "WITHIN 9 s ERRORS 1")
-def event(i, ts):
-    return {"ts": ts, "type": "ABC"[i % 3], "key": "k", "x": 7 * i % 11, "y": i / 2, "t": "u"}
+def event(i, ts, key="k"):
+    return {"ts": ts, "type": "ABC"[i % 3], "key": key, "x": 7 * i % 11, "y": i / 2, "t": "u"}
 """
 DICTS = "events = [event(i, datetime.fromtimestamp(i, UTC)) for i in range(8)]\n"
 FILES = """
@@ -29,6 +29,9 @@ events = tempfile.mkdtemp() + "/events.jsonl"
 with open(events, "w") as file:
     file.writelines(json.dumps(event(i, f"2024-05-01T08:00:0{i}Z")) + "\\n" for i in range(8))
 """
+MANY_KEYS = FILES.replace("event(i, f", "event(i, key=f'k{i % 70}', ts=f").replace("0{i}Z", "{i // 9:02}Z").replace(
+    "range(8)", "range(300)"
+)
 ASKED = "matches = query.match(events); assert len(list(matches)) == len(matches) == matches.to_arrow().num_rows\n"
 HIDDEN = "from acep_approx import without_pandas; without_pandas.leave_pandas_out()\n"
 SHOWN = """
@@ -45,7 +48,7 @@ print(*shown, *map(type, shown), type(pa.lib._pandas_api))
 """
 
 
-@pytest.mark.parametrize("events", [DICTS, FILES])
+@pytest.mark.parametrize("events", [DICTS, FILES, MANY_KEYS], ids=["dicts", "file", "many keys"])
 def test_a_query_imports_no_pandas(events):
     found = imported(HERE + events + ASKED)
     assert "pyarrow" in found

@@ -201,7 +201,7 @@ class KeyCodes:
         if not columns:
             return keys
         keys._check_types([column.type for column in columns])
-        values = [_in_python(column.cast(_storage(column.type))) for column in columns]
+        values = [_in_python(_held(column)) for column in columns]
         rows = values[0] if len(values) == 1 else list(zip(*values, strict=True))
         used = numbers.to_numpy().tolist()
         check_range("keys", used, 0, (max(used, default=0) if slots is None else slots - 1) + 1)
@@ -254,7 +254,7 @@ class KeyCodes:
 
     def _one_by_one(self, columns: Sequence[pa.Array]) -> list[int]:
         """The slot of the key of each of a few events."""
-        lists = [_few_in_python(column) for column in columns]
+        lists = [_in_python(_held(column)) for column in columns]
         keys = lists[0] if len(lists) == 1 else [None if None in key else key for key in zip(*lists, strict=True)]
         return self._find(keys)
 
@@ -374,18 +374,16 @@ def _keys_at(parts: list[tuple[Slots, pa.Array]]) -> list[Any]:
     return columns[0] if len(columns) == 1 else list(zip(*columns, strict=True))
 
 
-def _few_in_python(column: pa.Array) -> list[Any]:
-    """The values of a few events as Python has them, None where there is none."""
-    type_ = plain_type(column.type)
-    storage = _storage(type_)
-    found: list[Any] = (column if storage is type_ else column.cast(storage)).to_pylist()
-    return _as_keys(found) if pa.types.is_floating(type_) else found
+def _held(column: pa.Array) -> pa.Array:
+    """A column in the type in which its keys are held."""
+    storage = _storage(plain_type(column.type))
+    return column if column.type == storage else column.cast(storage)
 
 
 def _in_python(values: pa.Array) -> list[Any]:
-    """Values without NULLs as Python has them; ``to_pylist`` takes five times as long."""
-    found = values.to_numpy(zero_copy_only=False).tolist()
-    return _as_keys(found) if pa.types.is_floating(values.type) else list(found)
+    """Values of the type in which keys are held as Python has them, None where there is none."""
+    found: list[Any] = values.to_pylist()
+    return _as_keys(found) if pa.types.is_floating(values.type) else found
 
 
 def _as_keys(floats: list[Any]) -> list[Any]:

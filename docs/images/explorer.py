@@ -9,7 +9,7 @@ import base64
 import tempfile
 from pathlib import Path
 
-from acep_approx.cli.commands.demo import count, explore, picture
+from acep_approx.cli.commands.demo import explore, picture
 from acep_approx.events import flights
 from tests.browser import browser, installed
 
@@ -33,7 +33,7 @@ def explorer_picture() -> bytes:
     events = flights()
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         page = Path(folder, "demo.html")
-        page.write_text(picture(events, explore(events, count(events))), encoding="utf-8")
+        page.write_text(picture(events, explore(events)), encoding="utf-8")
         with browser(installed() or "chromium", Path(folder, "profile")) as shown:
             shown.open(page, width=WIDTH)
             shown.value(CHOOSE)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time as clock
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -13,14 +14,13 @@ import typer
 from acep_approx.cli.options.groups import grouped
 from acep_approx.cli.options.output import OutputOptions, Quiet, check_folder, format_of
 from acep_approx.cli.options.spark import SparkOptions
+from acep_approx.cli.process import hide_pandas
 from acep_approx.cli.terminal import amount, progress_bar, say, tell
 from acep_approx.errors import UsageError
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from rich.table import Table
-
-    from acep_approx.api import Query
 
 QUERY = """\
 PATTERN SEQ(DEP a, ARR b, DEP c)
@@ -42,43 +42,29 @@ ERRORS 1   one event may be missing; the weights make both departures too dear, 
 
 
 @dataclass(frozen=True)
-class Numbers:
-    """How many matches there are.
+class Findings:
+    """What the demo found.
 
     Attributes
     ----------
     events : int
         Events read.
     seconds : float
-        Time of the matching alone, for the points with k = 1.
-    points : pyarrow.Table
-        Match points with k = 1.
-    exact_points : pyarrow.Table
-        Those with k = 0.
-    exact, approximate : dict
-        Number of matches by number of errors, with k = 0 and with k = 1.
-    """
-
-    events: int
-    seconds: float
-    points: pa.Table
-    exact_points: pa.Table
-    exact: dict[int, int]
-    approximate: dict[int, int]
-
-
-@dataclass(frozen=True)
-class Findings(Numbers):
-    """All that the demo found.
-
-    Attributes
-    ----------
+        Time of the matching alone.
+    counts : dict of int to int
+        Number of matches by number of errors.
+    exact_points : int
+        Match points of the matches without errors, which are those that k = 0 finds.
     pairs : list of (int, int)
-        For each point that only k = 1 finds, the rows of its latest a and of c.
+        For each match point that only k = 1 finds, the rows of its latest a and of c.
     lost : list of bool
         For each pair, whether no arrival of the flight of a was ever recorded.
     """
 
+    events: int
+    seconds: float
+    counts: dict[int, int]
+    exact_points: int
     pairs: list[tuple[int, int]]
     lost: list[bool]
 
@@ -151,20 +137,22 @@ def _demo_here(output: Path, *, quiet: bool) -> None:
     if not quiet:
         say("reading the flights ...")
 
+    hide_pandas()
+
     from acep_approx.events.demo import flights
     from acep_approx.pages.shell import write_page
 
-    _ask_for_kernels()
-    events = flights()
+    with ThreadPoolExecutor(1) as beside:
+        reading = beside.submit(flights)
+        _ask_for_kernels()
+        events = reading.result()
     if not quiet:
         tell(STORY.format(events=events.num_rows, query=_indented(QUERY)))
     with progress_bar("matching", enabled=not quiet) as progress:
         progress.total = events.num_rows
-        numbers = count(events, on_progress=progress.done)
+        findings = explore(events, on_progress=progress.done)
     if not quiet:
-        _print_numbers(numbers)
-    findings = explore(events, numbers)
-    if not quiet:
+        _print_numbers(findings)
         _print_found(events, findings)
     write_page(picture(events, findings), output)
 
@@ -175,14 +163,14 @@ def _ask_for_kernels() -> None:
 
     from acep_approx.api import compile_query
 
-    kinds, moments = ["DEP", "ARR", "DEP"], pa.array([0, 1, 2], pa.timestamp("us", "UTC"))
-    few = pa.table({"ts": moments, "key": ["N1"] * 3, "type": kinds, "delay_min": pa.array([60] * 3, pa.int16())})
-    count(few)
-    _pairs(compile_query(QUERY), few, [2])
+    few = {"ts": pa.array([0, 1, 2], pa.timestamp("us", "UTC")), "type": ["DEP", "ARR", "DEP"], "key": ["N1"] * 3}
+    found = compile_query(QUERY).match(pa.table({**few, "delay_min": pa.array([60] * 3, pa.int16())}))
+    found.points()  # which the page begins with
+    found.to_arrow()
 
 
-def count(events: pa.Table, on_progress: Callable[[int], None] | None = None) -> Numbers:
-    """Match the flights with k = 0 and with k = 1.
+def explore(events: pa.Table, on_progress: Callable[[int], None] | None = None) -> Findings:
+    """Match the flights with k = 1, and look closer at what k = 0 would not find: each match says its errors.
 
     Parameters
     ----------
@@ -193,58 +181,23 @@ def count(events: pa.Table, on_progress: Callable[[int], None] | None = None) ->
 
     Returns
     -------
-    Numbers
-    """
-    from acep_approx.api import compile_query
-
-    exact, approximate = compile_query(QUERY, errors=0), compile_query(QUERY)
-    matches = approximate.match(events, on_progress=on_progress)
-    begun = clock.perf_counter()
-    points = matches.points()
-    seconds = clock.perf_counter() - begun
-    return Numbers(
-        events=events.num_rows,
-        seconds=seconds,
-        points=points,
-        exact_points=exact.match(events).points(),
-        exact=exact.match(events).count_by_errors(),
-        approximate=approximate.match(events).count_by_errors(),
-    )
-
-
-def explore(events: pa.Table, numbers: Numbers) -> Findings:
-    """Look closer at what only k = 1 finds.
-
-    Parameters
-    ----------
-    events : pyarrow.Table
-    numbers : Numbers
-        What ``count`` made of them.
-
-    Returns
-    -------
     Findings
     """
     from acep_approx.api import compile_query
 
-    known = set(numbers.exact_points.column("row").to_pylist())
-    new = [row for row in numbers.points.column("row").to_pylist() if row not in known]
-    pairs = _pairs(compile_query(QUERY), events, new)
-    return Findings(**vars(numbers), pairs=pairs, lost=_without_arrival(events, [a for a, _ in pairs]))
-
-
-def _pairs(query: Query, events: pa.Table, ends: list[int]) -> list[tuple[int, int]]:
-    """For each of these last events of a match the latest first one: rows of (a, c)."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    latest: dict[int, int] = {}
-    wanted = pa.array(ends, pa.int64())
-    for table in query.match(events).tables():
-        found = table.filter(pc.is_in(table.column("c"), wanted))
-        for a, c in zip(found.column("a").to_pylist(), found.column("c").to_pylist(), strict=True):
-            latest[c] = max(a, latest.get(c, a))
-    return [(latest[c], c) for c in ends]
+    begun = clock.perf_counter()
+    matches = compile_query(QUERY).match(events, on_progress=on_progress).to_arrow()
+    seconds = clock.perf_counter() - begun
+    columns = (matches.column(name).to_pylist() for name in ("errors", "a", "c"))
+    counts, latest, exact = {0: 0, 1: 0}, dict[int, int](), set[int]()
+    for errors, a, c in zip(*columns, strict=True):
+        counts[errors] += 1
+        latest[c] = max(a, latest.get(c, a))
+        if errors == 0:
+            exact.add(c)
+    pairs = [(a, c) for c, a in sorted(latest.items()) if c not in exact]
+    lost = _without_arrival(events, [a for a, _ in pairs])
+    return Findings(events.num_rows, seconds, counts, len(exact), pairs, lost)
 
 
 def _without_arrival(events: pa.Table, departures: list[int]) -> list[bool]:
@@ -264,13 +217,14 @@ def _without_arrival(events: pa.Table, departures: list[int]) -> list[bool]:
 def picture(events: pa.Table, findings: Findings) -> str:
     """The page: where the matches lie, their flights, and what nearly matched."""
     from acep_approx.api import compile_query
+    from acep_approx.pages.explorer.page import explorer_page
     from acep_approx.results.explorer.explorable import PageLabels
-    from acep_approx.results.explorer.explore import page_text
+    from acep_approx.results.explorer.explore import explored
 
     told = (
         "Planes that left New York more than an hour late, arrived, and left New York more than an hour late again "
         "within 24 hours (2013; times in UTC). Without errors there are "
-        f"{findings.exact_points.num_rows:,} match points; with one missing event allowed "
+        f"{findings.exact_points:,} match points; with one missing event allowed "
         f"{len(findings.pairs)} more are found"
         f"{', whose arrival is missing' if all(findings.lost) else ''}."
     )
@@ -283,23 +237,22 @@ def picture(events: pa.Table, findings: Findings) -> str:
         ask="acep why flights.acep flights.csv",
         notes=("The events as a file: acep demo --save-events flights.csv. The query is to be saved as flights.acep.",),
     )
-    return page_text(compile_query(QUERY).match(events), labels)
+    return explorer_page(explored(compile_query(QUERY).match(events), labels, findings.counts))
 
 
-def _print_numbers(numbers: Numbers) -> None:
+def _print_numbers(findings: Findings) -> None:
     """The table of k = 0 against k = 1, and the speed."""
     table = _table("", "k = 0: exact", "k = 1: one event may be missing")
-    points, exact_points = numbers.points.num_rows, numbers.exact_points.num_rows
-    table.add_row("match points", f"{exact_points:,}", f"{points:,} ({points - exact_points} more)")
-    for errors, number in numbers.approximate.items():
-        exact = numbers.exact.get(errors)
-        table.add_row(f"matches with {amount(errors, 'error')}", "-" if exact is None else f"{exact:,}", f"{number:,}")
+    exact, new = findings.exact_points, len(findings.pairs)
+    table.add_row("match points", f"{exact:,}", f"{exact + new:,} ({new} more)")
+    for errors, number in findings.counts.items():
+        table.add_row(f"matches with {amount(errors, 'error')}", "-" if errors else f"{number:,}", f"{number:,}")
     _show(table)
     tell(
         "A match point is the event that completes a match. With k = 1 every (a, c) counts as a match with one error,\n"
         "also where an arrival exists; the match points show what is really new.\n\n"
-        f"{numbers.events:,} events matched in {numbers.seconds:.2f} s: "
-        f"{numbers.events / numbers.seconds:,.0f} events/s on one core\n"
+        f"{findings.events:,} events matched in {findings.seconds:.2f} s: "
+        f"{findings.events / findings.seconds:,.0f} events/s on one core\n"
     )
 
 

@@ -14,6 +14,7 @@ from acep_approx.cli.options.input import Inputs, QueryText, QuestionInputOption
 from acep_approx.cli.options.matching import MatchingOptions
 from acep_approx.cli.options.output import OutputOptions
 from acep_approx.cli.options.rules import read_one_query
+from acep_approx.cli.process import hide_pandas
 from acep_approx.cli.summary import say_how_read
 from acep_approx.cli.terminal import tell
 
@@ -73,6 +74,7 @@ def why(
     have helped.
     """
     text = read_one_query(query, "acep why")
+    hide_pandas()
 
     from acep_approx.api import compile_query
     from acep_approx.events.source import open_source

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import closing
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,8 +17,8 @@ from acep_approx.results.explorer.events import texts
 from acep_approx.results.explorer.explorable import Explorable, by_rows, joined
 from acep_approx.results.explorer.sampling import spread
 
-MOST_MATCHES, MOST_EVENTS, LISTED = 2_000, 40, 5_000_000
-"""Matches of a page, events of each, and how many matches are listed to choose from them all."""
+MOST_MATCHES, MOST_EVENTS, LISTED, KEPT = 2_000, 40, 5_000_000, 20_000
+"""Matches of a page, events of each; how many matches are listed to choose from them all, and kept meanwhile."""
 OWN = ("errors", "start", "end", "missing", "times")
 """Columns of matches that are not values of the query's."""
 
@@ -56,17 +55,18 @@ def listing(found: Explorable, total: int, query: int = 0, most: int = MOST_MATC
     most : int
         Most matches.
 
-    Complexity: lists all matches, twice, where there are at most ``LISTED``; else the first ones. Memory for those
-    chosen, and a number for each.
+    Complexity: lists all matches where there are at most ``LISTED``, twice from ``KEPT`` on; else the first ones.
+    Memory for those chosen, and a number for each; below ``KEPT`` for all.
     """
     is_first = total > LISTED or (found.limit is not None and found.limit < total)
     number = min(most, total if found.limit is None else found.limit)
     plain = by_rows(found)
+    kept = list(plain.tables()) if total <= KEPT and not is_first else None
     if is_first or total <= number:
         chosen = np.arange(number)
     else:
-        chosen = spread(np.concatenate([errors_of(table) for table in plain.tables()]), number)
-    rows, seen = _rows(plain, chosen, is_first=is_first)
+        chosen = spread(np.concatenate([errors_of(table) for table in kept or plain.tables()]), number)
+    rows, seen = _rows(kept or plain.tables(), chosen, is_first=is_first)
     if found.plan.query.is_algebra:
         columns, values = value_columns(rows, _keys(found))
     elif found.plan is plain.plan:
@@ -86,16 +86,15 @@ def _note(listed: int, total: int, *, is_first: bool) -> str:
     return f"The table holds {listed:,} of {said(total)} matches: {some}. The bars count all match points."
 
 
-def _rows(found: Explorable, chosen: Ints, *, is_first: bool) -> tuple[pa.Table, int]:
+def _rows(found: Iterable[pa.Table], chosen: Ints, *, is_first: bool) -> tuple[pa.Table, int]:
     """The matches of some numbers, and how many there were; where these are the first ones, no others are found."""
     tables, seen = [], 0
-    with closing(found.tables()) as coming:  # type: ignore[type-var]
-        for table in coming:
-            low, high = np.searchsorted(chosen, [seen, seen + table.num_rows])
-            tables.append(table.take(pa.array(chosen[low:high] - seen)))
-            seen += table.num_rows
-            if is_first and seen and high == len(chosen):
-                break
+    for table in found:
+        low, high = np.searchsorted(chosen, [seen, seen + table.num_rows])
+        tables.append(table.take(pa.array(chosen[low:high] - seen)))
+        seen += table.num_rows
+        if is_first and seen and high == len(chosen):
+            break
     return joined(tables), seen
 
 
@@ -113,7 +112,7 @@ def _returned(
 
     Matches of an automaton whose registers are equal are one result: these cannot be told apart by number.
     """
-    rows, mine = _rows(by_bindings(found), chosen, is_first=is_first)
+    rows, mine = _rows(by_bindings(found).tables(), chosen, is_first=is_first)
     if (mine != seen and not is_first) or (is_first and found.plan.query.is_machine):
         return (), []
     return value_columns(rows, _keys(found))
