@@ -64,7 +64,7 @@ def test_what_the_user_has_set_stays():
     "args", [["demo", "-q", "-o"], ["run", QUERY], ["why", QUERY, "--key", "key=K5", "--around", "99"]]
 )
 def test_commands_import_no_pandas(args, tmp_path):
-    """It takes a fifth of a second; texts as keys, if there are many, and scalars without a type ask for it."""
+    """To import it takes a fifth of a second; pyarrow did so for many text keys, and for scalars without a type."""
     file = tmp_path / "e.csv"
     file.write_text(MANY)
     done = python("-c", COMMAND, *args, str(file))

@@ -73,10 +73,12 @@ def test_what_only_one_error_finds_really_lacks_its_arrival(findings: Findings) 
 
 @pytest.mark.parametrize("errors", [0, 1])
 def test_counts_and_points_are_those_of_a_query_of_its_own(findings: Findings, errors: int) -> None:
-    """One listing tells both k; here each k is asked by itself."""
+    """The demo lists its matches once for both k; here each k is a query of its own."""
     found = compile_query(QUERY, errors=errors).match(flights())
     assert found.count_by_errors() == {number: findings.counts[number] for number in range(errors + 1)}
-    assert found.points().num_rows == findings.exact_points + errors * len(findings.pairs)
+    points = found.points()
+    assert set(points["row"].to_pylist()) == by_hand()[errors]
+    assert points.num_rows == findings.exact_points + errors * len(findings.pairs)
 
 
 def test_the_command_tells_its_story(tmp_path: Path) -> None:

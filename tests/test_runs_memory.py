@@ -193,7 +193,7 @@ def test_counts_of_matches_that_must_be_tested_hold_few_of_them_at_a_time(monkey
 
 
 def test_runs_are_counted_right_however_often_they_are_put_away():
-    """Runs that the head of a pool has passed count no more: they do not come back with the others."""
+    """As many runs live as are saved, also where the head of a pool has passed some of them."""
     taken = "skip_till_next_match { sum(b[].x) > 3 AND c.x > a.x }"  # its runs differ, so that pools are large
     query = compile_query(f"PATTERN SEQ(A a, B+ b[], C c) WHERE {taken} WITHIN 100 ERRORS 1")
     dice, matcher = Random(1), query.matcher()

@@ -347,7 +347,7 @@ def _coded(column: pa.Array) -> pa.DictionaryArray:
     coded = encode_text(column)
     if pa.types.is_dictionary(coded.type):
         return coded
-    return coded.cast(_storage(coded.type)).dictionary_encode()
+    return _held(coded).dictionary_encode()
 
 
 def _paired(codes: Slots, more: Slots, size: int) -> tuple[Slots, int]:
@@ -375,13 +375,13 @@ def _keys_at(parts: list[tuple[Slots, pa.Array]]) -> list[Any]:
 
 
 def _held(column: pa.Array) -> pa.Array:
-    """A column in the type in which its keys are held."""
+    """A column in the type that keys have here, whatever its encoding."""
     storage = _storage(plain_type(column.type))
     return column if column.type == storage else column.cast(storage)
 
 
 def _in_python(values: pa.Array) -> list[Any]:
-    """Values of the type in which keys are held as Python has them, None where there is none."""
+    """The values of such a column as objects of Python, None for a null."""
     found: list[Any] = values.to_pylist()
     return _as_keys(found) if pa.types.is_floating(values.type) else found
 

@@ -94,7 +94,7 @@ class Pipeline:
     reads : tuple of str
         Columns that must be in each batch.
     named : tuple of str
-        Columns that the query names, also where no result depends on them: without them it would be refused.
+        Columns that the query names. Without one of them it is refused, also where no result depends on that one.
     schema : pyarrow.Schema
         Of the events, with the types that they have for this query.
     window : int

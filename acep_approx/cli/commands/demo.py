@@ -50,11 +50,11 @@ class Findings:
     events : int
         Events read.
     seconds : float
-        Time of the matching alone.
+        How long the matching alone took.
     counts : dict of int to int
         Number of matches by number of errors.
     exact_points : int
-        Match points of the matches without errors, which are those that k = 0 finds.
+        Number of match points without errors: those that k = 0 finds.
     pairs : list of (int, int)
         For each match point that only k = 1 finds, the rows of its latest a and of c.
     lost : list of bool
@@ -158,7 +158,7 @@ def _demo_here(output: Path, *, quiet: bool) -> None:
 
 
 def _ask_for_kernels() -> None:
-    """Have the kernels compiled that are not yet, while the flights are read: a run of three of them asks for all."""
+    """Match three made-up flights, so that kernels that are not compiled yet are, while the real flights are read."""
     import pyarrow as pa
 
     from acep_approx.api import compile_query
@@ -170,7 +170,9 @@ def _ask_for_kernels() -> None:
 
 
 def explore(events: pa.Table, on_progress: Callable[[int], None] | None = None) -> Findings:
-    """Match the flights with k = 1, and look closer at what k = 0 would not find: each match says its errors.
+    """Match the flights with k = 1, and look closer at what k = 0 would not find.
+
+    Each match says how many errors it has, so those of k = 0 are among them.
 
     Parameters
     ----------

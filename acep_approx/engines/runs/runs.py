@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 from weakref import WeakSet
 
@@ -170,9 +171,17 @@ class Runs:
             self.store.room_for(self.arena.held + saved.SAVED * len(self.tables.pools), control)
             record, counted = (self.arena.record(), self.store.record()), self.arena.rows[1:, kp.COUNTED].sum()
             control[layout.STORED] = saved.put_away(*record, slot, int(control[layout.STORED]))
-            # runs that the head of a pool has passed are saved, too, and count when they are brought in again
+            # runs that the head of a pool has passed did not count; they are saved with the others, and count again
             control[layout.LIVE] += self.arena.rows[1:, kp.RUNS].sum() - counted
             control[layout.SLOT] = -1
+
+    @contextmanager
+    def _all_saved(self) -> Iterator[None]:
+        """Have the runs of all keys saved meanwhile; the current key stays current."""
+        current, live = self.control[[layout.SLOT, layout.LIVE]]
+        self.put_away()
+        yield
+        self.control[[layout.SLOT, layout.LIVE]] = current, live
 
     def clear(self, slots: Ints) -> None:
         """Forget the runs of some key slots."""
@@ -424,10 +433,8 @@ class Runs:
 
         Complexity: O(runs of all keys).
         """
-        current, live = self.control[[layout.SLOT, layout.LIVE]]
-        self.put_away()
-        self.store.pack(self.control)
-        self.control[[layout.SLOT, layout.LIVE]] = current, live
+        with self._all_saved():
+            self.store.pack(self.control)
         tables, rewording = self._tables_for(columns), Rewording(self.columns, columns)
         reworded = [  # all of it, before anything changes
             (words, at, rewording.words(words[at], register))
@@ -491,12 +498,10 @@ class Runs:
 
         The current key stays current: this engine and the restored one go on alike.
         """
-        current, live = self.control[[layout.SLOT, layout.LIVE]]
-        self.put_away()
-        if self.keeps_lineage:
-            self._compact(floors)
-        self.store.pack(self.control)
-        self.control[[layout.SLOT, layout.LIVE]] = current, live
+        with self._all_saved():
+            if self.keeps_lineage:
+                self._compact(floors)
+            self.store.pack(self.control)
         control = self.control.copy()
         control[list(OF_BATCH)] = 0
         return {

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,8 +18,10 @@ from acep_approx.results.explorer.events import texts
 from acep_approx.results.explorer.explorable import Explorable, by_rows, joined
 from acep_approx.results.explorer.sampling import spread
 
-MOST_MATCHES, MOST_EVENTS, LISTED, KEPT = 2_000, 40, 5_000_000, 20_000
-"""Matches of a page, events of each; how many matches are listed to choose from them all, and kept meanwhile."""
+MOST_MATCHES, MOST_EVENTS = 2_000, 40
+"""Matches of a page, and events of each."""
+LISTED, KEPT = 5_000_000, 20_000
+"""Of up to ``LISTED`` matches a page chooses from all; up to ``KEPT`` are kept in memory while it chooses."""
 OWN = ("errors", "start", "end", "missing", "times")
 """Columns of matches that are not values of the query's."""
 
@@ -55,18 +58,19 @@ def listing(found: Explorable, total: int, query: int = 0, most: int = MOST_MATC
     most : int
         Most matches.
 
-    Complexity: lists all matches where there are at most ``LISTED``, twice from ``KEPT`` on; else the first ones.
-    Memory for those chosen, and a number for each; below ``KEPT`` for all.
+    Complexity: lists all matches once where there are at most ``KEPT``, twice where there are at most ``LISTED``; else
+    the first ones. Memory for those chosen and a number for each, or for all of up to ``KEPT``.
     """
     is_first = total > LISTED or (found.limit is not None and found.limit < total)
     number = min(most, total if found.limit is None else found.limit)
     plain = by_rows(found)
-    kept = list(plain.tables()) if total <= KEPT and not is_first else None
-    if is_first or total <= number:
-        chosen = np.arange(number)
+    if not is_first and total <= KEPT:
+        every = joined(list(plain.tables()))
+        chosen = spread(errors_of(every), number)
+        rows, seen = every.take(pa.array(chosen)), every.num_rows
     else:
-        chosen = spread(np.concatenate([errors_of(table) for table in kept or plain.tables()]), number)
-    rows, seen = _rows(kept or plain.tables(), chosen, is_first=is_first)
+        chosen = np.arange(number) if is_first else spread(np.concatenate(list(map(errors_of, plain.tables()))), number)
+        rows, seen = _rows(plain, chosen, is_first=is_first)
     if found.plan.query.is_algebra:
         columns, values = value_columns(rows, _keys(found))
     elif found.plan is plain.plan:
@@ -86,15 +90,16 @@ def _note(listed: int, total: int, *, is_first: bool) -> str:
     return f"The table holds {listed:,} of {said(total)} matches: {some}. The bars count all match points."
 
 
-def _rows(found: Iterable[pa.Table], chosen: Ints, *, is_first: bool) -> tuple[pa.Table, int]:
+def _rows(found: Explorable, chosen: Ints, *, is_first: bool) -> tuple[pa.Table, int]:
     """The matches of some numbers, and how many there were; where these are the first ones, no others are found."""
     tables, seen = [], 0
-    for table in found:
-        low, high = np.searchsorted(chosen, [seen, seen + table.num_rows])
-        tables.append(table.take(pa.array(chosen[low:high] - seen)))
-        seen += table.num_rows
-        if is_first and seen and high == len(chosen):
-            break
+    with closing(found.tables()) as coming:  # type: ignore[type-var]
+        for table in coming:
+            low, high = np.searchsorted(chosen, [seen, seen + table.num_rows])
+            tables.append(table.take(pa.array(chosen[low:high] - seen)))
+            seen += table.num_rows
+            if is_first and seen and high == len(chosen):
+                break
     return joined(tables), seen
 
 
@@ -112,7 +117,7 @@ def _returned(
 
     Matches of an automaton whose registers are equal are one result: these cannot be told apart by number.
     """
-    rows, mine = _rows(by_bindings(found).tables(), chosen, is_first=is_first)
+    rows, mine = _rows(by_bindings(found), chosen, is_first=is_first)
     if (mine != seen and not is_first) or (is_first and found.plan.query.is_machine):
         return (), []
     return value_columns(rows, _keys(found))
