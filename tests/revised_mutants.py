@@ -13,13 +13,14 @@ from unittest.mock import patch
 from acep_approx.engines.runs.snapshots import RunsSnapshot
 from acep_approx.matching import snapshots
 from acep_approx.matching.pipeline import Pipeline
+from acep_approx.order import events as order_events
+from acep_approx.order.waiting import Waiting
 from acep_approx.revisions import events
 from acep_approx.revisions.changelog import Changelog
 from acep_approx.revisions.live import LiveEvents
 from acep_approx.revisions.matcher import RevisedMatcher
 from acep_approx.revisions.replay import Replay
 from acep_approx.revisions.segments import Tail
-from acep_approx.revisions.waiting import Waiting
 from tests.revised_small import RARE, check, told
 
 Change = tuple[Any, str, str, str]
@@ -83,7 +84,7 @@ MUTANTS: dict[str, tuple[Change, ...]] = {
         (Replay, "_as_if_ended", "finder.waiting, finder.last_end = waiting, last_end", "pass"),
     ),
     # order and places
-    "ties are in order of arrival where there are ids": ((events, "in_order", '"id": ids, ', ""),),
+    "ties are in order of arrival where there are ids": ((order_events, "in_order", "keys[str(number)] = ", "_ = "),),
     "no event at the time of the head is late": (
         (Replay, "_late", "return late if (order[1:] > order[:-1]).all() else tied", "return late"),
     ),
@@ -172,7 +173,8 @@ def rewritten(owner: Any, name: str, old: str, new: str) -> Iterator[tuple[Any, 
         yield owner, scope[name]
         return
     for other in list(sys.modules.values()):
-        if other.__name__.startswith("acep_approx.revisions") and getattr(other, name, None) is real:
+        is_ours = other.__name__.startswith(("acep_approx.revisions", "acep_approx.order"))
+        if is_ours and getattr(other, name, None) is real:
             yield other, scope[name]
 
 

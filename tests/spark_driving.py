@@ -64,7 +64,7 @@ def micro_batches(
         metrics = []
         for number in range(job.shards):
             shard = Shard(job, number, states.get(number))
-            shard.waiting = pa.concat_tables([shard.waiting, events.take(piece[shard_of[piece] == number])])
+            shard.hold(events.take(piece[shard_of[piece] == number]))
             processed = shard.process(events.slice(0, 0), last)
             finds(processed.results)
             states[number] = shard.to_bytes()

@@ -365,7 +365,6 @@ def test_a_query_whose_matches_wait_cannot_publish() -> None:
     ("call", "names"),
     [
         (lambda: QuerySet(budget="20%"), "a load budget"),
-        (lambda: QuerySet(watermark="5 s"), "watermark="),
         (lambda: QuerySet(emit="early"), "emit="),
         (lambda: QuerySet(op="op"), "op="),
         (lambda: QuerySet().match_within([], "20%"), "a load budget"),

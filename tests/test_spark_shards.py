@@ -17,12 +17,12 @@ from acep_approx import DataError, compile_query
 from acep_approx.events.reading.ipc import from_ipc, to_ipc
 from acep_approx.events.roles import Roles
 from acep_approx.matching import blob
+from acep_approx.order.events import in_order
 from acep_approx.spark.plan import outputs
 from acep_approx.spark.plan.batch import accounting, matching
 from acep_approx.spark.plan.packing import GROUP, SHARD, gathered, packer, unpacker
 from acep_approx.spark.plan.processor import ShardProcessor
 from acep_approx.spark.worker.job import Job
-from acep_approx.spark.worker.order import in_order
 from acep_approx.spark.worker.shard import Shard
 from acep_approx.spark.worker.state import describe
 from tests.cases import cases
@@ -172,12 +172,12 @@ def test_events_without_a_key_are_counted():
 
 def test_events_of_one_time_are_ordered_by_id_then_by_content():
     table = pa.table({"id": [3, 1, 2, 1], "x": ["b", "b", None, "a"]})
-    ticks = np.array([7, 7, 7, 7])
-    assert in_order(table, ticks, ["id", "x"])[0].to_pylist() == [
+    ticks, places, columns = np.array([7, 7, 7, 7]), np.arange(4), [column.combine_chunks() for column in table.columns]
+    assert table.take(in_order(ticks, places, columns)).to_pylist() == [
         {"id": 1, "x": "a"}, {"id": 1, "x": "b"}, {"id": 2, "x": None}, {"id": 3, "x": "b"},
     ]  # fmt: skip
-    assert in_order(table, ticks, [])[0].equals(table)
-    assert in_order(table, np.array([4, 3, 2, 1]), ["id"])[1].tolist() == [1, 2, 3, 4]
+    assert in_order(ticks, places).tolist() == [0, 1, 2, 3]
+    assert in_order(np.array([4, 3, 2, 1]), places, columns[:1]).tolist() == [3, 2, 1, 0]
 
 
 # --- state ----------------------------------------------------------------------------------------------------------

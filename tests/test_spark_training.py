@@ -23,8 +23,8 @@ from acep_approx import Query, compile_query
 from acep_approx.api.matcher import Matcher
 from acep_approx.errors import AcepError
 from acep_approx.events.source import BATCH_ROWS
+from acep_approx.order.events import in_order
 from acep_approx.spark.past.training import PORTION_OF, TICK, portions_of
-from acep_approx.spark.worker.order import in_order
 from acep_approx.training.history_graph import HistoryGraph
 from acep_approx.training.past import Past
 from acep_approx.training.portions import portion_of, portions
@@ -239,7 +239,8 @@ def test_a_history_is_the_same_as_here(spark, tmp_path, partitions, shards, orde
     from acep_approx.spark.past.training import train_history
 
     columns = Matcher(QUERY.plan, output="points").bind(EVENTS.schema).columns
-    here = EVENTS if ordered_by else in_order(EVENTS, EVENTS["ts"].to_numpy(), [n for n in columns if n != "ts"])[0]
+    ties = [EVENTS[name].combine_chunks() for name in columns if name != "ts"]
+    here = EVENTS if ordered_by else EVENTS.take(in_order(EVENTS["ts"].to_numpy(), np.arange(len(EVENTS)), ties))
     known = HistoryGraph(QUERY).fit(here, portion_events=500)
     events = spark.createDataFrame(shuffled(EVENTS, partitions)).repartition(partitions)
     found = train_history(events, QUERY, id=ordered_by, portion_events=500, shards=shards)

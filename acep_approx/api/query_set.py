@@ -19,6 +19,8 @@ from acep_approx.events.reading.memory import DICTS_PER_CHUNK
 from acep_approx.events.source import TakesEvents
 from acep_approx.events.time_formats import TimeFormat
 from acep_approx.matching.pipeline import OutputKind
+from acep_approx.order.left_out import LATE
+from acep_approx.order.watermarks import NEVER, Held
 from acep_approx.planning.durations import Duration, check_duration
 from acep_approx.ranges import reading
 from acep_approx.revisions.request import REVISING
@@ -52,6 +54,9 @@ class QuerySet(SetMembers, TakesEvents):
     reorder : str or int, optional
         Events may come out of order by so much, such as ``"5 s"`` or a number of ticks: they wait, and are put in
         order. Later ones are left out and counted: see ``late``. Default: events come in order.
+    watermark, source, sequence, idle : optional
+        The same with all that ``Query.matcher`` knows of late events: ``watermark`` is what ``reorder`` is; each
+        ``source`` may have a watermark of its own; numbers without gaps tell what is still to come.
     stamp : bool, default False
         Whether events without a time get that of the clock when they are pushed. By default they are an error.
     key_idle : str or int, optional
@@ -95,6 +100,10 @@ class QuerySet(SetMembers, TakesEvents):
         key_idle: Duration | None = None,
         on_malformed: str = "refuse",
         rejects: str | Path | None = None,
+        watermark: Duration | None = None,
+        source: str | None = None,
+        sequence: str | None = None,
+        idle: Duration | None = None,
         **others: Any,
     ) -> None:
         for name in others:
@@ -102,12 +111,9 @@ class QuerySet(SetMembers, TakesEvents):
         if output not in OUTPUTS:
             what = f"there is no output {output!r} of a set"
             raise UsageError(what, code="ACEP-U001", hint="choose " + ", ".join(OUTPUTS))
-        expect("stamp", stamp, bool, "True or False")
-        if reorder is not None:
-            check_duration("reorder", reorder)
         if key_idle is not None:
             check_duration("key_idle", key_idle)
-        self._reading = Reading(reorder, stamp)
+        self._reading = Reading(reorder, stamp, watermark, source, sequence, idle)
         self.malformed = PushedRows(on_malformed, rejects)
         wanted = {"time": time, "key": key, "type": type, "unit": unit, "start": start}
         super().__init__(Running(wanted | TimeFormat.plain(time_format), key_idle=key_idle), output)
@@ -237,17 +243,31 @@ class QuerySet(SetMembers, TakesEvents):
 
     def late(self) -> pa.Table:
         """The events that came later than ``reorder`` allows, since the last call: ``row``, and the columns read."""
-        return self._running.epochs.take_late()
+        rows = self._running.order.left_out.take()
+        return rows.drop_columns(rows.column_names[0]) if rows.num_rows else pa.table({})
+
+    @property
+    def watermark(self) -> int | None:
+        """The tick before which no event is taken in any more; None where nothing has moved it yet."""
+        order = self._running.order
+        reached = order.floor if order.wait is None else order.wait.watermarks.current
+        return None if reached == NEVER else reached
+
+    @property
+    def holding(self) -> Held:
+        """What holds the watermark back: of several sources those that are furthest behind, and those that are idle."""
+        wait = self._running.order.wait
+        return Held() if wait is None else wait.watermarks.holding()
 
     @property
     def arrived(self) -> int:
         """How many events there were so far, those that came late among them."""
-        return self._running.epochs.arrived
+        return self._running.order.arrived
 
     @property
     def late_count(self) -> int:
         """How many events that were pushed came later than ``reorder`` allows."""
-        return self._running.epochs.late
+        return self._running.order.left_out.counts[LATE]
 
     @property
     def late_in_match(self) -> int:
@@ -266,7 +286,7 @@ class QuerySet(SetMembers, TakesEvents):
 
     def _note(self, running: Running) -> None:
         """Keep what is asked of the last ``match``."""
-        self._late_in_match, self._dropped_in_match = running.epochs.late, running.keys_dropped
+        self._late_in_match, self._dropped_in_match = running.order.left_out.counts[LATE], running.keys_dropped
 
     def _notified(self, running: Running, results: Iterator[tuple[Member, pa.Table]]) -> Found:
         found = running.found(results)

@@ -110,7 +110,7 @@ def read_events(
         return
     latest: int | None = None
     for batch in as_they_come(source, roles, names, batch_rows, first_row):
-        _check_order(batch, latest, unit)
+        check_order(batch, unit, latest)
         latest = int(batch.ticks[-1])
         yield batch
 
@@ -159,7 +159,8 @@ def as_they_come(
         row += data.num_rows
 
 
-def _check_order(batch: EventBatch, latest: int | None, unit: str | None) -> None:
+def check_order(batch: EventBatch, unit: str | None, latest: int | None = None) -> None:
+    """Refuse a batch in which time runs backwards (``ACEP-D007``), or that begins before ``latest``."""
     values = batch.ticks
     if latest is not None and values[0] < latest:
         place, before = 0, latest

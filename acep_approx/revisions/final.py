@@ -8,9 +8,10 @@ import numpy as np
 import pyarrow as pa
 
 from acep_approx.matching.pipeline import Pipeline
+from acep_approx.order.events import Events
 from acep_approx.ranges import COUNT, number_in
 from acep_approx.revisions.changelog import Changelog
-from acep_approx.revisions.events import Events, PlacedEvents
+from acep_approx.revisions.events import PlacedEvents
 from acep_approx.revisions.replay import Changed
 from acep_approx.revisions.segments import Tail
 

@@ -13,12 +13,11 @@ import pyarrow as pa
 
 from acep_approx.arrays import Bools, Ints
 from acep_approx.events.changes import Op
-from acep_approx.events.columns import to_arrow
-from acep_approx.revisions.events import Events
+from acep_approx.order.events import Events
+from acep_approx.order.left_out import DUPLICATE, UNKNOWN
+from acep_approx.order.watermarks import NEVER
 from acep_approx.revisions.names import names_of
-from acep_approx.revisions.watermarks import NEVER
 
-LATE, UNKNOWN, DUPLICATE = "late", "unknown", "duplicate"
 EventsAt = Callable[[int], Sequence[Events]]
 """Gives the events of a time that may still change, in parts."""
 
@@ -222,15 +221,3 @@ def _plain(column: pa.Array) -> list[Any]:
 
 def _same(value: Any) -> Any:
     return int(value) if isinstance(value, float) and value.is_integer() else value
-
-
-def rejected_table(data: pa.RecordBatch, rows: Ints, reasons: Sequence[str], arrival: Ints) -> pa.Table:
-    """Rows that were left out, as a table: the reason, the number of the row, then what stands in it."""
-    fixed = []
-    for name in ("reason", "row"):
-        free = name
-        while free in data.schema.names:
-            free += "_"
-        fixed.append(free)
-    columns = [pa.array(reasons, pa.string()), to_arrow(arrival[rows]), *data.take(to_arrow(rows)).columns]
-    return pa.table(columns, names=[*fixed, *data.schema.names])

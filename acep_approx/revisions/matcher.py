@@ -17,7 +17,7 @@ from acep_approx.diagrams.fragments import never_raises
 from acep_approx.diagrams.text_layout import one_line
 from acep_approx.errors import DataError, expect
 from acep_approx.events.changes import Op, find_op, ops_of
-from acep_approx.events.columns import missing_column, to_numpy
+from acep_approx.events.columns import missing_column
 from acep_approx.events.reading.memory import DICTS_PER_CHUNK
 from acep_approx.events.reading.widening import one_table
 from acep_approx.events.source import Source, TakesEvents
@@ -26,19 +26,20 @@ from acep_approx.events.usable_rows import pushed
 from acep_approx.matching.execution import checked_options
 from acep_approx.matching.pipeline import Pipeline
 from acep_approx.matching.state import Saved
+from acep_approx.order.events import Events
+from acep_approx.order.left_out import BACKWARDS, LATE, REASONS, LeftOut
+from acep_approx.order.order import numbers_of
+from acep_approx.order.watermarks import ENDED, NEVER, Held
 from acep_approx.planning.planner import Plan
 from acep_approx.ranges import COUNT, number_in
-from acep_approx.revisions.events import Events
 from acep_approx.revisions.final import FinalRun
-from acep_approx.revisions.live import LATE, rejected_table
 from acep_approx.revisions.names import check_ids
 from acep_approx.revisions.replay import Replay
 from acep_approx.revisions.request import Revisions
 from acep_approx.revisions.state import checked, left_out, packed, take_up
 from acep_approx.revisions.stream import RawExecution, RevisedStream, RevisionCounts, set_up
-from acep_approx.revisions.watermarks import ENDED, NEVER, Held
 
-BACKWARDS = "backwards"
+CHANGES = ("inserted", "retracted")
 PROGRESSED = ("mz_progressed", "progressed")
 
 
@@ -53,11 +54,6 @@ class RevisedMatcher(TakesEvents):
     **options
         As for ``Matcher``: ``output``, ``time``, ``key``, ``type``, ``unit``, ``merge``, ``bind``.
 
-    Attributes
-    ----------
-    revisions : RevisionCounts
-        What became of the rows so far.
-
     Notes
     -----
     Source: Chandramouli, Goldstein, Maier, PVLDB 3(1) 2010, sections 2.4, 5.1, 5.3, 5.4 and C.
@@ -71,11 +67,11 @@ class RevisedMatcher(TakesEvents):
         asked.check_language(plan.query)
         self.plan = plan
         self.asked = asked
-        self.revisions = RevisionCounts()
+        self._changes = dict.fromkeys(CHANGES, 0)
         self.execution = RawExecution(plan, **options)
         self.rows = 0
         self.stream: RevisedStream | None = None
-        self.left_out: list[pa.Table] = []
+        self.left_out = LeftOut()
 
     @never_raises
     def _repr_html_(self) -> str:
@@ -88,6 +84,11 @@ class RevisedMatcher(TakesEvents):
         return f"<RevisedMatcher of {query!r}: {self.rows:,} rows, {self.held_events:,} events held>"
 
     # --- what users ask -------------------------------------------------------------------------------------
+
+    @property
+    def revisions(self) -> RevisionCounts:
+        """What became of the rows so far."""
+        return RevisionCounts(**self._changes, **{reason: self.left_out.counts[reason] for reason in REASONS})
 
     @property
     def watermark(self) -> int | None:
@@ -119,10 +120,7 @@ class RevisedMatcher(TakesEvents):
             ``reason`` is ``late``, ``unknown`` (takes back what is not there), ``duplicate`` (inserts what is there)
             or ``backwards`` (a punctuation before the watermark).
         """
-        tables, self.left_out = self.left_out, []
-        if not tables:
-            return pa.table({"reason": pa.array([], pa.string()), "row": pa.array([], pa.int64())})
-        return pa.concat_tables(tables, promote_options="permissive")
+        return self.left_out.take()
 
     def push(self, events: Any) -> pa.Table:
         """Take in rows, in the order in which they come, and return what changes.
@@ -227,8 +225,9 @@ class RevisedMatcher(TakesEvents):
         made = cls(plan, Revisions(**mine["asked"]), **checked_options(mine["options"]))
         made.rows = number_in("rows", mine["rows"], 0, COUNT)
         counts = {name: number_in(name, count, 0, COUNT) for name, count in mine["counts"].items()}
-        made.revisions = RevisionCounts(**counts)
-        made.left_out = left_out(saved)
+        made._changes = {name: counts.pop(name) for name in CHANGES}
+        made.left_out.counts.update(counts)
+        made.left_out.tables = left_out(saved)
         if mine["stream"] is not None:
             made.execution.take(saved)
             made.stream = set_up(made.execution, made.asked, tuple(mine["stream"]["names"]), mine["stream"]["op"])
@@ -300,7 +299,7 @@ class RevisedMatcher(TakesEvents):
         events = Events(tick, arrival, arrival, self._kept_columns(data, stream))
         self._fit(events, stream)
         is_mark = None if ops is None else ops == Op.WATERMARK
-        sequence = None if asked.sequence is None else _numbers(data.column(asked.sequence), asked.sequence)
+        sequence = None if asked.sequence is None else numbers_of(data.column(asked.sequence), asked.sequence)
         source = None if asked.source is None else data.column(asked.source)
         before = stream.watermarks.advance(tick, source, sequence, is_mark)
         self.rows += len(tick)
@@ -366,13 +365,9 @@ class RevisedMatcher(TakesEvents):
 
     def _note(self, data: pa.RecordBatch, rejects: dict[int, str], arrival: Ints, **counts: int) -> None:
         """Count, and keep what is left out."""
-        for name, number in counts.items():
-            setattr(self.revisions, name, getattr(self.revisions, name) + number)
-        for reason in rejects.values():
-            setattr(self.revisions, reason, getattr(self.revisions, reason) + 1)
-        if rejects:
-            rows = np.array(sorted(rejects), np.int64)
-            self.left_out.append(rejected_table(data, rows, [rejects[row] for row in rows.tolist()], arrival))
+        self._changes = {name: self._changes[name] + number for name, number in counts.items()}
+        rows = np.array(sorted(rejects), np.int64)
+        self.left_out.add(data, rows, [rejects[row] for row in rows.tolist()], arrival)
 
     def _moved(self, stream: RevisedStream, gone: Sequence[tuple[int, int]]) -> list[pa.Table]:
         """Run what lies before the horizon now, and take back what is gone."""
@@ -427,18 +422,3 @@ def _tick_of(time: Any, pipeline: Pipeline) -> int:
         return int(ticks(pa.array([time]))[0])
     expect("tick", time, Integral, "a whole number, as the times of the events are")
     return int(time)
-
-
-def _numbers(column: pa.Array, name: str) -> Ints:
-    try:
-        if pa.types.is_integer(column.type) and not column.null_count:
-            numbers: Ints = to_numpy(column.cast(pa.int64()))
-            return numbers
-        what = "are not whole numbers, or some are missing"
-    except pa.ArrowInvalid:
-        what = "are too large: one is beyond 2^63 - 1"
-    raise DataError(
-        f"the sequence numbers in {name!r} {what}",
-        code="ACEP-D074",
-        hint="give each event a whole number, one more than that of the event before it",
-    )

@@ -19,10 +19,11 @@ from acep_approx.matching.outputs.of_runs import RunOutput
 from acep_approx.matching.pipeline import Pipeline
 from acep_approx.matching.snapshots import QuerySnapshot
 from acep_approx.matching.stream_batch import StreamBatch
+from acep_approx.order.events import Events, order_of
+from acep_approx.order.watermarks import ENDED, NEVER
 from acep_approx.ranges import COUNT, TICK, number_in
-from acep_approx.revisions.events import Events, PlacedEvents, order_of
+from acep_approx.revisions.events import PlacedEvents
 from acep_approx.revisions.segments import Segment, Tail, slots_in
-from acep_approx.revisions.watermarks import ENDED, NEVER
 
 PIECE, LEAST_PIECE = 1 << 15, 1 << 10
 """Most and fewest events that a segment begins with where many come at once. The last one has as many as changes lately
@@ -85,7 +86,7 @@ class Replay:
         old = self.tail.segments[-1].events  # those of this time come behind the others, or between them
         old, new = old.where(old.tick == self.head), events.slice(late, tied - late)
         both = Events.joined([Events(e.tick, e.arrival, e.tie, e.data) for e in (old, new)])
-        order = order_of(both, self._id)
+        order = order_of(both, () if self._id is None else (self._id,))
         return late if (order[1:] > order[:-1]).all() else tied
 
     # --- changes --------------------------------------------------------------------------------------------

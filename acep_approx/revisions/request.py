@@ -8,23 +8,24 @@ from types import NoneType
 from typing import Any
 
 from acep_approx.errors import UsageError, expect
+from acep_approx.order.lateness import LATENESS, Lateness
+from acep_approx.order.watermarks import ENDED
 from acep_approx.planning.durations import Duration, check_duration, in_ticks
 from acep_approx.query.syntax import QuerySyntax
 
-REVISING = frozenset(("watermark", "emit", "op", "source", "sequence", "idle", "changelog"))
+REVISING = frozenset((*LATENESS, "emit", "op", "changelog"))
 """Arguments that say that events may be late or change."""
 OUTPUTS = ("matches", "points", "counts")
 
 
 @dataclass(frozen=True)
-class Revisions:
+class Revisions(Lateness):
     """How events may come late and change.
 
     Parameters
     ----------
-    watermark : str or int, optional
-        How much later than the newest event an event may come: ``"10 s"``; a bare number is in ticks. Default: only
-        punctuations say how far the stream is.
+    watermark, source, sequence, idle
+        See ``Lateness``.
     emit : str or int, default "final"
         When a result is put out: ``"final"``, when nothing can change it any more; ``"early"``, at once; or how far
         beyond the watermark events are taken in, such as ``"2 s"``. The paper calls it sigma.
@@ -32,12 +33,6 @@ class Revisions:
         The column that names events.
     op : str, optional
         The column that says what a row does. Default: found by its name. False: all rows insert.
-    source : str, optional
-        The column that says where an event comes from: each source has a watermark of its own, and the least counts.
-    sequence : str, optional
-        The column with numbers without gaps, which tell what is still to come.
-    idle : str or int, optional
-        A source that is so far behind the others does not hold the watermark back.
     changelog : bool, optional
         Whether results have the columns ``op`` and ``match_id``. Default: where some may be taken back.
 
@@ -48,29 +43,18 @@ class Revisions:
         neither True nor False.
     """
 
-    watermark: Duration | None = None
     emit: Duration = "final"
     id: str | None = None
     op: str | bool | None = None
-    source: str | None = None
-    sequence: str | None = None
-    idle: Duration | None = None
     changelog: bool | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.emit, str) or self.emit not in ("final", "early"):
             check_duration("emit", self.emit)
-        for name in ("id", "op", "source", "sequence"):
+        for name in ("id", "op"):
             if name != "op" or self.op is not False:
                 expect(name, getattr(self, name), (str, NoneType), "the name of a column")
-        for name in ("watermark", "idle"):
-            if getattr(self, name) is not None:
-                check_duration(name, getattr(self, name))
-        if self.idle is not None and self.source is None:
-            raise _apart(
-                "idle= is about sources, and no column says where events come from",
-                "add source='COLUMN' (--source COLUMN)",
-            )
+        super().__post_init__()
         expect("changelog", self.changelog, (bool, NoneType), "True or False")
         if self.changelog is False and not self.is_final:
             raise _apart(
@@ -124,16 +108,17 @@ class Revisions:
                 "leave it out: with watermark= results are put out when they are final",
             )
 
-    def ticks(self, name: str, *, is_time: bool) -> int | None:
-        """A length of time in ticks; None where it is not given.
+    def beyond(self, *, is_time: bool) -> int:
+        """How far beyond the watermark events are run, in ticks.
 
         Raises
         ------
         DataError
             ``ACEP-D073``: it has a unit and the times have none, or the other way round.
         """
-        given = getattr(self, name)
-        return None if given is None or given in ("final", "early") else in_ticks(name, given, is_time=is_time)
+        if self.emit in ("final", "early"):
+            return 0 if self.is_final else ENDED
+        return in_ticks("emit", self.emit, is_time=is_time)
 
     def header(self) -> dict[str, Any]:
         """As JSON."""

@@ -13,8 +13,9 @@ from acep_approx.events.columns import to_arrow, to_numpy
 from acep_approx.events.reading.widening import one_table
 from acep_approx.matching.outputs.output import SLOT
 from acep_approx.matching.snapshots import QuerySnapshot
+from acep_approx.order.events import Events, in_order
 from acep_approx.ranges import impossible
-from acep_approx.revisions.events import Events, PlacedEvents, in_order, places_between
+from acep_approx.revisions.events import PlacedEvents, places_between
 from acep_approx.revisions.names import words_of_ids
 
 GAP = 256
@@ -146,7 +147,7 @@ class Tail:
         last = int(np.searchsorted(old.tick, events.tick.max(), side="right"))
         some = old.slice(first, last - first)
         both_ids = () if id is None else [e.data.select([id]) for e in (some, events)]
-        ids = one_table(both_ids).column(0).combine_chunks() if both_ids else None
+        ids = [one_table(both_ids).column(0).combine_chunks()] if both_ids else ()
         tick, tie = np.concatenate((some.tick, events.tick)), np.concatenate((some.tie, events.tie))
         order = in_order(tick, tie, ids)
         is_new = order >= len(some)

@@ -12,14 +12,16 @@ from acep_approx.arrays import Ints
 from acep_approx.errors import DataError
 from acep_approx.events.reading.ipc import from_ipc
 from acep_approx.matching.state import Saved, pack, raw
+from acep_approx.order.events import Events
+from acep_approx.order.left_out import LeftOut
+from acep_approx.order.watermarks import Watermarks
 from acep_approx.planning.planner import Plan
 from acep_approx.ranges import HIGHEST, LOWEST, TICK, Range, check, check_arrays, number_in
-from acep_approx.revisions.events import Events, PlacedEvents
+from acep_approx.revisions.events import PlacedEvents
 from acep_approx.revisions.final import FinalRun
 from acep_approx.revisions.replay import Replay
 from acep_approx.revisions.request import Revisions
 from acep_approx.revisions.stream import RawExecution, RevisedStream, RevisionCounts
-from acep_approx.revisions.watermarks import Watermarks
 
 FORMAT = 2
 COLUMNS = ("tick", "arrival", "tie", "place")
@@ -31,10 +33,13 @@ class Packable(Protocol):
     plan: Plan
     asked: Revisions
     execution: RawExecution
-    revisions: RevisionCounts
     rows: int
-    left_out: list[pa.Table]
+    left_out: LeftOut
     stream: RevisedStream | None
+
+    @property
+    def revisions(self) -> RevisionCounts:
+        """What became of the rows so far."""
 
 
 def packed(matcher: Packable) -> bytes:
@@ -48,8 +53,8 @@ def packed(matcher: Packable) -> bytes:
         "stream": None,
     }
     arrays: dict[str, Any] = {}
-    if matcher.left_out:
-        arrays["left_out"] = raw(pa.concat_tables(matcher.left_out, promote_options="permissive"))
+    if matcher.left_out.tables:
+        arrays["left_out"] = raw(pa.concat_tables(matcher.left_out.tables, promote_options="permissive"))
     stream = matcher.stream
     caller = {"revisions": mine}
     if stream is None:

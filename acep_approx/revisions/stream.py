@@ -10,15 +10,15 @@ import pyarrow as pa
 from acep_approx.matching.execution import Execution
 from acep_approx.matching.pipeline import Pipeline
 from acep_approx.matching.stream_side import StreamSide
+from acep_approx.order.events import Events
+from acep_approx.order.waiting import Waiting
+from acep_approx.order.watermarks import Watermarks
 from acep_approx.revisions.changelog import Changelog
 from acep_approx.revisions.closed import ClosedParts
-from acep_approx.revisions.events import Events
 from acep_approx.revisions.final import FinalRun
 from acep_approx.revisions.live import LiveEvents
 from acep_approx.revisions.replay import Replay
 from acep_approx.revisions.request import Revisions
-from acep_approx.revisions.waiting import Waiting
-from acep_approx.revisions.watermarks import ENDED, Watermarks
 
 
 @dataclass
@@ -113,7 +113,6 @@ def set_up(execution: RawExecution, asked: Revisions, names: tuple[str, ...], op
     changelog = Changelog(pipeline, execution.bind_by, asked.id, is_changelog=asked.is_changelog)
     is_by_content = op is not None and asked.id is None
     needed = tuple(dict.fromkeys((*pipeline.columns, *changelog.needed, *((asked.id,) if asked.id else ()))))
-    beyond = asked.ticks("emit", is_time=is_time)
     run = FinalRun(pipeline, changelog) if asked.is_final else Replay(pipeline, asked.id)
     run.tail.has_twins = op is None and asked.id is not None and asked.is_changelog
     return RevisedStream(
@@ -123,13 +122,8 @@ def set_up(execution: RawExecution, asked: Revisions, names: tuple[str, ...], op
         columns=names if is_by_content else needed,
         op=op,
         is_by_content=is_by_content,
-        watermarks=Watermarks(
-            asked.ticks("watermark", is_time=is_time),
-            idle=asked.ticks("idle", is_time=is_time),
-            by_source=asked.source is not None,
-            by_sequence=asked.sequence is not None,
-        ),
-        beyond=beyond if beyond is not None else 0 if asked.is_final else ENDED,
+        watermarks=asked.wait(is_time=is_time).watermarks,
+        beyond=asked.beyond(is_time=is_time),
         changelog=changelog,
         run=run,
         live=LiveEvents(
@@ -138,5 +132,5 @@ def set_up(execution: RawExecution, asked: Revisions, names: tuple[str, ...], op
             None if pipeline.preparer.is_count else pipeline.window,
         ),
         closed=ClosedParts(pipeline.plan, pipeline.roles, names),
-        waiting=Waiting(asked.id),
+        waiting=Waiting(() if asked.id is None else (asked.id,)),
     )

@@ -15,8 +15,8 @@ from acep_approx.errors import AcepError, DataError, UsageError
 from acep_approx.events.roles import Roles, infer_roles
 from acep_approx.events.stream import EventBatch
 from acep_approx.matching.pipeline import OutputKind
+from acep_approx.order.order import Order
 from acep_approx.planning.durations import Duration
-from acep_approx.subscriptions.epochs import Epochs
 from acep_approx.subscriptions.graph import Entry, Graph
 from acep_approx.subscriptions.levels import Levels, Results
 from acep_approx.subscriptions.members import Member
@@ -57,15 +57,14 @@ class Running:
     ----------
     wanted : mapping of str to str or None
         Columns for the roles ``time``, ``key``, ``type``, and the ``unit``: as for ``infer_roles``.
-    delay : int, optional
-        In ticks; see ``Epochs``.
     key_idle : str or int, optional
         See ``StreamSide``.
 
     Attributes
     ----------
     graph : Graph
-    epochs : Epochs
+    order : Order
+        Holds events until their epochs are complete.
     levels : Levels or None
         None until the columns of the events are known.
     changes : list of Change
@@ -76,13 +75,11 @@ class Running:
         The streams that some of these publish, by number.
     """
 
-    def __init__(
-        self, wanted: Mapping[str, Any], delay: int | None = None, key_idle: Duration | None = None
-    ) -> None:
+    def __init__(self, wanted: Mapping[str, Any], key_idle: Duration | None = None) -> None:
         self.wanted = dict(wanted)
         self.key_idle = key_idle
         self.graph = Graph()
-        self.epochs = Epochs(delay)
+        self.order = Order()
         self.levels: Levels | None = None
         self.changes: list[Change] = []
         self.leaving: dict[int, str | None] = {}
@@ -158,7 +155,7 @@ class Running:
 
     def _change(self) -> Change:
         """What is to change with the next epoch."""
-        after = self.epochs.newest if self.epochs.held else None
+        after = self.order.newest if self.order.is_holding else None
         if not self.changes or self.changes[-1].after != after:
             self.changes.append(Change(after))
         return self.changes[-1]
@@ -249,18 +246,22 @@ class Running:
         """The columns that must be read now, with those of the queries to come."""
         assert self.levels is not None, "begin first"
         reads = [name for member in dict.fromkeys(coming.values()) for name in member.reads]
-        return tuple(dict.fromkeys([*self.levels.columns, *self.levels.of_stream(reads)]))
+        order = () if self.order.wait is None else self.order.wait.reads
+        return tuple(dict.fromkeys([*self.levels.columns, *self.levels.of_stream(reads), *order]))
 
     def push(self, batch: EventBatch, coming: dict[int, Member]) -> Results:
         """Run the epochs that a batch completes; all results must be taken."""
-        self.epochs.is_joining = self.levels is not None and self.levels.has_many
-        for ready in self.epochs.push(batch):
+        self.order.is_joining = self.levels is not None and self.levels.has_many
+        floor = self.order.floor
+        for ready in self.order.push(batch):
             yield from self._run(ready, coming)
+        if self.order.floor > floor and self.levels is not None:  # the watermark says that windows have closed
+            yield from self.levels.pass_time(self.order.floor)
 
     def close(self, before: int | None = None) -> Results:
         """Run the epochs before a time, all by default: no event of them comes any more."""
-        coming = self._coming() if self.epochs.held else {}
-        for ready in self.epochs.close(before):
+        coming = self._coming() if self.order.is_holding else {}
+        for ready in self.order.close(before):
             yield from self._run(ready, coming)
 
     def pass_time(self, tick: int) -> Results:

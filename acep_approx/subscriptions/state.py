@@ -23,6 +23,10 @@ from acep_approx.matching.sealed import OlderBytesError
 from acep_approx.matching.state import FORMAT as INNER_FORMAT
 from acep_approx.matching.state import Arrays, Header, meaning, raw, save_stream, saved_stream, words_of
 from acep_approx.matching.stream_side import StreamSide
+from acep_approx.order.events import Events
+from acep_approx.order.left_out import LATE
+from acep_approx.order.order import Order, Wait
+from acep_approx.order.watermarks import Watermarks
 from acep_approx.planning.planner import Plan
 from acep_approx.ranges import COUNT, TICK, Range, check, check_arrays, number_in
 from acep_approx.subscriptions.damage import damaged
@@ -34,14 +38,14 @@ from acep_approx.subscriptions.templates.member import TemplateMember
 from acep_approx.subscriptions.templates.shared import Shared
 from acep_approx.subscriptions.templates.template import Template
 
-FORMAT = [4, INNER_FORMAT]
+FORMAT = [5, INNER_FORMAT]
 Compile = Callable[[Header], tuple[Plan, Template | None]]
 """Makes the plan of an entry again, of what was kept of it, and its template where it has one."""
 OF_ENTRY = (
     *("number", "id", "text", "publish", "output", "is_shown", "level", "running", "feeders"),
     *("part", "columns_of", "until"),
 )
-OF_EPOCHS = ("delay", "arrived", "passed", "newest", "floor", "late")
+OF_ORDER = ("arrived", "passed", "newest", "floor")
 
 
 def pack(running: Running, options: Header) -> bytes:
@@ -72,7 +76,7 @@ def pack(running: Running, options: Header) -> bytes:
         "leaving": [*running.leaving.items()],
         "left": [*running.left.items()],
         "changes": [_change(change) for change in running.changes],
-        "epochs": _save_epochs(running, arrays),
+        "order": _save_order(running, arrays),
         "levels": None if running.levels is None else _save_levels(running.levels, arrays),
     }
     return joined(saved, arrays)
@@ -143,7 +147,7 @@ def restored(saved: Header, arrays: Arrays, compiled: Compile) -> Running:
         change.comes.update((number, everyone[number]) for number in comes)
         change.goes.update((number, everyone[owner]) for number, owner in goes)
         running.changes.append(change)
-    _restore_epochs(running, saved["epochs"], parts)
+    _restore_order(running, saved["order"], parts)
     if saved["levels"] is not None:
         running.levels = _restored_levels(running, saved["levels"], parts, everyone)
     return running
@@ -194,35 +198,49 @@ def _member(side: StreamSide, entry: Entry) -> OneQuery | TemplateMember:
     return TemplateMember(side, entry.shared.template, entry.shared.new_table(), entry.output, entry.columns_of)
 
 
-def _save_epochs(running: Running, arrays: Arrays) -> Header:
-    epochs = running.epochs
-    for number, held in enumerate(epochs.held):
-        arrays[f"e_{number}_ticks"] = np.ascontiguousarray(held.ticks)
+def _save_order(running: Running, arrays: Arrays) -> Header:
+    order = running.order
+    parts = [Events(held.ticks, held.ticks[:0], held.ticks[:0], held.data) for held in order.open]
+    for number, held in enumerate(parts + order.waiting.parts):
+        arrays[f"e_{number}_ticks"] = np.ascontiguousarray(held.tick)
+        arrays[f"e_{number}_ids"] = np.ascontiguousarray(held.arrival)
         arrays[f"e_{number}_data"] = raw(pa.Table.from_batches([held.data]))
-        if held.ids is not None:
-            arrays[f"e_{number}_ids"] = held.ids
-    for number, late in enumerate(epochs.late_events):
+    for number, late in enumerate(order.left_out.tables):
         arrays[f"late_{number}"] = raw(late)
-    rows = [held.first_row for held in epochs.held]
-    return {name: getattr(epochs, name) for name in OF_EPOCHS} | {"held": rows, "kept": len(epochs.late_events)}
+    return {name: getattr(order, name) for name in OF_ORDER} | {
+        "open": [held.first_row for held in order.open],
+        "waiting": len(order.waiting.parts),
+        "watermarks": None if order.wait is None else order.wait.watermarks.header(),
+        "reads": None if order.wait is None else [order.wait.source, order.wait.sequence],
+        "late": order.left_out.counts[LATE],
+        "kept": len(order.left_out.tables),
+    }
 
 
-def _restore_epochs(running: Running, saved: Header, parts: dict[str, Arrays]) -> None:
-    epochs, mine = running.epochs, parts.get("e", {})
-    for name in OF_EPOCHS:
-        if saved[name] is not None or name not in ("delay", "newest"):
+def _restore_order(running: Running, saved: Header, parts: dict[str, Arrays]) -> None:
+    order, mine = running.order, parts.get("e", {})
+    if saved["watermarks"] is not None:
+        check("reads", good=all(isinstance(name, str | None) for name in saved["reads"]))
+        running.order = order = Order(Wait(Watermarks.restore(saved["watermarks"]), *saved["reads"]))
+    for name in OF_ORDER:
+        if saved[name] is not None or name != "newest":
             number_in(name, saved[name], -COUNT if name in ("newest", "floor") else 0, COUNT)
-        setattr(epochs, name, saved[name])
-    for number, first_row in enumerate(saved["held"]):
+        setattr(order, name, saved[name])
+    rows = saved["open"]
+    for number in range(len(rows) + number_in("waiting", saved["waiting"], 0, len(mine) + 1)):
         table = from_ipc(mine[f"{number}_data"]).combine_chunks()
         columns = [encode_text(column.combine_chunks()) for column in table.columns]
         data = pa.RecordBatch.from_arrays(columns, names=table.column_names)
-        ticks, ids = mine[f"{number}_ticks"], mine.get(f"{number}_ids")
-        held = {"ticks": ticks} | ({} if ids is None else {"ids": ids})
-        rows = Range(data.num_rows, -TICK, TICK)
-        check_arrays(held, dict.fromkeys(held, rows))
-        epochs.held.append(EventBatch(number_in("row", first_row, 0, COUNT), ticks, data, ids))
-    epochs.late_events = [from_ipc(parts["late"][str(number)]) for number in range(saved["kept"])]
+        held = {name: mine[f"{number}_{name}"] for name in ("ticks", "ids")}
+        is_open = number < len(rows)
+        ids = Range(0 if is_open else data.num_rows, 0, COUNT)
+        check_arrays(held, {"ticks": Range(data.num_rows, -TICK, TICK), "ids": ids})
+        if is_open:
+            order.open.append(EventBatch(number_in("row", rows[number], 0, COUNT), held["ticks"], data))
+        else:
+            order.waiting.add(Events(held["ticks"], held["ids"], held["ids"], data))
+    order.left_out.counts[LATE] = number_in("late", saved["late"], 0, COUNT)
+    order.left_out.tables = [from_ipc(parts["late"][str(number)]) for number in range(saved["kept"])]
 
 
 def _save_levels(levels: Levels, arrays: Arrays) -> Header:

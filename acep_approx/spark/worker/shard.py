@@ -6,7 +6,7 @@ This is the step that Spark calls for every micro-batch, and it knows nothing of
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,20 +18,23 @@ from acep_approx.arrays import Ints
 from acep_approx.errors import DataError
 from acep_approx.events.columns import missing_column, to_arrow
 from acep_approx.events.source import open_source
-from acep_approx.events.stream import read_events
+from acep_approx.events.stream import check_order
 from acep_approx.events.time import tick_unit, ticks
 from acep_approx.events.usable_rows import OF_A_ROW
 from acep_approx.events.usable_times import usable_times
 from acep_approx.matching.execution import Execution
 from acep_approx.matching.state import meaning
+from acep_approx.order.events import Events
+from acep_approx.order.left_out import LATE
+from acep_approx.order.waiting import Waiting
+from acep_approx.order.watermarks import NEVER
 from acep_approx.ranges import COUNT, number_in, reading
 from acep_approx.shedding.shedder import Shedder
 from acep_approx.spark.worker.job import Job
 from acep_approx.spark.worker.metrics import Counters, Numbers, ShardMetrics
-from acep_approx.spark.worker.order import in_order
 from acep_approx.spark.worker.state import damaged, join, split
 
-LATE, NO_TIME = "late", "no time"
+NO_TIME = "no time"
 REASON = "reason"
 """Column of the side table that says why an event was left out."""
 
@@ -73,19 +76,19 @@ class Shard:
     number: int = 0
     state: bytes | None = None
     batch: int | None = None
-    waiting: pa.Table = field(init=False)
+    waiting: Waiting = field(init=False)
     watermark: int | None = field(init=False, default=None)
     weight: float = field(init=False, default=1.0)
     _matcher: Execution | None = field(init=False, default=None)
+    _came: int = field(init=False, default=0)
 
     def __post_init__(self) -> None:
-        self.waiting = self.job.schema.empty_table()
+        self.waiting = Waiting(self.job.order)
         if self.state is not None:
             header, self.state, waiting = split(self.state)
             _check(self.job, header)
             with reading(damaged):
-                self.waiting = waiting.cast(self.job.schema)
-                self._ticks(self.waiting)
+                self.hold(waiting.cast(self.job.schema))
                 if header["watermark"] is not None:
                     self.watermark = number_in("watermark", header["watermark"], -COUNT, COUNT)
 
@@ -102,19 +105,18 @@ class Shard:
         """
         begun = time.perf_counter()
         events, malformed = self._with_time(events)
-        tick = self._ticks(events)
-        known = self._latest(watermark)
-        is_late = tick < known if known is not None else np.zeros(len(tick), np.bool_)
-        late = events.filter(pa.array(is_late))
+        came = self._events(events)
+        if watermark is not None:  # it never goes back, though one of a restarted query may
+            self.watermark = watermark if self.watermark is None else max(watermark, self.watermark)
+        known = NEVER if self.watermark is None else self.watermark
+        late = events.filter(pa.array(came.tick < known))
         left_out = pa.concat_tables([_why(late, LATE), _why(malformed, NO_TIME)])
-        self.waiting = pa.concat_tables([self.waiting, events.filter(pa.array(~is_late)) if len(late) else events])
-        self.watermark = known
-        ready = self._ready()
-        results, metrics = self._match(ready, came=len(tick))
+        self.waiting.add(came.where(came.tick >= known))
+        results, metrics = self._match(self.waiting.due(known), came=len(came))
         counted = {
             "late": len(late),
             "malformed": len(malformed),
-            "waiting": self.waiting.num_rows,
+            "waiting": len(self.waiting),
             "seconds": time.perf_counter() - begun,
         }
         return Processed(results, left_out, ShardMetrics(**{**metrics, **counted}), self._training_sample())
@@ -123,22 +125,22 @@ class Shard:
         """Match events that come in order, and later than all before."""
         begun = time.perf_counter()
         events, malformed = self._with_time(events)
-        results, metrics = self._match(events)
+        results, metrics = self._match([self._events(events)])
         counted = {"malformed": len(malformed), "seconds": time.perf_counter() - begun}
         return Processed(results, _why(malformed, NO_TIME), ShardMetrics(**{**metrics, **counted}))
 
     def finish(self) -> Processed:
         """There will be no more events: put out what the end of the stream completes."""
         begun = time.perf_counter()
-        results, metrics = self._match(self.waiting.slice(0, 0), at_end=True)
-        nothing = _why(self.waiting.slice(0, 0), LATE)
+        results, metrics = self._match([], at_end=True)
+        nothing = _why(self.job.schema.empty_table(), LATE)
         return Processed(results, nothing, ShardMetrics(**{**metrics, "seconds": time.perf_counter() - begun}))
 
     @property
     def waits_until(self) -> int | None:
         """The watermark, as a tick, with which there is something to do though no event comes; None: never."""
-        first = int(self._ticks(self.waiting).min()) + 1 if self.waiting.num_rows else None
-        known = [tick for tick in (first, self.matcher.waits_until) if tick is not None]
+        first = self.waiting.first
+        known = [tick for tick in (None if first is None else first + 1, self.matcher.waits_until) if tick is not None]
         return min(known, default=None)
 
     def to_bytes(self) -> bytes:
@@ -146,10 +148,10 @@ class Shard:
         header = {
             **_identity(self.job),
             "events": self.matcher.progress.events,
-            "waiting": self.waiting.num_rows,
+            "waiting": len(self.waiting),
             "watermark": self.watermark,
         }
-        return join(header, self.matcher.state_bytes(), self.waiting)
+        return join(header, self.matcher.state_bytes(), self._held())
 
     @property
     def matcher(self) -> Execution:
@@ -212,49 +214,48 @@ class Shard:
         roles = self.job.roles
         return ticks(events.column(roles.time).combine_chunks(), roles.unit, format=roles.time_format)
 
-    def _latest(self, watermark: int | None) -> int | None:
-        """The watermark never goes back, though one of a restarted query may."""
-        if watermark is None or self.watermark is None:
-            return self.watermark if watermark is None else watermark
-        return max(watermark, self.watermark)
+    def hold(self, events: pa.Table) -> None:
+        """Let events wait that came in this order."""
+        self.waiting.add(self._events(events))
 
-    def _ready(self) -> pa.Table:
-        """The events that the watermark has passed, in order."""
-        tick = self._ticks(self.waiting)
-        if self.watermark is None or not len(tick):
-            return self.waiting.slice(0, 0)
-        is_ready = tick < self.watermark
-        if is_ready.all():
-            ready, self.waiting = self.waiting, self.waiting.slice(0, 0)
-        else:
-            ready = self.waiting.filter(pa.array(is_ready))
-            self.waiting = self.waiting.filter(pa.array(~is_ready)).combine_chunks()
-        return in_order(ready, tick[is_ready], self.job.order)[0]
+    def _events(self, table: pa.Table) -> Events:
+        """Events that came in this order."""
+        (data,) = table.combine_chunks().to_batches() or [pa.RecordBatch.from_pylist([], schema=table.schema)]
+        rows = open_source(data).usable_rows(self.job.roles)
+        rows.taken(data)
+        rows.finish(is_whole=False)
+        places = self._came + np.arange(data.num_rows)
+        self._came += data.num_rows
+        return Events(rows.ticks, places, places, data)
+
+    def _held(self) -> pa.Table:
+        """The events that wait, in the order in which they go on or came."""
+        return pa.Table.from_batches([part.data for part in self.waiting.parts], self.job.schema)
 
     @staticmethod
-    def _run(matcher: Execution, ready: pa.Table) -> Iterator[pa.Table]:
+    def _run(matcher: Execution, ready: Events) -> Iterator[pa.Table]:
         """Run a micro-batch as one batch: a budget of time is granted for each."""
-        pipeline = matcher.pipeline
-        assert pipeline is not None
-        first, rows = matcher.progress.events, ready.num_rows
-        source = open_source(ready.combine_chunks())
-        for batch in read_events(source, pipeline.roles, columns=pipeline.columns, batch_rows=rows, first_row=first):
-            yield from matcher.run(batch)
+        assert matcher.pipeline is not None
+        batch = ready.batch(matcher.pipeline.columns, matcher.progress.events)
+        roles = matcher.pipeline.roles
+        check_order(batch, tick_unit(ready.data.schema.field(roles.time).type, roles.unit))
+        return matcher.run(batch)
 
-    def _match(self, ready: pa.Table, *, came: int = 0, at_end: bool = False) -> tuple[pa.Table, Numbers]:
+    def _match(self, parts: Sequence[Events], *, came: int = 0, at_end: bool = False) -> tuple[pa.Table, Numbers]:
         """Run events in order; returns what they complete, and what it took."""
+        events = sum(map(len, parts))
         if self._matcher is None:  # only now is it known how much there is to do
-            self.weight = self.job.weight(self.number, ready.num_rows, self.batch)
+            self.weight = self.job.weight(self.number, events, self.batch)
             spending = self.job.spending
-            rows = came + ready.num_rows, ready.num_rows
+            rows = came + events, events
             granted = self.job.granted(self.number, *rows) if spending is not None else None
             state, self.state = self.state, None
-            self._matcher = self.job.matcher(self.number, self.weight, state, granted, ready.num_rows, self.batch)
+            self._matcher = self.job.matcher(self.number, self.weight, state, granted, events, self.batch)
         matcher = self._matcher
         before = Counters.of(matcher)
         tables = [self.job.results.empty_table()]
-        if ready.num_rows:
-            tables += self._run(matcher, ready)
+        if events:
+            tables += self._run(matcher, Events.joined(parts))
         if self.watermark is not None:
             tables.append(matcher.pass_time(self.watermark))
         if at_end:

@@ -1,31 +1,38 @@
-"""Events that are not run yet, because the horizon has not passed them."""
+"""Events that wait, because the time before which others may come has not passed them."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import numpy as np
 
 from acep_approx.arrays import Ints
-from acep_approx.revisions.events import Events, order_of
+from acep_approx.order.events import Events, order_of
 
 APART = 1 << 14
 """Events from which on it is cheaper to run them by themselves than to copy them behind those that waited."""
 
 
 class Waiting:
-    """Events beyond the horizon, in order.
+    """Events that wait for their time, in order.
 
     Parameters
     ----------
-    id : str, optional
-        The column that orders events of one time.
+    ties : sequence of str, optional
+        The columns that order events of one time. Default: they go on in the order of their ``tie``.
     """
 
-    def __init__(self, id: str | None) -> None:  # noqa: A002  (what users call it)
-        self._id = id
+    def __init__(self, ties: Sequence[str] = ()) -> None:
+        self._ties = ties
         self.parts: list[Events] = []
 
     def __len__(self) -> int:
         return sum(map(len, self.parts))
+
+    @property
+    def first(self) -> int | None:
+        """The time of the first one; None where none waits."""
+        return min((int(part.tick.min()) for part in self.parts), default=None)
 
     def add(self, events: Events) -> None:
         """Take in events, in any order."""
@@ -47,11 +54,11 @@ class Waiting:
         self.parts = [part for part in self.parts if len(part)]
         return np.concatenate(found)
 
-    def due(self, horizon: int) -> list[Events]:
-        """Take out the events before ``horizon``: in order, within each part and from part to part."""
+    def due(self, horizon: int | None = None) -> list[Events]:
+        """Take out the events before ``horizon``, default all: in order, within each part and from part to part."""
         due, left = [], []
         for part in self._ordered():
-            number = int(np.searchsorted(part.tick, horizon))
+            number = len(part) if horizon is None else int(np.searchsorted(part.tick, horizon))
             due.append(part.slice(0, number))
             left.append(part.slice(number, len(part) - number))
         self.parts = [part for part in left if len(part)]
@@ -67,5 +74,5 @@ class Waiting:
         return [self._sorted(Events.joined([old, new]))]
 
     def _sorted(self, events: Events) -> Events:
-        order = order_of(events, self._id)
+        order = order_of(events, self._ties)
         return events if (order[1:] > order[:-1]).all() else events.take(order)

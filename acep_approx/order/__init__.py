@@ -1,0 +1,1 @@
+"""The order of a stream: which events are late, which wait, and when they go on."""

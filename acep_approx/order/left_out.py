@@ -1,0 +1,59 @@
+"""One table of the rows that were left out, with the reason of each."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from acep_approx.arrays import Ints
+from acep_approx.events.columns import to_arrow
+
+REASONS = LATE, UNKNOWN, DUPLICATE, BACKWARDS = ("late", "unknown", "duplicate", "backwards")
+
+
+class LeftOut:
+    """The rows that were left out of a stream.
+
+    Attributes
+    ----------
+    counts : Counter of str
+        How many there were so far, by reason.
+    tables : list of pyarrow.Table
+        Those that nobody has taken yet.
+    """
+
+    def __init__(self) -> None:
+        self.counts = Counter[str]()
+        self.tables: list[pa.Table] = []
+
+    def add(self, data: pa.RecordBatch, places: Ints, reasons: Sequence[str], arrival: Ints) -> None:
+        """Take in the rows at some places of a batch; ``arrival`` has the numbers of all rows of the batch."""
+        if len(places):
+            self.counts.update(reasons)
+            self.tables.append(rejected_table(data, places, reasons, arrival))
+
+    def take(self) -> pa.Table:
+        """Return the rows since the last call: ``reason``, ``row``, then their columns."""
+        tables, self.tables = self.tables, []
+        if not tables:
+            return rejected_table(pa.RecordBatch.from_pylist([], schema=pa.schema([])), NO_ROWS, [], NO_ROWS)
+        return pa.concat_tables(tables, promote_options="permissive")
+
+
+NO_ROWS = np.zeros(0, np.int64)
+
+
+def rejected_table(data: pa.RecordBatch, rows: Ints, reasons: Sequence[str], arrival: Ints) -> pa.Table:
+    """Rows that were left out, as a table: the reason, the number of the row, then what stands in it."""
+    fixed = []
+    for name in ("reason", "row"):
+        free = name
+        while free in data.schema.names:
+            free += "_"
+        fixed.append(free)
+    some = data.take(to_arrow(rows)).columns if len(rows) or data.num_columns else []
+    columns = [pa.array(reasons, pa.string()), to_arrow(arrival[rows]), *some]
+    return pa.table(columns, names=[*fixed, *data.schema.names])

@@ -1,0 +1,70 @@
+"""A set whose events come late: each query finds what it finds by itself, after each push; also from a state."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+import pytest
+
+from acep_approx import QuerySet, compile_query
+from tests.cases import cases
+
+QUERIES = {
+    "pair": "PATTERN SEQ(A a, B b) WITHIN 4",
+    "gone": "PATTERN SEQ(A a, ~(B b)) WHERE [k] WITHIN 3",
+    "rises": "PATTERN SEQ(A a, A b) WHERE b.p > a.p WITHIN 6",
+}
+ASKED: list[dict[str, Any]] = [
+    {"watermark": 3},
+    {"watermark": 2, "source": "s"},
+    {"watermark": 2, "source": "s", "idle": 5},
+    {"sequence": "n"},
+    {"watermark": 6, "sequence": "n", "source": "s"},
+]
+
+
+def events_of(random: Random, number: int) -> list[dict[str, Any]]:
+    """Events of three sources out of order, each with the number that it has in its source."""
+    whole = [
+        {"ts": n // 2, "type": random.choice("AB"), "k": random.randrange(2), "p": random.randrange(5), "s": "xyz"[n % 3]}
+        for n in range(number)
+    ]
+    of_source = dict.fromkeys("xyz", 0)
+    for n, event in enumerate(whole):
+        of_source[event["s"]] += 1
+        event["n"] = n
+        event["m"] = of_source[event["s"]]
+    return sorted(whole, key=lambda event: event["ts"] + random.randrange(5))
+
+
+@pytest.mark.parametrize("asked", ASKED, ids=str)
+@pytest.mark.parametrize("seed", range(cases(20, 4)))
+def test_each_query_finds_what_it_finds_by_itself(asked: dict[str, Any], seed: int) -> None:
+    random = Random(seed)
+    if asked.get("source") and asked.get("sequence"):
+        asked = asked | {"sequence": "m"}
+    events = events_of(random, 40)
+    desk, alone = QuerySet(**asked), {name: compile_query(text).matcher(**asked) for name, text in QUERIES.items()}
+    for name, text in QUERIES.items():
+        desk.add(text, id=name)
+    while events:
+        some = random.randrange(1, 9)
+        piece, events = events[:some], events[some:]
+        found = desk.push(piece)
+        for name, matcher in alone.items():
+            assert rows(found[name]) == rows(matcher.push(piece)), name
+            assert desk.watermark == matcher.watermark
+        if random.random() < 0.4:
+            desk = QuerySet.from_state(desk.state_bytes())
+    if desk.late_count:
+        assert rows(desk.late(), "row") == rows(alone["pair"].rejected(), "row")
+    found = desk.finish()
+    assert {name: rows(found[name]) for name in QUERIES} == {name: rows(m.finish()) for name, m in alone.items()}
+    assert {matcher.revisions.late for matcher in alone.values()} == {desk.late_count}
+
+
+def rows(table: Any, *only: str) -> list[dict[str, Any]]:
+    """The rows of some results, without what names the query; or only some of their columns."""
+    names = only or [name for name in table.column_names if name != "query"]
+    return table.select(names).to_pylist()  # type: ignore[no-any-return]
