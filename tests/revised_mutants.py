@@ -13,14 +13,14 @@ from unittest.mock import patch
 from acep_approx.engines.runs.snapshots import RunsSnapshot
 from acep_approx.matching import snapshots
 from acep_approx.matching.pipeline import Pipeline
-from acep_approx.order import events as order_events
-from acep_approx.order.waiting import Waiting
 from acep_approx.revisions import events
 from acep_approx.revisions.changelog import Changelog
 from acep_approx.revisions.live import LiveEvents
 from acep_approx.revisions.matcher import RevisedMatcher
 from acep_approx.revisions.replay import Replay
 from acep_approx.revisions.segments import Tail
+from acep_approx.run import events as order_events
+from acep_approx.run.waiting import Waiting
 from tests.revised_small import RARE, check, told
 
 Change = tuple[Any, str, str, str]
@@ -173,7 +173,7 @@ def rewritten(owner: Any, name: str, old: str, new: str) -> Iterator[tuple[Any, 
         yield owner, scope[name]
         return
     for other in list(sys.modules.values()):
-        is_ours = other.__name__.startswith(("acep_approx.revisions", "acep_approx.order"))
+        is_ours = other.__name__.startswith(("acep_approx.revisions", "acep_approx.run"))
         if is_ours and getattr(other, name, None) is real:
             yield other, scope[name]
 

@@ -21,8 +21,8 @@ from acep_approx.engines.cells.arclogs import ArcLogs
 from acep_approx.engines.runs.runs import Runs
 from acep_approx.errors import DataError
 from acep_approx.matching import stream_side
-from acep_approx.order import waiting
 from acep_approx.revisions import final, matcher, replay, segments
+from acep_approx.run import waiting
 from tests.revised_answers import plain
 from tests.revised_model import Ledger, Schedule
 from tests.revised_streams import (

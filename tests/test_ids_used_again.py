@@ -19,9 +19,9 @@ import pytest
 from acep_approx import compile_query
 from acep_approx.errors import AcepError
 from acep_approx.events.changes import Op
-from acep_approx.order.events import Events
-from acep_approx.order.watermarks import Watermarks
 from acep_approx.revisions.live import LiveEvents
+from acep_approx.run.events import Events
+from acep_approx.run.watermarks import Watermarks
 from tests.cases import FULL, cases
 from tests.revised_model import Model
 from tests.revised_reuse import holds, reused

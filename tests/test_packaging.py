@@ -233,7 +233,7 @@ FROM_THE_TOP = (
     {"shedding"},
     {"learning", "rules"},
     {"training", "why", "revisions", "subscriptions", "live"},
-    {"matching", "order"},
+    {"matching", "run"},
     {"planning", "engines", "pages"},
     {"automaton", "timeline"},
     {"query", "events", "budget"},

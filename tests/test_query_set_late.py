@@ -27,13 +27,13 @@ ASKED: list[dict[str, Any]] = [
 def events_of(random: Random, number: int) -> list[dict[str, Any]]:
     """Events of three sources out of order, each with the number that it has in its source."""
     whole = [
-        {"ts": n // 2, "type": random.choice("AB"), "k": random.randrange(2), "p": random.randrange(5), "s": "xyz"[n % 3]}
+        {"ts": n // 2, "type": random.choice("AB"), "k": random.randrange(2), "p": random.randrange(5)}
         for n in range(number)
     ]
     of_source = dict.fromkeys("xyz", 0)
     for n, event in enumerate(whole):
+        event |= {"s": "xyz"[n % 3], "n": n}
         of_source[event["s"]] += 1
-        event["n"] = n
         event["m"] = of_source[event["s"]]
     return sorted(whole, key=lambda event: event["ts"] + random.randrange(5))
 

@@ -17,7 +17,7 @@ from acep_approx import DataError, compile_query
 from acep_approx.events.reading.ipc import from_ipc, to_ipc
 from acep_approx.events.roles import Roles
 from acep_approx.matching import blob
-from acep_approx.order.events import in_order
+from acep_approx.run.events import in_order
 from acep_approx.spark.plan import outputs
 from acep_approx.spark.plan.batch import accounting, matching
 from acep_approx.spark.plan.packing import GROUP, SHARD, gathered, packer, unpacker

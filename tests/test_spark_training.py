@@ -23,7 +23,7 @@ from acep_approx import Query, compile_query
 from acep_approx.api.matcher import Matcher
 from acep_approx.errors import AcepError
 from acep_approx.events.source import BATCH_ROWS
-from acep_approx.order.events import in_order
+from acep_approx.run.events import in_order
 from acep_approx.spark.past.training import PORTION_OF, TICK, portions_of
 from acep_approx.training.history_graph import HistoryGraph
 from acep_approx.training.past import Past

@@ -11,7 +11,7 @@ import pytest
 
 from acep_approx.errors import DataError
 from acep_approx.kernels import watermarks
-from acep_approx.order.watermarks import ENDED, NEVER, Held, Holder, Watermarks
+from acep_approx.run.watermarks import ENDED, NEVER, Held, Holder, Watermarks
 from tests.cases import cases
 from tests.patience import calls
 from tests.tiers_forced import never, tier
@@ -423,7 +423,7 @@ def test_no_numba_without_sources_and_numbers():
     from tests.processes import python
 
     code = (
-        "import sys, numpy as np; from acep_approx.order.watermarks import Watermarks\n"
+        "import sys, numpy as np; from acep_approx.run.watermarks import Watermarks\n"
         "print(Watermarks(2).advance(np.array([1, 5])).tolist()[1:], 'numba' in sys.modules, 'pandas' in sys.modules)"
     )
     assert python("-c", code).stdout.split() == ["[-1]", "False", "False"]

@@ -19,7 +19,7 @@ from acep_approx.events.live.source import LiveSource, follow, refuse_to_read
 from acep_approx.events.usable_rows import pushed
 from acep_approx.live.checkpoint import Checkpoint, CheckpointFolder
 from acep_approx.live.outputs import Outputs
-from acep_approx.order.left_out import rejected_table
+from acep_approx.run.left_out import rejected_table
 
 EVERY = "10 s"
 """Between two checkpoints."""

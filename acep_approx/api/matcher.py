@@ -9,13 +9,11 @@ import pyarrow as pa
 from acep_approx.diagrams.fragments import never_raises
 from acep_approx.diagrams.text_layout import one_line
 from acep_approx.errors import DataError
-from acep_approx.events.reading.memory import DICTS_PER_CHUNK
-from acep_approx.events.source import TakesEvents
-from acep_approx.events.stream import read_events
 from acep_approx.matching.execution import Execution
+from acep_approx.run.run import Run, parts_of
 
 
-class Matcher(Execution, TakesEvents):
+class Matcher(Execution, Run):
     """Runs one query over a stream of batches; made by ``Query.matcher``, or from a plan.
 
     See ``Execution`` for the parameters. ``push`` takes batches, ``pass_time`` and ``finish`` give what waited, and
@@ -53,25 +51,18 @@ class Matcher(Execution, TakesEvents):
             ``ACEP-D045``: an error stopped it in the middle of a batch before. Events are run in batches of 131,072:
             those of batches before the wrong one were taken in, and ``error.found`` has their results.
         """
-        if isinstance(events, list) and len(events) <= DICTS_PER_CHUNK and self.pipeline:
-            events = iter(events)  # they are read here and now: columns are made once
-        source = self._pushed(events, self.pipeline.roles.time if self.pipeline else self.wanted["time"])
-        if not len(source.schema):  # no columns, no events: an empty list
-            return self.pipeline.nothing() if self.pipeline else pa.table({})
-        if self.pipeline:
-            source.expect(self.pipeline.columns)
-        pipeline = self.pipeline or self.bind(source.schema)
         tables: list[pa.Table] = []
-        first = self.progress.events
-        batches = 0
+        done: list[int] = []  # how many tables there were with each batch that was taken in
         try:
-            for batch in read_events(source, pipeline.roles, columns=pipeline.columns, first_row=first):
-                tables += [*self.run(batch)]  # all of a batch, or nothing
-                batches += 1
+            source = self.opened(events, self)
+            tables.extend(parts_of(self, source, on_batch=lambda _: done.append(len(tables))))
         except DataError as error:
-            error.found = pipeline.joined(tables) if batches else None
+            error.found = self._joined(tables[: done[-1]]) if done else None
             raise
-        return pipeline.joined(tables)
+        return self._joined(tables)
+
+    def _joined(self, tables: list[pa.Table]) -> pa.Table:
+        return pa.table({}) if self.pipeline is None else self.pipeline.joined(tables)
 
     def finish(self) -> pa.Table:
         """The stream has ended: the matches that were waiting for the end of their window."""

@@ -9,21 +9,22 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self
 import pyarrow as pa
 
 from acep_approx.api.query_texts import SavedTexts
-from acep_approx.api.set_input import Reading
 from acep_approx.api.set_members import SetMembers
 from acep_approx.arguments import checked
 from acep_approx.diagrams.fragments import never_raises
 from acep_approx.errors import UsageError, expect
 from acep_approx.events.reading.malformed import PushedRows
-from acep_approx.events.reading.memory import DICTS_PER_CHUNK
-from acep_approx.events.source import TakesEvents
+from acep_approx.events.source import Source, open_source
+from acep_approx.events.stamped import StampedEvents
 from acep_approx.events.time_formats import TimeFormat
 from acep_approx.matching.pipeline import OutputKind
-from acep_approx.order.left_out import LATE
-from acep_approx.order.watermarks import NEVER, Held
 from acep_approx.planning.durations import Duration, check_duration
 from acep_approx.ranges import reading
 from acep_approx.revisions.request import REVISING
+from acep_approx.run.lateness import Lateness
+from acep_approx.run.left_out import LATE
+from acep_approx.run.run import Run, parts_of
+from acep_approx.run.watermarks import NEVER, Held
 from acep_approx.subscriptions.members import Member
 from acep_approx.subscriptions.results import Found
 from acep_approx.subscriptions.running import Misfit, Running
@@ -31,12 +32,11 @@ from acep_approx.subscriptions.state import damaged_state, pack, restored, unpac
 
 if TYPE_CHECKING:
     from acep_approx.api.live_run import LiveRun
-    from acep_approx.events.source import Source
 
 OUTPUTS = ("matches", "points", "counts")
 
 
-class QuerySet(SetMembers, TakesEvents):
+class QuerySet(SetMembers, Run):
     """Many queries on one stream.
 
     Parameters
@@ -111,12 +111,21 @@ class QuerySet(SetMembers, TakesEvents):
         if output not in OUTPUTS:
             what = f"there is no output {output!r} of a set"
             raise UsageError(what, code="ACEP-U001", hint="choose " + ", ".join(OUTPUTS))
+        expect("stamp", stamp, bool, "True or False")
         if key_idle is not None:
             check_duration("key_idle", key_idle)
-        self._reading = Reading(reorder, stamp, watermark, source, sequence, idle)
+        if reorder is not None and watermark is not None:
+            what = "reorder= and watermark= are the same, and both are given"
+            raise UsageError(what, code="ACEP-U064", hint="leave one of them out")
         self.malformed = PushedRows(on_malformed, rejects)
+        self._stamp = stamp
+        lateness: dict[str, Any] = {"watermark": watermark, "source": source, "sequence": sequence, "idle": idle}
+        self._made_with = {"output": output, "stamp": stamp, "reorder": reorder, **lateness}
+        if reorder is not None:
+            lateness |= {"watermark": reorder, "called": "reorder"}
+        asked = Lateness(**lateness) if any(value is not None for value in lateness.values()) else None
         wanted = {"time": time, "key": key, "type": type, "unit": unit, "start": start}
-        super().__init__(Running(wanted | TimeFormat.plain(time_format), key_idle=key_idle), output)
+        super().__init__(Running(wanted | TimeFormat.plain(time_format), key_idle, asked), output)
         self._late_in_match = self._dropped_in_match = 0
 
     # --- events -----------------------------------------------------------------------------------------------
@@ -140,11 +149,15 @@ class QuerySet(SetMembers, TakesEvents):
             A missing column, a wrong type, or time that runs backwards; ``ACEP-D080`` to ``ACEP-D082``: what is
             published does not fit; ``ACEP-D045``: an error stopped it in the middle of a batch before.
         """
-        if isinstance(events, list) and len(events) <= DICTS_PER_CHUNK and self._running.levels:
-            events = iter(events)  # they are read here and now: columns are made once
         running = self._running
-        source = self._pushed(events, running.levels.roles.time if running.levels else running.wanted["time"])
-        return self._notified(running, self._reading.pushed(running, source))
+        return self._notified(running, parts_of(running, self._stamped(self.opened(events, running))))
+
+    def _stamped(self, source: Source) -> Source:
+        """Events with times of the clock, where they get such."""
+        if not self._stamp:
+            return source
+        wanted = self._running.wanted
+        return Source(StampedEvents(source, wanted["time"] or "ts", wanted["unit"]), source.malformed, source.late)
 
     def match(self, events: Any, **reading: Any) -> Found:
         """Run the queries over a whole input of its own, from its beginning to its end.
@@ -166,10 +179,7 @@ class QuerySet(SetMembers, TakesEvents):
         What was pushed plays no role, and stays as it is.
         """
         running = self._running.fresh()
-        results: list[tuple[Member, pa.Table]] = []
-        for some in self._reading.batches(running, events, **reading):
-            results += some
-        self._note(running)
+        results = [part for some in self._batches(running, events, reading) for part in some]
         return self._notified(running, iter(results))
 
     def batches(self, events: Any, **reading: Any) -> Iterator[Found]:
@@ -182,9 +192,36 @@ class QuerySet(SetMembers, TakesEvents):
             columns, and the error; it is left out, with those that read what it publishes. Default: it is an error.
         """
         running = self._running.fresh()
-        for some in self._reading.batches(running, events, **reading):
-            self._note(running)
+        for some in self._batches(running, events, reading):
             yield self._notified(running, iter(some))
+
+    def _batches(
+        self, running: Running, events: Any, reading: dict[str, Any]
+    ) -> Iterator[list[tuple[Member, pa.Table]]]:
+        """The results of a whole input, batch by batch."""
+        asked = {name: reading.pop(name, None) for name in ("sort", "on_progress", "on_misfit")}
+        expect("sort", asked["sort"] or False, bool, "True or False")
+        running.on_misfit, on_progress = asked["on_misfit"], asked["on_progress"]
+        source = self._stamped(open_source(events, **{"time": running.wanted["time"]} | reading))
+        some: list[tuple[Member, pa.Table]] = []
+        is_over = False
+
+        def done(events: int) -> None:
+            nonlocal is_over
+            is_over = True
+            if on_progress is not None:
+                on_progress(events)
+
+        for result in parts_of(running, source, sort=bool(asked["sort"]), on_batch=done):
+            if is_over and some:
+                self._note(running)
+                yield some
+                some = []
+            is_over = False
+            some.append(result)
+        last = [*some, *running.finish()]
+        self._note(running)
+        yield last
 
     @checked
     def follow(
@@ -310,7 +347,9 @@ class QuerySet(SetMembers, TakesEvents):
         on_misfit : callable
             Is told the id of each query that does not fit, and the error.
         """
-        self._reading.begin(self._running.fresh(), schema, on_misfit)
+        running = self._running.fresh()
+        running.on_misfit = on_misfit
+        running.begin(schema)
 
     # --- state ------------------------------------------------------------------------------------------------
 
@@ -324,7 +363,7 @@ class QuerySet(SetMembers, TakesEvents):
         DataError
             ``ACEP-D045``: an error stopped it in the middle of a batch.
         """
-        return pack(self._running, {"output": self.output, **vars(self._reading)})
+        return pack(self._running, self._made_with)
 
     @classmethod
     def from_state(cls, state: bytes) -> Self:
@@ -340,13 +379,13 @@ class QuerySet(SetMembers, TakesEvents):
         saved, arrays = unpack(state)
         with reading(damaged_state):
             made = cls(**saved["options"])
-            made._running = restored(saved, arrays, SavedTexts())
+            made._go_on(restored(saved, arrays, SavedTexts()))
         return made
 
     def use(self, source: Source) -> None:
         """Tell an input which column is the time."""
         if (levels := self._running.levels) is not None:
-            source.use(levels.roles.read_in(levels.columns), is_stamped=self._reading.stamp)
+            source.use(levels.roles.read_in(levels.columns), is_stamped=self._stamp)
 
     def take_up(self, state: bytes) -> None:
         """Go on from a state of a set of the same queries, which were added in the same order.
@@ -358,11 +397,14 @@ class QuerySet(SetMembers, TakesEvents):
         """
         saved, arrays = unpack(state)
         with reading(damaged_state):
-            self._running = restored(saved, arrays, SavedTexts())
+            self._go_on(restored(saved, arrays, SavedTexts()))
+
+    def _go_on(self, running: Running) -> None:
+        running.lateness, self._running = self._running.lateness, running
 
     def fresh_state(self) -> bytes:
         """The state before any event: the same for sets of the same queries that read events in the same way."""
-        return pack(self._running.fresh(), {"output": self.output, **vars(self._reading)})
+        return pack(self._running.fresh(), self._made_with)
 
     # --- what does not go together yet ------------------------------------------------------------------------
 

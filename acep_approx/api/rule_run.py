@@ -9,18 +9,19 @@ from typing import Any, Self
 from acep_approx.arguments import checked
 from acep_approx.diagrams.fragments import never_raises
 from acep_approx.errors import RuleError
-from acep_approx.events.reading.memory import DICTS_PER_CHUNK
-from acep_approx.events.source import Source, TakesEvents
+from acep_approx.events.source import Source
 from acep_approx.results.rules import RuleCall, RuleOutput, StoreView
 from acep_approx.rules.checkpoints import Checkpoints
 from acep_approx.rules.execution import Outcome, joined
-from acep_approx.rules.runner import OnBatch, Runner
+from acep_approx.rules.runner import Runner
+from acep_approx.run.run import Run, parts_of
 
+OnBatch = Callable[[int], None]
 Function = Callable[[RuleCall], Any]
 """What CALL calls."""
 
 
-class RuleRun(TakesEvents):
+class RuleRun(Run):
     """Rules under way; made by ``RuleSet.start``.
 
     Attributes
@@ -61,7 +62,7 @@ class RuleRun(TakesEvents):
     @property
     def offset(self) -> int:
         """Events that were run."""
-        return self._runner.offset
+        return self._runner.arrived
 
     @property
     def counters(self) -> dict[str, int]:
@@ -90,13 +91,9 @@ class RuleRun(TakesEvents):
         DataError
             The events are wrong.
         """
-        bound = self._runner.execution.bound
-        if isinstance(events, list) and len(events) <= DICTS_PER_CHUNK and bound:
-            events = iter(events)  # they are read here and now: columns are made once
         found: list[RuleOutput] = []
         try:
-            time = bound.roles.time if bound else self._runner.wanted.get("time")
-            found.extend(self.outputs(self._pushed(events, time)))
+            found.extend(self.outputs(self.opened(events, self._runner)))
         except RuleError as error:
             if isinstance(error.outcome, RuleOutput):
                 error.outcome = self.joined([*found, error.outcome])
@@ -109,7 +106,7 @@ class RuleRun(TakesEvents):
         """What comes of the events of a source, batch by batch; ``skips``: those that were run are left out."""
         self._hand_on()
         try:
-            for outcome in self._runner.outcomes(source, sort=sort, skips=skips, on_batch=on_progress):
+            for outcome in parts_of(self._runner, source, sort=sort, skips=skips, on_batch=on_progress):
                 yield from self._delivered(outcome)
         except RuleError as error:
             raise self._with_output(error) from error.__cause__

@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 
 import pyarrow as pa
 
-from acep_approx.api.rule_run import Function, RuleRun
+from acep_approx.api.rule_run import Function, OnBatch, RuleRun
 from acep_approx.arguments import checked
 from acep_approx.diagrams.fragments import never_raises
 from acep_approx.errors import UsageError, expect
@@ -26,7 +26,7 @@ from acep_approx.rules.changes import NO_CALLS
 from acep_approx.rules.checkpoints import Checkpoints
 from acep_approx.rules.execution import Outcome
 from acep_approx.rules.program import Driver, Program
-from acep_approx.rules.runner import OnBatch, Runner
+from acep_approx.rules.runner import Runner
 
 DRIVERS = ("auto", "stepping")
 
@@ -148,8 +148,8 @@ class RuleSet:
         wanted = {"time": time, "key": key, "type": type, "unit": unit} | TimeFormat.plain(time_format)
         runner = Runner(self._program, wanted)
         source = open_source(events, time=time)
-        columns = runner.bind(source).columns
-        return [name for name in source.schema.names if name in columns]
+        runner.begin(source.schema)
+        return [name for name in source.schema.names if name in runner.columns]
 
     @checked
     def start(

@@ -7,7 +7,6 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +23,7 @@ from acep_approx.events.late import LateEvents
 from acep_approx.events.reading.arriving import ArrivingEvents, Bound
 from acep_approx.events.reading.files import check_format
 from acep_approx.events.reading.layout import Understood
-from acep_approx.events.reading.malformed import MalformedRows, PushedRows, Row
+from acep_approx.events.reading.malformed import MalformedRows, Row
 from acep_approx.events.reading.memory import DictEvents, TableEvents
 from acep_approx.events.reading.nested import FlatEvents, has_objects
 from acep_approx.events.reading.opening import layout_of, open_paths, refuse_said_again, refuse_same
@@ -444,23 +443,6 @@ class Source:
             yield batch if batch.schema.names == names else batch.select(names)
         if keeps is not None:
             keeps.is_whole = True
-
-
-class TakesEvents:
-    """What events are pushed into."""
-
-    @cached_property
-    def malformed(self) -> PushedRows:
-        """What happens to rows that cannot be used, and how many were left out."""
-        return PushedRows()
-
-    def _pushed(self, events: Any, time: str | None) -> Source:
-        """Events that are pushed."""
-        if isinstance(events, Source):
-            return events
-        source = open_source(events, time=time, on_malformed=self.malformed.policy)
-        source.count_in(self.malformed)
-        return source
 
 
 @checked

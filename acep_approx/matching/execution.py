@@ -127,6 +127,29 @@ class Execution:
         """Numbers of events seen so far."""
         return self.pipeline.progress if self.pipeline is not None else self._none_seen
 
+    waits = False
+    """Whether events may come in any order."""
+
+    @property
+    def roles(self) -> Roles | None:
+        """Which columns are time, key and type; None before the columns of the events are known."""
+        return None if self.pipeline is None else self.pipeline.roles
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that must be read."""
+        return () if self.pipeline is None else self.pipeline.columns
+
+    @property
+    def arrived(self) -> int:
+        """How many events there were so far."""
+        return self.progress.events
+
+    def begin(self, schema: pa.Schema) -> None:
+        """Get ready for events of these columns; see ``bind``."""
+        if self.pipeline is None:
+            self.bind(schema)
+
     @property
     def last_tick(self) -> int | None:
         """Of the last event; None before the first one."""

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 from history.lazy import lazy
 
 if TYPE_CHECKING:
-    from acep_approx.order.watermarks import Held, Holder
     from acep_approx.revisions.matcher import RevisedMatcher
     from acep_approx.revisions.request import Revisions
     from acep_approx.revisions.stream import RevisionCounts
+    from acep_approx.run.watermarks import Held, Holder
 else:
     __getattr__, __dir__ = lazy(
         __name__,
@@ -18,7 +18,7 @@ else:
             "acep_approx.revisions.matcher": "RevisedMatcher",
             "acep_approx.revisions.request": "Revisions",
             "acep_approx.revisions.stream": "RevisionCounts",
-            "acep_approx.order.watermarks": "Held Holder",
+            "acep_approx.run.watermarks": "Held Holder",
         },
     )
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from acep_approx.arrays import Bools, Ints
-from acep_approx.order.events import Events
+from acep_approx.run.events import Events
 
 
 @dataclass(frozen=True)

@@ -8,12 +8,12 @@ import numpy as np
 import pyarrow as pa
 
 from acep_approx.matching.pipeline import Pipeline
-from acep_approx.order.events import Events
 from acep_approx.ranges import COUNT, number_in
 from acep_approx.revisions.changelog import Changelog
 from acep_approx.revisions.events import PlacedEvents
 from acep_approx.revisions.replay import Changed
 from acep_approx.revisions.segments import Tail
+from acep_approx.run.events import Events
 
 MANY = 1 << 16
 """Events that are kept, in windows of events, before it is looked which of them something still points to."""

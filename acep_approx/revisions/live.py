@@ -13,10 +13,10 @@ import pyarrow as pa
 
 from acep_approx.arrays import Bools, Ints
 from acep_approx.events.changes import Op
-from acep_approx.order.events import Events
-from acep_approx.order.left_out import DUPLICATE, UNKNOWN
-from acep_approx.order.watermarks import NEVER
 from acep_approx.revisions.names import names_of
+from acep_approx.run.events import Events
+from acep_approx.run.left_out import DUPLICATE, UNKNOWN
+from acep_approx.run.watermarks import NEVER
 
 EventsAt = Callable[[int], Sequence[Events]]
 """Gives the events of a time that may still change, in parts."""

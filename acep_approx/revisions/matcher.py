@@ -20,16 +20,12 @@ from acep_approx.events.changes import Op, find_op, ops_of
 from acep_approx.events.columns import missing_column
 from acep_approx.events.reading.memory import DICTS_PER_CHUNK
 from acep_approx.events.reading.widening import one_table
-from acep_approx.events.source import Source, TakesEvents
+from acep_approx.events.source import Source
 from acep_approx.events.time import ticks
 from acep_approx.events.usable_rows import pushed
 from acep_approx.matching.execution import checked_options
 from acep_approx.matching.pipeline import Pipeline
 from acep_approx.matching.state import Saved
-from acep_approx.order.events import Events
-from acep_approx.order.left_out import BACKWARDS, LATE, REASONS, LeftOut
-from acep_approx.order.order import numbers_of
-from acep_approx.order.watermarks import ENDED, NEVER, Held
 from acep_approx.planning.planner import Plan
 from acep_approx.ranges import COUNT, number_in
 from acep_approx.revisions.final import FinalRun
@@ -38,12 +34,17 @@ from acep_approx.revisions.replay import Replay
 from acep_approx.revisions.request import Revisions
 from acep_approx.revisions.state import checked, left_out, packed, take_up
 from acep_approx.revisions.stream import RawExecution, RevisedStream, RevisionCounts, set_up
+from acep_approx.run.events import Events
+from acep_approx.run.left_out import BACKWARDS, LATE, REASONS, LeftOut
+from acep_approx.run.order import numbers_of
+from acep_approx.run.run import Run
+from acep_approx.run.watermarks import ENDED, NEVER, Held
 
 CHANGES = ("inserted", "retracted")
 PROGRESSED = ("mz_progressed", "progressed")
 
 
-class RevisedMatcher(TakesEvents):
+class RevisedMatcher(Run):
     """Runs one query over a stream whose events may be late, revised and taken back; made by ``Query.matcher``.
 
     Parameters
@@ -142,10 +143,7 @@ class RevisedMatcher(TakesEvents):
             A missing column or a wrong type; ``ACEP-D070``: an op that nobody knows. Nothing of the push is taken in.
             ``ACEP-D045``: an error stopped it in the middle of a batch before.
         """
-        if isinstance(events, list) and len(events) <= DICTS_PER_CHUNK and self.stream:
-            events = iter(events)
-        pipeline = self.execution.pipeline
-        source = self._pushed(events, pipeline.roles.time if pipeline else self.execution.wanted.get("time"))
+        source = self.opened(events, self.execution)
         if not len(source.schema):
             return self._nothing()
         stream = self.stream or self._bind(source)

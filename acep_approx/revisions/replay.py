@@ -19,11 +19,11 @@ from acep_approx.matching.outputs.of_runs import RunOutput
 from acep_approx.matching.pipeline import Pipeline
 from acep_approx.matching.snapshots import QuerySnapshot
 from acep_approx.matching.stream_batch import StreamBatch
-from acep_approx.order.events import Events, order_of
-from acep_approx.order.watermarks import ENDED, NEVER
 from acep_approx.ranges import COUNT, TICK, number_in
 from acep_approx.revisions.events import PlacedEvents
 from acep_approx.revisions.segments import Segment, Tail, slots_in
+from acep_approx.run.events import Events, order_of
+from acep_approx.run.watermarks import ENDED, NEVER
 
 PIECE, LEAST_PIECE = 1 << 15, 1 << 10
 """Most and fewest events that a segment begins with where many come at once. The last one has as many as changes lately

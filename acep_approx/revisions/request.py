@@ -8,10 +8,10 @@ from types import NoneType
 from typing import Any
 
 from acep_approx.errors import UsageError, expect
-from acep_approx.order.lateness import LATENESS, Lateness
-from acep_approx.order.watermarks import ENDED
 from acep_approx.planning.durations import Duration, check_duration, in_ticks
 from acep_approx.query.syntax import QuerySyntax
+from acep_approx.run.lateness import LATENESS, Lateness
+from acep_approx.run.watermarks import ENDED
 
 REVISING = frozenset((*LATENESS, "emit", "op", "changelog"))
 """Arguments that say that events may be late or change."""
@@ -122,7 +122,7 @@ class Revisions(Lateness):
 
     def header(self) -> dict[str, Any]:
         """As JSON."""
-        return asdict(self)
+        return {name: value for name, value in asdict(self).items() if name != "called"}
 
 
 def refuse_on_spark(given: Mapping[str, object]) -> None:

@@ -13,10 +13,10 @@ from acep_approx.events.columns import to_arrow, to_numpy
 from acep_approx.events.reading.widening import one_table
 from acep_approx.matching.outputs.output import SLOT
 from acep_approx.matching.snapshots import QuerySnapshot
-from acep_approx.order.events import Events, in_order
 from acep_approx.ranges import impossible
 from acep_approx.revisions.events import PlacedEvents, places_between
 from acep_approx.revisions.names import words_of_ids
+from acep_approx.run.events import Events, in_order
 
 GAP = 256
 """Free places behind an event that comes in order: so many may come late before places are given anew."""

@@ -12,9 +12,6 @@ from acep_approx.arrays import Ints
 from acep_approx.errors import DataError
 from acep_approx.events.reading.ipc import from_ipc
 from acep_approx.matching.state import Saved, pack, raw
-from acep_approx.order.events import Events
-from acep_approx.order.left_out import LeftOut
-from acep_approx.order.watermarks import Watermarks
 from acep_approx.planning.planner import Plan
 from acep_approx.ranges import HIGHEST, LOWEST, TICK, Range, check, check_arrays, number_in
 from acep_approx.revisions.events import PlacedEvents
@@ -22,6 +19,9 @@ from acep_approx.revisions.final import FinalRun
 from acep_approx.revisions.replay import Replay
 from acep_approx.revisions.request import Revisions
 from acep_approx.revisions.stream import RawExecution, RevisedStream, RevisionCounts
+from acep_approx.run.events import Events
+from acep_approx.run.left_out import LeftOut
+from acep_approx.run.watermarks import Watermarks
 
 FORMAT = 2
 COLUMNS = ("tick", "arrival", "tie", "place")

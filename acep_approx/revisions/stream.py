@@ -10,15 +10,15 @@ import pyarrow as pa
 from acep_approx.matching.execution import Execution
 from acep_approx.matching.pipeline import Pipeline
 from acep_approx.matching.stream_side import StreamSide
-from acep_approx.order.events import Events
-from acep_approx.order.waiting import Waiting
-from acep_approx.order.watermarks import Watermarks
 from acep_approx.revisions.changelog import Changelog
 from acep_approx.revisions.closed import ClosedParts
 from acep_approx.revisions.final import FinalRun
 from acep_approx.revisions.live import LiveEvents
 from acep_approx.revisions.replay import Replay
 from acep_approx.revisions.request import Revisions
+from acep_approx.run.events import Events
+from acep_approx.run.waiting import Waiting
+from acep_approx.run.watermarks import Watermarks
 
 
 @dataclass

@@ -80,7 +80,7 @@ class Checkpoints:
         if last is None:
             self.runner = begin()
             self.write(all_rows=True)
-        self._events = self.runner.offset
+        self._events = self.runner.arrived
         self.runner.keeps_last()
 
     def _restored(self, program: Program, last: Checkpoint) -> Runner:
@@ -97,8 +97,8 @@ class Checkpoints:
             if error.code != damaged_state().code:
                 raise
             raise damaged(self._file.path, "the state of the run is not the one that was written") from error
-        if runner.offset != last.offset:
-            raise damaged(self._file.path, f"its state is as of {runner.offset} events, and not of {last.offset}")
+        if runner.arrived != last.offset:
+            raise damaged(self._file.path, f"its state is as of {runner.arrived} events, and not of {last.offset}")
         if unknown := {*self.waiting} - {rule.name for rule in program.rules}:
             raise damaged(self._file.path, f"it has matches of the rule {min(unknown)!r:.80}, which there is not")
         return runner
@@ -106,7 +106,7 @@ class Checkpoints:
     def note(self, outcome: Outcome) -> Outcome | None:
         """Take in what came of a batch; gives what a checkpoint has made lasting, if one was due."""
         self._outcomes.append(outcome)
-        return self.write() if self.runner.offset - self._events >= self._every else None
+        return self.write() if self.runner.arrived - self._events >= self._every else None
 
     def write(self, *, all_rows: bool = False) -> Outcome:
         """Write a checkpoint; gives what has come since the one before."""
@@ -120,10 +120,10 @@ class Checkpoints:
         state = self.runner.state({}, with_tables=False)
         matches = {rule: table for rule, table in outcome.matches.items() if table.num_rows}
         self._given += self._file.commit(
-            Checkpoint(self.runner.offset, state, changes, matches, outcome.calls, self._taken, self._made)
+            Checkpoint(self.runner.arrived, state, changes, matches, outcome.calls, self._taken, self._made)
         )
-        self._taken, self._made, self._outcomes, self._events = [], [], [], self.runner.offset
-        LOG.info("checkpoint after %s events, %d bytes of state", f"{self.runner.offset:,}", len(state))
+        self._taken, self._made, self._outcomes, self._events = [], [], [], self.runner.arrived
+        LOG.info("checkpoint after %s events, %d bytes of state", f"{self.runner.arrived:,}", len(state))
         return outcome
 
     def hand_on(self) -> None:

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pyarrow as pa
 
 from acep_approx.errors import DataError, RuleError
-from acep_approx.events.roles import infer_roles
-from acep_approx.events.source import Source
-from acep_approx.events.stream import EventBatch, read_events
+from acep_approx.events.roles import Roles, infer_roles
+from acep_approx.events.stream import EventBatch
 from acep_approx.kernels.rules.rows import NO_KEY, NO_VALUE, NOT_WHOLE, PASSED
 from acep_approx.matching.state import Header
 from acep_approx.ranges import reading
-from acep_approx.rules.execution import Bound, Outcome, RuleExecution, joined
+from acep_approx.rules.execution import Outcome, RuleExecution, joined
 from acep_approx.rules.log import FailedActionError
 from acep_approx.rules.program import Driver, Program
 from acep_approx.rules.state import damaged, pack, unpack
 
-OnBatch = Callable[[int], None]
 END = 2**61
 """Later than every tick."""
 SNAPSHOT = 1 << 18
@@ -56,11 +54,6 @@ class Runner:
         self._since: list[EventBatch] = []
         self._events_since = 0
 
-    @property
-    def offset(self) -> int:
-        """Events that were run."""
-        return self.execution.counters.events
-
     def keeps_last(self) -> None:
         """Let outcomes say what rows are now, for checkpoints."""
         self._keeps_last = self.execution.keeps_last = True
@@ -76,50 +69,37 @@ class Runner:
         for name, rows in tables.items():
             self.execution.tables[name].load(rows)
 
-    def bind(self, source: Source) -> Bound:
-        """Get ready for events of the columns of a source."""
+    waits = False
+    """Whether events may come in any order."""
+
+    @property
+    def roles(self) -> Roles | None:
+        """Which columns are time, key and type; None before the columns of the events are known."""
+        return None if self.execution.bound is None else self.execution.bound.roles
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that must be read."""
+        return () if self.execution.bound is None else self.execution.bound.columns
+
+    @property
+    def arrived(self) -> int:
+        """Events that were run."""
+        return self.execution.counters.events
+
+    def begin(self, schema: pa.Schema) -> None:
+        """Get ready for events of these columns."""
         if self.execution.bound is None:
-            self.execution.bind(source.schema, infer_roles(source.schema, **self.wanted))
-        assert self.execution.bound is not None, "it was just bound"
-        source.expect(self.execution.bound.columns)
-        return self.execution.bound
+            self.execution.bind(schema, infer_roles(schema, **self.wanted))
 
-    def outcomes(
-        self, source: Source, *, sort: bool = False, skips: bool = False, on_batch: OnBatch | None = None
-    ) -> Iterator[Outcome]:
-        """What comes of the events of a source, batch by batch.
-
-        Parameters
-        ----------
-        source : Source
-        sort : bool, default False
-            Sort it first.
-        skips : bool, default False
-            Whether it is the whole stream, of which events that were run are left out.
-        on_batch : callable, optional
-            Is told the number of events so far.
+    def run(self, batch: EventBatch) -> Iterator[Outcome]:
+        """What comes of a batch.
 
         Raises
         ------
         RuleError
             ``ACEP-R101``: an action cannot be done.
         """
-        if not len(source.schema):  # no columns, no events: an empty list
-            return
-        bound = self.bind(source)
-        source.late.check(sort=sort)
-        first = 0 if skips else self.offset
-        with source.locating():
-            for read in read_events(source, bound.roles, columns=bound.columns, sort=sort, first_row=first):
-                done = min(self.offset - read.first_row, len(read))
-                batch = read.slice(done, len(read) - done) if done else read
-                if len(batch):
-                    yield self.run(batch)
-                if on_batch is not None:
-                    on_batch(self.offset + source.late.count)
-
-    def run(self, batch: EventBatch) -> Outcome:
-        """What comes of a batch."""
         self._note()
         try:
             outcome = self.execution.run(batch)
@@ -130,7 +110,7 @@ class Runner:
             raise
         self._since.append(batch)
         self._events_since += len(batch)
-        return outcome
+        yield outcome
 
     def _note(self, *, now: bool = False) -> None:
         """Note where the rules stand, now or if it is long ago."""

@@ -14,9 +14,11 @@ from acep_approx.arrays import Ints
 from acep_approx.errors import AcepError, DataError, UsageError
 from acep_approx.events.roles import Roles, infer_roles
 from acep_approx.events.stream import EventBatch
+from acep_approx.events.time import tick_unit
 from acep_approx.matching.pipeline import OutputKind
-from acep_approx.order.order import Order
 from acep_approx.planning.durations import Duration
+from acep_approx.run.lateness import Lateness
+from acep_approx.run.order import Order
 from acep_approx.subscriptions.graph import Entry, Graph
 from acep_approx.subscriptions.levels import Levels, Results
 from acep_approx.subscriptions.members import Member
@@ -59,6 +61,8 @@ class Running:
         Columns for the roles ``time``, ``key``, ``type``, and the ``unit``: as for ``infer_roles``.
     key_idle : str or int, optional
         See ``StreamSide``.
+    lateness : Lateness, optional
+        How late events may come. Default: they come in order.
 
     Attributes
     ----------
@@ -67,6 +71,8 @@ class Running:
         Holds events until their epochs are complete.
     levels : Levels or None
         None until the columns of the events are known.
+    on_misfit : callable or None
+        Is told the id of each query that does not fit the columns of the events, and why.
     changes : list of Change
         What waits for its epoch, in order.
     leaving : dict of int to str or None
@@ -75,7 +81,9 @@ class Running:
         The streams that some of these publish, by number.
     """
 
-    def __init__(self, wanted: Mapping[str, Any], key_idle: Duration | None = None) -> None:
+    def __init__(
+        self, wanted: Mapping[str, Any], key_idle: Duration | None = None, lateness: Lateness | None = None
+    ) -> None:
         self.wanted = dict(wanted)
         self.key_idle = key_idle
         self.graph = Graph()
@@ -85,6 +93,24 @@ class Running:
         self.leaving: dict[int, str | None] = {}
         self.left: dict[int, str] = {}
         self.is_within = False
+        self.lateness = lateness
+        self.on_misfit: Misfit | None = None
+        self._coming: dict[int, Member] = {}
+
+    @property
+    def roles(self) -> Roles | None:
+        """Which columns are time, key and type; None before the columns of the events are known."""
+        return None if self.levels is None else self.levels.roles
+
+    @property
+    def arrived(self) -> int:
+        """How many events there were so far."""
+        return self.order.arrived
+
+    @property
+    def waits(self) -> bool:
+        """Whether events may come in any order."""
+        return self.order.wait is not None
 
     # --- queries ----------------------------------------------------------------------------------------------
 
@@ -162,19 +188,11 @@ class Running:
 
     # --- events -----------------------------------------------------------------------------------------------
 
-    def begin(
-        self, schema: pa.Schema, roles: Roles | None = None, on_misfit: Misfit | None = None
-    ) -> dict[int, Member]:
-        """Get ready for events of these columns: gives what will run the queries that are to come.
+    def begin(self, schema: pa.Schema) -> None:
+        """Get ready for events of these columns: make what will run the queries that are to come.
 
-        Parameters
-        ----------
-        schema : pyarrow.Schema
-        roles : Roles, optional
-            Default: inferred.
-        on_misfit : callable, optional
-            Is told the id of each query that does not fit the columns, and why; it is removed with those that read it.
-            Default: it is an error.
+        A query that does not fit them is an error; or ``on_misfit`` is told of it, and it is removed with those that
+        read it.
 
         Raises
         ------
@@ -183,16 +201,23 @@ class Running:
         """
         self.check_whole()
         if self.levels is None:
-            self.levels = Levels(self.graph, schema, roles or infer_roles(schema, **self.wanted), self.key_idle)
+            roles = infer_roles(schema, **self.wanted)
+            wait = None
+            if self.lateness is not None:
+                is_time = tick_unit(schema.field(roles.time).type, roles.unit) is not None
+                wait = self.lateness.wait(is_time=is_time)
+            self.levels = Levels(self.graph, schema, roles, self.key_idle)
+            if wait is not None:
+                self.order.wait_for(wait)
         else:
             self.levels.learn(schema)
         try:
-            return self._coming()
+            self._coming = self._built()
         except AcepError:
-            if on_misfit is None:
+            if self.on_misfit is None:
                 raise
-        self._without_misfits(on_misfit)
-        return self._coming()
+            self._without_misfits(self.on_misfit)
+            self._coming = self._built()
 
     def _without_misfits(self, on_misfit: Misfit) -> None:
         """Remove the queries that are to come and do not fit, one by one."""
@@ -237,32 +262,34 @@ class Running:
             change.goes.update((number, made[number]) for number in change.goes.keys() & made.keys())
         return [*made.values()]
 
-    def _coming(self) -> dict[int, Member]:
+    def _built(self) -> dict[int, Member]:
         assert self.levels is not None, "begin first"
         coming = (entry for change in self.changes for entry in change.comes.values())
         return self.levels.build(coming, self._apart)
 
-    def columns(self, coming: Mapping[int, Member]) -> tuple[str, ...]:
+    @property
+    def columns(self) -> tuple[str, ...]:
         """The columns that must be read now, with those of the queries to come."""
         assert self.levels is not None, "begin first"
-        reads = [name for member in dict.fromkeys(coming.values()) for name in member.reads]
+        reads = [name for member in dict.fromkeys(self._coming.values()) for name in member.reads]
         order = () if self.order.wait is None else self.order.wait.reads
         return tuple(dict.fromkeys([*self.levels.columns, *self.levels.of_stream(reads), *order]))
 
-    def push(self, batch: EventBatch, coming: dict[int, Member]) -> Results:
+    def run(self, batch: EventBatch) -> Results:
         """Run the epochs that a batch completes; all results must be taken."""
         self.order.is_joining = self.levels is not None and self.levels.has_many
         floor = self.order.floor
         for ready in self.order.push(batch):
-            yield from self._run(ready, coming)
+            yield from self._run(ready)
         if self.order.floor > floor and self.levels is not None:  # the watermark says that windows have closed
             yield from self.levels.pass_time(self.order.floor)
 
     def close(self, before: int | None = None) -> Results:
         """Run the epochs before a time, all by default: no event of them comes any more."""
-        coming = self._coming() if self.order.is_holding else {}
+        if self.order.is_holding:
+            self._coming = self._built()
         for ready in self.order.close(before):
-            yield from self._run(ready, coming)
+            yield from self._run(ready)
 
     def pass_time(self, tick: int) -> Results:
         """No event before ``tick`` comes any more."""
@@ -278,11 +305,11 @@ class Running:
         if self.levels is not None:
             yield from self.levels.finish()
 
-    def _run(self, batch: EventBatch, coming: dict[int, Member]) -> Results:
+    def _run(self, batch: EventBatch) -> Results:
         """Run complete epochs, and change the queries between them."""
         self.is_within = True
         while len(batch):
-            yield from self._changed(int(batch.ticks[0]), coming)
+            yield from self._changed(int(batch.ticks[0]))
             cut = len(batch)
             if self.changes and self.changes[0].after is not None:
                 cut = int(np.searchsorted(batch.ticks, self.changes[0].after, side="right"))
@@ -291,7 +318,7 @@ class Running:
             batch = batch.slice(cut, len(batch) - cut)
         self.is_within = False
 
-    def _changed(self, tick: int, coming: dict[int, Member]) -> Results:
+    def _changed(self, tick: int) -> Results:
         """Let queries come and go that wait for an epoch before or at ``tick``."""
         levels = self.levels
         assert levels is not None, "columns are known where there are events"
@@ -300,7 +327,7 @@ class Running:
             for number, entry in change.goes.items():
                 yield from levels.remove(number, entry)
             for entry in change.comes.values():
-                levels.join(entry, coming[entry.number])
+                levels.join(entry, self._coming[entry.number])
 
     @property
     def keys_dropped(self) -> int:
@@ -372,7 +399,7 @@ class Running:
 
     def fresh(self) -> Running:
         """The same queries, before any event."""
-        running = Running(self.wanted, key_idle=self.key_idle)
+        running = Running(self.wanted, self.key_idle, self.lateness)
         numbers = defaultdict[Entry, list[int]](list)
         for number, _, entry in self.graph.numbered:
             numbers[entry].append(number)

@@ -23,12 +23,12 @@ from acep_approx.matching.sealed import OlderBytesError
 from acep_approx.matching.state import FORMAT as INNER_FORMAT
 from acep_approx.matching.state import Arrays, Header, meaning, raw, save_stream, saved_stream, words_of
 from acep_approx.matching.stream_side import StreamSide
-from acep_approx.order.events import Events
-from acep_approx.order.left_out import LATE
-from acep_approx.order.order import Order, Wait
-from acep_approx.order.watermarks import Watermarks
 from acep_approx.planning.planner import Plan
 from acep_approx.ranges import COUNT, TICK, Range, check, check_arrays, number_in
+from acep_approx.run.events import Events
+from acep_approx.run.left_out import LATE
+from acep_approx.run.order import Order, Wait
+from acep_approx.run.watermarks import Watermarks
 from acep_approx.subscriptions.damage import damaged
 from acep_approx.subscriptions.graph import Entry
 from acep_approx.subscriptions.levels import Level, Levels

@@ -210,7 +210,7 @@ class _Feed:
         import pyarrow as pa
 
         from acep_approx.events.late import open_sink
-        from acep_approx.order.left_out import rejected_table
+        from acep_approx.run.left_out import rejected_table
 
         if self.job.source.late is None:
             yield None

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from acep_approx.cli.write import Results
-    from acep_approx.order.watermarks import Holder
     from acep_approx.revisions.matcher import RevisedMatcher
+    from acep_approx.run.watermarks import Holder
 
 SHOWN = 5
 """Sources that are named at most."""
@@ -154,7 +154,7 @@ def _stood(matcher: RevisedMatcher, tick: int) -> str:
 
     from acep_approx.events.time import to_datetime
     from acep_approx.events.writing.plain import plain_text
-    from acep_approx.order.watermarks import NEVER
+    from acep_approx.run.watermarks import NEVER
 
     if tick == NEVER:
         return "never moved"

@@ -11,10 +11,10 @@ from acep_approx.arrays import Ints
 from acep_approx.events.kept_events import Renumbered
 from acep_approx.events.reading.widening import one_table
 from acep_approx.events.source import Source
-from acep_approx.order.events import Events
 from acep_approx.revisions.final import FinalRun
 from acep_approx.revisions.matcher import RevisedMatcher
 from acep_approx.revisions.partitions import Wait
+from acep_approx.run.events import Events
 
 
 class _Order(FinalRun):

@@ -24,11 +24,11 @@ from acep_approx.events.usable_rows import OF_A_ROW
 from acep_approx.events.usable_times import usable_times
 from acep_approx.matching.execution import Execution
 from acep_approx.matching.state import meaning
-from acep_approx.order.events import Events
-from acep_approx.order.left_out import LATE
-from acep_approx.order.waiting import Waiting
-from acep_approx.order.watermarks import NEVER
 from acep_approx.ranges import COUNT, number_in, reading
+from acep_approx.run.events import Events
+from acep_approx.run.left_out import LATE
+from acep_approx.run.waiting import Waiting
+from acep_approx.run.watermarks import NEVER
 from acep_approx.shedding.shedder import Shedder
 from acep_approx.spark.worker.job import Job
 from acep_approx.spark.worker.metrics import Counters, Numbers, ShardMetrics

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from types import NoneType
 
 from acep_approx.errors import UsageError, expect
-from acep_approx.order.order import Wait
-from acep_approx.order.watermarks import Watermarks
 from acep_approx.planning.durations import Duration, check_duration, in_ticks
+from acep_approx.run.order import Wait
+from acep_approx.run.watermarks import Watermarks
 
 LATENESS = ("watermark", "source", "sequence", "idle")
 """Arguments that say how late events may come."""
@@ -29,6 +29,8 @@ class Lateness:
         The column with numbers without gaps, which tell what is still to come.
     idle : str or int, optional
         A source that is so far behind the others does not hold the watermark back.
+    called : str
+        How errors call the watermark.
 
     Raises
     ------
@@ -40,13 +42,14 @@ class Lateness:
     source: str | None = None
     sequence: str | None = None
     idle: Duration | None = None
+    called: str = "watermark"
 
     def __post_init__(self) -> None:
         for name in ("source", "sequence"):
             expect(name, getattr(self, name), (str, NoneType), "the name of a column")
         for name in ("watermark", "idle"):
             if getattr(self, name) is not None:
-                check_duration(name, getattr(self, name))
+                check_duration(self.called if name == "watermark" else name, getattr(self, name))
         if self.idle is not None and self.source is None:
             raise UsageError(
                 "idle= is about sources, and no column says where events come from",
@@ -54,15 +57,15 @@ class Lateness:
                 hint="add source='COLUMN' (--source COLUMN)",
             )
 
-    def wait(self, *, is_time: bool, called: str = "watermark") -> Wait:
-        """How long events wait, where ticks are times or not; errors call the watermark so.
+    def wait(self, *, is_time: bool) -> Wait:
+        """How long events wait, where ticks are times or not.
 
         Raises
         ------
         DataError
             ``ACEP-D073``: a length of time has a unit and the times have none, or the other way round.
         """
-        lengths = ((called, self.watermark), ("idle", self.idle))
+        lengths = ((self.called, self.watermark), ("idle", self.idle))
         delay, idle = (None if given is None else in_ticks(name, given, is_time=is_time) for name, given in lengths)
         by = {"by_source": self.source is not None, "by_sequence": self.sequence is not None}
         return Wait(Watermarks(delay, idle=idle, **by), self.source, self.sequence)

@@ -18,10 +18,10 @@ from acep_approx.arrays import Ints
 from acep_approx.errors import DataError
 from acep_approx.events.columns import to_numpy
 from acep_approx.events.stream import EventBatch
-from acep_approx.order.events import Events
-from acep_approx.order.left_out import LATE, LeftOut
-from acep_approx.order.waiting import Waiting
-from acep_approx.order.watermarks import NEVER, Watermarks
+from acep_approx.run.events import Events
+from acep_approx.run.left_out import LATE, LeftOut
+from acep_approx.run.waiting import Waiting
+from acep_approx.run.watermarks import NEVER, Watermarks
 
 FEW = 1 << 12
 """Events up to which it is cheaper to copy them behind those that waited than to run two batches."""
@@ -78,14 +78,22 @@ class Order:
     """
 
     def __init__(self, wait: Wait | None = None) -> None:
-        self.wait = wait
+        self.wait: Wait | None = None
         self.arrived = self.passed = 0
         self.is_joining = False
         self.newest: int | None = None
         self.floor = NEVER
         self.left_out = LeftOut()
         self.open: list[EventBatch] = []  # the last epoch, where events come in order
-        self.waiting = Waiting(() if wait is None else wait.ties)
+        self.waiting = Waiting()
+        if wait is not None:
+            self.wait_for(wait)
+
+    def wait_for(self, wait: Wait) -> None:
+        """Let events come out of order, before the first one."""
+        self.wait, self.waiting = wait, Waiting(wait.ties)
+        if self.floor > NEVER:
+            wait.watermarks.punctuate(self.floor)
 
     @property
     def is_holding(self) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from acep_approx.arrays import Ints
-from acep_approx.order.events import Events, order_of
+from acep_approx.run.events import Events, order_of
 
 APART = 1 << 14
 """Events from which on it is cheaper to run them by themselves than to copy them behind those that waited."""

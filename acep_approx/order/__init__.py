@@ -1,1 +1,0 @@
-"""The order of a stream: which events are late, which wait, and when they go on."""
