@@ -9,12 +9,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from numbers import Integral
 from typing import Any, Self
 
+import numpy as np
 import pyarrow as pa
 
 from acep_approx.automaton.determinize import MAX_DETERMINISED
 from acep_approx.engines.progress import RunProgress
 from acep_approx.engines.runs.load_shedder import LoadShedder
 from acep_approx.errors import UsageError, expect
+from acep_approx.events.columns import to_arrow
 from acep_approx.events.roles import Roles, infer_roles
 from acep_approx.events.source import Source
 from acep_approx.events.stream import EventBatch
@@ -127,6 +129,8 @@ class Execution:
         """Numbers of events seen so far."""
         return self.pipeline.progress if self.pipeline is not None else self._none_seen
 
+    row_column: str | None = None
+    """A column that events get beside their own, with their row numbers."""
     waits = False
     """Whether events may come in any order."""
 
@@ -174,6 +178,8 @@ class Execution:
             A column is missing or has the wrong type.
         """
         roles = roles or infer_roles(schema, **self.wanted)
+        if self.row_column is not None:
+            derived = {self.row_column: pa.int64()}
         self.pipeline = self._pipeline(StreamSide(schema, roles, derived, self.key_idle))
         return self.pipeline
 
@@ -191,6 +197,8 @@ class Execution:
             See ``StreamSide.run``.
         """
         assert self.pipeline is not None, "bind first"
+        if self.row_column is not None:
+            derived = {self.row_column: to_arrow(batch.first_row + np.arange(len(batch)))}
         for _, table in self.pipeline.stream.run(batch, derived):
             yield table
 

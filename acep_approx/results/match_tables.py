@@ -8,14 +8,12 @@ from numbers import Integral
 from types import NoneType
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from acep_approx.engines.progress import RunProgress
 from acep_approx.errors import UsageError, expect
-from acep_approx.events.columns import readable, to_arrow, to_numpy
+from acep_approx.events.columns import readable, to_numpy
 from acep_approx.events.source import Source
-from acep_approx.events.stream import EventBatch, read_events
 from acep_approx.matching.execution import Execution
 from acep_approx.matching.outputs.counted import warn_at_least
 from acep_approx.matching.pipeline import OutputKind, Pipeline
@@ -25,6 +23,7 @@ from acep_approx.matching.tracing.compressing import compressed_plan
 from acep_approx.matching.unseen import warn_of_unseen_types
 from acep_approx.planning.planner import Plan
 from acep_approx.results.bundles import bundles
+from acep_approx.run.run import parts_of
 
 
 class MatchTables:
@@ -67,12 +66,11 @@ class MatchTables:
 
     def _bound(self, kind: OutputKind, schema: pa.Schema) -> tuple[Execution, Pipeline | None]:
         """A fresh matcher with its pipeline; without columns there are no events, and there is none."""
-        derived = None
         if self.row_column is not None:
-            derived = {self.row_column: pa.int64()}
             self._options = {**self._options, "bind": [self.row_column, *readable(schema).names]}
         matcher = self._matcher(self.plan, kind)
-        return matcher, matcher.bind(schema, derived=derived) if len(schema) else None
+        matcher.row_column = self.row_column
+        return matcher, matcher.bind(schema) if len(schema) else None
 
     def _matcher(self, plan: Plan, kind: OutputKind) -> Execution:
         """A fresh matcher for one pass over the events."""
@@ -91,21 +89,11 @@ class MatchTables:
         if not self.source.reusable:
             self._counting, pipeline.preparer.counts_classes = pipeline, True
         yield pipeline.nothing()
-        with self.source.locating():
-            for batch in read_events(self.source, pipeline.roles, columns=pipeline.columns, sort=self._sort):
-                yield from matcher.run(batch, self._beside(batch))
-                if self._on_progress:
-                    self._on_progress(matcher.progress.events + self.source.late.count)
+        yield from parts_of(matcher, self.source, sort=self._sort, on_batch=self._on_progress)
         yield from pipeline.finish()
         if matcher.progress.events and not self.has_warned:
             self.has_warned = True
             warn_of_unseen_types(self.plan.automaton, matcher.types_seen)
-
-    def _beside(self, batch: EventBatch) -> dict[str, pa.Array] | None:
-        """What events get beside their own columns."""
-        if self.row_column is None:
-            return None
-        return {self.row_column: to_arrow(batch.first_row + np.arange(len(batch)))}
 
     @property
     def work(self) -> RunProgress:

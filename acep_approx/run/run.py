@@ -87,7 +87,10 @@ def parts_of(
     source.late.check(sort=sort)
     if not len(source.schema):  # no columns, no events: an empty list
         return
-    source.settle(stage.begin)
+    if stage.roles is None:
+        source.settle(stage.begin)
+    else:
+        stage.begin(source.schema)
     source.expect(stage.columns)
     with source.locating():
         for batch in _batches(stage, source, sort=sort, skips=skips):
