@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from acep_approx.archive import Scope
 from acep_approx.arrays import Ints
 from acep_approx.errors import DataError
 from acep_approx.events.columns import missing_column, to_arrow
@@ -22,14 +23,15 @@ from acep_approx.events.stream import read_events
 from acep_approx.events.time import tick_unit, ticks
 from acep_approx.events.usable_rows import OF_A_ROW
 from acep_approx.events.usable_times import usable_times
+from acep_approx.ipc import to_ipc
 from acep_approx.matching.execution import Execution
 from acep_approx.matching.state import meaning
-from acep_approx.ranges import COUNT, number_in, reading
+from acep_approx.ranges import COUNT
 from acep_approx.shedding.shedder import Shedder
 from acep_approx.spark.worker.job import Job
 from acep_approx.spark.worker.metrics import Counters, Numbers, ShardMetrics
 from acep_approx.spark.worker.order import in_order
-from acep_approx.spark.worker.state import damaged, join, split
+from acep_approx.spark.worker.state import SHARD
 
 LATE, NO_TIME = "late", "no time"
 REASON = "reason"
@@ -81,13 +83,14 @@ class Shard:
     def __post_init__(self) -> None:
         self.waiting = self.job.schema.empty_table()
         if self.state is not None:
-            header, self.state, waiting = split(self.state)
-            _check(self.job, header)
-            with reading(damaged):
-                self.waiting = waiting.cast(self.job.schema)
+            scope = SHARD.unpack(self.state)
+            _check(self.job, scope.head)
+            with SHARD.reading():
+                self.state = scope.arrays["matcher"].tobytes()
+                self.waiting = scope.table("waiting").cast(self.job.schema)
                 self._ticks(self.waiting)
-                if header["watermark"] is not None:
-                    self.watermark = number_in("watermark", header["watermark"], -COUNT, COUNT)
+                if scope.head["watermark"] is not None:
+                    self.watermark = scope.number("watermark", -COUNT)
 
     def process(self, events: pa.Table, watermark: int | None) -> Processed:
         """Match the events that can be put in order by now; the others wait.
@@ -143,13 +146,17 @@ class Shard:
 
     def to_bytes(self) -> bytes:
         """The state between two micro-batches; see ``worker.state``."""
-        header = {
-            **_identity(self.job),
-            "events": self.matcher.progress.events,
-            "waiting": self.waiting.num_rows,
-            "watermark": self.watermark,
-        }
-        return join(header, self.matcher.state_bytes(), self.waiting)
+        scope = Scope(
+            {
+                **_identity(self.job),
+                "events": self.matcher.progress.events,
+                "waiting": self.waiting.num_rows,
+                "watermark": self.watermark,
+            }
+        )
+        scope.put("matcher", self.matcher.state_bytes())
+        scope.put("waiting", to_ipc(self.waiting, "lz4"))
+        return SHARD.pack(scope)
 
     @property
     def matcher(self) -> Execution:
