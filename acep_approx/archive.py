@@ -38,6 +38,8 @@ TYPES = ("int64", "uint8", "float64", "bool")
 """What arrays may hold."""
 Head = dict[str, Any]
 """As JSON allows."""
+Differences = Mapping[str, tuple[Any, Any]]
+"""What an archive is of, and what it should be of, by name, where these are not the same."""
 
 
 @dataclass
@@ -115,10 +117,9 @@ class Scope:
 
     def _described(self, arrays: list[Any]) -> Head:
         """Return what the header of an archive says of it; all its arrays are added to ``arrays``."""
-        shapes = [[name, TYPES.index(array.dtype.name), *array.shape] for name, array in self.arrays.items()]
         arrays += map(np.ascontiguousarray, self.arrays.values())
         parts = {name: part._described(arrays) for name, part in self.parts.items()}
-        return {"head": self.head, "arrays": shapes, "parts": parts}
+        return {"head": self.head, "arrays": [*self.arrays], "parts": parts}
 
 
 def not_as_written() -> DamagedError:
@@ -129,6 +130,11 @@ def not_as_written() -> DamagedError:
 def of_other_format(theirs: str) -> DamagedError:
     """Return the error of bytes that another version wrote."""
     return DamagedError(f"these bytes have {theirs}, this version reads format {FORMAT}")
+
+
+def of_another(_: Differences) -> DamagedError:
+    """Return the error of bytes that are about something else."""
+    return not_as_written()
 
 
 @dataclass(frozen=True)
@@ -143,6 +149,8 @@ class Kind:
         Makes the error of bytes that are no such archive, or not as they were written. Default: ``DamagedError``.
     other_format : callable
         Makes the error of one that another version wrote: it is given ``"format 12"`` or ``"the older format 9"``.
+    another : callable
+        Makes the error of one that is of something else, such as another query: it is given what differs.
 
     Examples
     --------
@@ -159,11 +167,14 @@ class Kind:
     name: str
     damaged: Callable[[], Exception] = not_as_written
     other_format: Callable[[str], Exception] = of_other_format
+    another: Callable[[Differences], Exception] = of_another
 
     def pack(self, scope: Scope) -> bytes:
         """Return a scope as bytes. Complexity: O(bytes), which are copied once; a second for about 600 MB."""
         arrays: list[Any] = []
-        header = {"format": FORMAT, "kind": self.name, "scope": scope._described(arrays)}
+        described = scope._described(arrays)
+        shapes = [[TYPES.index(array.dtype.name), *array.shape] for array in arrays]
+        header = {"format": FORMAT, "kind": self.name, "arrays": shapes, "scope": described}
         text = json.dumps(header, separators=(",", ":")).encode()
         parts: list[Any] = [len(text).to_bytes(WORD, "little"), text, bytes(-len(text) % WORD)]
         for array in arrays:
@@ -173,29 +184,42 @@ class Kind:
             digest.update(part)
         return b"".join([MAGIC, digest.digest(), *parts])
 
-    def unpack(self, archive: Any) -> Scope:
+    def unpack(self, archive: Any, of: Mapping[str, Any] | None = None) -> Scope:
         """Return the scope that was packed: a copy of it, so that its arrays can be written to.
+
+        Parameters
+        ----------
+        archive : bytes
+        of : mapping of str to JSON, optional
+            What it must be of: what its head has under ``of``.
 
         Raises
         ------
         Exception
-            What ``damaged`` or ``other_format`` give.
+            What ``damaged``, ``other_format`` or ``another`` give.
         """
+        scope = self._whole(archive)
+        with self.reading():
+            of, theirs = of or {}, scope.head["of"] if of else {}
+            different = {name: (theirs.get(name), ours) for name, ours in of.items() if theirs.get(name) != ours}
+        if different:
+            raise self.another(different)
+        return scope
+
+    def _whole(self, archive: Any) -> Scope:
         with self.reading():
             held = memoryview(bytearray(memoryview(archive)))
-            is_older = bytes(held[: len(MAGIC)]) in OLDER
-            if not is_older:
-                content = held[len(MAGIC) + DIGEST :]
+            content, theirs, is_older = held[len(MAGIC) + DIGEST :], f"less than {FORMAT}", True
+            if bytes(held[: len(MAGIC)]) not in OLDER:
                 check("digest", good=held[: len(MAGIC) + DIGEST] == MAGIC + hashlib.sha256(content).digest())
                 length = int.from_bytes(content[:WORD], "little")
                 header = json.loads(bytes(content[WORD : WORD + length]))
                 check("kind", good=header["kind"] == self.name)
                 theirs = header["format"]
                 if theirs == FORMAT:
-                    return _opened(header["scope"], _Cursor(content, WORD + length + -length % WORD))
-        if is_older:
-            raise self.other_format(f"the older format less than {FORMAT}")
-        is_older = isinstance(theirs, int) and theirs < FORMAT
+                    arrays = _arrays(content, WORD + length + -length % WORD, header["arrays"])
+                    return _opened(header["scope"], arrays[::-1])
+                is_older = type(theirs) is int and theirs < FORMAT
         raise self.other_format(f"{'the older format' if is_older else 'format'} {theirs}")
 
     def reading(self) -> AbstractContextManager[None]:
@@ -203,34 +227,24 @@ class Kind:
         return reading(self.damaged)
 
 
-@dataclass
-class _Cursor:
-    """Where the next array begins."""
-
-    content: memoryview
-    at: int
-
-    def next(self, type_: int, shape: list[int]) -> Any:
-        """Return the next array.
-
-        Raises
-        ------
-        DamagedError, ValueError, TypeError
-        """
-        kind = np.dtype(TYPES[number_in("type", type_, 0, len(TYPES))])
+def _arrays(content: memoryview, at: int, shapes: list[list[int]]) -> list[Any]:
+    """Return the arrays that begin at a place, by their types and shapes."""
+    found = []
+    for type_, *shape in shapes:
         check("shape", good=shape and all(type(size) is int and size >= 0 for size in shape))
-        found = np.frombuffer(self.content, kind, prod(shape), self.at).reshape(shape)
-        self.at += found.nbytes + -found.nbytes % WORD
-        check("bool", good=kind != np.bool_ or (found.view(np.uint8) <= 1).all())
-        return found
+        array: Any = np.frombuffer(content, TYPES[type_], prod(shape), at).reshape(shape)
+        check("bool", good=array.dtype != np.bool_ or (array.view(np.uint8) <= 1).all())
+        found.append(array)
+        at += array.nbytes + -array.nbytes % WORD
+    return found
 
 
-def _opened(described: Head, cursor: _Cursor) -> Scope:
-    """Return the scope that a header describes."""
-    head, arrays, parts = described["head"], described["arrays"], described["parts"]
+def _opened(described: Head, arrays: list[Any]) -> Scope:
+    """Return the scope that a header describes; its arrays are taken from the end of ``arrays``."""
+    head, names, parts = described["head"], described["arrays"], described["parts"]
     check("head", good=isinstance(head, dict))
-    found = {name: cursor.next(type_, shape) for name, type_, *shape in arrays}
-    return Scope(head, found, {name: _opened(part, cursor) for name, part in parts.items()})
+    mine = {name: arrays.pop() for name in names}
+    return Scope(head, mine, {name: _opened(part, arrays) for name, part in parts.items()})
 
 
 # --- errors of states ---------------------------------------------------------------------------------------

@@ -25,12 +25,12 @@ from acep_approx.matching.execution import Execution
 from acep_approx.matching.pipeline import Pipeline
 from acep_approx.matching.state import (
     MATCHER,
+    meaning,
     restore_query,
     restored_stream,
     save_query,
     save_stream,
     saved,
-    unpack,
 )
 from acep_approx.matching.stream_side import StreamSide
 from acep_approx.planning.planner import Plan
@@ -293,14 +293,14 @@ def test_a_state_belongs_to_its_query(monkeypatch: pytest.MonkeyPatch) -> None:
     for spec, plan, other in zip(PAIR, plans, plans[::-1], strict=True):
         scope = saved(plan, {}, shared([spec], events(1, 1, 1).schema))
         state = MATCHER.pack(scope)
-        assert unpack(plan, state).words == scope.words
+        assert MATCHER.unpack(state, of=meaning(plan)).words == scope.words
         with pytest.raises(DataError, match="ACEP-D042"):
-            unpack(other, state)
+            MATCHER.unpack(state, of=meaning(other))
         with monkeypatch.context() as patched:
             patched.setattr(archive, "FORMAT", 5)
             state = MATCHER.pack(scope)
         with pytest.raises(DataError, match=r"ACEP-D041.*the older format 5, this version reads format 10"):
-            unpack(plan, state)
+            MATCHER.unpack(state, of=meaning(plan))
 
 
 def test_results_must_be_taken_before_the_next_batch() -> None:

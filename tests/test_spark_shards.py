@@ -22,8 +22,7 @@ from acep_approx.spark.plan.packing import GROUP, SHARD, gathered, packer, unpac
 from acep_approx.spark.plan.processor import ShardProcessor
 from acep_approx.spark.worker.job import Job
 from acep_approx.spark.worker.order import in_order
-from acep_approx.spark.worker.shard import Shard
-from acep_approx.spark.worker.state import describe
+from acep_approx.spark.worker.shard import Shard, describe
 from tests.cases import cases
 from tests.spark_cases import END, SparkCase, corpus, numbered, random_cases, rows, waits_for_the_end
 

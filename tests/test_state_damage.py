@@ -29,8 +29,7 @@ from acep_approx.shedding.load import Load
 from acep_approx.shedding.shedder import Shedder
 from acep_approx.spark.streaming.driver import LEARNER
 from acep_approx.spark.worker.job import Job, Spending
-from acep_approx.spark.worker.shard import Shard
-from acep_approx.spark.worker.state import SHARD, describe
+from acep_approx.spark.worker.shard import SHARD, Shard, describe
 from tests.spark_driving import QUERY, job_of, run
 from tests.spark_driving import stream as keyed_stream
 

@@ -250,10 +250,10 @@ class PushedQuery(CompiledQuery):
         return made
 
     def _taken_up(self, state: bytes, history: HistoryGraph | str | Path | None) -> Matcher | RevisedMatcher:
-        from acep_approx.matching.state import MATCHER, unpack
+        from acep_approx.matching.state import MATCHER, meaning
 
         expect("the state", state, (bytes, bytearray, memoryview), "the bytes that state_bytes() gave")
-        saved = unpack(self.plan, state)
+        saved = MATCHER.unpack(state, of=meaning(self.plan))
         if "revisions" in saved.parts:
             from acep_approx.revisions.matcher import RevisedMatcher
 
@@ -271,7 +271,8 @@ class PushedQuery(CompiledQuery):
                 code="ACEP-D044",
                 hint="leave the history out, or begin anew with matcher(budget=...)",
             )
-        return Matcher.from_state(self.plan, state)
+        with MATCHER.reading():
+            return Matcher.from_saved(self.plan, saved)
 
     @checked
     def _matcher_within(

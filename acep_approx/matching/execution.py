@@ -22,7 +22,7 @@ from acep_approx.events.stream import EventBatch
 from acep_approx.events.time_formats import TimeFormat
 from acep_approx.matching.outputs.bind import bound_names
 from acep_approx.matching.pipeline import OutputKind, Pipeline
-from acep_approx.matching.state import MATCHER, restore_query, restored_stream, saved, unpack
+from acep_approx.matching.state import MATCHER, meaning, restore_query, restored_stream, saved
 from acep_approx.matching.stream_side import StreamSide
 from acep_approx.matching.tracing.partial import refuse_algebra
 from acep_approx.matching.unseen import warn_of_unseen_types
@@ -266,15 +266,13 @@ class Execution:
         DataError
             Not a state, a state of another query, or of another format.
         """
-        scope = unpack(plan, state)
+        saved = MATCHER.unpack(state, of=meaning(plan))
         with MATCHER.reading():
-            options = {name: value for name, value in scope.head["caller"].items() if name != "spending"}
-            made = cls(plan, **checked_options(options), shedding=shedding)
-            made.take(scope)
-        return made
+            return cls.from_saved(plan, saved, shedding)
 
-    def take(self, scope: Scope) -> None:
-        """Go on from a state, before anything was run.
+    @classmethod
+    def from_saved(cls, plan: Plan, saved: Scope, shedding: LoadShedder | None = None) -> Self:
+        """The same of a state that was unpacked.
 
         Raises
         ------
@@ -283,9 +281,16 @@ class Execution:
         Exception
             What ``ranges.reading`` takes for damage.
         """
-        if "stream" in scope.parts:
-            self.pipeline = self._pipeline(restored_stream(scope.parts["stream"], scope.words))
-            restore_query(self.pipeline, scope.parts["query"])
+        options = {name: value for name, value in saved.head["caller"].items() if name != "spending"}
+        made = cls(plan, **checked_options(options), shedding=shedding)
+        made.take(saved)
+        return made
+
+    def take(self, saved: Scope) -> None:
+        """Go on from a state, before anything was run."""
+        if "stream" in saved.parts:
+            self.pipeline = self._pipeline(restored_stream(saved.parts["stream"], saved.words))
+            restore_query(self.pipeline, saved.parts["query"])
 
 
 def check_key_idle(plan: Plan, output: str, key_idle: Duration) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from acep_approx.archive import Kind, Scope, damaged_state, state_of_other_format
+from acep_approx.archive import Differences, Kind, Scope, damaged_state, state_of_other_format
 from acep_approx.errors import DataError
 from acep_approx.events.keys import KeyCodes
 from acep_approx.events.roles import UNITS, Roles
@@ -17,7 +17,18 @@ from acep_approx.planning.planner import Plan
 from acep_approx.query.printer import to_text
 from acep_approx.ranges import COUNT, TICK, Range, check, check_arrays, number_in
 
-MATCHER = Kind("matcher", lambda: damaged_state("a matcher"), state_of_other_format)
+
+def _of_another(different: Differences) -> DataError:
+    had, have = ("; ".join(f"{name} {both[at] or '(none)'}" for name, both in different.items()) for at in (0, 1))
+    return DataError(
+        f"the state is of another query: {had}; this one has {have}",
+        code="ACEP-D042",
+        hint="restore a state with the query it was made with; or begin anew, with a checkpoint of another name",
+    )
+
+
+MATCHER = Kind("matcher", lambda: damaged_state("a matcher"), state_of_other_format, _of_another)
+"""Archives of one query. They are of its ``meaning``."""
 MOST_FREE = 1 << 16
 """Key slots of keys that went away, beyond those that something of a state is about."""
 
@@ -41,36 +52,13 @@ def saved(plan: Plan, caller: dict[str, Any], stream: StreamSide | None) -> Scop
 
     Complexity: O(state).
     """
-    scope = Scope({"query": meaning(plan), "caller": caller})
+    scope = Scope({"of": meaning(plan), "caller": caller})
     if stream is not None:
         stream.check_whole()
         (pipeline,) = stream.queries
         assert isinstance(pipeline, Pipeline)
         save_stream(stream, scope.sub("stream"))
         save_query(pipeline, scope.sub("query"))
-    return scope
-
-
-def unpack(plan: Plan, state: bytes) -> Scope:
-    """Return what ``saved`` gave, and ``MATCHER`` packed, for the same query.
-
-    Raises
-    ------
-    DataError
-        Not a state (ACEP-D040), a state of another format (ACEP-D041), or of another query (ACEP-D042).
-    """
-    scope = MATCHER.unpack(state)
-    with MATCHER.reading():
-        ours, theirs = meaning(plan), scope.head["query"]
-        check("caller", good=isinstance(scope.head["caller"], dict))
-        other = [name for name in ours if theirs[name] != ours[name]]
-        had, have = ("; ".join(f"{name} {one[name] or '(none)'}" for name in other) for one in (theirs, ours))
-    if other:
-        raise DataError(
-            f"the state is of another query: {had}; this one has {have}",
-            code="ACEP-D042",
-            hint="restore a state with the query it was made with; or begin anew, with a checkpoint of another name",
-        )
     return scope
 
 

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from hashlib import sha256
 from typing import Any
 
-from acep_approx.archive import Kind, Scope, damaged_state, state_of_other_format
+from acep_approx.archive import Differences, Kind, Scope, damaged_state, state_of_other_format
 from acep_approx.errors import DataError
 from acep_approx.matching.state import meaning, restore_query, restored_stream, roles_of, save_query, save_stream
 from acep_approx.query.rules.printer import to_text
@@ -15,7 +15,16 @@ from acep_approx.ranges import COUNT, number_in
 from acep_approx.rules.execution import Counters, RuleExecution
 from acep_approx.rules.program import Program
 
-RULES = Kind("rules", lambda: damaged_state("rules"), state_of_other_format)
+
+def _of_another(_: Differences) -> DataError:
+    return DataError(
+        "the state is of other rules",
+        code="ACEP-D042",
+        hint="go on with the rules that it was made with, or start from the beginning",
+    )
+
+
+RULES = Kind("rules", lambda: damaged_state("rules"), state_of_other_format, _of_another)
 
 
 def fingerprint(program: Program) -> str:
@@ -39,7 +48,7 @@ def pack(execution: RuleExecution, wanted: Mapping[str, Any], *, with_tables: bo
     """
     scope, bound = Scope(), execution.bound
     scope.head |= {
-        "program": fingerprint(execution.program),
+        "of": {"rules": fingerprint(execution.program)},
         "wanted": wanted,
         "driver": execution.driver,
         "counters": asdict(execution.counters),
@@ -70,14 +79,8 @@ def unpack(program: Program, state: bytes) -> tuple[RuleExecution, dict[str, Any
         ``ACEP-D040``: these bytes are no state of rules, or have changed; ``ACEP-D041``: of another format;
         ``ACEP-D042``: of other rules.
     """
-    scope = RULES.unpack(state)
+    scope = RULES.unpack(state, of={"rules": fingerprint(program)})
     with RULES.reading():
-        if scope.head["program"] != fingerprint(program):
-            raise DataError(
-                "the state is of other rules",
-                code="ACEP-D042",
-                hint="go on with the rules that it was made with, or start from the beginning",
-            )
         return _restored(program, scope), scope.head["wanted"]
 
 

@@ -20,7 +20,7 @@ from acep_approx.events.stream import EventBatch, read_events
 from acep_approx.events.time import tick_unit
 from acep_approx.events.time_formats import TimeFormat
 from acep_approx.matching.pipeline import Pipeline
-from acep_approx.matching.state import MATCHER, restore_query, restored_stream, saved, unpack
+from acep_approx.matching.state import MATCHER, meaning, restore_query, restored_stream, saved
 from acep_approx.matching.stream_side import StreamSide
 from acep_approx.matching.tracing.traced import POOL, SLOT, START, TICK, Hindsight
 from acep_approx.planning.planner import MERGING, Plan, merging
@@ -93,7 +93,7 @@ class Tracer:
         DataError
             These are not such bytes, or those of another query.
         """
-        scope, made = unpack(plan, state), cls.__new__(cls)
+        scope, made = MATCHER.unpack(state, of=meaning(plan)), cls.__new__(cls)
         with MATCHER.reading():
             made._trace_on(restored_stream(scope.parts["stream"], scope.words), plan, scope.head["caller"]["merge"])
             restore_query(made.pipeline, scope.parts["query"])

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from acep_approx.archive import Scope
+from acep_approx.archive import FORMAT, Differences, Kind, Scope
 from acep_approx.arrays import Ints
 from acep_approx.errors import DataError
 from acep_approx.events.columns import missing_column, to_arrow
@@ -31,11 +31,39 @@ from acep_approx.shedding.shedder import Shedder
 from acep_approx.spark.worker.job import Job
 from acep_approx.spark.worker.metrics import Counters, Numbers, ShardMetrics
 from acep_approx.spark.worker.order import in_order
-from acep_approx.spark.worker.state import SHARD
 
 LATE, NO_TIME = "late", "no time"
 REASON = "reason"
 """Column of the side table that says why an event was left out."""
+
+
+def _damaged() -> DataError:
+    return DataError(
+        "these bytes are not the state of a shard, or not all as they were written",
+        code="ACEP-S010",
+        hint="start the query with a new checkpoint directory",
+    )
+
+
+def _other_format(theirs: str) -> DataError:
+    return DataError(
+        f"the checkpoint holds state of {theirs}, and this version reads format {FORMAT}",
+        code="ACEP-S011",
+        hint="go on with the version that wrote it, or start the query with a new checkpoint directory",
+    )
+
+
+def _of_another(different: Differences) -> DataError:
+    what, (theirs, ours) = next(iter(different.items()))
+    return DataError(
+        f"the checkpoint is of another query or of other events: {what}: {theirs}; now {ours}",
+        code="ACEP-S012",
+        hint="start this query with a checkpoint directory of its own",
+    )
+
+
+SHARD = Kind("shard", _damaged, _other_format, _of_another)
+"""Archives of a shard, which Spark keeps: people can see what is in a checkpoint. They are of a job (``_identity``)."""
 
 
 @dataclass(frozen=True)
@@ -83,8 +111,7 @@ class Shard:
     def __post_init__(self) -> None:
         self.waiting = self.job.schema.empty_table()
         if self.state is not None:
-            scope = SHARD.unpack(self.state)
-            _check(self.job, scope.head)
+            scope = SHARD.unpack(self.state, of=_identity(self.job))
             with SHARD.reading():
                 self.state = scope.arrays["matcher"].tobytes()
                 self.waiting = scope.table("waiting").cast(self.job.schema)
@@ -145,10 +172,10 @@ class Shard:
         return min(known, default=None)
 
     def to_bytes(self) -> bytes:
-        """The state between two micro-batches; see ``worker.state``."""
+        """The state between two micro-batches; see ``describe``."""
         scope = Scope(
             {
-                **_identity(self.job),
+                "of": _identity(self.job),
                 "events": self.matcher.progress.events,
                 "waiting": self.waiting.num_rows,
                 "watermark": self.watermark,
@@ -290,17 +317,26 @@ def _identity(job: Job) -> dict[str, str]:
     }
 
 
-def _check(job: Job, header: dict[str, Any]) -> None:
-    """Refuse the state of another query."""
-    for what, mine in _identity(job).items():
-        if header.get(what) != mine:
-            raise DataError(
-                f"the checkpoint is of another query or of other events: {what}: {header.get(what)}; now {mine}",
-                code="ACEP-S012",
-                hint="start this query with a checkpoint directory of its own",
-            )
-
-
 def ticks_per_millisecond(job: Job) -> int:
     """How many ticks a millisecond of Spark's watermark is: plain ticks are taken for milliseconds."""
     return 1000 if tick_unit(job.schema.field(job.roles.time).type, job.roles.unit) is not None else 1
+
+
+def describe(state: bytes) -> dict[str, Any]:
+    """What the state of a shard says about itself, for debugging.
+
+    Parameters
+    ----------
+    state : bytes
+        A value of ``spark.read.format("statestore").option("stateVarName", "shard").load(checkpoint)``.
+
+    Returns
+    -------
+    dict
+        ``format``; ``query``, ``columns`` and what else must stay the same; ``events`` matched so far; ``waiting`` for
+        the watermark; ``watermark`` before which all events were matched, as a tick; and the ``bytes`` of its parts.
+    """
+    scope = SHARD.unpack(state)
+    sizes = {name: part.nbytes for name, part in scope.arrays.items()}
+    with SHARD.reading():
+        return {"format": FORMAT, **scope.head.pop("of"), **scope.head, "bytes": sizes}
