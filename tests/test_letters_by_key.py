@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import io
-import json
 from typing import Any
 
 import numpy as np
@@ -18,9 +16,8 @@ from acep_approx.events.keys import KeyCodes
 from acep_approx.learning import sampling
 from acep_approx.learning.key_buckets import KEY_BUCKETS, SlotBuckets, buckets_of, packed, unpacked
 from acep_approx.learning.learner import Learner
-from acep_approx.learning.learner_state import learner_of, learner_to_bytes
+from acep_approx.learning.learner_state import LEARNER, learner_of, learner_to_bytes
 from acep_approx.learning.training_sample import TrainingSample
-from acep_approx.matching.sealed import sealed, unsealed
 from acep_approx.shedding.load import Load
 from acep_approx.shedding.shedder import Shedder
 from history.vectors import Feature, Place, Scheme
@@ -259,17 +256,13 @@ def test_a_restored_run_goes_on_with_the_letters_of_its_keys(query: Query) -> No
 
 
 def older(raw: bytes, letters: int) -> bytes:
-    """The bytes of a learner as the older format has them: nothing is by key."""
-    arrays = dict(np.load(io.BytesIO(unsealed(raw)), allow_pickle=False))
-    header = json.loads(arrays["header"].tobytes())
-    header["format"] = 3
-    del header["learner"]["by_key"]
-    kept = {name: each for name, each in arrays.items() if not name.endswith(("by_key", "born"))}
-    kept["updater.model.share"] = kept["updater.model.share"][:letters, 0]
-    kept["header"] = np.frombuffer(json.dumps(header).encode(), np.uint8)
-    sink = io.BytesIO()
-    np.savez(sink, **kept)
-    return sealed([sink.getvalue()])
+    """The bytes of a learner of which nothing is by key, as it was in earlier versions."""
+    scope = LEARNER.unpack(raw)
+    del scope.head["learner"]["by_key"]
+    kept = {name: each for name, each in scope.arrays.items() if not name.endswith(("by_key", "born"))}
+    kept["updater.model.share"] = np.ascontiguousarray(kept["updater.model.share"][:letters, 0])
+    scope.arrays = kept
+    return LEARNER.pack(scope)
 
 
 def test_an_older_learner_is_read_and_knows_no_letters_by_key(query: Query) -> None:

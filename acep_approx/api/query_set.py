@@ -19,7 +19,6 @@ from acep_approx.events.stamped import StampedEvents
 from acep_approx.events.time_formats import TimeFormat
 from acep_approx.matching.pipeline import OutputKind
 from acep_approx.planning.durations import Duration, check_duration
-from acep_approx.ranges import reading
 from acep_approx.revisions.request import REVISING
 from acep_approx.run.lateness import Lateness
 from acep_approx.run.left_out import LATE
@@ -28,7 +27,7 @@ from acep_approx.run.watermarks import NEVER, Held
 from acep_approx.subscriptions.members import Member
 from acep_approx.subscriptions.results import Found
 from acep_approx.subscriptions.running import Misfit, Running
-from acep_approx.subscriptions.state import damaged_state, pack, restored, unpack
+from acep_approx.subscriptions.state import SET, pack, restored
 
 if TYPE_CHECKING:
     from acep_approx.api.live_run import LiveRun
@@ -376,10 +375,10 @@ class QuerySet(SetMembers, Run):
             something else now.
         """
         expect("the state", state, (bytes, bytearray, memoryview), "the bytes that state_bytes() gave")
-        saved, arrays = unpack(state)
-        with reading(damaged_state):
-            made = cls(**saved["options"])
-            made._go_on(restored(saved, arrays, SavedTexts()))
+        saved = SET.unpack(state)
+        with SET.reading():
+            made = cls(**saved.head["options"])
+            made._go_on(restored(saved, SavedTexts()))
         return made
 
     def use(self, source: Source) -> None:
@@ -395,9 +394,9 @@ class QuerySet(SetMembers, Run):
         DataError
             As for ``from_state``.
         """
-        saved, arrays = unpack(state)
-        with reading(damaged_state):
-            self._go_on(restored(saved, arrays, SavedTexts()))
+        saved = SET.unpack(state)
+        with SET.reading():
+            self._go_on(restored(saved, SavedTexts()))
 
     def _go_on(self, running: Running) -> None:
         running.lateness, self._running = self._running.lateness, running

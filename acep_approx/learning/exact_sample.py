@@ -11,23 +11,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from acep_approx.archive import Kind, Scope
 from acep_approx.arrays import Ints
 from acep_approx.budget.audit import AuditCells, AuditSample
 from acep_approx.events.keys import KeyCodes
 from acep_approx.events.roles import Roles
 from acep_approx.events.stream import EventBatch
-from acep_approx.matching.blob import joined, split
 from acep_approx.matching.outputs.of_runs import TooManyStepsError
 from acep_approx.planning.planner import Plan
-from acep_approx.ranges import COUNT, Range, check, check_arrays, finite, impossible, number_in
+from acep_approx.ranges import COUNT, Range, check, finite, impossible, number_in
 from acep_approx.training.trace import Tracer
 from history.trace import Trace
 
+COHORT = Kind("cohort")
 LOOK_BACK = 1024
 """Links, or events, that are kept until it is looked which windows have closed."""
 
@@ -157,18 +157,19 @@ class Cohort:
     # --- state ----------------------------------------------------------------------------------------------
 
     def to_bytes(self) -> bytes:
-        """All that it has seen, for ``restore``; see ``matching.blob``. Complexity: O(open windows + match points)."""
-        sample, none = self.sample, np.zeros(0, np.uint8)
-        arrays: dict[str, Any] = {
+        """All that it has seen, for ``restore``; an archive. Complexity: O(open windows + match points)."""
+        sample, scope = self.sample, Scope()
+        scope.arrays |= {
             "found": self._found, "rows": self._rows, "cells": sample.cells, "cells_found": sample.found,
             "points": sample.points,
-            "tracer": np.frombuffer(self._tracer.state_bytes(), np.uint8) if self._tracer is not None else none,
         }  # fmt: skip
-        header = {
+        scope.head |= {
             "steps": self.steps, "given_up": self.given_up, "outside": sample.outside, "slots": self._slots,
             "last": self._last, "share": self.cells.share,
         }  # fmt: skip
-        return joined(header, arrays)
+        if self._tracer is not None:
+            scope.put("tracer", self._tracer.state_bytes())
+        return COHORT.pack(scope)
 
     def restore(self, raw: bytes) -> None:
         """Go on from what ``to_bytes`` gave, with the same plan and columns, and with the share of cells that it had.
@@ -178,18 +179,18 @@ class Cohort:
         ValueError
             These are not such bytes.
         """
-        header, arrays = split(raw)
-        self.steps, self.given_up = (number_in(name, header[name], 0, COUNT) for name in ("steps", "given_up"))
-        self._last = number_in("last", header["last"], -1, COUNT)
+        scope = COHORT.unpack(raw)
+        header, arrays = scope.head, scope.arrays
+        self.steps, self.given_up = scope.number("steps"), scope.number("given_up")
+        self._last = scope.number("last", -1)
         self._slots = {name: number_in("slots", slot, 0, COUNT) for name, slot in header["slots"].items()}
         finite("share", header["share"])
         check("share", good=0 < header["share"] <= 1)
         self.cells = replace(self.cells, share=header["share"])
-        check_arrays(arrays, {"found": Range(low=0), "rows": Range(low=0)})
-        self._found, self._rows = arrays["found"], arrays["rows"]
+        self._found, self._rows = scope.array("found", Range(low=0)), scope.array("rows", Range(low=0))
         sample = (arrays[name] for name in ("cells", "cells_found", "points"))
         self.sample = AuditSample.restored(sample, header["outside"])
-        if len(arrays["tracer"]):
+        if "tracer" in arrays:
             self._tracer = Tracer.from_state(self.plan, arrays["tracer"].tobytes())
             check("rows", good=self._tracer.progress.events == len(self._rows))
             self._tracer.pipeline.look_back_after(LOOK_BACK)

@@ -1,25 +1,22 @@
-"""A learner as bytes, to go on after a restart: plain arrays and a JSON header under a digest, no pickle."""
+"""A learner as bytes, to go on after a restart: an archive."""
 
 from __future__ import annotations
 
-import io
-import json
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
+from acep_approx.archive import Kind, Scope
 from acep_approx.learning.judging import Ranking, Tally
 from acep_approx.learning.key_buckets import packed, unpacked
 from acep_approx.learning.learner import Learner, Moment
 from acep_approx.learning.promise import Promise
 from acep_approx.learning.sample_size import SampleSize
 from acep_approx.learning.training_sample import SampledTests, TrainingSample
-from acep_approx.matching.sealed import sealed, unsealed
 from acep_approx.ranges import COUNT, check, finite, number_in, reading
 from history.checking import check_column, scheme_of, values_of
-from history.npz import read_npz
 from history.vectors import Scheme
 from rl.drift import Alarm
 from rl.records import Events
@@ -28,8 +25,7 @@ from rl.updater import Updater
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-FORMAT, OLDER = 4, 3
-"""The older one has no events by bucket of keys."""
+LEARNER = Kind("learner")
 RANKINGS = ("ranking", "known", "history", "latest")
 VALUES = ("gain", "cost", "chance")
 Arrays = dict[str, npt.NDArray[Any]]
@@ -37,10 +33,10 @@ Arrays = dict[str, npt.NDArray[Any]]
 
 def learner_to_bytes(learner: Learner | None, header: dict[str, Any]) -> bytes:
     """A learner, and what the caller wants to keep, as JSON. Complexity: O(tests that are kept)."""
-    arrays: Arrays = {}
-    saved: dict[str, Any] = {"format": FORMAT, "caller": header}
+    scope = Scope({"caller": header})
+    arrays = scope.arrays
     if learner is not None:
-        saved["learner"] = _header(learner)
+        scope.head["learner"] = _header(learner)
         arrays |= {f"updater.{name}": column for name, column in learner.updater.to_arrays().items()}
         for name in RANKINGS:
             arrays |= _ranking_to_arrays(name, getattr(learner, name))
@@ -50,9 +46,7 @@ def learner_to_bytes(learner: Learner | None, header: dict[str, Any]) -> bytes:
             rows = learner._tests.to_bytes({})
             arrays["rows"] = np.frombuffer(rows, np.uint8)
             arrays["letters"] = np.array([sample.events.counts for sample in learner._kept])
-    sink = io.BytesIO()
-    np.savez(sink, header=np.frombuffer(json.dumps(saved).encode(), np.uint8), **arrays)  # type: ignore[arg-type]
-    return sealed([sink.getvalue()])
+    return LEARNER.pack(scope)
 
 
 def learner_of(raw: bytes, learner: Learner | None) -> dict[str, Any]:
@@ -63,14 +57,12 @@ def learner_of(raw: bytes, learner: Learner | None) -> dict[str, Any]:
     ValueError
         Not such bytes, or those of a learner of another query.
     """
-    content = unsealed(raw)
+    scope = LEARNER.unpack(raw)
     with reading(lambda: ValueError("these bytes are not those of a learner, or of one of another query")):
-        arrays: Arrays = read_npz(io.BytesIO(content), len(content))
-        saved = json.loads(arrays.pop("header").tobytes())
-        check("format", good=saved["format"] in (FORMAT, OLDER) and ("learner" in saved) == (learner is not None))
+        check("learner", good=("learner" in scope.head) == (learner is not None))
         if learner is not None:
-            _restore(learner, saved["learner"], arrays)
-        return dict(saved["caller"])
+            _restore(learner, scope.head["learner"], scope.arrays)
+        return dict(scope.head["caller"])
 
 
 def _header(learner: Learner) -> dict[str, Any]:

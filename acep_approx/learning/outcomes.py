@@ -8,15 +8,15 @@ from typing import Any, Self
 
 import numpy as np
 
-from acep_approx.arrays import Ints
-from acep_approx.matching.blob import joined, split
-from acep_approx.ranges import finite, impossible
+from acep_approx.archive import Kind, Scope
+from acep_approx.ranges import check, finite, impossible
 from history.checking import check_trace
 from history.counting import vertices_of
 from history.trace import KEY, Trace
 from history.vectors import Scheme
 from rl.records import Lineages
 
+OUTCOMES = Kind("outcomes")
 TEXTS = ("columns", "kinds", "texts", "slots")
 NUMBERS = tuple(column.name for column in fields(Trace) if column.name not in (*TEXTS, "values"))
 """Parts of a trace that are arrays of numbers, one beside the other."""
@@ -68,15 +68,14 @@ class Outcomes:
             raise impossible("the outcomes of the cohort are of another query")
 
     def to_bytes(self) -> bytes:
-        """As plain arrays; see ``matching.blob``. Complexity: O(visits)."""
-        arrays: dict[str, Ints] = {}
-        texts = []
+        """As an archive. Complexity: O(visits)."""
+        scope = Scope({"weight": self.weight})
         for number, trace in enumerate(map(Trace.compact, self.traces)):
-            texts.append({name: list(getattr(trace, name)) for name in TEXTS})
+            one = scope.sub(str(number), {name: list(getattr(trace, name)) for name in TEXTS})
             for name in NUMBERS:
-                arrays[f"{number}.{name}"] = np.ascontiguousarray(getattr(trace, name)).view(np.int64)
-            arrays[f"{number}.values"] = np.array(trace.values, np.float64).reshape(-1).view(np.int64)
-        return joined({"weight": self.weight, "texts": texts}, arrays)
+                one.put(name, np.ascontiguousarray(getattr(trace, name)).view(np.int64))
+            one.put("values", np.array(trace.values, np.float64).reshape(-1))
+        return OUTCOMES.pack(scope)
 
     @classmethod
     def from_bytes(cls, raw: bytes) -> Self:
@@ -87,14 +86,16 @@ class Outcomes:
         ValueError
             These are not such bytes.
         """
-        header, arrays = split(raw)
+        scope = OUTCOMES.unpack(raw)
         traces = []
-        for number, texts in enumerate(header["texts"]):
-            numbers: dict[str, Any] = {name: arrays[f"{number}.{name}"] for name in NUMBERS}
+        for one in scope.parts.values():
+            texts = {name: one.head[name] for name in TEXTS}
+            numbers: dict[str, Any] = {name: one.array(name) for name in NUMBERS}
             numbers["mask"], numbers["cost"] = numbers["mask"].view(np.uint64), numbers["cost"].view(np.float64)
-            flat = arrays[f"{number}.values"].view(np.float64)
+            flat = one.arrays["values"]
+            check("values", good=flat.dtype == np.float64)
             values = list(flat.reshape(len(texts["columns"]), len(numbers["place"])))
             traces.append(Trace(**numbers, **texts, values=values))
             check_trace(traces[-1])
-        finite("weight", header["weight"])
-        return cls(traces, header["weight"])
+        finite("weight", scope.head["weight"])
+        return cls(traces, scope.head["weight"])

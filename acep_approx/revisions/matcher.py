@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from acep_approx.archive import Scope
 from acep_approx.arguments import checked as public
 from acep_approx.arrays import Bools, Ints
 from acep_approx.diagrams.fragments import never_raises
@@ -25,14 +26,13 @@ from acep_approx.events.time import ticks
 from acep_approx.events.usable_rows import pushed
 from acep_approx.matching.execution import checked_options
 from acep_approx.matching.pipeline import Pipeline
-from acep_approx.matching.state import Saved
 from acep_approx.planning.planner import Plan
 from acep_approx.ranges import COUNT, number_in
 from acep_approx.revisions.final import FinalRun
 from acep_approx.revisions.names import check_ids
 from acep_approx.revisions.replay import Replay
 from acep_approx.revisions.request import Revisions
-from acep_approx.revisions.state import checked, left_out, packed, take_up
+from acep_approx.revisions.state import packed, take_up
 from acep_approx.revisions.stream import RawExecution, RevisedStream, RevisionCounts, set_up
 from acep_approx.run.events import Events
 from acep_approx.run.left_out import BACKWARDS, LATE, REASONS, LeftOut
@@ -68,7 +68,7 @@ class RevisedMatcher(Run):
         asked.check_language(plan.query)
         self.plan = plan
         self.asked = asked
-        self._changes = dict.fromkeys(CHANGES, 0)
+        self.changes = dict.fromkeys(CHANGES, 0)
         self.execution = RawExecution(plan, **options)
         self.rows = 0
         self.stream: RevisedStream | None = None
@@ -89,7 +89,7 @@ class RevisedMatcher(Run):
     @property
     def revisions(self) -> RevisionCounts:
         """What became of the rows so far."""
-        return RevisionCounts(**self._changes, **{reason: self.left_out.counts[reason] for reason in REASONS})
+        return RevisionCounts(**self.changes, **{reason: self.left_out.counts[reason] for reason in REASONS})
 
     @property
     def watermark(self) -> int | None:
@@ -211,25 +211,24 @@ class RevisedMatcher(Run):
         return packed(self)
 
     @classmethod
-    def from_saved(cls, plan: Plan, saved: Saved) -> Self:
+    def from_saved(cls, plan: Plan, saved: Scope) -> Self:
         """What ``state_bytes`` was called on; see ``Query.from_state``.
 
         Raises
         ------
-        DataError
-            ``ACEP-D040``: its parts do not fit together; ``ACEP-D041``: another version wrote it.
+        Exception
+            What ``ranges.reading`` takes for damage.
         """
-        mine = checked(saved)
-        made = cls(plan, Revisions(**mine["asked"]), **checked_options(mine["options"]))
-        made.rows = number_in("rows", mine["rows"], 0, COUNT)
-        counts = {name: number_in(name, count, 0, COUNT) for name, count in mine["counts"].items()}
-        made._changes = {name: counts.pop(name) for name in CHANGES}
-        made.left_out.counts.update(counts)
-        made.left_out.tables = left_out(saved)
-        if mine["stream"] is not None:
+        mine = saved.parts["revisions"]
+        made = cls(plan, Revisions(**mine.head["asked"]), **checked_options(mine.head["options"]))
+        made.rows = mine.number("rows")
+        made.changes = {name: number_in(name, mine.head["changes"][name], 0, COUNT) for name in CHANGES}
+        made.left_out.load(mine.parts["left out"])
+        if "stream" in mine.parts:
+            stream = mine.parts["stream"]
             made.execution.take(saved)
-            made.stream = set_up(made.execution, made.asked, tuple(mine["stream"]["names"]), mine["stream"]["op"])
-            take_up(made.stream, saved, mine["stream"])
+            made.stream = set_up(made.execution, made.asked, tuple(stream.head["names"]), stream.head["op"])
+            take_up(made.stream, stream)
         return made
 
     def finish(self) -> pa.Table:
@@ -363,7 +362,7 @@ class RevisedMatcher(Run):
 
     def _note(self, data: pa.RecordBatch, rejects: dict[int, str], arrival: Ints, **counts: int) -> None:
         """Count, and keep what is left out."""
-        self._changes = {name: self._changes[name] + number for name, number in counts.items()}
+        self.changes = {name: self.changes[name] + number for name, number in counts.items()}
         rows = np.array(sorted(rejects), np.int64)
         self.left_out.add(data, rows, [rejects[row] for row in rows.tolist()], arrival)
 

@@ -11,12 +11,10 @@ from acep_approx.errors import DataError, RuleError
 from acep_approx.events.roles import Roles, infer_roles
 from acep_approx.events.stream import EventBatch
 from acep_approx.kernels.rules.rows import NO_KEY, NO_VALUE, NOT_WHOLE, PASSED
-from acep_approx.matching.state import Header
-from acep_approx.ranges import reading
 from acep_approx.rules.execution import Outcome, RuleExecution, joined
 from acep_approx.rules.log import FailedActionError
 from acep_approx.rules.program import Driver, Program
-from acep_approx.rules.state import damaged, pack, unpack
+from acep_approx.rules.state import RULES, pack, unpack
 
 END = 2**61
 """Later than every tick."""
@@ -115,7 +113,7 @@ class Runner:
     def _note(self, *, now: bool = False) -> None:
         """Note where the rules stand, now or if it is long ago."""
         if self._snapshot is None or now or self._events_since >= SNAPSHOT:
-            self._snapshot, self._since, self._events_since = pack(self.execution, {}), [], 0
+            self._snapshot, self._since, self._events_since = pack(self.execution, self.wanted), [], 0
 
     def close(self, before: int | None) -> Outcome:
         """What waited for windows that end before a tick; for all windows where it is None."""
@@ -190,22 +188,22 @@ class Runner:
 
     # --- state ------------------------------------------------------------------------------------------------
 
-    def state(self, options: Header, *, with_tables: bool = True) -> bytes:
+    def state(self, *, with_tables: bool = True) -> bytes:
         """All that is needed to go on; see ``rules.state``."""
-        return pack(self.execution, {**options, "wanted": self.wanted}, with_tables=with_tables)
+        return pack(self.execution, self.wanted, with_tables=with_tables)
 
     @classmethod
-    def restored(cls, program: Program, state: bytes) -> tuple[Runner, Header]:
-        """What ``state`` was called on, and its options.
+    def restored(cls, program: Program, state: bytes) -> Runner:
+        """What ``state`` was called on.
 
         Raises
         ------
         DataError
             See ``rules.state.unpack``.
         """
-        execution, options = unpack(program, state)
-        with reading(damaged):
-            made = cls(program, options.pop("wanted"), execution.driver)
-            made.execution = execution
-        return made, options
+        execution, wanted = unpack(program, state)
+        with RULES.reading():
+            made = cls(program, wanted, execution.driver)
+        made.execution = execution
+        return made
 

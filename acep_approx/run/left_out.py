@@ -8,8 +8,10 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
+from acep_approx.archive import Scope
 from acep_approx.arrays import Ints
 from acep_approx.events.columns import to_arrow
+from acep_approx.ranges import COUNT, check, number_in
 
 REASONS = LATE, UNKNOWN, DUPLICATE, BACKWARDS = ("late", "unknown", "duplicate", "backwards")
 
@@ -41,6 +43,20 @@ class LeftOut:
         if not tables:
             return rejected_table(pa.RecordBatch.from_pylist([], schema=pa.schema([])), NO_ROWS, [], NO_ROWS)
         return pa.concat_tables(tables, promote_options="permissive")
+
+
+    def save(self, scope: Scope) -> None:
+        """Keep what was left out, and how much."""
+        scope.head["counts"] = dict(self.counts)
+        for number, table in enumerate(self.tables):
+            scope.put(str(number), table)
+
+    def load(self, scope: Scope) -> None:
+        """Go on from what ``save`` kept."""
+        counts = scope.head["counts"]
+        self.counts = Counter({reason: number_in(reason, counts[reason], 0, COUNT) for reason in counts})
+        check("reasons", good=set(counts) <= {*REASONS})
+        self.tables = [scope.table(str(number)) for number in range(len(scope.arrays))]
 
 
 NO_ROWS = np.zeros(0, np.int64)

@@ -10,19 +10,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 import pyarrow as pa
 
+from acep_approx.archive import Scope
 from acep_approx.arrays import Ints
 from acep_approx.errors import DataError
-from acep_approx.events.columns import to_numpy
+from acep_approx.events.columns import encode_text, to_numpy
 from acep_approx.events.stream import EventBatch
+from acep_approx.ranges import COUNT, TICK, Range, check
 from acep_approx.run.events import Events
 from acep_approx.run.left_out import LATE, LeftOut
 from acep_approx.run.waiting import Waiting
 from acep_approx.run.watermarks import NEVER, Watermarks
 
+NUMBERS = ("arrived", "passed", "newest", "floor")
 FEW = 1 << 12
 """Events up to which it is cheaper to copy them behind those that waited than to run two batches."""
 
@@ -130,6 +134,57 @@ class Order:
             self.floor = max(self.floor, self.newest + 1)
         if self.wait is not None and self.floor > self.wait.watermarks.current:
             self.wait.watermarks.punctuate(self.floor)
+
+    # --- state ----------------------------------------------------------------------------------------------
+
+    def save(self, scope: Scope) -> None:
+        """Keep where the stream stands, and what waits."""
+        scope.head |= {name: getattr(self, name) for name in NUMBERS}
+        self.left_out.save(scope.sub("left out"))
+        if self.wait is not None:
+            wait = {"source": self.wait.source, "sequence": self.wait.sequence, "ties": [*self.wait.ties]}
+            scope.head["wait"] = wait | {"watermarks": self.wait.watermarks.header()}
+        waiting = scope.sub("waiting")
+        for number, held in enumerate(self.open):
+            part = waiting.sub(f"open {number}", {"first_row": held.first_row}, {"tick": held.ticks})
+            part.put("data", held.data)
+        for number, events in enumerate(self.waiting.parts):
+            part = waiting.sub(str(number), {}, {"tick": events.tick, "arrival": events.arrival})
+            part.put("data", events.data)
+
+    @classmethod
+    def restored(cls, scope: Scope) -> Self:
+        """Go on from what ``save`` kept.
+
+        Raises
+        ------
+        Exception
+            What ``ranges.reading`` takes for damage.
+        """
+        made, saved = cls(), scope.head
+        if (wait := saved.get("wait")) is not None:
+            ties = wait.pop("ties")
+            names = (wait["source"], wait["sequence"], *ties)
+            check("columns", good=isinstance(ties, list) and all(isinstance(name, str | None) for name in names))
+            made.wait_for(Wait(Watermarks.restore(wait["watermarks"]), wait["source"], wait["sequence"], ties))
+        for name in NUMBERS:
+            if name != "newest" or saved[name] is not None:
+                scope.number(name, -COUNT if name in ("newest", "floor") else 0)
+            setattr(made, name, saved[name])
+        made.left_out.load(scope.parts["left out"])
+        for name, part in scope.parts["waiting"].parts.items():
+            table = part.table("data").combine_chunks()
+            columns = [encode_text(column.combine_chunks()) for column in table.columns]
+            data = pa.RecordBatch.from_arrays(columns, names=table.column_names)
+            tick = part.array("tick", Range(data.num_rows, -TICK, TICK))
+            if name.startswith("open "):
+                made.open.append(EventBatch(part.number("first_row"), tick, data))
+            else:
+                arrival = part.array("arrival", Range(data.num_rows, 0, COUNT))
+                made.waiting.add(Events(tick, arrival, arrival, data))
+        return made
+
+    # --- order ----------------------------------------------------------------------------------------------
 
     def _in_order(self, batch: EventBatch) -> Iterator[EventBatch]:
         first, last = int(batch.ticks[0]), int(batch.ticks[-1])
