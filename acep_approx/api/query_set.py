@@ -18,7 +18,7 @@ from acep_approx.events.reading.malformed import PushedRows
 from acep_approx.events.reading.memory import DICTS_PER_CHUNK
 from acep_approx.events.source import TakesEvents
 from acep_approx.events.time_formats import TimeFormat
-from acep_approx.matching.pipeline import OutputKind
+from acep_approx.matching.choice import OutputKind
 from acep_approx.planning.durations import Duration, check_duration
 from acep_approx.ranges import reading
 from acep_approx.revisions.request import REVISING

@@ -23,7 +23,7 @@ from acep_approx.events.reading.widening import one_table
 from acep_approx.events.source import Source, TakesEvents
 from acep_approx.events.time import ticks
 from acep_approx.events.usable_rows import pushed
-from acep_approx.matching.execution import checked_options
+from acep_approx.matching.execution import Execution, checked_options
 from acep_approx.matching.pipeline import Pipeline
 from acep_approx.matching.state import Saved
 from acep_approx.planning.planner import Plan
@@ -35,7 +35,7 @@ from acep_approx.revisions.names import check_ids
 from acep_approx.revisions.replay import Replay
 from acep_approx.revisions.request import Revisions
 from acep_approx.revisions.state import checked, left_out, packed, take_up
-from acep_approx.revisions.stream import RawExecution, RevisedStream, RevisionCounts, set_up
+from acep_approx.revisions.stream import RevisedStream, RevisionCounts, set_up
 from acep_approx.revisions.watermarks import ENDED, NEVER, Held
 
 BACKWARDS = "backwards"
@@ -72,7 +72,7 @@ class RevisedMatcher(TakesEvents):
         self.plan = plan
         self.asked = asked
         self.revisions = RevisionCounts()
-        self.execution = RawExecution(plan, **options)
+        self.execution = Execution(plan, **options, is_raw=True)
         self.rows = 0
         self.stream: RevisedStream | None = None
         self.left_out: list[pa.Table] = []

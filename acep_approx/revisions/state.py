@@ -11,6 +11,7 @@ import pyarrow as pa
 from acep_approx.arrays import Ints
 from acep_approx.errors import DataError
 from acep_approx.events.reading.ipc import from_ipc
+from acep_approx.matching.execution import Execution
 from acep_approx.matching.state import Saved, pack, raw
 from acep_approx.planning.planner import Plan
 from acep_approx.ranges import HIGHEST, LOWEST, TICK, Range, check, check_arrays, number_in
@@ -18,7 +19,7 @@ from acep_approx.revisions.events import Events, PlacedEvents
 from acep_approx.revisions.final import FinalRun
 from acep_approx.revisions.replay import Replay
 from acep_approx.revisions.request import Revisions
-from acep_approx.revisions.stream import RawExecution, RevisedStream, RevisionCounts
+from acep_approx.revisions.stream import RevisedStream, RevisionCounts
 from acep_approx.revisions.watermarks import Watermarks
 
 FORMAT = 2
@@ -30,7 +31,7 @@ class Packable(Protocol):
 
     plan: Plan
     asked: Revisions
-    execution: RawExecution
+    execution: Execution
     revisions: RevisionCounts
     rows: int
     left_out: list[pa.Table]

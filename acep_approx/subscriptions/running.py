@@ -14,7 +14,7 @@ from acep_approx.arrays import Ints
 from acep_approx.errors import AcepError, DataError, UsageError
 from acep_approx.events.roles import Roles, infer_roles
 from acep_approx.events.stream import EventBatch
-from acep_approx.matching.pipeline import OutputKind
+from acep_approx.matching.choice import OutputKind
 from acep_approx.planning.durations import Duration
 from acep_approx.subscriptions.epochs import Epochs
 from acep_approx.subscriptions.graph import Entry, Graph

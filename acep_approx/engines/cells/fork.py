@@ -12,7 +12,7 @@ import numpy as np
 
 from acep_approx.arrays import Ints
 from acep_approx.automaton.determinize import Vector
-from acep_approx.engines.copies import does_not_fit
+from acep_approx.engines.engine import does_not_fit
 from acep_approx.kernels.cells.detect import NEVER
 from acep_approx.kernels.cells.layout import ENTRY_COLUMNS
 

@@ -42,7 +42,7 @@ SMALL = {MARK: 4, DOMINATED: 2, GONE: 2}
 """What hidden columns are below, where that is known."""
 
 
-class Engine(Protocol):
+class Checked(Protocol):
     """The parts of an engine of runs that say what its saved arrays can be."""
 
     automaton: RegisterAutomaton
@@ -51,13 +51,10 @@ class Engine(Protocol):
     is_count: bool
     sheds: bool
     columns: EventColumns
-
-    @property
-    def shedding(self) -> Shedding:
-        """By which the kernel sheds."""
+    shedding: Shedding | None
 
 
-def check_saved(engine: Engine, arrays: dict[str, Ints]) -> None:
+def check_saved(engine: Checked, arrays: dict[str, Ints]) -> None:
     """Refuse arrays that this engine cannot have written.
 
     Raises
@@ -84,7 +81,8 @@ def check_saved(engine: Engine, arrays: dict[str, Ints]) -> None:
     _check_links(engine, arrays["links"].reshape(-1, layout.LINK))
     check("pace", good=np.isfinite(arrays["pace"].view(np.float64)).all())
     _check_spans(arrays["spans"].reshape(-1, saved.SPAN), arrays["stored"].size)
-    fields, limits, stamp = engine.arena.fields.copy(), _limits(engine).ravel(), engine.shedding.stamp
+    fields, limits = engine.arena.fields.copy(), _limits(engine).ravel()
+    stamp = 0 if engine.shedding is None else engine.shedding.stamp
     check("stored", good=fit(arrays["spans"], arrays["stored"], fields, limits, links, stamp))
     _check_current(engine, arrays)
 
@@ -97,7 +95,7 @@ def _check_control(control: Ints, slots: int, links: int, stored: int) -> None:
     check("control", good=(control[layout.LINKS], control[layout.STORED]) == (links, stored))
 
 
-def _check_links(engine: Engine, links: Ints) -> None:
+def _check_links(engine: Checked, links: Ints) -> None:
     """Links lead to lower numbers: who follows them comes to an end."""
     here, before, other, *_ = links.T
     number = np.arange(len(links))
@@ -116,11 +114,11 @@ def _check_spans(spans: Ints, stored: int) -> None:
     check("spans", good=np.array_equal(np.append(begin[held], stored), np.append(0, ends)))
 
 
-def _limits(engine: Engine) -> Ints:
+def _limits(engine: Checked) -> Ints:
     """Per pool and column behind start and link what its words are below, or ``ANY``."""
     pools, hidden, texts = engine.tables.pools, engine.tables.hidden, len(engine.columns.texts)
     limits = np.full((len(pools), max(1, *(pool.fields for pool in pools))), ANY)
-    groups = engine.shedding.groups if engine.sheds else []
+    groups = [] if engine.shedding is None else engine.shedding.groups
     for number, pool in enumerate(pools):
         live: list[Register] = list(engine.automaton.live[pool.state])
         for column, register in enumerate(live):
@@ -131,7 +129,7 @@ def _limits(engine: Engine) -> Ints:
     return limits
 
 
-def _check_current(engine: Engine, arrays: dict[str, Ints]) -> None:
+def _check_current(engine: Checked, arrays: dict[str, Ints]) -> None:
     """The words of the pools, and of the key that is current: its runs are among those saved."""
     rows, slot = arrays["pools"].reshape(-1, kp.POOL), int(arrays["control"][layout.SLOT])
     check_range("pools", rows[:, COUNTED], 0, COUNT)

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from acep_approx.arrays import Floats, Ints
-from acep_approx.engines.copies import does_not_fit
+from acep_approx.engines.engine import does_not_fit
 from acep_approx.kernels.runs import layout, saved
 from acep_approx.kernels.runs import lineage as kernel_lineage
 from acep_approx.kernels.runs import pools as kp

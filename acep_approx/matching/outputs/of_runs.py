@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -12,6 +11,7 @@ import pyarrow as pa
 from acep_approx.arrays import Bools, Ints, firsts
 from acep_approx.engines.batches import Grouped, RunEvents
 from acep_approx.engines.columns import Listed
+from acep_approx.engines.engine import NO_WORDS
 from acep_approx.engines.runs.lineage import Hits
 from acep_approx.engines.runs.runs import Runs
 from acep_approx.events.roles import Roles
@@ -19,7 +19,7 @@ from acep_approx.events.stream import EventBatch
 from acep_approx.matching.neighbours import Neighbours
 from acep_approx.matching.outputs.completed import CompletedMatches, Finder, no_row
 from acep_approx.matching.outputs.counted import AT_LEAST, count_columns, sums
-from acep_approx.matching.outputs.output import Stamps
+from acep_approx.matching.outputs.output import Output, Points, Stamps
 from acep_approx.matching.outputs.recent import Recent
 from acep_approx.matching.outputs.tables import ENDS, BindingColumns
 from acep_approx.matching.stream_batch import StreamBatch
@@ -36,7 +36,7 @@ class TooManyStepsError(Exception):
     """A run was given up: it took more run-steps than it was allowed."""
 
 
-class RunOutput:
+class RunOutput(Output):
     """Runs batches and turns what they complete into tables; the base of the three outputs.
 
     Parameters
@@ -54,7 +54,6 @@ class RunOutput:
         self.stamps = stamps
         self.recent = recent
         finder.by_event = self.groups
-        self.forgets = True
         self._kept = 0
         self._neighbours = Neighbours.none()
         automaton = finder.automaton
@@ -63,17 +62,14 @@ class RunOutput:
         )
         self.is_strict = automaton.counted == "stream"
 
-    forgets: bool
-    """Whether events are forgotten as windows close; else who brings keys back says which ones he needs no more."""
-
-    gives_up = False
-    """Whether a run ends where the engine's limit of run-steps stops it."""
+    engine: Runs
+    finder: Finder
 
     roles: Roles | None = None
     """Where it matters when events began: the columns that say it."""
 
-    groups = False
-    """Whether all matches of one event must be seen together."""
+    _gives_up = False
+    """Whether a run ends where the engine's limit of run-steps stops it."""
 
     @property
     def _is_count(self) -> bool:
@@ -119,6 +115,28 @@ class RunOutput:
         """An empty table with the columns of the results."""
         return self._table(NO_MATCH, NO_MATCH.end)
 
+    def as_if_ended(self) -> list[pa.Table]:
+        """What ``finish`` would give if the stream ended now; it waits on."""
+        if not self.finder.automaton.has_late_ends:
+            return []
+        waiting, last_end = self.finder.waiting, self.finder.last_end.copy()
+        tables = [table for table in self.finish() if table.num_rows]
+        self.finder.waiting, self.finder.last_end = waiting, last_end
+        return tables
+
+    def know(self, schema: pa.Schema) -> None:
+        """The columns of the events have got wider types."""
+        self.finder.machine.check(schema)
+
+    def share_events(self) -> None:
+        """An event can be in several key slots: many queries run as one."""
+        self.finder.shares_events = True
+
+    def give_up_after(self, steps: int) -> None:
+        """Let ``run`` raise ``TooManyStepsError`` when the engine has taken so many run-steps."""
+        self.engine.limit = steps
+        self._gives_up = True
+
     def go_by_key(self) -> None:
         """Let what is remembered of times be of each key, so that one key can be brought back without the others."""
         if self.tick_places is not None and self.finder.automaton.counted != "stream":
@@ -127,7 +145,8 @@ class RunOutput:
     def _advanced(self, events: Grouped, batch: StreamBatch, floors: Ints) -> Hits:
         run_events = self._run(events, batch, floors)
         hits = self.engine.hits(run_events)
-        self.engine.load_shedder.note_hits(run_events, hits)
+        if self.engine.load_shedder is not None:
+            self.engine.load_shedder.note_hits(run_events, hits)
         return hits
 
     def _run(self, events: Grouped, batch: StreamBatch, floors: Ints) -> RunEvents:
@@ -143,7 +162,7 @@ class RunOutput:
         start = events.tick if self.roles is None else batch.starts(self.roles)[at]
         run_events = RunEvents(events.slot, events.tick, start, events.cls, events.row, events.id, place, words)
         while not self.engine.advance(run_events, floors):
-            if self.gives_up:
+            if self._gives_up:
                 raise TooManyStepsError
         return run_events
 
@@ -228,7 +247,7 @@ class RunOutput:
         if self._is_count:
             self.finder.forget(self.stamps.preparer.counters - 1 - self.engine.window)
             if self.forgets and self._keeps_recent and len(self.recent.ids) > 2 * self._kept + MANY_ROWS:
-                self.recent.keep_only(self.reachable())
+                self.recent.keep_only(self.reachable(NO_WORDS))
                 self._kept = len(self.recent.ids)
         elif len(batch.ticks):
             floor = int(batch.ticks[-1]) - self.engine.window
@@ -236,7 +255,7 @@ class RunOutput:
             if self.forgets and self._keeps_recent:  # points and counts wait for all matches of their event
                 self.recent.drop_before(min(floor, int(self.finder.waiting.start.min(initial=floor))))
 
-    def reachable(self) -> Ints:
+    def reachable(self, floors: Ints) -> Ints:  # noqa: ARG002  (links that left their windows are gone)
         """All events that something still points to."""
         return np.concatenate((self.engine.ids(), self.recent.ids_of(self.finder.log.row), self.finder.waiting.id))
 
@@ -289,23 +308,6 @@ def ended(events: Grouped, hits: Hits) -> CompletedMatches:
     )
 
 
-class Points(NamedTuple):
-    """Match points as columns: ``row`` and ``tick`` of the event, the latest ``start`` of the fewest ``errors``."""
-
-    slot: Ints
-    row: Ints
-    tick: Ints
-    start: Ints
-    errors: Ints
-
-    def take(self, which: Ints) -> Points:
-        """Some of them, in the order given."""
-        return Points(*(column[which] for column in self))
-
-
-NO_POINTS = Points(*(np.zeros(0, np.int64) for _ in Points._fields))
-
-
 class RunPoints(RunOutput):
     """Match points: key, errors (the least), start (the latest at that), end, row.
 
@@ -313,6 +315,11 @@ class RunPoints(RunOutput):
     """
 
     groups = True
+
+    @property
+    def points_engine(self) -> Runs | None:
+        """The engine that tells match points without a list of matches; None where matches are listed."""
+        return None if self.engine.keeps_lineage else self.engine
 
     def points(self, events: Grouped, batch: StreamBatch, floors: Ints) -> Points:
         """Run grouped events and give the points that they make, slot by slot; not where matches are listed."""
@@ -337,9 +344,9 @@ class RunPoints(RunOutput):
     def _table(self, found: CompletedMatches, known: Ints) -> pa.Table:
         best = self._best(found, known)
         ends, ticks, starts = found.end[best], found.tick[best], found.start[best]
-        return self.table(Points(found.slot[best], ends, ticks, starts, found.errors[best]))
+        return self.points_table(Points(found.slot[best], ends, ticks, starts, found.errors[best]))
 
-    def table(self, points: Points) -> pa.Table:
+    def points_table(self, points: Points) -> pa.Table:
         """Points as a table."""
         ids, tick, start = self.recent.ids_of(points.row), points.tick, points.start
         extent = (
