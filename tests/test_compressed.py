@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from acep_approx import CappedCountWarning, Query, compile_query
 from acep_approx.errors import DataError, UsageError
-from acep_approx.matching.tracing import compressing
+from acep_approx.matching.tracing import compressed as compressing
 from acep_approx.matching.tracing.compressed import Compressed
 from acep_approx.query.shape import walk
 from acep_approx.query.syntax import RegisterValue

@@ -13,7 +13,7 @@ from acep_approx.events.keys import can_be_key
 from acep_approx.events.roles import Roles
 from acep_approx.events.time import tick_unit
 from acep_approx.matching.fitting import with_text
-from acep_approx.matching.intervals import check_starts
+from acep_approx.matching.stream_batch import check_starts
 from acep_approx.planning.cel import plan_for
 from acep_approx.planning.planner import Plan
 

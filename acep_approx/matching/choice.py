@@ -35,7 +35,7 @@ from acep_approx.matching.outputs.tables import BindingColumns
 from acep_approx.matching.outputs.verify import Verifier
 from acep_approx.matching.prepare import Preparer
 from acep_approx.matching.stream_side import StreamSide
-from acep_approx.matching.tracing.compressing import RunShared, SharedRuns, compressed_plan
+from acep_approx.matching.tracing.compressed import RunShared, SharedRuns, compressed_plan
 from acep_approx.matching.tracing.partial import RunPartial, TracedRuns, partial_plan
 from acep_approx.matching.tracing.traced import RunTrace, Traced, traced_plan
 from acep_approx.planning.planner import Plan

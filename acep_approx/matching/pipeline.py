@@ -23,7 +23,7 @@ from acep_approx.events.columns import missing_column
 from acep_approx.events.stream import EventBatch
 from acep_approx.matching.binding import bound, has_times
 from acep_approx.matching.choice import PLAIN, OutputKind, Parts, Shown, planned, way
-from acep_approx.matching.fitting import check_columns, columns_as_text, compared_columns, with_text
+from acep_approx.matching.fitting import check_columns, columns_as_text, columns_in_order, compared_columns, with_text
 from acep_approx.matching.outputs.bind import BoundEvents
 from acep_approx.matching.outputs.output import RawStamps, Stamps
 from acep_approx.matching.outputs.recent import Recent
@@ -32,7 +32,6 @@ from acep_approx.matching.pieces import Pieces
 from acep_approx.matching.prepare import Preparer
 from acep_approx.matching.stream_batch import StreamBatch
 from acep_approx.matching.stream_side import StreamSide
-from acep_approx.matching.text_order import columns_in_order
 from acep_approx.planning.planner import MERGING, Plan
 from acep_approx.query.shape import walk
 from acep_approx.query.syntax import Attribute, Expression

@@ -8,8 +8,7 @@ import numpy as np
 
 from acep_approx.arrays import Bools, Ints, extended
 from acep_approx.engines.engine import Slots, Snapshot
-from acep_approx.matching.outputs.completed import CompletedMatches, Finder
-from acep_approx.matching.outputs.negations import LOGGED
+from acep_approx.matching.outputs.completed import LOGGED, CompletedMatches, Finder
 from acep_approx.matching.pipeline import Pipeline
 from acep_approx.matching.tick_places import NEVER, TickPlaces
 

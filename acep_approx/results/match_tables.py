@@ -21,8 +21,7 @@ from acep_approx.matching.execution import Execution
 from acep_approx.matching.outputs.counted import warn_at_least
 from acep_approx.matching.pipeline import Pipeline
 from acep_approx.matching.renumber import renumbered, row_columns
-from acep_approx.matching.tracing.compressed import Compressed
-from acep_approx.matching.tracing.compressing import RunShared, compressed_plan
+from acep_approx.matching.tracing.compressed import Compressed, RunShared, compressed_plan
 from acep_approx.matching.unseen import warn_of_unseen_types
 from acep_approx.planning.planner import Plan
 from acep_approx.results.bundles import bundles

@@ -1,6 +1,6 @@
 """What the arc logs hold of one key, copied: to go back to where the key stood, or to go on in another engine.
 
-Source: ours. See ``engines.runs.fork``, which does the same for runs.
+Source: ours. See ``engines.runs.key_store``, which does the same for runs.
 """
 
 from __future__ import annotations

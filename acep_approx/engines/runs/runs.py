@@ -20,10 +20,10 @@ from acep_approx.engines.batches import RunEvents
 from acep_approx.engines.engine import NO_WORDS, Engine, Slots, Snapshot
 from acep_approx.engines.order import hits_in_order
 from acep_approx.engines.progress import RunProgress
-from acep_approx.engines.runs.calls import call_functions
-from acep_approx.engines.runs.checking import check_saved
 from acep_approx.engines.runs.event_columns import CODED, EventColumns, Kind
-from acep_approx.engines.runs.fork import (
+from acep_approx.engines.runs.key_store import (
+    KeptRuns,
+    KeyStore,
     RunsOfKey,
     check,
     links_of,
@@ -31,14 +31,12 @@ from acep_approx.engines.runs.fork import (
     renumber,
     with_links,
 )
-from acep_approx.engines.runs.key_store import KeptRuns, KeyStore
 from acep_approx.engines.runs.lineage import Hits
 from acep_approx.engines.runs.load_shedder import LoadShedder
 from acep_approx.engines.runs.options import NO_OPTIONS, RunOptions
-from acep_approx.engines.runs.pool_arena import PoolArena
-from acep_approx.engines.runs.programs import register_kind
-from acep_approx.engines.runs.resume import take_up
-from acep_approx.engines.runs.rewording import Rewording
+from acep_approx.engines.runs.pool_arena import PoolArena, call_functions
+from acep_approx.engines.runs.programs import Rewording, register_kind
+from acep_approx.engines.runs.saved_runs import check_saved, take_up
 from acep_approx.engines.runs.shedding import LAYOUT
 from acep_approx.engines.runs.tables import RunTables
 from acep_approx.errors import DataError
@@ -125,6 +123,7 @@ class Runs(Engine):
         self._number = np.zeros(0, np.int64)
         self._hits = np.zeros(layout.HIT * 1024, np.int64)
         self._shown = np.zeros(len(automaton.shown) * 1024, np.int64)
+        self._no_hits = Hits(*np.zeros((layout.HIT, 0), np.int64), np.zeros((0, len(automaton.shown)), np.int64))
         self._copies: WeakSet[RunsOfKey] = WeakSet()
         self._kept: WeakSet[KeptRuns] = WeakSet()
         self._lanes = records.Lanes(*(np.zeros(BLOCK + 1, np.int64) for _ in range(3)))
@@ -382,6 +381,8 @@ class Runs(Engine):
     def hits(self, events: RunEvents) -> Hits:
         """What the batch has completed."""
         found, width = int(self.control[layout.HITS]), len(self.automaton.shown)
+        if not found:  # as after most events that are pushed alone
+            return self._no_hits
         table = self._hits[: layout.HIT * found].reshape(-1, layout.HIT)
         shown = self._shown[: width * found].reshape(found, width)
         order = hits_in_order(events.row, table[:, layout.HIT_EVENT], table[:, layout.HIT_ERRORS])

@@ -16,9 +16,8 @@ from acep_approx.automaton.transfers import PLACE
 from acep_approx.engines.runs.event_columns import CODED, EventColumns
 from acep_approx.engines.runs.hidden import DOMINATED, EVENT_SCALARS, GONE, TIMES, hidden_columns
 from acep_approx.engines.runs.options import NO_OPTIONS, RunOptions
-from acep_approx.engines.runs.pool import Pool
+from acep_approx.engines.runs.pools import KILLS, Pool, Reactions
 from acep_approx.engines.runs.programs import ANY_LETTER, MAX_TEMPORARIES, Lowering, Operand, Scalars, register_kind
-from acep_approx.engines.runs.reactions import KILLS, Reactions
 from acep_approx.engines.runs.waiting import NOTHING, beyond, most_common, thresholds
 from acep_approx.kernels.runs import layout, vm
 from acep_approx.kernels.runs.fronts import EQUAL, HIGH_FLOAT, HIGH_INT, LOW_FLOAT, LOW_INT

@@ -12,7 +12,7 @@ from acep_approx.arrays import Ints, zeros
 from acep_approx.engines.batches import Grouped
 from acep_approx.engines.cells.arclogs import ArcLogs
 from acep_approx.engines.cells.cells import Cells
-from acep_approx.engines.cells.later import HeldEvents
+from acep_approx.engines.cells.listing import HeldEvents
 from acep_approx.engines.cells.listing import listed as listed_matches
 from acep_approx.engines.columns import Listed
 from acep_approx.events.columns import taken, to_arrow

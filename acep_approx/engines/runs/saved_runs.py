@@ -1,4 +1,7 @@
-"""Whether the saved arrays of the runs engine are as it can have written them: nothing is an index before this."""
+"""Saved runs of an engine: whether they are as it can have written them, and how those of the current key are taken up.
+
+Nothing of them is an index before it was checked.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +13,10 @@ from acep_approx.arrays import Ints
 from acep_approx.automaton.registers import RegisterAutomaton
 from acep_approx.automaton.resolve import Register
 from acep_approx.engines.runs.event_columns import CODED, EventColumns
-from acep_approx.engines.runs.fork import saved_pools
 from acep_approx.engines.runs.hidden import DOMINATED, GONE, GROUP, MARK
+from acep_approx.engines.runs.key_store import saved_pools
 from acep_approx.engines.runs.pool_arena import PoolArena
 from acep_approx.engines.runs.programs import register_kind
-from acep_approx.engines.runs.resume import WITHIN_RUNS
 from acep_approx.engines.runs.shedding import Shedding
 from acep_approx.engines.runs.tables import RunTables
 from acep_approx.kernels.runs import layout, saved
@@ -141,3 +143,41 @@ def _check_current(engine: Checked, arrays: dict[str, Ints]) -> None:
         runs[each.pool] = each.runs
     check("pools", good=np.array_equal(rows[1:, kp.RUNS], runs[1:]))
     check_range("pools", rows[1:, WITHIN_RUNS], 0, COUNT)
+
+
+OF_ALL_KEYS = (kp.TRIED, kp.JOINED, kp.REST, kp.TESTED)
+OF_KEY = (kp.RUNS, kp.CHILDREN, kp.FRESH, kp.KEPT, kp.HEAD, kp.LAST_PLACE, kp.OLDEST, kp.AGE, kp.COUNTED)
+"""Words of a pool that say how it stands, whichever key is current, and with this key."""
+WITHIN_RUNS = (kp.CHILDREN, kp.FRESH, kp.KEPT, kp.HEAD)
+"""Those that say which runs: they may be of runs that have left, for which there is no room any more."""
+
+
+def take_up(before: Ints, span: Ints, stored: Ints, pools: Ints, words: Ints) -> None:
+    """Bring the saved runs of the current key back into pools that have room for them.
+
+    Parameters
+    ----------
+    before : int64 array, shape (pools * POOL,)
+        The words of the pools when the runs were saved.
+    span : int64 array, shape (SPAN,)
+        Where the runs of the key are in ``stored``; of length 0 where no key is current.
+    stored, pools, words : int64 arrays
+        Of the engine. Indexes must be made anew.
+
+    Complexity: O(runs of the key).
+    """
+    table, old = pools.reshape(-1, kp.POOL), before.reshape(-1, kp.POOL)
+    table[:, OF_ALL_KEYS] = old[:, OF_ALL_KEYS]
+    if not len(span):
+        return
+    table[1:, OF_KEY] = old[1:, OF_KEY]
+    table[1:, WITHIN_RUNS] = np.minimum(old[1:, WITHIN_RUNS], old[1:, [kp.RUNS]])
+    at, end = int(span[0]), int(span[0] + span[1])
+    while at < end:
+        pool, runs = int(stored[at]) & saved.POOL_MASK, int(stored[at + 1])
+        base, room = int(table[pool, kp.BASE]), int(table[pool, kp.ROOM])
+        columns = kp.COLUMNS + int(table[pool, kp.FIELDS])
+        at += saved.SAVED
+        block = stored[at : at + columns * runs].reshape(columns, runs)
+        words[base : base + columns * room].reshape(columns, room)[:, :runs] = block
+        at += columns * runs
