@@ -123,7 +123,7 @@ class Runs(Engine):
         self._number = np.zeros(0, np.int64)
         self._hits = np.zeros(layout.HIT * 1024, np.int64)
         self._shown = np.zeros(len(automaton.shown) * 1024, np.int64)
-        self._no_hits = Hits(*np.zeros((layout.HIT, 0), np.int64), np.zeros((0, len(automaton.shown)), np.int64))
+        self._no_hits = Hits(*[*np.zeros((layout.HIT, 0), np.int64), np.zeros((0, len(automaton.shown)), np.int64)])
         self._copies: WeakSet[RunsOfKey] = WeakSet()
         self._kept: WeakSet[KeptRuns] = WeakSet()
         self._lanes = records.Lanes(*(np.zeros(BLOCK + 1, np.int64) for _ in range(3)))

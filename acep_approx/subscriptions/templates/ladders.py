@@ -192,8 +192,8 @@ def _moves(tables: RunTables, columns: EventColumns, kinds: Mapping[str, Kind]) 
         found = _value(Asking(expression, as_float, tables.readers(expression)), columns, kinds)
         return None if found is None else made.setdefault(found, len(made)) * kernel.VALUE
 
-    for number, step in enumerate(automaton.steps):
-        compared, given = tables.compared(number), tables.given(number)
+    for step, code in zip(automaton.steps, tables.steps, strict=True):
+        compared, given = code.compared(), code.given()
         if step.target is None or compared is None or given is None or step.source not in numbers:
             return None
         source, target = numbers[step.source], numbers.get(step.target, -1)
