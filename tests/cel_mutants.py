@@ -14,7 +14,7 @@ from acep_approx.kernels.runs import advance as kernel_advance
 from acep_approx.kernels.runs import children as kernel_children
 from acep_approx.kernels.runs import ends as kernel_ends
 from acep_approx.kernels.runs import waiting as kernel_waiting
-from acep_approx.matching import binding
+from acep_approx.matching import choice
 from acep_approx.planning import cel
 from tests.cel_runs import disagreement
 from tests.noticing import first_noticed
@@ -106,7 +106,7 @@ def merged_runs_are_one() -> None:
 
 def starts_are_forgotten() -> None:
     """Counts ask for no start, so that runs merge which leave the window at different times."""
-    binding.SHOWS["counts"] = "nothing"
+    choice.WAYS["algebra", "counts"] = replace(choice.WAYS["algebra", "counts"], shows="nothing")
 
 
 def first_values_are_last_values() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 from acep_approx.automaton.registers import RegisterAutomaton
 from acep_approx.automaton.states import Step
-from acep_approx.engines.runs.reactions import Reactions
+from acep_approx.engines.runs.pools import Reactions
 from acep_approx.engines.runs.tables import RunTables
 from acep_approx.kernels.runs import begin as kernel_begin
 from acep_approx.kernels.runs import blocks as kernel_blocks

@@ -10,8 +10,9 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 from unittest.mock import patch
 
-from acep_approx.engines.runs.snapshots import RunsSnapshot
+from acep_approx.engines.runs.runs import RunsSnapshot
 from acep_approx.matching import snapshots
+from acep_approx.matching.outputs.of_runs import RunOutput
 from acep_approx.matching.pipeline import Pipeline
 from acep_approx.revisions import events
 from acep_approx.revisions.changelog import Changelog
@@ -81,7 +82,7 @@ MUTANTS: dict[str, tuple[Change, ...]] = {
         (Replay, "change", "changed.gone += self._waiting", "pass"),
     ),
     "what waits is gone once it was put out": (
-        (Replay, "_as_if_ended", "finder.waiting, finder.last_end = waiting, last_end", "pass"),
+        (RunOutput, "as_if_ended", "self.finder.waiting, self.finder.last_end = waiting, last_end", "pass"),
     ),
     # order and places
     "ties are in order of arrival where there are ids": ((order_events, "in_order", "keys[str(number)] = ", "_ = "),),
@@ -96,7 +97,9 @@ MUTANTS: dict[str, tuple[Change, ...]] = {
     "snapshots with old places stay": (
         (Replay, "_place_anew", "segment.snapshot = self._snapshot(segment.since)", "pass"),
     ),
-    "what waits keeps its old places": ((Replay, "_place_anew", "self._waiting = self._as_if_ended()", "pass"),),
+    "what waits keeps its old places": (
+        (Replay, "_place_anew", "self._waiting = self.pipeline.results.as_if_ended()", "pass"),
+    ),
     "events count as in order behind a late one": ((Tail, "insert", "self.in_order = 0", "pass"),),
     # events that go
     "an event that is taken back stays among the recent ones": (

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from acep_approx import CappedCountWarning, Query, compile_query
 from acep_approx.errors import DataError, UsageError
-from acep_approx.matching.tracing import compressing
+from acep_approx.matching.tracing import compressed as compressing
 from acep_approx.matching.tracing.compressed import Compressed
 from acep_approx.query.shape import walk
 from acep_approx.query.syntax import RegisterValue
@@ -101,7 +101,7 @@ def test_pieces_share_links(world: RichWorld, piece: int) -> None:
             return
         whole = query.match(world.table()).compressed()
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("acep_approx.matching.pipeline.PIECE", piece)
+            patch.setattr("acep_approx.matching.pieces.PIECE", piece)
             cut = query.match(world.table()).compressed()
         assert sorted_rows(cut.expand()) == sorted_rows(whole.expand())
         assert cut.links.num_rows <= whole.links.num_rows + 2
@@ -119,7 +119,7 @@ def test_links_that_leave_the_window_are_spelled_all_the_same(within: str) -> No
     rows = [{"ts": i, "type": dice.choice("AAB"), "x": dice.randrange(9), "g": dice.choice("pq")} for i in range(4000)]
     query = compile_query("PATTERN SEQ(A+ a[], B b) WHERE [g] AND b.x > a[i].x WITHIN 12", within=within)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("acep_approx.matching.pipeline.PIECE", 100)
+        patch.setattr("acep_approx.matching.pieces.PIECE", 100)
         compressed = query.match(rows).compressed()
     # not as many: what is merged with a run that has left its window depends on when that run is swept out
     assert compressed.links.num_rows == pytest.approx(query.match(rows).compressed().links.num_rows, rel=0.05)

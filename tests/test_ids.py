@@ -40,7 +40,7 @@ def named_results(query: Query, output: str, table: pa.Table, ids: np.ndarray | 
         if dice.randrange(3) == 0 and output != "compressed":
             matcher = query.from_state(matcher.state_bytes())
     if output == "compressed":
-        return [matcher.pipeline.compressed(pa.concat_tables(tables)).expand()] if tables else []
+        return [matcher.pipeline.results.compressed(pa.concat_tables(tables)).expand()] if tables else []
     return [*tables, matcher.finish()] if table.num_rows else []
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from acep_approx import Query, compile_query
 from acep_approx.engines.cells.arclogs import ArcLogs
 from acep_approx.engines.cells.cells import Cells
-from acep_approx.engines.cells.later import HeldEvents
+from acep_approx.engines.cells.listing import HeldEvents
 from acep_approx.errors import AcepError
 from acep_approx.matching.outputs.of_cells import CellListing
 from tests.cases import examples

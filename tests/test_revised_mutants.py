@@ -14,7 +14,7 @@ from unittest.mock import patch
 import pytest
 
 from acep_approx import compile_query
-from acep_approx.engines.runs.snapshots import RunsSnapshot
+from acep_approx.engines.runs.runs import RunsSnapshot
 from acep_approx.events.keys import KeyCodes
 from acep_approx.matching.pipeline import Pipeline
 from acep_approx.matching.snapshots import QuerySnapshot

@@ -13,7 +13,7 @@ from acep_approx.arguments import checked
 from acep_approx.errors import DataError, UsageError, expect
 from acep_approx.events.reading.malformed import PushedRows
 from acep_approx.events.time_formats import TimeFormat
-from acep_approx.matching.pipeline import OutputKind
+from acep_approx.matching.choice import OutputKind
 from acep_approx.planning.compiled import CompiledQuery
 from acep_approx.planning.durations import Duration
 from acep_approx.planning.planner import MERGING

@@ -11,9 +11,9 @@ from acep_approx.api.pushed_query import PushedQuery
 from acep_approx.arguments import checked
 from acep_approx.diagrams.fragments import never_raises
 from acep_approx.events.time_formats import TimeFormat
+from acep_approx.matching.choice import OutputKind
 from acep_approx.matching.execution import check_key_idle
 from acep_approx.matching.outputs.bind import bound_names
-from acep_approx.matching.pipeline import OutputKind
 from acep_approx.planning.durations import Duration
 from acep_approx.planning.planner import MERGING, merging
 from acep_approx.results.matches import Matches

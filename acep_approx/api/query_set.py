@@ -17,7 +17,7 @@ from acep_approx.events.reading.malformed import PushedRows
 from acep_approx.events.source import Source, open_source
 from acep_approx.events.stamped import StampedEvents
 from acep_approx.events.time_formats import TimeFormat
-from acep_approx.matching.pipeline import OutputKind
+from acep_approx.matching.choice import OutputKind
 from acep_approx.planning.durations import Duration, check_duration
 from acep_approx.revisions.request import REVISING
 from acep_approx.run.lateness import Lateness

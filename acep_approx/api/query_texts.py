@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from acep_approx.api.compile import compile_query
 from acep_approx.api.query import Query
-from acep_approx.matching.pipeline import OutputKind
+from acep_approx.matching.choice import OutputKind
 from acep_approx.planning.planner import Plan
 from acep_approx.query.cel.parser import parse_cel
 from acep_approx.subscriptions.adding import check

@@ -13,7 +13,7 @@ from acep_approx.api.query_texts import Planned, QueryTexts
 from acep_approx.arguments import checked
 from acep_approx.errors import UsageError, expect
 from acep_approx.events.source import open_source
-from acep_approx.matching.pipeline import OutputKind
+from acep_approx.matching.choice import OutputKind
 from acep_approx.planning.planner import Plan
 from acep_approx.subscriptions.adding import entries_of
 from acep_approx.subscriptions.callbacks import Subscription, Subscriptions

@@ -91,7 +91,7 @@ class Cohort:
             return []
         if self._tracer is None:
             self._tracer = Tracer(self.plan, self.schema, self.roles)
-            self._tracer.pipeline.look_back_after(LOOK_BACK)
+            self._tracer.output.chunk = LOOK_BACK
         if len(keys):
             self._slots.update((keys.text(slot), slot) for slot in np.unique(slots[chosen]).tolist())
         place = rows[chosen] - batch.first_row
@@ -99,7 +99,7 @@ class Cohort:
         self._rows = np.concatenate((self._rows, rows[chosen]))
         progress = self._tracer.progress
         done = progress.steps
-        self._tracer.pipeline.give_up_after(done + max(int(quota), 0))
+        self._tracer.output.give_up_after(done + max(int(quota), 0))
         try:
             found = list(self._tracer.push(part))
         except TooManyStepsError:
@@ -193,7 +193,7 @@ class Cohort:
         if "tracer" in arrays:
             self._tracer = Tracer.from_state(self.plan, arrays["tracer"].tobytes())
             check("rows", good=self._tracer.progress.events == len(self._rows))
-            self._tracer.pipeline.look_back_after(LOOK_BACK)
+            self._tracer.output.chunk = LOOK_BACK
 
     def _slots_of(self, trace: Trace) -> Ints:
         """The slot, in the run, of each slot of a trace."""

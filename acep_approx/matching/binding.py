@@ -13,17 +13,15 @@ from acep_approx.events.keys import can_be_key
 from acep_approx.events.roles import Roles
 from acep_approx.events.time import tick_unit
 from acep_approx.matching.fitting import with_text
-from acep_approx.matching.intervals import check_starts
+from acep_approx.matching.stream_batch import check_starts
 from acep_approx.planning.cel import plan_for
 from acep_approx.planning.planner import Plan
 
 Columns = Mapping[str, tuple[str, ...]]
 """The columns of the events of each stream that a query in CEL reads."""
-SHOWS: dict[str, Shows] = {"counts": "start", "points": "nothing"}
-"""What outputs ask of the results of queries in CEL; the start, as it tells when they leave the window."""
 
 
-def bound(plan: Plan, schema: pa.Schema, roles: Roles, columns: Columns, output: str) -> Plan:
+def bound(plan: Plan, schema: pa.Schema, roles: Roles, columns: Columns, shows: Shows) -> Plan:
     """The plan of a query in CEL for the events of a stream; of any other query its plan.
 
     Parameters
@@ -33,8 +31,8 @@ def bound(plan: Plan, schema: pa.Schema, roles: Roles, columns: Columns, output:
         Of all events.
     roles : Roles
     columns : mapping of str to tuple of str
-    output : str
-        What is asked for, as for ``Pipeline``.
+    shows : {"all", "start", "nothing"}
+        What is asked of the results; see ``choice.Way``.
 
     Raises
     ------
@@ -46,7 +44,7 @@ def bound(plan: Plan, schema: pa.Schema, roles: Roles, columns: Columns, output:
     if plan.cel is None:
         return plan
     check_starts(schema, roles)
-    made = plan_for(plan, columns, roles, is_time=has_times(plan, schema, roles), shows=SHOWS.get(output, "all"))
+    made = plan_for(plan, columns, roles, is_time=has_times(plan, schema, roles), shows=shows)
     return with_usable_key(made, schema, roles)
 
 

@@ -22,8 +22,9 @@ from acep_approx.events.roles import Roles, infer_roles
 from acep_approx.events.source import Source
 from acep_approx.events.stream import EventBatch
 from acep_approx.events.time_formats import TimeFormat
+from acep_approx.matching.choice import OutputKind
 from acep_approx.matching.outputs.bind import bound_names
-from acep_approx.matching.pipeline import OutputKind, Pipeline
+from acep_approx.matching.pipeline import Pipeline
 from acep_approx.matching.state import MATCHER, meaning, restore_query, restored_stream, saved
 from acep_approx.matching.stream_side import StreamSide
 from acep_approx.matching.tracing.partial import refuse_algebra
@@ -76,6 +77,9 @@ class Execution:
         How long a key may have no event, such as ``"1 h"``, or 5 in ticks: then it is dropped, its stream ends, and a
         later event of it begins a new one. Default: keys are kept as long as a window may hold an event of theirs.
 
+    is_raw : bool, default False
+        Whether results have key slots, ticks and row numbers in the places of what they stand for.
+
     Attributes
     ----------
     pipeline : Pipeline or None
@@ -103,6 +107,7 @@ class Execution:
         shedding: LoadShedder | None = None,
         bind: str | Sequence[str] | None = None,
         key_idle: Duration | None = None,
+        is_raw: bool = False,
     ) -> None:
         if output not in ("matches", "points", "counts", "partial", "compressed"):
             raise UsageError(
@@ -120,6 +125,7 @@ class Execution:
         self.wanted |= TimeFormat.plain(time_format)
         self.state_cap = state_cap
         self.merge = merge
+        self._is_raw = is_raw
         self._merging = merging(merge)
         self.shedding = shedding
         self._none_seen = RunProgress()
@@ -185,8 +191,9 @@ class Execution:
         return self.pipeline
 
     def _pipeline(self, stream: StreamSide) -> Pipeline:
+        bind = () if self._is_raw else self.bind_by  # who gets raw results shows them later
         return Pipeline(
-            stream, self.plan, self.output, self.state_cap, self._merging, self.shedding, self.bind_by
+            stream, self.plan, self.output, self.state_cap, self._merging, self.shedding, bind, is_raw=self._is_raw
         )
 
     def run(self, batch: EventBatch, derived: Mapping[str, pa.Array] | None = None) -> Iterator[pa.Table]:

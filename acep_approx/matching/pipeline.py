@@ -1,6 +1,7 @@
 """The query side: what one query does with the batches of a stream, from letters through its engine to results.
 
-What queries share, and what is done once per batch, is the stream side (``StreamSide``).
+What queries share, and what is done once per batch, is the stream side (``StreamSide``). Which engine and which output
+a query gets is said in ``choice``, how much of a batch is run at a time in ``pieces``.
 """
 
 from __future__ import annotations
@@ -8,63 +9,33 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from acep_approx.arrays import Bools, Ints
-from acep_approx.automaton.conditions import leaves
 from acep_approx.automaton.determinize import MAX_DETERMINISED
-from acep_approx.automaton.registers import RegisterAutomaton
-from acep_approx.engines.cells.arclogs import ArcLogs
-from acep_approx.engines.cells.cells import Cells
 from acep_approx.engines.progress import RunProgress
 from acep_approx.engines.runs.event_columns import EventColumns
 from acep_approx.engines.runs.load_shedder import LoadShedder
-from acep_approx.engines.runs.options import NO_OPTIONS, RunOptions
-from acep_approx.engines.runs.runs import Runs
-from acep_approx.engines.runs.tables import RunTables
-from acep_approx.errors import DataError
 from acep_approx.events.columns import missing_column
 from acep_approx.events.stream import EventBatch
 from acep_approx.matching.binding import bound, has_times
-from acep_approx.matching.fitting import check_columns, columns_as_text, compared_columns, with_text
+from acep_approx.matching.choice import PLAIN, OutputKind, Parts, Shown, planned, way
+from acep_approx.matching.fitting import check_columns, columns_as_text, columns_in_order, compared_columns, with_text
 from acep_approx.matching.outputs.bind import BoundEvents
-from acep_approx.matching.outputs.completed import Finder
-from acep_approx.matching.outputs.of_algebra import AlgebraCounts, AlgebraResults
-from acep_approx.matching.outputs.of_cells import CellCounts, CellListing, CellPoints
-from acep_approx.matching.outputs.of_runs import RunCounts, RunListing, RunOutput, RunPoints
-from acep_approx.matching.outputs.output import Output, RawStamps, Stamps
+from acep_approx.matching.outputs.output import RawStamps, Stamps
 from acep_approx.matching.outputs.recent import Recent
-from acep_approx.matching.outputs.registers import MachineMatches
-from acep_approx.matching.outputs.returns import ReturnColumns
-from acep_approx.matching.outputs.tables import BindingColumns, joined
-from acep_approx.matching.outputs.verify import Verifier
+from acep_approx.matching.outputs.tables import joined
+from acep_approx.matching.pieces import Pieces
 from acep_approx.matching.prepare import Preparer
 from acep_approx.matching.stream_batch import StreamBatch
 from acep_approx.matching.stream_side import StreamSide
-from acep_approx.matching.text_order import columns_in_order
-from acep_approx.matching.tracing.compressed import Compressed
-from acep_approx.matching.tracing.compressing import RunShared, SharedRuns, compressed_plan
-from acep_approx.matching.tracing.partial import RunPartial, TracedRuns, partial_plan
-from acep_approx.matching.tracing.traced import Hindsight, RunTrace, Traced, traced_plan
 from acep_approx.planning.planner import MERGING, Plan
 from acep_approx.query.shape import walk
 from acep_approx.query.syntax import Attribute, Expression
 from acep_approx.ranges import COUNT, number_in
-
-OutputKind = Literal["matches", "points", "counts", "partial", "compressed", "trace"]
-
-PIECE, LEAST_PIECE = 1 << 14, 64
-"""Most and fewest events that the runs engine takes at a time, at first and under a load budget."""
-LARGE_PIECE = 1 << 17
-"""Most events at a time where they make few links: there what is done once per piece takes a fifth of the time. Only
-once a piece of ``PIECE`` events was run: fewer say too little of what is to come, and do not end it either."""
-MOST_PER_EVENT = 1.5
-"""Links per event that are few. Where there are more, there are more matches, too, and listing many at once is slow."""
-LINKS_AT_ONCE = 1 << 20
-"""Links that so many events should make: the lineage of a piece must fit into memory."""
 
 
 class Pipeline:
@@ -88,6 +59,10 @@ class Pipeline:
         Whether results have key slots, ticks and row numbers in the places of what they stand for.
     joins : bool, default True
         Whether it takes part in the batches at once; if not, when ``join`` is called.
+    shown : Shown, optional
+        What tables of matches show beside what the query asks for.
+    columns_of : dict of str to tuple of str, optional
+        The columns of the events of each stream that a query in CEL reads. Default: those that there are now.
 
     Attributes
     ----------
@@ -102,17 +77,19 @@ class Pipeline:
     progress : RunProgress
         Numbers of events seen so far.
     columns_of : dict of str to tuple of str, or None
-        The columns of the events of each stream that a query in CEL reads: those that there were when it was set up.
+        See above; None where the query is not in CEL.
+    engine : Engine
+    results : Output
+    preparer : Preparer
+        Tells which letters hold on events.
+    recent : Recent
+        The events that results may still show.
 
     Raises
     ------
     DataError, QueryError
         A column is missing or has the wrong type.
     """
-
-    columns_of: dict[str, tuple[str, ...]] | None = None
-    listing: type[RunListing] = RunListing
-    """What lists the matches of the runs engine."""
 
     def __init__(
         self,
@@ -126,26 +103,25 @@ class Pipeline:
         *,
         is_raw: bool = False,
         joins: bool = True,
+        shown: Shown = PLAIN,
+        columns_of: dict[str, tuple[str, ...]] | None = None,
     ) -> None:
-        if output == "partial":
-            plan = partial_plan(plan)
-        elif output == "compressed":
-            plan = compressed_plan(plan)
-        elif output == "trace":
-            plan = traced_plan(plan)
         self.stream = stream
-        self.plan = plan
+        self.plan = planned(plan, output)
         self.output = output
         self.roles = stream.roles
-        self.as_text = columns_as_text(plan.query, stream.roles)
-        self.in_order = columns_in_order(plan.query, stream.roles)
+        self.as_text = columns_as_text(self.plan.query, stream.roles)
+        self.in_order = columns_in_order(self.plan.query, stream.roles)
         self.progress = RunProgress()
+        self.columns_of = columns_of
         self._state_cap = state_cap
         self._merging = merging
         self._shedding = shedding
         self._bind = bind
         self._is_raw = is_raw
+        self._shown = shown
         self._kept_from: tuple[int, Ints] | None = None
+        self._seconds_before = 0.0  # what preparing the batch took, for each event
         self.set_up()
         if joins:
             stream.add(self)
@@ -158,50 +134,48 @@ class Pipeline:
 
     def set_up(self) -> None:
         """Make an engine and what stands around it for events of the columns that the stream has now."""
-        output = self.output
         self._known = self.stream.schema
         self._nothing: pa.Table | None = None
+        made_by = way(self.plan, self.output)
         if self.plan.cel is not None:
             if self.columns_of is None:
                 self.columns_of = dict.fromkeys(self.plan.reads, tuple(self._known.names))
-            self.plan = bound(self.plan, self._known, self.roles, self.columns_of, output)
+            self.plan = bound(self.plan, self._known, self.roles, self.columns_of, made_by.shows)
             self.as_text = columns_as_text(self.plan.query, self.roles)
             self.in_order = columns_in_order(self.plan.query, self.roles)
-        plan, is_time = self.plan, has_times(self.plan, self._known, self.roles)
+        plan, self.is_time = self.plan, has_times(self.plan, self._known, self.roles)
         self.key_slots = self.stream.slots_of(tuple(map(self.roles.column, plan.keys)))
-        schema = with_text(self._known, self.as_text)
-        named = check_columns(plan.query, schema, self.roles)
+        self.schema = with_text(self._known, self.as_text)
+        named = check_columns(plan.query, self.schema, self.roles)
         self.named = tuple(name for name in named if name not in self.stream.derived)
-        self.schema = schema
-        self.window = plan.window_ticks("us" if is_time else None)
+        self.window = plan.window_ticks("us" if self.is_time else None)
         self.preparer = Preparer(plan, self.key_slots)
-        self.recent = Recent(schema, ())
-        self.engine: Cells | ArcLogs | Runs
-        self.results: Output
-        self._events = BoundEvents(self._bind, schema, self.roles)
-        self.is_time = is_time
-        self._stamps = (RawStamps if self._is_raw else Stamps)(self.preparer, schema, self._events, is_time=is_time)
-        if plan.registers is not None:
-            self.engine, self.results = self._runs(plan.registers)
-            if plan.cel is not None:
-                self.results.roles = self.roles
-            if self._is_raw:
-                self.results.go_by_key()
-        elif output == "points":
-            self.engine = Cells(plan.automaton, self.window)
-            self.results = CellPoints(self.engine, self._stamps)
-        elif output == "counts":
-            self.engine = ArcLogs(plan.automaton, self.window, cap=self._state_cap)
-            self.results = CellCounts(self.engine, self._stamps)
-        else:
-            self.engine = ArcLogs(plan.automaton, self.window, cap=self._state_cap)
-            self.results = self._listing(self.engine)
+        self._events = BoundEvents(self._bind, self.schema, self.roles)
+        stamps = RawStamps if self._is_raw else Stamps
+        self.stamps = stamps(self.preparer, self.schema, self._events, is_time=self.is_time)
+        parts = Parts(
+            plan=plan,
+            stream=self.stream,
+            schema=self.schema,
+            window=self.window,
+            preparer=self.preparer,
+            events=self._events,
+            stamps=self.stamps,
+            recent=Recent(self.schema, ()),
+            state_cap=self._state_cap,
+            merging=self._merging,
+            shedding=self._shedding,
+            shown=self._shown,
+        )
+        self.results = made_by.make(parts)
+        self.engine, self.recent = self.results.engine, parts.recent
+        if self._is_raw:
+            self.results.go_by_key()
         self.reads = self._columns()
         self.engine.set_classes(self.preparer.classes)
         self.engine.reserve(max(self.key_slots.slots, 1))
-        self._piece = LEAST_PIECE
-        # a load budget is planned anew for each piece, and traces are kept for each
-        self._may_grow = self._shedding is None and output in ("matches", "points", "counts", "partial")
+        # a load budget is planned anew for each piece
+        self.pieces = Pieces(self.engine, self.progress, may_grow=made_by.may_grow and self._shedding is None)
 
     def widen(self, schema: pa.Schema) -> None:
         """Go on with wider types of columns: programs are made anew, and what is held is converted.
@@ -214,82 +188,13 @@ class Pipeline:
         schema = with_text(schema, self.as_text)
         check_columns(self.plan.query, schema, self.roles)
         recent = self.recent.widened(schema)
-        if isinstance(self.engine, Runs):
-            if isinstance(self.results, RunOutput):
-                self.results.finder.machine.check(schema)
-            self.engine.widen(EventColumns(schema, self.roles.column, self.stream.texts))
+        self.results.know(schema)
+        self.engine.widen(EventColumns(schema, self.roles.column, self.stream.texts))
         self.recent.data = recent
         self._events.know(schema)
-        self._stamps.know(schema)
+        self.stamps.know(schema)
         self.schema = schema
         self._nothing = None
-
-    def _runs(self, registers: RegisterAutomaton) -> tuple[Runs, RunOutput]:
-        """The runs engine with its way of putting results out."""
-        output, shedding, merging, stamps = self.output, self._shedding, self._merging, self._stamps
-        columns = EventColumns(self.schema, self.roles.column, self.stream.texts)
-        is_algebra = self.plan.cel is not None
-        lists = output == "trace" if is_algebra else output != "points" or registers.needs_filter
-        is_count = self.preparer.is_count
-        if output == "partial":
-            merging = frozenset()
-        if shedding is not None:
-            shedding.arena.keys_now = lambda: self.preparer.keys
-            shedding.begin_stream(self.schema, self.roles)
-        kind = {"partial": TracedRuns, "compressed": SharedRuns, "trace": Traced}.get(output, Runs)
-        engine = kind(
-            registers,
-            columns,
-            self.window,
-            merging,
-            keeps_lineage=lists,
-            is_count=is_count,
-            shedding=shedding,
-            options=self._options(),
-        )
-        bindings = self._bindings() if not is_algebra and output in ("matches", "partial", "compressed") else None
-        wanted = bindings.needed if bindings else self._events.names
-        conditions = [*registers.filters, *(c for some in registers.negations.values() for c in some)]
-        named = [self.roles.column(leaf.name) for c in conditions for leaf in leaves(c.expression) if leaf.name]
-        machine = MachineMatches(registers, self.roles, self.schema)
-        self.recent = Recent(self.schema, tuple(dict.fromkeys([*wanted, *named, *machine.needed])))
-        finder = Finder(registers, engine, Verifier(self.roles, self.recent), machine)
-        if bindings is not None and isinstance(engine, TracedRuns):
-            return engine, RunPartial(engine, finder, stamps, self.recent, bindings)
-        if bindings is not None and isinstance(engine, SharedRuns):
-            return engine, RunShared(engine, finder, stamps, self.recent, bindings)
-        if isinstance(engine, Traced):
-            return engine, RunTrace(engine, finder, stamps, self.recent)
-        if bindings is not None:
-            return engine, self.listing(engine, finder, stamps, self.recent, bindings)
-        if is_algebra and output == "matches":
-            return engine, AlgebraResults(engine, finder, stamps, self.recent)
-        counts = AlgebraCounts if is_algebra else RunCounts
-        return engine, (RunPoints if output == "points" else counts)(engine, finder, stamps, self.recent)
-
-    def _options(self) -> RunOptions:
-        """What the runs engine is asked for beside its automaton."""
-        functions = self.plan.query.functions
-        if self.plan.cel is not None and self.output not in ("points", "trace"):
-            return RunOptions(counts_merged=True)
-        return RunOptions(functions={function.name: function for function in functions}) if functions else NO_OPTIONS
-
-    def _listing(self, engine: ArcLogs) -> CellListing:
-        bindings = self._bindings()
-        self.recent = Recent(self.schema, bindings.needed)
-        return CellListing(engine, self._stamps, bindings, self.recent)
-
-    def _bindings(self) -> BindingColumns:
-        query = self.plan.query
-        returns = ReturnColumns(() if self._is_raw else query.outputs, self.roles)
-        taken = set(self.preparer.key_columns) & set(self.plan.automaton.variables)
-        if taken and not returns:
-            raise DataError(
-                f"{min(taken)!r} is a variable and a key column: the result would have two columns of that name",
-                code="ACEP-D043",
-                hint="choose another name for the variable",
-            )
-        return BindingColumns(self.plan.automaton, returns, self._events, is_regex=query.is_regex)
 
     @property
     def compared(self) -> frozenset[str]:
@@ -300,9 +205,8 @@ class Pipeline:
 
     def _columns(self) -> tuple[str, ...]:
         reader = self.preparer.letters
-        read = [a.name for c in reader.conditions for a in walk(c) if isinstance(a, Attribute)]
-        if isinstance(self.engine, Runs):
-            read += [a.name for e in self.engine.columns.expressions for a in walk(e) if isinstance(a, Attribute)]
+        asked = (*reader.conditions, *self.engine.expressions)
+        read = [node.name for one in asked for node in walk(one) if isinstance(node, Attribute)]
         names = [self.roles.time, *([self.roles.start] if self.plan.cel is not None and self.roles.start else [])]
         names += [*self.preparer.key_columns, *map(self.roles.column, read)]
         names += [*self.recent.columns, *self._events.names]
@@ -311,18 +215,8 @@ class Pipeline:
         for name in names:
             if name not in self.schema.names:
                 raise missing_column(name, self.schema.names)
-        return tuple(dict.fromkeys(names))
-
-    def give_up_after(self, steps: int) -> None:
-        """Let ``run`` raise ``run_outputs.TooManyStepsError`` when the runs engine has taken so many run-steps."""
-        if isinstance(self.results, RunOutput):
-            self.results.engine.limit = steps
-            self.results.gives_up = True
-
-    def look_back_after(self, events: int) -> None:
-        """With the output "trace": look at runs whose windows have closed whenever so many links or events are kept."""
-        assert isinstance(self.results, RunTrace), "another output was asked for"
-        self.results.chunk = events
+        asked_for = dict.fromkeys([*names, *self._shown.reads])
+        return tuple(name for name in asked_for if name not in self.stream.left_out)
 
     def nothing(self) -> pa.Table:
         """An empty table with the columns of the results."""
@@ -334,16 +228,6 @@ class Pipeline:
         """Tables of results as one, with the types that the columns have got by now."""
         return joined(tables, self.nothing().schema) if tables else self.nothing()
 
-    def compressed(self, hits: pa.Table) -> Compressed:
-        """With the output "compressed": what was found so far, ``hits`` being all tables of results."""
-        assert isinstance(self.results, RunShared), "another output was asked for"
-        return self.results.compressed(hits)
-
-    def hindsight(self) -> list[Hindsight]:
-        """With the output "trace": what became known since the last call."""
-        assert isinstance(self.results, RunTrace), "another output was asked for"
-        return self.results.take()
-
     @property
     def columns(self) -> tuple[str, ...]:
         """Columns of the events that must be read; those that are derived are not among them."""
@@ -351,19 +235,18 @@ class Pipeline:
 
     def header(self) -> dict[str, Any]:
         """What ``restore`` needs beside the arrays: its numbers, and how many events are run at a time."""
-        return {"progress": vars(self.progress), "piece": self._piece}
+        return {"progress": vars(self.progress), "piece": self.pieces.size}
 
     def arrays(self) -> dict[str, Ints]:
         """The state of what is not in the engine, as arrays."""
-        return self.results.arrays() if isinstance(self.results, RunOutput) else {}
+        return self.results.arrays()
 
     def restore(self, header: dict[str, Any], arrays: dict[str, Any]) -> None:
         """Take over what ``header`` and ``arrays`` gave."""
         numbers = {name: number_in(name, number, 0, COUNT) for name, number in header["progress"].items()}
-        self.progress = RunProgress(**numbers)
-        self._piece = number_in("piece", header["piece"], 1, COUNT)
-        if isinstance(self.results, RunOutput):
-            self.results.restore(arrays)
+        vars(self.progress).update(vars(RunProgress(**numbers)))
+        self.pieces.restore(header["piece"])
+        self.results.restore(arrays)
 
     def prepare(self, batch: StreamBatch) -> None:
         """Take from a batch what this query asks of it: key slots, letters, words."""
@@ -372,79 +255,54 @@ class Pipeline:
         if len(self.preparer.classes) > known:
             self.engine.set_classes(self.preparer.classes)
         self.engine.reserve(self.key_slots.slots)
-        if isinstance(self.engine, Runs):
-            for expression in self.engine.columns.expressions:
-                batch.words(expression, partial(self._is_read, batch, self.engine.tables, expression))
+        for expression in self.engine.expressions:
+            batch.words(expression, partial(self._is_read, batch, expression))
         self._seconds_before = (time.perf_counter() - begun) / max(len(batch), 1)
 
-    def _is_read(self, batch: StreamBatch, tables: RunTables, expression: Expression) -> Bools:
-        """Tell for each event of a batch whether the runs engine reads the value of an expression."""
+    def _is_read(self, batch: StreamBatch, expression: Expression) -> Bools:
+        """Tell for each event of a batch whether the engine reads the value of an expression."""
         classes = batch.here(batch.computed.classes[self.preparer])
-        return tables.is_read(expression)[classes] & (batch.slots(self.preparer.key_columns) >= 0)
+        return self.engine.is_read(expression)[classes] & (batch.slots(self.preparer.key_columns) >= 0)
 
     def run(self, batch: StreamBatch) -> Iterator[pa.Table]:
         """Run a batch that was prepared; results come as they are made, and must all be taken before the next batch."""
-        if not isinstance(self.engine, Runs):
-            yield from self._run(batch)
-            return
-        first, progress = 0, self.progress
-        self.engine.load_shedder.begin_batch(len(batch))
-        while first < len(batch):
-            most = min(self._piece, self.engine.load_shedder.most_events)
-            piece, made, begun = batch.piece(first, most), progress.made, time.perf_counter()
-            yield from self._run(piece)
-            first += len(piece)
-            seconds = time.perf_counter() - begun + len(piece) * self._seconds_before
-            self.engine.load_shedder.end_piece(piece, progress, seconds)
-            per_event = max((progress.made - made) / len(piece), 1.0)
-            says_enough = len(piece) >= PIECE or self._piece > PIECE
-            is_quiet = self._may_grow and says_enough and per_event <= MOST_PER_EVENT
-            most = LARGE_PIECE if is_quiet else PIECE
-            self._piece = int(min(most, max(LEAST_PIECE, LINKS_AT_ONCE / per_event)))
-        if self.engine.shedding.logs:  # who takes the log must do so before keys are forgotten
-            yield self.nothing()
+        for piece in self.pieces.of(batch, self._seconds_before):
+            yield from self.run_piece(piece)
+        if self.engine.shedding is not None and self.engine.shedding.logs:
+            yield self.nothing()  # who takes the log must do so before keys are forgotten
 
     def run_piece(self, piece: StreamBatch) -> Iterator[pa.Table]:
-        """Run a piece of a batch that was prepared as a whole; nothing is shed."""
-        return self._run(piece)
+        """Run a piece of a batch that was prepared as a whole."""
+        shedder = self.engine.load_shedder
+        events = self.preparer.grouped(piece, None if shedder is None else shedder.grouped_at_once)
+        self.progress.events += len(piece)
+        self.progress.relevant += len(events.row)
+        if shedder is not None:
+            shedder.begin_piece(piece, events.row)
+        yield from self.results.run(events, piece, self._floors(piece))
+        self.engine.report(self.progress)
 
     @property
     def sees_all(self) -> bool:
         """Whether each event counts, also those that no letter holds on."""
-        counts_times = isinstance(self.results, RunOutput) and self.results.tick_places is not None
-        return self.preparer.counts_events or counts_times
+        return self.preparer.counts_events or self.results.tick_places is not None
 
     def pass_time(self, tick: int) -> Iterator[pa.Table]:
         """What waited for windows that end before ``tick``; nothing earlier comes any more."""
-        if isinstance(self.results, RunOutput):
-            yield from self.results.pass_time(tick)
+        return self.results.pass_time(tick)
 
     @property
     def waits_until(self) -> int | None:
         """The tick that ``pass_time`` must be given for the next match that waits; None where none does."""
-        if not isinstance(self.results, RunOutput):
-            return None
-        first, idle = self.results.waits_until, self.key_slots.idle
-        ends = None if idle is None else idle.first_end(self.results.finder.waiting.slot)
+        first, idle, finder = self.results.waits_until, self.key_slots.idle, self.results.finder
+        ends = None if idle is None or finder is None else idle.first_end(finder.waiting.slot)
         return min((tick for tick in (first, ends) if tick is not None), default=None)
 
     def finish(self) -> Iterator[pa.Table]:
         """What was still waiting for the end of its window."""
         if self.key_slots.idle is not None and self.stream.last_tick is not None:
             self.progress.keys_dropped = self.key_slots.idle.dropped_by(self.stream.last_tick)
-        if isinstance(self.results, RunOutput):
-            yield from self.results.finish()
-
-    def _run(self, batch: StreamBatch) -> Iterator[pa.Table]:
-        at_once = self.engine.load_shedder.grouped_at_once if isinstance(self.engine, Runs) else None
-        events = self.preparer.grouped(batch, at_once)
-        self.progress.events += len(batch)
-        self.progress.relevant += len(events.row)
-        if isinstance(self.engine, Runs):
-            self.engine.load_shedder.begin_piece(batch, events.row)
-        yield from self.results.run(events, batch, self._floors(batch))
-        if isinstance(self.engine, Runs):
-            self.progress.take(self.engine.work())
+        yield from self.results.finish()
 
     def done(self) -> None:
         """All queries on the stream are done with the batch."""
@@ -480,8 +338,7 @@ class Pipeline:
         From the first call on events are only forgotten by ``forget_events``.
         """
         self._kept_from = tick, counters
-        if isinstance(self.results, RunOutput | CellListing):
-            self.results.forgets = False
+        self.results.forgets = False
 
     def forget_before(self, floor: int) -> None:
         """Let go of events before a tick, in windows of time."""
@@ -489,12 +346,8 @@ class Pipeline:
 
     def forget_all_but(self, others: Ints) -> Ints:
         """In windows of events: let go of events but those that something points to, and ``others``; gives these."""
-        reached = others
-        if isinstance(self.results, RunOutput):
-            reached = np.concatenate((self.results.reachable(), others))
-        elif isinstance(self.engine, ArcLogs):
-            floors = self._floors_of(self._kept_from[1] if self._kept_from else self.preparer.counters, 1)
-            reached = np.concatenate((self.engine.live_places(floors), others))
+        floors = self._floors_of(self._kept_from[1] if self._kept_from else self.preparer.counters, 1)
+        reached = np.concatenate((self.results.reachable(floors), others))
         self.recent.keep_only(reached)
         return reached
 
@@ -505,15 +358,12 @@ class Pipeline:
         if self.preparer.is_count:
             return np.zeros(len(slots), np.bool_)
         silent = self.engine.newest()[slots] < now - self.window
-        if isinstance(self.results, RunOutput):
-            silent &= ~np.isin(slots, self.results.slots())
-        return silent
+        return silent & ~np.isin(slots, self.results.slots())
 
     def clear(self, slots: Ints) -> None:
         """Forget some key slots, whose keys are forgotten."""
         self.engine.clear(slots)
-        if isinstance(self.engine, Runs):
-            self.progress.take(self.engine.work())
+        self.engine.report(self.progress)
 
     def outlives(self, ticks: int) -> bool:
         """Whether an event can play a role when no event of its key has come for longer than so many ticks.
@@ -524,20 +374,18 @@ class Pipeline:
 
     def waits_in(self) -> Ints:
         """The key slots of results that wait."""
-        return self.results.slots() if isinstance(self.results, RunOutput) else np.zeros(0, np.int64)
+        return self.results.slots()
 
     def end_keys(self, slots: Ints) -> Iterator[pa.Table]:
         """The streams of some keys have ended: what waits for them comes, and their slots are those of new ones."""
-        if isinstance(self.results, RunOutput):
-            yield from self.results.end_keys(slots)
+        yield from self.results.end_keys(slots)
         self.clear(slots)
         self.preparer.end_keys(slots, self.window)
 
     def texts_held(self) -> Ints:
         """Codes of the texts that its runs hold."""
-        return self.engine.texts_held() if isinstance(self.engine, Runs) else np.zeros(0, np.int64)
+        return self.engine.texts_held()
 
     def recode_texts(self, codes: Ints) -> None:
         """Texts have got new codes, per code so far."""
-        if isinstance(self.engine, Runs):
-            self.engine.recode_texts(codes)
+        self.engine.recode_texts(codes)

@@ -7,15 +7,8 @@ from typing import Any
 import numpy as np
 
 from acep_approx.arrays import Bools, Ints, extended
-from acep_approx.engines.cells.arclogs import ArcLogs
-from acep_approx.engines.cells.cells import Cells
-from acep_approx.engines.cells.snapshots import CellsSnapshot, LogsSnapshot
-from acep_approx.engines.runs.runs import Runs
-from acep_approx.engines.runs.snapshots import RunsSnapshot
-from acep_approx.engines.snapshots import Slots, Snapshot
-from acep_approx.matching.outputs.completed import CompletedMatches, Finder
-from acep_approx.matching.outputs.negations import LOGGED
-from acep_approx.matching.outputs.of_runs import RunOutput
+from acep_approx.engines.engine import Slots, Snapshot
+from acep_approx.matching.outputs.completed import LOGGED, CompletedMatches, Finder
 from acep_approx.matching.pipeline import Pipeline
 from acep_approx.matching.tick_places import NEVER, TickPlaces
 
@@ -35,17 +28,17 @@ class QuerySnapshot:
     """
 
     def __init__(self, pipeline: Pipeline, floors: Ints, slots: Ints | None = None) -> None:
-        self._parts: list[Snapshot] = [_engine_snapshot(pipeline, floors, slots)]
+        self._parts: list[Snapshot] = [pipeline.engine.snapshot(slots, floors)]
         output = pipeline.results
         self._counters = _ByKey(pipeline.preparer, "counters", 0, slots)
         self._parts.append(self._counters)
-        if isinstance(output, RunOutput):
+        if output.finder is not None:
             self._parts += [_Waiting(output.finder, slots), _ByKey(output.finder, "last_end", -1, slots)]
             if output.finder.log.letters:
                 self._parts.append(_Log(output.finder, slots))
-            if output.tick_places is not None:
-                self._parts += [_ByTick(output.tick_places, "number", -1, slots)]
-                self._parts += [_ByTick(output.tick_places, "tick", NEVER, slots)]
+        if output.tick_places is not None:
+            self._parts += [_ByTick(output.tick_places, "number", -1, slots)]
+            self._parts += [_ByTick(output.tick_places, "tick", NEVER, slots)]
 
     @property
     def words(self) -> int:
@@ -59,15 +52,7 @@ class QuerySnapshot:
 
     def events_held(self) -> Ints:
         """Events that it names itself, in windows of events; those of runs are named by the links of the engine."""
-        held = [np.zeros(0, np.int64)]
-        for part in self._parts:
-            if isinstance(part, LogsSnapshot):
-                held.append(part.places_held())
-            elif isinstance(part, _Waiting):
-                held.append(part.rows.id)
-            elif isinstance(part, _Log):
-                held.append(part.rows["row"])
-        return np.concatenate(held)
+        return np.concatenate([part.events_held() for part in self._parts])
 
     def bring_back(self, slots: Ints) -> None:
         """Let these keys stand where they stood; keys that had not come then hold nothing."""
@@ -80,17 +65,7 @@ class QuerySnapshot:
             part.renew(slots)
 
 
-def _engine_snapshot(pipeline: Pipeline, floors: Ints, slots: Ints | None) -> Snapshot:
-    engine = pipeline.engine
-    if isinstance(engine, Runs):
-        return RunsSnapshot(engine, slots)
-    if isinstance(engine, Cells):
-        return CellsSnapshot(engine, slots)
-    assert isinstance(engine, ArcLogs)
-    return LogsSnapshot(engine, slots, floors)
-
-
-class _ByKey:
+class _ByKey(Snapshot):
     """An array with one item for each slot."""
 
     def __init__(self, owner: Any, name: str, fill: int, slots: Ints | None) -> None:
@@ -131,7 +106,7 @@ class _ByTick(_ByKey):
         super().renew(np.zeros(1, np.int64) if self._is_one else slots)
 
 
-class _Waiting:
+class _Waiting(Snapshot):
     """The matches that wait for the end of their window."""
 
     def __init__(self, finder: Finder, slots: Ints | None) -> None:
@@ -143,6 +118,9 @@ class _Waiting:
     @property
     def words(self) -> int:
         return 6 * len(self.rows) + 2 * self.rows.id.size
+
+    def events_held(self) -> Ints:
+        return self.rows.id
 
     def bring_back(self, slots: Ints) -> None:
         self._finder.waiting = self._mixed(self._finder.waiting, self.rows, slots)
@@ -159,7 +137,7 @@ class _Waiting:
         return CompletedMatches.joined([to.take(np.flatnonzero(others)), source.take(np.flatnonzero(these))])
 
 
-class _Log:
+class _Log(Snapshot):
     """The events that negations at the borders of a pattern look for."""
 
     def __init__(self, finder: Finder, slots: Ints | None) -> None:
@@ -175,6 +153,9 @@ class _Log:
     @property
     def words(self) -> int:
         return 4 * len(self.rows["slot"])
+
+    def events_held(self) -> Ints:
+        return self.rows["row"]
 
     def bring_back(self, slots: Ints) -> None:
         for name, column in self._mixed(self._now(), self.rows, slots).items():

@@ -15,8 +15,9 @@ from acep_approx.errors import DataError
 from acep_approx.events.columns import to_arrow
 from acep_approx.events.roles import Roles
 from acep_approx.events.stream import EventBatch
+from acep_approx.events.time import tick_unit, ticks
+from acep_approx.events.usable_rows import check_begun
 from acep_approx.kernels.runs.vm import NULL
-from acep_approx.matching.intervals import starts_of
 from acep_approx.query.syntax import Attribute, Expression
 
 
@@ -152,7 +153,7 @@ class StreamBatch(EventBatch):
         return self.here(self.computed.slots(key_columns))
 
     def starts(self, roles: Roles) -> Ints:
-        """The tick at which each event began; see ``intervals.starts_of``."""
+        """The tick at which each event began; see ``starts_of``."""
         return starts_of(self, roles)
 
     def words(self, expression: Expression, asked: Callable[[], Bools] | None = None) -> Ints:
@@ -221,3 +222,38 @@ class SomeEvents(StreamBatch):
         """Take over the types of the events, which are encoded once for the batch."""
         names, codes = self.outer.computed.truths.types
         self.computed.truths.types = names, codes[self.places]
+
+
+def check_starts(schema: pa.Schema, roles: Roles) -> None:
+    """Refuse a column that cannot say when events begin that end at the time of another column.
+
+    Raises
+    ------
+    DataError
+        ``ACEP-D003``: one is plain numbers, the other real time.
+    """
+    if roles.start is None:
+        return
+    types = [schema.field(name).type for name in (roles.start, roles.time)]
+    if len({tick_unit(type_, roles.unit) for type_ in types if not pa.types.is_null(type_)}) > 1:
+        raise DataError(
+            f"events begin at {roles.start!r}, of type {types[0]}, and end at {roles.time!r}, of type {types[1]}",
+            code="ACEP-D003",
+            hint="give both columns one type: timestamps, or numbers of one unit",
+        )
+
+
+def starts_of(batch: EventBatch, roles: Roles) -> Ints:
+    """The tick at which each event of a batch began; that at which it ended where no column says it.
+
+    Raises
+    ------
+    DataError
+        ``ACEP-D090``: an event ends before it begins; ``ACEP-D004``: it has no start.
+    """
+    if roles.start is None or not len(batch):
+        return batch.ticks
+    found = ticks(batch.data.column(roles.start), roles.unit, first_row=batch.first_row, format=roles.time_format)
+    numbers = batch.rows
+    check_begun(found, batch.ticks, roles, lambda at: batch.first_row + at if numbers is None else int(numbers[at]))
+    return found

@@ -24,10 +24,9 @@ from acep_approx.events.roles import Roles
 from acep_approx.events.stream import EventBatch
 from acep_approx.events.time import tick_unit
 from acep_approx.jit import tiers
-from acep_approx.matching.fitting import Fitting, with_text
+from acep_approx.matching.fitting import Fitting, TextOrder, with_text
 from acep_approx.matching.idle_keys import IdleKeys
 from acep_approx.matching.stream_batch import ColumnOf, Computed, StreamBatch
-from acep_approx.matching.text_order import TextOrder
 from acep_approx.planning.durations import Duration, in_ticks
 
 SWEEP = 4096

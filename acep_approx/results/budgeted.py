@@ -14,12 +14,12 @@ from acep_approx.arguments import checked
 from acep_approx.arrays import Ints
 from acep_approx.budget.ledger import RunRecord
 from acep_approx.diagrams.fragments import never_raises
-from acep_approx.engines.runs.runs import Runs
 from acep_approx.errors import UsageError
 from acep_approx.events.source import Source
 from acep_approx.events.stream import EventBatch, read_events
+from acep_approx.matching.choice import OutputKind
 from acep_approx.matching.execution import Execution
-from acep_approx.matching.pipeline import OutputKind, Pipeline
+from acep_approx.matching.pipeline import Pipeline
 from acep_approx.matching.renumber import renumbered, row_columns
 from acep_approx.planning.planner import Plan
 from acep_approx.results.expand import Again, Expansion, expanded, ticks_of, whole_bundles
@@ -97,7 +97,7 @@ class BudgetedMatches(Matches):
 
     def _take_log(self) -> None:
         """Tables of what was shed; the keys of its slots are still known now."""
-        if self.load.logs_shed and self._pipeline is not None and isinstance(self._pipeline.engine, Runs):
+        if self.load.logs_shed and self._pipeline is not None:
             log = self._pipeline.engine.logged()
             if len(log):
                 self._logged.append(shed_table(log, self._pipeline))

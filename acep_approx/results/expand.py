@@ -17,9 +17,9 @@ import pyarrow as pa
 
 from acep_approx.arrays import Ints
 from acep_approx.events.stream import EventBatch
+from acep_approx.matching.choice import OutputKind
 from acep_approx.matching.execution import Execution
 from acep_approx.matching.outputs.tables import joined
-from acep_approx.matching.pipeline import OutputKind
 from history.coverage.proxy import regions
 
 

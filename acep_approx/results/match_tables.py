@@ -14,12 +14,12 @@ from acep_approx.engines.progress import RunProgress
 from acep_approx.errors import UsageError, expect
 from acep_approx.events.columns import readable, to_numpy
 from acep_approx.events.source import Source
+from acep_approx.matching.choice import OutputKind
 from acep_approx.matching.execution import Execution
 from acep_approx.matching.outputs.counted import warn_at_least
-from acep_approx.matching.pipeline import OutputKind, Pipeline
+from acep_approx.matching.pipeline import Pipeline
 from acep_approx.matching.renumber import renumbered, row_columns
-from acep_approx.matching.tracing.compressed import Compressed
-from acep_approx.matching.tracing.compressing import compressed_plan
+from acep_approx.matching.tracing.compressed import Compressed, RunShared, compressed_plan
 from acep_approx.matching.unseen import warn_of_unseen_types
 from acep_approx.planning.planner import Plan
 from acep_approx.results.bundles import bundles
@@ -212,7 +212,8 @@ class MatchTables:
         if not len(self.source.schema):
             return Compressed(pa.table({}), pa.table({}), None)
         pipeline = matcher.bind(self.source.schema)
-        found = pipeline.compressed(joined(self._through(matcher, pipeline)))
+        assert isinstance(pipeline.results, RunShared), "this was asked for"
+        found = pipeline.results.compressed(joined(self._through(matcher, pipeline)))
         return found.renumbered(self.source.late.original) if self.source.late.renumbers else found
 
     def bundles(self) -> pa.Table:

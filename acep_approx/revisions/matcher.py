@@ -24,7 +24,7 @@ from acep_approx.events.reading.widening import one_table
 from acep_approx.events.source import Source
 from acep_approx.events.time import ticks
 from acep_approx.events.usable_rows import pushed
-from acep_approx.matching.execution import checked_options
+from acep_approx.matching.execution import Execution, checked_options
 from acep_approx.matching.pipeline import Pipeline
 from acep_approx.planning.planner import Plan
 from acep_approx.ranges import COUNT, number_in
@@ -33,7 +33,7 @@ from acep_approx.revisions.names import check_ids
 from acep_approx.revisions.replay import Replay
 from acep_approx.revisions.request import Revisions
 from acep_approx.revisions.state import packed, take_up
-from acep_approx.revisions.stream import RawExecution, RevisedStream, RevisionCounts, set_up
+from acep_approx.revisions.stream import RevisedStream, RevisionCounts, set_up
 from acep_approx.run.events import Events
 from acep_approx.run.left_out import BACKWARDS, LATE, REASONS, LeftOut
 from acep_approx.run.order import numbers_of
@@ -69,7 +69,7 @@ class RevisedMatcher(Run):
         self.plan = plan
         self.asked = asked
         self.changes = dict.fromkeys(CHANGES, 0)
-        self.execution = RawExecution(plan, **options)
+        self.execution = Execution(plan, **options, is_raw=True)
         self.rows = 0
         self.stream: RevisedStream | None = None
         self.left_out = LeftOut()

@@ -15,7 +15,6 @@ import numpy as np
 import pyarrow as pa
 
 from acep_approx.arrays import Bools, Ints
-from acep_approx.matching.outputs.of_runs import RunOutput
 from acep_approx.matching.pipeline import Pipeline
 from acep_approx.matching.snapshots import QuerySnapshot
 from acep_approx.matching.stream_batch import StreamBatch
@@ -73,7 +72,7 @@ class Replay:
         self._has_late_ends = automaton is not None and automaton.has_late_ends
         self._is_whole = pipeline.plan.counted == "stream"  # a change touches all keys
         stops = not pipeline.preparer.is_count and not pipeline.plan.query.non_overlap
-        waits = self._has_late_ends and isinstance(pipeline.results, RunOutput) and pipeline.results.groups
+        waits = self._has_late_ends and pipeline.results.groups
         self._reach = pipeline.window * (2 if waits else 1) if stops else ENDED
         self._skips = pipeline.plan.counted == "nothing" and not pipeline.preparer.is_count
         pipeline.keep_from(NEVER, pipeline.preparer.counters * 0)
@@ -122,7 +121,7 @@ class Replay:
         self.tail.note_order(place[late:], events.arrival[late:])
         new = PlacedEvents.of(events, place, slot).slice(late, len(events) - late)
         self._forward(new, batch.piece(late, len(new)), changed.came if self._has_late_ends else changed.new)
-        waiting = self._as_if_ended()
+        waiting = self.pipeline.results.as_if_ended()
         changed.gone += self._waiting
         changed.came += waiting
         self._waiting = waiting
@@ -178,7 +177,7 @@ class Replay:
             segment.add_results(self._run_segment(number, segment.events))
         if self._is_whole:
             self._before = self._count
-        self._waiting = self._as_if_ended()
+        self._waiting = self.pipeline.results.as_if_ended()
 
     def _run_again(self, touched: dict[int, list[PlacedEvents]], changed: Changed) -> None:
         """Bring the keys that changed back, and run what came since, as far as the change may reach."""
@@ -315,17 +314,6 @@ class Replay:
             return batch, np.zeros(len(events), np.int64)
         return batch, np.where(pipeline.preparer.is_relevant(batch), slot, -1) if self._skips else slot.copy()
 
-    def _as_if_ended(self) -> list[pa.Table]:
-        """What waits for the end of its window, as it would come if the stream ended now."""
-        if not self._has_late_ends:
-            return []
-        assert isinstance(self.pipeline.results, RunOutput)
-        finder = self.pipeline.results.finder
-        waiting, last_end = finder.waiting, finder.last_end.copy()
-        tables = [table for table in self.pipeline.finish() if table.num_rows]
-        finder.waiting, finder.last_end = waiting, last_end
-        return tables
-
     # --- state ----------------------------------------------------------------------------------------------
 
     def go_to_base(self) -> QuerySnapshot:
@@ -361,7 +349,7 @@ class Replay:
             tail.segments = [Segment(since, self._snapshot(NEVER), self._before, [events.slice(0, 0)])]
             batch, slot = self._prepared(events, events.place, self._before)
             self._forward(PlacedEvents.of(events, events.place, slot), batch, [])
-        self._waiting = self._as_if_ended()
+        self._waiting = self.pipeline.results.as_if_ended()
 
     # --- letting go -----------------------------------------------------------------------------------------
 

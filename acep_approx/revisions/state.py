@@ -8,6 +8,7 @@ import numpy as np
 
 from acep_approx.archive import Scope
 from acep_approx.arrays import Ints
+from acep_approx.matching.execution import Execution
 from acep_approx.matching.state import MATCHER, saved
 from acep_approx.matching.stream_side import StreamSide
 from acep_approx.planning.planner import Plan
@@ -16,7 +17,7 @@ from acep_approx.revisions.events import PlacedEvents
 from acep_approx.revisions.final import FinalRun
 from acep_approx.revisions.replay import Replay
 from acep_approx.revisions.request import Revisions
-from acep_approx.revisions.stream import RawExecution, RevisedStream
+from acep_approx.revisions.stream import RevisedStream
 from acep_approx.run.events import Events
 from acep_approx.run.left_out import LeftOut
 from acep_approx.run.watermarks import Watermarks
@@ -29,7 +30,7 @@ class Packable(Protocol):
 
     plan: Plan
     asked: Revisions
-    execution: RawExecution
+    execution: Execution
     changes: dict[str, int]
     rows: int
     left_out: LeftOut

@@ -9,7 +9,6 @@ import pyarrow as pa
 
 from acep_approx.matching.execution import Execution
 from acep_approx.matching.pipeline import Pipeline
-from acep_approx.matching.stream_side import StreamSide
 from acep_approx.revisions.changelog import Changelog
 from acep_approx.revisions.closed import ClosedParts
 from acep_approx.revisions.final import FinalRun
@@ -40,13 +39,6 @@ class RevisionCounts:
     def rejected(self) -> int:
         """Rows left out."""
         return self.late + self.unknown + self.duplicate + self.backwards
-
-
-class RawExecution(Execution):
-    """Carries out one plan, with raw results."""
-
-    def _pipeline(self, stream: StreamSide) -> Pipeline:
-        return Pipeline(stream, self.plan, self.output, self.state_cap, self._merging, is_raw=True)
 
 
 @dataclass
@@ -105,7 +97,7 @@ class RevisedStream:
         return self.run.tail.held + len(self.waiting)
 
 
-def set_up(execution: RawExecution, asked: Revisions, names: tuple[str, ...], op: str | None) -> RevisedStream:
+def set_up(execution: Execution, asked: Revisions, names: tuple[str, ...], op: str | None) -> RevisedStream:
     """Begin with events of these columns, of which ``op`` says what a row does."""
     pipeline = execution.pipeline
     assert pipeline is not None, "bind first"

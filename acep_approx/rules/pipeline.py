@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -12,6 +13,7 @@ from acep_approx.automaton.automaton import Automaton
 from acep_approx.engines.columns import Listed
 from acep_approx.events.columns import to_arrow
 from acep_approx.events.roles import Roles
+from acep_approx.matching.choice import Shown
 from acep_approx.matching.outputs.bind import BoundEvents
 from acep_approx.matching.outputs.completed import CompletedMatches
 from acep_approx.matching.outputs.of_runs import RunListing
@@ -54,17 +56,12 @@ class RulePipeline(Pipeline):
 
     def __init__(self, stream: StreamSide, rule: CompiledRule) -> None:
         self.rule = rule
-        if rule.is_late:
-            self.listing = KnownMatches
-        super().__init__(stream, rule.plan, "matches" if rule.lists else "points")
-
-    def _bindings(self) -> BindingColumns:
-        shown = super()._bindings()
-        return RuleColumns(shown.automaton, shown.returns, shown.events, self.rule.hidden, self.roles)
-
-    def _columns(self) -> tuple[str, ...]:
-        leaves = [self.roles.column(leaf.name) for leaf in self.rule.leaves if leaf.name is not None]
-        return tuple(dict.fromkeys([*super()._columns(), *leaves]))
+        shown = Shown(
+            KnownMatches if rule.is_late else RunListing,
+            partial(RuleColumns, hidden=rule.hidden, roles=stream.roles),
+            tuple(stream.roles.column(leaf.name) for leaf in rule.leaves if leaf.name is not None),
+        )
+        super().__init__(stream, rule.plan, "matches" if rule.lists else "points", shown=shown)
 
 
 class RuleColumns(BindingColumns):
@@ -72,7 +69,7 @@ class RuleColumns(BindingColumns):
 
     Parameters
     ----------
-    automaton, returns, events
+    automaton, returns, events, is_regex
         As for ``BindingColumns``.
     hidden : tuple of ReturnItem
         What else is computed of the events of each match.
@@ -84,10 +81,12 @@ class RuleColumns(BindingColumns):
         automaton: Automaton,
         returns: ReturnColumns,
         events: BoundEvents,
+        *,
+        is_regex: bool,
         hidden: tuple[ReturnItem, ...],
         roles: Roles,
     ) -> None:
-        super().__init__(automaton, returns, events, is_regex=False)
+        super().__init__(automaton, returns, events, is_regex=is_regex)
         self._hidden = ReturnColumns(hidden, roles, as_computed=True)
 
     @property

@@ -155,7 +155,7 @@ class ExactCells:
         assert pipeline is not None
         part = EventBatch(self._seen, batch.ticks[place], batch.data.take(pa.array(place)))
         done, left = self._execution.progress.steps, max(int(self.quota - self.steps), 0)
-        pipeline.give_up_after(done + left)
+        pipeline.results.give_up_after(done + left)
         try:
             tables = list(self._execution.run(part))
         except TooManyStepsError:

@@ -14,8 +14,8 @@ from acep_approx.budget.learning_ledger import place_words
 from acep_approx.budget.ledger import Shed
 from acep_approx.engines.runs.event_columns import CODED
 from acep_approx.engines.runs.programs import register_kind
-from acep_approx.engines.runs.runs import Runs
 from acep_approx.engines.runs.shedding import Shedding
+from acep_approx.engines.runs.tables import RunTables
 from acep_approx.engines.runs.worth import REASONS, Worth
 from acep_approx.events.time import tick_unit, to_datetime
 from acep_approx.kernels.runs import scores as kernel
@@ -62,9 +62,9 @@ def shed_table(log: Ints, pipeline: Pipeline) -> pa.Table:
         have no score.
         Complexity: linear.
     """
-    engine = pipeline.engine
-    assert isinstance(engine, Runs)
-    shedding, tables = engine.shedding, engine.tables
+    shedding = pipeline.engine.shedding
+    assert shedding is not None, "it has shed"
+    tables = shedding.tables
     states = state_names(tables.automaton)
     names = [states[pool.state] for pool in tables.pools]
     keys = pipeline.preparer.keys.texts()
@@ -77,8 +77,8 @@ def shed_table(log: Ints, pipeline: Pipeline) -> pa.Table:
         columns[name] = _times(pipeline.preparer.positions(log[:, SLOT], log[:, at]), pipeline)
     columns["row"] = log[:, ID]
     columns["reason"] = pa.array(REASONS).take(pa.array(log[:, REASON]))
-    columns["remembers"] = _registers(log, engine)
-    terms = _terms(log, shedding, engine.window)
+    columns["remembers"] = _registers(log, tables)
+    terms = _terms(log, shedding, pipeline.window)
     columns |= {name: terms[name] for name in ("gain", "covered", "cost", "coin")}
     is_scored = terms["score"] > 0
     columns |= {name: pa.array(terms[name], mask=~is_scored) for name in ("score", "price")}
@@ -137,13 +137,14 @@ def _times(ticks: Ints, pipeline: Pipeline) -> Any:
     return to_datetime(ticks)
 
 
-def _registers(log: Ints, engine: Runs) -> list[str]:
+def _registers(log: Ints, tables: RunTables) -> list[str]:
     """What each run remembers, in words."""
     names: list[list[tuple[str, str]]] = []
-    for pool in engine.tables.pools:
-        live = engine.automaton.live[pool.state]
-        names.append([(register_text(register), register_kind(register, engine.columns)) for register in live])
-    texts = engine.columns.texts.values
+    columns = tables.scalars.columns
+    for pool in tables.pools:
+        live = tables.automaton.live[pool.state]
+        names.append([(register_text(register), register_kind(register, columns)) for register in live])
+    texts = columns.texts.values
     words = []
     for row in log.tolist():
         some = []

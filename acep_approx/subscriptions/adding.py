@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from acep_approx.errors import QueryError, UsageError
-from acep_approx.matching.pipeline import OutputKind
+from acep_approx.matching.choice import OutputKind
 from acep_approx.planning.planner import Plan
 from acep_approx.query.shape import atoms
 from acep_approx.query.syntax import Machine

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from acep_approx.arrays import Ints
 from acep_approx.errors import UsageError
-from acep_approx.matching.pipeline import OutputKind
+from acep_approx.matching.choice import OutputKind
 from acep_approx.planning.planner import Plan
 from acep_approx.query.cel.assemble import INTERNAL
 from acep_approx.subscriptions.numbered import Numbered

@@ -16,7 +16,7 @@ from acep_approx.events.reading.widening import common_type, one_table
 from acep_approx.events.roles import Roles
 from acep_approx.events.stream import EventBatch
 from acep_approx.events.time import tick_unit
-from acep_approx.matching.intervals import starts_of
+from acep_approx.matching.stream_batch import starts_of
 from acep_approx.planning.planner import Plan
 from acep_approx.subscriptions.graph import Entry, is_hidden
 from acep_approx.subscriptions.members import FIRST_ID, NUMBER

@@ -15,7 +15,7 @@ from acep_approx.errors import AcepError, DataError, UsageError
 from acep_approx.events.roles import Roles, infer_roles
 from acep_approx.events.stream import EventBatch
 from acep_approx.events.time import tick_unit
-from acep_approx.matching.pipeline import OutputKind
+from acep_approx.matching.choice import OutputKind
 from acep_approx.planning.durations import Duration
 from acep_approx.run.lateness import Lateness
 from acep_approx.run.order import Order

@@ -13,7 +13,6 @@ import numpy as np
 import pyarrow as pa
 
 from acep_approx.engines.progress import RunProgress
-from acep_approx.engines.runs.runs import Runs
 from acep_approx.events.roles import Roles, infer_roles
 from acep_approx.events.source import open_source
 from acep_approx.events.stream import EventBatch, read_events
@@ -22,7 +21,7 @@ from acep_approx.events.time_formats import TimeFormat
 from acep_approx.matching.pipeline import Pipeline
 from acep_approx.matching.state import MATCHER, meaning, restore_query, restored_stream, saved
 from acep_approx.matching.stream_side import StreamSide
-from acep_approx.matching.tracing.traced import POOL, SLOT, START, TICK, Hindsight
+from acep_approx.matching.tracing.traced import POOL, SLOT, START, TICK, Hindsight, RunTrace
 from acep_approx.planning.planner import MERGING, Plan, merging
 from acep_approx.training.remembered import Remembered
 from history.trace import Trace
@@ -57,8 +56,9 @@ class Tracer:
     def _trace_on(self, stream: StreamSide, plan: Plan, merge: str) -> None:
         self.plan, self.merge = plan, merge
         self.pipeline = Pipeline(stream, plan, "trace", merging=merging(merge))
-        assert isinstance(self.pipeline.engine, Runs)
-        self.remembered = Remembered.by(self.pipeline.engine.tables)
+        assert isinstance(self.pipeline.results, RunTrace), "it is what a trace is made by"
+        self.output = self.pipeline.results
+        self.remembered = Remembered.by(self.output.engine.tables)
         schema, roles = self.pipeline.schema, self.pipeline.roles
         is_time = tick_unit(schema.field(roles.time).type, roles.unit) is not None
         self.has_times = is_time and not self.pipeline.preparer.is_count
@@ -72,13 +72,13 @@ class Tracer:
         """Run a batch; gives the runs whose windows have closed, now and then."""
         for _ in self.pipeline.stream.run(batch):
             pass
-        yield from map(self._trace, self.pipeline.hindsight())
+        yield from map(self._trace, self.output.take())
 
     def finish(self) -> Iterator[Trace]:
         """The past ends here: gives all other runs."""
         for _ in self.pipeline.finish():
             pass
-        yield from map(self._trace, self.pipeline.hindsight())
+        yield from map(self._trace, self.output.take())
 
     def state_bytes(self) -> bytes:
         """The state between two batches, for ``from_state``; see ``matching.state``."""

@@ -15,8 +15,8 @@ import pyarrow as pa
 
 from acep_approx.errors import AcepError, UnsupportedError
 from acep_approx.events.source import Source
+from acep_approx.matching.choice import OutputKind
 from acep_approx.matching.outputs.of_runs import TooManyStepsError
-from acep_approx.matching.pipeline import OutputKind
 from acep_approx.planning.planner import Plan
 from acep_approx.query.printer import to_text
 from acep_approx.query.shape import walk

@@ -8,8 +8,8 @@ import pyarrow as pa
 
 from acep_approx.events.source import open_source
 from acep_approx.events.stream import read_events
+from acep_approx.matching.choice import OutputKind
 from acep_approx.matching.execution import Execution
-from acep_approx.matching.pipeline import OutputKind
 from acep_approx.planning.planner import plan
 from acep_approx.query.syntax import QuerySyntax
 from acep_approx.why.place import StreamPlace
@@ -37,7 +37,7 @@ def run_at(place: StreamPlace, query: QuerySyntax, output: OutputKind, steps: in
     """
     matcher = Execution(plan(query), output=output)
     pipeline = matcher.bind(place.table.schema, place.roles)
-    pipeline.give_up_after(steps)
+    pipeline.results.give_up_after(steps)
     for batch in read_events(open_source(place.table), place.roles, columns=pipeline.columns):
         yield from matcher.run(batch)
     yield from pipeline.finish()

@@ -15,12 +15,13 @@ from acep_approx.automaton.automaton import START, Automaton
 from acep_approx.automaton.determinize import MAX_DETERMINISED, Determinised
 from acep_approx.engines.batches import Grouped
 from acep_approx.engines.cells.fork import LogsOfKey, Numbering, numbers_in
+from acep_approx.engines.engine import Engine, Slots, Snapshot
 from acep_approx.engines.order import hits_in_order
 from acep_approx.kernels.cells import layout
 from acep_approx.kernels.cells.arclog import DONE, GROW, UNKNOWN, compact, update
 from acep_approx.kernels.cells.count import count_matches
 from acep_approx.kernels.cells.detect import NEVER
-from acep_approx.kernels.cells.layout import HEAD_COLUMNS, Count, EventArrays, Logs, Tables, Update
+from acep_approx.kernels.cells.layout import ENTRY_PLACE, HEAD_COLUMNS, Count, EventArrays, Logs, Tables, Update
 from acep_approx.ranges import COUNT, Range, check, check_arrays, number_in
 
 
@@ -38,7 +39,7 @@ class _Made:
     passes: list[tuple[int, int, int]] = field(default_factory=list)
 
 
-class ArcLogs:
+class ArcLogs(Engine):
     """Keeps what is needed to list all matches, for all keys.
 
     Parameters
@@ -64,7 +65,7 @@ class ArcLogs:
     def __init__(self, automaton: Automaton, window: int, *, cap: int = MAX_DETERMINISED) -> None:
         self.determinised = Determinised(automaton, cap=cap)
         self.window = window
-        self.slots = self.needed = 0  # key slots that there is room for, and those that were asked for
+        self.needed = 0  # key slots that were asked for
         self._states = 0  # room per slot in `latest`
         self.width = 0  # room per slot in `logs`
         self.arcs: dict[tuple[int, int, int], int] = {}  # (source, label, target) -> arc; label -1: passing
@@ -294,6 +295,10 @@ class ArcLogs:
         self.latest.reshape(self.slots, self._states)[slots, : latest.shape[1]] = latest
         self.used += len(entries)
 
+    def snapshot(self, slots: Ints | None, floors: Ints) -> LogsSnapshot:
+        """Where keys stand now."""
+        return LogsSnapshot(self, slots, floors)
+
     # --- state ----------------------------------------------------------------------------------------------
 
     def header(self) -> dict[str, Any]:
@@ -447,6 +452,68 @@ class ArcLogs:
         first = np.repeat(offset[tail > 0] - np.concatenate(([0], np.cumsum(lengths)[:-1])), lengths)
         live: Ints = np.unique(self.arena[layout.ENTRY_PLACE::layout.ENTRY_COLUMNS][first + np.arange(lengths.sum())])
         return live
+
+
+class LogsSnapshot(Snapshot):
+    """The arc logs of all keys, or of ``slots``, as they are now.
+
+    Parameters
+    ----------
+    engine : ArcLogs
+    slots : int64 array, optional
+    floors : int64 array, shape (slots of the engine,) or (1,)
+        Entries that start before are left out: no match will ask for them.
+    """
+
+    def __init__(self, engine: ArcLogs, slots: Ints | None, floors: Ints) -> None:
+        self._engine = engine
+        self._slots = Slots(slots)
+        which = np.arange(engine.needed) if slots is None else slots
+        self._latest, self._lengths, entries = engine.logs_of(which, floors)
+        self._begin = (np.cumsum(self._lengths.ravel()) - self._lengths.ravel()).reshape(self._lengths.shape)
+        self._entries = entries
+        self._floors = floors
+
+    @property
+    def words(self) -> int:
+        """How much it holds, in words of 8 bytes."""
+        return self._entries.size + self._latest.size + self._lengths.size
+
+    def bring_back(self, slots: Ints) -> None:
+        """Let these keys stand where they stood."""
+        at = self._slots.places(slots)
+        known = at < len(self._latest)
+        self._engine.clear(slots)
+        at, slots = at[known], slots[known]
+        lengths = self._lengths[at]
+        entries = self._entries[places(self._begin[at].ravel(), lengths.ravel())]
+        self._engine.put_logs(slots, self._latest[at], lengths, entries)
+
+    def renew(self, slots: Ints) -> None:
+        """Take over where these keys stand now."""
+        latest, lengths, entries = self._engine.logs_of(slots, self._floors)
+        shape = max(self._engine.needed, len(self._latest)), latest.shape[1]
+        self._latest = _wider(self._latest, shape, NEVER)
+        shape = shape[0], lengths.shape[1]
+        self._lengths, self._begin = _wider(self._lengths, shape, 0), _wider(self._begin, shape, 0)
+        if len(self._entries) > 2 * int(self._lengths.sum()) + 1024:  # most of them are of keys that were renewed
+            self._entries = self._entries[places(self._begin.ravel(), self._lengths.ravel())]
+            self._begin = (np.cumsum(self._lengths.ravel()) - self._lengths.ravel()).reshape(shape)
+        self._latest[slots], self._lengths[slots] = latest, lengths
+        self._begin[slots] = len(self._entries) + (np.cumsum(lengths.ravel()) - lengths.ravel()).reshape(lengths.shape)
+        self._entries = np.concatenate((self._entries, entries))
+
+    def events_held(self) -> Ints:
+        """The places of all events that its entries name."""
+        return self._entries[:, ENTRY_PLACE]
+
+
+def _wider(table: Ints, shape: tuple[int, int], fill: int) -> Ints:
+    if table.shape == shape:
+        return table
+    wider = np.full(shape, fill, np.int64)
+    wider[: table.shape[0], : table.shape[1]] = table
+    return wider
 
 
 def _first(counts: npt.ArrayLike) -> Ints:

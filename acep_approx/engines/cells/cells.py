@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
 from acep_approx.arrays import Ints, extended
 from acep_approx.automaton.automaton import START, Automaton
-from acep_approx.engines.copies import does_not_fit
+from acep_approx.engines.engine import Engine, Slots, Snapshot, does_not_fit
 from acep_approx.errors import LimitError
 from acep_approx.kernels.cells.detect import (
     FEW_LANES,
@@ -27,7 +28,7 @@ Node = tuple[int, frozenset[int]]
 NO_GUARD: frozenset[int] = frozenset()
 
 
-class Cells:
+class Cells(Engine):
     """Exact detection: which events complete a match, with how few errors, and the latest start.
 
     Parameters
@@ -62,7 +63,7 @@ class Cells:
         self._detect = detect_few if self.lanes == FEW_LANES else detect_many
         self._rows = self._number_rows()
         self.stride = 2 * self.lanes * len(self._rows)
-        self.slots = self.needed = 0  # key slots that there is room for, and those that were asked for
+        self.needed = 0  # key slots that were asked for
         self.classes: list[int] = []
         self.tables = CellTables(np.zeros(0, np.int64), np.zeros(9, np.int64))
         self._fresh = np.zeros(0, np.int64)
@@ -182,7 +183,11 @@ class Cells:
             raise does_not_fit("cells")
         self.cells[slot * self.stride : (slot + 1) * self.stride] = cells
 
-    def header(self) -> dict[str, int]:
+    def snapshot(self, slots: Ints | None, floors: Ints) -> CellsSnapshot:  # noqa: ARG002
+        """Where keys stand now."""
+        return CellsSnapshot(self, slots)
+
+    def header(self) -> dict[str, Any]:
         """What ``restore`` needs beside the arrays."""
         return {"slots": self.needed}
 
@@ -190,7 +195,7 @@ class Cells:
         """The state as arrays."""
         return {"cells": self.cells[: self.needed * self.stride]}
 
-    def restore(self, header: dict[str, int], arrays: dict[str, Ints], classes: list[int]) -> None:
+    def restore(self, header: dict[str, Any], arrays: dict[str, Ints], classes: list[int]) -> None:
         """Take over a state and make the tables for its event classes."""
         slots = arrays["cells"].size // self.stride
         check_arrays(arrays, {"cells": Range(slots * self.stride)})
@@ -218,3 +223,32 @@ class Cells:
             out[: POINT * hits : POINT] += part.start
             found += hits
         return self._out[: POINT * found].reshape(found, POINT)
+
+
+class CellsSnapshot(Snapshot):
+    """The cells of all keys, or of ``slots``, as they are now."""
+
+    def __init__(self, engine: Cells, slots: Ints | None = None) -> None:
+        self._engine = engine
+        self._slots = Slots(slots)
+        table = engine.cells.reshape(engine.slots, engine.stride)
+        self._cells = table[: engine.needed].copy() if slots is None else table[slots]
+
+    @property
+    def words(self) -> int:
+        """How much it holds, in words of 8 bytes."""
+        return self._cells.size
+
+    def bring_back(self, slots: Ints) -> None:
+        """Let these keys stand where they stood."""
+        table, at = self._engine.cells.reshape(self._engine.slots, -1), self._slots.places(slots)
+        known = at < len(self._cells)
+        table[slots[known]] = self._cells[at[known]]
+        table[slots[~known]] = NEVER
+
+    def renew(self, slots: Ints) -> None:
+        """Take over where these keys stand now."""
+        more = self._engine.needed - len(self._cells)
+        if more > 0:
+            self._cells = np.concatenate((self._cells, np.full((more, self._engine.stride), NEVER)))
+        self._cells[slots] = self._engine.cells.reshape(self._engine.slots, -1)[slots]

@@ -1,6 +1,6 @@
 """What the arc logs hold of one key, copied: to go back to where the key stood, or to go on in another engine.
 
-Source: ours. See ``engines.runs.fork``, which does the same for runs.
+Source: ours. See ``engines.runs.key_store``, which does the same for runs.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import numpy as np
 
 from acep_approx.arrays import Ints
 from acep_approx.automaton.determinize import Vector
-from acep_approx.engines.copies import does_not_fit
+from acep_approx.engines.engine import does_not_fit
 from acep_approx.kernels.cells.detect import NEVER
 from acep_approx.kernels.cells.layout import ENTRY_COLUMNS
 

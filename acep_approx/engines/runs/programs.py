@@ -1,4 +1,7 @@
-"""From resolved conditions to programs of the block machine, once per query and schema; no code is generated."""
+"""From resolved conditions to programs of the block machine, once per query and schema; no code is generated.
+
+What runs hold is put into other words where columns get wider types.
+"""
 
 from __future__ import annotations
 
@@ -7,15 +10,19 @@ from dataclasses import dataclass, field
 from functools import reduce
 from typing import NamedTuple, get_args
 
+import numpy as np
 import pyarrow as pa
 
+from acep_approx.arrays import Ints
 from acep_approx.automaton.resolve import Call, Held, Own, Register, Resolved
 from acep_approx.automaton.transfers import PLACE, Began, Here, Now, Running
 from acep_approx.engines.runs.event_columns import EventColumns, Kind
 from acep_approx.engines.runs.hidden import NOW, START_NOW
 from acep_approx.engines.runs.options import NO_OPTIONS, RunOptions
 from acep_approx.errors import LimitError, QueryError
+from acep_approx.events.columns import to_arrow, to_numpy
 from acep_approx.kernels.runs import vm
+from acep_approx.kernels.runs.vm import NULL
 from acep_approx.query.syntax import Attribute, Between, Binary, Constant, Expression, In, IsNull, Unary
 
 COMPARISONS = {
@@ -380,3 +387,49 @@ def _kind_of_constant(value: object, like: Kind) -> Kind:
     if isinstance(value, str):
         return "time" if like == "time" else "text"
     return "int" if isinstance(value, int) else "float"
+
+
+_PER_UNIT = {"us": 1, "ns": 1000}
+
+
+class Rewording:
+    """From the words of some columns to those of the same columns with wider types.
+
+    Parameters
+    ----------
+    before, after : EventColumns
+        Of one stream: the codes of texts stay what they are.
+    """
+
+    def __init__(self, before: EventColumns, after: EventColumns) -> None:
+        self._before, self._after = before, after
+        self._finer = _PER_UNIT[after.unit] // _PER_UNIT[before.unit]
+
+    def words(self, words: Ints, register: Register) -> Ints:
+        """The words of a register; only null, and whole numbers as floats, change their kind.
+
+        Raises
+        ------
+        pyarrow.ArrowInvalid
+            A whole number cannot be held exactly as a float, or a time in the finer unit.
+        """
+        before, after = register_kind(register, self._before), register_kind(register, self._after)
+        if before == after == "other":
+            return self._carried(words, register)
+        if before == after != "time":
+            return words
+        is_null = words == NULL
+        known = np.where(is_null, 0, words)
+        if after == "float":
+            floats = to_numpy(to_arrow(known).cast(pa.float64()))
+            return np.where(is_null, np.nan, floats).view(np.int64)
+        if before == after and self._finer > 1:
+            known = to_numpy(to_arrow(known).cast(pa.timestamp("us")).cast(pa.timestamp("ns")).cast(pa.int64()))
+        return np.where(is_null, NULL, known)
+
+    def _carried(self, words: Ints, register: Register) -> Ints:
+        """Codes of values whose type has become wider, such as lists of which none had an item so far."""
+        (before,), (after,) = types_like(register, self._before), types_like(register, self._after)
+        if before.equals(after):
+            return words
+        return self._after.texts.encode(self._before.texts.carried(words, before).cast(after))

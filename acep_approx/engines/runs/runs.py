@@ -13,15 +13,17 @@ from weakref import WeakSet
 
 import numpy as np
 
-from acep_approx.arrays import Ints, extended
+from acep_approx.arrays import Bools, Ints, extended
 from acep_approx.automaton.registers import RegisterAutomaton
 from acep_approx.automaton.resolve import Register
 from acep_approx.engines.batches import RunEvents
+from acep_approx.engines.engine import NO_WORDS, Engine, Slots, Snapshot
 from acep_approx.engines.order import hits_in_order
-from acep_approx.engines.runs.calls import call_functions
-from acep_approx.engines.runs.checking import check_saved
+from acep_approx.engines.progress import RunProgress
 from acep_approx.engines.runs.event_columns import CODED, EventColumns, Kind
-from acep_approx.engines.runs.fork import (
+from acep_approx.engines.runs.key_store import (
+    KeptRuns,
+    KeyStore,
     RunsOfKey,
     check,
     links_of,
@@ -29,17 +31,14 @@ from acep_approx.engines.runs.fork import (
     renumber,
     with_links,
 )
-from acep_approx.engines.runs.key_store import KeptRuns, KeyStore
 from acep_approx.engines.runs.lineage import Hits
-from acep_approx.engines.runs.load_shedder import FixedLoad, LoadShedder
+from acep_approx.engines.runs.load_shedder import LoadShedder
 from acep_approx.engines.runs.options import NO_OPTIONS, RunOptions
-from acep_approx.engines.runs.pool_arena import PoolArena
-from acep_approx.engines.runs.programs import register_kind
-from acep_approx.engines.runs.resume import take_up
-from acep_approx.engines.runs.rewording import Rewording
-from acep_approx.engines.runs.shedding import LAYOUT, Shedding
+from acep_approx.engines.runs.pool_arena import PoolArena, call_functions
+from acep_approx.engines.runs.programs import Rewording, register_kind
+from acep_approx.engines.runs.saved_runs import check_saved, take_up
+from acep_approx.engines.runs.shedding import LAYOUT
 from acep_approx.engines.runs.tables import RunTables
-from acep_approx.engines.runs.worth import Allowance
 from acep_approx.errors import DataError
 from acep_approx.kernels.runs import advance as kernel
 from acep_approx.kernels.runs import layout, records, saved
@@ -47,6 +46,7 @@ from acep_approx.kernels.runs import lineage as kernel_lineage
 from acep_approx.kernels.runs import pools as kp
 from acep_approx.kernels.runs.points import best_hits
 from acep_approx.kernels.runs.vm import BLOCK, NULL
+from acep_approx.query.syntax import Expression
 
 WORK = (layout.DONE_STEPS, layout.MADE, layout.MERGED, layout.PEAK, layout.LIVE, layout.SHED)
 OF_BATCH = (
@@ -58,7 +58,7 @@ SLICE = 1 << 14
 """Run-steps between two looks at the clock: about 50 us."""
 
 
-class Runs:
+class Runs(Engine):
     """Keeps the runs of all keys.
 
     Parameters
@@ -83,9 +83,9 @@ class Runs:
     ----------
     limit : int
         Run-steps, counted from the beginning of the stream, after which ``advance`` stops; -1 for none.
-    windows : int64 array, optional
-        The window of each key slot, where they differ; none is longer than ``window``.
     """
+
+    makes_links = True
 
     def __init__(
         self,
@@ -107,11 +107,12 @@ class Runs:
         self.is_count = is_count
         self.merging = merging
         self.sheds = shedding is not None
-        self.load_shedder = shedding or FixedLoad(Shedding(None, Allowance()))
+        self.load_shedder = shedding
+        self.shedding = shedding.arena if shedding is not None else None
         self.tables = self._tables_for(columns)
-        self.load_shedder.bind(self.tables)
+        if shedding is not None:
+            shedding.bind(self.tables)
         self.limit = -1
-        self.windows: Ints | None = None
         self.control = np.zeros(layout.HEADER, np.int64)
         self.control[layout.SLOT] = -1
         self.arena = PoolArena(self.tables)
@@ -122,6 +123,7 @@ class Runs:
         self._number = np.zeros(0, np.int64)
         self._hits = np.zeros(layout.HIT * 1024, np.int64)
         self._shown = np.zeros(len(automaton.shown) * 1024, np.int64)
+        self._no_hits = Hits(*[*np.zeros((layout.HIT, 0), np.int64), np.zeros((0, len(automaton.shown)), np.int64)])
         self._copies: WeakSet[RunsOfKey] = WeakSet()
         self._kept: WeakSet[KeptRuns] = WeakSet()
         self._lanes = records.Lanes(*(np.zeros(BLOCK + 1, np.int64) for _ in range(3)))
@@ -136,7 +138,7 @@ class Runs:
             self.merging,
             keeps,
             sheds=self.sheds,
-            ranks_dominated=bool(self.shedding.ranks_dominated),
+            ranks_dominated=self.shedding is not None and bool(self.shedding.ranks_dominated),
             options=self.options,
         )
 
@@ -145,18 +147,22 @@ class Runs:
         return records.Program(tables.tables, tables.shape, self.columns.texts.ranks, 1 if tables.asks_more else None)
 
     @property
-    def shedding(self) -> Shedding:
-        """What the kernel sheds by."""
-        return self.load_shedder.arena
+    def expressions(self) -> tuple[Expression, ...]:
+        """What it reads of each event."""
+        return self.columns.expressions
 
-    @property
-    def slots(self) -> int:
-        """Key slots that there is room for."""
-        return self.store.slots
+    def readers(self, expression: Expression) -> int:
+        """The letters, as bits, of the events that the value of an expression is read of."""
+        return self.tables.readers(expression)
+
+    def is_read(self, expression: Expression) -> Bools:
+        """Per class of events whether the value of an expression is read of them."""
+        return self.tables.is_read(expression)
 
     def reserve(self, slots: int) -> None:
         """Make room for key slots ``0 .. slots - 1``."""
         self.store.reserve(slots)
+        self.slots = self.store.slots
 
     def set_classes(self, classes: list[int]) -> None:
         """Make the table for event classes (letter masks)."""
@@ -226,6 +232,10 @@ class Runs:
         """How many runs some keys have that are not current."""
         return int(saved.runs_of(self.store.record(), slots, self.arena.table))
 
+    def snapshot(self, slots: Ints | None, floors: Ints) -> RunsSnapshot:  # noqa: ARG002  (it keeps the links)
+        """Where keys stand now."""
+        return RunsSnapshot(self, slots)
+
     def put(self, slot: int, copy: RunsOfKey) -> None:
         """Bring the runs of a key back to where they were when ``copy`` was made; other keys stay as they are.
 
@@ -289,7 +299,7 @@ class Runs:
             ACEP-D201: a whole number in a condition passed 64 bits.
         """
         control, shedding = self.control, self.shedding
-        if shedding.has_tables:
+        if shedding is not None and shedding.has_tables:
             shedding.refresh(self.columns.texts.values)
         batch = records.Batch(
             events.slot, events.tick, events.tick - self.window_of(events.slot), events.start, events.cls, events.id,
@@ -300,7 +310,7 @@ class Runs:
             status = kernel.advance(
                 control, batch, self._program(), self.arena.record(), self._lanes,
                 records.Lineage(self.links, self.owner, self._hits, self._shown), self.store.record(),
-                shedding.record(len(events.row), self.store.pace) if self.sheds else None,
+                None if shedding is None else shedding.record(len(events.row), self.store.pace),
             )  # fmt: skip
             if status == layout.DONE:
                 return True
@@ -329,10 +339,10 @@ class Runs:
             self._shown = extended(self._shown, self._hits.size // layout.HIT * len(self.automaton.shown))
         elif status == layout.GROW_STORE:
             self.store.room_for(asked, self.control)
-        elif status == layout.LOG_FULL:
+        elif status == layout.LOG_FULL and self.shedding is not None:
             self.shedding.empty_log(int(self.control[layout.LOGGED]), asked)
             self.control[layout.LOGGED] = 0
-        elif status == layout.SAMPLE_FULL:
+        elif status == layout.SAMPLE_FULL and self.shedding is not None:
             self.shedding.empty_sample(asked)
         elif status == layout.CALL:
             call_functions(self.arena, self.control)
@@ -347,6 +357,8 @@ class Runs:
 
     def logged(self) -> Ints:
         """What was logged of shedding since the last call; see ``Shedding.take_log``."""
+        if self.shedding is None:
+            return NO_WORDS
         used = int(self.control[layout.LOGGED])
         self.control[layout.LOGGED] = 0
         return self.shedding.take_log(used)
@@ -354,6 +366,10 @@ class Runs:
     def work(self) -> tuple[int, ...]:
         """Run-steps, runs made, runs merged, the most that lived at once, those that live now, and those shed."""
         return tuple(self.control[list(WORK)].tolist())
+
+    def report(self, progress: RunProgress) -> None:
+        """Write down what was done so far."""
+        progress.take(self.work())
 
     def begin(self) -> None:
         """Get ready for the next batch: its hits are other ones."""
@@ -365,6 +381,8 @@ class Runs:
     def hits(self, events: RunEvents) -> Hits:
         """What the batch has completed."""
         found, width = int(self.control[layout.HITS]), len(self.automaton.shown)
+        if not found:  # as after most events that are pushed alone
+            return self._no_hits
         table = self._hits[: layout.HIT * found].reshape(-1, layout.HIT)
         shown = self._shown[: width * found].reshape(found, width)
         order = hits_in_order(events.row, table[:, layout.HIT_EVENT], table[:, layout.HIT_ERRORS])
@@ -400,7 +418,8 @@ class Runs:
         for words, at in self._texts():
             held = words[at]
             words[at] = np.where(held != NULL, codes[np.where(held != NULL, held, 0)], NULL) if len(codes) else held
-        self.shedding.forget_texts()
+        if self.shedding is not None:
+            self.shedding.forget_texts()
 
     def _texts(self) -> list[tuple[Ints, slice]]:
         """Where the saved runs of all keys, and their copies, hold texts."""
@@ -440,7 +459,8 @@ class Runs:
             (words, at, rewording.words(words[at], register))
             for register, words, at in self._held()
         ]
-        self.load_shedder.rebind(tables)
+        if self.load_shedder is not None:
+            self.load_shedder.rebind(tables)
         for words, at, new in reworded:
             words[at] = new
         before, classes = self.arena.table, list(self.tables.classes)
@@ -491,7 +511,7 @@ class Runs:
 
     def header(self) -> dict[str, Any]:
         """What ``restore`` needs beside the arrays."""
-        return {"shed": self.load_shedder.snapshot() if self.sheds else None}
+        return {"shed": None if self.load_shedder is None else self.load_shedder.snapshot()}
 
     def arrays(self, floors: Ints) -> dict[str, Ints]:
         """The state as arrays: of links those that start at ``floors`` or later.
@@ -540,7 +560,8 @@ class Runs:
         self.control[list(OF_BATCH)] = 0
         self.links, self.owner = arrays["links"], arrays["owner"]
         self.store.restore(arrays, sheds=self.sheds)
-        if self.sheds:
+        self.slots = self.store.slots
+        if self.load_shedder is not None:
             self.load_shedder.restore(header["shed"])
         self.set_classes(classes)
         self._take_up(arrays["pools"])
@@ -555,3 +576,52 @@ class Runs:
         span = self.store.rows[slot] if slot >= 0 else self.store.spans[:0]
         take_up(before, span, self.store.stored, self.arena.table, self.arena.words)
         self.arena.index_all()
+
+
+class RunsSnapshot(Snapshot):
+    """The runs of all keys, or of ``slots``, as they are now, with their guards and their pace.
+
+    Its links are those of the engine, which gives them new numbers here, too. They stay as long as the floors that the
+    engine is given keep them.
+    """
+
+    def __init__(self, engine: Runs, slots: Ints | None = None) -> None:
+        engine.put_away()
+        self._engine = engine
+        self._slots = Slots(slots)
+        self.store = engine.store.copied(int(engine.control[layout.STORED]), slots)
+        self._control = np.zeros(layout.HEADER, np.int64)
+        self._control[layout.SLOT], self._control[layout.STORED] = -1, self.store.stored.size
+        engine.keep(self)
+
+    @property
+    def words(self) -> int:
+        """How much it holds, in words of 8 bytes."""
+        return int(self._control[layout.STORED]) + self.store.spans.size + self.store.guards.size
+
+    def bring_back(self, slots: Ints) -> None:
+        """Let these keys stand where they stood."""
+        engine, at = self._engine, self._slots.places(slots)
+        engine.put_away()
+        self._reserve(int(at.max(initial=-1)) + 1)
+        before = engine.runs_saved(slots)
+        engine.store.take(slots, self.store, at, engine.control)
+        engine.control[layout.LIVE] += engine.runs_saved(slots) - before
+
+    def renew(self, slots: Ints) -> None:
+        """Take over where these keys stand now."""
+        self._engine.put_away()
+        self._reserve(self._engine.store.needed)
+        self.store.take(slots, self._engine.store, slots, self._control)
+
+    def renumber(self, number: Ints, pools: Ints) -> None:
+        """Links have got new numbers; ``pools``: the words of all pools of the engine."""
+        none = np.zeros(0, np.int64)
+        empty = pools.copy()
+        empty.reshape(-1, kp.POOL)[:, kp.RUNS] = 0
+        kernel_lineage.renumber(number, empty, none, self.store.spans, self.store.stored, none)
+
+    def _reserve(self, slots: int) -> None:
+        """Make room for keys that came later."""
+        if slots > self.store.slots:
+            self.store.reserve(slots)

@@ -12,7 +12,7 @@ import numpy as np
 from acep_approx.arrays import Floats, Ints
 from acep_approx.engines.runs.programs import register_kind
 from acep_approx.engines.runs.tables import RunTables
-from acep_approx.engines.runs.worth import Allowance, RunFeature, Worth
+from acep_approx.engines.runs.worth import Allowance, FeatureKind, RunFeature, Worth
 from acep_approx.errors import DataError
 from acep_approx.events.keys import KeyCodes
 from acep_approx.kernels.runs import records
@@ -24,7 +24,7 @@ from acep_approx.ranges import HIGHEST, LOWEST, check, number_in
 if TYPE_CHECKING:
     from history.coverage.group_covers import GroupCovers
 
-KINDS = {
+KINDS: dict[FeatureKind, int] = {
     "int": kernel.WHOLE,
     "float": kernel.REAL,
     "text": kernel.TABLE,
@@ -52,6 +52,32 @@ def type_too_late(what: str) -> DataError:
     )
 
 
+class Whole:
+    """A word of the arena, as an attribute of ``Shedding``."""
+
+    def __init__(self, word: int) -> None:
+        self._word = word
+
+    def __get__(self, shedding: Shedding, _: type) -> int:
+        return int(shedding.words[self._word])
+
+    def __set__(self, shedding: Shedding, value: int) -> None:
+        shedding.words[self._word] = value
+
+
+class Real:
+    """A word of the arena that is a floating point number, as an attribute of ``Shedding``."""
+
+    def __init__(self, word: int) -> None:
+        self._word = word
+
+    def __get__(self, shedding: Shedding, _: type) -> float:
+        return float(shedding.floats[self._word])
+
+    def __set__(self, shedding: Shedding, value: float) -> None:
+        shedding.floats[self._word] = value
+
+
 class Shedding:
     """The arrays that the kernel sheds with.
 
@@ -69,7 +95,30 @@ class Shedding:
     ----------
     keys_now : callable
         Gives the keys of all slots so far, where features ask for them.
+    granted : float
+        Run-steps allowed so far.
+    tokens, audit_tokens, pass_tokens : float
+        Run-steps of these that are left: for tests, for tests of runs that would have been shed, for passes over pools.
+    on_passes : float
+        Run-steps that passes over pools took.
+    price : float
+        Least score of a run that is kept, at the last event.
+    factor : float
+        By how much the price has risen, or fallen, because work was not what it was expected to be.
+    untested : int
+        Tests that were left out because the budget did not cover them.
+    broken : int
+        Protected runs that the bound left no room for.
+    stamp : int
+        Of the features by which groups are told apart.
     """
+
+    granted, on_passes = Real(kernel.GRANTED), Real(kernel.PASSES)
+    tokens, audit_tokens, pass_tokens = Real(kernel.TOKENS), Real(kernel.AUDIT_TOKENS), Real(kernel.PASS_TOKENS)
+    price, factor = Real(kernel.PRICE_NOW), Real(kernel.FACTOR)
+    untested, broken, stamp = Whole(kernel.UNTESTED), Whole(kernel.BROKEN), Whole(kernel.STAMP)
+    _sampled_words, _sample_share = Whole(kernel.SAMPLED), Whole(kernel.SAMPLE)
+    _audit_share = Real(kernel.AUDIT_SHARE)
 
     def __init__(
         self,
@@ -109,19 +158,35 @@ class Shedding:
 
     def _lay_out(self, tables: RunTables) -> None:
         """Lay the arena out for what runs are worth now."""
-        pools = tables.pools
         self._tables, self._known = [], (-1, -1)
-        columns, registers = len(tables.scalars.columns.expressions), max(pool.alike for pool in pools) - 1
+        self._event_at = 1 + len(tables.guard_letters)
+        columns, registers = len(tables.scalars.columns.expressions), max(pool.alike for pool in tables.pools) - 1
         self.entry = kernel.LOG + registers + columns
-        worth = self.worth or _alike(len(pools))
+        worth = self.worth or _alike(len(tables.pools))
         groups = [math.prod(feature.buckets for feature in features) for features in worth.features]
-        by_group = worth.by_group or _no_covers(sum(groups))
-        parts: dict[int, Ints] = {
-            kernel.PLACES: np.zeros(kernel.PLACE * (len(pools) + 1), np.int64),
+        parts, trees = self._parts(worth, groups), self._trees(worth)
+        edges = [np.array(f.edges, np.float64).view(np.int64) for some in worth.features for f in some]
+        starts = kernel.SHED_HEADER + np.cumsum([0, *(part.size for part in parts.values())])
+        self.words = np.concatenate([np.zeros(kernel.SHED_HEADER, np.int64), *parts.values(), *edges, trees])
+        if trees.size:
+            self.words[kernel.TREES] = self.words.size - trees.size
+        self.words[list(parts)] = starts[:-1]
+        self._write_places(worth, groups, int(starts[-1]))
+        self.words[[kernel.EVENT_WORDS, kernel.EVENT_AT]] = columns, self._event_at
+        self.words[kernel.SAMPLE_REGISTERS] = registers
+        self.words[kernel.SAMPLE_ENTRY] = kernel_sample.SAMPLE_WORDS + 2 * registers + columns
+        self._write_worth(worth)
+        self.allow(self.allowance)
+
+    def _parts(self, worth: Worth, groups: Sequence[int]) -> dict[int, Ints]:
+        """The parts of the arena behind its header, by the words of this that say where they begin."""
+        pools, by_group = len(self.tables.pools), worth.by_group or _no_covers(sum(groups))
+        return {
+            kernel.PLACES: np.zeros(kernel.PLACE * (pools + 1), np.int64),
             kernel.GAINS: worth.gain.view(np.int64),
             kernel.COSTS: worth.cost.view(np.int64),
             kernel.OVERLAPS: worth.overlap.view(np.int64),
-            kernel.NEWEST: np.full(len(pools), NEVER),
+            kernel.NEWEST: np.full(pools, NEVER),
             kernel.COVERS: np.concatenate(([0], np.cumsum([len(some) for some in worth.covers]))),
             kernel.COVERING: np.array([c for some in worth.covers for c in some], np.int64),
             kernel.LATEST: np.full(sum(groups), NEVER),
@@ -129,35 +194,25 @@ class Shedding:
             kernel.COVERED_BY: by_group.cover,
             kernel.SHARE_COVERED: by_group.share.view(np.int64),
             kernel.MORE_COVERED: by_group.more.view(np.int64),
-            kernel.COUNTS: np.zeros(len(pools) * kernel.REASONS, np.int64),
+            kernel.COUNTS: np.zeros(pools * kernel.REASONS, np.int64),
             kernel.HISTOGRAM: np.zeros(kernel.BINS, np.int64),
-            kernel.SAMPLE_SHARES: np.zeros(len(pools), np.int64),
+            kernel.SAMPLE_SHARES: np.zeros(pools, np.int64),
         }
-        trees = self._trees(worth)
-        edges = [np.array(f.edges, np.float64).view(np.int64) for some in worth.features for f in some]
-        starts = kernel.SHED_HEADER + np.cumsum([0, *(part.size for part in parts.values())])
-        self.words = np.concatenate([np.zeros(kernel.SHED_HEADER, np.int64), *parts.values(), *edges, trees])
-        if trees.size:
-            self.words[kernel.TREES] = self.words.size - trees.size
-        for word, start in zip(parts, starts.tolist(), strict=False):
-            self.words[word] = start
-        self._event_at = 1 + len(tables.guard_letters)
-        self.words[[kernel.EVENT_WORDS, kernel.EVENT_AT]] = columns, self._event_at
-        self._write_places(worth, groups, int(starts[-1]))
-        self.words[kernel.STAMP] = 1 + (zlib.crc32(repr(worth.features).encode()) >> 2)
-        self.words[[kernel.BY_GROUP, kernel.UNKNOWN]] = worth.by_group is not None
-        self.words[[kernel.REMAINING, kernel.SINCE]] = worth.remaining, len(worth.since) + 1
-        self.words[kernel.EDGE : kernel.EDGE + len(worth.since)] = worth.since
-        self.words[[kernel.ADMITTED, kernel.REFUSED, kernel.BEGUN]] = NEVER
-        self.words[kernel.SAMPLE_REGISTERS] = registers
-        self.words[kernel.SAMPLE_ENTRY] = kernel_sample.SAMPLE_WORDS + 2 * registers + columns
-        self.words[[kernel.COIN, kernel.LOGS, kernel.ENTRY]] = worth.coin_per_run, self.logs, self.entry
-        self.words[kernel.WORTH] = len(self.earlier)
-        self.floats[kernel.SPREAD] = worth.spread
-        self.floats[kernel.MOST_PRICE] = (worth.gain / worth.cost).max(initial=0.0)
-        self.floats[kernel.DOMINATED_SHARE] = 0.0 if tables.drops else worth.dominated
-        self.floats[kernel.FACTOR] = 1.0
-        self.allow(self.allowance)
+
+    def _write_worth(self, worth: Worth) -> None:
+        """What the header says of what runs are worth."""
+        words, floats = self.words, self.floats
+        words[kernel.STAMP] = 1 + (zlib.crc32(repr(worth.features).encode()) >> 2)
+        words[[kernel.BY_GROUP, kernel.UNKNOWN]] = worth.by_group is not None
+        words[[kernel.REMAINING, kernel.SINCE]] = worth.remaining, len(worth.since) + 1
+        words[kernel.EDGE : kernel.EDGE + len(worth.since)] = worth.since
+        words[[kernel.ADMITTED, kernel.REFUSED, kernel.BEGUN]] = NEVER
+        words[[kernel.COIN, kernel.LOGS, kernel.ENTRY]] = worth.coin_per_run, self.logs, self.entry
+        words[kernel.WORTH] = len(self.earlier)
+        floats[kernel.SPREAD] = worth.spread
+        floats[kernel.MOST_PRICE] = (worth.gain / worth.cost).max(initial=0.0)
+        floats[kernel.DOMINATED_SHARE] = 0.0 if self.tables.drops else worth.dominated
+        floats[kernel.FACTOR] = 1.0
 
     def _trees(self, worth: Worth) -> Ints:
         """The trees of the context as the kernel evaluates them, none if no feature asks for them."""
@@ -228,11 +283,10 @@ class Shedding:
 
     def grant(self, steps: float) -> None:
         """Allow so many more run-steps at once."""
-        floats = self.floats
-        floats[kernel.TOKENS] = min(floats[kernel.TOKENS] + self._on_tests * steps, self.allowance.most)
-        floats[kernel.AUDIT_TOKENS] += floats[kernel.AUDIT_SHARE] * steps
-        floats[kernel.PASS_TOKENS] += kernel.ON_PASSES * steps
-        floats[kernel.GRANTED] += steps
+        self.tokens = min(self.tokens + self._on_tests * steps, self.allowance.most)
+        self.audit_tokens += self._audit_share * steps
+        self.pass_tokens += kernel.ON_PASSES * steps
+        self.granted += steps
 
     def take_back(self) -> None:
         """What is left of earlier grants may no longer be spent."""
@@ -241,7 +295,7 @@ class Shedding:
     @property
     def _on_tests(self) -> float:
         """Share of what is granted that is for tests."""
-        return float(1 - kernel.ON_PASSES - self.floats[kernel.AUDIT_SHARE])
+        return 1 - kernel.ON_PASSES - self._audit_share
 
     @property
     def unused(self) -> float:
@@ -287,7 +341,7 @@ class Shedding:
 
     def rescore(self, worth: Worth) -> None:
         """From here on runs are worth something else, and may be told apart by other vertices."""
-        assert not self.words[kernel.SAMPLED], "take the sample first"
+        assert not self._sampled_words, "take the sample first"
         if self.logs:
             self.earlier.append(self.worth)
         self.worth = worth
@@ -308,15 +362,10 @@ class Shedding:
 
     def _lay_out_again(self, tables: RunTables) -> None:
         """Lay the arena out anew, and keep what was counted."""
-        arena, sample, shares = self._arena(), self.words[kernel.SAMPLE], self._shares.copy()
+        arena, share, shares = self._arena(), self._sample_share, self._shares.copy()
         self._lay_out(tables)
         self._restore_arena(arena)
-        self.words[kernel.SAMPLE], self._shares[:] = sample, shares
-
-    @property
-    def stamp(self) -> int:
-        """Of the features by which groups are told apart."""
-        return int(self.words[kernel.STAMP])
+        self._sample_share, self._shares[:] = share, shares
 
     @property
     def groups(self) -> list[int]:
@@ -327,18 +376,20 @@ class Shedding:
 
     @property
     def _newest(self) -> Ints:
-        at = int(self.words[kernel.NEWEST])
-        return self.words[at : at + len(self.tables.pools)]
+        return self._part(kernel.NEWEST, kernel.COVERS)
 
     @property
     def _latest(self) -> Ints:
-        at, end = int(self.words[kernel.LATEST]), int(self.words[kernel.COVERS_OF_GROUP])
-        return self.words[at:end]
+        return self._part(kernel.LATEST, kernel.COVERS_OF_GROUP)
 
     @property
     def _shares(self) -> Ints:
         at = int(self.words[kernel.SAMPLE_SHARES])
         return self.words[at : at + len(self.tables.pools)]
+
+    def _part(self, word: int, next_word: int) -> Ints:
+        """A part of the arena, with the word of the part behind it."""
+        return self.words[int(self.words[word]) : int(self.words[next_word])]
 
     def sample_tests(self, share: float, passed: Floats) -> None:
         """Write down tests from here on.
@@ -350,15 +401,15 @@ class Shedding:
         passed : float64 array, shape (pools,)
             Of the events, for passed tests that bring a run to each pool; not below ``share``.
         """
-        self.words[kernel.SAMPLE] = min(round(share * 2**31), 2**31)
+        self._sample_share = min(round(share * 2**31), 2**31)
         self._shares[:] = np.minimum(np.round(passed * 2**31), 2**31)
         if share > 0 and self.sample.size == 1:
             self.sample = np.zeros(SAMPLE_ROOM, np.int64)
 
     def empty_sample(self, asked: int) -> None:
         """Put what was written down of tests aside and make room for ``asked`` words."""
-        self._sampled.append(self.sample[: int(self.words[kernel.SAMPLED])].copy())
-        self.words[kernel.SAMPLED] = 0
+        self._sampled.append(self.sample[: self._sampled_words].copy())
+        self._sampled_words = 0
         if asked > self.sample.size:
             self.sample = np.zeros(2 * asked, np.int64)
 
@@ -370,56 +421,25 @@ class Shedding:
 
     def trust_price(self) -> None:
         """Take the price of the allowance as right as it is, whatever work has shown of the one before."""
-        self.floats[kernel.FACTOR] = 1.0
+        self.factor = 1.0
 
     # --- what came of it ------------------------------------------------------------------------------------
 
     @property
     def counts(self) -> Ints:
         """Runs shed, shape (pools, reasons); see ``REASONS``."""
-        at, end = int(self.words[kernel.COUNTS]), int(self.words[kernel.HISTOGRAM])
-        return self.words[at:end].reshape(-1, kernel.REASONS)
-
-    @property
-    def granted(self) -> float:
-        """Run-steps allowed so far."""
-        return float(self.floats[kernel.GRANTED])
+        return self._part(kernel.COUNTS, kernel.HISTOGRAM).reshape(-1, kernel.REASONS)
 
     @property
     def left(self) -> float:
         """Run-steps that may still be spent on tests."""
-        return float(max(self.floats[kernel.TOKENS] + min(self.floats[kernel.AUDIT_TOKENS], 0.0), 0.0))
+        return max(self.tokens + min(self.audit_tokens, 0.0), 0.0)
 
     @property
     def spare(self) -> float:
         """Run-steps that are left, as a multiple of those that should be."""
         allowance = self.allowance
         return self.left / max(allowance.reserve, allowance.reserve_share * self.granted, 1e-9)
-
-    @property
-    def on_passes(self) -> float:
-        """Run-steps that passes over pools took."""
-        return float(self.floats[kernel.PASSES])
-
-    @property
-    def price(self) -> float:
-        """Least score of a run that is kept, at the last event."""
-        return float(self.floats[kernel.PRICE_NOW])
-
-    @property
-    def factor(self) -> float:
-        """By how much the price has risen, or fallen, because work was not what it was expected to be."""
-        return float(self.floats[kernel.FACTOR])
-
-    @property
-    def untested(self) -> int:
-        """Tests that were left out because the budget did not cover them."""
-        return int(self.words[kernel.UNTESTED])
-
-    @property
-    def broken(self) -> int:
-        """Protected runs that the bound left no room for."""
-        return int(self.words[kernel.BROKEN])
 
     # --- state ----------------------------------------------------------------------------------------------
 

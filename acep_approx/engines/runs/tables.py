@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -10,16 +10,16 @@ from acep_approx.arrays import Bools, Ints
 from acep_approx.automaton.automaton import START
 from acep_approx.automaton.dominance import Better, preferences
 from acep_approx.automaton.registers import RegisterAutomaton
-from acep_approx.automaton.resolve import Register, Resolved
+from acep_approx.automaton.resolve import Register
 from acep_approx.automaton.states import ALWAYS, EVERYTHING, Step
 from acep_approx.automaton.transfers import PLACE
 from acep_approx.engines.runs.event_columns import CODED, EventColumns
 from acep_approx.engines.runs.hidden import DOMINATED, EVENT_SCALARS, GONE, TIMES, hidden_columns
 from acep_approx.engines.runs.options import NO_OPTIONS, RunOptions
-from acep_approx.engines.runs.pool import Pool
-from acep_approx.engines.runs.programs import ANY_LETTER, MAX_TEMPORARIES, Lowering, Operand, Scalars, register_kind
-from acep_approx.engines.runs.reactions import KILLS, Reactions
-from acep_approx.engines.runs.waiting import NOTHING, beyond, most_common, thresholds
+from acep_approx.engines.runs.pools import KILLS, Group, Pool, Reactions
+from acep_approx.engines.runs.programs import ANY_LETTER, MAX_TEMPORARIES, Operand, register_kind
+from acep_approx.engines.runs.step_code import Programs
+from acep_approx.engines.runs.waiting import NOTHING, beyond, most_common
 from acep_approx.kernels.runs import layout, vm
 from acep_approx.kernels.runs.fronts import EQUAL, HIGH_FLOAT, HIGH_INT, LOW_FLOAT, LOW_INT
 from acep_approx.kernels.runs.pools import ALL, APART, COLUMNS, HASHED, MOST_KEYS
@@ -27,11 +27,20 @@ from acep_approx.query.syntax import Expression
 
 
 @dataclass
-class _Code:
-    """A program in the table: where it begins, how many instructions it has."""
+class _ClassWords:
+    """Parts of the table that are written class by class: see ``kernels.runs.layout``.
 
-    begin: int
-    length: int
+    ``moves_at`` says where the moves of a step stand that were written before.
+    """
+
+    class_first: list[int] = field(default_factory=lambda: [0])
+    sources: list[int] = field(default_factory=list)
+    targets_first: list[int] = field(default_factory=lambda: [0])
+    targets: list[int] = field(default_factory=list)
+    steps: list[int] = field(default_factory=list)
+    moves: list[int] = field(default_factory=list)
+    moves_at: dict[int, int] = field(default_factory=dict)
+    probes: list[int] = field(default_factory=list)
 
 
 class RunTables:
@@ -86,98 +95,43 @@ class RunTables:
             times=options.counts_merged,
             gone=self.is_simultaneous and not all(map(automaton.is_passive, range(len(automaton.states)))),
         )
-        self.guard_letters = sorted({j for step in automaton.steps for j in step.guard})
-        self.scalars = Scalars(columns, len(self.guard_letters), options)
-        self._words: list[int] = []  # programs and moves
-        self.calls_of_sources: list[set[int]] = []
-        self._calls: list[set[int]] = []
-        for column in self.hidden:
-            if column.constant is not None:  # before scalars get their final numbers
-                self.scalars.word(column.constant, "int")
-        self._steps = [self._step(step) for step in automaton.steps]
-        self.scalars.letters = ANY_LETTER
-        states = range(len(automaton.states))
-        self._finals = [
-            self._tests(Lowering(self.scalars, automaton.live[state]), automaton.final_checks[state])
-            for state in states
-        ]
-        self._ignores: list[_Code] = []
-        self._calls_to_ignore: list[set[int]] = []
-        for state in states:
-            lowering = Lowering(self.scalars, automaton.live[state])
-            self._ignores.append(self._tests(lowering, automaton.ignores[state].checks))
-            self._calls_to_ignore.append(lowering.calls)
-        self._resolve_scalars()
-        self._equalities = [self._equalities_of(checks) for checks, *_ in self._steps]
-        self._thresholds = [thresholds(self._code(checks)) for checks, *_ in self._steps]
-        ways = zip(automaton.steps, self._steps, strict=True)
-        # states that registers are carried to, so that runs which reach them with one event may differ
-        given: dict[int | None, set[tuple[Operand, ...]]] = {}
-        for step, (_, _, _, moves) in ways:
-            given.setdefault(step.target, set()).add(tuple(moves))
-        self._carries = {
-            target
-            for target, some in given.items()
-            if len(some) > 1 or any(move.place != vm.SCALAR for moves in some for move in moves)
-        }
-        self.pools = self._pools()
-        keeps = [all(m.place != vm.REGISTER or m.number == f for f, m in enumerate(steps[3])) for steps in self._steps]
-        self.reactions = Reactions(automaton, self.pools, keeps)
+        self.programs = Programs(automaton, columns, self.hidden, options)
+        self.scalars, self.guard_letters = self.programs.scalars, self.programs.guard_letters
+        self.steps, self._ignores = self.programs.steps, self.programs.ignores
+        self._carries = self._carried_to()
+        self.pools = [self._pool(state, errors) for state, errors in automaton.places]
+        self.reactions = Reactions(automaton, self.pools, [step.keeps for step in self.steps])
         self.constants_at = 1 + len(self.guard_letters) + len(columns.expressions)
         self.now_at = self.scalars.size
         self.temporaries_at = self.now_at + EVENT_SCALARS
         self.scratch_at = self.temporaries_at + vm.BLOCK * (MAX_TEMPORARIES + 1 + len(self.scalars.calls))
-        has_lifetimes = any(step.lifetime != ALWAYS for step in automaton.steps)
-        has_checks = any(ignore.checks for ignore in automaton.ignores)
-        # whether the kernel must know of more than conditions and strategies: see ``records.Program``
-        keeps_more = options is not NO_OPTIONS or bool(automaton.shown) or self.scalars.asks_time
-        self.asks_more = keeps_more or self.is_simultaneous or has_lifetimes or has_checks
-        self.classes: tuple[int, ...] = ()
         self.pools_at = self.scratch_at + vm.BLOCK * (COLUMNS + max(pool.fields for pool in self.pools))
+        self.asks_more = self._asks_more()
+        self.classes: tuple[int, ...] = ()
+        self.calls_of_sources: list[frozenset[int]] = []
         self.tables = np.zeros(0, np.int64)
         self.shape = np.zeros(layout.SHAPE, np.int64)
 
-    # --- programs -------------------------------------------------------------------------------------------
+    def _carried_to(self) -> set[int | None]:
+        """States that registers are carried to, so that runs which reach them with one event may differ."""
+        given: dict[int | None, set[tuple[Operand, ...]]] = {}
+        for step, code in zip(self.automaton.steps, self.steps, strict=True):
+            given.setdefault(step.target, set()).add(code.moves)
+        return {
+            target
+            for target, some in given.items()
+            if len(some) > 1 or any(move.place != vm.SCALAR for moves in some for move in moves)
+        }
 
-    def _step(self, step: Step) -> tuple[_Code, _Code, _Code, list[Operand]]:
-        """Programs of checks, guards and updates, and where each register of the target comes from."""
-        live = self.automaton.live
-        self.scalars.letters = 1 << step.letter
-        lowering = Lowering(self.scalars, live[step.source], step.after)
-        for check in step.checks:
-            lowering.test(check)
-        checks = self._put(lowering.take())
-        for letter in sorted(step.guard):
-            lowering.test_guard(self.guard_letters.index(letter))
-        guards = self._put(lowering.take())
-        kept = live[step.target] if step.target is not None else ()
-        moves = [lowering.after(register) for register in kept]
-        self._calls.append(lowering.calls)
-        return checks, guards, self._put(lowering.take()), moves
-
-    def _tests(self, lowering: Lowering, checks: tuple[Resolved, ...]) -> _Code:
-        """The program of what is asked of runs that bind nothing."""
-        for check in checks:
-            lowering.test(check)
-        return self._put(lowering.take())
-
-    def _put(self, code: list[tuple[int, ...]]) -> _Code:
-        begin = len(self._words)
-        for instruction in code:
-            self._words.extend(instruction)
-        return _Code(begin, len(code))
-
-    def _resolve_scalars(self) -> None:
-        """Give scalars their final numbers, now that all are known."""
-        for at in range(0, len(self._words), vm.WIDTH):
-            for place in (at + 2, at + 4):
-                if self._words[place] == vm.SCALAR:
-                    self._words[place + 1] = self.scalars.address(self._words[place + 1])
+    def _asks_more(self) -> bool:
+        """Whether the kernel must know of more than conditions and strategies: see ``records.Program``."""
+        automaton = self.automaton
+        has_lifetimes = any(step.lifetime != ALWAYS for step in automaton.steps)
+        has_checks = any(ignore.checks for ignore in automaton.ignores)
+        keeps_more = self.options is not NO_OPTIONS or bool(automaton.shown) or self.scalars.asks_time
+        return keeps_more or self.is_simultaneous or has_lifetimes or has_checks
 
     # --- pools ----------------------------------------------------------------------------------------------
-
-    def _pools(self) -> list[Pool]:
-        return [self._pool(state, errors) for state, errors in self.automaton.places]
 
     def _pool(self, state: int, errors: int) -> Pool:
         automaton = self.automaton.automaton
@@ -220,12 +174,10 @@ class RunTables:
         # a run that goes on in its pool gets another threshold there
         may_change = any(self.automaton.steps[n].target == state for n in out) and not self.is_simultaneous
         is_left = self.automaton.ignores[state] == EVERYTHING and not self.automaton.is_passive(state)
-        if self.sheds or "chain" not in self.merging or may_change or not is_left or any(self._calls[n] for n in out):
+        calls = any(self.steps[number].calls for number in out)
+        if self.sheds or "chain" not in self.merging or may_change or not is_left or calls:
             return NOTHING
-        return most_common(self._thresholds[n] for n in out)
-
-    def _code(self, code: _Code) -> list[int]:
-        return self._words[code.begin : code.begin + code.length * vm.WIDTH]
+        return most_common(self.steps[n].thresholds for n in out)
 
     def _is_monotone(self) -> bool:
         """Whether a run can be better than another of its pool, and their registers tell all that decides."""
@@ -261,18 +213,9 @@ class RunTables:
 
     def _keys(self, state: int) -> tuple[int, ...]:
         """The registers that the next event must equal, on all ways on that test any; empty if there are none."""
-        tested = [self._equalities[number] for number in self.automaton.steps_from[state]]
+        tested = [self.steps[number].equalities for number in self.automaton.steps_from[state]]
         some = [set(columns) for columns in tested if columns]
         return tuple(sorted(set.intersection(*some)))[:MOST_KEYS] if some else ()
-
-    def _equalities_of(self, checks: _Code) -> dict[int, int]:
-        """Register columns that checks compare for equality with a scalar: column -> address of the scalar."""
-        found, words = {}, self._code(checks)
-        for at in range(0, len(words), vm.WIDTH):
-            op, _, place, column, other, scalar, flags = words[at : at + vm.WIDTH]
-            if op == vm.TEST_INT and (place, other, flags) == (vm.REGISTER, vm.SCALAR, vm.EQUAL):
-                found[column] = scalar
-        return found
 
     def readers(self, expression: Expression) -> int:
         """The letters, as bits: the value of an expression is read of the events that one of them holds on."""
@@ -288,55 +231,60 @@ class RunTables:
         """Make the table for event classes (letter masks)."""
         self.classes = tuple(classes)
         self.calls_of_sources = []
-        sources: list[int] = []
-        probes: list[int] = []
-        targets: list[int] = []
-        class_first, targets_first = [0], [0]
-        steps: list[int] = []
-        moves_at: dict[int, int] = {}
-        moves: list[int] = []
-        order = [*range(1, len(self.pools)), START] if self.options.charges_births else range(len(self.pools))
+        words = _ClassWords()
         for mask in classes:
-            involved: dict[int, None] = {}
-            for pool in order:
-                how = self.reactions.how(pool, mask)
-                for group in self._groups(pool, mask):
-                    scalars = self._probe(pool, group[0][0]) if group else []
-                    removes = int(self.reactions.removes(pool, group, mask))
-                    calls = {call for number, _ in group for call in self._calls[number]}
-                    calls |= self._calls_to_ignore[self.pools[pool].state] if how == layout.MAY_STAY else set()
-                    is_charged = int(pool != START or self.options.charges_births)
-                    sources += [pool, len(steps) // layout.STEP, len(group), len(probes) if scalars else -1, removes]
-                    is_plain = not scalars and all(self._is_plain(number) for number, _ in group)
-                    sources += [is_charged, len(calls), *self._staying(pool, mask), int(is_plain)]
-                    sources += beyond(self.pools[pool].waits_for, [self._thresholds[number] for number, _ in group])
-                    self.calls_of_sources.append(calls)
-                    probes += scalars
-                    for number, target in group:
-                        in_place = self.reactions.is_in_place(pool, number, target, group, mask)
-                        inhibits = self.automaton.steps[number].inhibits and how != layout.LEAVE
-                        steps += self._step_words(number, target, moves, moves_at, in_place, inhibits)
-                        if target != KILLS:
-                            involved.setdefault(target)
-                    if pool:
-                        involved.setdefault(pool)
-                if pool and self.reactions.follows(pool, mask):
-                    involved.setdefault(pool)
-            class_first.append(len(sources) // layout.SOURCE_WORDS)
-            targets += [word for pool in involved for word in self.reactions.target(pool, mask)]
-            targets_first.append(len(targets) // layout.TARGET_WORDS)
+            involved = self._put_sources(words, mask)
+            words.class_first.append(len(words.sources) // layout.SOURCE_WORDS)
+            words.targets += [word for pool in involved for word in self.reactions.target(pool, mask)]
+            words.targets_first.append(len(words.targets) // layout.TARGET_WORDS)
         guards, guards_first = self._guards(classes)
         states, ends, fronts = self._states()
         parts: list[list[int]] = [
-            class_first, sources, targets_first, targets, steps, states, ends, moves, guards_first, guards, probes,
-            fronts, self.hidden.merging, self._shown(),
+            words.class_first, words.sources, words.targets_first, words.targets, words.steps, states, ends,
+            words.moves, guards_first, guards, words.probes, fronts, self.hidden.merging, self._shown(),
         ]  # fmt: skip
         code_at = sum(len(part) for part in parts)
         starts = np.cumsum([0, *(len(part) for part in parts)])[:-1]
-        self.tables = np.array([x for part in [*parts, self._words] for x in part] or [0], np.int64)
-        self._place_code(starts, len(steps) // layout.STEP, code_at)
+        self.tables = np.array([x for part in [*parts, self.programs.words] for x in part] or [0], np.int64)
+        self._place_code(starts, len(words.steps) // layout.STEP, code_at)
         self.shape[: len(parts)] = starts
         self._write_shape()
+
+    def _put_sources(self, words: _ClassWords, mask: int) -> dict[int, None]:
+        """Write down what runs may do on an event of ``mask``; gives the pools that it concerns, in order."""
+        involved: dict[int, None] = {}
+        begin_last = self.options.charges_births
+        for pool in [*range(1, len(self.pools)), START] if begin_last else range(len(self.pools)):
+            for group in self._groups(pool, mask):
+                self._put_source(words, pool, group, mask)
+                involved |= dict.fromkeys(target for _, target in group if target != KILLS)
+                if pool:
+                    involved.setdefault(pool)
+            if pool and self.reactions.follows(pool, mask):
+                involved.setdefault(pool)
+        return involved
+
+    def _put_source(self, words: _ClassWords, pool: int, group: Group, mask: int) -> None:
+        """Write down a group of steps that runs of a pool may take together."""
+        how, ignore = self.reactions.how(pool, mask), self._ignores[self.pools[pool].state]
+        codes = [self.steps[number] for number, _ in group]
+        scalars = self._probe(pool, group[0][0]) if group else []
+        calls = frozenset[int]().union(*(code.calls for code in codes))
+        if how == layout.MAY_STAY:
+            calls |= ignore.calls
+        first_probe = len(words.probes) if scalars else -1
+        removes = int(self.reactions.removes(pool, group, mask))
+        is_charged = int(pool != START or self.options.charges_births)
+        is_plain = int(not scalars and all(code.is_plain for code in codes))
+        words.sources += [pool, len(words.steps) // layout.STEP, len(group), first_probe, removes]
+        words.sources += [is_charged, len(calls), how, *ignore.code, is_plain]
+        words.sources += beyond(self.pools[pool].waits_for, [code.thresholds for code in codes])
+        words.probes += scalars
+        self.calls_of_sources.append(calls)
+        for number, target in group:
+            in_place = self.reactions.is_in_place(pool, number, target, group, mask)
+            inhibits = self.automaton.steps[number].inhibits and how != layout.LEAVE
+            words.steps += self._step_words(number, target, self._moves_at(words, number), in_place, inhibits)
 
     def _write_shape(self) -> None:
         """What the kernel must know beside the parts of the tables."""
@@ -358,7 +306,7 @@ class RunTables:
         self.shape[layout.SHOWN_WORDS] = len(self.automaton.shown)
         self.shape[layout.NON_OVERLAP] = query.non_overlap and not self.automaton.needs_filter
 
-    def _groups(self, pool: int, mask: int) -> list[list[tuple[int, int]]]:
+    def _groups(self, pool: int, mask: int) -> list[Group]:
         """Steps that runs of a pool can take on an event of ``mask``, with the pools they lead to.
 
         A group goes through the pool together; steps that find their runs by the index go alone. Where runs may stay
@@ -376,69 +324,33 @@ class RunTables:
         alone = [[item] for item in found if item not in together]
         return [together, *alone] if together or self.reactions.how(pool, mask) == layout.MAY_STAY else alone
 
-    def _staying(self, pool: int, mask: int) -> list[int]:
-        code = self._ignores[self.pools[pool].state]
-        return [self.reactions.how(pool, mask), code.begin, code.length]
-
     def _probe(self, pool: int, number: int) -> list[int]:
         """Addresses of the scalars that a step's runs must equal in the indexed registers; empty: it has no index."""
         keys = self.pools[pool].keys
-        tested = self._equalities[number]
+        tested = self.steps[number].equalities
         return [tested[key] for key in keys] if self._is_found_by(keys, number) else []
 
     def _is_found_by(self, keys: tuple[int, ...], number: int) -> bool:
         """Whether an index over these registers finds the runs that can take a step."""
-        if self._calls[number]:
+        step = self.steps[number]
+        if step.calls:
             return False  # functions are called with runs that stand together
-        return bool(keys) and self._equalities[number].keys() >= set(keys)
+        return bool(keys) and step.equalities.keys() >= set(keys)
 
-    def _step_words(
-        self, number: int, target: int, moves: list[int], moves_at: dict[int, int], in_place: bool, inhibits: bool
-    ) -> list[int]:
-        step, (checks, guards, updates, origin) = self.automaton.steps[number], self._steps[number]
-        if number not in moves_at:
-            moves_at[number] = len(moves) // 2
-            for operand in origin:
-                is_scalar = operand.place == vm.SCALAR
-                moves += [operand.place, self.scalars.address(operand.number) if is_scalar else operand.number]
-            moves += self._hidden_moves(step)
+    def _moves_at(self, words: _ClassWords, number: int) -> int:
+        """Where the moves of a step stand, which are the same on all events."""
+        if number not in words.moves_at:
+            words.moves_at[number] = len(words.moves) // 2
+            words.moves += [word for move in self.steps[number].moves for word in (move.place, move.number)]
+            words.moves += self._hidden_moves(self.automaton.steps[number])
+        return words.moves_at[number]
+
+    def _step_words(self, number: int, target: int, moves_at: int, in_place: bool, inhibits: bool) -> list[int]:
+        step, code = self.automaton.steps[number], self.steps[number]
         return [
-            target, KILLS if step.arc is None else step.arc, checks.begin, checks.length, guards.begin, guards.length,
-            updates.begin, updates.length, moves_at[number], len(origin) + len(self.hidden), int(inhibits),
-            int(in_place), *step.lifetime,
+            target, KILLS if step.arc is None else step.arc, *code.checks, *code.guards, *code.updates, moves_at,
+            len(code.moves) + len(self.hidden), int(inhibits), int(in_place), *step.lifetime,
         ]  # fmt: skip
-
-    def _is_plain(self, number: int) -> bool:
-        """Whether the programs of a step do nothing but compare registers with scalars."""
-        checks, guards, updates, _ = self._steps[number]
-        words = self._words[checks.begin : guards.begin + guards.length * vm.WIDTH]  # they follow each other
-        found = zip(words[:: vm.WIDTH], words[2 :: vm.WIDTH], words[4 :: vm.WIDTH], strict=True)
-        plain = {(op, vm.REGISTER, vm.SCALAR) for op in (vm.TEST_INT, vm.TEST_FLOAT)}
-        return updates.length == 0 and set(found) <= plain
-
-    def compared(self, number: int) -> list[tuple[int, int, bool]] | None:
-        """What a step compares registers with: scalar, flags, whether as a float; None where it does more than that."""
-        checks, guards, updates, _ = self._steps[number]
-        found: list[tuple[int, int, bool]] = []
-        floats: dict[int, int] = {}
-        for at in range(checks.begin, checks.begin + checks.length * vm.WIDTH, vm.WIDTH):
-            op, target, place, column, other, scalar, flags = self._words[at : at + vm.WIDTH]
-            if (op, place) == (vm.TO_FLOAT, vm.SCALAR):
-                floats[target] = column
-            elif op in (vm.TEST_INT, vm.TEST_FLOAT) and place == vm.REGISTER and other == vm.SCALAR:
-                found.append((scalar, flags, False))
-            elif (op, place, other) == (vm.TEST_FLOAT, vm.REGISTER, vm.TEMPORARY) and scalar in floats:
-                found.append((floats[scalar], flags, True))
-            elif (op, place, other) == (vm.TEST_FLOAT, vm.TEMPORARY, vm.REGISTER) and column in floats:
-                found.append((floats[column], _turned(flags), True))
-            else:
-                return None
-        return None if guards.length or updates.length else found
-
-    def given(self, number: int) -> list[int] | None:
-        """The scalars that the registers become at a step; None where some come from registers, or are computed."""
-        moves = self._steps[number][3]
-        return None if any(m.place != vm.SCALAR for m in moves) else [self.scalars.address(m.number) for m in moves]
 
     def _hidden_moves(self, step: Step) -> list[int]:
         """Where the hidden columns of a child come from."""
@@ -474,9 +386,8 @@ class RunTables:
                 for number in self.automaton.finals[pool.state]
                 if pool.errors + automaton.finals[number].cost <= automaton.errors
             ]
-            code = self._finals[pool.state]
             front = len(fronts) if pool.front else -1
-            checks = [code.begin, code.length]
+            checks = self.programs.finals[pool.state]
             states += [int(pool.stays), len(ends) // 2, len(mine), *checks, front, int(pool.in_chain)]
             ends += [x for end in mine for x in end]
             fronts += pool.front
@@ -496,8 +407,3 @@ class RunTables:
             guards += [g for g, letter in enumerate(self.guard_letters) if mask >> letter & 1]
             first.append(len(guards))
         return guards, first
-
-
-def _turned(flags: int) -> int:
-    """What a comparison asks with its sides changed."""
-    return flags & vm.EQUAL | (vm.GREATER if flags & vm.LESS else 0) | (vm.LESS if flags & vm.GREATER else 0)

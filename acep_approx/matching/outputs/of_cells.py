@@ -12,13 +12,13 @@ from acep_approx.arrays import Ints, zeros
 from acep_approx.engines.batches import Grouped
 from acep_approx.engines.cells.arclogs import ArcLogs
 from acep_approx.engines.cells.cells import Cells
-from acep_approx.engines.cells.later import HeldEvents
+from acep_approx.engines.cells.listing import HeldEvents
 from acep_approx.engines.cells.listing import listed as listed_matches
 from acep_approx.engines.columns import Listed
 from acep_approx.events.columns import taken, to_arrow
 from acep_approx.events.stream import EventBatch
 from acep_approx.matching.outputs.counted import AT_LEAST, count_columns, sums
-from acep_approx.matching.outputs.output import NO_BATCH, NO_EVENTS, Stamps
+from acep_approx.matching.outputs.output import NO_BATCH, NO_EVENTS, Output, Stamps
 from acep_approx.matching.outputs.recent import Recent
 from acep_approx.matching.outputs.tables import BindingColumns
 
@@ -38,8 +38,10 @@ class Points:
     id: Ints
 
 
-class CellPoints:
+class CellPoints(Output):
     """Match points: each event that completes a match, with the least err and the latest start."""
+
+    engine: Cells
 
     def __init__(self, engine: Cells, stamps: Stamps) -> None:
         self.engine = engine
@@ -79,21 +81,25 @@ class CellPoints:
         return self.table(Points(none, none, none, none, none, none), NO_BATCH)
 
 
-class CellCounts:
+class CellCounts(Output):
     """How many matches each match point completes, by number of errors; nothing is listed."""
 
-    shares_events = False
-    """Whether an event can be in several key slots: where many queries run as one."""
+    engine: ArcLogs
 
     def __init__(self, engine: ArcLogs, stamps: Stamps) -> None:
         self.engine = engine
         self.stamps = stamps
+        self._shares_events = False
+
+    def share_events(self) -> None:
+        """An event can be in several key slots: many queries run as one."""
+        self._shares_events = True
 
     def run(self, events: Grouped, batch: EventBatch, floors: Ints) -> Iterator[pa.Table]:
         """One table: key, errors, time, row, matches, whether there are at least so many."""
         hits = self.engine.update(events, floors)
         errors, row = self.engine.err(hits), events.row[hits[0::2]]
-        if self.shares_events and len(row):
+        if self._shares_events and len(row):
             slot = events.slot[hits[0::2]]
             row = row * (int(slot.max()) + 1) + slot
         order = np.lexsort((errors, row))
@@ -123,16 +129,16 @@ class _Completed:
     end: Ints
 
 
-class CellListing:
+class CellListing(Output):
     """Every match, listed once.
 
     Attributes
     ----------
     held : HeldEvents, optional
         What detects first, and holds back what is not to be listed yet. Default: every event is run by the arc logs.
-    forgets : bool
-        As for ``RunOutput``.
     """
+
+    engine: ArcLogs
 
     def __init__(
         self,
@@ -145,7 +151,6 @@ class CellListing:
         self.stamps = stamps
         self.bindings = bindings
         self.recent = recent
-        self.forgets = True
         self.held: HeldEvents | None = None
 
     @property

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -12,14 +11,14 @@ import pyarrow as pa
 from acep_approx.arrays import Bools, Ints, firsts
 from acep_approx.engines.batches import Grouped, RunEvents
 from acep_approx.engines.columns import Listed
+from acep_approx.engines.engine import NO_WORDS
 from acep_approx.engines.runs.lineage import Hits
 from acep_approx.engines.runs.runs import Runs
 from acep_approx.events.roles import Roles
 from acep_approx.events.stream import EventBatch
-from acep_approx.matching.neighbours import Neighbours
 from acep_approx.matching.outputs.completed import CompletedMatches, Finder, no_row
 from acep_approx.matching.outputs.counted import AT_LEAST, count_columns, sums
-from acep_approx.matching.outputs.output import Stamps
+from acep_approx.matching.outputs.output import NO_BATCH, Output, Points, Stamps
 from acep_approx.matching.outputs.recent import Recent
 from acep_approx.matching.outputs.tables import ENDS, BindingColumns
 from acep_approx.matching.stream_batch import StreamBatch
@@ -36,7 +35,7 @@ class TooManyStepsError(Exception):
     """A run was given up: it took more run-steps than it was allowed."""
 
 
-class RunOutput:
+class RunOutput(Output):
     """Runs batches and turns what they complete into tables; the base of the three outputs.
 
     Parameters
@@ -54,7 +53,6 @@ class RunOutput:
         self.stamps = stamps
         self.recent = recent
         finder.by_event = self.groups
-        self.forgets = True
         self._kept = 0
         self._neighbours = Neighbours.none()
         automaton = finder.automaton
@@ -63,17 +61,14 @@ class RunOutput:
         )
         self.is_strict = automaton.counted == "stream"
 
-    forgets: bool
-    """Whether events are forgotten as windows close; else who brings keys back says which ones he needs no more."""
-
-    gives_up = False
-    """Whether a run ends where the engine's limit of run-steps stops it."""
+    engine: Runs
+    finder: Finder
 
     roles: Roles | None = None
     """Where it matters when events began: the columns that say it."""
 
-    groups = False
-    """Whether all matches of one event must be seen together."""
+    _gives_up = False
+    """Whether a run ends where the engine's limit of run-steps stops it."""
 
     @property
     def _is_count(self) -> bool:
@@ -119,6 +114,28 @@ class RunOutput:
         """An empty table with the columns of the results."""
         return self._table(NO_MATCH, NO_MATCH.end)
 
+    def as_if_ended(self) -> list[pa.Table]:
+        """What ``finish`` would give if the stream ended now; it waits on."""
+        if not self.finder.automaton.has_late_ends:
+            return []
+        waiting, last_end = self.finder.waiting, self.finder.last_end.copy()
+        tables = [table for table in self.finish() if table.num_rows]
+        self.finder.waiting, self.finder.last_end = waiting, last_end
+        return tables
+
+    def know(self, schema: pa.Schema) -> None:
+        """The columns of the events have got wider types."""
+        self.finder.machine.check(schema)
+
+    def share_events(self) -> None:
+        """An event can be in several key slots: many queries run as one."""
+        self.finder.shares_events = True
+
+    def give_up_after(self, steps: int) -> None:
+        """Let ``run`` raise ``TooManyStepsError`` when the engine has taken so many run-steps."""
+        self.engine.limit = steps
+        self._gives_up = True
+
     def go_by_key(self) -> None:
         """Let what is remembered of times be of each key, so that one key can be brought back without the others."""
         if self.tick_places is not None and self.finder.automaton.counted != "stream":
@@ -127,7 +144,8 @@ class RunOutput:
     def _advanced(self, events: Grouped, batch: StreamBatch, floors: Ints) -> Hits:
         run_events = self._run(events, batch, floors)
         hits = self.engine.hits(run_events)
-        self.engine.load_shedder.note_hits(run_events, hits)
+        if self.engine.load_shedder is not None:
+            self.engine.load_shedder.note_hits(run_events, hits)
         return hits
 
     def _run(self, events: Grouped, batch: StreamBatch, floors: Ints) -> RunEvents:
@@ -143,7 +161,7 @@ class RunOutput:
         start = events.tick if self.roles is None else batch.starts(self.roles)[at]
         run_events = RunEvents(events.slot, events.tick, start, events.cls, events.row, events.id, place, words)
         while not self.engine.advance(run_events, floors):
-            if self.gives_up:
+            if self._gives_up:
                 raise TooManyStepsError
         return run_events
 
@@ -228,7 +246,7 @@ class RunOutput:
         if self._is_count:
             self.finder.forget(self.stamps.preparer.counters - 1 - self.engine.window)
             if self.forgets and self._keeps_recent and len(self.recent.ids) > 2 * self._kept + MANY_ROWS:
-                self.recent.keep_only(self.reachable())
+                self.recent.keep_only(self.reachable(NO_WORDS))
                 self._kept = len(self.recent.ids)
         elif len(batch.ticks):
             floor = int(batch.ticks[-1]) - self.engine.window
@@ -236,7 +254,7 @@ class RunOutput:
             if self.forgets and self._keeps_recent:  # points and counts wait for all matches of their event
                 self.recent.drop_before(min(floor, int(self.finder.waiting.start.min(initial=floor))))
 
-    def reachable(self) -> Ints:
+    def reachable(self, floors: Ints) -> Ints:  # noqa: ARG002  (links that left their windows are gone)
         """All events that something still points to."""
         return np.concatenate((self.engine.ids(), self.recent.ids_of(self.finder.log.row), self.finder.waiting.id))
 
@@ -289,23 +307,6 @@ def ended(events: Grouped, hits: Hits) -> CompletedMatches:
     )
 
 
-class Points(NamedTuple):
-    """Match points as columns: ``row`` and ``tick`` of the event, the latest ``start`` of the fewest ``errors``."""
-
-    slot: Ints
-    row: Ints
-    tick: Ints
-    start: Ints
-    errors: Ints
-
-    def take(self, which: Ints) -> Points:
-        """Some of them, in the order given."""
-        return Points(*(column[which] for column in self))
-
-
-NO_POINTS = Points(*(np.zeros(0, np.int64) for _ in Points._fields))
-
-
 class RunPoints(RunOutput):
     """Match points: key, errors (the least), start (the latest at that), end, row.
 
@@ -313,6 +314,11 @@ class RunPoints(RunOutput):
     """
 
     groups = True
+
+    @property
+    def points_engine(self) -> Runs | None:
+        """The engine that tells match points without a list of matches; None where matches are listed."""
+        return None if self.engine.keeps_lineage else self.engine
 
     def points(self, events: Grouped, batch: StreamBatch, floors: Ints) -> Points:
         """Run grouped events and give the points that they make, slot by slot; not where matches are listed."""
@@ -337,9 +343,9 @@ class RunPoints(RunOutput):
     def _table(self, found: CompletedMatches, known: Ints) -> pa.Table:
         best = self._best(found, known)
         ends, ticks, starts = found.end[best], found.tick[best], found.start[best]
-        return self.table(Points(found.slot[best], ends, ticks, starts, found.errors[best]))
+        return self.points_table(Points(found.slot[best], ends, ticks, starts, found.errors[best]))
 
-    def table(self, points: Points) -> pa.Table:
+    def points_table(self, points: Points) -> pa.Table:
         """Points as a table."""
         ids, tick, start = self.recent.ids_of(points.row), points.tick, points.start
         extent = (
@@ -391,3 +397,83 @@ class RunCounts(RunOutput):
         }
         event = self.stamps.events.column(ids, self.recent.take, [*columns, "matches", AT_LEAST])
         return pa.table({**columns, **event, **count_columns(matches)})
+
+
+UNKNOWN = 2**62
+"""When something comes that has not come yet."""
+
+
+class Neighbours:
+    """All events of a batch, also those that no letter holds on, by slot.
+
+    Parameters
+    ----------
+    batch : EventBatch
+    slot : numpy.ndarray of int64
+        Per event; -1 where it is in no partition.
+    counters : numpy.ndarray of int64
+        Events per slot so far, this batch included; empty where windows are of time.
+    """
+
+    def __init__(self, batch: EventBatch, slot: Ints, counters: Ints) -> None:
+        self.first_row = batch.first_row
+        self._rows = batch.rows
+        self._ticks = batch.ticks
+        self._order = np.argsort(slot, kind="stable")[int((slot < 0).sum()) :]  # by slot, then by row
+        self._slot = slot[self._order]
+        self._counters = counters
+
+    @classmethod
+    def none(cls) -> Neighbours:
+        """No events."""
+        empty = np.zeros(0, np.int64)
+        return cls(NO_BATCH, empty, empty)
+
+    @classmethod
+    def of(cls, batch: StreamBatch, stamps: Stamps) -> Neighbours:
+        """The events of a batch that ``preparer`` has just seen."""
+        preparer = stamps.preparer
+        counters = preparer.counters if preparer.is_count else np.zeros(0, np.int64)
+        return cls(batch, batch.slots(preparer.key_columns), counters)
+
+    def last_at(self, tick: Ints) -> Ints:
+        """The last rows up to some ticks: of this batch, or the one before it."""
+        return self.first_row + np.searchsorted(self._ticks, tick, side="right") - 1
+
+    def in_stream(self, slot: Ints, last: Ints) -> Ints:
+        """When the event after row ``last`` came: its tick, or how many of ``slot`` came before it."""
+        found = np.full(len(last), UNKNOWN)
+        place = last + 1 - self.first_row
+        known = np.flatnonzero(place < len(self._ticks))
+        place = place[known]
+        if not self._counters.size:
+            found[known] = self._ticks[place]
+            return found
+        # an event of another slot comes when the next one of this slot would
+        size, mine = len(self._ticks), slot[known]
+        ahead = np.searchsorted(self._slot * size + self._order, mine * size + place)
+        found[known] = self._counters[mine] - (np.searchsorted(self._slot, mine, side="right") - ahead)
+        return found
+
+    def in_partition(self, slot: Ints, last: Ints) -> Ints:
+        """When the first event of ``slot`` after row ``last`` came: its tick, or its number."""
+        found = np.full(len(last), UNKNOWN)
+        size = len(self._ticks) + 1
+        place = np.searchsorted(
+            self._slot * size + self._order, slot * size + (last - self.first_row).clip(-1), side="right"
+        )
+        known = np.flatnonzero(place < len(self._order))
+        known = known[self._slot[place[known]] == slot[known]]
+        place = place[known]
+        found[known] = self._numbers(place) if self._counters.size else self._ticks[self._order[place]]
+        return found
+
+    def _numbers(self, place: Ints) -> Ints:
+        """The numbers within their slots of the events at some places of the order by slot."""
+        slot = self._slot[place]
+        return self._counters[slot] - (np.searchsorted(self._slot, slot, side="right") - place)
+
+    def row_of(self, slot: Ints, number: Ints) -> Ints:
+        """The rows of the events of these numbers within their slots; they are in this batch."""
+        place = np.searchsorted(self._slot, slot, side="right") - (self._counters[slot] - number)
+        return self._order[place] + self.first_row if self._rows is None else self._rows[self._order[place]]

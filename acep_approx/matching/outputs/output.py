@@ -1,31 +1,157 @@
-"""What the outputs of both engines have in common."""
+"""What an output is: an engine with its way of putting what it finds into tables.
+
+Which outputs there are, and what each of them is made by, is said in ``matching.choice``.
+"""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from typing import Protocol
+from typing import NamedTuple, NoReturn
 
 import numpy as np
 import pyarrow as pa
 
 from acep_approx.arrays import Ints
 from acep_approx.engines.batches import Grouped
+from acep_approx.engines.engine import NO_WORDS, Engine
+from acep_approx.engines.runs.runs import Runs
 from acep_approx.events.columns import to_arrow
 from acep_approx.events.stream import EventBatch
 from acep_approx.events.time import to_datetime
 from acep_approx.matching.outputs.bind import BoundEvents
+from acep_approx.matching.outputs.completed import Finder
 from acep_approx.matching.prepare import Preparer
 from acep_approx.matching.stream_batch import StreamBatch
+from acep_approx.matching.tick_places import TickPlaces
 
 
-class Output(Protocol):
-    """An engine with its way of putting results into columns."""
+class Points(NamedTuple):
+    """Match points as columns: ``row`` and ``tick`` of the event, the latest ``start`` of the fewest ``errors``."""
 
+    slot: Ints
+    row: Ints
+    tick: Ints
+    start: Ints
+    errors: Ints
+
+    def take(self, which: Ints) -> Points:
+        """Some of them, in the order given."""
+        return Points(*(column[which] for column in self))
+
+
+NO_POINTS = Points(*(np.zeros(0, np.int64) for _ in Points._fields))
+
+
+class Output(ABC):
+    """Runs grouped events through an engine, and puts what it finds into tables.
+
+    Most of it has a default: that of an output of which nothing waits, and which keeps nothing beside the engine.
+
+    Attributes
+    ----------
+    engine : Engine
+    finder : Finder or None
+        What makes matches of what the engine finds, and keeps those that wait.
+    tick_places : TickPlaces or None
+        Where places count times instead of events.
+    forgets : bool
+        Whether events are forgotten as windows close; else who brings keys back says which ones he needs no more.
+    groups : bool
+        Whether all matches of one event must be seen together.
+    """
+
+    engine: Engine
+    finder: Finder | None = None
+    tick_places: TickPlaces | None = None
+    forgets = True
+    groups = False
+
+    @abstractmethod
     def run(self, events: Grouped, batch: StreamBatch, floors: Ints) -> Iterator[pa.Table]:
         """Run grouped events and give their results, in order of the rows that complete them."""
 
+    @abstractmethod
     def nothing(self) -> pa.Table:
         """An empty table with the columns of the results."""
+
+    # --- what waits for the end of windows ------------------------------------------------------------------
+
+    def pass_time(self, tick: int) -> Iterator[pa.Table]:  # noqa: ARG002
+        """What waited for windows that end before ``tick``, which the stream has reached."""
+        return iter(())
+
+    @property
+    def waits_until(self) -> int | None:
+        """The tick that ``pass_time`` must be given for the next match that waits; None where none does."""
+        return None
+
+    def finish(self) -> Iterator[pa.Table]:
+        """What was still waiting at the end of the stream."""
+        return iter(())
+
+    def as_if_ended(self) -> list[pa.Table]:
+        """What ``finish`` would give if the stream ended now; it waits on."""
+        return []
+
+    def end_keys(self, slots: Ints) -> Iterator[pa.Table]:  # noqa: ARG002
+        """What waited in slots of keys whose streams have ended; nothing of them is held any more."""
+        return iter(())
+
+    def slots(self) -> Ints:
+        """Key slots that something still waits in, though they may have no runs."""
+        return NO_WORDS
+
+    # --- what it is told ------------------------------------------------------------------------------------
+
+    def know(self, schema: pa.Schema) -> None:
+        """The columns of the events have got wider types; raises what ``MachineMatches.check`` does."""
+
+    def go_by_key(self) -> None:
+        """Let what is remembered of times be of each key, so that one key can be brought back without the others."""
+
+    def share_events(self) -> None:
+        """An event can be in several key slots: many queries run as one."""
+
+    def give_up_after(self, steps: int) -> None:
+        """Let ``run`` raise ``TooManyStepsError`` when the engine has taken so many run-steps."""
+
+    # --- what few of them can -------------------------------------------------------------------------------
+
+    @property
+    def points_engine(self) -> Runs | None:
+        """The engine that tells match points without a list of matches; None where matches are listed."""
+        return None
+
+    def points(self, events: Grouped, batch: StreamBatch, floors: Ints) -> Points:  # noqa: ARG002
+        """Run grouped events and give the points that they make, slot by slot; where there is a ``points_engine``."""
+        self._cannot()
+
+    def points_table(self, points: Points) -> pa.Table:  # noqa: ARG002
+        """Such points as a table."""
+        self._cannot()
+
+    def _cannot(self) -> NoReturn:
+        raise AssertionError("another output was asked for")
+
+    # --- state ----------------------------------------------------------------------------------------------
+
+    def reachable(self, floors: Ints) -> Ints:
+        """All events that something still points to which started at ``floors`` or later."""
+        return self.engine.live_places(floors)
+
+    def arrays(self) -> dict[str, Ints]:
+        """The state of what is not in the engine, as arrays."""
+        return {}
+
+    def restore(self, arrays: dict[str, Ints]) -> None:
+        """Take over a state; the engine has its own already, and so have the recent events.
+
+        Raises
+        ------
+        DamagedError
+            It is not as it can have been written.
+        """
 
 
 NO_EVENTS = Grouped.none()

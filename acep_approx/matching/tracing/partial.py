@@ -37,9 +37,8 @@ from acep_approx.kernels.runs.layout import (
     LINK_START,
     LINKS,
 )
-from acep_approx.matching.neighbours import UNKNOWN
 from acep_approx.matching.outputs.completed import Finder
-from acep_approx.matching.outputs.of_runs import RunOutput
+from acep_approx.matching.outputs.of_runs import UNKNOWN, RunOutput
 from acep_approx.matching.outputs.output import NO_BATCH, Stamps
 from acep_approx.matching.outputs.recent import Recent
 from acep_approx.matching.outputs.tables import BindingColumns

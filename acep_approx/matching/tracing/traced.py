@@ -100,9 +100,9 @@ class Traced(Runs):
     """
 
     def __init__(self, *args: Any, **options: Any) -> None:
-        options["shedding"] = FixedLoad(Shedding(None, Allowance(), logs_births=True))
-        super().__init__(*args, **options)
-        self.births = np.zeros((0, REGISTERS + self.shedding.entry - kernel_scores.LOG), np.int64)
+        noting = Shedding(None, Allowance(), logs_births=True)
+        super().__init__(*args, **options, shedding=FixedLoad(noting))
+        self.births = np.zeros((0, REGISTERS + noting.entry - kernel_scores.LOG), np.int64)
         self.events_of_links = np.zeros(0, np.int64)
         self.noted = 0  # links so far whose events are known
 

@@ -107,7 +107,7 @@ def _partial(found: Explorable) -> tuple[pa.Table, bool, int]:
     matcher, pipeline = found.source.settle(partial(found._bound, "partial"))
     if pipeline is None:
         return pa.table({}), True, 0
-    pipeline.give_up_after(RUN_STEPS)
+    pipeline.results.give_up_after(RUN_STEPS)
     tables, rows = [], 0
     try:
         for table in found._through(matcher, pipeline):

@@ -66,7 +66,7 @@ def _missed(exact: Explorable, points: pa.Table, keys: int) -> tuple[pa.Table, b
     matcher, pipeline = exact.source.settle(partial(exact._bound, "matches"))
     if pipeline is None:
         return pa.table({}), True
-    pipeline.give_up_after(RUN_STEPS)
+    pipeline.results.give_up_after(RUN_STEPS)
     known = set(_ends(points, keys))
     tables: list[pa.Table] = []
     rows = 0

@@ -16,7 +16,7 @@ from acep_approx.arrays import Bools, Ints
 from acep_approx.automaton.automaton import Letter
 from acep_approx.automaton.letters import LetterReader, Masks, Truths
 from acep_approx.kernels.rules.lockstep import ENTRY
-from acep_approx.matching.mask_numbers import MaskNumbers
+from acep_approx.matching.prepare import MaskNumbers
 from acep_approx.query.syntax import Expression
 from acep_approx.rules.lockstep.conditions import Given, Test, Tree, decided, leaves, reduced, tree_of
 from acep_approx.rules.lockstep.eligible import MOST_LETTERS, trees_of

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from acep_approx.arrays import Bools, Ints
 from acep_approx.engines.cells.cells import Cells
+from acep_approx.matching.outputs.of_cells import CellPoints
 from acep_approx.matching.stream_batch import StreamBatch
 from acep_approx.query.shape import walk
 from acep_approx.query.syntax import Attribute
@@ -23,13 +24,12 @@ class LockstepPipeline(RulePipeline):
     ----------
     cells : Cells
         Where the rule stands; also its engine, where only match points are wanted.
+    points : CellPoints
+        Puts what the kernel finds into tables then.
     """
 
     cells: Cells
-
-    def _columns(self) -> tuple[str, ...]:
-        """Without what the kernel reads of the store, but where results show it."""
-        return tuple(name for name in super()._columns() if name not in self.stream.left_out)
+    points: CellPoints
 
     def set_up(self) -> None:
         """Begin anew, with the schema that the stream has now."""
@@ -37,6 +37,7 @@ class LockstepPipeline(RulePipeline):
         self.cells = self.engine if isinstance(self.engine, Cells) else Cells(self.plan.automaton, self.window)
         self.take_classes()
         self.cells.reserve(max(self.key_slots.slots, 1))
+        self.points = CellPoints(self.cells, self.stamps)
 
     def take_keys(self, batch: StreamBatch) -> None:
         """Learn the keys of a batch, and make room for them."""

@@ -15,7 +15,7 @@ from acep_approx.arrays import Ints
 from acep_approx.events.columns import encode_text
 from acep_approx.events.stream import EventBatch
 from acep_approx.kernels.rules.lockstep import HIT_ERRORS, HIT_EVENT, HIT_START
-from acep_approx.matching.outputs.of_cells import CellPoints, Points
+from acep_approx.matching.outputs.of_cells import Points
 from acep_approx.matching.stream_batch import StreamBatch
 from acep_approx.rules.firing import Firing
 from acep_approx.rules.lockstep.loop import Loop, Ran
@@ -102,9 +102,8 @@ class LockstepStage:
 
     def _points(self, pipeline: LockstepPipeline, events: StreamBatch, hits: Ints, ticks: Ints) -> pa.Table:
         """Hits as results."""
-        assert isinstance(pipeline.results, CellPoints), "points are asked for"
         hits = np.ascontiguousarray(hits.T)
         at = hits[HIT_EVENT]
         slot = events.slots(pipeline.key_slots.columns)[at]
         points = Points(slot, hits[HIT_ERRORS], hits[HIT_START], ticks[at], at, events.first_row + at)
-        return pipeline.results.table(points, events)
+        return pipeline.points.table(points, events)

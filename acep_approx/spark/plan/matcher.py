@@ -13,8 +13,8 @@ from acep_approx.errors import DataError, UsageError
 from acep_approx.events.columns import missing_column, plain_type
 from acep_approx.events.date_and_time import refuse_day_alone
 from acep_approx.events.roles import infer_roles
+from acep_approx.matching.choice import OutputKind
 from acep_approx.matching.execution import Execution, check_key_idle
-from acep_approx.matching.pipeline import OutputKind
 from acep_approx.planning.durations import Duration
 from acep_approx.planning.windows import refuse_unbounded
 from acep_approx.spark.plan.columns import arrow_schema, carried_roles

@@ -14,8 +14,8 @@ from acep_approx.budget.splitting import Split, shard_budget
 from acep_approx.events.columns import plain_schema
 from acep_approx.events.roles import Roles
 from acep_approx.learning.sample_size import Shares
+from acep_approx.matching.choice import OutputKind
 from acep_approx.matching.execution import Execution
-from acep_approx.matching.pipeline import OutputKind
 from acep_approx.planning.durations import Duration
 from acep_approx.shedding.load import Load
 from acep_approx.shedding.observer import Observer

@@ -22,7 +22,7 @@ from acep_approx.kernels import pairs
 from acep_approx.kernels.runs import layout, vm
 from acep_approx.kernels.runs.fronts import HIGH_FLOAT, HIGH_INT, LOW_FLOAT, LOW_INT
 from acep_approx.matching.keyed_events import Asking, KeyedEvents
-from acep_approx.matching.outputs.of_runs import Points
+from acep_approx.matching.outputs.output import Points
 from acep_approx.matching.stream_batch import StreamBatch
 from acep_approx.query.parameters import MARK
 from acep_approx.query.syntax import Attribute, Binary, Expression
@@ -91,9 +91,9 @@ class Ladders:
         self._out = kernel.PointsFound(*(np.zeros(FIRST_ROOM, np.int64) for _ in range(3)))
 
     @classmethod
-    def of(cls, engine: object, pairing: Pairing) -> Ladders | None:
-        """For the runs of an engine that finds match points; None where more than the latest starts matters."""
-        if not isinstance(engine, Runs) or not _is_plain(engine) or any(pairing.asked.others):
+    def of(cls, engine: Runs | None, pairing: Pairing) -> Ladders | None:
+        """For the engine that finds match points, if any; None where more than the latest starts matters."""
+        if engine is None or not _is_plain(engine) or any(pairing.asked.others):
             return None
         moves = _moves(engine.tables, engine.columns, pairing.table.kinds)
         return None if moves is None else cls(moves, engine, pairing)
@@ -192,8 +192,8 @@ def _moves(tables: RunTables, columns: EventColumns, kinds: Mapping[str, Kind]) 
         found = _value(Asking(expression, as_float, tables.readers(expression)), columns, kinds)
         return None if found is None else made.setdefault(found, len(made)) * kernel.VALUE
 
-    for number, step in enumerate(automaton.steps):
-        compared, given = tables.compared(number), tables.given(number)
+    for step, code in zip(automaton.steps, tables.steps, strict=True):
+        compared, given = code.compared(), code.given()
         if step.target is None or compared is None or given is None or step.source not in numbers:
             return None
         source, target = numbers[step.source], numbers.get(step.target, -1)

@@ -19,14 +19,13 @@ from acep_approx.arrays import Bools, Ints
 from acep_approx.automaton.letters import LetterReader
 from acep_approx.engines.batches import Grouped
 from acep_approx.engines.runs.event_columns import EventColumns
-from acep_approx.engines.runs.runs import Runs
 from acep_approx.kernels.classes import ClassPoints
 from acep_approx.matching.binding import bound, with_usable_key
+from acep_approx.matching.choice import OutputKind, way
 from acep_approx.matching.keyed_events import KeyedEvents
-from acep_approx.matching.outputs.of_cells import CellCounts
-from acep_approx.matching.outputs.of_runs import Points, RunOutput
+from acep_approx.matching.outputs.output import Points
 from acep_approx.matching.outputs.tables import joined
-from acep_approx.matching.pipeline import OutputKind
+from acep_approx.matching.pipeline import Pipeline
 from acep_approx.matching.renumber import renumbered, row_columns
 from acep_approx.matching.state import restore_query, save_query
 from acep_approx.matching.stream_batch import SomeEvents, StreamBatch
@@ -42,7 +41,6 @@ from acep_approx.subscriptions.templates.pair_runs import PairRuns
 from acep_approx.subscriptions.templates.pair_stream import (
     NUMBER,
     PairKeys,
-    PairPipeline,
     PairStream,
     numbered,
 )
@@ -96,25 +94,21 @@ class TemplateMember:
         """Begin anew, with the schema that the stream has now."""
         stream, table = self.stream, self.run_table
         self._known = stream.schema
-        plan = bound(self.template.plan, stream.schema, stream.roles, self.columns_of or {}, self.output)
+        shows = way(self.template.plan, self.output).shows
+        plan = bound(self.template.plan, stream.schema, stream.roles, self.columns_of or {}, shows)
         plan = with_usable_key(with_key(plan), stream.schema, stream.roles)
         self.template = replace(self.template, plan=plan)
         columns = tuple(map(stream.roles.column, plan.keys))
         self.key_slots = stream.slots_of(columns)
         self._inner = PairStream(stream, table, columns)
         keyed = replace(plan.query, equivalences=(Equivalence(NUMBER), *plan.query.equivalences))
-        self.pipeline = PairPipeline(self._inner, replace(plan, query=keyed), self.output, self.columns_of)
-        self.pipeline.recent.is_fed = True
-        results = self.pipeline.results
-        results.forgets = False  # type: ignore[attr-defined]
-        if isinstance(results, RunOutput):
-            results.finder.shares_events = True
-        elif isinstance(results, CellCounts):
-            results.shares_events = True
-        engine = self.pipeline.engine
-        self._words = engine.columns if isinstance(engine, Runs) else EventColumns(
-            self.pipeline.schema, stream.roles.column, stream.texts
+        self.pipeline = Pipeline(
+            self._inner, replace(plan, query=keyed), self.output, joins=False, columns_of=self.columns_of
         )
+        self.pipeline.recent.is_fed = True
+        self.pipeline.results.forgets = False
+        self.pipeline.results.share_events()
+        self._words = EventColumns(self.pipeline.schema, stream.roles.column, stream.texts)
         self.pairing = Pairing(self.template, self._words, stream.texts, table, self._is_of_key)
         self.letters = LetterReader(self.pairing.asked.literal)
         self._inner.pairs.keys = PairKeys(table, self.pairing, self.key_slots)
@@ -132,10 +126,15 @@ class TemplateMember:
 
     def _know_ladders(self) -> None:
         """Find out whether the latest starts are all that matters."""
-        before, can_be = self.ladders, self.pipeline.finds_points and self.template.plan.cel is None
-        self.ladders = Ladders.of(self.pipeline.engine, self.pairing) if can_be else None
+        before, is_cel = self.ladders, self.template.plan.cel is not None
+        self.ladders = None if is_cel else Ladders.of(self.pipeline.results.points_engine, self.pairing)
         if before is not None and self.ladders is not None:
             self.ladders.use_room_of(before)
+
+    @property
+    def _finds_points(self) -> bool:
+        """Whether the engine tells match points without a list of matches."""
+        return self.pipeline.results.points_engine is not None
 
     def _windows_of(self, table: QueryTable) -> Ints | None:
         """The windows of the rows of a table in ticks; None where all have that of the template."""
@@ -180,15 +179,11 @@ class TemplateMember:
     @property
     def _own_expressions(self) -> list[Expression]:
         """What the engine asks of events alone."""
-        engine = self.pipeline.engine
-        asked = engine.columns.expressions if isinstance(engine, Runs) else ()
-        return [expression for expression in asked if not asks_parameter(expression)]
+        return [expression for expression in self.pipeline.engine.expressions if not asks_parameter(expression)]
 
     def _is_read(self, expression: Expression) -> Bools:
         """Tell for each event of the last batch whether the engine reads the value of an expression."""
-        engine = self.pipeline.engine
-        assert isinstance(engine, Runs), "others read no values"
-        return self._events.has_letters(engine.tables.readers(expression))
+        return self._events.has_letters(self.pipeline.engine.readers(expression))
 
     def _takes_whole(self, batch: StreamBatch, own: list[Expression]) -> bool:
         """Whether it asks for columns alone, which are laid out once for all templates, and keeps no event."""
@@ -219,7 +214,7 @@ class TemplateMember:
         pipeline, first_tick = self.pipeline, int(batch.ticks[0])
         if len(self._part):
             self._feed(self._part)
-            if pipeline.finds_points:
+            if self._finds_points:
                 yield from self._point_tables(batch, first_tick)
             else:
                 yield from map(partial(self._shown, batch), self._tables(self._part, first_tick))
@@ -261,7 +256,7 @@ class TemplateMember:
             return self._runs.points(batch, self._events, first_tick)
         found = self.ladders.points(batch, self._events, self._windows)
         self._inner.pairs.slots = self.pairing.slots
-        self.pipeline.note_work()
+        self._runs.note_work()
         return found
 
     def _of_queries(self, points: Points, batch: StreamBatch) -> QueryPoints:
@@ -343,7 +338,7 @@ class TemplateMember:
 
     def _take_in_classes(self, rows: Ints, since: int) -> None:
         """Let queries share their runs where it pays, which is decided when the first of them come."""
-        if len(rows) == self.table.queries and not self.pairing.slots and self.pipeline.finds_points:
+        if len(rows) == self.table.queries and not self.pairing.slots and self._finds_points:
             self.classes = Classes.that_pay(self._loose(), self.table)
             if self.classes is not None:
                 self.set_up()

@@ -12,15 +12,14 @@ from acep_approx.arrays import Ints
 from acep_approx.automaton.letters import Masks
 from acep_approx.engines.batches import Grouped
 from acep_approx.engines.runs.event_columns import EventColumns
-from acep_approx.engines.runs.runs import Runs
 from acep_approx.matching.keyed_events import KeyedEvents
-from acep_approx.matching.outputs.of_runs import NO_POINTS, Points, RunOutput
-from acep_approx.matching.outputs.output import Output
+from acep_approx.matching.outputs.output import NO_POINTS, Points
+from acep_approx.matching.pieces import LINKS_AT_ONCE
+from acep_approx.matching.pipeline import Pipeline
 from acep_approx.matching.stream_batch import StreamBatch
-from acep_approx.matching.tick_places import TickPlaces
 from acep_approx.ranges import COUNT, Range, check, check_arrays
-from acep_approx.subscriptions.templates.pair_stream import PairBatch, PairPipeline, PairStream
-from acep_approx.subscriptions.templates.pairing import Found, Pairing
+from acep_approx.subscriptions.templates.pair_stream import PairBatch, PairStream
+from acep_approx.subscriptions.templates.pairing import AT_ONCE, Found, Pairing
 
 
 class PairRuns:
@@ -30,7 +29,8 @@ class PairRuns:
     ----------
     inner : PairStream
         The stream of the pipeline.
-    pipeline : PairPipeline
+    pipeline : Pipeline
+        Of a plan whose keys are the queries, too; it takes part in no batch.
     pairing : Pairing
         Finds the pairs.
     words : EventColumns
@@ -42,26 +42,43 @@ class PairRuns:
         Per row of the table of ``pairing``, in ticks; None: all have that of the pipeline.
     """
 
-    def __init__(self, inner: PairStream, pipeline: PairPipeline, pairing: Pairing, words: EventColumns) -> None:
+    def __init__(self, inner: PairStream, pipeline: Pipeline, pairing: Pairing, words: EventColumns) -> None:
         self.windows: Ints | None = None
         self._slots = inner.pairs
         self._key_columns = inner.pairs.columns[1:]  # behind the number of the query
         self._pipeline = pipeline
         self._pairing = pairing
         self._words = words
-        self._places = _taken(pipeline.results)
+        # the places that count times are those of events, not of pairs
+        self._places, pipeline.results.tick_places = pipeline.results.tick_places, None
         self._counters = np.zeros(1, np.int64)
 
     def tables(self, batch: StreamBatch, events: KeyedEvents, first_tick: int) -> Iterator[pa.Table]:
         """What the pairs of a batch complete, part by part; each query is in one part."""
+        progress, floors = self._pipeline.progress, np.array([first_tick - self._pipeline.window])
         for grouped, pairs in self._pairs(batch, events):
-            yield from self._pipeline.run_pairs(pairs, grouped, first_tick)
+            made = progress.made
+            yield from self._pipeline.results.run(grouped, pairs, floors)
+            self.note_work()
+            self._pipeline.pieces.learn(len(grouped.row), progress.made - made, AT_ONCE)
 
     def points(self, batch: StreamBatch, events: KeyedEvents, first_tick: int) -> Points:
         """The match points of the pairs of a batch, slot by slot."""
-        pairs = self._pairs(batch, events)
-        parts = [self._pipeline.points_of(some, grouped, first_tick) for grouped, some in pairs]
+        results, floors = self._pipeline.results, np.array([first_tick - self._pipeline.window])
+        parts = [results.points(grouped, pairs, floors) for grouped, pairs in self._pairs(batch, events)]
+        self.note_work()
         return Points(*map(np.concatenate, zip(*parts, strict=True))) if parts else NO_POINTS
+
+    def note_work(self) -> None:
+        """Take over what the engine has counted."""
+        self._pipeline.engine.report(self._pipeline.progress)
+
+    @property
+    def _at_once(self) -> int:
+        """How many pairs should be run at a time."""
+        if self._pipeline.results.points_engine is not None or not self._pipeline.engine.makes_links:
+            return AT_ONCE
+        return max(self._pipeline.pieces.size, LINKS_AT_ONCE >> 6)
 
     def clear(self, slots: Ints) -> None:
         """Keys are forgotten."""
@@ -87,7 +104,7 @@ class PairRuns:
     def _pairs(self, batch: StreamBatch, events: KeyedEvents) -> Iterator[tuple[Grouped, PairBatch]]:
         """The pairs of a batch, in parts, each to be run before the next."""
         places = self._event_places(batch)
-        for found in self._pairing.find(events, self._pipeline.at_once):
+        for found in self._pairing.find(events, self._at_once):
             grouped, pairs = self._grouped(batch, found, places)
             if len(grouped.row):
                 yield grouped, pairs
@@ -123,7 +140,7 @@ class PairRuns:
             engine.set_classes(preparer.classes)
         engine.reserve(self._pairing.slots)
         self._slots.slots = self._pairing.slots
-        if isinstance(engine, Runs) and self.windows is not None:
+        if self.windows is not None:
             engine.windows = self.windows[np.maximum(self._pairing.row_of[: self._pairing.slots], 0)]
         assert pairs.rows is not None, "pairs have the rows of their events"
         row = pairs.rows
@@ -141,11 +158,3 @@ class PairRuns:
                 holds = pairs.computed.truths.holds_on(condition, asked.copy)
                 mask &= np.where(holds, np.uint64(2**64 - 1), ~bit)
         return mask
-
-
-def _taken(results: Output) -> TickPlaces | None:
-    """The places that count times, taken from results: they are those of events, not of pairs."""
-    if not isinstance(results, RunOutput) or results.tick_places is None:
-        return None
-    places, results.tick_places = results.tick_places, None
-    return places

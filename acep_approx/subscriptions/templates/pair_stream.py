@@ -2,25 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-import numpy as np
 import pyarrow as pa
 
 from acep_approx.arrays import Ints
-from acep_approx.engines.batches import Grouped
 from acep_approx.engines.runs.event_columns import EventColumns
-from acep_approx.engines.runs.runs import Runs
 from acep_approx.events.columns import to_arrow
 from acep_approx.events.keys import KeyCodes
-from acep_approx.matching.outputs.of_runs import Points, RunPoints
-from acep_approx.matching.pipeline import LEAST_PIECE, LINKS_AT_ONCE, OutputKind, Pipeline
 from acep_approx.matching.stream_batch import SomeEvents, StreamBatch
 from acep_approx.matching.stream_side import KeySlots, StreamSide
-from acep_approx.planning.planner import Plan
 from acep_approx.query.parameters import MARK
 from acep_approx.query.syntax import Expression
-from acep_approx.subscriptions.templates.pairing import AT_ONCE, Pairing
+from acep_approx.subscriptions.templates.pairing import Pairing
 from acep_approx.subscriptions.templates.query_table import QueryTable
 from acep_approx.subscriptions.templates.template import asks_parameter
 
@@ -99,54 +91,3 @@ class PairBatch(SomeEvents):
         if not asks_parameter(expression):
             return self.outer.words(expression)[self.places]
         return StreamBatch.all_words(self, expression)
-
-
-class PairPipeline(Pipeline):
-    """Runs pairs of events and queries that were found.
-
-    Parameters
-    ----------
-    stream, plan, output
-        As for ``Pipeline``; it takes part in no batch.
-    columns_of : dict of str to tuple of str or None
-        As ``Pipeline.columns_of``.
-    """
-
-    def __init__(
-        self, stream: PairStream, plan: Plan, output: OutputKind, columns_of: dict[str, tuple[str, ...]] | None
-    ) -> None:
-        self.columns_of = columns_of
-        super().__init__(stream, plan, output, joins=False)
-
-    def run_pairs(self, pairs: PairBatch, events: Grouped, first_tick: int) -> Iterator[pa.Table]:
-        """Run pairs, grouped by slot; ``first_tick`` is that of the batch they come from."""
-        made = self.progress.made
-        yield from self.results.run(events, pairs, np.array([first_tick - self.window]))
-        if isinstance(self.engine, Runs):
-            self.progress.take(self.engine.work())
-            per_pair = max((self.progress.made - made) / max(len(events.row), 1), 1.0)
-            self._piece = int(min(AT_ONCE, max(LEAST_PIECE, LINKS_AT_ONCE / per_pair)))
-
-    def points_of(self, pairs: PairBatch, events: Grouped, first_tick: int) -> Points:
-        """Run pairs, grouped by slot, and give the points that they make, slot by slot, where ``finds_points``."""
-        assert isinstance(self.results, RunPoints), "it finds points"
-        points = self.results.points(events, pairs, np.array([first_tick - self.window]))
-        self.note_work()
-        return points
-
-    def note_work(self) -> None:
-        """Take over what the engine has counted."""
-        assert isinstance(self.engine, Runs), "it finds points"
-        self.progress.take(self.engine.work())
-
-    @property
-    def finds_points(self) -> bool:
-        """Whether the engine can tell match points without a list of matches."""
-        return isinstance(self.results, RunPoints) and not self.results.engine.keeps_lineage
-
-    @property
-    def at_once(self) -> int:
-        """How many pairs should be run at a time."""
-        if self.finds_points or not isinstance(self.engine, Runs):
-            return AT_ONCE
-        return max(self._piece, LINKS_AT_ONCE >> 6)

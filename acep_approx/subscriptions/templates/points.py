@@ -8,9 +8,10 @@ import numpy as np
 import pyarrow as pa
 
 from acep_approx.arrays import Ints
-from acep_approx.matching.outputs.of_runs import Points, RunPoints
+from acep_approx.matching.outputs.output import Points
+from acep_approx.matching.pipeline import Pipeline
 from acep_approx.subscriptions.templates.ordering import in_order
-from acep_approx.subscriptions.templates.pair_stream import PairKeys, PairPipeline, numbered
+from acep_approx.subscriptions.templates.pair_stream import PairKeys, numbered
 
 
 class QueryPoints(NamedTuple):
@@ -26,11 +27,11 @@ class PointTable:
 
     Parameters
     ----------
-    pipeline : PairPipeline
-        Of any of them.
+    pipeline : Pipeline
+        Of any of them; it has a ``points_engine``.
     """
 
-    def __init__(self, pipeline: PairPipeline) -> None:
+    def __init__(self, pipeline: Pipeline) -> None:
         self._pipeline = pipeline
         self._parts: list[QueryPoints] = []
 
@@ -44,9 +45,8 @@ class PointTable:
         number, key = (np.concatenate([part[place] for part in parts]) for place in (0, 1))
         points = Points(*map(np.concatenate, zip(*(part.points for part in parts), strict=True)))
         order, keys = in_order(number, points.row, points.tick), self._pipeline.key_slots.keys
-        assert isinstance(results, RunPoints), "it finds points"
         assert isinstance(keys, PairKeys), "these are the keys of pairs"
         keys.named = number[order], key[order]
-        found = results.table(points.take(order)._replace(slot=np.arange(len(order))))
+        found = results.points_table(points.take(order)._replace(slot=np.arange(len(order))))
         keys.named = None
         return numbered(found)

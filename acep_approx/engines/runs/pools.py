@@ -1,13 +1,41 @@
-"""What an event does to the runs of a pool: where their steps lead, whether they stay, and which pools it concerns."""
+"""Pools of runs as they are planned, and what an event does to their runs: where steps lead, whether they stay."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from acep_approx.automaton.registers import RegisterAutomaton
-from acep_approx.engines.runs.pool import Pool
 from acep_approx.kernels.runs import layout
 from acep_approx.kernels.runs.pools import APART
+
+
+@dataclass(frozen=True)
+class Pool:
+    """A state with a number of errors, and what becomes of runs that reach it.
+
+    ``merge``: of runs that one event brings here; ``across``: whether runs are merged with those of other events, by an
+    index over the registers ``keys``; ``is_probed``: whether events find runs by it; ``front``: which values of each
+    register are better (none: all runs are kept); ``in_chain``: whether only runs of one chain of the index
+    can be better than one another; ``stays``: whether anything can come after; ``is_end``: whether a match can end
+    here; ``alike``: of the ``fields``, how many runs that are merged must agree in; ``waits_for``: the threshold
+    that its bounds are about (``runs.waiting``).
+    """
+
+    state: int
+    errors: int
+    merge: int
+    fields: int
+    across: bool = False
+    is_probed: bool = False
+    keys: tuple[int, ...] = ()
+    front: tuple[int, ...] = ()
+    in_chain: bool = False
+    stays: bool = True
+    is_end: bool = False
+    alike: int = 0
+    waits_for: int = -1
+
 
 KILLS = -1
 """In the place of the pool that a step leads to: it only takes runs away."""

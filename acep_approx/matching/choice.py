@@ -1,0 +1,238 @@
+"""Which engine, and which output, a query gets: one row for each pair that there is.
+
+A plan says whether the cells can run a query, or runs must; what is asked for says what is put out. How the two come
+together stands in ``WAYS``, and nowhere else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+import pyarrow as pa
+
+from acep_approx.automaton.algebra import Shows
+from acep_approx.automaton.conditions import leaves
+from acep_approx.automaton.registers import RegisterAutomaton
+from acep_approx.engines.cells.arclogs import ArcLogs
+from acep_approx.engines.cells.cells import Cells
+from acep_approx.engines.runs.event_columns import EventColumns
+from acep_approx.engines.runs.load_shedder import LoadShedder
+from acep_approx.engines.runs.options import NO_OPTIONS, RunOptions
+from acep_approx.engines.runs.runs import Runs
+from acep_approx.errors import DataError
+from acep_approx.matching.outputs.bind import BoundEvents
+from acep_approx.matching.outputs.completed import Finder
+from acep_approx.matching.outputs.of_algebra import AlgebraCounts, AlgebraResults
+from acep_approx.matching.outputs.of_cells import CellCounts, CellListing, CellPoints
+from acep_approx.matching.outputs.of_runs import RunCounts, RunListing, RunOutput, RunPoints
+from acep_approx.matching.outputs.output import Output, Stamps
+from acep_approx.matching.outputs.recent import Recent
+from acep_approx.matching.outputs.registers import MachineMatches
+from acep_approx.matching.outputs.returns import ReturnColumns
+from acep_approx.matching.outputs.tables import BindingColumns
+from acep_approx.matching.outputs.verify import Verifier
+from acep_approx.matching.prepare import Preparer
+from acep_approx.matching.stream_side import StreamSide
+from acep_approx.matching.tracing.compressed import RunShared, SharedRuns, compressed_plan
+from acep_approx.matching.tracing.partial import RunPartial, TracedRuns, partial_plan
+from acep_approx.matching.tracing.traced import RunTrace, Traced, traced_plan
+from acep_approx.planning.planner import Plan
+
+OutputKind = Literal["matches", "points", "counts", "partial", "compressed", "trace"]
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What tables of matches show, and what is read of events for it; rules show more than other queries.
+
+    Attributes
+    ----------
+    listing : type of RunListing
+        Lists the matches of runs.
+    bindings : callable
+        Makes the columns of what matches bind: takes what ``BindingColumns`` does.
+    reads : tuple of str
+        Columns that are read beside those that the query asks for.
+    """
+
+    listing: type[RunListing] = RunListing
+    bindings: Callable[..., BindingColumns] = BindingColumns
+    reads: tuple[str, ...] = ()
+
+
+PLAIN = Shown()
+
+
+@dataclass
+class Parts:
+    """What there is of a query before it has an engine: a row of ``WAYS`` makes an output of it.
+
+    ``recent`` and ``engine_columns`` are made anew for outputs that keep events, or read values of them.
+    """
+
+    plan: Plan
+    stream: StreamSide
+    schema: pa.Schema
+    window: int
+    preparer: Preparer
+    events: BoundEvents
+    stamps: Stamps
+    recent: Recent
+    state_cap: int
+    merging: frozenset[str]
+    shedding: LoadShedder | None
+    shown: Shown
+
+    def arc_logs(self) -> ArcLogs:
+        """The engine that lists and counts where cells can run the query."""
+        return ArcLogs(self.plan.automaton, self.window, cap=self.state_cap)
+
+    def bindings(self) -> BindingColumns:
+        """The columns of what matches bind.
+
+        Raises
+        ------
+        DataError
+            ``ACEP-D043``: a variable has the name of a key.
+        """
+        query, roles = self.plan.query, self.stream.roles
+        returns = ReturnColumns(() if self.stamps.is_raw else query.outputs, roles)
+        taken = set(self.preparer.key_columns) & set(self.plan.automaton.variables)
+        if taken and not returns:
+            raise DataError(
+                f"{min(taken)!r} is a variable and a key column: the result would have two columns of that name",
+                code="ACEP-D043",
+                hint="choose another name for the variable",
+            )
+        return self.shown.bindings(self.plan.automaton, returns, self.events, is_regex=query.is_regex)
+
+
+@dataclass(frozen=True)
+class Way:
+    """How an output is made.
+
+    Attributes
+    ----------
+    make : callable
+        Makes it, with its engine.
+    may_grow : bool
+        Whether large pieces of a batch may be run at once: not where something is kept, or planned, for each piece.
+    shows : {"all", "start", "nothing"}
+        What is asked of the results of a query in CEL; the start, as it tells when they leave the window.
+    """
+
+    make: Callable[[Parts], Output]
+    may_grow: bool = True
+    shows: Shows = "all"
+
+
+@dataclass(frozen=True)
+class ByRuns:
+    """An output of the runs engine.
+
+    Attributes
+    ----------
+    output : callable
+        Makes it of the engine, a finder, stamps, recent events and, where it ``binds``, the columns of bindings.
+    engine : type of Runs
+    binds : bool
+        Whether tables show what matches bind.
+    lists : {"always", "late", "never"}
+        Whether links are kept to list matches by; "late": where some conditions are left for complete matches.
+    merges : bool
+        Whether runs may be merged.
+    counts_merged : bool
+        Whether hits say how many runs they stand for.
+    """
+
+    output: Callable[..., RunOutput]
+    engine: type[Runs] = Runs
+    binds: bool = False
+    lists: Literal["always", "late", "never"] = "always"
+    merges: bool = True
+    counts_merged: bool = False
+
+    def __call__(self, parts: Parts) -> Output:
+        """Make it."""
+        registers = parts.plan.registers
+        assert registers is not None, "runs have registers"
+        bindings = parts.bindings() if self.binds else None
+        engine, machine = self._engine(parts, registers), MachineMatches(registers, parts.stream.roles, parts.schema)
+        wanted = bindings.needed if bindings is not None else parts.events.names
+        conditions = [*registers.filters, *(c for some in registers.negations.values() for c in some)]
+        named = [parts.stream.roles.column(leaf.name) for c in conditions for leaf in leaves(c.expression) if leaf.name]
+        parts.recent = Recent(parts.schema, tuple(dict.fromkeys([*wanted, *named, *machine.needed])))
+        finder = Finder(registers, engine, Verifier(parts.stream.roles, parts.recent), machine)
+        output: Callable[..., RunOutput] = parts.shown.listing if self.output is RunListing else self.output
+        made = output(engine, finder, parts.stamps, parts.recent, *([bindings] if self.binds else []))
+        made.roles = parts.stream.roles if parts.plan.cel is not None else None
+        return made
+
+    def _engine(self, parts: Parts, registers: RegisterAutomaton) -> Runs:
+        shedding, functions = parts.shedding, parts.plan.query.functions
+        if shedding is not None:
+            shedding.arena.keys_now = lambda: parts.preparer.keys
+            shedding.begin_stream(parts.schema, parts.stream.roles)
+        options = NO_OPTIONS
+        if self.counts_merged or functions:
+            options = RunOptions({one.name: one for one in functions}, counts_merged=self.counts_merged)
+        return self.engine(
+            registers,
+            EventColumns(parts.schema, parts.stream.roles.column, parts.stream.texts),
+            parts.window,
+            parts.merging if self.merges else frozenset(),
+            keeps_lineage=self.lists == "always" or (self.lists == "late" and registers.needs_filter),
+            is_count=parts.preparer.is_count,
+            options=options,
+            **({} if shedding is None else {"shedding": shedding}),
+        )
+
+
+def _cell_listing(parts: Parts) -> Output:
+    bindings = parts.bindings()
+    parts.recent = Recent(parts.schema, bindings.needed)
+    return CellListing(parts.arc_logs(), parts.stamps, bindings, parts.recent)
+
+
+WAYS: dict[tuple[str, OutputKind], Way] = {
+    ("cells", "matches"): Way(_cell_listing),
+    ("cells", "points"): Way(lambda parts: CellPoints(Cells(parts.plan.automaton, parts.window), parts.stamps)),
+    ("cells", "counts"): Way(lambda parts: CellCounts(parts.arc_logs(), parts.stamps)),
+    ("runs", "matches"): Way(ByRuns(RunListing, binds=True)),
+    ("runs", "points"): Way(ByRuns(RunPoints, lists="late")),
+    ("runs", "counts"): Way(ByRuns(RunCounts)),
+    ("runs", "partial"): Way(ByRuns(RunPartial, TracedRuns, binds=True, merges=False)),
+    ("runs", "compressed"): Way(ByRuns(RunShared, SharedRuns, binds=True), may_grow=False),
+    ("runs", "trace"): Way(ByRuns(RunTrace, Traced), may_grow=False),
+    ("algebra", "matches"): Way(ByRuns(AlgebraResults, lists="never", counts_merged=True)),
+    ("algebra", "points"): Way(ByRuns(RunPoints, lists="never"), shows="nothing"),
+    ("algebra", "counts"): Way(ByRuns(AlgebraCounts, lists="never", counts_merged=True), shows="start"),
+    ("algebra", "trace"): Way(ByRuns(RunTrace, Traced), may_grow=False),
+}
+"""By who runs a query (the cells, runs, or runs as the algebra of CEL) and what is asked for."""
+PLANNED: Mapping[OutputKind, Callable[[Plan], Plan]] = {
+    "partial": partial_plan,
+    "compressed": compressed_plan,
+    "trace": traced_plan,
+}
+"""Outputs that do not take a plan as it is: by runs, and not of each query."""
+
+
+def planned(plan: Plan, output: OutputKind) -> Plan:
+    """The plan by which an output is made.
+
+    Raises
+    ------
+    QueryError, UsageError
+        There is none.
+    """
+    return PLANNED[output](plan) if output in PLANNED else plan
+
+
+def way(plan: Plan, output: OutputKind) -> Way:
+    """How an output is made by a plan that ``planned`` gave."""
+    if plan.cel is not None:
+        return WAYS["algebra", output]
+    return WAYS["cells" if plan.registers is None else "runs", output]
