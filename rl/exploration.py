@@ -168,8 +168,7 @@ class CohortCounts:
         Complexity: O((bits + bundles) log).
         """
         split = len(self.bundles)
-        columns = ("first", "last", "slot", "row", "points")
-        both = Bundles(*(np.concatenate([getattr(self.bundles, name), getattr(bundles, name)]) for name in columns))
+        both = self.bundles.and_those_of(bundles)
         self.bundles, places = chain(both, -1, self.most_bundles)
         # chain adds up what it joins, but here a bundle that is there twice is one that was told of twice
         self.bundles.points[:] = 0

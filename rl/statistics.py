@@ -13,8 +13,7 @@ import numpy.typing as npt
 
 from history.arrays import Floats, Ints
 from history.checking import require
-from rl.chart import Chart
-from rl.pairs import Pairs
+from rl.chart import Chart, Pairs
 from rl.records import Events, Tests
 
 NEVER = int(np.iinfo(np.int64).min)

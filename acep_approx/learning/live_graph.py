@@ -12,11 +12,10 @@ import numpy as np
 
 from acep_approx.arrays import Floats
 from acep_approx.ranges import COUNT, TICK, check, finite, number_in
-from history.counting import Counts, count
+from history.counting import Counts, count, join
 from history.graph import Graph
-from history.joining import join
-from history.packed import pack, unpack
 from history.regrouping import faded, regrouped, since
+from history.tables import pack, unpack
 from history.trace import Trace
 from history.vectors import Scheme
 
@@ -60,7 +59,7 @@ class LiveGraph:
     def add(self, trace: Trace) -> None:
         """Take in what became of some runs, in which nothing was shed; each visit counts once.
 
-        Complexity: that of ``history.counting.count``; every 16th time that of ``history.joining.join``.
+        Complexity: that of ``history.counting.count``; every 16th time that of ``history.counting.join``.
         """
         graph = self._graph
         self._waiting.append(since(count(graph.scheme, trace, graph.gap, graph.most_bundles), self._since))
@@ -89,7 +88,7 @@ class LiveGraph:
         self._replace(scheme, regrouped(self._graph.counts, self._graph.scheme, scheme, shares))
 
     def now(self) -> Graph:
-        """The graph as it is by now. Complexity: that of ``history.joining.join``."""
+        """The graph as it is by now. Complexity: that of ``history.counting.join``."""
         graph = self._graph
         counts = faded(graph.counts, graph.scheme, np.full(graph.scheme.groups, self._left()))
         parts = self._waiting

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from acep_approx.training.history_graph import HistoryGraph
 from history.errors import HistoryError
-from history.versions import pointed, versions, written
+from history.store import pointed, versions, written
 
 if TYPE_CHECKING:
     from acep_approx.planning.compiled import CompiledQuery

@@ -2,7 +2,7 @@
 
 What is learned is the same, bit for bit, as ``HistoryGraph.fit`` learns from the same events in the same order: the
 driver tries readings by the same functions on the same events; portions of keys are the same, and so are the batches
-that they are cut into; and what was counted in them adds up to the same in any order (``history.joining``).
+that they are cut into; and what was counted in them adds up to the same in any order (``history.counting``).
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ from acep_approx.training.past import MOST_HELD_OUT, MOST_TRIED, Past, event_bat
 from acep_approx.training.portions import AGAIN, BITS, PORTION, SPREAD, portion_of, portions
 from acep_approx.training.training import Counted, OnProgress, blank_of, count_portion, try_readings
 from history.graph import MOST_BUNDLES, Graph
-from history.packed import pack, unpack
+from history.tables import pack, unpack
 
 if TYPE_CHECKING:
     from acep_approx.planning.compiled import CompiledQuery

@@ -20,8 +20,7 @@ from acep_approx.shedding.shard_learning import LEARNER
 from acep_approx.training.history_graph import HistoryGraph
 from history.errors import HistoryError
 from history.files import read_json, replace_file
-from history.store import is_history
-from history.versions import point_to_newest, prune
+from history.store import is_history, point_to_newest, prune
 
 if TYPE_CHECKING:
     from pyspark.sql import Row
