@@ -26,8 +26,7 @@ from acep_approx.events.source import BATCH_ROWS
 from acep_approx.spark.past.training import PORTION_OF, TICK, portions_of
 from acep_approx.spark.worker.order import in_order
 from acep_approx.training.history_graph import HistoryGraph
-from acep_approx.training.past import Past
-from acep_approx.training.portions import portion_of, portions
+from acep_approx.training.past import Past, portion_of, portions
 from acep_approx.training.training import Counted, blank_of, count_past, count_portion, try_readings
 from history.tables import pack, unpack
 from tests.cases import examples

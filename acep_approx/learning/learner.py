@@ -16,12 +16,10 @@ import numpy as np
 from acep_approx.arrays import Floats
 from acep_approx.engines.runs.tables import RunTables
 from acep_approx.engines.runs.worth import Worth
+from acep_approx.learning.cohort import Outcomes
 from acep_approx.learning.features import bare_scheme, select_features
-from acep_approx.learning.group_shares import group_shares
-from acep_approx.learning.judging import Ranking, Tally, found_within
-from acep_approx.learning.live_graph import LiveGraph
-from acep_approx.learning.outcomes import Outcomes
-from acep_approx.learning.promise import Promise
+from acep_approx.learning.judging import Promise, Ranking, Tally, found_within
+from acep_approx.learning.live_graph import LiveGraph, group_shares
 from acep_approx.learning.sample_size import LEAST_ROWS, SampleSize
 from acep_approx.learning.sampling import SampleReader
 from acep_approx.learning.training_sample import SampledTests, TrainingSample

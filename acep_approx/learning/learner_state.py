@@ -10,12 +10,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from acep_approx.learning.judging import Ranking, Tally
-from acep_approx.learning.key_buckets import packed, unpacked
+from acep_approx.learning.judging import Promise, Ranking, Tally
 from acep_approx.learning.learner import Learner, Moment
-from acep_approx.learning.promise import Promise
 from acep_approx.learning.sample_size import SampleSize
-from acep_approx.learning.training_sample import SampledTests, TrainingSample
+from acep_approx.learning.training_sample import SampledTests, TrainingSample, packed, unpacked
 from acep_approx.matching.sealed import sealed, unsealed
 from acep_approx.ranges import COUNT, check, finite, number_in, reading
 from history.checking import check_column, scheme_of, values_of

@@ -18,6 +18,7 @@ from acep_approx.engines.runs.runs import Runs
 from acep_approx.errors import UsageError
 from acep_approx.events.source import Source
 from acep_approx.events.stream import EventBatch, read_events
+from acep_approx.learning.learned import learning_table
 from acep_approx.matching.execution import Execution
 from acep_approx.matching.pipeline import OutputKind, Pipeline
 from acep_approx.matching.renumber import renumbered, row_columns
@@ -25,7 +26,6 @@ from acep_approx.planning.planner import Plan
 from acep_approx.results.expand import Again, Expansion, expanded, ticks_of, whole_bundles
 from acep_approx.results.matches import Matches
 from acep_approx.results.run_record import BudgetedRun
-from acep_approx.shedding.learning_summary import learning_table
 from acep_approx.shedding.load import Load
 from acep_approx.shedding.shed_runs import shed_table
 from acep_approx.shedding.shedder import Shedder, shedder
@@ -160,7 +160,7 @@ class BudgetedMatches(Matches):
         Returns
         -------
         pyarrow.Table
-            See ``learning_summary.learning_table``; without rows where nothing was learned. More is in
+            See ``learned.learning_table``; without rows where nothing was learned. More is in
             ``record().learning``.
         """
         return learning_table(self._done.learned(), is_time=self._done.is_time)

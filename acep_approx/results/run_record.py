@@ -9,12 +9,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from acep_approx.arrays import Ints
-from acep_approx.budget.learning_ledger import Learning
-from acep_approx.budget.ledger import Bundle, HistoryPath, PathStep, RunRecord
+from acep_approx.budget.ledger import Bundle, HistoryPath, Learning, PathStep, RunRecord
 from acep_approx.diagrams.fragments import never_raises
 from acep_approx.events.time import tick_unit
-from acep_approx.learning.refresh import refresh
-from acep_approx.shedding.learning_summary import summary
+from acep_approx.learning.learned import refresh, summary
 from acep_approx.shedding.metrics import Metrics
 from acep_approx.shedding.shed_runs import shed_by_state
 from acep_approx.training.history_graph import HistoryGraph

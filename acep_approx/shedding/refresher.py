@@ -1,7 +1,8 @@
 """One learner for all shards of a job: learns from their training samples, and makes new versions of the history.
 
-It is the learner of a run on one machine (``learner``); the samples are those of other processes (``observer``). What
-runs are worth and the prices of budgets go into the new version; shards take it up by themselves (``versions``).
+It is the learner of a run on one machine (``learning.learner``); the samples are those of other processes
+(``learning.shards``). What runs are worth and the prices of budgets go into the new version; shards take it up by
+themselves (``training.versions``).
 """
 
 from __future__ import annotations
@@ -13,17 +14,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from acep_approx.learning.cohort import Outcomes
 from acep_approx.learning.judging import Verdict
+from acep_approx.learning.learned import refresh
 from acep_approx.learning.learner import Learner
 from acep_approx.learning.learner_state import learner_of, learner_to_bytes
-from acep_approx.learning.outcomes import Outcomes
-from acep_approx.learning.refresh import refresh
 from acep_approx.learning.sample_size import Shares
+from acep_approx.learning.shards import MOST_TESTS
 from acep_approx.learning.training_sample import SampledTests, TrainingSample, samples_from_bytes
 from acep_approx.matching.execution import Execution
 from acep_approx.ranges import check, finite, reading
 from acep_approx.shedding.load import Load
-from acep_approx.shedding.observer import MOST_TESTS
 from acep_approx.shedding.shedder import Shedder
 from acep_approx.training.history_graph import HistoryGraph
 from rl.drift import Alarm

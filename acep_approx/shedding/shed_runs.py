@@ -10,8 +10,7 @@ import pyarrow as pa
 from acep_approx.arrays import Floats, Ints
 from acep_approx.automaton.words import register_text, state_names
 from acep_approx.budget.audit import mixed
-from acep_approx.budget.learning_ledger import place_words
-from acep_approx.budget.ledger import Shed
+from acep_approx.budget.ledger import Shed, place_words
 from acep_approx.engines.runs.event_columns import CODED
 from acep_approx.engines.runs.programs import register_kind
 from acep_approx.engines.runs.runs import Runs

@@ -11,28 +11,26 @@ import numpy as np
 from acep_approx.budget.audit import AuditCells, AuditSample, RecallEstimate
 from acep_approx.budget.budget import granted_beside
 from acep_approx.budget.ledger import Piece
-from acep_approx.budget.step_clock import StepClock
 from acep_approx.engines.runs.load_shedder import WHOLE_BATCH, CallOrder
 from acep_approx.engines.runs.shedding import Shedding, type_too_late
 from acep_approx.engines.runs.worth import WITHOUT_END, Allowance
 from acep_approx.jit import tiers
-from acep_approx.learning.exact_sample import Cohort
-from acep_approx.learning.judging import Ranking
+from acep_approx.learning.cohort import Beside, Cohort
+from acep_approx.learning.judging import POOR, Promise, Ranking, patience
 from acep_approx.learning.learner import Learner
-from acep_approx.learning.promise import POOR, Promise, patience
+from acep_approx.learning.online import OnlineLearning
 from acep_approx.ranges import finite
-from acep_approx.shedding.allowance import (
+from acep_approx.shedding.exact_cells import ExactCells
+from acep_approx.shedding.load import (
     RESERVE_SHARE,
+    Load,
     audited_cells,
     bound_in_words,
     first_allowance,
     first_worth,
 )
-from acep_approx.shedding.beside import Beside
-from acep_approx.shedding.exact_cells import ExactCells
-from acep_approx.shedding.load import Load
 from acep_approx.shedding.metrics import Metrics
-from acep_approx.shedding.online import OnlineLearning
+from acep_approx.shedding.timing import StepClock
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -44,8 +42,8 @@ if TYPE_CHECKING:
     from acep_approx.engines.runs.tables import RunTables
     from acep_approx.events.roles import Roles
     from acep_approx.events.stream import EventBatch
+    from acep_approx.learning.shards import Observer
     from acep_approx.planning.planner import Plan
-    from acep_approx.shedding.observer import Observer
 
 COHORT, BESIDE = 0.5, 4.0
 """How many of the cells that the budget would pay for are chosen: of a cohort half, so that what it costs can be saved

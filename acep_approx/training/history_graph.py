@@ -25,7 +25,7 @@ from acep_approx.planning.planner import Plan
 from acep_approx.planning.windows import refuse_unbounded
 from acep_approx.ranges import COUNT
 from acep_approx.training.choosing import FEW_POINTS, read_by
-from acep_approx.training.past import Past
+from acep_approx.training.past import PORTION, Past, portions
 from acep_approx.training.policies import (
     BY_MAPS,
     LEARNED,
@@ -36,7 +36,6 @@ from acep_approx.training.policies import (
     random_lineages,
     worth_of,
 )
-from acep_approx.training.portions import PORTION, portions
 from acep_approx.training.pricing import PricePoint, Prices
 from acep_approx.training.training import Counted, OnProgress, Tried, count_past, try_readings
 from history import store
@@ -160,7 +159,7 @@ class HistoryGraph:
         on_progress : callable, optional
             Called with what is being done and how much of it, from 0 to 1.
         portion_events : int, default 131,072
-            Events that are counted together where the query has a key; see ``training.portions``.
+            Events that are counted together where the query has a key; see ``training.past``.
         **roles : str
             ``time``, ``key``, ``type``, ``unit``: as for ``Query.match``.
 

@@ -7,10 +7,10 @@ from base64 import b64decode, b64encode
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
-from acep_approx.budget.learning_ledger import Rescoring
+from acep_approx.budget.ledger import Rescoring
 from acep_approx.learning.learner import Learner
 from acep_approx.learning.learner_state import learner_of, learner_to_bytes
-from acep_approx.learning.sampler import Sampler
+from acep_approx.learning.sampling import Sampler
 from acep_approx.ranges import COUNT, finite, number_in
 from acep_approx.training.pricing import LEAST_PRICE, first_price
 
@@ -20,9 +20,8 @@ if TYPE_CHECKING:
     from acep_approx.engines.runs.shedding import Shedding
     from acep_approx.engines.runs.worth import Worth
     from acep_approx.events.stream import EventBatch
-    from acep_approx.learning.outcomes import Outcomes
+    from acep_approx.learning.cohort import Beside, Outcomes
     from acep_approx.learning.training_sample import TrainingSample
-    from acep_approx.shedding.beside import Beside
 
 
 class OnlineLearning:
