@@ -119,7 +119,7 @@ class Detectors:
             It is not that.
         """
         self._at = {}
-        for what, place, *_, held in saved:  # older ones have a clock in between
+        for what, place, held in saved:
             if what not in _WHAT or type(place) is not int:
                 raise ValueError("no such detector")
             content = b64decode(held)

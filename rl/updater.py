@@ -244,8 +244,6 @@ class Updater:
             flat.astype(np.float64).reshape(own.shape) for flat, own in zip(families, made.model.children, strict=True)
         )
         factors = {name: model[name].astype(np.float64) for name in _FACTORS}
-        if factors["share"].ndim == 1:  # an older one: the same for all groups
-            factors["share"] = np.repeat(factors["share"][:, None], chart.scheme.groups, axis=1)
         for name, factor in factors.items():
             wanted = getattr(made.model, name).shape
             require(factor.shape == wanted and np.isfinite(factor).all(), f"{name} is not {wanted} finite numbers")

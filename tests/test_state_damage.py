@@ -152,14 +152,14 @@ def test_state_without_a_digest_is_of_another_format() -> None:
             read(old)
         assert error.value.code == code
     header, arrays = blob.split(QUERY.matcher().state_bytes())
-    with pytest.raises(DataError, match="ACEP-D041: the state has format 99, this version reads format 9"):
+    with pytest.raises(DataError, match="ACEP-D041: the state has format 99, this version reads format 10"):
         QUERY.from_state(blob.joined({**header, "format": 99}, arrays))
 
 
 def test_state_of_an_older_format_says_so() -> None:
     """Of a matcher and of a shard of a stream on Spark."""
     header, arrays = blob.split(QUERY.matcher().state_bytes())
-    with pytest.raises(DataError, match="ACEP-D041: the state has the older format 5, this version reads format 9"):
+    with pytest.raises(DataError, match="ACEP-D041: the state has the older format 5, this version reads format 10"):
         QUERY.from_state(blob.joined({**header, "format": 5}, arrays))
     shard = blob.joined({"shard": 2}, {"matcher": np.zeros(0, np.uint8), "waiting": np.zeros(0, np.uint8)})
     with pytest.raises(DataError, match="ACEP-S011: the checkpoint holds state of the older format 2"):

@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any, Self
 
 import numpy as np
 
 from acep_approx.arrays import Bools, Floats, Ints
+from acep_approx.ranges import check, finite
 from history.bundles import Bundles
+from history.checking import finite_column, scheme_of, values_of
 from history.counting import vertices_of
 from history.regrouping import GOLDEN
 from history.trace import Trace
@@ -45,6 +48,17 @@ class Ranking:
     values: Values
     overlap: Floats
 
+    def save(self) -> dict[str, Any]:
+        """All of it, for ``load``."""
+        return {"scheme": self.scheme.to_json(), "overlap": self.overlap, **vars(self.values)}
+
+    @classmethod
+    def load(cls, saved: dict[str, Any], like: Scheme) -> Self:
+        """What ``save`` gave, of the same query as another scheme."""
+        scheme = scheme_of(saved["scheme"], like)
+        overlap = finite_column("overlap", saved["overlap"], len(scheme.places))
+        return cls(scheme, values_of(saved, scheme.vertices), overlap)
+
 
 @dataclass
 class Tally:
@@ -60,6 +74,12 @@ class Tally:
 
     gained: int = 0
     lost: int = 0
+
+    @classmethod
+    def load(cls, saved: dict[str, Any]) -> Self:
+        """That of which these are the attributes."""
+        finite("tally", *saved.values())
+        return cls(**saved)
 
     def add(self, new: Bools, old: Bools) -> None:
         """Which of some match points each would have found."""
@@ -225,6 +245,15 @@ class Promise:
     found: int = 0
     tick: int | None = None
     begun: int | None = None
+
+    @classmethod
+    def load(cls, saved: dict[str, Any]) -> Self:
+        """That of which these are the attributes; ``most`` may be infinite."""
+        made = cls(**saved)
+        finite("promise", made.rate, made.failed, made.window, made.events, made.found)
+        finite("promise", *(tick for tick in (made.tick, made.begun) if tick is not None))
+        check("promise", good=type(made.most) in (int, float) and made.most > 0)
+        return made
 
     @property
     def ahead(self) -> float:

@@ -9,7 +9,8 @@ Source: ours, a reconstruction of what Li and Ge, PVLDB 2016, name in section 5 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, astuple, dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -22,9 +23,11 @@ from acep_approx.learning.judging import Promise, Ranking, Tally, found_within
 from acep_approx.learning.live_graph import LiveGraph, group_shares
 from acep_approx.learning.sample_size import LEAST_ROWS, SampleSize
 from acep_approx.learning.sampling import SampleReader
-from acep_approx.learning.training_sample import SampledTests, TrainingSample
+from acep_approx.learning.training_sample import SampledTests, TrainingSample, packed, unpacked
+from acep_approx.ranges import COUNT, check, finite, number_in
 from acep_approx.training.policies import OVERLAP, raised, random_lineages, worth_of
 from acep_approx.training.pricing import LEAST_PRICE
+from history.checking import scheme_of
 from history.graph import Graph
 from history.values import Values
 from history.vectors import Scheme
@@ -33,6 +36,8 @@ from rl.model import letters_by_key, letters_of_all
 from rl.records import Events, Lineages
 from rl.updater import DISCOUNT, Updater
 
+RANKINGS = ("ranking", "known", "history", "latest")
+"""Attributes of a learner."""
 KEPT_ROWS = 40_000
 """Tests that are kept to be read again, the latest."""
 HALF_WINDOWS = 8
@@ -451,3 +456,93 @@ class Learner:
         values = self.ranking.values
         worth = worth_of(self.reader.tables.automaton, self.ranking.scheme, raised(values.gain), values.cost, OVERLAP)
         return replace(worth, overlap=self.ranking.overlap)
+
+    # --- state ----------------------------------------------------------------------------------------------
+
+    def save(self) -> dict[str, Any]:
+        """All that it has learned, for ``load``. Complexity: O(tests that are kept + history graph)."""
+        rankings = {name: getattr(self, name) for name in RANKINGS}
+        return {
+            "scheme": self.scheme.to_json(),
+            "texts": self.reader.texts,
+            "updater": self.updater.to_arrays(),
+            "detectors": self.updater.detectors.to_json(),
+            **{name: ranking.save() if ranking is not None else None for name, ranking in rankings.items()},
+            "live": self.live.save(),
+            "tally": vars(self.tally),
+            "promise": vars(self.promise),
+            "sample_size": self.sample_size.save(),
+            "alarms": [astuple(alarm) for alarm in self.alarms],
+            "refreshes": self.refreshes,
+            "share": self.share,
+            "versions": self.versions,
+            "passed_by": self._passed_by,
+            "begun": self._begun,
+            "selected_at": self._selected_at,
+            "rescored": asdict(self._rescored),
+            "changed": asdict(self._changed),
+            "kept": self._save_kept(),
+        }
+
+    def load(self, saved: dict[str, Any]) -> None:
+        """Go on from what ``save`` gave, by a new learner of the same query.
+
+        Raises
+        ------
+        Exception
+            What ``ranges.reading`` takes for damage.
+        """
+        self.scheme = scheme_of(saved["scheme"], self.scheme)
+        self.updater = Updater.from_arrays(self.reader.chart(self.scheme), saved["updater"])
+        self.updater.detectors.restore(saved["detectors"])
+        self.reader.know(saved["texts"])
+        for name in RANKINGS:
+            setattr(self, name, saved[name] and Ranking.load(saved[name], self.scheme))
+        if self.known is not None:
+            self.known = self.ranking = self.history
+        self.live.load(saved["live"])
+        self.tally, self.promise = Tally.load(saved["tally"]), Promise.load(saved["promise"])
+        self.sample_size = SampleSize.load(saved["sample_size"])
+        self.alarms = [Alarm(*alarm) for alarm in saved["alarms"]]
+        finite("refreshes", *saved["refreshes"], saved["share"])
+        self.refreshes, self.share = saved["refreshes"], saved["share"]
+        self.versions, self._passed_by, self._begun, self._selected_at = (
+            number_in(name, saved[name], 0, COUNT) for name in ("versions", "passed_by", "begun", "selected_at")
+        )
+        for name in ("rescored", "changed"):
+            finite(name, *saved[name].values())
+        self._rescored, self._changed = Moment(**saved["rescored"]), Moment(**saved["changed"])
+        self._kept, self._whole = self._load_kept(saved["kept"]), None
+
+    def _save_kept(self) -> dict[str, Any]:
+        """The tests that are kept, with the sizes of the pieces that they came in."""
+        if not self._kept:
+            return {"samples": []}
+        return {
+            "samples": [[len(one.tests), one.events.tick, one.events.total, one.size] for one in self._kept],
+            "by_key": [packed(one.events.by_key) for one in self._kept],
+            "letters": np.array([one.events.counts for one in self._kept]),
+            "tests": np.frombuffer(self._tests.to_bytes({}), np.uint8),
+        }
+
+    def _load_kept(self, saved: dict[str, Any]) -> list[TrainingSample]:
+        if not saved["samples"]:
+            return []
+        tests, _ = SampledTests.from_bytes(saved["tests"].tobytes())
+        self.reader.check(tests)
+        for size, *numbers in saved["samples"]:
+            number_in("kept", size, 0, len(tests) + 1)
+            finite("kept", *numbers)
+        ends = np.cumsum([size for size, *_ in saved["samples"]])
+        check("kept", good=ends[-1] == len(tests))
+        letters, of_query = saved["letters"], len(self.reader.tables.automaton.letters)
+        check("letters", good=letters.shape == (len(ends), of_query) and (letters >= 0).all())
+        found = []
+        for end, counts, by_key, (rows, tick, total, size) in zip(
+            ends.tolist(), letters, saved["by_key"], saved["samples"], strict=True
+        ):
+            events = Events(tick, counts, total, unpacked(by_key, of_query))
+            # what they were samples of was used when they came
+            part = TrainingSample(tests[end - rows : end], events, size, 0.0, np.zeros(0), 0, self.reader.texts)
+            found.append(part)
+        return found

@@ -13,6 +13,7 @@ import numpy as np
 from acep_approx.arrays import Floats
 from acep_approx.learning.training_sample import TrainingSample
 from acep_approx.ranges import check, finite
+from history.checking import check_column
 from history.files import read_json, replace_file
 
 FIRST_ROWS, ROWS_PER_ROOT, ROWS_PER_EVENT = 5_000, 40, 0.001
@@ -96,17 +97,16 @@ class SampleSize:
         """The stream has changed: look at as many of the tests that come as at the beginning."""
         self.rows_then, self.events_then = self.rows, self.events
 
-    def to_json(self) -> dict[str, Any]:
-        """All of it."""
-        return {**vars(self), "passed": self.passed.tolist(), "passes": self.passes.tolist()}
+    def save(self) -> dict[str, Any]:
+        """All of it, for ``load``."""
+        return dict(vars(self))
 
     @classmethod
-    def from_json(cls, saved: dict[str, Any]) -> Self:
-        """What ``to_json`` gave; one of before that does not know when the stream changed goes on as if it had not."""
-        saved = {name: value for name, value in saved.items() if name != "more"}  # all that was known of a change then
-        shares = {name: np.array(saved[name], np.float64) for name in ("passed", "passes")}
-        finite("looking", *(value for name, value in saved.items() if name not in shares))
-        made = cls(**{**saved, **shares})
-        check("shares", good=0 < made.share <= 1 and ((made.passed > 0) & (made.passed <= 1)).all())
-        check("passes", good=((made.passes >= 0) & np.isfinite(made.passes)).all())
+    def load(cls, saved: dict[str, Any]) -> Self:
+        """What ``save`` gave."""
+        made = cls(**saved)
+        finite("sample size", *(value for name, value in saved.items() if name not in ("passed", "passes")))
+        passed = check_column("passed", made.passed, "float64")
+        check("shares", good=0 < made.share <= 1 and ((passed > 0) & (passed <= 1)).all())
+        check("passes", good=np.isfinite(check_column("passes", made.passes, "float64")).all())
         return made

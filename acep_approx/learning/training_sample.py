@@ -210,7 +210,7 @@ class TrainingSample:
         letters = np.array(header["letters"], np.float64)
         return cls(
             tests,
-            Events(header["tick"], letters, header["relevant"], unpacked(header.get("by_key"), len(letters))),
+            Events(header["tick"], letters, header["relevant"], unpacked(header["by_key"], len(letters))),
             size=header["size"],
             population=header["tests"],
             passes=np.array(header["passes"], np.float64),

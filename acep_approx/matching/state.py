@@ -28,7 +28,7 @@ from acep_approx.planning.planner import Plan
 from acep_approx.query.printer import to_text
 from acep_approx.ranges import COUNT, TICK, Range, check, check_arrays, number_in, reading
 
-FORMAT = 9
+FORMAT = 10
 Header = dict[str, Any]
 Arrays = dict[str, Any]
 MOST_FREE = 1 << 16

@@ -214,7 +214,7 @@ class Refresher:
         header = learner_of(raw, self.learner)
         with reading(lambda: ValueError("these bytes are not those of a learner")):
             batch, events, points = header["batch"], header["events"], header["points"]
-            made, shares, counts = MadeAt(**header["made"]), header["shares"], header.get("counts", {})
+            made, shares, counts = MadeAt(**header["made"]), header["shares"], header["counts"]
             finite("counts", batch, events, points, made.batch, made.tick, *counts.values())
             check("counts", good=counts.keys() <= self._counts.keys())
             if shares is not None:
@@ -222,8 +222,7 @@ class Refresher:
                 finite("shares", shares.share, *shares.passed)
                 check("shares", good=all(0 < share <= 1 for share in (shares.share, *shares.passed)))
         self.batch, self.events, self.points, self._made, self.shares = batch, events, points, made, shares
-        self._begins_anew = header.get("begins anew", False)  # learners of before never did
-        self._has_learned = header.get("has learned", False)
+        self._begins_anew, self._has_learned = header["begins anew"], header["has learned"]
         self._counts |= counts
 
 

@@ -39,7 +39,7 @@ from acep_approx.training.policies import (
 from acep_approx.training.pricing import PricePoint, Prices
 from acep_approx.training.training import Counted, OnProgress, Tried, count_past, try_readings
 from history import store
-from history.checking import check_column, require, values_of
+from history.checking import finite_column, require, values_of
 from history.coverage.groups import sketch_error
 from history.graph import MOST_BUNDLES
 from history.values import Values, fit_values, with_counts
@@ -416,8 +416,7 @@ class HistoryGraph:
         if not learned:
             return
         scheme = self.graph_.scheme
-        overlap = check_column("overlap", learned["overlap"], "float64", len(scheme.places), least=None)
-        require(np.isfinite(overlap).all(), "overlap is not finite everywhere")
+        overlap = finite_column("overlap", learned["overlap"], len(scheme.places))
         self.learned_, self.learned_overlap_ = values_of(learned, scheme.vertices), overlap
 
 
