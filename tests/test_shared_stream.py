@@ -286,7 +286,7 @@ def test_a_state_belongs_to_its_queries() -> None:
     header, arrays = split(state)
     one = {**header, "format": 5, "query": header["queries"][0]["query"]}
     del one["queries"]
-    with pytest.raises(DataError, match=r"ACEP-D041.*the older format 5, this version reads format 9"):
+    with pytest.raises(DataError, match=r"ACEP-D041.*the older format 5, this version reads format 10"):
         unpack(plans, joined(one, arrays))
 
 
