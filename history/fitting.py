@@ -312,7 +312,6 @@ def _best(judged: dict[str, Ints], chosen: Sequence[str], strata: Ints, reached:
 def _bucketed(
     blank: Feature, column: npt.NDArray[np.generic], texts: Sequence[str], reached: Floats, buckets: int
 ) -> Feature:
-    """A feature with its buckets."""
     if blank.kind == "text":
         return replace(blank, groups=_text_groups(column.astype(np.int64), texts, reached, buckets - 1))
     return replace(blank, edges=_edges(column.astype(np.float64), reached, buckets - 1))
@@ -354,5 +353,4 @@ def _text_groups(codes: Ints, texts: Sequence[str], reached: Floats, groups: int
 
 
 def _totals(place: Ints, weight: Floats, size: int = 0) -> Floats:
-    """The total weight at each place."""
     return np.asarray(np.bincount(place, weight, size), np.float64)

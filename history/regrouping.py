@@ -197,7 +197,6 @@ def _drawn(table: Floats, bundles: int) -> Ints:
 
 
 def _moved_maps(counts: Counts, cells: int, drawn: Ints) -> dict[int, bitarray]:
-    """Match maps of the new vertices."""
     flags: dict[int, Bools] = {}
     for vertex, bits in counts.maps.items():
         group, cell = divmod(vertex, cells)

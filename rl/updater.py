@@ -260,7 +260,6 @@ class Updater:
         return made
 
     def _learn(self) -> None:
-        """Predict anew."""
         self.model = fit_model(self.chart, self.statistics)
         self._foretold = _Foretold(self.chart, corrected(self.chart, self.statistics, self.model))
         self._is_informed, self._is_settled = self.observed > 0, True

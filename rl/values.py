@@ -176,7 +176,9 @@ def solve(chart: Chart, hazards: Hazards) -> Values:
     Complexity: O(slots * (vertices + steps * ages * groups of source * groups of target)).
     """
     plan = _plan(chart)
-    slots, meetings = _SlotEvents.of(plan, hazards), _meetings(plan, hazards.children)
+    slots = _SlotEvents.of(plan, hazards)
+    room = np.empty(2 * plan.grid.ages * max((block.size() for block in plan.blocks), default=0))
+    meetings = [_Meeting(plan, block, hazards.children, room) for block in plan.blocks]
     worth = np.zeros((3, chart.scheme.groups, plan.grid.slots + 1, plan.grid.ages))
     brings = np.zeros((3, len(plan.group) + 1, plan.grid.ages))  # the last row stays 0
     rows, now, before = brings[:, :-1], np.zeros_like(slots.direct[0]), -slots.early
@@ -330,11 +332,6 @@ class _Meeting:
         mean = self.larger.reshape(len(flat), 2 * ages, -1) @ self.shares[..., None]
         brings[:2, self.rows] = mean.reshape(-1, 2, ages).transpose(1, 0, 2)
         brings[2, self.rows] = (self.shares @ coming[2])[:, None]
-
-
-def _meetings(plan: _Layout, children: tuple[Floats, ...]) -> list[_Meeting]:
-    room = np.empty(2 * plan.grid.ages * max((block.size() for block in plan.blocks), default=0))
-    return [_Meeting(plan, block, children, room) for block in plan.blocks]
 
 
 @dataclass(frozen=True)

@@ -18,9 +18,8 @@ from acep_approx.api import Query
 from acep_approx.api.matcher import Matcher
 from acep_approx.budget.budget import Budget
 from acep_approx.learning import cohort
-from acep_approx.learning.sample_size import Shares
 from acep_approx.learning.shards import MOST_TESTS, Observer
-from acep_approx.learning.training_sample import SampledTests, samples_from_bytes
+from acep_approx.learning.training_sample import SampledTests, Shares, samples_from_bytes
 from acep_approx.shedding import load as load_module
 from acep_approx.shedding import refresher
 from acep_approx.shedding.load import Load

@@ -16,8 +16,7 @@ from acep_approx.learning.learned import learning_table
 from acep_approx.matching.execution import checked_options
 from acep_approx.matching.state import Saved
 from acep_approx.ranges import finite
-from acep_approx.results.budgeted import refuse_output
-from acep_approx.results.run_record import BudgetedRun
+from acep_approx.results.budgeted import BudgetedRun, refuse_output
 from acep_approx.shedding.load import Load
 from acep_approx.shedding.shedder import shedder
 

@@ -107,28 +107,22 @@ class KeyLetters:
             if LETTERS in told:
                 found = dict([*{**told, **found}.items()][:MOST_FEATURES])
         if LETTERS in found:
-            found[LETTERS] = self._by_key_of(number, found[LETTERS])
+            bucket = found[LETTERS].bucket(self.loses(number, self._codes))
+            group = np.unique(bucket, return_inverse=True)[1].tolist()
+            texts = [self.reader.texts[code] for code in self._codes.tolist()]
+            found[LETTERS] = Feature(KEY, "text", groups=dict(sorted(zip(texts, group, strict=True))))
         return tuple(found.values())
 
     def _comes(self, number: int, tests: SampledTests) -> Floats:
-        """How often the next event comes to the keys of some tests."""
         return self._next[number][self.reader.buckets_of(tests.key)]
 
     def _group(self, runs: SampledTests, place: Place) -> Ints:
-        """The groups of the runs that some tests made."""
         return self.reader.group(runs.key, runs.children, place, np.arange(len(runs)))
 
     def _bucket(self, runs: SampledTests, feature: Feature) -> Ints:
         """The bucket of a feature that each of the runs is in that some tests made."""
         values = feature.values(lambda name: self.reader.column(runs.key, runs.children, name))
         return feature.bucket(values, self.reader.texts)
-
-    def _by_key_of(self, number: int, lost: Feature) -> Feature:
-        """The feature that tells keys which lose a letter from the others."""
-        group = np.unique(lost.bucket(self.loses(number, self._codes)), return_inverse=True)[1]
-        texts = [self.reader.texts[code] for code in self._codes.tolist()]
-        return Feature(KEY, "text", groups=dict(sorted(zip(texts, group.tolist(), strict=True))))
-
 
 MOST_TIMES = 20.0
 """A test stands for so many times as many as there are on average, at most: few ones must not decide."""
@@ -262,7 +256,6 @@ def select_features(reader: SampleReader, tests: SampledTests, before: Scheme, b
             continue
         some = tests[mine]
         success = _success(reader, some, steps.target, steps.ends, fitted, worth)
-        success = _share_of_good(success)
         columns = {name: (kind, reader.column(some.key, some.values, name)) for name, kind in names}
         if letters is not None:
             letters.wait(number, some, success)
@@ -319,7 +312,10 @@ def _success(
     fitted: dict[int, Place],
     worth: dict[int, Floats],
 ) -> Floats:
-    """What came of some tests of one place: what the child is worth, 1 where it is a match, 0 where there is none."""
+    """What came of some tests of one place, as a share of a good one.
+
+    That is what the child is worth, 1 where it is a match, 0 where there is none.
+    """
     found = np.zeros(len(tests))
     to = target[tests.step]
     passed = tests.passed > 0
@@ -329,14 +325,10 @@ def _success(
             found[here] = 1.0
         else:
             found[here] = worth[number][reader.group(tests.key, tests.children, fitted[number], here)]
-    return found
-
-
-def _share_of_good(success: Floats) -> Floats:
-    """Success as a share of its mean over what succeeds, 1 at most: shares of the best would all be near 0."""
-    if not success.any():
-        return success
-    return np.asarray(np.minimum(success * (success.sum() / (success**2).sum()), 1.0), np.float64)
+    if not found.any():
+        return found
+    # as a share of the mean over what succeeds, 1 at most: shares of the best would all be near 0
+    return np.asarray(np.minimum(found * (found.sum() / (found**2).sum()), 1.0), np.float64)
 
 
 def _rates(tests: SampledTests) -> Floats:

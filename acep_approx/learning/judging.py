@@ -152,7 +152,8 @@ def found_within(trace: Trace, ranking: Ranking, share: float) -> Bools:
     if not len(trace.place):
         return found
     first = trace.first_visits()
-    parent = _parents(trace, first)
+    visit = np.where(first >= 0, trace.parent[first], -1)
+    parent = np.where(visit >= 0, trace.birth[visit], -1)  # the birth that each was made from
     score = _scores(trace, first, ranking)
     while True:
         least = np.where(parent >= 0, np.minimum(score, score[parent]), score)
@@ -166,12 +167,6 @@ def found_within(trace: Trace, ranking: Ranking, share: float) -> Bools:
     kept[order[done <= share * done[-1]]] = True
     found[trace.end_point[kept[trace.birth[trace.end_visit]]]] = True
     return found
-
-
-def _parents(trace: Trace, first: Ints) -> Ints:
-    """The birth that each was made from; -1: none."""
-    visit = np.where(first >= 0, trace.parent[first], -1)
-    return np.where(visit >= 0, trace.birth[visit], -1)
 
 
 def _scores(trace: Trace, first: Ints, ranking: Ranking) -> Floats:
@@ -287,25 +282,22 @@ class Promise:
             return None
         rate, kept = (found - self.found) / (events - self.events), self.tick
         self.events, self.found, self.tick = events, found, tick
-        if self.is_broken:
-            self._judge(rate)
-        elif rate < KEPT * self.rate:
+        if not self.is_broken:
+            if rate >= KEPT * self.rate:
+                return None
             self.is_broken, self.failed = True, rate
             return kept
+        # what was learned instead has found so much: it promises as much from here on, if that is not even less
+        if rate < self.failed:
+            self.is_in_vain = True
+        else:
+            self.is_broken, self.rate = False, rate
         return None
 
     def begin_to_judge(self, events: int, found: int, tick: int) -> None:
         """Judge what was learned instead from here on: it has ranked no runs before."""
         if self.is_broken:
             self.events, self.found, self.tick = events, found, tick
-
-    def _judge(self, rate: float) -> None:
-        """What was learned instead has found so much: it promises as much from here on, if that is not even less."""
-        if rate < self.failed:
-            self.is_in_vain = True
-        else:
-            self.is_broken, self.rate = False, rate
-
 
 def patience(bundles: Bundles) -> float:
     """Match points of the least stretch of a past in which there never were less than half of the mean.

@@ -17,11 +17,10 @@ from acep_approx.events.time import to_datetime
 from acep_approx.learning.learner import Learner
 from acep_approx.learning.online import OnlineLearning
 from acep_approx.training.pricing import LEAST_SHARE, PricePoint, Prices, first_price
-from history.vectors import Scheme
+from history.vectors import Feature, Place, Scheme
 from rl.drift import Alarm
 
 if TYPE_CHECKING:
-    from acep_approx.engines.runs.worth import Worth
     from acep_approx.training.history_graph import HistoryGraph
 
 
@@ -61,8 +60,10 @@ def _prices(learner: Learner, events: int, steps_per_event: float) -> Prices:
 
     Of runs that were shed no tests are known, so what would be kept at the lowest price is less than the full work.
     """
-    if learner.is_random:
-        return _prices_at_random(learner.worth(), events, steps_per_event)
+    if learner.is_random:  # a share of the runs takes that share of the work
+        worth, shares = learner.worth(), np.geomspace(1, LEAST_SHARE, PRICES).tolist()
+        some = [PricePoint(first_price(worth, share), round(share * steps_per_event * events), 0) for share in shares]
+        return Prices((PricePoint(0.0, round(steps_per_event * events), 0), *some))
     score, steps = learner.demand()
     if not len(score):
         return Prices()
@@ -72,13 +73,6 @@ def _prices(learner: Learner, events: int, steps_per_event: float) -> Prices:
     some = [PricePoint(float(score[order[i]]), round(float(kept[i]) * events), 0) for i in at if score[order[i]] > 0]
     full = max(float(kept[-1]), steps_per_event)
     return Prices((PricePoint(0.0, round(full * events), 0), *sorted(some, key=lambda replay: replay.price)))
-
-
-def _prices_at_random(worth: Worth, events: int, steps_per_event: float) -> Prices:
-    """Where runs are kept at random, a share of them takes that share of the work."""
-    shares = np.geomspace(1, LEAST_SHARE, PRICES).tolist()
-    some = [PricePoint(first_price(worth, share), round(share * steps_per_event * events), 0) for share in shares]
-    return Prices((PricePoint(0.0, round(steps_per_event * events), 0), *some))
 
 
 WHAT = {
@@ -95,14 +89,18 @@ def summary(online: OnlineLearning) -> Learning:
     Complexity: O(pieces + groups).
     """
     learner, cohort = online.learner, online.beside.cohort
+    known = learner.updater.calibration
+    tenths = zip(*(column.tolist() for column in known.reliability()), strict=True)
+    curve = zip(*(column.tolist() for column in (*known.curve(), known.curve_weight)), strict=True)
+    places = learner.scheme.places[1:]  # in the first nothing has begun
     chance = 1 / cohort.weight if cohort is not None else 1.0
     return Learning(
         tests=learner.sample_size.rows,
         revalued=online.rescored,
         alarms=[_drift(alarm, learner.scheme) for alarm in learner.alarms],
-        tenths=list(_tenths(learner, chance)),
-        scores=list(_scores(learner, chance)),
-        features=list(_selected(learner.scheme)),
+        tenths=[Tenth(foretold, reached, round(n * chance)) for foretold, reached, n in tenths if n > 0],
+        scores=[Score(tick, brier, round(n * chance)) for tick, brier, n in curve],
+        features=[_selected(place, feature) for place in places for feature in place.features],
         explored=online.beside.steps,
         given_up=cohort.given_up if cohort is not None else 0,
         explores=online.beside.explores,
@@ -115,26 +113,9 @@ def _drift(alarm: Alarm, scheme: Scheme) -> Drift:
     return Drift(alarm.tick, place.state, place.errors, WHAT[alarm.what])
 
 
-def _tenths(learner: Learner, chance: float) -> Iterator[Tenth]:
-    columns = learner.updater.calibration.reliability()
-    for foretold, reached, weight in zip(*(column.tolist() for column in columns), strict=True):
-        if weight > 0:
-            yield Tenth(foretold, reached, round(weight * chance))
-
-
-def _scores(learner: Learner, chance: float) -> Iterator[Score]:
-    known = learner.updater.calibration
-    ticks, briers = known.curve()
-    for tick, brier, weight in zip(ticks.tolist(), briers.tolist(), known.curve_weight.tolist(), strict=True):
-        yield Score(tick, brier, round(weight * chance))
-
-
-def _selected(scheme: Scheme) -> Iterator[SelectedFeature]:
-    """Features of all places but the one where nothing has begun."""
-    for place in scheme.places[1:]:
-        for feature in place.features:
-            ranges = [feature.words(bucket) for bucket in range(feature.buckets)]
-            yield SelectedFeature(place.state, place.errors, feature.name, ranges)
+def _selected(place: Place, feature: Feature) -> SelectedFeature:
+    ranges = [feature.words(bucket) for bucket in range(feature.buckets)]
+    return SelectedFeature(place.state, place.errors, feature.name, ranges)
 
 
 def learning_table(learned: Learning | None, *, is_time: bool) -> pa.Table:

@@ -21,9 +21,8 @@ from acep_approx.learning.cohort import Outcomes
 from acep_approx.learning.features import bare_scheme, select_features
 from acep_approx.learning.judging import Promise, Ranking, Tally, found_within
 from acep_approx.learning.live_graph import LiveGraph, group_shares
-from acep_approx.learning.sample_size import LEAST_ROWS, SampleSize
 from acep_approx.learning.sampling import SampleReader
-from acep_approx.learning.training_sample import SampledTests, TrainingSample, packed, unpacked
+from acep_approx.learning.training_sample import LEAST_ROWS, SampledTests, SampleSize, TrainingSample, packed, unpacked
 from acep_approx.ranges import COUNT, check, finite, number_in
 from acep_approx.training.policies import OVERLAP, raised, random_lineages, worth_of
 from acep_approx.training.pricing import LEAST_PRICE
@@ -214,13 +213,18 @@ class Learner:
         self._passed_by += sample.size
         if held_until is not None:
             self._begin_anew(held_until, sample.events.tick)
-        self._set_half_life(sample.events.tick)
+        # what was seen counts half after some windows, but not before half of the tests that are kept came
+        tick = sample.events.tick
+        since = self._kept[0].events.tick if self._kept else tick
+        self.updater.statistics.half_life = max(HALF_WINDOWS * self.scheme.window, (tick - since) / 2, 1.0)
         tests = self.reader.nothing() if held_until is not None else self.reader.encode(sample.tests, self.scheme)
         self.updater.observe(sample.events, tests, outcomes.lineages(self.scheme))
         if held_until is None:
             self._kept.append(sample)
             self._whole = None
-        self._forget()
+        held = sum(len(one.tests) for one in self._kept)
+        while len(self._kept) > 1 and held - len(self._kept[0].tests) >= KEPT_ROWS:
+            held -= len(self._kept.pop(0).tests)
         alarms = self.updater.watch()
         if notices:
             self._notice(alarms)
@@ -274,10 +278,6 @@ class Learner:
             left = np.ones(len(self.scheme.places))
             left[[alarm.place for alarm in alarms]] = DISCOUNT
             self.live.forget(since, left)
-        self._keep_since(since)
-
-    def _keep_since(self, since: int) -> None:
-        """Let go of tests from before a change of the stream, and look at more of those that come."""
         self._kept = [sample for sample in self._kept[:-1] if sample.events.tick >= since] + self._kept[-1:]
         self._count_anew()
 
@@ -288,17 +288,6 @@ class Learner:
         self._changed = Moment(self.sample_size.events, self.sample_size.rows)
         self.sample_size.begin_anew()
 
-    def _set_half_life(self, tick: int) -> None:
-        """Let what was seen count half after some windows, but not before half of the tests that are kept came."""
-        since = self._kept[0].events.tick if self._kept else tick
-        self.updater.statistics.half_life = max(HALF_WINDOWS * self.scheme.window, (tick - since) / 2, 1.0)
-
-    def _forget(self) -> None:
-        """Let go of tests that are too many to be kept."""
-        held = sum(len(sample.tests) for sample in self._kept)
-        while len(self._kept) > 1 and held - len(self._kept[0].tests) >= KEPT_ROWS:
-            held -= len(self._kept.pop(0).tests)
-
     def forget_texts(self) -> None:
         """Let go of texts that none of the tests which are kept points to."""
         texts = self.reader.forget()
@@ -307,7 +296,6 @@ class Learner:
 
     @property
     def _tests(self) -> SampledTests:
-        """All tests that are kept."""
         if self._whole is None:
             self._whole = SampledTests.joined([sample.tests for sample in self._kept])
         return self._whole
@@ -427,16 +415,12 @@ class Learner:
     def _select_features(self) -> None:
         """Ask which features tell what becomes of runs; sums are made again from the tests that are kept."""
         before = self.scheme if self.versions else bare_scheme(self.reader, self.scheme.window)
-        scheme = select_features(self.reader, self._tests, before, self._letters_by_key())
+        by_key, statistics = None, self.updater.statistics
+        if self.reader.buckets:
+            by_key = np.asarray(letters_by_key(statistics) / letters_of_all(statistics))
+        scheme = select_features(self.reader, self._tests, before, by_key)
         if scheme != self.scheme:
             self._learn_by(scheme)
-
-    def _letters_by_key(self) -> Floats | None:
-        """How often letters come among the events of a bucket of keys, as a multiple of how often they do among all."""
-        if not self.reader.buckets:
-            return None
-        statistics = self.updater.statistics
-        return np.asarray(letters_by_key(statistics) / letters_of_all(statistics))
 
     def _learn_by(self, scheme: Scheme) -> None:
         """Learn by other vertices from here on: from the tests that are kept."""

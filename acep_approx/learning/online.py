@@ -95,17 +95,20 @@ class OnlineLearning:
         if held_until is not None or has_many or self._waiting >= learner.most_events:
             self._learn(tick, rate, spare, found, held_until)
         if held_until is not None:
-            self._begin_anew()
+            worth = learner.worth()  # runs are kept at random from here on
+            self._take_up(worth, first_price(worth, learner.share))
         self.seconds += time.perf_counter() - begun
 
     def _learn(self, tick: int, rate: float, spare: float, found: int, held_until: int | None) -> None:
         """Have the learner process what was sampled, and ask it for what runs are worth if enough is new."""
-        learner = self.learner
+        learner, arena = self.learner, self.arena
         sample, outcomes = self._take(tick, found)
         learner.process(sample, outcomes, held_until)
         learner.sample_size.adapt(sample, learner.relevant_ahead)
         if learner.is_due():
-            self._rescore(rate, spare)
+            rescored = learner.rescore(arena.allowance.price * arena.factor, rate, spare)
+            if rescored is not None:
+                self._take_up(*rescored)
         self.sampler.sample(learner.sample_size.shares)
 
     def _take(self, tick: int, found: int) -> tuple[TrainingSample, Outcomes]:
@@ -113,18 +116,6 @@ class OnlineLearning:
         sample = self.sampler.take(self._waiting, tick, found - self._found)
         self._waiting, self._found = 0, found
         return sample, self.beside.outcomes()
-
-    def _begin_anew(self) -> None:
-        """Keep runs at random from here on."""
-        worth = self.learner.worth()
-        self._take_up(worth, first_price(worth, self.learner.share))
-
-    def _rescore(self, rate: float, spare: float) -> None:
-        arena = self.arena
-        found = self.learner.rescore(arena.allowance.price * arena.factor, rate, spare)
-        if found is None:
-            return
-        self._take_up(*found)
 
     def _take_up(self, worth: Worth, price: float) -> None:
         """From here on runs are worth something else, and kept from a score of ``price`` on."""

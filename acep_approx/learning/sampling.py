@@ -17,10 +17,10 @@ from acep_approx.engines.runs.tables import RunTables
 from acep_approx.events.keys import KeyCodes
 from acep_approx.kernels.runs import sample as kernel
 from acep_approx.kernels.runs.sample import FAILED, LEFT_OUT, ONLY_PASSED, PASSED, SAMPLE_WORDS
-from acep_approx.learning.sample_size import Shares
 from acep_approx.learning.training_sample import (
     KEY_BUCKETS,
     SampledTests,
+    Shares,
     SlotBuckets,
     TrainingSample,
     buckets_of,

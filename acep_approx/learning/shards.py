@@ -16,9 +16,8 @@ from typing import TYPE_CHECKING
 from acep_approx.engines.runs.load_shedder import WHOLE_BATCH
 from acep_approx.learning.learner_state import learner_of
 from acep_approx.learning.online import OnlineLearning
-from acep_approx.learning.sample_size import Shares
 from acep_approx.learning.sampling import Sampler, SampleReader
-from acep_approx.learning.training_sample import TrainingSample, samples_to_bytes
+from acep_approx.learning.training_sample import Shares, TrainingSample, samples_to_bytes
 from acep_approx.ranges import COUNT, number_in
 
 if TYPE_CHECKING:

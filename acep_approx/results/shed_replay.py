@@ -107,7 +107,6 @@ def _vector(run: dict[str, Any], matches: BudgetedMatches) -> Iterator[tuple[str
 
 
 def _score(run: dict[str, Any], matches: BudgetedMatches) -> Iterator[tuple[str, str]]:
-    """The terms."""
     if run["score"] is None:
         return
     yield "gain", f"{run['gain']:.4g} match points that it may still lead to"
@@ -120,7 +119,6 @@ def _score(run: dict[str, Any], matches: BudgetedMatches) -> Iterator[tuple[str,
 
 
 def _cost_in_words(scheme: Scheme | None) -> str:
-    """What is told of the cost, by its power."""
     power = 1.0 if scheme is None else scheme.cost_power
     if not power:
         return ": by this history the run-steps to come play no role"
@@ -154,7 +152,6 @@ def _worth(run: dict[str, Any], matches: BudgetedMatches) -> Worth | None:
 
 
 def _scheme(run: dict[str, Any], matches: BudgetedMatches) -> Scheme | None:
-    """The match vectors of that time."""
     worth = _worth(run, matches)
     return None if worth is None else worth.scheme
 

@@ -232,7 +232,6 @@ def refuse_clock(budget: Budget) -> None:
 
 
 def _asked(query: CompiledQuery) -> Trial:
-    """A choice of which nothing is known yet."""
     return Trial(query.plan.automaton.errors, to_text(query.plan.query.window))
 
 
@@ -374,8 +373,8 @@ def advise(tuning: Tuning) -> Advice:
         why = "the last part of the past has no match point: there is nothing to choose by"
         return Advice(None, None, None, (why,))
     least = tuning.trials[0].errors
-    window, why_window = _furthest([t for t in tuning.trials if t.errors == least], "WITHIN", _within)
-    chosen, why_errors = _furthest([t for t in tuning.trials if t.within == window.within], "ERRORS", _errors)
+    window, why_window = _furthest([t for t in tuning.trials if t.errors == least], "within")
+    chosen, why_errors = _furthest([t for t in tuning.trials if t.within == window.within], "errors")
     if chosen.steps < LIGHT:
         load = f"the exact run takes {chosen.steps:,.3g} run-steps per event"
         budget, why_budget = None, [f"no budget: {load}, and below {LIGHT:g} a budget saves no time"]
@@ -384,25 +383,18 @@ def advise(tuning: Tuning) -> Advice:
     return Advice(chosen.errors, chosen.within, budget, (*why_window, *why_errors, *why_budget))
 
 
-def _within(trial: Trial) -> str:
-    return trial.within
-
-
-def _errors(trial: Trial) -> str:
-    return str(trial.errors)
-
-
-def _furthest(trials: Sequence[Trial], what: str, name: Callable[[Trial], str]) -> tuple[Trial, list[str]]:
+def _furthest(trials: Sequence[Trial], of: Literal["errors", "within"]) -> tuple[Trial, list[str]]:
     """The last choice of a rising row to which each step is worth it, and why not the next one."""
     chosen = trials[0]
     for after in trials[1:]:
-        why = _stops(chosen, after, is_error=what == "ERRORS")
+        why = _stops(chosen, after, is_error=of == "errors")
         if why:
-            return chosen, [f"{what} {name(chosen)}: with {name(after)}, {why}"]
+            return chosen, [f"{of.upper()} {getattr(chosen, of)}: with {getattr(after, of)}, {why}"]
         chosen = after
     if len(trials) > 1:
         grown = f"match points grow from {trials[0].points:,} to {chosen.points:,} on the way there"
-        return chosen, [f"{what} {name(chosen)}: {grown}, and run-steps per event {_steps(trials[0], chosen)}"]
+        steps = f"run-steps per event {_steps(trials[0], chosen)}"
+        return chosen, [f"{of.upper()} {getattr(chosen, of)}: {grown}, and {steps}"]
     return chosen, []
 
 

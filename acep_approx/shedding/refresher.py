@@ -19,9 +19,8 @@ from acep_approx.learning.judging import Verdict
 from acep_approx.learning.learned import refresh
 from acep_approx.learning.learner import Learner
 from acep_approx.learning.learner_state import learner_of, learner_to_bytes
-from acep_approx.learning.sample_size import Shares
 from acep_approx.learning.shards import MOST_TESTS
-from acep_approx.learning.training_sample import SampledTests, TrainingSample, samples_from_bytes
+from acep_approx.learning.training_sample import SampledTests, Shares, TrainingSample, samples_from_bytes
 from acep_approx.matching.execution import Execution
 from acep_approx.ranges import check, finite, reading
 from acep_approx.shedding.load import Load
@@ -135,6 +134,7 @@ class Refresher:
         learner, shards = self.learner, [samples_from_bytes(raw) for raw in sorted(samples) if raw]
         if learner is None or not shards:
             return
+        # as many events as in this batch are taken to come with the next one
         ahead = max(int(sum(part.events.total for parts in shards for part in parts)), 1)
         events, points, since = self.events, self.points, learner.updater.statistics.tick
         for number, parts in enumerate(_slots(shards)):
@@ -144,22 +144,18 @@ class Refresher:
             size, found = (round(_course(shards, since, sample.events.tick, of)) for of in ("size", "points"))
             waiting = events + size - self.events
             held_until = learner.check_promise(waiting, points + found, sample.events.tick, len(shards))
-            self._process(learner, sample, held_until, ahead)
+            self.events += sample.size
+            self.points += sample.points
+            if held_until is not None:
+                self._begins_anew = True
+                self._counts["broken"] += 1
+            learner.process(sample, sample.outcomes, held_until, notices=not self._begins_anew)
+            learner.sample_size.adapt(sample, ahead, self.most_tests)
         if self._begins_anew:  # shards are told only now
             learner.takes_over(self.points)
         self.shares = learner.sample_size.shares
         if len(learner.reader.texts) > MOST_TEXTS:
             learner.forget_texts()
-
-    def _process(self, learner: Learner, sample: TrainingSample, held_until: int | None, ahead: int) -> None:
-        """Learn from the samples of a part of a batch; ``ahead`` are the events of the next batch, about."""
-        self.events += sample.size
-        self.points += sample.points
-        if held_until is not None:
-            self._begins_anew = True
-            self._counts["broken"] += 1
-        learner.process(sample, sample.outcomes, held_until, notices=not self._begins_anew)
-        learner.sample_size.adapt(sample, ahead, self.most_tests)
 
     def is_due(self) -> bool:
         """Whether another version is wanted: as for a learner, every few batches and windows, or the last is wrong."""

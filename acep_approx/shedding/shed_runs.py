@@ -113,7 +113,6 @@ def _as_floats(words: Ints) -> Floats:
 
 
 def _vertices(log: Ints, worth: Worth, window: int) -> Ints:
-    """The vertex of each run by what runs were worth then."""
     parts, times = worth.remaining, len(worth.since) + 1
     late = np.searchsorted(np.array(worth.since, np.int64), log[:, TICK] - log[:, LAST], side="left")
     left = np.maximum(log[:, START] + window - log[:, TICK], 0) * parts // (window + 1)

@@ -145,8 +145,12 @@ class Shedder:
 
     def _choose_cells(self, window: int, *, learns: bool, has_cohort: bool) -> float:
         """Choose what is audited, and how; gives the share of the budget that is not the run's."""
-        load = self.load
-        can_be_beside = window > 0 and load.budget.unit != "runs" and self._has_cells()
+        load, automaton = self.load, self.plan.registers
+        assert automaton is not None
+        # a part of the stream must be matched by itself, and tell at once what its matches are
+        is_certain = not (self.plan.is_count_window or automaton.needs_filter or automaton.has_late_ends)
+        has_cells = automaton.counted == "nothing" and is_certain
+        can_be_beside = window > 0 and load.budget.unit != "runs" and has_cells
         if not (learns or (can_be_beside and (has_cohort or self.audits_beside))):
             self.cells = audited_cells(load, window)
             return 0.0
@@ -189,13 +193,6 @@ class Shedder:
         promise = Promise(rate, patience(known.graph_.counts.bundles), tables.window, is_poor=recall < POOR)
         ranking = Ranking(known.graph_.scheme, known.values(), worth.overlap)
         return Learner(tables, known.graph_, ranking, worth, promise, share)
-
-    def _has_cells(self) -> bool:
-        """Whether a part of the stream can be matched by itself, and tells at once what its matches are."""
-        automaton = self.plan.registers
-        assert automaton is not None
-        is_loose = automaton.counted == "nothing"
-        return is_loose and not (self.plan.is_count_window or automaton.needs_filter or automaton.has_late_ends)
 
     # --- while it runs --------------------------------------------------------------------------------------
 
@@ -304,7 +301,6 @@ class Shedder:
         return self.arena.granted + self._rate * self._waiting
 
     def _piece(self, tick: int, progress: RunProgress) -> Piece:
-        """Where the run stands."""
         arena = self.arena
         work = progress.steps + int(arena.on_passes) + (self.audit_work or 0)
         quota = self.exact_cells.quota if self.exact_cells is not None else self.beside.quota

@@ -177,7 +177,10 @@ class Overhead:
             before = self.of_shards if len(self.of_shards) == len(of_shards) else (0.0,) * len(of_shards)
             made = replace(made, of_shards=tuple(FORGET * a + b for a, b in zip(before, of_shards, strict=True)))
         made = replace(made, products=tuple(products.tolist()), answers=tuple(answers.tolist()))
-        return replace(made, margin=max(_quantile(errors), LEAST_MARGIN * made.seconds(rows)))
+        margin = LEAST_MARGIN * made.seconds(rows)
+        if errors:  # with as many forecasts above it as one may expect of the next
+            margin = max(float(np.quantile(errors, QUANTILE, method="weibull")), margin)
+        return replace(made, margin=margin)
 
     def times_of(self, shard: int, shards: int) -> float:
         """How many times as many events as this shard all shards together get: it knows only its own.
@@ -270,10 +273,3 @@ def _solved(products: np.ndarray, answers: np.ndarray) -> tuple[float, float]:
     if slope < 0:
         return max(float(answers[0] / one), 0.0), 0.0
     return (float(base), float(slope)) if base >= 0 else (0.0, max(float(answers[1] / max(square, 1e-9)), 0.0))
-
-
-def _quantile(errors: tuple[float, ...]) -> float:
-    """Of forecasts so far: with as many above it as one may expect of the next; never below 0."""
-    if not errors:
-        return 0.0
-    return max(float(np.quantile(errors, QUANTILE, method="weibull")), 0.0)

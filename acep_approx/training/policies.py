@@ -147,10 +147,11 @@ def history(automaton: RegisterAutomaton, graph: Graph | None, overlap: float) -
 
     ``overlap`` as in ``worth_of``, or ``MEASURED``, ``BY_RUNS``, ``BY_MAPS``.
     """
-    known = _known(graph)
-    values = fit_values(known)
-    worth = worth_of(automaton, known.scheme, raised(values.gain), values.cost, abs(overlap))
-    return beside_others(worth, automaton, known, overlap)
+    if graph is None:
+        raise no_history("history")
+    values = fit_values(graph)
+    worth = worth_of(automaton, graph.scheme, raised(values.gain), values.cost, abs(overlap))
+    return beside_others(worth, automaton, graph, overlap)
 
 
 def beside_others(worth: Worth, automaton: RegisterAutomaton, graph: Graph, overlap: float) -> Worth:
@@ -284,12 +285,6 @@ def _inputs(trees: Trees, automaton: RegisterAutomaton) -> tuple[Expression, ...
     if found[:2] != [None, None] or None in found[2:]:
         raise ValueError("the trees of the context look at something else")
     return tuple(of for of in found if of is not None)
-
-
-def _known(graph: Graph | None) -> Graph:
-    if graph is None:
-        raise no_history("history")
-    return graph
 
 
 def no_history(policy: str) -> UsageError:

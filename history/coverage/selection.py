@@ -475,17 +475,15 @@ class Swap:
             out = min(self._credits, key=lambda kept: (self._credits[kept].count(), kept))
         if gain == 0 or (out is not None and gain < 2 * self._credits[out].count()):
             return item
-        free = zeros(len(bundles)) if out is None else self._leave(out)
+        free = zeros(len(bundles))  # bundles without owner
+        if out is not None:
+            del self._maps[out]
+            free = self._credits.pop(out)
         self._maps[item] = bundles.copy()
         self._credits[item] = bundles & (~self._all | free)
         self._all |= bundles
         self._settle(free & ~bundles)
         return out
-
-    def _leave(self, item: int) -> bitarray:
-        """Take an item out; returns the bundles that were credited to it."""
-        del self._maps[item]
-        return self._credits.pop(item)
 
     def _settle(self, free: bitarray) -> None:
         """Give bundles without owner to the kept items that cover them, the first accepted first."""

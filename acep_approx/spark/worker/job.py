@@ -11,8 +11,8 @@ import pyarrow as pa
 from acep_approx.budget.budget import Budget
 from acep_approx.events.columns import plain_schema
 from acep_approx.events.roles import Roles
-from acep_approx.learning.sample_size import Shares
 from acep_approx.learning.shards import WITHIN, Observer, ShardLearning, learner_file
+from acep_approx.learning.training_sample import Shares
 from acep_approx.matching.execution import Execution
 from acep_approx.matching.pipeline import OutputKind
 from acep_approx.planning.durations import Duration
