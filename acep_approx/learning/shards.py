@@ -63,8 +63,13 @@ class Observer:
         self._beside: Beside
         self._latest: RunEvents
 
-    def bind(self, arena: Shedding, beside: Beside, new_learner: Callable[[], Learner]) -> None:  # noqa: ARG002
-        """Sample the tests of this arena, where there is anything to be learned.
+    def bind(
+        self,
+        arena: Shedding,
+        beside: Beside,
+        new_learner: Callable[[], Learner],  # noqa: ARG002
+    ) -> Observer | RecordedLearning:
+        """Sample the tests of this arena, where there is anything to be learned; gives what observes it.
 
         Parameters
         ----------
@@ -77,6 +82,7 @@ class Observer:
         self._beside = beside
         if arena.worth is not None and arena.tables.window > 0:
             self._sampler = Sampler(arena, SampleReader(arena.tables))
+        return self
 
     def begin_batch(self, events: int, rate: float, found: int, before: int) -> None:  # noqa: ARG002
         """Choose how large the sample is to be, now that it is known how many events come.
@@ -180,98 +186,79 @@ class ShardLearning(Observer):
     def __init__(self, saved: bytes | None, batch: int | None, shares: Shares | None = None, shards: int = 1) -> None:
         super().__init__(shares, shards)
         self._saved, self._batch = saved, batch
-        self._online: RecordedLearning | None = None
-        self._job = (0, 0)  # events and match points of the whole job before the batch
 
-    def bind(self, arena: Shedding, beside: Beside, new_learner: Callable[[], Learner]) -> None:
+    def bind(self, arena: Shedding, beside: Beside, new_learner: Callable[[], Learner]) -> Observer | RecordedLearning:
         """Go on from what was learned, where it can be read."""
         super().bind(arena, beside, new_learner)
         if self._sampler is None:
-            return
-        learner = new_learner()
+            return self
+        learner, job = new_learner(), (0, 0)
         if self._saved is not None:
             try:
                 header = learner_of(self._saved, learner)
-                batch, *job = (number_in(name, header[name], -1, COUNT) for name in ("batch", "events", "points"))
+                batch, *seen = (number_in(name, header[name], -1, COUNT) for name in ("batch", "events", "points"))
             except (KeyError, ValueError):
-                return
+                return self
             if self._batch is not None and batch >= self._batch:
-                return
-            self._job = job[0], job[1]
-        self._online = RecordedLearning(arena, learner, beside, counts_runs=arena.allowance.runs >= 0)
-
-    @property
-    def most_events(self) -> int:  # type: ignore[override]
-        """As many as the learner lets pass before it looks."""
-        return super().most_events if self._online is None else self._online.learner.events_to_look
-
-    @property
-    def has_rescored(self) -> bool:  # type: ignore[override]
-        """Whether it has learned enough for runs to be worth something else."""
-        return self._online is not None and self._online.has_rescored
-
-    def begin_batch(self, events: int, rate: float, found: int, before: int) -> None:
-        """Hold what was learned to the match points of this shard: it may have fewer than the others."""
-        if self._online is None:
-            super().begin_batch(events, rate, found, before)
-            return
-        of_all, all_found = self._job
-        if self.shards > 1:
-            part = found * of_all / (before * all_found) if before and all_found else 0.0
-            self._online.learner.promise.rate *= min(max(part, LEAST_PART), 1.0)
-        self._online.begin(found, all_found)
-
-    def count(self, events: RunEvents) -> None:
-        """These events come, that runs are tested with."""
-        if self._online is None:
-            super().count(events)
-        else:
-            self._online.count(events)
-
-    def end_piece(self, batch: EventBatch, rate: float, spare: float, found: int, *, is_relevant: bool) -> None:
-        """A piece of the stream is done; see ``OnlineLearning.end_piece``."""
-        if self._online is None:
-            super().end_piece(batch, rate, spare, found, is_relevant=is_relevant)
-        else:
-            self._online.end_piece(batch, rate, spare, found, is_relevant=is_relevant)
-
-    def training_sample(self, points: int) -> bytes:
-        """The samples of the batch, piece by piece; empty where there is none."""
-        return super().training_sample(points) if self._online is None else self._online.samples()
+                return self
+            job = seen[0], seen[1]
+        return RecordedLearning(arena, learner, beside, job, self.shards)
 
 
 class RecordedLearning(OnlineLearning):
-    """Online learning of a part of a job that keeps its training samples, to give them away.
+    """Online learning of a shard that keeps its training samples, to give them away.
 
     Parameters
     ----------
-    arena, learner, beside, counts_runs
+    arena, learner, beside
         As for ``OnlineLearning``.
+    job : (int, int)
+        Events and match points of the whole job before the batch, as far as the learner knows.
+    shards : int
+        How many the job has.
     """
 
-    def __init__(self, arena: Shedding, learner: Learner, beside: Beside, *, counts_runs: bool = False) -> None:
-        super().__init__(arena, learner, beside, counts_runs=counts_runs)
+    def __init__(self, arena: Shedding, learner: Learner, beside: Beside, job: tuple[int, int], shards: int) -> None:
+        super().__init__(arena, learner, beside, counts_runs=arena.allowance.runs >= 0)
+        self._job, self._shards = job, shards
         self._samples: list[TrainingSample] = []
         self._elsewhere = 0  # match points of other shards, and of this one before: what the learner knows of them
         self._now = (0, 0)  # tick and match points at the end of the last piece
         self._begun = len(learner.refreshes)
 
     @property
+    def most_events(self) -> int:
+        """As many as the learner lets pass before it looks."""
+        return self.learner.events_to_look
+
+    @property
     def has_rescored(self) -> bool:
         """Whether runs are worth something else by now than when it was made."""
         return len(self.learner.refreshes) > self._begun
 
-    def begin(self, found: int, known: int) -> None:
-        """So many match points were found here up to now, and ``known`` ones by the whole job."""
-        self._elsewhere, self._found = known - found, known
+    def begin_batch(self, events: int, rate: float, found: int, before: int) -> None:  # noqa: ARG002
+        """Hold what was learned to the match points of this shard: it may have fewer than the others.
+
+        Parameters
+        ----------
+        events, rate
+            As for ``Observer``; not needed here.
+        found, before : int
+            Match points of the shard up to here, and its events.
+        """
+        of_all, all_found = self._job
+        if self._shards > 1:
+            part = found * of_all / (before * all_found) if before and all_found else 0.0
+            self.learner.promise.rate *= min(max(part, LEAST_PART), 1.0)
+        self._elsewhere, self._found = all_found - found, all_found
 
     def end_piece(self, batch: EventBatch, rate: float, spare: float, found: int, *, is_relevant: bool) -> None:
         """A piece of the stream is done: as for ``OnlineLearning``, with the match points of this shard."""
         self._now = int(batch.ticks[-1]), found + self._elsewhere
         super().end_piece(batch, rate, spare, found + self._elsewhere, is_relevant=is_relevant)
 
-    def samples(self) -> bytes:
-        """What was seen, piece by piece; empty where nothing was. Complexity: O(tests that were written down)."""
+    def training_sample(self, points: int) -> bytes:  # noqa: ARG002
+        """The samples of the batch, piece by piece; empty where nothing was seen. Complexity: O(tests written down)."""
         if self._waiting:
             self._take(*self._now)
         return samples_to_bytes(self._samples) if self._samples else b""

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from acep_approx.engines.runs.tables import RunTables
     from acep_approx.events.roles import Roles
     from acep_approx.events.stream import EventBatch
-    from acep_approx.learning.shards import Observer
+    from acep_approx.learning.shards import Observer, RecordedLearning
     from acep_approx.planning.planner import Plan
 
 COHORT, BESIDE = 0.5, 4.0
@@ -90,7 +90,8 @@ class Shedder:
     ) -> None:
         self.plan = plan
         self.load = load
-        self.observer = observer
+        self._unbound = observer
+        self.observer: Observer | RecordedLearning | None = observer
         self.arena = Shedding(None, Allowance(), logs_shed=load.logs_shed, ranks_dominated=True)
         self.metrics = Metrics()
         self.beside = Beside(self.arena)
@@ -140,8 +141,8 @@ class Shedder:
         if learns:
             counts_runs = load.budget.unit == "runs"
             self.online = OnlineLearning(self.arena, self._learner(tables), self.beside, counts_runs=counts_runs)
-        if self.observer is not None:
-            self.observer.bind(self.arena, self.beside, lambda: self._learner(tables))
+        if self._unbound is not None:
+            self.observer = self._unbound.bind(self.arena, self.beside, lambda: self._learner(tables))
 
     def _choose_cells(self, window: int, *, learns: bool, has_cohort: bool) -> float:
         """Choose what is audited, and how; gives the share of the budget that is not the run's."""
@@ -282,17 +283,16 @@ class Shedder:
         elif self.load.budget.unit == "ms/batch":
             self._ahead = self._ahead[0] - seconds, self._ahead[1] - len(batch)
             self._keep_time()
+        is_relevant = progress.relevant > relevant
         if self.online is not None:
-            is_relevant = progress.relevant > relevant
             self.online.end_piece(batch, self._rate, spare, self.metrics.found, is_relevant=is_relevant)
         if self.exact_cells is not None:
-            self.exact_cells.end_piece(batch, self._rate, is_relevant=progress.relevant > relevant)
+            self.exact_cells.end_piece(batch, self._rate, is_relevant=is_relevant)
         piece = self._piece(int(batch.ticks[-1]), progress)
         self.metrics.add_piece(batch.ticks, piece)
         if self.online is not None:
             self.online.note(piece)
         if self.observer is not None:
-            is_relevant = progress.relevant > relevant
             self.observer.end_piece(batch, self._rate, spare, self.metrics.found, is_relevant=is_relevant)
 
     @property
