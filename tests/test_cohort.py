@@ -22,7 +22,6 @@ from acep_approx.engines.runs.worth import Allowance
 from acep_approx.learning import cohort
 from acep_approx.learning.cohort import Cohort, Outcomes
 from acep_approx.matching import stream_side
-from acep_approx.training.trace import trace_past
 from history.counting import vertices_of
 from history.trace import Trace
 from history.vectors import Feature, Place, Scheme
@@ -31,6 +30,7 @@ from tests.cases import cases, examples
 from tests.rich_worlds import RichWorld, rich_worlds
 from tests.runs_engine import compiled
 from tests.smaller_worlds import holds_for
+from tests.traced_past import trace_past
 
 Ints = npt.NDArray[np.int64]
 

@@ -188,17 +188,17 @@ def random(automaton: RegisterAutomaton, graph: Graph | None, overlap: float) ->
 
 def random_lineages(automaton: RegisterAutomaton) -> Worth:
     """At random, one coin for all runs that began with one event: whole lineages stay or go, some get to their end."""
-    return _plain(automaton, lambda depth, part: np.ones(np.broadcast(depth, part).shape), RANDOM_SPREAD)
+    return _plain(automaton, lambda _depth, _part: np.ones(1), RANDOM_SPREAD)
 
 
 def oldest(automaton: RegisterAutomaton, graph: Graph | None, overlap: float) -> Worth:  # noqa: ARG001
     """The runs that started first are shed first."""
-    return _plain(automaton, lambda depth, part: 1.0 + part + 0.0 * depth)
+    return _plain(automaton, lambda _depth, part: 1.0 + part)
 
 
 def most_advanced(automaton: RegisterAutomaton, graph: Graph | None, overlap: float) -> Worth:  # noqa: ARG001
     """The runs stay that have come the furthest."""
-    return _plain(automaton, lambda depth, part: 1.0 + depth + 0.0 * part)
+    return _plain(automaton, lambda depth, _part: 1.0 + depth)
 
 
 Policy = Callable[[RegisterAutomaton, "Graph | None", float], Worth]
@@ -300,12 +300,11 @@ def _plain(
     automaton: RegisterAutomaton,
     gain: Callable[[Floats, Floats], Floats],
     spread: float = 10.0,
-    *,
-    coin_per_run: bool = False,
 ) -> Worth:
     """Worth by depth of the place and part of the window alone."""
     depth = depths(automaton).astype(np.float64)
-    table = gain(depth[:, None], np.arange(PARTS, dtype=np.float64)[None, :]).ravel()
+    gains = gain(depth[:, None], np.arange(PARTS, dtype=np.float64)[None, :])
+    table = np.broadcast_to(gains, (len(depth), PARTS)).ravel()
     return Worth(
         features=[()] * len(depth),
         remaining=PARTS,
@@ -315,5 +314,4 @@ def _plain(
         overlap=np.zeros(len(depth)),
         covers=[()] * len(depth),
         spread=spread,
-        coin_per_run=coin_per_run,
     )

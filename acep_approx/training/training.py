@@ -224,9 +224,8 @@ class _Trials:
 
 def read_by(graph: Graph, values: ValuesBy, cost_power: float) -> Graph:
     """The same counts, of which values are worked out in some way."""
-    found = Graph(replace(graph.scheme, values=values, cost_power=cost_power), graph.gap, graph.most_bundles)
-    found.counts = graph.counts
-    return found
+    scheme = replace(graph.scheme, values=values, cost_power=cost_power)
+    return Graph(scheme, graph.gap, graph.most_bundles, graph.counts)
 
 
 READINGS = WITH_FEATURES, WITH_PAIRS, WITH_CONTEXT, WITHOUT_FEATURES = (
@@ -283,8 +282,7 @@ def count_portion(plan: Plan, schema: pa.Schema, roles: Roles, blank: Graph, bat
 
     Complexity: one exact run with lineage.
     """
-    tracer = Tracer(plan, schema, roles)
-    graph = Graph(blank.scheme, blank.gap, blank.most_bundles)
+    tracer, graph = Tracer(plan, schema, roles), blank_of(blank)
     points, last = 0, -1
     for trace in _traces(tracer, batches):
         points, last = _more_points(trace, points, last)
@@ -306,7 +304,7 @@ def count_past(plan: Plan, past: Past, blank: Graph, number: int) -> Counted:
     """
     found = Counted(blank)
     for batches in past.portions(number):
-        found = found.joined(count_portion(plan, past.schema, past.roles, blank_of(blank), batches))
+        found = found.joined(count_portion(plan, past.schema, past.roles, blank, batches))
     return found
 
 
