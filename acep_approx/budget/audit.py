@@ -12,7 +12,7 @@ The design effect is ours: with half a cell more than was seen (after Agresti an
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -290,6 +290,10 @@ class AuditSample:
         pairs = ((self.cells, other.cells), (self.found, other.found), (self.points, other.points))
         cells, found, points = (np.concatenate(pair) for pair in pairs)
         return self._summed(cells, found, points, self.outside + other.outside)
+
+    def of_run(self, found: int, lost: int) -> RecallEstimate:
+        """Estimated recall of a run that found so many match points, where cells were matched beside it."""
+        return replace(self, outside=found - int(self.found.sum())).estimate(lost=lost)
 
     def estimate(self, level: float = 0.95, lost: int = 0) -> RecallEstimate:
         """Estimated recall with its interval.

@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from acep_approx.arrays import Ints
-from acep_approx.budget.audit import AuditCells, AuditSample
+from acep_approx.budget.audit import AuditCells, AuditSample, RecallEstimate
 from acep_approx.budget.budget import granted_beside
 from acep_approx.events.keys import KeyCodes
 from acep_approx.events.roles import Roles
@@ -324,6 +324,15 @@ class Beside:
     def steps(self) -> int:
         """Run-steps that it took."""
         return self.cohort.steps if self.cohort is not None else 0
+
+    def note_found(self, rows: Ints) -> None:
+        """The run has found match points at these rows."""
+        if self.cohort is not None:
+            self.cohort.note_found(rows)
+
+    def recall(self, found: int) -> RecallEstimate | None:
+        """Estimated recall of a run that found so many match points; None: there is no cohort to tell."""
+        return self.cohort.sample.of_run(found, self.cohort.given_up) if self.cohort is not None else None
 
     def push(self, batch: EventBatch, events: RunEvents, rate: float) -> None:
         """Match the cohort's part of a piece; ``rate`` run-steps per event are granted to the run."""

@@ -45,7 +45,7 @@ class ExactCells:
         Of the events.
     cells : AuditCells
         Which cells are chosen.
-    share : float
+    explores : float
         Share of the budget that is for it. What is not used is saved up.
     full_work : float
         Run-steps per event of an exact run, as far as is known.
@@ -61,9 +61,9 @@ class ExactCells:
     """
 
     def __init__(
-        self, plan: Plan, columns: tuple[pa.Schema, Roles], cells: AuditCells, share: float, full_work: float
+        self, plan: Plan, columns: tuple[pa.Schema, Roles], cells: AuditCells, explores: float, full_work: float
     ) -> None:
-        self.plan, self.cells, self.share, self.full_work = plan, cells, share, full_work
+        self.plan, self.cells, self.explores, self.full_work = plan, cells, explores, full_work
         self.schema, self.roles = columns
         self.quota, self.steps, self.lost = 0.0, 0, 0
         self.sample = AuditSample.none()
@@ -85,7 +85,7 @@ class ExactCells:
 
     def end_piece(self, batch: EventBatch, rate: float, *, is_relevant: bool) -> None:
         """Match the cells' part of a piece of the stream; ``rate``: run-steps that the run was granted per event."""
-        self.quota += granted_beside(rate, len(batch), self.share)
+        self.quota += granted_beside(rate, len(batch), self.explores)
         self._density = len(batch) / (int(batch.ticks[-1] - batch.ticks[0]) + 1)
         if not is_relevant or not len(self._events.row):
             return
@@ -106,9 +106,7 @@ class ExactCells:
 
     def recall(self, found: int) -> RecallEstimate:
         """Estimated recall of a run that found so many match points."""
-        sample = self.sample
-        outside = found - int(sample.found.sum())
-        return AuditSample(sample.cells, sample.found, sample.points, outside).estimate(lost=self.lost)
+        return self.sample.of_run(found, self.lost)
 
     # --- which cells ----------------------------------------------------------------------------------------
 

@@ -205,9 +205,14 @@ class Shedder:
         return self.online.learner.events_to_look if self.online is not None else WHOLE_BATCH
 
     @property
+    def _aside(self) -> Beside | ExactCells:
+        """What is matched exactly beside the run, if anything is."""
+        return self.exact_cells or self.beside
+
+    @property
     def explores(self) -> float:
         """Share of the budget that is not the run's but the cohort's."""
-        return self.exact_cells.share if self.exact_cells is not None else self.beside.explores
+        return self._aside.explores
 
     def begin_batch(self, events: int) -> None:
         """Budgets of time are turned into run-steps, as far as is known how long these take."""
@@ -263,11 +268,7 @@ class Shedder:
                 other.count(events)
         if not len(hits):
             return
-        rows = self.metrics.add_points(events, hits)
-        if self.beside.cohort is not None:
-            self.beside.cohort.note_found(rows)
-        if self.exact_cells is not None:
-            self.exact_cells.note_found(rows)
+        self._aside.note_found(self.metrics.add_points(events, hits))
 
     def end_piece(self, batch: EventBatch, progress: RunProgress, seconds: float) -> None:
         """Look at the clock, and write down what came of it."""
@@ -303,12 +304,11 @@ class Shedder:
     def _piece(self, tick: int, progress: RunProgress) -> Piece:
         arena = self.arena
         work = progress.steps + int(arena.on_passes) + (self.audit_work or 0)
-        quota = self.exact_cells.quota if self.exact_cells is not None else self.beside.quota
         return Piece(
             tick=tick,
             events=progress.events,
             work=work,
-            bound=int(self.granted + quota) if self._rate > 0 else work,
+            bound=int(self.granted + self._aside.quota) if self._rate > 0 else work,
             live=progress.live,
             price=arena.price,
             shed=int(arena.counts.sum()),
@@ -381,20 +381,13 @@ class Shedder:
 
     def recall(self) -> RecallEstimate | None:
         """Estimated recall of match points; None where nothing is shed on purpose or no audit was asked for."""
-        if self.exact_cells is not None:
-            return self.exact_cells.recall(self.metrics.found)
-        if self.beside.cohort is not None:
-            beside, lost = self.beside.cohort.sample, self.beside.cohort.given_up
-            return replace(beside, outside=self.metrics.found - int(beside.found.sum())).estimate(lost=lost)
-        sample = self.audited()
-        return sample.estimate() if sample is not None else None
+        known, sample = self._aside.recall(self.metrics.found), self.audited()
+        return sample.estimate() if known is None and sample is not None else known
 
     @property
     def audit_work(self) -> int | None:
         """Run-steps of the cells that are matched beside the run; None where runs are marked instead, or none are."""
-        if self.exact_cells is not None:
-            return self.exact_cells.steps
-        return self.beside.steps if self.beside.cohort is not None else None
+        return None if self._aside is self.beside and self.beside.cohort is None else self._aside.steps
 
     def audited(self) -> AuditSample | None:
         """What the audit saw of the match points found since this shedder was made; None where nothing is audited.
