@@ -243,6 +243,9 @@ def _set(flags: Bools, row: Ints, first_point: Ints, mask: Masks, position: Ints
         flags[row[chosen[at >= 0]], at[at >= 0]] = True
 
 
+# --- several traces -----------------------------------------------------------------------------------------
+
+
 def join(left: Counts, right: Counts, gap: int, most_bundles: int) -> Counts:
     """Add up two counts of one scheme.
 

@@ -105,6 +105,9 @@ Pairs = Sequence[tuple[str, str]]
 Column = tuple[str, npt.NDArray[np.generic]]
 """Kind and values of something that runs remember."""
 
+
+# --- which features tell ------------------------------------------------------------------------------------
+
 LEAST_BIRTHS = 200
 """Births that a place needs before it gets features."""
 BUCKETS = 8

@@ -118,6 +118,8 @@ def grid_of(window: int, remaining: int, since: tuple[float, ...]) -> Grid:
     return Grid(Scheme((), window, remaining, since))
 
 
+# --- values -------------------------------------------------------------------------------------------------
+
 _FEW = 1 << 13
 """Numbers that are worked out as fast as a call takes: so many zeros are cheaper than one block of steps more."""
 

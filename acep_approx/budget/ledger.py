@@ -211,6 +211,8 @@ def place_words(state: str, errors: int) -> str:
     return state + (f", {errors} error{'' if errors == 1 else 's'}" if errors else "")
 
 
+# --- a run --------------------------------------------------------------------------------------------------
+
 LIGHT = 10.0
 """Run-steps per event of the exact run below which no budget can save time: shedding takes as much (measured)."""
 

@@ -122,6 +122,8 @@ class Outcomes:
         return cls(traces, header["weight"])
 
 
+# --- what is matched ----------------------------------------------------------------------------------------
+
 LOOK_BACK = 1024
 """Links, or events, that are kept until it is looked which windows have closed."""
 

@@ -31,6 +31,9 @@ from history.trace import KEY
 from history.vectors import CONTEXT, Feature, Place, Scheme
 from rl.chart import Chart
 
+
+# --- keys that lose a letter --------------------------------------------------------------------------------
+
 LETTERS = "letters of key"
 """The column of whether keys lose what their runs wait for: 1, or 0."""
 LOST = 1 / 8
@@ -124,6 +127,9 @@ class KeyLetters:
         values = feature.values(lambda name: self.reader.column(runs.key, runs.children, name))
         return feature.bucket(values, self.reader.texts)
 
+
+# --- tests as if no run had been shed -----------------------------------------------------------------------
+
 MOST_TIMES = 20.0
 """A test stands for so many times as many as there are on average, at most: few ones must not decide."""
 
@@ -197,6 +203,8 @@ def drawn(reader: SampleReader, tests: SampledTests, mine: Ints, place: Place, b
     total = np.cumsum(weight)
     return np.asarray(mine[np.searchsorted(total, (np.arange(size) + 0.5) * total[-1] / size)], np.int64)
 
+
+# --- features -----------------------------------------------------------------------------------------------
 
 PSEUDO = 10.0
 """Tests, or runs, at the mean of the place that are added to those of each of its groups."""

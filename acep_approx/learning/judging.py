@@ -188,6 +188,8 @@ def _own_steps(trace: Trace, first: Ints, parent: Ints) -> Floats:
     return np.maximum(own, 0.0)
 
 
+# --- what a history promises --------------------------------------------------------------------------------
+
 SURPRISE = 24
 """Match points that must be promised at least before their absence says anything."""
 KEPT = 0.25

@@ -150,6 +150,8 @@ class LiveGraph:
         return found
 
 
+# --- vertices that are cut into other groups ----------------------------------------------------------------
+
 PSEUDO = 1.0
 """Tests at the share of the whole place that are added to those of each old group."""
 

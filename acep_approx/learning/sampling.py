@@ -324,6 +324,9 @@ def _steps(tables: RunTables) -> Ints:
     return np.array(found, np.int64).reshape(-1, 5)
 
 
+# --- taking a sample ----------------------------------------------------------------------------------------
+
+
 class Sampler:
     """Samples the tests of an engine.
 

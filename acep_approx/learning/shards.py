@@ -152,6 +152,8 @@ class Observer:
         return samples_to_bytes([replace(sample, outcomes=self._beside.outcomes())])
 
 
+# --- learning within a batch --------------------------------------------------------------------------------
+
 LEARNER = "learner.bin"
 """File of the control folder: the learner of the whole job after the latest micro-batch."""
 WITHIN = 4_096

@@ -84,6 +84,8 @@ def unpacked(saved: list[list[float]] | None, letters: int) -> Floats | None:
     return counts.reshape(KEY_BUCKETS, letters + 1)
 
 
+# --- samples ------------------------------------------------------------------------------------------------
+
 KEY = b"acep"
 NARROW = {"step": pa.int32(), "source": pa.int16(), "outcome": pa.int8(), "key": pa.int32()}
 """Columns that need no 64 bits."""
@@ -242,6 +244,8 @@ def samples_from_bytes(raw: bytes) -> list[TrainingSample]:
     header, parts = split(raw)
     return [TrainingSample.from_bytes(parts[str(number)].tobytes()) for number in range(header["samples"])]
 
+
+# --- how large they are to be -------------------------------------------------------------------------------
 
 FIRST_ROWS, ROWS_PER_ROOT, ROWS_PER_EVENT = 5_000, 40, 0.001
 """Tests that are sampled: so many in any case, this many times the root of the events, and this many per event."""

@@ -159,6 +159,9 @@ def _bundles(ticks: Ints, window: int) -> list[Bundle]:
     return [Bundle(*row) for row in zip(*columns, strict=True)]
 
 
+# --- matches inside a budget --------------------------------------------------------------------------------
+
+
 class BudgetedMatches(Matches):
     """The matches that a load budget can buy; see ``Matches``, and ``record`` for what it cost.
 

@@ -316,6 +316,8 @@ def _load(plan: Plan, events: pa.Table, past: PastTable, how: HowTried) -> float
     return heaviest
 
 
+# --- what to choose -----------------------------------------------------------------------------------------
+
 ENOUGH = 0.9
 """Recall that a recommended budget should have."""
 WORTH = 0.05

@@ -147,6 +147,8 @@ def full_work_unknown(budget: Budget) -> UsageError:
     )
 
 
+# --- what it comes to at the start --------------------------------------------------------------------------
+
 MOST_RUNS = 2**40
 """No machine has room for as many."""
 RESERVE_SHARE = 0.01

@@ -86,6 +86,8 @@ class StepClock:
         return max(seconds - events * self.event_seconds, 0.0) / self.step_seconds
 
 
+# --- what a micro-batch takes beside its matchers -----------------------------------------------------------
+
 FILE = "overhead.json"
 ASSUMED_SHARE = 0.7
 """Of a micro-batch that is not the matchers', as long as nothing was measured."""

@@ -122,6 +122,8 @@ def _words(column: pa.Array) -> npt.NDArray[np.uint64]:
     return whole.astype(np.int64).view(np.uint64)
 
 
+# --- the past -----------------------------------------------------------------------------------------------
+
 HELD_OUT = 0.4
 """Share of the past, its end, that readings are judged on; the graph learns from it afterwards."""
 MOST_HELD_OUT = 1 << 18

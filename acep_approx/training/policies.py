@@ -129,6 +129,8 @@ def covers_by_match_maps(automaton: RegisterAutomaton, graph: Graph) -> GroupCov
     return replace(found, share=found.share * reaches, more=found.more * reaches)
 
 
+# --- what runs are worth ------------------------------------------------------------------------------------
+
 PARTS = 16
 """Parts of the window where no history says how many there are."""
 MEASURED, BY_RUNS, BY_MAPS = -1.0, -2.0, -3.0

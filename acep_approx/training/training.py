@@ -228,6 +228,8 @@ def read_by(graph: Graph, values: ValuesBy, cost_power: float) -> Graph:
     return Graph(scheme, graph.gap, graph.most_bundles, graph.counts)
 
 
+# --- learning -----------------------------------------------------------------------------------------------
+
 READINGS = WITH_FEATURES, WITH_PAIRS, WITH_CONTEXT, WITHOUT_FEATURES = (
     "with features", "with pairs", "with context", "without features",
 )  # fmt: skip
