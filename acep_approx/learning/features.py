@@ -31,7 +31,6 @@ from history.trace import KEY
 from history.vectors import CONTEXT, Feature, Place, Scheme
 from rl.chart import Chart
 
-
 # --- keys that lose a letter --------------------------------------------------------------------------------
 
 LETTERS = "letters of key"
