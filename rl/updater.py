@@ -18,9 +18,8 @@ import numpy.typing as npt
 from history.arrays import Floats, Ints
 from history.checking import check_column, check_places, require, values_of
 from history.values import Values
-from rl.calibration import Calibration
 from rl.chart import Chart
-from rl.drift import DELTA, Alarm, Detectors, What, excess
+from rl.drift import DELTA, Alarm, Calibration, Detectors, What, excess
 from rl.model import Model, fit_model
 from rl.records import Events, Lineages, Tests
 from rl.residual import corrected

@@ -29,8 +29,7 @@ from acep_approx.planning.planner import Plan
 from acep_approx.results.expand import Again, Expansion, expanded, ticks_of, whole_bundles
 from acep_approx.results.matches import Matches
 from acep_approx.shedding.load import Load
-from acep_approx.shedding.metrics import Metrics
-from acep_approx.shedding.shed_runs import shed_by_state, shed_table
+from acep_approx.shedding.metrics import Metrics, shed_by_state, shed_table
 from acep_approx.shedding.shedder import Shedder, shedder
 from acep_approx.training.history_graph import HistoryGraph
 from history.bundles import Bundles, chain
@@ -249,7 +248,7 @@ class BudgetedMatches(Matches):
         return self._done.window
 
     def shed(self) -> pa.Table:
-        """The runs shed by the last call that found matches: one row each; see ``shed_runs.shed_table``.
+        """The runs shed by the last call that found matches: one row each; see ``metrics.shed_table``.
 
         Raises
         ------

@@ -35,7 +35,7 @@ def nearest(
     Parameters
     ----------
     shed : pyarrow.Table
-        See ``shed_runs.shed_table``.
+        See ``metrics.shed_table``.
     at : int
         A tick, or a row number.
     by : {"at", "row"}
