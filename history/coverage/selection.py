@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, Protocol
 
@@ -346,13 +346,26 @@ def own_count(
         return Choice((), (), 0.0, 0.0)
     cover = cover_of(maps, weights)
     own = [float(cover.gain(item)) for item in range(len(maps))]
+
+    def fits(item: int, gain: float) -> bool:  # noqa: ARG001
+        nonlocal budget
+        if prices[item] > budget:
+            return False
+        budget -= prices[item]
+        return True
+
+    return _taken(cover, prices, sorted(range(len(maps)), key=lambda item: (-own[item] / prices[item], item)), fits)
+
+
+def _taken(cover: Cover, prices: Floats, order: Iterable[int], accepts: Callable[[int, float], bool]) -> Choice:
+    """Items one by one, each of them if it is accepted, given what it adds to those before it."""
     items: list[int] = []
     gains: list[float] = []
-    for item in sorted(range(len(maps)), key=lambda item: (-own[item] / prices[item], item)):
-        if prices[item] <= budget:
-            budget -= prices[item]
+    for item in order:
+        gain = float(cover.gain(item))
+        if accepts(item, gain):
             items.append(item)
-            gains.append(float(cover.gain(item)))
+            gains.append(gain)
             cover.take(item)
     return Choice(tuple(items), tuple(gains), math.fsum(gains), math.fsum(prices[items]))
 
@@ -393,15 +406,7 @@ def above_price(
     if not maps:
         return Choice((), (), 0.0, 0.0)
     cover = cover_of(maps, weights)
-    items: list[int] = []
-    gains: list[float] = []
-    for item in range(len(maps)):
-        gain = float(cover.gain(item))
-        if gain >= price * prices[item]:
-            items.append(item)
-            gains.append(gain)
-            cover.take(item)
-    return Choice(tuple(items), tuple(gains), math.fsum(gains), math.fsum(prices[items]))
+    return _taken(cover, prices, range(len(maps)), lambda item, gain: bool(gain >= price * prices[item]))
 
 
 class Swap:
