@@ -21,11 +21,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from acep_approx.archive import MAGIC
 from acep_approx.errors import AcepError
-from acep_approx.events.reading.ipc import from_ipc, to_ipc
-from acep_approx.matching import blob
-from acep_approx.matching.sealed import MAGIC, sealed, unsealed
+from acep_approx.ipc import from_ipc, to_ipc
 from history.errors import HistoryError
+from tests.archives import kind_of, scopes
 
 SECONDS, ROOM = 20, 6 << 30
 """What a changed state may take at most, also on a busy machine, beside what the process has mapped."""
@@ -41,8 +41,7 @@ Change = Callable[[bytes, Random], bytes]
 def changed(content: bytes, dice: Random) -> bytes:
     """The bytes with one value changed, somewhere in the parts that they consist of."""
     if content.startswith(MAGIC):
-        inner = bytes(unsealed(content))
-        return sealed([_changed_npz(inner, dice)]) if inner.startswith(b"PK") else _changed_blob(content, dice)
+        return _changed_archive(content, dice)
     if content.startswith(b"PK"):
         return _changed_npz(content, dice)
     if content.startswith(b"\xff\xff\xff\xff"):
@@ -55,11 +54,23 @@ def changed(content: bytes, dice: Random) -> bytes:
     return bytes(other)
 
 
-def _changed_blob(content: bytes, dice: Random) -> bytes:
-    header, arrays = blob.split(content)
-    if dice.random() < 0.3 or not any(array.size for array in arrays.values()):
-        return blob.joined(changed_json(header, dice), arrays)
-    return blob.joined(header, changed_arrays(arrays, dice))
+def _changed_archive(content: bytes, dice: Random) -> bytes:
+    """An archive with another value in a head or an array, or without an array or a part."""
+    kind = kind_of(content)
+    root = kind.unpack(content)
+    everything = dict(scopes(root))
+    where = {(path, name): array for path, one in everything.items() for name, array in one.arrays.items()}
+    if dice.random() < 0.05:
+        chosen = dice.choice([*everything.values()])
+        held: dict[str, Any] = dice.choice([some for some in (chosen.arrays, chosen.parts) if some] or [{"": None}])
+        del held[dice.choice([*held])]
+    elif dice.random() < 0.3 or not any(array.size for array in where.values()):
+        for path, head in changed_json({path: one.head for path, one in everything.items()}, dice).items():
+            everything[path].head = head
+    else:
+        for (path, name), array in changed_arrays(where, dice).items():
+            everything[path].arrays[name] = array
+    return kind.pack(root)
 
 
 def _changed_npz(content: bytes, dice: Random) -> bytes:
@@ -91,7 +102,7 @@ def _changed_table(content: bytes, dice: Random) -> bytes:
     return to_ipc(table.slice(1))
 
 
-def changed_arrays(arrays: dict[str, Any], dice: Random) -> dict[str, Any]:
+def changed_arrays(arrays: dict[Any, Any], dice: Random) -> dict[Any, Any]:
     """Arrays of which one has another number, or is longer or shorter."""
     name = dice.choice([name for name, array in arrays.items() if array.size])
     array = arrays[name].copy()

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from acep_approx import Query
 from acep_approx.kernels.runs import few, few_events, pools
-from acep_approx.matching.state import unpack
+from tests.archives import arrays_of
 from tests.numbered_worlds import numbered_world
 from tests.runs_engine import MERGES, compiled
 
@@ -34,9 +34,9 @@ def outcome(query: Query, batches: list[pa.Table], output: Any, merge: str) -> O
     """What comes of some batches: rows in their order, what was counted, and all arrays of the state."""
     matcher = query.matcher(output=output, merge=merge)
     tables = [matcher.push(batch) for batch in batches]
-    arrays = unpack([query.plan], matcher.state_bytes()).arrays
+    arrays = arrays_of(matcher.state_bytes())
     tables.append(matcher.finish())
-    state = {name: array.tolist() for name, array in arrays.items() if name != "header"}
+    state = {name: array.tolist() for name, array in arrays.items()}
     return [repr(row) for table in tables for row in table.to_pylist()], vars(matcher.progress), state
 
 

@@ -23,7 +23,7 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import Row
 
-from acep_approx.events.reading.ipc import from_ipc
+from acep_approx.ipc import from_ipc
 from acep_approx.spark.plan import outputs
 from acep_approx.spark.worker.job import Job
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from acep_approx import HistoryGraph
-from acep_approx.matching.sealed import unsealed
+from acep_approx.learning.learner_state import LEARNER as LEARNED
 from acep_approx.planning.compiled import CompiledQuery
 from acep_approx.spark.streaming.driver import BEGAN, LEARNER
 from acep_approx.training import versions
@@ -22,7 +22,7 @@ def check_control(control: Path, damaged: Mapping[Path, bytes]) -> None:
         if not file.exists() or file.read_bytes() == damaged.get(file):
             continue
         if name == LEARNER:
-            unsealed(file.read_bytes())
+            LEARNED.unpack(file.read_bytes())
         else:
             read_json(file)
 

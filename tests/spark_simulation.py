@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import Row
 
-from acep_approx.events.reading.ipc import to_ipc
+from acep_approx.ipc import to_ipc
 from acep_approx.spark.plan import outputs, processor
 from acep_approx.spark.streaming.driver import LEARNER, Driver
 from acep_approx.spark.streaming.stream import CONTROL, Writer

@@ -22,8 +22,8 @@ from acep_approx import HistoryGraph, QuerySet, compile_query, compile_rules
 from acep_approx.api.matcher import Matcher
 from acep_approx.budget.budget import Budget
 from acep_approx.errors import StoreError
-from acep_approx.events.reading.ipc import from_ipc, to_ipc
 from acep_approx.events.roles import Roles
+from acep_approx.ipc import from_ipc, to_ipc
 from acep_approx.live.checkpoint import NAME, Checkpoint, CheckpointFolder
 from acep_approx.rules.durable.notes import digest
 from acep_approx.shedding.load import Load

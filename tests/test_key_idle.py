@@ -15,7 +15,7 @@ import pytest
 
 from acep_approx import DataError, ManyKeysWarning, Matcher, QuerySet, UnseenTypeWarning, UsageError, compile_query
 from acep_approx.matching import stream_side
-from acep_approx.matching.blob import joined, split
+from acep_approx.matching.state import MATCHER
 from acep_approx.spark.worker.shard import Shard
 from tests.cases import FULL, cases
 from tests.command_line import acep
@@ -298,9 +298,11 @@ def test_late_events_and_cel_do_not_go_with_it():
 def test_a_state_in_which_times_of_keys_are_wrong_is_refused():
     matcher = PAIR.matcher(key_idle=5)
     matcher.push(EVENTS)
-    saved, arrays = split(matcher.state_bytes())
-    assert PAIR.from_state(joined(saved, arrays)).state_bytes() == matcher.state_bytes()
+    saved = MATCHER.unpack(matcher.state_bytes())
+    assert PAIR.from_state(MATCHER.pack(saved)).state_bytes() == matcher.state_bytes()
     for wrong in ([3], [-(2**62), 13, 19], [2**61, 19], []):
-        damaged = arrays | {"last_0": pa.array(wrong, pa.int64()).to_numpy(zero_copy_only=False)}
+        keys = saved.parts["stream"].parts["keys 0"]
+        assert "last" in keys.arrays
+        keys.arrays["last"] = pa.array(wrong, pa.int64()).to_numpy(zero_copy_only=False)
         with pytest.raises(DataError, match="ACEP-D040"):
-            PAIR.from_state(joined(saved, damaged))
+            PAIR.from_state(MATCHER.pack(saved))

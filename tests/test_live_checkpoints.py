@@ -5,15 +5,15 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from acep_approx import QuerySet, compile_query
+from acep_approx import QuerySet, archive, compile_query
 from acep_approx.api.live_query import follow_query
 from acep_approx.api.live_run import Checkpointing, LiveRun
+from acep_approx.archive import Kind, Scope
 from acep_approx.errors import DataError, UsageError
 from acep_approx.events.writing.lines import json_lines
 from acep_approx.events.writing.outfile import GrowingFile
 from acep_approx.live.checkpoint import NAME, Checkpoint, CheckpointFolder
 from acep_approx.live.outputs import Outputs
-from acep_approx.matching.blob import joined, split
 from tests.live_steps import Steps, appends, lines
 
 QUERY = compile_query("PATTERN SEQ(A a, B b) WITHIN 5")
@@ -180,22 +180,26 @@ def test_another_run_is_refused(csv, cp, tmp_path):
     run(QUERY, csv, cp)
 
 
-def test_damaged_checkpoints_are_refused(csv, cp):
+def test_damaged_checkpoints_are_refused(csv, cp, monkeypatch):
     appends(csv, EVENTS[0])()
     run(QUERY, csv, cp)
     whole = (cp / NAME).read_bytes()
-    header, arrays = split(whole)
+    kind = Kind("checkpoint")
+    held = kind.unpack(whole)
 
     def damaged(**change):
-        return joined({**header, **change}, arrays)
+        return kind.pack(Scope({**held.head, **change}, held.arrays))
 
-    place = header["place"]
+    place = held.head["place"]
+    with monkeypatch.context() as patched:
+        patched.setattr(archive, "FORMAT", 99)
+        later = damaged()
     cases = {
         b"": "ACEP-D062",
         b"something else": "ACEP-D062",
         whole[:-1]: "ACEP-D062",
         whole[:200] + bytes([whole[200] ^ 1]) + whole[201:]: "ACEP-D062",
-        damaged(format=99): "ACEP-D063",
+        later: "ACEP-D063",
         damaged(outputs=[1]): "ACEP-D062",
         damaged(outputs={"results": -1}): "ACEP-D062",
         damaged(has_ended="no"): "ACEP-D062",
@@ -206,9 +210,10 @@ def test_damaged_checkpoints_are_refused(csv, cp):
         damaged(place={**place, "malformed": "1"}): "ACEP-D062",
         damaged(place={**place, "place": {"kind": "kafka"}}): "ACEP-D062",
         damaged(place={**place, "place": {"kind": "file", "header": "", "file": {}}}): "ACEP-D062",
-        joined({"format": 1}, {}): "ACEP-D062",
-        joined({**header}, {}): "ACEP-D062",
-        joined(header, {**arrays, "more": arrays["state"]}): "ACEP-D062",
+        kind.pack(Scope()): "ACEP-D062",
+        kind.pack(Scope(held.head)): "ACEP-D062",
+        kind.pack(Scope(held.head, {**held.arrays, "more": held.arrays["state"]})): "ACEP-D062",
+        Kind("matcher").pack(held): "ACEP-D062",
     }
     for content, code in cases.items():
         (cp / NAME).write_bytes(content)

@@ -240,8 +240,9 @@ FROM_THE_TOP = (
     {"kernels"},
     {"jit"},
     {"diagrams"},
+    {"archive"},
     {"arguments", "ranges"},
-    {"arrays", "errors", "shell", "siblings"},
+    {"arrays", "errors", "ipc", "shell", "siblings"},
     {"masks", "visible", "without_pandas"},
 )
 """Parts of ``acep_approx``: each imports only what stands below it, for type checkers and inside functions too."""

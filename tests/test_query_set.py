@@ -11,7 +11,7 @@ import pytest
 
 from acep_approx import AcepError, DataError, QueryError, QuerySet, UsageError, compile_query
 from acep_approx.api.matcher import Matcher
-from acep_approx.matching import blob
+from acep_approx.subscriptions.state import SET
 from tests.cases import cases
 from tests.sets_worlds import alone, bag, fed, long_stream, part_of, run_schedule, some_text
 
@@ -460,13 +460,11 @@ def test_numbers_of_a_level_that_are_none_are_refused(what: str, value: Any) -> 
     desk = QuerySet()
     desk.add(UP)
     desk.push(prices(1, 2))
-    saved, arrays = blob.split(desk.state_bytes())
-    if what == "published":
-        saved["levels"][what] = value
-    else:
-        saved["levels"]["levels"][0][{"reads": 2, "rows": 3}[what]] = value
+    saved = SET.unpack(desk.state_bytes())
+    levels = saved.parts["levels"]
+    (levels if what == "published" else levels.parts["level 0"]).head[what] = value
     with pytest.raises(DataError, match="ACEP-D040"):
-        QuerySet.from_state(blob.joined(saved, arrays))
+        QuerySet.from_state(SET.pack(saved))
 
 
 def test_an_error_in_the_middle_of_a_batch_ends_the_set() -> None:

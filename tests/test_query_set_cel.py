@@ -9,8 +9,7 @@ import pyarrow as pa
 import pytest
 
 from acep_approx import DataError, QueryError, QuerySet, UsageError, compile_query
-from acep_approx.matching.blob import joined
-from acep_approx.subscriptions.state import unpack
+from acep_approx.subscriptions.state import SET
 from tests.cases import cases
 from tests.cel_sets import REFUSED, among_patterns, comings_and_goings, disagreement
 from tests.cel_worlds import cel_set, cel_world
@@ -312,7 +311,7 @@ def test_streams_of_a_state_that_are_not_as_they_were_written_are_refused() -> N
     desk = QuerySet()
     desk.add(IBM, id="ibm")
     desk.push(quotes(1, 2))
-    header, arrays = unpack(desk.state_bytes())
-    header["entries"][0]["columns_of"] = {"Other": ["Price"]}
+    saved = SET.unpack(desk.state_bytes())
+    saved.parts["entries"].parts["0"].head["columns_of"] = {"Other": ["Price"]}
     with pytest.raises(DataError, match=r"ACEP-D040: the streams that 'ibm' reads"):
-        QuerySet.from_state(joined(header, arrays))
+        QuerySet.from_state(SET.pack(saved))

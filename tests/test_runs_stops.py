@@ -18,7 +18,7 @@ from acep_approx.engines.batches import RunEvents
 from acep_approx.engines.runs import runs as runs_module
 from acep_approx.engines.runs.runs import Runs
 from acep_approx.kernels.runs.layout import DONE_STEPS
-from acep_approx.matching.state import unpack
+from tests.archives import arrays_of
 from tests.cases import examples
 from tests.rich_worlds import RichWorld, rich_worlds
 from tests.runs_engine import MERGES, compiled
@@ -88,8 +88,8 @@ def all_of(
         if save:
             matcher = query.from_state(matcher.state_bytes())
             stops.append(*stopping(matcher, stop))
-    arrays = unpack([query.plan], matcher.state_bytes()).arrays
-    state = {name: len(array) for name, array in arrays.items() if name != "header"}
+    arrays = arrays_of(matcher.state_bytes())
+    state = {name: len(array) for name, array in arrays.items()}
     tables.append(matcher.finish())
     rows = sorted(map(repr, pa.concat_tables(tables).to_pylist()))
     return rows, vars(matcher.progress), state, sum(one.stopped for one in stops)

@@ -11,7 +11,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from acep_approx import DataError, compile_query
+from acep_approx import DataError, archive, compile_query
+from acep_approx.archive import Scope
 from acep_approx.automaton import letters
 from acep_approx.engines.runs import event_columns
 from acep_approx.engines.runs.event_columns import EventColumns
@@ -20,10 +21,17 @@ from acep_approx.events.roles import infer_roles
 from acep_approx.events.source import open_source
 from acep_approx.events.stream import EventBatch, read_events
 from acep_approx.matching import stream_side
-from acep_approx.matching.blob import joined, split
 from acep_approx.matching.execution import Execution
 from acep_approx.matching.pipeline import Pipeline
-from acep_approx.matching.state import pack, unpack
+from acep_approx.matching.state import (
+    MATCHER,
+    meaning,
+    restore_query,
+    restored_stream,
+    save_query,
+    save_stream,
+    saved,
+)
 from acep_approx.matching.stream_side import StreamSide
 from acep_approx.planning.planner import Plan
 
@@ -60,11 +68,15 @@ def shared(specs: list[Spec], schema: pa.Schema) -> StreamSide:
 
 def restored(specs: list[Spec], stream: StreamSide) -> StreamSide:
     """The stream with its queries, from its state."""
-    plans = [plan_of(spec) for spec in specs]
-    saved = unpack(plans, pack([(plan, {}) for plan in plans], stream))
-    again = saved.stream()
-    assert again is not None
-    saved.restore([added(again, spec) for spec in specs])
+    scope = Scope()
+    save_stream(stream, scope.sub("stream"))
+    for number, query in enumerate(stream.queries):
+        assert isinstance(query, Pipeline)
+        save_query(query, scope.sub(f"query {number}"))
+    scope = MATCHER.unpack(MATCHER.pack(scope))
+    again = restored_stream(scope.parts["stream"], scope.words)
+    for number, query in enumerate([added(again, spec) for spec in specs]):
+        restore_query(query, scope.parts[f"query {number}"])
     return again
 
 
@@ -275,25 +287,27 @@ def test_a_widening_that_a_query_cannot_take() -> None:
                 list(stream.run(batch_of(whole, stream, 1)))
 
 
-def test_a_state_belongs_to_its_queries() -> None:
-    """As many, in the same order, and of this format."""
-    stream = shared(PAIR, events(1, 1, 1).schema)
+def test_a_state_belongs_to_its_query(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And is of this format."""
     plans = [plan_of(spec) for spec in PAIR]
-    state = pack([(plan, {}) for plan in plans], stream)
-    for others in (plans[:1], plans[::-1], [*plans, plans[0]]):
+    for spec, plan, other in zip(PAIR, plans, plans[::-1], strict=True):
+        scope = saved(plan, {}, shared([spec], events(1, 1, 1).schema))
+        state = MATCHER.pack(scope)
+        assert MATCHER.unpack(state, of=meaning(plan)).words == scope.words
         with pytest.raises(DataError, match="ACEP-D042"):
-            unpack(others, state)
-    header, arrays = split(state)
-    one = {**header, "format": 5, "query": header["queries"][0]["query"]}
-    del one["queries"]
-    with pytest.raises(DataError, match=r"ACEP-D041.*the older format 5, this version reads format 10"):
-        unpack(plans, joined(one, arrays))
+            MATCHER.unpack(state, of=meaning(other))
+        with monkeypatch.context() as patched:
+            patched.setattr(archive, "FORMAT", 5)
+            state = MATCHER.pack(scope)
+        with pytest.raises(DataError, match=r"ACEP-D041.*the older format 5, this version reads format 10"):
+            MATCHER.unpack(state, of=meaning(plan))
 
 
 def test_results_must_be_taken_before_the_next_batch() -> None:
     stream = shared(PAIR, events(1, 1, 1).schema)
     tables = list(parts(events(200, 1, 5), Random(1), 90))
     next(stream.run(batch_of(tables[0], stream, 0)))
-    for go_on in (lambda: list(stream.run(batch_of(tables[1], stream, 90))), lambda: pack([], stream)):
+    plan = plan_of(PAIR[0])
+    for go_on in (lambda: list(stream.run(batch_of(tables[1], stream, 90))), lambda: saved(plan, {}, stream)):
         with pytest.raises(DataError, match="ACEP-D045"):
             go_on()

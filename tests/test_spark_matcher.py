@@ -28,7 +28,7 @@ from acep_approx.spark.plan.packing import GROUP, spread
 from acep_approx.spark.plan.processor import batch_of_task
 from acep_approx.spark.setup.failures import clear_errors
 from acep_approx.spark.streaming.stream import start
-from acep_approx.spark.worker.state import describe
+from acep_approx.spark.worker.shard import describe
 from acep_approx.training.history_graph import HistoryGraph
 from history.errors import HistoryError
 from tests.cases import FULL

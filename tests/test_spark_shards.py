@@ -13,18 +13,16 @@ import pytest
 from pyspark.sql import Row
 from pyspark.sql.streaming.tws_tester import TwsTester
 
-from acep_approx import DataError, compile_query
-from acep_approx.events.reading.ipc import from_ipc, to_ipc
+from acep_approx import DataError, archive, compile_query
 from acep_approx.events.roles import Roles
-from acep_approx.matching import blob
+from acep_approx.ipc import from_ipc, to_ipc
 from acep_approx.spark.plan import outputs
 from acep_approx.spark.plan.batch import accounting, matching
 from acep_approx.spark.plan.packing import GROUP, SHARD, gathered, packer, unpacker
 from acep_approx.spark.plan.processor import ShardProcessor
 from acep_approx.spark.worker.job import Job
 from acep_approx.spark.worker.order import in_order
-from acep_approx.spark.worker.shard import Shard
-from acep_approx.spark.worker.state import describe
+from acep_approx.spark.worker.shard import Shard, describe
 from tests.cases import cases
 from tests.spark_cases import END, SparkCase, corpus, numbered, random_cases, rows, waits_for_the_end
 
@@ -188,7 +186,7 @@ def test_the_state_says_what_it_is_and_is_never_pickled():
     shard.process(events((3, "x", "A", 0), (30, "x", "A", 1)), None)
     shard.process(events(), 20)
     said = describe(shard.to_bytes())
-    assert (said["format"], said["events"], said["waiting"], said["watermark"]) == (4, 1, 1, 20)
+    assert (said["format"], said["events"], said["waiting"], said["watermark"]) == (10, 1, 1, 20)
     assert said["query"] == f"{QUERY.plan.fingerprint()} within 10 ticks"
     assert said["columns"] == "ts int64, k string, type string, id int64"
     assert not any(code in shard.to_bytes() for code in (b"cpickle", b"cnumpy", b"ccopy_reg", b"\x80\x04\x95"))
@@ -213,12 +211,14 @@ def test_the_checkpoint_of_another_query_is_refused(what, other):
         Shard(replace(JOB, **other), state=shard.to_bytes())
 
 
-def test_state_of_another_format_or_none_at_all_is_refused():
+def test_state_of_another_format_or_none_at_all_is_refused(monkeypatch):
     shard = Shard(JOB)
     shard.process(events(), 1)
-    header, parts = blob.split(shard.to_bytes())
-    with pytest.raises(DataError, match="ACEP-S011: the checkpoint holds state of format 9"):
-        Shard(JOB, state=blob.joined({**header, "shard": 9}, parts))
+    with monkeypatch.context() as patched:
+        patched.setattr(archive, "FORMAT", 99)
+        later = shard.to_bytes()
+    with pytest.raises(DataError, match="ACEP-S011: the checkpoint holds state of format 99"):
+        Shard(JOB, state=later)
     with pytest.raises(DataError, match="ACEP-S010"):
         Shard(JOB, state=b"something else")
 

@@ -15,7 +15,7 @@ from acep_approx import Query, compile_query
 from acep_approx.engines.runs.runs import OF_BATCH
 from acep_approx.errors import AcepError, DataError, UnsupportedError
 from acep_approx.kernels.runs import layout
-from acep_approx.matching.state import unpack
+from tests.archives import arrays_of
 from tests.cases import examples
 from tests.rich_worlds import RichWorld, rich_worlds
 from tests.smaller_worlds import holds_for
@@ -34,8 +34,8 @@ def test_a_state_holds_no_count_of_what_it_does_not_hold() -> None:
     matcher.push([{"ts": t, "type": "A", "x": 5} for t in (9, 10, 11)] + [{"ts": 13, "type": "C", "x": 5}])
     for _ in range(3):
         state = matcher.state_bytes()
-        arrays = unpack([query.plan], state).arrays
-        assert [int(arrays["0_engine_control"][word]) for word in OF_BATCH] == [0] * len(OF_BATCH)
+        arrays = arrays_of(state)
+        assert [int(arrays["/query/engine/control"][word]) for word in OF_BATCH] == [0] * len(OF_BATCH)
         matcher = query.from_state(state)
     assert matcher.state_bytes() == matcher.state_bytes() == state
 

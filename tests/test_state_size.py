@@ -11,8 +11,8 @@ import pytest
 
 from acep_approx import Query, compile_query
 from acep_approx.api.matcher import Matcher
+from acep_approx.archive import Kind, Scope
 from acep_approx.errors import DataError
-from acep_approx.matching.blob import joined, split
 from tests.cases import FULL
 
 REGISTER_FREE = "PATTERN SEQ(A a, B b, C c) WHERE [tail] WITHIN {window} ERRORS 1"
@@ -76,13 +76,19 @@ def test_a_state_that_is_cut_off_or_too_long_is_refused() -> None:
         assert error.value.code == "ACEP-D040"
 
 
-def test_a_header_and_arrays_come_back_as_they_were() -> None:
+def test_heads_and_arrays_come_back_as_they_were() -> None:
     arrays: dict[str, Any] = {"a": np.arange(5), "b": np.arange(3, dtype=np.uint8), "c": np.zeros(0, np.int64)}
-    blob = joined({"name": "größe", "n": [1.5, None]}, arrays)
-    header, back = split(blob)
-    assert header == {"name": "größe", "n": [1.5, None]}
-    assert {name: (a.dtype, a.tolist()) for name, a in back.items()} == {
-        name: (a.dtype, a.tolist()) for name, a in arrays.items()
-    }
-    back["a"][0] = 7  # a kernel may write to them
+    more = {"d": np.array([[True, False], [False, True]]), "e": np.zeros((0, 3)), "f": np.array([[0.5], [np.inf]])}
+    scope = Scope({"name": "größe", "n": [1.5, None]}, arrays)
+    scope.sub("part", {"x": 1}).sub("part of the part", arrays=more)
+    blob = Kind("some").pack(scope)
+    back = Kind("some").unpack(blob)
+    assert back.head == {"name": "größe", "n": [1.5, None]}
+    assert back.parts["part"].head == {"x": 1}
+    for written, read in ((arrays, back.arrays), (more, back.parts["part"].parts["part of the part"].arrays)):
+        assert {name: (a.dtype, a.tolist()) for name, a in read.items()} == {
+            name: (a.dtype, a.tolist()) for name, a in written.items()
+        }
+    assert back.words == scope.words
+    back.arrays["a"][0] = 7  # a kernel may write to them
     assert len(blob) % 8 == 0

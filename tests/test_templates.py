@@ -11,11 +11,12 @@ import pyarrow as pa
 import pytest
 
 from acep_approx.api.query import Query
+from acep_approx.archive import Scope
 from acep_approx.errors import QueryError, UnsupportedError
 from acep_approx.events.roles import infer_roles
 from acep_approx.events.source import open_source
 from acep_approx.events.stream import read_events
-from acep_approx.matching.state import save_stream, saved_stream, words_of
+from acep_approx.matching.state import restored_stream, save_stream
 from acep_approx.matching.stream_side import StreamSide
 from acep_approx.planning.planner import plan
 from acep_approx.query.parameters import with_values
@@ -163,12 +164,13 @@ def test_a_restart_is_no_interruption(name: str, output: str) -> None:
     batches = list(read_events(open_source(data), whole.stream.roles, columns=whole.stream.columns, batch_rows=64))
     for number, batch in enumerate(batches):
         if number in (1, 3):
-            arrays: dict[str, Any] = {}
-            header, stream = again.save_side("", arrays), save_stream(again.stream, arrays)
-            side = saved_stream(stream, arrays, words_of(arrays))
+            scope = Scope()
+            again.save_side(scope.sub("member"))
+            save_stream(again.stream, scope.sub("stream"))
+            side = restored_stream(scope.parts["stream"], scope.words)
             again = TemplateMember(side, again.template, QueryTable(again.table.kinds), again.output)
             again.join()
-            again.restore_side(header, arrays)
+            again.restore_side(scope.parts["member"])
         if number == 2:
             for member in (whole, again):
                 assert list(member.remove(5)) == []

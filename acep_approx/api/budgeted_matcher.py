@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, Self
 import pyarrow as pa
 
 from acep_approx.api.matcher import Matcher
+from acep_approx.archive import Scope
 from acep_approx.arguments import checked
 from acep_approx.budget.budget import Budget
 from acep_approx.errors import DataError
 from acep_approx.learning.learned import learning_table
 from acep_approx.matching.execution import checked_options
-from acep_approx.matching.state import Saved
 from acep_approx.ranges import finite
 from acep_approx.results.budgeted import BudgetedRun, refuse_output
 from acep_approx.shedding.load import Load
@@ -119,7 +119,7 @@ class BudgetedMatcher(Matcher):
         return {**super().options(), "spending": spending}
 
     @classmethod
-    def taken_up(cls, plan: Plan, saved: Saved, history: HistoryGraph | None = None) -> Self:
+    def taken_up(cls, plan: Plan, saved: Scope, history: HistoryGraph | None = None) -> Self:
         """Go on from a state; see ``Query.from_state``.
 
         Raises
@@ -127,7 +127,7 @@ class BudgetedMatcher(Matcher):
         DataError
             ``ACEP-D048``: it needs its history.
         """
-        options = checked_options(dict(saved.callers[0]))
+        options = checked_options(dict(saved.head["caller"]))
         spending = options.pop("spending")
         needed = spending["history"]
         if needed is not None and history is None and plan.registers is not None:

@@ -17,7 +17,6 @@ from acep_approx.matching.pipeline import OutputKind
 from acep_approx.planning.compiled import CompiledQuery
 from acep_approx.planning.durations import Duration
 from acep_approx.planning.planner import MERGING
-from acep_approx.ranges import reading
 from acep_approx.revisions.request import REVISING, Revisions
 
 if TYPE_CHECKING:
@@ -251,20 +250,20 @@ class PushedQuery(CompiledQuery):
         return made
 
     def _taken_up(self, state: bytes, history: HistoryGraph | str | Path | None) -> Matcher | RevisedMatcher:
-        from acep_approx.matching.state import damaged, unpack
+        from acep_approx.matching.state import MATCHER, meaning
 
         expect("the state", state, (bytes, bytearray, memoryview), "the bytes that state_bytes() gave")
-        saved = unpack([self.plan], state)
-        if "revisions" in saved.callers[0]:
+        saved = MATCHER.unpack(state, of=meaning(self.plan))
+        if "revisions" in saved.parts:
             from acep_approx.revisions.matcher import RevisedMatcher
 
-            with reading(damaged):
+            with MATCHER.reading():
                 return RevisedMatcher.from_saved(self.plan, saved)
-        if "spending" in saved.callers[0]:
+        if "spending" in saved.head["caller"]:
             from acep_approx.api.budgeted_matcher import BudgetedMatcher
 
             known = self._known(history)
-            with reading(damaged):
+            with MATCHER.reading():
                 return BudgetedMatcher.taken_up(self.plan, saved, known)
         if history is not None:
             raise DataError(
@@ -272,7 +271,8 @@ class PushedQuery(CompiledQuery):
                 code="ACEP-D044",
                 hint="leave the history out, or begin anew with matcher(budget=...)",
             )
-        return Matcher.from_state(self.plan, state)
+        with MATCHER.reading():
+            return Matcher.from_saved(self.plan, saved)
 
     @checked
     def _matcher_within(

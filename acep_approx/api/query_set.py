@@ -20,12 +20,11 @@ from acep_approx.events.source import TakesEvents
 from acep_approx.events.time_formats import TimeFormat
 from acep_approx.matching.pipeline import OutputKind
 from acep_approx.planning.durations import Duration, check_duration
-from acep_approx.ranges import reading
 from acep_approx.revisions.request import REVISING
 from acep_approx.subscriptions.members import Member
 from acep_approx.subscriptions.results import Found
 from acep_approx.subscriptions.running import Misfit, Running
-from acep_approx.subscriptions.state import damaged_state, pack, restored, unpack
+from acep_approx.subscriptions.state import SET, pack, restored
 
 if TYPE_CHECKING:
     from acep_approx.api.live_run import LiveRun
@@ -317,10 +316,10 @@ class QuerySet(SetMembers, TakesEvents):
             something else now.
         """
         expect("the state", state, (bytes, bytearray, memoryview), "the bytes that state_bytes() gave")
-        saved, arrays = unpack(state)
-        with reading(damaged_state):
-            made = cls(**saved["options"])
-            made._running = restored(saved, arrays, SavedTexts())
+        saved = SET.unpack(state)
+        with SET.reading():
+            made = cls(**saved.head["options"])
+            made._running = restored(saved, SavedTexts())
         return made
 
     def use(self, source: Source) -> None:
@@ -336,9 +335,9 @@ class QuerySet(SetMembers, TakesEvents):
         DataError
             As for ``from_state``.
         """
-        saved, arrays = unpack(state)
-        with reading(damaged_state):
-            self._running = restored(saved, arrays, SavedTexts())
+        saved = SET.unpack(state)
+        with SET.reading():
+            self._running = restored(saved, SavedTexts())
 
     def fresh_state(self) -> bytes:
         """The state before any event: the same for sets of the same queries that read events in the same way."""

@@ -188,7 +188,7 @@ class RuleRun(TakesEvents):
 
     def state_bytes(self) -> bytes:
         """All that is needed to go on, here or elsewhere: see ``RuleSet.from_state``."""
-        return self._runner.state({})
+        return self._runner.state()
 
     def __enter__(self) -> Self:
         return self

@@ -316,7 +316,7 @@ class RuleSet:
             ``ACEP-D040`` to ``ACEP-D042``: it is no state of these rules.
         """
         functions = self._functions(calls)
-        runner, _ = Runner.restored(self._program, state)
+        runner = Runner.restored(self._program, state)
         run = RuleRun(runner, functions)
         run.malformed = PushedRows(on_malformed, rejects)
         return run

@@ -17,16 +17,16 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 import pyarrow as pa
 
+from acep_approx.archive import Kind, Scope
 from acep_approx.arrays import Ints
 from acep_approx.budget.audit import AuditCells, AuditSample, RecallEstimate
 from acep_approx.budget.budget import granted_beside
 from acep_approx.events.keys import KeyCodes
 from acep_approx.events.roles import Roles
 from acep_approx.events.stream import EventBatch
-from acep_approx.matching.blob import joined, split
 from acep_approx.matching.outputs.of_runs import TooManyStepsError
 from acep_approx.planning.planner import Plan
-from acep_approx.ranges import COUNT, Range, check, check_arrays, finite, impossible, number_in
+from acep_approx.ranges import COUNT, Range, check, finite, impossible, number_in
 from acep_approx.training.trace import Tracer
 from history.checking import check_trace
 from history.counting import vertices_of
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from acep_approx.engines.runs.shedding import Shedding
 
 
+COHORT, OUTCOMES = Kind("cohort"), Kind("outcomes")
 TEXTS = ("columns", "kinds", "texts", "slots")
 NUMBERS = tuple(column.name for column in fields(Trace) if column.name not in (*TEXTS, "values"))
 """Parts of a trace that are arrays of numbers, one beside the other."""
@@ -90,15 +91,14 @@ class Outcomes:
             raise impossible("the outcomes of the cohort are of another query")
 
     def to_bytes(self) -> bytes:
-        """As plain arrays; see ``matching.blob``. Complexity: O(visits)."""
-        arrays: dict[str, Ints] = {}
-        texts = []
+        """As an archive. Complexity: O(visits)."""
+        scope = Scope({"weight": self.weight})
         for number, trace in enumerate(map(Trace.compact, self.traces)):
-            texts.append({name: list(getattr(trace, name)) for name in TEXTS})
+            one = scope.sub(str(number), {name: list(getattr(trace, name)) for name in TEXTS})
             for name in NUMBERS:
-                arrays[f"{number}.{name}"] = np.ascontiguousarray(getattr(trace, name)).view(np.int64)
-            arrays[f"{number}.values"] = np.array(trace.values, np.float64).reshape(-1).view(np.int64)
-        return joined({"weight": self.weight, "texts": texts}, arrays)
+                one.put(name, np.ascontiguousarray(getattr(trace, name)).view(np.int64))
+            one.put("values", np.array(trace.values, np.float64).reshape(-1))
+        return OUTCOMES.pack(scope)
 
     @classmethod
     def from_bytes(cls, raw: bytes) -> Self:
@@ -109,17 +109,19 @@ class Outcomes:
         ValueError
             These are not such bytes.
         """
-        header, arrays = split(raw)
+        scope = OUTCOMES.unpack(raw)
         traces = []
-        for number, texts in enumerate(header["texts"]):
-            numbers: dict[str, Any] = {name: arrays[f"{number}.{name}"] for name in NUMBERS}
+        for one in scope.parts.values():
+            texts = {name: one.head[name] for name in TEXTS}
+            numbers: dict[str, Any] = {name: one.array(name) for name in NUMBERS}
             numbers["mask"], numbers["cost"] = numbers["mask"].view(np.uint64), numbers["cost"].view(np.float64)
-            flat = arrays[f"{number}.values"].view(np.float64)
+            flat = one.arrays["values"]
+            check("values", good=flat.dtype == np.float64)
             values = list(flat.reshape(len(texts["columns"]), len(numbers["place"])))
             traces.append(Trace(**numbers, **texts, values=values))
             check_trace(traces[-1])
-        finite("weight", header["weight"])
-        return cls(traces, header["weight"])
+        finite("weight", scope.head["weight"])
+        return cls(traces, scope.head["weight"])
 
 
 # --- what is matched ----------------------------------------------------------------------------------------
@@ -253,18 +255,19 @@ class Cohort:
     # --- state ----------------------------------------------------------------------------------------------
 
     def to_bytes(self) -> bytes:
-        """All that it has seen, for ``restore``; see ``matching.blob``. Complexity: O(open windows + match points)."""
-        sample, none = self.sample, np.zeros(0, np.uint8)
-        arrays: dict[str, Any] = {
+        """All that it has seen, for ``restore``; an archive. Complexity: O(open windows + match points)."""
+        sample, scope = self.sample, Scope()
+        scope.arrays |= {
             "found": self._found, "rows": self._rows, "cells": sample.cells, "cells_found": sample.found,
             "points": sample.points,
-            "tracer": np.frombuffer(self._tracer.state_bytes(), np.uint8) if self._tracer is not None else none,
         }  # fmt: skip
-        header = {
+        scope.head |= {
             "steps": self.steps, "given_up": self.given_up, "outside": sample.outside, "slots": self._slots,
             "last": self._last, "share": self.cells.share,
         }  # fmt: skip
-        return joined(header, arrays)
+        if self._tracer is not None:
+            scope.put("tracer", self._tracer.state_bytes())
+        return COHORT.pack(scope)
 
     def restore(self, raw: bytes) -> None:
         """Go on from what ``to_bytes`` gave, with the same plan and columns, and with the share of cells that it had.
@@ -274,18 +277,18 @@ class Cohort:
         ValueError
             These are not such bytes.
         """
-        header, arrays = split(raw)
-        self.steps, self.given_up = (number_in(name, header[name], 0, COUNT) for name in ("steps", "given_up"))
-        self._last = number_in("last", header["last"], -1, COUNT)
+        scope = COHORT.unpack(raw)
+        header, arrays = scope.head, scope.arrays
+        self.steps, self.given_up = scope.number("steps"), scope.number("given_up")
+        self._last = scope.number("last", -1)
         self._slots = {name: number_in("slots", slot, 0, COUNT) for name, slot in header["slots"].items()}
         finite("share", header["share"])
         check("share", good=0 < header["share"] <= 1)
         self.cells = replace(self.cells, share=header["share"])
-        check_arrays(arrays, {"found": Range(low=0), "rows": Range(low=0)})
-        self._found, self._rows = arrays["found"], arrays["rows"]
+        self._found, self._rows = scope.array("found", Range(low=0)), scope.array("rows", Range(low=0))
         sample = (arrays[name] for name in ("cells", "cells_found", "points"))
         self.sample = AuditSample.restored(sample, header["outside"])
-        if len(arrays["tracer"]):
+        if "tracer" in arrays:
             self._tracer = Tracer.from_state(self.plan, arrays["tracer"].tobytes())
             check("rows", good=self._tracer.progress.events == len(self._rows))
             self._tracer.pipeline.look_back_after(LOOK_BACK)

@@ -20,11 +20,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from acep_approx.archive import Kind, Scope
 from acep_approx.arrays import Floats, Ints
 from acep_approx.events.keys import KeyCodes
-from acep_approx.events.reading.ipc import from_ipc, to_ipc
+from acep_approx.ipc import from_ipc, to_ipc
 from acep_approx.learning.cohort import Outcomes
-from acep_approx.matching.blob import joined, split
 from acep_approx.ranges import check, finite
 from history.checking import check_column
 from history.files import read_json, replace_file
@@ -87,6 +87,7 @@ def unpacked(saved: list[list[float]] | None, letters: int) -> Floats | None:
 # --- samples ------------------------------------------------------------------------------------------------
 
 KEY = b"acep"
+SAMPLES = Kind("samples")
 NARROW = {"step": pa.int32(), "source": pa.int16(), "outcome": pa.int8(), "key": pa.int32()}
 """Columns that need no 64 bits."""
 
@@ -229,8 +230,10 @@ class TrainingSample:
 
 def samples_to_bytes(samples: Sequence[TrainingSample]) -> bytes:
     """Samples of parts of a stream, one after the other, under a digest. Complexity: O(tests)."""
-    parts = {str(number): np.frombuffer(one.to_bytes(), np.uint8) for number, one in enumerate(samples)}
-    return joined({"samples": len(samples)}, parts)
+    scope = Scope()
+    for number, one in enumerate(samples):
+        scope.put(str(number), one.to_bytes())
+    return SAMPLES.pack(scope)
 
 
 def samples_from_bytes(raw: bytes) -> list[TrainingSample]:
@@ -241,8 +244,7 @@ def samples_from_bytes(raw: bytes) -> list[TrainingSample]:
     ValueError
         These are not such bytes.
     """
-    header, parts = split(raw)
-    return [TrainingSample.from_bytes(parts[str(number)].tobytes()) for number in range(header["samples"])]
+    return [TrainingSample.from_bytes(one.tobytes()) for one in SAMPLES.unpack(raw).arrays.values()]
 
 
 # --- how large they are to be -------------------------------------------------------------------------------

@@ -1,8 +1,4 @@
-"""A checkpoint: where a run stood, in its input and in its output, and the state between the two, in one file.
-
-Layout: see ``matching.blob``, which refuses bytes that have changed; the state as it was given. ``FORMAT`` changes when
-the layout does.
-"""
+"""A checkpoint: where a run stood, in its input and in its output, and the state between the two, in one file."""
 
 from __future__ import annotations
 
@@ -11,14 +7,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
+from acep_approx.archive import FORMAT, Kind, Scope
 from acep_approx.errors import DataError, UsageError
 from acep_approx.events.writing.outfile import check_name
-from acep_approx.matching.blob import joined, split
+from acep_approx.ranges import check
 from history.files import NO_LINK, open_plain, read_plain
 
-FORMAT = 1
 NAME = "checkpoint"
 """The file in its folder."""
 LOCK = "lock"
@@ -82,6 +76,7 @@ class CheckpointFolder:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._file = path / NAME
+        self._kind = Kind("checkpoint", self.damaged, self.other_format)
         check_name(path)
         try:
             path.mkdir(exist_ok=True)
@@ -123,40 +118,22 @@ class CheckpointFolder:
             return None
         except OSError as error:
             raise self.damaged() from error
-        try:
-            header, arrays = split(blob)
-            format_ = header["format"]
-        except (ValueError, KeyError) as error:
-            raise self.damaged() from error
-        if format_ != FORMAT:
-            raise DataError(
-                f"the checkpoint in {self.path} has format {format_}, this version reads format {FORMAT}",
-                code="ACEP-D063",
-                hint="go on with the version that wrote it, or begin anew with another folder",
-            )
-        try:
-            return _checked(header, arrays)
-        except (ValueError, KeyError, TypeError) as error:
-            raise self.damaged() from error
+        scope = self._kind.unpack(blob)
+        with self._kind.reading():
+            return _checked(scope)
 
     def write(self, checkpoint: Checkpoint) -> None:
         """Put a checkpoint in the place of the one before, as a whole: whoever reads sees the one or the other.
 
         Complexity: O(state).
         """
-        header = {
-            "format": FORMAT,
-            "asked": checkpoint.asked,
-            "place": checkpoint.place,
-            "outputs": checkpoint.outputs,
-            "counts": checkpoint.counts,
-            "has_ended": checkpoint.has_ended,
-        }
-        state = {} if checkpoint.state is None else {"state": np.frombuffer(checkpoint.state, np.uint8)}
+        scope = Scope({name: getattr(checkpoint, name) for name in KINDS})
+        if checkpoint.state is not None:
+            scope.put("state", checkpoint.state)
         draft = self.path / f".{NAME}"
         draft.unlink(missing_ok=True)  # of a run that did not end, or a link
         with draft.open("xb") as file:
-            file.write(joined(header, state))
+            file.write(self._kind.pack(scope))
             file.flush()
             os.fsync(file.fileno())
         draft.replace(self._file)
@@ -168,6 +145,14 @@ class CheckpointFolder:
             f"the checkpoint in {self.path} is damaged, or no checkpoint of a run",
             code="ACEP-D062",
             hint="take a copy that is whole, or begin anew with another folder",
+        )
+
+    def other_format(self, theirs: str) -> DataError:
+        """The error that another version wrote what is there."""
+        return DataError(
+            f"the checkpoint in {self.path} has {theirs}, this version reads format {FORMAT}",
+            code="ACEP-D063",
+            hint="go on with the version that wrote it, or begin anew with another folder",
         )
 
     def check(self, found: Checkpoint, asked: dict[str, Any]) -> None:
@@ -206,24 +191,20 @@ class CheckpointFolder:
         self.close()
 
 
-def _checked(header: dict[str, Any], arrays: dict[str, Any]) -> Checkpoint:
+KINDS: dict[str, Any] = {"asked": dict, "place": dict | None, "outputs": dict, "counts": dict, "has_ended": bool}
+"""What stands in the head of a checkpoint."""
+
+
+def _checked(scope: Scope) -> Checkpoint:
     """What stands in a file, if all of it is as it must be."""
-    kinds: dict[str, Any] = {
-        "asked": dict,
-        "place": dict | None,
-        "outputs": dict,
-        "counts": dict,
-        "has_ended": bool,
-    }
-    if not all(isinstance(header[name], kind) for name, kind in kinds.items()) or arrays.keys() - {"state"}:
-        raise ValueError("not a checkpoint")
-    numbers = [*header["outputs"].values(), *header["counts"].values()]
-    if not all(isinstance(number, int) and number >= 0 for number in numbers):
-        raise ValueError("not numbers")
-    state = arrays["state"].tobytes() if "state" in arrays else None
-    if (state is None) != (header["place"] is None):
-        raise ValueError("a state without a place, or a place without a state")
-    return Checkpoint(state=state, **{name: header[name] for name in kinds})
+    head = {name: scope.head[name] for name in KINDS}
+    check("head", good=all(isinstance(head[name], kind) for name, kind in KINDS.items()))
+    numbers = [*head["outputs"].values(), *head["counts"].values()]
+    check("numbers", good=all(isinstance(number, int) and number >= 0 for number in numbers))
+    check("arrays", good=not scope.arrays.keys() - {"state"})
+    state = scope.arrays["state"].tobytes() if "state" in scope.arrays else None
+    check("place", good=(state is None) == (head["place"] is None))
+    return Checkpoint(state=state, **head)
 
 
 def _sync(folder: Path) -> None:

@@ -11,6 +11,7 @@ from typing import Any, Self
 
 import pyarrow as pa
 
+from acep_approx.archive import Scope
 from acep_approx.automaton.determinize import MAX_DETERMINISED
 from acep_approx.engines.progress import RunProgress
 from acep_approx.engines.runs.load_shedder import LoadShedder
@@ -21,13 +22,13 @@ from acep_approx.events.stream import EventBatch
 from acep_approx.events.time_formats import TimeFormat
 from acep_approx.matching.outputs.bind import bound_names
 from acep_approx.matching.pipeline import OutputKind, Pipeline
-from acep_approx.matching.state import Saved, damaged, pack, unpack
+from acep_approx.matching.state import MATCHER, meaning, restore_query, restored_stream, saved
 from acep_approx.matching.stream_side import StreamSide
 from acep_approx.matching.tracing.partial import refuse_algebra
 from acep_approx.matching.unseen import warn_of_unseen_types
 from acep_approx.planning.durations import Duration, check_duration
 from acep_approx.planning.planner import MERGING, Plan, merging
-from acep_approx.ranges import COUNT, check, number_in, reading
+from acep_approx.ranges import COUNT, check, number_in
 
 WANTED = ("time", "key", "type", "unit", "start")
 """Options that name roles."""
@@ -242,7 +243,8 @@ class Execution:
         DataError
             ``ACEP-D045``: an error stopped it in the middle of a batch.
         """
-        return pack([(self.plan, self.options())], self.pipeline.stream if self.pipeline is not None else None)
+        stream = self.pipeline.stream if self.pipeline is not None else None
+        return MATCHER.pack(saved(self.plan, self.options(), stream))
 
     def options(self) -> dict[str, Any]:
         """What it was made with, as JSON."""
@@ -264,19 +266,31 @@ class Execution:
         DataError
             Not a state, a state of another query, or of another format.
         """
-        saved = unpack([plan], state)
-        with reading(damaged):
-            options = {name: value for name, value in saved.callers[0].items() if name != "spending"}
-            made = cls(plan, **checked_options(options), shedding=shedding)
-            made.take(saved)
+        saved = MATCHER.unpack(state, of=meaning(plan))
+        with MATCHER.reading():
+            return cls.from_saved(plan, saved, shedding)
+
+    @classmethod
+    def from_saved(cls, plan: Plan, saved: Scope, shedding: LoadShedder | None = None) -> Self:
+        """The same of a state that was unpacked.
+
+        Raises
+        ------
+        DataError
+            ``ACEP-D044``: one of the two is inside a load budget, the other is not.
+        Exception
+            What ``ranges.reading`` takes for damage.
+        """
+        options = {name: value for name, value in saved.head["caller"].items() if name != "spending"}
+        made = cls(plan, **checked_options(options), shedding=shedding)
+        made.take(saved)
         return made
 
-    def take(self, saved: Saved) -> None:
+    def take(self, saved: Scope) -> None:
         """Go on from a state, before anything was run."""
-        stream = saved.stream()
-        if stream is not None:
-            self.pipeline = self._pipeline(stream)
-            saved.restore([self.pipeline])
+        if "stream" in saved.parts:
+            self.pipeline = self._pipeline(restored_stream(saved.parts["stream"], saved.words))
+            restore_query(self.pipeline, saved.parts["query"])
 
 
 def check_key_idle(plan: Plan, output: str, key_idle: Duration) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from acep_approx.archive import Scope
 from acep_approx.arguments import checked as public
 from acep_approx.arrays import Bools, Ints
 from acep_approx.diagrams.fragments import never_raises
@@ -25,7 +26,6 @@ from acep_approx.events.time import ticks
 from acep_approx.events.usable_rows import pushed
 from acep_approx.matching.execution import checked_options
 from acep_approx.matching.pipeline import Pipeline
-from acep_approx.matching.state import Saved
 from acep_approx.planning.planner import Plan
 from acep_approx.ranges import COUNT, number_in
 from acep_approx.revisions.events import Events
@@ -34,7 +34,7 @@ from acep_approx.revisions.live import LATE, rejected_table
 from acep_approx.revisions.names import check_ids
 from acep_approx.revisions.replay import Replay
 from acep_approx.revisions.request import Revisions
-from acep_approx.revisions.state import checked, left_out, packed, take_up
+from acep_approx.revisions.state import packed, take_up
 from acep_approx.revisions.stream import RawExecution, RevisedStream, RevisionCounts, set_up
 from acep_approx.revisions.watermarks import ENDED, NEVER, Held
 
@@ -215,24 +215,25 @@ class RevisedMatcher(TakesEvents):
         return packed(self)
 
     @classmethod
-    def from_saved(cls, plan: Plan, saved: Saved) -> Self:
+    def from_saved(cls, plan: Plan, saved: Scope) -> Self:
         """What ``state_bytes`` was called on; see ``Query.from_state``.
 
         Raises
         ------
-        DataError
-            ``ACEP-D040``: its parts do not fit together; ``ACEP-D041``: another version wrote it.
+        Exception
+            What ``ranges.reading`` takes for damage.
         """
-        mine = checked(saved)
-        made = cls(plan, Revisions(**mine["asked"]), **checked_options(mine["options"]))
-        made.rows = number_in("rows", mine["rows"], 0, COUNT)
-        counts = {name: number_in(name, count, 0, COUNT) for name, count in mine["counts"].items()}
+        mine = saved.parts["revisions"]
+        made = cls(plan, Revisions(**mine.head["asked"]), **checked_options(mine.head["options"]))
+        made.rows = mine.number("rows")
+        counts = {name: number_in(name, count, 0, COUNT) for name, count in mine.head["counts"].items()}
         made.revisions = RevisionCounts(**counts)
-        made.left_out = left_out(saved)
-        if mine["stream"] is not None:
+        made.left_out = [mine.table("left_out")] if "left_out" in mine.arrays else []
+        if "stream" in mine.parts:
+            stream = mine.parts["stream"]
             made.execution.take(saved)
-            made.stream = set_up(made.execution, made.asked, tuple(mine["stream"]["names"]), mine["stream"]["op"])
-            take_up(made.stream, saved, mine["stream"])
+            made.stream = set_up(made.execution, made.asked, tuple(stream.head["names"]), stream.head["op"])
+            take_up(made.stream, stream)
         return made
 
     def finish(self) -> pa.Table:

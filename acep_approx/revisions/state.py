@@ -1,19 +1,19 @@
-"""The state of a matcher whose events may change, as bytes: where it stands before the tail, and the tail's events."""
+"""The state of a matcher whose events may change: where it stands before the tail, and the tail's events."""
 
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
 
+from acep_approx.archive import Scope
 from acep_approx.arrays import Ints
-from acep_approx.errors import DataError
-from acep_approx.events.reading.ipc import from_ipc
-from acep_approx.matching.state import Saved, pack, raw
+from acep_approx.matching.state import MATCHER, saved
+from acep_approx.matching.stream_side import StreamSide
 from acep_approx.planning.planner import Plan
-from acep_approx.ranges import HIGHEST, LOWEST, TICK, Range, check, check_arrays, number_in
+from acep_approx.ranges import HIGHEST, LOWEST, TICK, Range, check, number_in
 from acep_approx.revisions.events import Events, PlacedEvents
 from acep_approx.revisions.final import FinalRun
 from acep_approx.revisions.replay import Replay
@@ -21,7 +21,6 @@ from acep_approx.revisions.request import Revisions
 from acep_approx.revisions.stream import RawExecution, RevisedStream, RevisionCounts
 from acep_approx.revisions.watermarks import Watermarks
 
-FORMAT = 2
 COLUMNS = ("tick", "arrival", "tie", "place")
 
 
@@ -38,25 +37,22 @@ class Packable(Protocol):
 
 
 def packed(matcher: Packable) -> bytes:
-    """Everything that is needed to go on with a matcher."""
-    mine: dict[str, Any] = {
-        "format": FORMAT,
+    """Return everything that is needed to go on with a matcher."""
+    mine, stream = Scope(), matcher.stream
+    mine.head |= {
         "asked": matcher.asked.header(),
         "options": matcher.execution.options(),
         "counts": asdict(matcher.revisions),
         "rows": matcher.rows,
-        "stream": None,
     }
-    arrays: dict[str, Any] = {}
     if matcher.left_out:
-        arrays["left_out"] = raw(pa.concat_tables(matcher.left_out, promote_options="permissive"))
-    stream = matcher.stream
-    caller = {"revisions": mine}
+        mine.put("left_out", pa.concat_tables(matcher.left_out, promote_options="permissive"))
     if stream is None:
-        return pack([(matcher.plan, caller)], None, arrays)
-    stream.pipeline.stream.check_whole()
-    run = stream.run
-    mine["stream"] = {
+        return _packed(matcher.plan, None, mine)
+    side, run = stream.pipeline.stream, stream.run
+    side.check_whole()
+    events = mine.sub("stream")
+    events.head |= {
         "names": stream.names,
         "op": stream.op,
         "watermarks": stream.watermarks.header(),
@@ -64,65 +60,49 @@ def packed(matcher: Packable) -> bytes:
         "vacant": stream.live.vacant,
         "run": run.header(),
     }
-    _save(arrays, "waiting", Events.joined(stream.waiting.parts) if stream.waiting.parts else stream.no_events())
-    _save(arrays, "passed", _joined(run.tail.passed, stream))
     in_tail = [part for segment in run.tail.segments for part in segment.parts]
-    _save(arrays, "tail", _joined(in_tail, stream))
+    _save(events, "waiting", Events.joined(stream.waiting.parts) if stream.waiting.parts else stream.no_events())
+    _save(events, "passed", _joined(run.tail.passed, stream))
+    _save(events, "tail", _joined(in_tail, stream))
     if isinstance(run, FinalRun):
-        return pack([(matcher.plan, caller)], stream.pipeline.stream, arrays)
+        return _packed(matcher.plan, side, mine)
     head = run.go_to_base()
-    state = pack([(matcher.plan, caller)], stream.pipeline.stream, arrays)
+    state = _packed(matcher.plan, side, mine)
     head.bring_back(np.arange(stream.pipeline.key_slots.slots))
     return state
 
 
-def checked(saved: Saved) -> dict[str, Any]:
-    """What ``packed`` wrote of a matcher.
+def take_up(stream: RevisedStream, scope: Scope) -> None:
+    """Bring a stream that was set up to where it stood; ``scope`` is that of its events.
 
     Raises
     ------
-    DataError
-        ``ACEP-D041``: another version wrote it.
+    DamagedError, DataError
+        The parts of the state do not fit together.
     """
-    mine: dict[str, Any] = saved.callers[0]["revisions"]
-    if mine["format"] != FORMAT:
-        raise DataError(
-            f"the state has format {mine['format']}, this version reads format {FORMAT}",
-            code="ACEP-D041",
-            hint="go on with the version that wrote it, or start from the beginning",
-        )
-    return mine
-
-
-def left_out(saved: Saved) -> list[pa.Table]:
-    """The rows that were left out and not asked for yet."""
-    return [from_ipc(saved.arrays["left_out"])] if "left_out" in saved.arrays else []
-
-
-def take_up(stream: RevisedStream, saved: Saved, header: dict[str, Any]) -> None:
-    """Bring a stream that was set up to where it stood.
-
-    Raises
-    ------
-    DataError
-        ``ACEP-D040``: the parts of the state do not fit together.
-    """
-    check("op", good=isinstance(header["op"], str | None))
-    stream.watermarks = Watermarks.restore(header["watermarks"])
-    stream.closed.restore(header["closed"])
-    if header["vacant"]:
-        tick, tie = header["vacant"]
+    head = scope.head
+    check("op", good=isinstance(head["op"], str | None))
+    stream.watermarks = Watermarks.restore(head["watermarks"])
+    stream.closed.restore(head["closed"])
+    if head["vacant"]:
+        tick, tie = head["vacant"]
         stream.live.vacant = number_in("vacant", tick, -TICK, TICK), number_in("vacant", tie, LOWEST, HIGHEST)
-    passed, tail, waiting = (_load(saved, name) for name in ("passed", "tail", "waiting"))
+    passed, tail, waiting = (_load(scope, name) for name in ("passed", "tail", "waiting"))
     for events in (passed, tail, waiting):
         check("columns", good=events.data.schema.names == list(stream.columns))
     stream.waiting.add(Events(waiting.tick, waiting.arrival, waiting.tie, waiting.data))
     if isinstance(stream.run, Replay):
-        stream.run.take_up(header["run"], passed, tail)
+        stream.run.take_up(head["run"], passed, tail)
     else:
-        stream.run.take_up(header["run"], passed)
+        stream.run.take_up(head["run"], passed)
     if stream.op is not None:
         stream.live.forget_all_but((passed, tail, waiting))
+
+
+def _packed(plan: Plan, side: StreamSide | None, mine: Scope) -> bytes:
+    scope = saved(plan, {}, side)
+    scope.parts["revisions"] = mine
+    return MATCHER.pack(scope)
 
 
 def _joined(parts: list[PlacedEvents], stream: RevisedStream) -> PlacedEvents:
@@ -131,26 +111,17 @@ def _joined(parts: list[PlacedEvents], stream: RevisedStream) -> PlacedEvents:
     return PlacedEvents.joined(whole) if whole else PlacedEvents.of(stream.no_events(), none, none)
 
 
-def _save(arrays: dict[str, Any], name: str, events: Events) -> None:
-    for column in COLUMNS:
-        if hasattr(events, column):
-            arrays[f"{name}_{column}"] = getattr(events, column)
-    arrays[f"{name}_data"] = raw(pa.Table.from_batches([events.data]))
+def _save(scope: Scope, name: str, events: Events) -> None:
+    columns = {column: getattr(events, column) for column in COLUMNS if hasattr(events, column)}
+    scope.sub(name, arrays=columns).put("data", events.data)
 
 
-def _load(saved: Saved, name: str) -> PlacedEvents:
-    columns: dict[str, Ints] = {c: saved.arrays[f"{name}_{c}"] for c in COLUMNS if f"{name}_{c}" in saved.arrays}
-    table = from_ipc(saved.arrays[f"{name}_data"]).combine_chunks()
-    data = table.to_batches()[0] if table.num_rows else pa.RecordBatch.from_pylist([], schema=table.schema)
-    place = columns.get("place", columns["tick"])
-    events = Events(columns["tick"], columns["arrival"], columns["tie"], data)
-    check_arrays(columns, dict.fromkeys(columns, Range()) | {"tick": Range(low=-TICK, end=TICK)})
-    in_order = name == "waiting" or (events.tick[1:] >= events.tick[:-1]).all()
-    lengths = {len(events.tick), len(events.arrival), len(events.tie), len(place), data.num_rows}
-    if len(lengths) > 1 or not in_order or (name != "waiting" and (place[1:] <= place[:-1]).any()):
-        raise DataError(
-            "the parts of the state do not fit together",
-            code="ACEP-D040",
-            hint="take a copy that is whole, or start from the beginning",
-        )
+def _load(scope: Scope, name: str) -> PlacedEvents:
+    kept = scope.parts[name]
+    columns: dict[str, Ints] = {column: kept.array(column) for column in COLUMNS if column in kept.arrays}
+    data, place = kept.batch("data"), columns.get("place", columns["tick"])
+    events = Events(kept.array("tick", Range(low=-TICK, end=TICK)), columns["arrival"], columns["tie"], data)
+    check("columns", good={len(events.tick), len(events.arrival), len(events.tie), len(place)} == {data.num_rows})
+    if name != "waiting":
+        check("order", good=(events.tick[1:] >= events.tick[:-1]).all() and (place[1:] > place[:-1]).all())
     return PlacedEvents.of(events, place, np.full(len(events), -1))

@@ -21,7 +21,6 @@ from acep_approx.rules.durable.store import DELETED, Durable, none_deleted
 from acep_approx.rules.execution import Outcome, joined
 from acep_approx.rules.program import Program
 from acep_approx.rules.runner import Runner
-from acep_approx.rules.state import damaged as damaged_state
 
 LOG = logging.getLogger("acep_approx.checkpoint")
 NOTED_WITHIN = 0.05
@@ -92,9 +91,9 @@ class Checkpoints:
             ``ACEP-R209``: its state is not as it was written.
         """
         try:
-            runner, _ = Runner.restored(program, last.engine)
+            runner = Runner.restored(program, last.engine)
         except DataError as error:
-            if error.code != damaged_state().code:
+            if error.code != "ACEP-D040":
                 raise
             raise damaged(self._file.path, "the state of the run is not the one that was written") from error
         if runner.offset != last.offset:
@@ -117,7 +116,7 @@ class Checkpoints:
         else:
             parts = [one.last for one in self._outcomes if one.last]
             changes = {n: _last([part[n] for part in parts], rows.table) for n, rows in tables.items() if parts}
-        state = self.runner.state({}, with_tables=False)
+        state = self.runner.state(with_tables=False)
         matches = {rule: table for rule, table in outcome.matches.items() if table.num_rows}
         self._given += self._file.commit(
             Checkpoint(self.runner.offset, state, changes, matches, outcome.calls, self._taken, self._made)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
 import pyarrow as pa
 
+from acep_approx.archive import Scope
 from acep_approx.arrays import Bools, Ints
-from acep_approx.ranges import COUNT, TICK, Range, check, check_arrays
+from acep_approx.ranges import COUNT, TICK, Range, check
 from acep_approx.rules.table import TableRows
 from acep_approx.rules.words import from_words
 
@@ -82,31 +80,30 @@ class PastRows:
 
     # --- state ------------------------------------------------------------------------------------------------
 
-    def to_state(self, table: TableRows) -> tuple[dict[str, Ints], dict[str, pa.Table]]:
-        """The state as arrays; and what these have numbers and codes of, which are others after a restart."""
-        texts = {table.columns[n].name: self._texts(n, table) for n in _of_texts(table)}
-        arrays = {"place": self._place, "time": self._time, "before": self._before.reshape(-1)}
-        return arrays, {"keys": pa.table(table.key_columns(self._row)), "texts": pa.table(texts)}
+    def save(self, scope: Scope, table: TableRows) -> None:
+        """Save the state; of numbers and codes, which are others after a restart, what they stand for."""
+        scope.arrays |= {"place": self._place, "time": self._time, "before": self._before.reshape(-1)}
+        scope.put("keys", pa.table(table.key_columns(self._row)))
+        scope.put("texts", pa.table({table.columns[n].name: self._texts(n, table) for n in _of_texts(table)}))
 
     def _texts(self, column: int, table: TableRows) -> pa.Array:
         words, ok = self._before[:, 1 + column], self._before[:, 1 + self._columns + column] != 0
         return from_words(words, ok, "text", table.texts)
 
-    def restore(self, arrays: Mapping[str, Any], tables: Mapping[str, pa.Table], table: TableRows) -> None:
-        """The inverse.
+    def restore(self, scope: Scope, table: TableRows) -> None:
+        """Take over what ``save`` saved.
 
         Raises
         ------
         Exception
             What ``ranges.reading`` takes for damage.
         """
-        keys, texts = ([one.combine_chunks() for one in tables[name].columns] for name in ("keys", "texts"))
-        before = arrays["before"].reshape(-1, self._width).copy()
+        keys, texts = ([one.combine_chunks() for one in scope.table(name).columns] for name in ("keys", "texts"))
+        before = scope.array("before").reshape(-1, self._width).copy()
         for column, values in zip(_of_texts(table), texts, strict=True):
             before[:, 1 + column] = table.texts.encode(values)
-        row, place, time = table.row_of(keys), arrays["place"], arrays["time"]
-        kept = len(before)
-        check_arrays(arrays, {"place": Range(kept, 0, COUNT), "time": Range(kept, -TICK, TICK)})
+        row, kept = table.row_of(keys), len(before)
+        place, time = scope.array("place", Range(kept, 0, COUNT)), scope.array("time", Range(kept, -TICK, TICK))
         check("past", good=len(row) == kept and (row >= 0).all())
         check("past", good=(place[1:] >= place[:-1]).all() and (time[1:] >= time[:-1]).all())
         check("past", good=((before[:, 0] == 0) | (before[:, 0] == 1)).all())

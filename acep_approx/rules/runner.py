@@ -12,12 +12,10 @@ from acep_approx.events.roles import infer_roles
 from acep_approx.events.source import Source
 from acep_approx.events.stream import EventBatch, read_events
 from acep_approx.kernels.rules.rows import NO_KEY, NO_VALUE, NOT_WHOLE, PASSED
-from acep_approx.matching.state import Header
-from acep_approx.ranges import reading
 from acep_approx.rules.execution import Bound, Outcome, RuleExecution, joined
 from acep_approx.rules.log import FailedActionError
 from acep_approx.rules.program import Driver, Program
-from acep_approx.rules.state import damaged, pack, unpack
+from acep_approx.rules.state import RULES, pack, unpack
 
 OnBatch = Callable[[int], None]
 END = 2**61
@@ -135,7 +133,7 @@ class Runner:
     def _note(self, *, now: bool = False) -> None:
         """Note where the rules stand, now or if it is long ago."""
         if self._snapshot is None or now or self._events_since >= SNAPSHOT:
-            self._snapshot, self._since, self._events_since = pack(self.execution, {}), [], 0
+            self._snapshot, self._since, self._events_since = pack(self.execution, self.wanted), [], 0
 
     def close(self, before: int | None) -> Outcome:
         """What waited for windows that end before a tick; for all windows where it is None."""
@@ -210,22 +208,22 @@ class Runner:
 
     # --- state ------------------------------------------------------------------------------------------------
 
-    def state(self, options: Header, *, with_tables: bool = True) -> bytes:
+    def state(self, *, with_tables: bool = True) -> bytes:
         """All that is needed to go on; see ``rules.state``."""
-        return pack(self.execution, {**options, "wanted": self.wanted}, with_tables=with_tables)
+        return pack(self.execution, self.wanted, with_tables=with_tables)
 
     @classmethod
-    def restored(cls, program: Program, state: bytes) -> tuple[Runner, Header]:
-        """What ``state`` was called on, and its options.
+    def restored(cls, program: Program, state: bytes) -> Runner:
+        """What ``state`` was called on.
 
         Raises
         ------
         DataError
             See ``rules.state.unpack``.
         """
-        execution, options = unpack(program, state)
-        with reading(damaged):
-            made = cls(program, options.pop("wanted"), execution.driver)
-            made.execution = execution
-        return made, options
+        execution, wanted = unpack(program, state)
+        with RULES.reading():
+            made = cls(program, wanted, execution.driver)
+        made.execution = execution
+        return made
 

@@ -1,40 +1,30 @@
-"""The state of a program under way as bytes: where each of its streams and pipelines stands, and its tables.
-
-Layout: see ``matching.blob``, which refuses bytes that have changed. Names of arrays begin with what they are of:
-``s0`` is the first stream, ``p3`` the pipeline of the rule 3, ``t1`` the second table. ``FORMAT`` changes when the
-layout does.
-"""
+"""The state of a program under way: where each of its streams and pipelines stands, and its tables."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict
 from hashlib import sha256
 from typing import Any
 
+from acep_approx.archive import Differences, Kind, Scope, damaged_state, state_of_other_format
 from acep_approx.errors import DataError
-from acep_approx.events.reading.ipc import from_ipc
-from acep_approx.matching.blob import joined, split
-from acep_approx.matching.sealed import OlderBytesError
-from acep_approx.matching.state import FORMAT as INNER_FORMAT
-from acep_approx.matching.state import (
-    Arrays,
-    Header,
-    meaning,
-    raw,
-    restore_query,
-    roles_of,
-    save_query,
-    save_stream,
-    saved_stream,
-    words_of,
-)
+from acep_approx.matching.state import meaning, restore_query, restored_stream, roles_of, save_query, save_stream
 from acep_approx.query.rules.printer import to_text
-from acep_approx.ranges import COUNT, number_in, reading
+from acep_approx.ranges import COUNT, number_in
 from acep_approx.rules.execution import Counters, RuleExecution
-from acep_approx.rules.pipeline import RulePipeline
 from acep_approx.rules.program import Program
 
-FORMAT = [2, INNER_FORMAT]
+
+def _of_another(_: Differences) -> DataError:
+    return DataError(
+        "the state is of other rules",
+        code="ACEP-D042",
+        hint="go on with the rules that it was made with, or start from the beginning",
+    )
+
+
+RULES = Kind("rules", lambda: damaged_state("rules"), state_of_other_format, _of_another)
 
 
 def fingerprint(program: Program) -> str:
@@ -43,49 +33,45 @@ def fingerprint(program: Program) -> str:
     return sha256(repr((to_text(program.file), plans)).encode()).hexdigest()[:16]
 
 
-def pack(execution: RuleExecution, options: Header, *, with_tables: bool = True) -> bytes:
-    """All that is needed to go on in another process.
+def pack(execution: RuleExecution, wanted: Mapping[str, Any], *, with_tables: bool = True) -> bytes:
+    """Return all that is needed to go on in another process.
 
     Parameters
     ----------
     execution : RuleExecution
-    options : dict
-        What the caller wants to keep, as JSON.
+    wanted : mapping of str to str or None
+        Columns for roles: see ``Runner``.
     with_tables : bool, default True
         Whether the tables are in it, too; a database may hold them.
 
     Complexity: O(state).
     """
-    arrays = Arrays()
-    bound = execution.bound
-    saved: Header = {
-        "rules": FORMAT,
-        "program": fingerprint(execution.program),
-        "options": options,
+    scope, bound = Scope(), execution.bound
+    scope.head |= {
+        "of": {"rules": fingerprint(execution.program)},
+        "wanted": wanted,
         "driver": execution.driver,
         "counters": asdict(execution.counters),
-        "bound": None,
-        "tables": [],
     }
     if with_tables:
-        for number, rows in enumerate(execution.tables.values()):
-            arrays[f"t{number}_rows"] = raw(rows.to_arrow())
-            saved["tables"].append(rows.table.name)
+        tables = scope.sub("tables")
+        for rows in execution.tables.values():
+            tables.put(rows.table.name, rows.to_arrow())
     if bound is not None:
+        mine = scope.sub("bound", {"roles": bound.roles.plain})
+        mine.put("schema", bound.schema)
         for number, log in enumerate(bound.logs.values()):
             if log.past is not None:
-                columns, tables = log.past.to_state(log.rows)
-                arrays |= {f"b{number}_{name}": array for name, array in columns.items()}
-                arrays |= {f"b{number}_{name}": raw(table) for name, table in tables.items()}
-        arrays["schema_of"] = raw(bound.schema.empty_table())
-        streams = [save_stream(side, arrays, f"s{n}_") for n, side in enumerate(bound.sides)]
-        pipelines = {one.rule.number: save_query(one, f"p{one.rule.number}_", arrays) for one in bound.pipelines}
-        saved["bound"] = {"roles": bound.roles.plain, "streams": streams, "pipelines": [*pipelines.items()]}
-    return joined(saved, arrays)
+                log.past.save(mine.sub(f"past {number}"), log.rows)
+        for number, side in enumerate(bound.sides):
+            save_stream(side, mine.sub(f"stream {number}"))
+        for one in bound.pipelines:
+            save_query(one, mine.sub(f"rule {one.rule.number}"))
+    return RULES.pack(scope)
 
 
-def unpack(program: Program, state: bytes) -> tuple[RuleExecution, Header]:
-    """What ``pack`` was called on, and the options that were given to it.
+def unpack(program: Program, state: bytes) -> tuple[RuleExecution, dict[str, Any]]:
+    """Return what ``pack`` was called on, and the columns that were wanted.
 
     Raises
     ------
@@ -93,63 +79,27 @@ def unpack(program: Program, state: bytes) -> tuple[RuleExecution, Header]:
         ``ACEP-D040``: these bytes are no state of rules, or have changed; ``ACEP-D041``: of another format;
         ``ACEP-D042``: of other rules.
     """
-    try:
-        saved, arrays = split(state)
-        format_ = saved["rules"]
-    except (OlderBytesError, ValueError, LookupError, TypeError) as error:
-        raise damaged() from error
-    if format_ != FORMAT:
-        raise DataError(
-            f"the state has format {format_}, this version reads format {FORMAT}",
-            code="ACEP-D041",
-            hint="go on with the version that wrote it, or start from the beginning",
-        )
-    if saved["program"] != fingerprint(program):
-        raise DataError(
-            "the state is of other rules",
-            code="ACEP-D042",
-            hint="go on with the rules that it was made with, or start from the beginning",
-        )
-    with reading(damaged):
-        return _restored(program, saved, _parts(arrays)), saved["options"]
+    scope = RULES.unpack(state, of={"rules": fingerprint(program)})
+    with RULES.reading():
+        return _restored(program, scope), scope.head["wanted"]
 
 
-def damaged() -> DataError:
-    """The error that bytes are no state of rules, or not as they were written (``ACEP-D040``)."""
-    return DataError(
-        "these bytes are not the state of rules, or not all as they were written",
-        code="ACEP-D040",
-        hint="take a copy that is whole, or start from the beginning",
-    )
-
-
-def _parts(arrays: Arrays) -> dict[str, Arrays]:
-    parts: dict[str, Arrays] = {}
-    for name, array in arrays.items():
-        whose, _, own = name.partition("_")
-        parts.setdefault(whose, {})[own] = array
-    return parts
-
-
-def _restored(program: Program, saved: Header, parts: dict[str, Arrays]) -> RuleExecution:
-    execution = RuleExecution(program, saved["driver"])
-    counters = saved["counters"]
+def _restored(program: Program, scope: Scope) -> RuleExecution:
+    execution = RuleExecution(program, scope.head["driver"])
+    counters = scope.head["counters"]
     execution.counters = Counters(**{name: number_in(name, counters[name], -COUNT, COUNT) for name in counters})
-    for number, name in enumerate(saved["tables"]):
-        execution.tables[name].load(from_ipc(parts[f"t{number}"]["rows"]))
-    if saved["bound"] is None:
+    if "tables" in scope.parts:
+        for name in scope.parts["tables"].arrays:
+            execution.tables[name].load(scope.parts["tables"].table(name))
+    if "bound" not in scope.parts:
         return execution
-    held: dict[str, Any] = saved["bound"]
-    schema = from_ipc(parts["schema"]["of"]).schema
-    words = words_of(parts)
-    sides = [saved_stream(one, parts[f"s{n}"], words) for n, one in enumerate(held["streams"])]
-    bound = execution.bind(schema, roles_of(held["roles"]), sides)
+    mine, words = scope.parts["bound"], scope.words
+    streams = sum(name.startswith("stream ") for name in mine.parts)
+    sides = [restored_stream(mine.parts[f"stream {number}"], words) for number in range(streams)]
+    bound = execution.bind(mine.table("schema").schema, roles_of(mine.head["roles"]), sides)
     for number, log in enumerate(bound.logs.values()):
         if log.past is not None:
-            kept = parts[f"b{number}"]
-            log.past.restore(kept, {name: from_ipc(kept[name]) for name in ("keys", "texts")}, log.rows)
-    pipelines: dict[int, RulePipeline] = {one.rule.number: one for one in bound.pipelines}
-    for number, header in held["pipelines"]:
-        restore_query(pipelines[number], header, parts.get(f"p{number}", {}))
+            log.past.restore(mine.parts[f"past {number}"], log.rows)
+    for one in bound.pipelines:
+        restore_query(one, mine.parts[f"rule {one.rule.number}"])
     return execution
-

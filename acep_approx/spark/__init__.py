@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from acep_approx.spark.streaming.metrics import Listener, Progress, observed
     from acep_approx.spark.streaming.prometheus import Exporter
     from acep_approx.spark.streaming.stream import start
-    from acep_approx.spark.worker.state import describe
+    from acep_approx.spark.worker.shard import describe
 else:
     __getattr__, __dir__ = lazy(
         __name__,
@@ -30,7 +30,7 @@ else:
             "acep_approx.spark.streaming.metrics": "Listener Progress observed",
             "acep_approx.spark.streaming.prometheus": "Exporter",
             "acep_approx.spark.streaming.stream": "start",
-            "acep_approx.spark.worker.state": "describe",
+            "acep_approx.spark.worker.shard": "describe",
         },
     )
 

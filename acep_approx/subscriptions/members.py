@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
 
+from acep_approx.archive import Scope
 from acep_approx.arrays import Ints
 from acep_approx.events.columns import to_arrow
 from acep_approx.matching.pipeline import Pipeline
 from acep_approx.matching.renumber import renumbered, row_columns
-from acep_approx.matching.state import Arrays, Header, restore_query, save_query
+from acep_approx.matching.state import restore_query, save_query
 from acep_approx.matching.stream_batch import StreamBatch
 from acep_approx.matching.stream_side import QuerySide, StreamSide
 from acep_approx.subscriptions.graph import Entry
@@ -63,11 +64,11 @@ class Member(QuerySide, Protocol):
     def joined(self, tables: list[pa.Table]) -> pa.Table:
         """Tables of results as one, with the types that the columns have got by now."""
 
-    def save_side(self, begin: str, arrays: Arrays) -> Header:
-        """Its state, as JSON; names of what it puts into ``arrays`` begin with ``begin``."""
+    def save_side(self, scope: Scope) -> None:
+        """Save its state."""
 
-    def restore_side(self, header: Header, arrays: Arrays) -> None:
-        """Go on from what ``save_side`` gave; the names of the arrays have lost their beginning."""
+    def restore_side(self, scope: Scope) -> None:
+        """Go on from what ``save_side`` saved."""
 
 
 class OneQuery(Pipeline):
@@ -131,13 +132,13 @@ class OneQuery(Pipeline):
         """An empty table with the columns of the results."""
         return self._numbered(super().nothing())
 
-    def save_side(self, begin: str, arrays: Arrays) -> Header:
-        """Its state."""
-        return save_query(self, begin, arrays)
+    def save_side(self, scope: Scope) -> None:
+        """Save its state."""
+        save_query(self, scope)
 
-    def restore_side(self, header: Header, arrays: dict[str, Any]) -> None:
+    def restore_side(self, scope: Scope) -> None:
         """Go on from a state."""
-        restore_query(self, header, arrays)
+        restore_query(self, scope)
 
     def _numbered(self, table: pa.Table) -> pa.Table:
         if self._rows and table.num_rows:

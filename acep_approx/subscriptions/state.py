@@ -1,9 +1,4 @@
-"""The state of a set as bytes: its queries as texts, what waits, and where each level and each query stands.
-
-Layout: see ``matching.blob``, which refuses bytes that have changed. Names of arrays begin with what they are of:
-``l0`` is the first level, ``m3`` the fourth member, ``e`` the events that wait, ``w5`` the queries that wait of the
-entry 5. ``FORMAT`` changes when the layout does, or that of ``matching.state``.
-"""
+"""The state of a set: its queries as texts, what waits, and where each level and each query stands."""
 
 from __future__ import annotations
 
@@ -14,18 +9,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from acep_approx.archive import Head, Kind, Scope, damaged_part, damaged_state, state_of_other_format
 from acep_approx.errors import DataError
 from acep_approx.events.columns import encode_text
-from acep_approx.events.reading.ipc import from_ipc
 from acep_approx.events.stream import EventBatch
-from acep_approx.matching.blob import joined, split
-from acep_approx.matching.sealed import OlderBytesError
-from acep_approx.matching.state import FORMAT as INNER_FORMAT
-from acep_approx.matching.state import Arrays, Header, meaning, raw, save_stream, saved_stream, words_of
+from acep_approx.matching.state import meaning, restored_stream, save_stream
 from acep_approx.matching.stream_side import StreamSide
 from acep_approx.planning.planner import Plan
-from acep_approx.ranges import COUNT, TICK, Range, check, check_arrays, number_in
-from acep_approx.subscriptions.damage import damaged
+from acep_approx.ranges import COUNT, TICK, Range, check, number_in
 from acep_approx.subscriptions.graph import Entry
 from acep_approx.subscriptions.levels import Level, Levels
 from acep_approx.subscriptions.members import OneQuery
@@ -34,8 +25,9 @@ from acep_approx.subscriptions.templates.member import TemplateMember
 from acep_approx.subscriptions.templates.shared import Shared
 from acep_approx.subscriptions.templates.template import Template
 
-FORMAT = [4, INNER_FORMAT]
-Compile = Callable[[Header], tuple[Plan, Template | None]]
+HINT = "take a copy that is whole, or start anew; the state of one query is for Query.from_state"
+SET = Kind("set", lambda: damaged_state("a set of queries", HINT), state_of_other_format)
+Compile = Callable[[Head], tuple[Plan, Template | None]]
 """Makes the plan of an entry again, of what was kept of it, and its template where it has one."""
 OF_ENTRY = (
     *("number", "id", "text", "publish", "output", "is_shown", "level", "running", "feeders"),
@@ -44,8 +36,8 @@ OF_ENTRY = (
 OF_EPOCHS = ("delay", "arrived", "passed", "newest", "floor", "late")
 
 
-def pack(running: Running, options: Header) -> bytes:
-    """Everything that is needed to go on in another process.
+def pack(running: Running, options: Head) -> bytes:
+    """Return everything that is needed to go on in another process.
 
     Parameters
     ----------
@@ -59,81 +51,47 @@ def pack(running: Running, options: Header) -> bytes:
         ``ACEP-D045``: an error stopped it in the middle of a batch.
     """
     running.check_whole()
-    graph, arrays = running.graph, Arrays()
-    entries = {entry.number: entry for change in running.changes for entry in change.goes.values()} | graph.entries
-    saved: Header = {
-        "set": FORMAT,
+    graph, scope = running.graph, Scope()
+    scope.head |= {
         "options": options,
         "wanted": running.wanted,
         "key_idle": running.key_idle,
         "next": [graph.next_number, graph.ids_given],
-        "entries": [_entry(entries[number], arrays) for number in sorted(entries)],
         "queries": [(number, id_, entry.number) for number, id_, entry in graph.numbered],
         "leaving": [*running.leaving.items()],
         "left": [*running.left.items()],
         "changes": [_change(change) for change in running.changes],
-        "epochs": _save_epochs(running, arrays),
-        "levels": None if running.levels is None else _save_levels(running.levels, arrays),
     }
-    return joined(saved, arrays)
+    going = {entry.number: entry for change in running.changes for entry in change.goes.values()}
+    entries = scope.sub("entries")
+    for number, entry in sorted((going | graph.entries).items()):
+        _save_entry(entry, entries.sub(str(number)))
+    _save_epochs(running, scope.sub("epochs"))
+    if running.levels is not None:
+        _save_levels(running.levels, scope.sub("levels"))
+    return SET.pack(scope)
 
 
-def unpack(state: bytes) -> tuple[Header, Arrays]:
-    """What ``pack`` put together.
-
-    Raises
-    ------
-    DataError
-        ``ACEP-D040``: it is none, or not as it was written; ``ACEP-D041``: of another format.
-    """
-    try:
-        saved, arrays = split(state)
-        format_ = saved["set"]
-    except (OlderBytesError, ValueError, LookupError, TypeError) as error:
-        raise damaged_state() from error
-    if format_ != FORMAT:
-        shown = ".".join(map(str, format_)) if isinstance(format_, list) else format_
-        is_older = isinstance(format_, list) and all(type(n) is int for n in format_) and format_ < FORMAT
-        older = "the older format" if is_older else "format"
-        raise DataError(
-            f"the state has {older} {shown}, this version reads format {'.'.join(map(str, FORMAT))}",
-            code="ACEP-D041",
-            hint="go on with the version that wrote it, or start from the beginning",
-        )
-    return saved, arrays
-
-
-def damaged_state() -> DataError:
-    """The error that bytes are no state of a set, or not as they were written (``ACEP-D040``)."""
-    return DataError(
-        "these bytes are not the state of a set of queries, or not all as they were written",
-        code="ACEP-D040",
-        hint="take a copy that is whole, or start anew; the state of one query is for Query.from_state",
-    )
-
-
-def restored(saved: Header, arrays: Arrays, compiled: Compile) -> Running:
-    """A set that goes on from a state.
+def restored(scope: Scope, compiled: Compile) -> Running:
+    """Return a set that goes on from what ``SET`` unpacked.
 
     Raises
     ------
     DataError
         ``ACEP-D042``: a query means something else now; ``ACEP-D040``: its streams are not as they were written.
     """
+    saved = scope.head
     check("key_idle", good=isinstance(saved["key_idle"], str | int | None))
     running = Running(saved["wanted"], key_idle=saved["key_idle"])
-    parts: dict[str, Arrays] = {}
-    for name, array in arrays.items():
-        whose, _, own = name.partition("_")
-        parts.setdefault(whose, {})[own] = array
-    everyone = {one["number"]: _entry_of(one, compiled, parts) for one in saved["entries"]}
+    entries = [_restored_entry(one, compiled) for one in scope.parts["entries"].parts.values()]
+    everyone = {entry.number: entry for entry in entries}
     there = {owner for _, _, owner in saved["queries"]}  # of the others all queries are leaving
-    for entry in everyone.values():
+    for entry in entries:
         if entry.number in there:
             running.graph.put(entry)
     for number, id_, owner in saved["queries"]:
         running.graph.name(everyone[owner], [number], [id_])
-    running.leaving, running.left = dict(saved["leaving"]), dict(saved.get("left", ()))
+    running.leaving, running.left = dict(saved["leaving"]), dict(saved["left"])
     numbers = [*running.leaving, *(number for number, *_ in saved["queries"]), *saved["next"]]
     check("numbers", good=all(type(number) is int and 0 <= number < COUNT for number in numbers))
     running.graph.next_number, running.graph.ids_given = saved["next"]
@@ -143,9 +101,9 @@ def restored(saved: Header, arrays: Arrays, compiled: Compile) -> Running:
         change.comes.update((number, everyone[number]) for number in comes)
         change.goes.update((number, everyone[owner]) for number, owner in goes)
         running.changes.append(change)
-    _restore_epochs(running, saved["epochs"], parts)
-    if saved["levels"] is not None:
-        running.levels = _restored_levels(running, saved["levels"], parts, everyone)
+    _restore_epochs(running, scope.parts["epochs"])
+    if "levels" in scope.parts:
+        running.levels = _restored_levels(running, scope.parts["levels"], scope.words, everyone)
     return running
 
 
@@ -154,16 +112,18 @@ def _change(change: Change) -> list[Any]:
     return [change.after, [*change.comes], goes]
 
 
-def _entry(entry: Entry, arrays: Arrays) -> Header:
-    kept = {name: getattr(entry, name) for name in OF_ENTRY}
+def _save_entry(entry: Entry, scope: Scope) -> None:
+    scope.head |= {name: getattr(entry, name) for name in OF_ENTRY}
+    kinds = None if entry.shared is None else entry.shared.kinds
+    scope.head |= {"engine": entry.plan.engine, "meaning": meaning(entry.plan), "kinds": kinds}
     if entry.shared is not None and len(entry.shared):
         numbers, constants = entry.shared.waiting()
-        arrays[f"w{entry.number}_numbers"], arrays[f"w{entry.number}_constants"] = numbers, raw(constants)
-    kinds = None if entry.shared is None else entry.shared.kinds
-    return kept | {"engine": entry.plan.engine, "meaning": meaning(entry.plan), "kinds": kinds}
+        scope.put("numbers", numbers)
+        scope.put("constants", constants)
 
 
-def _entry_of(saved: Header, compiled: Compile, parts: dict[str, Arrays]) -> Entry:
+def _restored_entry(scope: Scope, compiled: Compile) -> Entry:
+    saved = scope.head
     plan, template = compiled(saved)
     if meaning(plan) != saved["meaning"]:
         whose = f"the query {saved['id']!r}" if template is None else f"the template {template.text!r}"
@@ -173,18 +133,18 @@ def _entry_of(saved: Header, compiled: Compile, parts: dict[str, Arrays]) -> Ent
             hint="go on with the version that wrote it, or start from the beginning",
         )
     for name in ("number", "level", "running", "feeders"):
-        number_in(name, saved[name], 0, COUNT)
+        scope.number(name)
     check("until", good=saved["until"] is None or type(saved["until"]) is int)
     check("entries", good=isinstance(saved["id"], str) and isinstance(saved["publish"], str | None))
     entry = Entry(plan=plan, **{name: saved[name] for name in OF_ENTRY})
     if template is not None:
         entry.shared = Shared(template, saved["kinds"])
-        if mine := parts.get(f"w{entry.number}"):
-            entry.shared.add_table(mine["numbers"].tolist(), from_ipc(mine["constants"]))
+        if scope.arrays:
+            entry.shared.add_table(scope.arrays["numbers"].tolist(), scope.table("constants"))
     if entry.columns_of is not None:
         entry.columns_of = {name: tuple(columns) for name, columns in entry.columns_of.items()}
         if entry.columns_of.keys() != entry.reads:
-            raise damaged(f"the streams that {entry.id!r} reads")
+            raise damaged_part(f"the streams that {entry.id!r} reads")
     return entry
 
 
@@ -194,77 +154,74 @@ def _member(side: StreamSide, entry: Entry) -> OneQuery | TemplateMember:
     return TemplateMember(side, entry.shared.template, entry.shared.new_table(), entry.output, entry.columns_of)
 
 
-def _save_epochs(running: Running, arrays: Arrays) -> Header:
+def _save_epochs(running: Running, scope: Scope) -> None:
     epochs = running.epochs
+    scope.head |= {name: getattr(epochs, name) for name in OF_EPOCHS}
     for number, held in enumerate(epochs.held):
-        arrays[f"e_{number}_ticks"] = np.ascontiguousarray(held.ticks)
-        arrays[f"e_{number}_data"] = raw(pa.Table.from_batches([held.data]))
+        waiting = scope.sub(f"held {number}", {"first_row": held.first_row})
+        waiting.put("ticks", held.ticks)
+        waiting.put("data", held.data)
         if held.ids is not None:
-            arrays[f"e_{number}_ids"] = held.ids
+            waiting.put("ids", held.ids)
     for number, late in enumerate(epochs.late_events):
-        arrays[f"late_{number}"] = raw(late)
-    rows = [held.first_row for held in epochs.held]
-    return {name: getattr(epochs, name) for name in OF_EPOCHS} | {"held": rows, "kept": len(epochs.late_events)}
+        scope.put(f"late {number}", late)
 
 
-def _restore_epochs(running: Running, saved: Header, parts: dict[str, Arrays]) -> None:
-    epochs, mine = running.epochs, parts.get("e", {})
+def _restore_epochs(running: Running, scope: Scope) -> None:
+    epochs, saved = running.epochs, scope.head
     for name in OF_EPOCHS:
         if saved[name] is not None or name not in ("delay", "newest"):
-            number_in(name, saved[name], -COUNT if name in ("newest", "floor") else 0, COUNT)
+            scope.number(name, -COUNT if name in ("newest", "floor") else 0)
         setattr(epochs, name, saved[name])
-    for number, first_row in enumerate(saved["held"]):
-        table = from_ipc(mine[f"{number}_data"]).combine_chunks()
+    for number in range(len(scope.parts)):
+        waiting = scope.parts[f"held {number}"]
+        table = waiting.table("data").combine_chunks()
         columns = [encode_text(column.combine_chunks()) for column in table.columns]
         data = pa.RecordBatch.from_arrays(columns, names=table.column_names)
-        ticks, ids = mine[f"{number}_ticks"], mine.get(f"{number}_ids")
-        held = {"ticks": ticks} | ({} if ids is None else {"ids": ids})
         rows = Range(data.num_rows, -TICK, TICK)
-        check_arrays(held, dict.fromkeys(held, rows))
-        epochs.held.append(EventBatch(number_in("row", first_row, 0, COUNT), ticks, data, ids))
-    epochs.late_events = [from_ipc(parts["late"][str(number)]) for number in range(saved["kept"])]
+        ids = waiting.array("ids", rows) if "ids" in waiting.arrays else None
+        epochs.held.append(EventBatch(waiting.number("first_row"), waiting.array("ticks", rows), data, ids))
+    epochs.late_events = [scope.table(f"late {number}") for number in range(len(scope.arrays))]
 
 
-def _save_levels(levels: Levels, arrays: Arrays) -> Header:
-    kept: list[Any] = []
-    members, entries = 0, defaultdict[object, list[int]](list)
+def _save_levels(levels: Levels, scope: Scope) -> None:
+    scope.head |= {"roles": levels.roles.plain, "published": levels.published}
+    entries = defaultdict[object, list[int]](list)
     for of_entry, member in levels.members.items():
         entries[member].append(of_entry)
     for number, (key, level) in enumerate(levels.levels.items()):
-        ones = []
-        for one in level.side.queries:
+        mine = scope.sub(f"level {number}", {"key": key, "reads": level.reads, "rows": level.rows})
+        mine.put("types", pa.schema([*level.types.items()]))
+        save_stream(level.side, mine.sub("stream"))
+        members = mine.sub("members")
+        for at, one in enumerate(level.side.queries):
             assert isinstance(one, OneQuery | TemplateMember)
-            ones.append([entries[one], one.save_side(f"m{members}_", arrays)])
-            members += 1
-        arrays[f"l{number}_types"] = raw(pa.schema([*level.types.items()]).empty_table())
-        kept.append([key, save_stream(level.side, arrays, f"l{number}_"), level.reads, level.rows, ones])
-    return {"roles": levels.roles.plain, "published": levels.published, "levels": kept}
+            one.save_side(members.sub(str(at), {"entries": entries[one]}))
 
 
-def _restored_levels(running: Running, saved: Header, parts: dict[str, Arrays], everyone: dict[int, Entry]) -> Levels:
-    members = 0
+def _restored_levels(running: Running, scope: Scope, words: int, everyone: dict[int, Entry]) -> Levels:
     levels: Levels | None = None
     going = [number for change in running.changes for number in change.goes]
     known = np.array([*(number for number, *_ in running.graph.numbered), *running.leaving, *going], np.int64)
-    for number, ((at, names), stream, reads, rows, ones) in enumerate(saved["levels"]):
-        side = saved_stream(stream, parts[f"l{number}"], words_of(parts))
+    for number in range(len(scope.parts)):
+        mine = scope.parts[f"level {number}"]
+        (at, names), reads = mine.head["key"], mine.head["reads"]
+        side = restored_stream(mine.parts["stream"], words)
         if levels is None:  # level 0 comes first
             levels = Levels(running.graph, side.schema, side.roles, running.key_idle)
-            levels.published = number_in("published", saved["published"], 0, COUNT)
-        key = (at, None if names is None else tuple(names))
-        types = from_ipc(parts[f"l{number}"]["types"]).schema
-        for count in (rows, *reads.values()):
-            number_in("levels", count, 0, COUNT)
-        levels.put(key, Level(side, reads, rows, {field.name: field.type for field in types}))
-        for numbers, header in ones:
-            entry = everyone[numbers[0]]
-            member = _member(side, entry)
+            levels.published = scope.number("published")
+        for count in reads.values():
+            number_in("reads", count, 0, COUNT)
+        types = {field.name: field.type for field in mine.table("types").schema}
+        levels.put((at, None if names is None else tuple(names)), Level(side, reads, mine.number("rows"), types))
+        for saved in mine.parts["members"].parts.values():
+            owners = [everyone[one] for one in saved.head["entries"]]
+            member = _member(side, owners[0])
             member.join()
-            member.restore_side(header, parts[f"m{members}"])
+            member.restore_side(saved)
             if isinstance(member, TemplateMember):
                 check("numbers", good=np.isin(member.table.numbers[member.table.is_there], known).all())
-            for one in numbers:
-                levels.know(everyone[one], member)
-            members += 1
+            for owner in owners:
+                levels.know(owner, member)
     assert levels is not None, "there is level 0"
     return levels

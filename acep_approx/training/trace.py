@@ -18,11 +18,10 @@ from acep_approx.events.roles import Roles
 from acep_approx.events.stream import EventBatch
 from acep_approx.events.time import tick_unit
 from acep_approx.matching.pipeline import Pipeline
-from acep_approx.matching.state import damaged, pack, unpack
+from acep_approx.matching.state import MATCHER, meaning, restore_query, restored_stream, saved
 from acep_approx.matching.stream_side import StreamSide
 from acep_approx.matching.tracing.traced import POOL, SLOT, START, TICK, Hindsight
 from acep_approx.planning.planner import MERGING, Plan, merging
-from acep_approx.ranges import reading
 from acep_approx.training.remembered import Remembered
 from history.trace import Trace
 
@@ -95,7 +94,7 @@ class Tracer:
 
     def state_bytes(self) -> bytes:
         """The state between two batches, for ``from_state``; see ``matching.state``."""
-        return pack([(self.plan, {"merge": self.merge})], self.pipeline.stream)
+        return MATCHER.pack(saved(self.plan, {"merge": self.merge}, self.pipeline.stream))
 
     @classmethod
     def from_state(cls, plan: Plan, state: bytes) -> Self:
@@ -106,12 +105,10 @@ class Tracer:
         DataError
             These are not such bytes, or those of another query.
         """
-        saved, made = unpack([plan], state), cls.__new__(cls)
-        with reading(damaged):
-            stream = saved.stream()
-            assert stream is not None, "a tracer has columns"
-            made._trace_on(stream, plan, saved.callers[0]["merge"])
-            saved.restore([made.pipeline])
+        scope, made = MATCHER.unpack(state, of=meaning(plan)), cls.__new__(cls)
+        with MATCHER.reading():
+            made._trace_on(restored_stream(scope.parts["stream"], scope.words), plan, scope.head["caller"]["merge"])
+            restore_query(made.pipeline, scope.parts["query"])
         return made
 
     def _trace(self, seen: Hindsight) -> Trace:

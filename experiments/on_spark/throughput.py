@@ -24,7 +24,7 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 from rich.markup import escape
 
 from acep_approx import Matcher, compile_query
-from acep_approx.events.reading.ipc import from_ipc
+from acep_approx.ipc import from_ipc
 from acep_approx.spark import observed
 from acep_approx.spark.plan import outputs
 from acep_approx.spark.plan.packing import GROUP, SHARD, Batches, packer, unpacker

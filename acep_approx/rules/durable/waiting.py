@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from acep_approx.errors import StoreError
-from acep_approx.events.reading.ipc import from_ipc, to_ipc
+from acep_approx.ipc import from_ipc, to_ipc
 from acep_approx.rules.durable.columns import bound, table_of
 from acep_approx.rules.durable.database import Database
 from acep_approx.rules.durable.notes import digest

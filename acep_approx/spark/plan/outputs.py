@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from acep_approx.events.reading.ipc import to_ipc
+from acep_approx.ipc import to_ipc
 from acep_approx.spark.worker.job import Job
 from acep_approx.spark.worker.metrics import ShardMetrics
 from acep_approx.spark.worker.shard import REASON, Processed

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from acep_approx.events.reading.ipc import read_ipc, to_ipc
+from acep_approx.ipc import read_ipc, to_ipc
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

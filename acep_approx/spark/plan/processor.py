@@ -64,7 +64,7 @@ class ShardProcessor(StatefulProcessor):
         """New events of a shard."""
         import pyarrow as pa
 
-        from acep_approx.events.reading.ipc import read_ipc
+        from acep_approx.ipc import read_ipc
 
         tables = [read_ipc(bytes(row.payload)) for row in rows]
         yield from self._step(self._shards[key[0]], pa.concat_tables(tables), timerValues)

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from acep_approx.archive import FORMAT, Differences, Kind, Scope
 from acep_approx.arrays import Ints
 from acep_approx.errors import DataError
 from acep_approx.events.columns import missing_column, to_arrow
@@ -22,18 +23,47 @@ from acep_approx.events.stream import read_events
 from acep_approx.events.time import tick_unit, ticks
 from acep_approx.events.usable_rows import OF_A_ROW
 from acep_approx.events.usable_times import usable_times
+from acep_approx.ipc import to_ipc
 from acep_approx.matching.execution import Execution
 from acep_approx.matching.state import meaning
-from acep_approx.ranges import COUNT, number_in, reading
+from acep_approx.ranges import COUNT
 from acep_approx.shedding.shedder import Shedder
 from acep_approx.spark.worker.job import Job
 from acep_approx.spark.worker.metrics import Counters, Numbers, ShardMetrics
 from acep_approx.spark.worker.order import in_order
-from acep_approx.spark.worker.state import damaged, join, split
 
 LATE, NO_TIME = "late", "no time"
 REASON = "reason"
 """Column of the side table that says why an event was left out."""
+
+
+def _damaged() -> DataError:
+    return DataError(
+        "these bytes are not the state of a shard, or not all as they were written",
+        code="ACEP-S010",
+        hint="start the query with a new checkpoint directory",
+    )
+
+
+def _other_format(theirs: str) -> DataError:
+    return DataError(
+        f"the checkpoint holds state of {theirs}, and this version reads format {FORMAT}",
+        code="ACEP-S011",
+        hint="go on with the version that wrote it, or start the query with a new checkpoint directory",
+    )
+
+
+def _of_another(different: Differences) -> DataError:
+    what, (theirs, ours) = next(iter(different.items()))
+    return DataError(
+        f"the checkpoint is of another query or of other events: {what}: {theirs}; now {ours}",
+        code="ACEP-S012",
+        hint="start this query with a checkpoint directory of its own",
+    )
+
+
+SHARD = Kind("shard", _damaged, _other_format, _of_another)
+"""Archives of a shard, which Spark keeps: people can see what is in a checkpoint. They are of a job (``_identity``)."""
 
 
 @dataclass(frozen=True)
@@ -81,13 +111,13 @@ class Shard:
     def __post_init__(self) -> None:
         self.waiting = self.job.schema.empty_table()
         if self.state is not None:
-            header, self.state, waiting = split(self.state)
-            _check(self.job, header)
-            with reading(damaged):
-                self.waiting = waiting.cast(self.job.schema)
+            scope = SHARD.unpack(self.state, of=_identity(self.job))
+            with SHARD.reading():
+                self.state = scope.arrays["matcher"].tobytes()
+                self.waiting = scope.table("waiting").cast(self.job.schema)
                 self._ticks(self.waiting)
-                if header["watermark"] is not None:
-                    self.watermark = number_in("watermark", header["watermark"], -COUNT, COUNT)
+                if scope.head["watermark"] is not None:
+                    self.watermark = scope.number("watermark", -COUNT)
 
     def process(self, events: pa.Table, watermark: int | None) -> Processed:
         """Match the events that can be put in order by now; the others wait.
@@ -142,14 +172,18 @@ class Shard:
         return min(known, default=None)
 
     def to_bytes(self) -> bytes:
-        """The state between two micro-batches; see ``worker.state``."""
-        header = {
-            **_identity(self.job),
-            "events": self.matcher.progress.events,
-            "waiting": self.waiting.num_rows,
-            "watermark": self.watermark,
-        }
-        return join(header, self.matcher.state_bytes(), self.waiting)
+        """The state between two micro-batches; see ``describe``."""
+        scope = Scope(
+            {
+                "of": _identity(self.job),
+                "events": self.matcher.progress.events,
+                "waiting": self.waiting.num_rows,
+                "watermark": self.watermark,
+            }
+        )
+        scope.put("matcher", self.matcher.state_bytes())
+        scope.put("waiting", to_ipc(self.waiting, "lz4"))
+        return SHARD.pack(scope)
 
     @property
     def matcher(self) -> Execution:
@@ -283,17 +317,26 @@ def _identity(job: Job) -> dict[str, str]:
     }
 
 
-def _check(job: Job, header: dict[str, Any]) -> None:
-    """Refuse the state of another query."""
-    for what, mine in _identity(job).items():
-        if header.get(what) != mine:
-            raise DataError(
-                f"the checkpoint is of another query or of other events: {what}: {header.get(what)}; now {mine}",
-                code="ACEP-S012",
-                hint="start this query with a checkpoint directory of its own",
-            )
-
-
 def ticks_per_millisecond(job: Job) -> int:
     """How many ticks a millisecond of Spark's watermark is: plain ticks are taken for milliseconds."""
     return 1000 if tick_unit(job.schema.field(job.roles.time).type, job.roles.unit) is not None else 1
+
+
+def describe(state: bytes) -> dict[str, Any]:
+    """What the state of a shard says about itself, for debugging.
+
+    Parameters
+    ----------
+    state : bytes
+        A value of ``spark.read.format("statestore").option("stateVarName", "shard").load(checkpoint)``.
+
+    Returns
+    -------
+    dict
+        ``format``; ``query``, ``columns`` and what else must stay the same; ``events`` matched so far; ``waiting`` for
+        the watermark; ``watermark`` before which all events were matched, as a tick; and the ``bytes`` of its parts.
+    """
+    scope = SHARD.unpack(state)
+    sizes = {name: part.nbytes for name, part in scope.arrays.items()}
+    with SHARD.reading():
+        return {"format": FORMAT, **scope.head.pop("of"), **scope.head, "bytes": sizes}

@@ -17,16 +17,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from acep_approx.archive import Scope, damaged_part
 from acep_approx.arrays import Bools, Ints, extended
 from acep_approx.automaton.automaton import START
 from acep_approx.engines.runs.event_columns import Kind
-from acep_approx.events.reading.ipc import from_ipc
 from acep_approx.kernels import classes as kernel
 from acep_approx.kernels.pairs import Letters, Queries
-from acep_approx.matching.state import Arrays, raw
 from acep_approx.query.syntax import Expression
-from acep_approx.ranges import Range, check_arrays
-from acep_approx.subscriptions.damage import damaged
 from acep_approx.subscriptions.templates.index import ORDERED
 from acep_approx.subscriptions.templates.query_table import QueryTable
 from acep_approx.subscriptions.templates.template import Template, Test
@@ -210,29 +207,26 @@ class Classes:
 
     # --- state ------------------------------------------------------------------------------------------------
 
-    def arrays(self) -> Arrays:
-        """What is not in the table of the queries."""
+    def save(self, scope: Scope) -> None:
+        """Save what is not in the table of the queries."""
         there = self.queries.is_there
-        return {
-            "class_rows": raw(self.table.to_state()),
-            "class_of": self._class_of[: len(there)][there],
-            "class_since": self.since[: len(there)][there],
-        }
+        scope.put("rows", self.table.to_state())
+        scope.put("of", self._class_of[: len(there)][there])
+        scope.put("since", self.since[: len(there)][there])
 
-    def restore(self, arrays: Mapping[str, Ints]) -> None:
-        """Take over what ``arrays`` gave, when the table has its queries.
+    def restore(self, scope: Scope) -> None:
+        """Take over what ``save`` saved, when the table has its queries.
 
         Raises
         ------
         DataError
             ``ACEP-D040``: a query belongs to no class, or to one that is not like it.
         """
-        self.table.restore(from_ipc(arrays["class_rows"]))
+        self.table.restore(scope.table("rows"))
         rows = np.flatnonzero(self.queries.is_there)
-        check_arrays(arrays, {"class_of": Range(), "class_since": Range()})
-        of, since = arrays["class_of"], arrays["class_since"]
+        of, since = scope.array("of"), scope.array("since")
         if not len(of) == len(since) == len(rows) or not self._fits(of):
-            raise damaged("the classes of queries")
+            raise damaged_part("the classes of queries")
         self.since, self._class_of = np.full(self.queries.room, NEVER), np.full(self.queries.room, -1)
         self.since[rows], self._class_of[rows] = since, of
         self._made = int(self.table.numbers.max(initial=-1)) + 1

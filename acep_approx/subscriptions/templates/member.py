@@ -14,12 +14,12 @@ from functools import partial
 import numpy as np
 import pyarrow as pa
 
+from acep_approx.archive import Scope, damaged_part
 from acep_approx.arrays import Bools, Ints
 from acep_approx.automaton.letters import LetterReader
 from acep_approx.engines.batches import Grouped
 from acep_approx.engines.runs.event_columns import EventColumns
 from acep_approx.engines.runs.runs import Runs
-from acep_approx.events.reading.ipc import from_ipc
 from acep_approx.kernels.classes import ClassPoints
 from acep_approx.matching.binding import bound, with_usable_key
 from acep_approx.matching.keyed_events import KeyedEvents
@@ -28,13 +28,12 @@ from acep_approx.matching.outputs.of_runs import Points, RunOutput
 from acep_approx.matching.outputs.tables import joined
 from acep_approx.matching.pipeline import OutputKind
 from acep_approx.matching.renumber import renumbered, row_columns
-from acep_approx.matching.state import Arrays, Header, raw, restore_query, save_query
+from acep_approx.matching.state import restore_query, save_query
 from acep_approx.matching.stream_batch import SomeEvents, StreamBatch
 from acep_approx.matching.stream_side import StreamSide
 from acep_approx.query.parameters import MARK
 from acep_approx.query.syntax import Attribute, Equivalence, Expression
-from acep_approx.ranges import Range, check_arrays
-from acep_approx.subscriptions.damage import damaged
+from acep_approx.ranges import Range
 from acep_approx.subscriptions.members import rows_shown
 from acep_approx.subscriptions.templates.classes import NEVER, Classes, Loose
 from acep_approx.subscriptions.templates.ladders import Ladders
@@ -436,37 +435,32 @@ class TemplateMember:
 
     # --- state ------------------------------------------------------------------------------------------------
 
-    def save_side(self, begin: str, arrays: Arrays) -> Header:
-        """Its state, as JSON; names of what it puts into ``arrays`` begin with ``begin``."""
+    def save_side(self, scope: Scope) -> None:
+        """Save its state."""
         self._take_changes(NEVER if self.stream.last_tick is None else self.stream.last_tick + 1)
         self._inner.last_tick = self.stream.last_tick
-        header = save_query(self.pipeline, begin, arrays)
+        save_query(self.pipeline, scope.sub("pipeline"))
         slots = self.pairing.slots
-        mine: Arrays = {
-            "rows": raw(self.table.to_state()),
-            "slot_rows": self.pairing.row_of[:slots],
-            "slot_keys": self.pairing.key_of[:slots],
-            **self._runs.arrays(),
-        }
-        mine |= self.classes.arrays() if self.classes is not None else {}
-        arrays.update({begin + name: array for name, array in mine.items()})
-        return header
+        scope.put("rows", self.table.to_state())
+        scope.arrays |= {"slot_rows": self.pairing.row_of[:slots], "slot_keys": self.pairing.key_of[:slots]}
+        scope.sub("runs", arrays=self._runs.arrays())
+        if self.classes is not None:
+            self.classes.save(scope.sub("classes"))
 
-    def restore_side(self, header: Header, arrays: Arrays) -> None:
-        """Go on from what ``save_side`` gave; the names of the arrays have lost their beginning."""
-        self.table.restore(from_ipc(arrays["rows"]))
-        if "class_of" in arrays:
+    def restore_side(self, scope: Scope) -> None:
+        """Go on from what ``save_side`` saved."""
+        self.table.restore(scope.table("rows"))
+        if "classes" in scope.parts:
             loose = self._loose()
             self.classes = None if loose is None else Classes(loose, self.table)
             if self.classes is None:
-                raise damaged("the classes of queries")
-            self.classes.restore(arrays)
+                raise damaged_part("the classes of queries")
+            self.classes.restore(scope.parts["classes"])
         self.set_up()
-        slots = arrays["slot_rows"].size
-        check_arrays(arrays, {"slot_rows": Range(slots), "slot_keys": Range(slots)})
-        self.pairing.take_slots(arrays["slot_rows"], arrays["slot_keys"], max(self.key_slots.slots, 1))
+        rows = scope.array("slot_rows")
+        self.pairing.take_slots(rows, scope.array("slot_keys", Range(rows.size)), max(self.key_slots.slots, 1))
         self._inner.pairs.slots = self.pairing.slots
-        self._runs.restore(arrays)
-        restore_query(self.pipeline, header, arrays)
+        self._runs.restore(scope.parts["runs"].arrays)
+        restore_query(self.pipeline, scope.parts["pipeline"])
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -15,7 +16,6 @@ from acep_approx.engines.runs.runs import Runs
 from acep_approx.matching.keyed_events import KeyedEvents
 from acep_approx.matching.outputs.of_runs import NO_POINTS, Points, RunOutput
 from acep_approx.matching.outputs.output import Output
-from acep_approx.matching.state import Arrays
 from acep_approx.matching.stream_batch import StreamBatch
 from acep_approx.matching.tick_places import TickPlaces
 from acep_approx.ranges import COUNT, Range, check, check_arrays
@@ -68,12 +68,12 @@ class PairRuns:
         if self._counters.size > 1:
             self._counters[slots[slots < self._counters.size]] = 0
 
-    def arrays(self) -> Arrays:
+    def arrays(self) -> dict[str, Any]:
         """The state of what is not in the engine."""
         places = {} if self._places is None else self._places.arrays()
         return {"partition_counters": self._counters, **places}
 
-    def restore(self, arrays: Arrays) -> None:
+    def restore(self, arrays: dict[str, Any]) -> None:
         """Take over what ``arrays`` gave."""
         check_arrays(arrays, {"partition_counters": Range(low=0, end=COUNT)})
         check("counters", good=arrays["partition_counters"].size > 0)

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from acep_approx.archive import damaged_part
 from acep_approx.arrays import Bools, ByKey, Ints, extended
 from acep_approx.automaton.automaton import Letter
 from acep_approx.automaton.letters import Masks
@@ -19,7 +20,6 @@ from acep_approx.engines.runs.event_columns import EventColumns, Kind, Texts
 from acep_approx.kernels import pairs as kernel
 from acep_approx.matching.keyed_events import Asking, KeyedEvents
 from acep_approx.query.syntax import Expression
-from acep_approx.subscriptions.damage import damaged
 from acep_approx.subscriptions.templates.index import Constants, Index, is_among
 from acep_approx.subscriptions.templates.query_table import QueryTable
 from acep_approx.subscriptions.templates.template import Template, Test, asks_parameter, test_of
@@ -201,7 +201,7 @@ class Pairing:
         is_one_of_keys = query.size == key.size and ((key[used] >= 0) & (key[used] < keys)).all()
         is_there = query[used] < self.table.room
         if not is_one_of_keys or not is_there.all() or not self.table.is_there[query[used]].all():
-            raise damaged("the slots of queries and keys")
+            raise damaged_part("the slots of queries and keys")
         while self._slots.query.size < query.size:
             self.more_slots()
         self._slots.used[0] = query.size

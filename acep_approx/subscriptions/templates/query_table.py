@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from acep_approx.archive import damaged_part
 from acep_approx.arrays import Bools, Ints, extended
 from acep_approx.engines.runs.event_columns import Kind, Texts
 from acep_approx.errors import UsageError
 from acep_approx.query.parameters import MARK
 from acep_approx.ranges import COUNT
-from acep_approx.subscriptions.damage import damaged
 
 _ARROW: dict[Kind, pa.DataType] = {
     "int": pa.int64(),
@@ -207,13 +207,13 @@ class QueryTable:
         rows = state.column("row").to_numpy()
         end = _MOST_FREE + 64 * len(rows)
         if len(np.unique(rows)) < len(rows) or rows.min(initial=0) < 0 or rows.max(initial=0) >= end:
-            raise damaged("rows of a table of constants")
+            raise damaged_part("rows of a table of constants")
         self._used = int(rows.max(initial=-1)) + 1
         self._free = np.setdiff1d(np.arange(self._used), rows).tolist()
         self._grow(self._used)
         numbers = state.column("number").to_numpy()
         if numbers.dtype != np.int64 or numbers.min(initial=0) < 0 or numbers.max(initial=0) >= COUNT:
-            raise damaged("numbers of queries")
+            raise damaged_part("numbers of queries")
         self.numbers[rows], self.is_there[rows] = numbers, True
         constants = state.rename_columns([name.removeprefix(MARK) for name in state.column_names])
         for name in self.kinds:
