@@ -50,6 +50,10 @@ class Bundles:
     def __len__(self) -> int:
         return len(self.first)
 
+    def and_those_of(self, other: Bundles) -> Bundles:
+        """These, then the others."""
+        return Bundles(*(np.concatenate([getattr(self, c.name), getattr(other, c.name)]) for c in fields(self)))
+
     def take(self, chosen: Ints) -> Bundles:
         """Some of them."""
         return Bundles(*(getattr(self, column.name)[chosen] for column in fields(self)))

@@ -43,14 +43,20 @@ def check_manifest(manifest: dict[str, Any], tables: tuple[str, ...], others: tu
     require(manifest["most_bundles"] >= 0 and -1 <= manifest["gap"] < FAR, "gap or most_bundles is out of range")
 
 
-def scheme_of(saved: dict[str, Any]) -> Scheme:
-    """The scheme that ``Scheme.to_json`` wrote."""
+def scheme_of(saved: dict[str, Any], like: Scheme | None = None) -> Scheme:
+    """The scheme that ``Scheme.to_json`` wrote; only features may be other ones than those of ``like``."""
     try:
         scheme = Scheme.from_json(saved)
         _check_scheme(scheme)
     except (KeyError, TypeError, AttributeError, OverflowError) as error:
         raise ValueError("the scheme lacks a part, or has one of another type") from error
+    require(like is None or _of_query(scheme) == _of_query(like), "the scheme is of another query")
     return scheme
+
+
+def _of_query(scheme: Scheme) -> tuple[object, ...]:
+    """What the same query gives every scheme, whatever was found to tell its runs apart."""
+    return scheme.window, scheme.cells, [(place.state, place.errors) for place in scheme.places]
 
 
 def _check_scheme(scheme: Scheme) -> None:
@@ -124,10 +130,14 @@ def check_column(name: str, column: Any, type_: str, size: int | None = None, le
 
 def values_of(columns: Mapping[str, Any], vertices: int) -> Values:
     """What runs of so many vertices are worth, if the columns can say that."""
-    for field in fields(Values):
-        column = check_column(field.name, columns[field.name], "float64", vertices, least=None)
-        require(np.isfinite(column).all(), f"{field.name} is not finite everywhere")
-    return Values(*(columns[field.name] for field in fields(Values)))
+    return Values(**{field.name: finite_column(field.name, columns[field.name], vertices) for field in fields(Values)})
+
+
+def finite_column(name: str, column: Any, size: int) -> Array:
+    """A flat column of as many floats, none of them NaN or infinite."""
+    found = check_column(name, column, "float64", size, least=None)
+    require(np.isfinite(found).all(), f"{name} is not finite everywhere")
+    return found
 
 
 def check_trace(trace: Trace) -> None:

@@ -1,8 +1,11 @@
-"""Count what a trace holds: visits, moves, completions and match maps, whole columns at a time.
+"""Count what a trace holds, whole columns at a time, and join what several traces hold.
 
 Source: Li and Ge, PVLDB 2016, Definition 4 and Example 5: visits of match vectors, edges in order of visit, edges to
 bundles for direct completions, match maps. Ours are the sums of match points and of run-steps at each vertex, the
 completions that passed each edge, and what runs share.
+
+To join is sums and unions, so the order does not matter: several processes can count and join in any order (ours; the
+paper has one process).
 """
 
 from __future__ import annotations
@@ -13,12 +16,14 @@ import numpy as np
 import numpy.typing as npt
 from bitarray import bitarray
 
-from history.arrays import Ints
-from history.bundles import Bundles, of_trace
+from history.arrays import Bools, Ints
+from history.bundles import Bundles, chain, of_trace
 from history.overlap import overlaps
 from history.trace import Masks, Trace
 from history.vectors import Scheme
 
+DENSE = ("visits", "reached", "led", "cost", "started", "completed")
+"""What is counted at each vertex."""
 CHUNK = 1 << 25
 """Bytes that match maps take at most while they are made."""
 
@@ -109,8 +114,15 @@ def count(scheme: Scheme, trace: Trace, gap: int, most_bundles: int) -> Counts:
     def total(at: Ints, weights: npt.NDArray[np.generic] | None = None) -> npt.NDArray[np.float64]:
         return np.bincount(at, weights=weights, minlength=scheme.vertices).astype(np.float64)
 
-    source, target, moves, through = _edges(vertex, trace.parent, passed, scheme.vertices)
-    ends_vertex, ends_bundle, ends = _ends(end, position[trace.end_point], len(bundles))
+    moved = np.flatnonzero(trace.parent >= 0)
+    source, target, moves, through = sum_pairs(
+        vertex[trace.parent[moved]], vertex[moved], scheme.vertices, np.ones(len(moved), np.int64), passed[moved]
+    )
+    bundle = position[trace.end_point]
+    kept = bundle >= 0
+    ends_vertex, ends_bundle, ends = sum_pairs(
+        end[kept], bundle[kept], len(bundles), np.ones(int(kept.sum()), np.int64)
+    )
     maps = _maps(vertex, trace.first_point, trace.mask, position, len(bundles))
     covered, cover, shareable, shared = overlaps(scheme, trace, group, maps)
     return Counts(
@@ -166,12 +178,24 @@ def sums(codes: Ints, *weights: npt.NDArray[np.generic]) -> tuple[Ints, ...]:
     return (ahead[heads], *(np.add.reduceat(weight[order].astype(np.int64), heads) for weight in weights))
 
 
-def packed(flags: npt.NDArray[np.bool_]) -> bitarray:
+def sum_pairs(first: Ints, second: Ints, size: int, *weights: npt.NDArray[np.generic]) -> tuple[Ints, ...]:
+    """Distinct pairs of numbers, the second below ``size``, in rising order, and the sums of their weights."""
+    size = max(size, 1)
+    code, *totals = sums(first * size + second, *weights)
+    return (code // size, code % size, *totals)
+
+
+def packed(flags: Bools) -> bitarray:
     """A match map of some flags."""
     bits = bitarray(endian="big")
     bits.frombytes(np.packbits(flags).tobytes())
     del bits[len(flags) :]
     return bits
+
+
+def flags_of(bits: bitarray) -> Bools:
+    """A match map as flags."""
+    return np.unpackbits(np.frombuffer(bits.tobytes(), np.uint8), count=len(bits)).astype(np.bool_)
 
 
 def _passed(trace: Trace) -> Ints:
@@ -183,19 +207,6 @@ def _passed(trace: Trace) -> Ints:
         above = trace.parent[at]
         at, weight = sums(above[above >= 0], weight[above >= 0])
     return passed
-
-
-def _edges(vertex: Ints, parent: Ints, passed: Ints, vertices: int) -> tuple[Ints, Ints, Ints, Ints]:
-    moved = np.flatnonzero(parent >= 0)
-    code = vertex[parent[moved]] * vertices + vertex[moved]
-    code, moves, through = sums(code, np.ones(len(moved), np.int64), passed[moved])
-    return code // vertices, code % vertices, moves, through
-
-
-def _ends(vertex: Ints, bundle: Ints, bundles: int) -> tuple[Ints, Ints, Ints]:
-    kept = bundle >= 0
-    code, ends = sums(vertex[kept] * max(bundles, 1) + bundle[kept], np.ones(int(kept.sum()), np.int64))
-    return code // max(bundles, 1), code % max(bundles, 1), ends
 
 
 def _maps(vertex: Ints, first_point: Ints, mask: Masks, position: Ints, bundles: int) -> dict[int, bitarray]:
@@ -221,7 +232,7 @@ def _maps(vertex: Ints, first_point: Ints, mask: Masks, position: Ints, bundles:
     return maps
 
 
-def _set(flags: npt.NDArray[np.bool_], row: Ints, first_point: Ints, mask: Masks, position: Ints) -> None:
+def _set(flags: Bools, row: Ints, first_point: Ints, mask: Masks, position: Ints) -> None:
     """Set the flag of every bundle that is reached; one pass for each bit of the masks."""
     for bit in range(64):
         left = mask >> np.uint64(bit)
@@ -230,3 +241,75 @@ def _set(flags: npt.NDArray[np.bool_], row: Ints, first_point: Ints, mask: Masks
         chosen = np.flatnonzero(left & np.uint64(1))
         at = position[first_point[chosen] + bit]
         flags[row[chosen[at >= 0]], at[at >= 0]] = True
+
+
+# --- several traces -----------------------------------------------------------------------------------------
+
+
+def join(left: Counts, right: Counts, gap: int, most_bundles: int) -> Counts:
+    """Add up two counts of one scheme.
+
+    The result does not depend on the order. For a gap of 0 or more this holds as long as no bundle left the ring: one
+    that left can no longer join two others to one.
+
+    Parameters
+    ----------
+    left, right : Counts
+        They are not changed.
+    gap, most_bundles : int
+        As for ``bundles.chain``.
+
+    Complexity: O(vertices + edges · log edges + maps).
+    """
+    bundles, places = chain(left.bundles.and_those_of(right.bundles), gap, most_bundles)
+    split, vertices = len(left.bundles), len(left.visits)
+
+    def both(name: str) -> Ints:
+        return np.concatenate([getattr(left, name), getattr(right, name)])
+
+    source, target, moves, passed = sum_pairs(both("source"), both("target"), vertices, both("moves"), both("passed"))
+    covered, cover, shareable, shared = sum_pairs(
+        both("covered"), both("cover"), vertices, both("shareable"), both("shared")
+    )
+    ends_bundle = np.concatenate([places[left.ends_bundle], places[split:][right.ends_bundle]])
+    kept = ends_bundle >= 0
+    ends_vertex, ends_bundle, ends = sum_pairs(
+        both("ends_vertex")[kept], ends_bundle[kept], len(bundles), both("ends")[kept]
+    )
+    maps = _moved(left.maps, places[:split], len(bundles))
+    for vertex, bits in _moved(right.maps, places[split:], len(bundles)).items():
+        maps[vertex] = maps[vertex] | bits if vertex in maps else bits
+    return Counts(
+        **{name: getattr(left, name) + getattr(right, name) for name in DENSE},
+        source=source,
+        target=target,
+        moves=moves,
+        passed=passed,
+        ends_vertex=ends_vertex,
+        ends_bundle=ends_bundle,
+        ends=ends,
+        covered=covered,
+        cover=cover,
+        shareable=shareable,
+        shared=shared,
+        bundles=bundles,
+        maps=dict(sorted(maps.items())),
+    )
+
+
+def _moved(maps: dict[int, bitarray], places: Ints, bundles: int) -> dict[int, bitarray]:
+    """Maps over the bundles of the joined ring. What left the ring is cleared, and a map without bits goes."""
+    if len(places) == bundles and (places == np.arange(bundles)).all():
+        return dict(maps)
+    order = np.argsort(places, kind="stable")
+    order = order[places[order] >= 0]
+    if not len(order):
+        return {}
+    there, heads = np.unique(places[order], return_index=True)
+    moved = {}
+    for vertex, bits in maps.items():
+        flags = np.zeros(bundles, np.bool_)
+        flags[there] = np.logical_or.reduceat(flags_of(bits)[order], heads)
+        if flags.any():
+            moved[vertex] = packed(flags)
+    return moved

@@ -7,20 +7,102 @@ Source: Li and Ge, PVLDB 2016, Definition 4 and Example 5; what is built on it i
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from heapq import heappop, heappush
 
 import numpy as np
 import numpy.typing as npt
 from bitarray import bitarray
 from bitarray.util import count_and, zeros
 
-from history.counting import Counts, count
+from history.arrays import Floats
+from history.counting import Counts, count, join
 from history.errors import HistoryError
-from history.joining import join
-from history.paths import Path, strongest_paths
+from history.overlap import group_maps
 from history.trace import Trace
 from history.vectors import Scheme
 
 MOST_BUNDLES = 65_536
+
+
+@dataclass(frozen=True)
+class Path:
+    """A way from a first event to a match.
+
+    Parameters
+    ----------
+    vertices : tuple of int
+        In order of visit.
+    count : float
+        How many completions took it, as far as edges tell.
+    share : float
+        The same as a share of all completions.
+    """
+
+    vertices: tuple[int, ...]
+    count: float
+    share: float
+
+
+def strongest_paths(counts: Counts, number: int) -> list[Path]:
+    """The most travelled paths to a match.
+
+    Only edges are recorded, not whole paths: how often a path was taken is what follows if the next move depends on
+    the vertex alone. The shares of all paths add up to 1.
+
+    Parameters
+    ----------
+    counts : Counts
+        Completions that began and ended at vertices and passed edges.
+    number : int
+        Paths at most.
+
+    Returns
+    -------
+    list of Path
+        By falling share; where equal, by their vertices.
+
+    Complexity: O(edges · longest path) to bound what each vertex can still reach; then best first, in about
+    number · length · edges of a vertex steps.
+    """
+    total = int(counts.completed.sum())
+    if not total:
+        return []
+    passed = counts.passed > 0
+    source, target, flow = counts.source[passed], counts.target[passed], counts.passed[passed]
+    out = counts.completed + np.bincount(source, weights=flow, minlength=len(counts.visits))
+    chance = flow / out[source]
+    last = np.divide(counts.completed, out, out=np.zeros(len(out)), where=out > 0)
+    best = _best(source, target, chance, last)
+    heap: list[tuple[float, tuple[int, ...], float, bool]] = []
+    for vertex in np.flatnonzero(counts.started).tolist():
+        share = float(counts.started[vertex] / total)
+        heappush(heap, (-share * best[vertex], (vertex,), share, False))
+    found: list[Path] = []
+    while heap and len(found) < number:
+        _, path, share, done = heappop(heap)
+        if done:
+            found.append(Path(path, share * total, share))
+            continue
+        at = path[-1]
+        if last[at] > 0:
+            ended = share * float(last[at])
+            heappush(heap, (-ended, path, ended, True))
+        for edge in range(*np.searchsorted(source, (at, at + 1)).tolist()):
+            onward = share * float(chance[edge])
+            after = int(target[edge])
+            heappush(heap, (-onward * best[after], (*path, after), onward, False))
+    return found
+
+
+def _best(source: npt.NDArray[np.int64], target: npt.NDArray[np.int64], chance: Floats, last: Floats) -> Floats:
+    """The likeliest way on from each vertex to a match: a bound that never cuts off the best path."""
+    best = last.copy()
+    while True:
+        before = best.copy()
+        np.maximum.at(best, source, chance * before[target])
+        if (best == before).all():
+            return best
 
 
 class Graph:
@@ -35,11 +117,8 @@ class Graph:
         every match point a bundle of its own.
     most_bundles : int, default 65,536
         The latest bundles that match maps are about. A bundle that leaves is cleared from all maps.
-
-    Attributes
-    ----------
-    counts : Counts
-        All that was counted.
+    counts : Counts, optional
+        All that was counted; default: nothing yet.
 
     Examples
     --------
@@ -49,11 +128,13 @@ class Graph:
     (0, 0)
     """
 
-    def __init__(self, scheme: Scheme, gap: int = -1, most_bundles: int = MOST_BUNDLES) -> None:
+    def __init__(
+        self, scheme: Scheme, gap: int = -1, most_bundles: int = MOST_BUNDLES, counts: Counts | None = None
+    ) -> None:
         self.scheme = scheme
         self.gap = gap
         self.most_bundles = most_bundles
-        self.counts = Counts.empty(scheme.vertices)
+        self.counts = Counts.empty(scheme.vertices) if counts is None else counts
 
     def observe(self, trace: Trace) -> None:
         """Add what a trace holds.
@@ -95,9 +176,8 @@ class Graph:
                     code="ACEP-H007",
                     hint="learn both with the same buckets and bundles",
                 )
-        merged = Graph(self.scheme, self.gap, self.most_bundles)
-        merged.counts = join(self.counts, other.counts, self.gap, self.most_bundles)
-        return merged
+        counts = join(self.counts, other.counts, self.gap, self.most_bundles)
+        return Graph(self.scheme, self.gap, self.most_bundles, counts)
 
     def map(self, vertex: int) -> bitarray:
         """Match map of a vertex; of zeros where nothing was reached."""
@@ -106,11 +186,8 @@ class Graph:
 
     def group_map(self, group: int) -> bitarray:
         """Union of the match maps of a group's vertices (groups are numbered over all places)."""
-        union = zeros(len(self.counts.bundles), endian="big")
-        for vertex in range(group * self.scheme.cells, (group + 1) * self.scheme.cells):
-            if vertex in self.counts.maps:
-                union |= self.counts.maps[vertex]
-        return union
+        found = group_maps(self.scheme, self.counts.maps).get(group)
+        return found if found is not None else zeros(len(self.counts.bundles), endian="big")
 
     def containment(self, groups: Sequence[int]) -> npt.NDArray[np.float64]:
         """How much of one group's match map another's holds.

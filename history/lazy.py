@@ -113,8 +113,6 @@ class _Moved:
         sys.modules[old] = value
 
     def _of_package(self, old: str) -> Callable[[str], Any]:
-        """What gives the names of a package that is gone."""
-
         def get(name: str) -> Any:
             if name not in import_module(self.to).__all__:
                 raise AttributeError(f"module {old!r} has no attribute {name!r}")

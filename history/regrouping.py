@@ -15,11 +15,9 @@ import numpy.typing as npt
 from bitarray import bitarray
 
 from history.arrays import Bools, Floats, Ints
-from history.counting import Counts, packed, sums
+from history.counting import DENSE, Counts, flags_of, packed, sum_pairs
 from history.vectors import Scheme
 
-DENSE = ("reached", "led", "cost", "started", "completed")
-"""What is counted at vertices beside visits."""
 WIDEST = 8
 """New groups at most that the edges of an old one go to: those of its largest shares."""
 GOLDEN = (5**0.5 - 1) / 2
@@ -66,7 +64,7 @@ def since(counts: Counts, tick: int) -> Counts:
     if kept.all():
         return counts
     chosen, place = np.flatnonzero(kept), np.cumsum(kept) - 1
-    maps = {vertex: packed(_flags(bits)[chosen]) for vertex, bits in counts.maps.items()}
+    maps = {vertex: packed(flags_of(bits)[chosen]) for vertex, bits in counts.maps.items()}
     ends = kept[counts.ends_bundle]
     return replace(
         counts,
@@ -116,9 +114,8 @@ def regrouped(counts: Counts, before: Scheme, after: Scheme, shares: Sequence[Fl
     made.maps = _moved_maps(counts, before.cells, drawn)
     group_of_end, cell_of_end = np.divmod(counts.ends_vertex, before.cells)
     at = drawn[group_of_end, counts.ends_bundle] * before.cells + cell_of_end
-    wide = max(len(counts.bundles), 1)
-    ends, made.ends = sums(at * wide + counts.ends_bundle, counts.ends)
-    made.ends_vertex, made.ends_bundle = np.divmod(ends, wide)
+    ends = sum_pairs(at, counts.ends_bundle, len(counts.bundles), counts.ends)
+    made.ends_vertex, made.ends_bundle, made.ends = ends
     return made
 
 
@@ -127,7 +124,7 @@ def _dense(counts: Counts, change: Callable[[Numbers], Floats]) -> dict[str, Any
     visits = change(counts.visits)
     found: dict[str, Any] = {"visits": whole(visits)}
     factor = np.divide(found["visits"], visits, out=np.zeros(len(visits)), where=visits > 0)
-    for name in DENSE:
+    for name in DENSE[1:]:
         found[name] = whole(change(getattr(counts, name)) * factor)
     found["led"] = np.minimum(found["led"], found["visits"])
     found["cost"] = found["cost"].astype(np.float64)
@@ -200,17 +197,11 @@ def _drawn(table: Floats, bundles: int) -> Ints:
 
 
 def _moved_maps(counts: Counts, cells: int, drawn: Ints) -> dict[int, bitarray]:
-    """Match maps of the new vertices."""
-    flags: dict[int, npt.NDArray[np.bool_]] = {}
+    flags: dict[int, Bools] = {}
     for vertex, bits in counts.maps.items():
         group, cell = divmod(vertex, cells)
-        led = np.flatnonzero(_flags(bits))
+        led = np.flatnonzero(flags_of(bits))
         for other in np.unique(drawn[group, led]).tolist():
             mine = flags.setdefault(other * cells + cell, np.zeros(len(bits), np.bool_))
             mine[led[drawn[group, led] == other]] = True
     return {vertex: packed(flags[vertex]) for vertex in sorted(flags)}
-
-
-def _flags(bits: bitarray) -> npt.NDArray[np.bool_]:
-    """A match map as flags."""
-    return np.unpackbits(np.frombuffer(bits.tobytes(), np.uint8), count=len(bits)).astype(np.bool_)

@@ -8,6 +8,9 @@
 
 A version is written beside the others, under another name, and renamed when it is whole; then LATEST is replaced. So a
 reader sees a whole version or the one before. The same history gives the same bytes. Nothing is pickled.
+
+A history may be refreshed while others read it: who reads asks for ``pointed`` before each batch, which costs two small
+reads, and loads only what is new.
 """
 
 from __future__ import annotations
@@ -116,8 +119,8 @@ def save(
     home = _home_at(path)
     version = 1
     if new_version and is_history(home):
-        _same_query(_manifest(home, _latest(home)), fingerprint, home)
-        version = max(_versions(home)) + 1
+        _same_query(_manifest(home, pointed(home)), fingerprint, home)
+        version = versions(home)[0] + 1
     else:
         check_free(home)
     home.mkdir(parents=True, exist_ok=True)
@@ -148,7 +151,7 @@ def _home_at(path: str | os.PathLike[str]) -> Path:
 def is_history(path: str | os.PathLike[str]) -> bool:
     """Whether there is a history, whole or damaged."""
     home = _home_at(path)
-    return bool(_versions(home)) or (home / LATEST).exists()
+    return bool(versions(home)) or (home / LATEST).exists()
 
 
 def check_free(path: str | os.PathLike[str]) -> None:
@@ -196,9 +199,9 @@ def load(path: str | os.PathLike[str], fingerprint: str | None = None, *, versio
     home = _home_at(path)
     if not is_history(home):
         raise HistoryError(f"there is no history at {str(home)!r}", code="ACEP-H001", hint="learn one first")
-    number = _latest(home) if version is None else version
-    if version is not None and version not in _versions(home):
-        there = ", ".join(map(str, _versions(home)))
+    number = pointed(home) if version is None else version
+    if version is not None and version not in versions(home):
+        there = ", ".join(map(str, reversed(versions(home))))
         raise HistoryError(f"the history at {str(home)!r} has no version {version}: it has {there}", code="ACEP-H001")
     manifest = _manifest(home, number)
     if fingerprint is not None:
@@ -208,7 +211,8 @@ def load(path: str | os.PathLike[str], fingerprint: str | None = None, *, versio
         if digest != _digest(folder / name, home):
             raise damaged(home, f"{name} is not the file that was written")
     try:
-        graph = _read(folder, manifest)
+        graph = Graph(scheme_of(manifest["scheme"]), manifest["gap"], manifest["most_bundles"])
+        read_tables(graph, folder)
         learned = read_npz(folder / LEARNED) if LEARNED in manifest["files"] else {}
     except (OSError, ValueError, LookupError, TypeError, OverflowError, MemoryError, pa.ArrowException) as error:
         raise damaged(home, str(error)) from error
@@ -230,20 +234,36 @@ def _age(entry: Path) -> float:
         return 0.0
 
 
-# --- versions -----------------------------------------------------------------------------------------------
+# --- what a version is -----------------------------------------------------------------------------------------------
 
 
 def _name(version: int) -> str:
     return f"v{version:04d}"
 
 
-def _versions(home: Path) -> list[int]:
+def versions(path: str | os.PathLike[str]) -> list[int]:
+    """All versions that are there, the newest first; whether they are whole is not looked at."""
+    home = Path(path)
     if not home.is_dir():
         return []
-    return sorted(int(entry.name[1:]) for entry in home.iterdir() if re.fullmatch(VERSION, entry.name))
+    found = (int(entry.name[1:]) for entry in home.iterdir() if re.fullmatch(VERSION, entry.name))
+    return sorted(found, reverse=True)
 
 
-def _latest(home: Path) -> int:
+def pointed(path: str | os.PathLike[str]) -> int:
+    """The version that holds.
+
+    Parameters
+    ----------
+    path : path
+        Directory of the history.
+
+    Raises
+    ------
+    HistoryError
+        ``ACEP-H004``: the pointer is missing or not whole.
+    """
+    home = Path(path)
     try:
         text = read_plain(home / LATEST).decode().strip()
     except (OSError, ValueError) as error:
@@ -309,9 +329,7 @@ def _digest(file: Path, home: Path) -> str:
 # --- files --------------------------------------------------------------------------------------------------
 
 
-def _write(
-    graph: Graph, home: Path, version: int, manifest: dict[str, Any], learned: Mapping[str, Array]
-) -> Path:
+def _write(graph: Graph, home: Path, version: int, manifest: dict[str, Any], learned: Mapping[str, Array]) -> Path:
     draft = home / f".draft-{secrets.token_hex(8)}"
     draft.mkdir()  # with the rights that the user gives to folders
     try:
@@ -345,7 +363,60 @@ def _point(home: Path, version: int) -> None:
     replace_file(home / LATEST, f"{_name(version)}\n".encode())
 
 
-def _read(folder: Path, manifest: dict[str, Any]) -> Graph:
-    graph = Graph(scheme_of(manifest["scheme"]), manifest["gap"], manifest["most_bundles"])
-    read_tables(graph, folder)
-    return graph
+# --- while it is refreshed ----------------------------------------------------------------------------------
+
+
+def point_to_newest(path: str | os.PathLike[str]) -> None:
+    """Point to the newest version where there is no pointer: for a writer that was killed before it had written one.
+
+    Only the one writer of a history knows that this is what has happened; to anyone else a pointer that is missing is
+    damage. A history with a pointer, whole or not, stays as it is.
+    """
+    home = Path(path)
+    there = versions(home)
+    if there and not (home / LATEST).exists():
+        _point(home, there[0])
+
+
+def written(path: str | os.PathLike[str], version: int) -> int:
+    """When a version was written, in ns: another history in the same place has another time; -1 if it is not there."""
+    try:
+        return (Path(path) / _name(version) / MANIFEST).stat().st_mtime_ns
+    except OSError:
+        return -1
+
+
+def prune(path: str | os.PathLike[str], keep: int = 8, since: int = 0) -> list[int]:
+    """Delete the oldest versions, and what killed writers left behind more than an hour ago.
+
+    Parameters
+    ----------
+    path : path
+        Directory of the history.
+    keep : int, default 8
+        How many of the newest stay; that which holds stays in any case.
+    since : int, default 0
+        Versions up to this one stay, too: those that somebody trained.
+
+    Returns
+    -------
+    list of int
+        The versions that were deleted. None are where the pointer cannot be read.
+
+    Notes
+    -----
+    A version is renamed before it is deleted, so that nobody reads half of it. Complexity: O(files).
+    """
+    home = Path(path)
+    try:
+        latest = pointed(home)
+    except HistoryError:
+        return []
+    old = [version for version in versions(home)[keep:] if version != latest and version > since]
+    for version in old:
+        gone = home / f".gone-{_name(version)}"
+        shutil.rmtree(gone, ignore_errors=True)
+        (home / _name(version)).rename(gone)
+        shutil.rmtree(gone, ignore_errors=True)
+    clear_left_over(home)
+    return old

@@ -1,33 +1,104 @@
-"""The tables of one version of a history: what was counted, as Parquet and npz, checked when it is read."""
+"""What was counted, to be kept or sent: as tables of Parquet and npz in a folder, or as bytes from process to process.
+
+Nothing is pickled, and all of it is checked when it is read.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import io
+from collections.abc import Callable, Mapping
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
+from bitarray import bitarray
 
-from history.bundles import Bundles
-from history.checking import check_column, check_order, check_places, require
+from history import counting
+from history.bundles import Bundles, Texts
+from history.checking import Array, check_column, check_order, check_places, require
 from history.counting import Counts
 from history.graph import Graph
 from history.npz import MOST_BYTES, read_npz, write_npz
-from history.packed import map_rows, maps_of
 
 VERTICES, EDGES, OVERLAPS = "vertices.parquet", "edges.parquet", "overlaps.parquet"
 BUNDLES, MAPS = "bundles.parquet", "maps.npz"
 TABLES = (VERTICES, EDGES, OVERLAPS, BUNDLES, MAPS)
-DENSE = dict.fromkeys(("visits", "reached", "led", "cost", "started", "completed"), "int64") | {"cost": "float64"}
-"""What is counted at vertices; only those that were visited are written down."""
+DENSE = dict.fromkeys(counting.DENSE, "int64") | {"cost": "float64"}
+"""What is counted at vertices, with its type; tables have only those that were visited."""
 PAIRS = {EDGES: ("source", "target", "moves", "passed"), OVERLAPS: ("covered", "cover", "shareable", "shared")}
 """Files of pairs, of vertices or of groups, with what is counted of each."""
 MOST_PAIRS = 1 << 27
 """Pairs that a file may hold: four columns of them are as much as an npz file may hold."""
 ENDS = ("ends_vertex", "ends_bundle", "ends")
+Column = Callable[[str], Any]
+"""Gives a column by its name."""
+
+
+# --- as bytes -----------------------------------------------------------------------------------------------
+
+
+def pack(graph: Graph) -> bytes:
+    """All that a graph has counted.
+
+    Parameters
+    ----------
+    graph : Graph
+        Its scheme, gap and number of bundles are not part of the bytes.
+
+    Returns
+    -------
+    bytes
+        For ``unpack``; the same counts give the same bytes.
+
+    Complexity: O(history).
+    """
+    counts, file = graph.counts, io.BytesIO()
+    mapped, bits = _map_rows(counts)
+    names = (*DENSE, *PAIRS[EDGES], *PAIRS[OVERLAPS], *ENDS)
+    np.savez(
+        file,
+        map_vertices=mapped,
+        map_bits=bits,
+        **{name: getattr(counts, name) for name in names},
+        **{f"bundle_{field.name}": getattr(counts.bundles, field.name) for field in fields(Bundles)},
+    )
+    return file.getvalue()
+
+
+def unpack(packed: bytes, blank: Graph) -> Graph:
+    """The graph that ``pack`` was given.
+
+    Parameters
+    ----------
+    packed : bytes
+    blank : Graph
+        Of the same scheme, gap and number of bundles; not changed.
+
+    Raises
+    ------
+    ValueError
+        These are not such bytes.
+    """
+    graph = Graph(blank.scheme, blank.gap, blank.most_bundles)
+    counts, scheme = graph.counts, graph.scheme
+    arrays = read_npz(io.BytesIO(packed), len(packed))
+    slots = arrays["bundle_slot"]
+    require(slots.dtype.kind == "U" and slots.ndim == 1, "slot is not text everywhere")
+    require(len(slots) <= graph.most_bundles, f"there are {len(slots)} bundles, and {graph.most_bundles} at most")
+    counts.bundles = _bundles(slots, lambda name: arrays[f"bundle_{name}"])
+    for name, type_ in DENSE.items():
+        setattr(counts, name, check_column(name, arrays[name], type_, scheme.vertices))
+    for names, size in ((PAIRS[EDGES], scheme.vertices), (PAIRS[OVERLAPS], scheme.groups)):
+        _take_pairs(counts, names, arrays.__getitem__, size, size)
+    _take_maps(counts, arrays, "map_", scheme.vertices)
+    return graph
+
+
+# --- as files -----------------------------------------------------------------------------------------------
 
 
 def write_tables(graph: Graph, folder: Path) -> None:
@@ -41,7 +112,7 @@ def write_tables(graph: Graph, folder: Path) -> None:
     bundles = {field.name: getattr(counts.bundles, field.name) for field in fields(Bundles)}
     bundles["slot"] = pa.array(counts.bundles.slot.tolist(), pa.string())
     pq.write_table(pa.table(bundles), folder / BUNDLES)
-    mapped, bits = map_rows(counts)
+    mapped, bits = _map_rows(counts)
     ends = {name: getattr(counts, name) for name in ENDS}
     write_npz(folder / MAPS, {"vertices": mapped, "bits": bits, **ends})
 
@@ -60,7 +131,7 @@ def read_tables(graph: Graph, folder: Path) -> None:
         EDGES: lambda file: _read_pairs(counts, file, scheme.vertices),
         OVERLAPS: lambda file: _read_pairs(counts, file, scheme.groups),
         BUNDLES: lambda file: _read_bundles(counts, file, graph.most_bundles),
-        MAPS: lambda file: _read_maps(counts, file, scheme.vertices),
+        MAPS: lambda file: _take_maps(counts, read_npz(file), "", scheme.vertices),
     }
     for name, read in readers.items():
         try:
@@ -81,8 +152,7 @@ def _table(file: Path, kinds: dict[str, pa.DataType], most: int) -> pa.Table:
         return held.read()
 
 
-def _columns(file: Path, kinds: dict[str, str], most: int) -> Callable[[str], Any]:
-    """Gives the columns of numbers of a Parquet file by name."""
+def _columns(file: Path, kinds: dict[str, str], most: int) -> Column:
     table = _table(file, {name: pa.type_for_alias(kind) for name, kind in kinds.items()}, most)
     return lambda name: table.column(name).to_numpy()
 
@@ -96,43 +166,61 @@ def _read_vertices(counts: Counts, file: Path, vertices: int) -> None:
 
 
 def _read_pairs(counts: Counts, file: Path, size: int) -> None:
-    column = _columns(file, dict.fromkeys(PAIRS[file.name], "int64"), MOST_PAIRS)
-    first, second, *numbers = PAIRS[file.name]
-    one, other = (check_places(name, column(name), size) for name in (first, second))
-    require(len(one) == len(other), f"{first} and {second} are not of one length")
-    check_order(f"{first}, {second}", one, other, size)
-    for name, found in ((first, one), (second, other)):
-        setattr(counts, name, found)
-    for name in numbers:
-        setattr(counts, name, check_column(name, column(name), "int64", len(one)))
+    names = PAIRS[file.name]
+    _take_pairs(counts, names, _columns(file, dict.fromkeys(names, "int64"), MOST_PAIRS), size, size)
 
 
 def _read_bundles(counts: Counts, file: Path, most: int) -> None:
     kinds = {field.name: pa.string() if field.name == "slot" else pa.int64() for field in fields(Bundles)}
     table = _table(file, kinds, most)
-    size = table.num_rows
     slots = table.column("slot")
     require(not slots.null_count, "slot is not text everywhere")
     longest = max((len(text) for chunk in slots.chunks for text in chunk.dictionary.to_pylist()), default=0)
+    size = table.num_rows
     require(4 * longest * size <= MOST_BYTES, f"texts of {longest} characters are too long for {size} bundles")
+    counts.bundles = _bundles(np.array(slots.to_pylist(), np.str_), lambda name: table.column(name).to_numpy())
+
+
+# --- either way ---------------------------------------------------------------------------------------------
+
+
+def _bundles(slots: Texts, column: Column) -> Bundles:
     first, last, row, points = (
-        check_column(name, table.column(name).to_numpy(), "int64", size, least)
+        check_column(name, column(name), "int64", len(slots), least)
         for name, least in (("first", None), ("last", None), ("row", 0), ("points", 1))
     )
     require((first <= last).all() and (first[1:] >= first[:-1]).all(), "first and last are not in order")
-    counts.bundles = Bundles(first, last, np.array(slots.to_pylist(), np.str_), row, points)
+    return Bundles(first, last, slots, row, points)
 
 
-def _read_maps(counts: Counts, file: Path, vertices: int) -> None:
+def _take_pairs(counts: Counts, names: tuple[str, ...], column: Column, size: int, other_size: int) -> None:
+    """Take over numbers of pairs, each once and in order, of two things of which there are so many."""
+    first, second, *numbers = names
+    one, other = check_places(first, column(first), size), check_places(second, column(second), other_size)
+    require(len(one) == len(other), f"{first} and {second} are not of one length")
+    check_order(f"{first}, {second}", one, other, max(other_size, 1))
+    setattr(counts, first, one)
+    setattr(counts, second, other)
+    for name in numbers:
+        setattr(counts, name, check_column(name, column(name), "int64", len(one)))
+
+
+def _take_maps(counts: Counts, arrays: Mapping[str, Array], prefix: str, vertices: int) -> None:
+    """Take over match maps, and edges to bundles; the bundles are known by now."""
     bundles = len(counts.bundles)
-    arrays = read_npz(file)
-    mapped, bits = check_places("vertices", arrays["vertices"], vertices), arrays["bits"]
-    vertex, bundle, ends = (arrays[name] for name in ENDS)
+    mapped = check_places("vertices", arrays[f"{prefix}vertices"], vertices)
+    bits = arrays[f"{prefix}bits"]
     require(len(np.unique(mapped)) == len(mapped), "a vertex has two maps")
     require(bits.dtype == np.uint8 and bits.shape == (len(mapped), (bundles + 7) // 8), "bits have another form")
-    counts.maps = maps_of(mapped.tolist(), bits, bundles)
-    counts.ends_vertex = check_places("ends_vertex", vertex, vertices)
-    counts.ends_bundle = check_places("ends_bundle", bundle, bundles)
-    counts.ends = check_column("ends", ends, "int64", len(vertex))
-    require(len(vertex) == len(bundle), "ends_vertex and ends_bundle are not of one length")
-    check_order("ends_vertex, ends_bundle", counts.ends_vertex, counts.ends_bundle, max(bundles, 1))
+    for vertex, row in zip(mapped.tolist(), bits, strict=True):
+        counts.maps[vertex] = found = bitarray(endian="big")
+        found.frombytes(row.tobytes())
+        del found[bundles:]
+    _take_pairs(counts, ENDS, arrays.__getitem__, vertices, bundles)
+
+
+def _map_rows(counts: Counts) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint8]]:
+    """The vertices that have a match map, and the bytes of their maps, one row for each."""
+    rows = [np.frombuffer(bits.tobytes(), np.uint8) for bits in counts.maps.values()]
+    width = (len(counts.bundles) + 7) // 8
+    return np.array(list(counts.maps), np.int64), np.stack(rows) if rows else np.empty((0, width), np.uint8)

@@ -371,7 +371,6 @@ class Scheme:
 
 
 def _feature_of(saved: dict[str, Any], trees: Sequence[Trees]) -> Feature:
-    """The feature that ``Scheme.to_json`` wrote."""
     return Feature(
         name=saved["name"],
         kind=saved["kind"],

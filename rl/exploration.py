@@ -21,6 +21,7 @@ from bitarray import bitarray
 from history.arrays import Bools, Floats, Ints
 from history.bundles import Bundles, chain
 from history.counting import packed
+from history.coverage.sketch import finalized
 from rl.records import Lineages
 
 MOST_BUNDLES = 65_536
@@ -56,17 +57,9 @@ def in_cohort(key: npt.ArrayLike, epoch: npt.ArrayLike, chance: float, seed: int
     """
     bits = np.zeros(1, np.uint64)
     for number in (seed, epoch, key):
-        bits = _mixed(bits ^ np.asarray(number, np.int64).astype(np.uint64))
+        bits = finalized((bits ^ np.asarray(number, np.int64).astype(np.uint64)) + np.uint64(0x9E3779B97F4A7C15))
     shape = np.broadcast_shapes(np.shape(key), np.shape(epoch))
     return np.asarray((bits >> np.uint64(11)) * 2.0**-53 < chance).reshape(shape)
-
-
-def _mixed(bits: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-    """One round; of arrays only, in which products wrap around without a warning."""
-    z = bits + np.uint64(0x9E3779B97F4A7C15)
-    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return np.asarray(z ^ (z >> np.uint64(31)))
 
 
 @dataclass
@@ -168,8 +161,7 @@ class CohortCounts:
         Complexity: O((bits + bundles) log).
         """
         split = len(self.bundles)
-        columns = ("first", "last", "slot", "row", "points")
-        both = Bundles(*(np.concatenate([getattr(self.bundles, name), getattr(bundles, name)]) for name in columns))
+        both = self.bundles.and_those_of(bundles)
         self.bundles, places = chain(both, -1, self.most_bundles)
         # chain adds up what it joins, but here a bundle that is there twice is one that was told of twice
         self.bundles.points[:] = 0

@@ -13,8 +13,7 @@ import numpy as np
 
 from history.arrays import Floats, Ints
 from history.vectors import Place
-from rl.chart import Chart
-from rl.pairs import Pairs
+from rl.chart import Chart, Pairs
 from rl.statistics import Statistics
 from rl.values import Hazards
 

@@ -13,8 +13,7 @@ import numpy.typing as npt
 
 from history.arrays import Floats, Ints
 from history.checking import require
-from rl.chart import Chart
-from rl.pairs import Pairs
+from rl.chart import Chart, Pairs
 from rl.records import Events, Tests
 
 NEVER = int(np.iinfo(np.int64).min)
@@ -24,8 +23,7 @@ LEAST = 1e-100
 """Sums below it are 0: what is left of numbers fades to ones that cannot be divided by."""
 
 _BY_PAIR = ("seen", "tested", "passed", "ticks", "rows", "hits")
-_OF_ALL = ("letters", "total", *_BY_PAIR, "children")
-_SUMS = (*_OF_ALL, "by_key", "born")
+_SUMS = ("letters", "total", *_BY_PAIR, "children", "by_key", "born")
 
 
 class Statistics:
@@ -167,7 +165,7 @@ class Statistics:
 
     @classmethod
     def from_arrays(cls, chart: Chart, arrays: Mapping[str, npt.NDArray[np.generic]]) -> Statistics:
-        """What ``to_arrays`` wrote; older arrays know nothing of keys.
+        """What ``to_arrays`` wrote.
 
         Raises
         ------
@@ -176,7 +174,7 @@ class Statistics:
         """
         made = cls(chart, float(arrays["half_life"].item()))
         made.tick = int(arrays["tick"].item())
-        for name in _SUMS if "born" in arrays else _OF_ALL:
+        for name in _SUMS:
             if arrays[name].shape != getattr(made, name).shape:
                 raise ValueError(f"{name}: shape {arrays[name].shape} instead of {getattr(made, name).shape}")
             setattr(made, name, arrays[name].astype(np.float64))

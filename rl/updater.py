@@ -18,9 +18,8 @@ import numpy.typing as npt
 from history.arrays import Floats, Ints
 from history.checking import check_column, check_places, require, values_of
 from history.values import Values
-from rl.calibration import Calibration
 from rl.chart import Chart
-from rl.drift import DELTA, Alarm, Detectors, What, excess
+from rl.drift import DELTA, Alarm, Calibration, Detectors, What, excess
 from rl.model import Model, fit_model
 from rl.records import Events, Lineages, Tests
 from rl.residual import corrected
@@ -244,8 +243,6 @@ class Updater:
             flat.astype(np.float64).reshape(own.shape) for flat, own in zip(families, made.model.children, strict=True)
         )
         factors = {name: model[name].astype(np.float64) for name in _FACTORS}
-        if factors["share"].ndim == 1:  # an older one: the same for all groups
-            factors["share"] = np.repeat(factors["share"][:, None], chart.scheme.groups, axis=1)
         for name, factor in factors.items():
             wanted = getattr(made.model, name).shape
             require(factor.shape == wanted and np.isfinite(factor).all(), f"{name} is not {wanted} finite numbers")
@@ -262,7 +259,6 @@ class Updater:
         return made
 
     def _learn(self) -> None:
-        """Predict anew."""
         self.model = fit_model(self.chart, self.statistics)
         self._foretold = _Foretold(self.chart, corrected(self.chart, self.statistics, self.model))
         self._is_informed, self._is_settled = self.observed > 0, True

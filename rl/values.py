@@ -13,14 +13,112 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from itertools import product
 
 import numpy as np
 
 from history.arrays import Floats, Ints
 from history.values import LEAST_COST, Values
-from rl.chart import Chart
-from rl.grid import SLOTS, grid_of
-from rl.pairs import Pairs
+from history.vectors import Scheme
+from rl.chart import Chart, Pairs
+
+SLOTS = 2
+"""Slots that a part of the window is cut into."""
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Slots of the remaining window, and ages (slots since the last event) up to where they make no difference.
+
+    Parameters
+    ----------
+    scheme : history.vectors.Scheme
+        Its window and buckets; its places do not matter.
+
+    Examples
+    --------
+    >>> grid = Grid(Scheme((), window=160))
+    >>> grid.slots, grid.slot, grid.late.tolist()
+    (16, 10.0, [1, 2, 2, 2, 3])
+    """
+
+    scheme: Scheme
+
+    @property
+    def slots(self) -> int:
+        """How many there are."""
+        return self.scheme.remaining * SLOTS
+
+    @property
+    def slot(self) -> float:
+        """Ticks of one."""
+        return self.scheme.window / self.slots
+
+    @cached_property
+    def late(self) -> Ints:
+        """Bucket of the time since the last event in the middle of the slot that begins at each age."""
+        middles = (np.arange(self.slots + 1) + 0.5) * self.slot
+        bucket = np.searchsorted(self.scheme.since_limits, middles, side="left")
+        return bucket[: 1 + int(np.argmax(bucket == bucket[-1]))].astype(np.int64)
+
+    @property
+    def ages(self) -> int:
+        """How many there are."""
+        return len(self.late)
+
+    def means(self, worth: Floats) -> Floats:
+        """Means of each vertex, over what is in it and can occur.
+
+        Parameters
+        ----------
+        worth : float64 array, shape (kinds, groups, slots + 1, ages)
+            What is known at the ends of slots.
+
+        Returns
+        -------
+        float64 array, shape (kinds, vertices)
+            Straight lines are drawn between the ends of slots.
+        """
+        kinds, groups = worth.shape[:2]
+        flat, step = worth.reshape(kinds * groups, -1), SLOTS * self.ages
+        means = np.empty((kinds * groups, self.scheme.remaining, len(self.scheme.since) + 1))
+        for part, weights in enumerate(self._weights):
+            means[:, part] = flat[:, part * step : part * step + len(weights)] @ weights
+        return means.reshape(kinds, -1)
+
+    @cached_property
+    def _weights(self) -> Floats:
+        """How much each end of a slot and age counts; shape (parts, (slots of a part + 1) * ages, buckets)."""
+        buckets = len(self.scheme.since) + 1
+        weights = np.zeros((self.scheme.remaining, SLOTS + 1, self.ages, buckets))
+        for part, own, bucket in product(range(self.scheme.remaining), range(SLOTS), range(buckets)):
+            for young, old in self._ages(bucket):
+                # ages from here on that can occur with so much left
+                most = max(self.slots - part * SLOTS - own - young, 0)
+                times = most if old == young and self.late[young] == bucket else min(most, 1)
+                for age in (young, old):
+                    # where nothing can occur, as if a run could be that late
+                    weights[part, own : own + 2, age, bucket] += times or 1e-12
+        weights /= weights.sum(axis=(1, 2), keepdims=True)
+        return weights.reshape(self.scheme.remaining, -1, buckets)
+
+    def _ages(self, bucket: int) -> list[tuple[int, int]]:
+        """The slots of age in a bucket, as the ages where they begin and end."""
+        found = np.flatnonzero(self.late == bucket).tolist()
+        if not found:  # shorter than half a slot, as "just bound" is: a moment, the age where it would begin
+            moment = min(int(np.searchsorted(self.late, bucket)), self.ages - 1)
+            return [(moment, moment)]
+        return [(age, min(age + 1, self.ages - 1)) for age in found]
+
+
+@lru_cache(maxsize=8)
+def grid_of(window: int, remaining: int, since: tuple[float, ...]) -> Grid:
+    """The same for all schemes of such vertices."""
+    return Grid(Scheme((), window, remaining, since))
+
+
+# --- values -------------------------------------------------------------------------------------------------
 
 _FEW = 1 << 13
 """Numbers that are worked out as fast as a call takes: so many zeros are cheaper than one block of steps more."""
@@ -33,7 +131,7 @@ class Hazards:
     Parameters
     ----------
     passing : float64 array, shape (pairs,)
-        Steps taken per tick, by pair of step and vertex (``rl.pairs.Pairs``: the vertices of the source of step 0,
+        Steps taken per tick, by pair of step and vertex (``rl.chart.Pairs``: the vertices of the source of step 0,
         then those of step 1, ...).
     testing : float64 array, shape (pairs,)
         Run-steps (tests) per tick.
@@ -80,7 +178,9 @@ def solve(chart: Chart, hazards: Hazards) -> Values:
     Complexity: O(slots * (vertices + steps * ages * groups of source * groups of target)).
     """
     plan = _plan(chart)
-    slots, meetings = _SlotEvents.of(plan, hazards), _meetings(plan, hazards.children)
+    slots = _SlotEvents.of(plan, hazards)
+    room = np.empty(2 * plan.grid.ages * max((block.size() for block in plan.blocks), default=0))
+    meetings = [_Meeting(plan, block, hazards.children, room) for block in plan.blocks]
     worth = np.zeros((3, chart.scheme.groups, plan.grid.slots + 1, plan.grid.ages))
     brings = np.zeros((3, len(plan.group) + 1, plan.grid.ages))  # the last row stays 0
     rows, now, before = brings[:, :-1], np.zeros_like(slots.direct[0]), -slots.early
@@ -234,11 +334,6 @@ class _Meeting:
         mean = self.larger.reshape(len(flat), 2 * ages, -1) @ self.shares[..., None]
         brings[:2, self.rows] = mean.reshape(-1, 2, ages).transpose(1, 0, 2)
         brings[2, self.rows] = (self.shares @ coming[2])[:, None]
-
-
-def _meetings(plan: _Layout, children: tuple[Floats, ...]) -> list[_Meeting]:
-    room = np.empty(2 * plan.grid.ages * max((block.size() for block in plan.blocks), default=0))
-    return [_Meeting(plan, block, children, room) for block in plan.blocks]
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from acep_approx import HistoryGraph
-from acep_approx.training import choosing
+from acep_approx.training import training
 from tests.cases import FULL
 
 
@@ -16,6 +16,6 @@ def learned(known: HistoryGraph, events: Any, **columns: Any) -> HistoryGraph:
     with pytest.MonkeyPatch.context() as patch:
         if not FULL:
             for name in ("VALUES", "COST_POWERS", "OVERLAPS"):
-                patch.setattr(choosing, name, getattr(choosing, name)[:1])
-            patch.setattr(choosing, "MORE_OVERLAPS", ())
+                patch.setattr(training, name, getattr(training, name)[:1])
+            patch.setattr(training, "MORE_OVERLAPS", ())
         return known.fit(events, **columns)

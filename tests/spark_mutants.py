@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from acep_approx.budget import splitting
-from acep_approx.budget.splitting import FILE, Split
+from acep_approx.shedding import splitting
 from acep_approx.shedding.refresher import Refresher
+from acep_approx.shedding.splitting import FILE, Split
 from acep_approx.spark.plan.processor import ShardProcessor
 from acep_approx.spark.streaming import driver
 from acep_approx.spark.streaming.driver import LEARNER, Driver

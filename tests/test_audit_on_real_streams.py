@@ -10,7 +10,7 @@ import pytest
 from acep_approx import compile_query
 from acep_approx.arrays import Bools, Ints
 from acep_approx.budget.audit import AuditCells, AuditSample
-from acep_approx.shedding.allowance import EPOCH_WINDOWS
+from acep_approx.shedding.load import EPOCH_WINDOWS
 from experiments.shedding.workloads import load
 from experiments.streams.real import is_here
 

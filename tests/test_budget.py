@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from acep_approx.budget.budget import Budget
-from acep_approx.budget.step_clock import EVENT_SECONDS, STEP_SECONDS, StepClock
 from acep_approx.errors import UsageError
+from acep_approx.shedding.timing import EVENT_SECONDS, STEP_SECONDS, StepClock
 
 
 @pytest.mark.parametrize(

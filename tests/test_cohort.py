@@ -19,11 +19,9 @@ from acep_approx.budget.audit import AuditCells, AuditSample
 from acep_approx.engines.runs.load_shedder import FixedLoad
 from acep_approx.engines.runs.shedding import Shedding
 from acep_approx.engines.runs.worth import Allowance
-from acep_approx.learning import exact_sample
-from acep_approx.learning.exact_sample import Cohort
-from acep_approx.learning.outcomes import Outcomes
+from acep_approx.learning import cohort
+from acep_approx.learning.cohort import Cohort, Outcomes
 from acep_approx.matching import stream_side
-from acep_approx.training.trace import trace_past
 from history.counting import vertices_of
 from history.trace import Trace
 from history.vectors import Feature, Place, Scheme
@@ -32,6 +30,7 @@ from tests.cases import cases, examples
 from tests.rich_worlds import RichWorld, rich_worlds
 from tests.runs_engine import compiled
 from tests.smaller_worlds import holds_for
+from tests.traced_past import trace_past
 
 Ints = npt.NDArray[np.int64]
 
@@ -147,7 +146,7 @@ def as_counter(fates: Lineages) -> Counter[tuple[int, ...]]:
 @pytest.mark.parametrize("look", [1, 64, 10**6])
 def test_its_match_points_are_the_exact_ones_of_its_cells(text: str, look: int, monkeypatch: Any) -> None:
     """Each once, whenever it is looked; also where it is known only a window later that there is a match."""
-    monkeypatch.setattr(exact_sample, "LOOK_BACK", look)
+    monkeypatch.setattr(cohort, "LOOK_BACK", look)
     query = compile_query(text, engine="runs")
     window = int(text.rsplit(maxsplit=1)[-1])
     for seed in range(3):
@@ -180,7 +179,7 @@ def test_where_all_cells_are_chosen_it_finds_all(world: RichWorld, size: int) ->
         if query.plan.registers.has_late_ends or query.plan.registers.needs_filter:
             return
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(exact_sample, "LOOK_BACK", 1)
+            patch.setattr(cohort, "LOOK_BACK", 1)
             done = beside(query, world.table(), AuditCells(1.0, max(2 * window, 1), window), size)
         assert done.cohort.sample.points.sum() == len({bound[-1][0] for bound in expected})
 
@@ -214,7 +213,7 @@ def test_where_a_cell_does_not_know_its_matches_it_finds_them_all_the_same_or_th
 def test_keys_that_fall_silent_and_come_back_are_still_told_apart(monkeypatch: Any) -> None:
     """A slot that is freed goes to another key, and the key that had it gets another slot."""
     monkeypatch.setattr(stream_side, "SWEEP", 1)
-    monkeypatch.setattr(exact_sample, "LOOK_BACK", 1)
+    monkeypatch.setattr(cohort, "LOOK_BACK", 1)
     query = compile_query(KEYED.replace("WITHIN 60", "WITHIN 9"), engine="runs")
     rng = np.random.default_rng(1)
     keys = [f"k{n}" for _ in range(8) for n in rng.permutation(30).tolist() for _ in range(6)]

@@ -45,7 +45,7 @@ ONWARD = {
     "acep_approx.timeline": "svg",
     "history.values": "fit_values",
     "history.vectors": "Place",
-    "rl.baselines": "Moves",
+    "experiments.learning.baselines": "Moves",
     "rl.chart": "Chart",
     "rl.drift": "Detectors",
     "rl.exploration": "CohortCounts",

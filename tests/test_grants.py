@@ -13,8 +13,7 @@ from acep_approx.api.matcher import Matcher
 from acep_approx.budget.budget import Budget
 from acep_approx.engines.runs.load_shedder import FixedLoad
 from acep_approx.engines.runs.shedding import Shedding
-from acep_approx.shedding.allowance import CARRIED
-from acep_approx.shedding.load import Load
+from acep_approx.shedding.load import CARRIED, Load
 from acep_approx.shedding.shedder import Shedder
 
 NEAR = "PATTERN SEQ(A a, B b, C c) WHERE (b.x - a.x) * (b.x - a.x) < 900 AND c.x > b.x AND c.x < a.x + 9 WITHIN 1000"

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from history.cutting import PRIOR, best_cuts
+from history.fitting import PRIOR, best_cuts
 
 
 def likelihood(births: np.ndarray, success: np.ndarray, cuts: tuple[int, ...]) -> float:

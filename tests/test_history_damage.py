@@ -18,10 +18,9 @@ import pytest
 from acep_approx import HistoryGraph, Query, compile_query
 from acep_approx.training.versions import newest
 from history.errors import HistoryError
-from history.store import DIGEST, LATEST, LEARNED, MANIFEST
+from history.store import DIGEST, LATEST, LEARNED, MANIFEST, pointed, prune
 from history.tables import BUNDLES, DENSE, ENDS, MAPS, PAIRS, TABLES, VERTICES
 from history.values import Values
-from history.versions import pointed, prune
 
 QUERY = "PATTERN SEQ(A a, B b, C c) WHERE (c.x - a.x) * (c.x - a.x) < 40 WITHIN 60"
 FLIPS = 40

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from history import Graph, HistoryError, Place, Scheme, Trace, fit_values
 from history.bundles import Bundles, chain
 from history.counting import Counts
-from history.coverage.vertices import greedy_order
+from history.coverage.selection import lazy_greedy
 from tests.cases import examples
 from tests.counted_histories import assert_same, learned
 from tests.naive_history import SCHEME, WINDOW, naive_bundles, naive_counts, random_trace
@@ -339,6 +339,14 @@ def test_an_empty_history_is_worth_nothing():
     values = fit_values(Graph(SCHEME))
     assert not values.gain.any()
     assert (values.cost == 0.05).all()
+
+
+def greedy_order(graph: Graph, place: int) -> list[int]:
+    """The vertices of a place in the order of greedy coverage: each adds most bundles to those before it."""
+    low, high = (int(graph.scheme.first_group[number]) * graph.scheme.cells for number in (place, place + 1))
+    vertices = [vertex for vertex in graph.counts.maps if low <= vertex < high]
+    chosen = lazy_greedy([graph.counts.maps[vertex] for vertex in vertices])
+    return [vertices[item] for item in chosen.items]
 
 
 def test_greedy_order_of_a_place_adds_most_first():

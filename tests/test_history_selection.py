@@ -14,8 +14,7 @@ from bitarray import bitarray
 from hypothesis import given
 from hypothesis import strategies as st
 
-from history.coverage.cover import coverage
-from history.coverage.selection import Swap, above_price, lazy_greedy, own_count
+from history.coverage.selection import Swap, above_price, coverage, lazy_greedy, own_count
 from history.coverage.sketch import CountedMap, FoldedMap, HashedMap, ids_of
 from tests.cases import examples
 

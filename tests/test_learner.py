@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from acep_approx import Budget, Query, compile_query
 from acep_approx.api.matcher import Matcher
-from acep_approx.learning import learner, sample_size
+from acep_approx.learning import learner, training_sample
 from acep_approx.learning.sampling import SampleReader
 from acep_approx.learning.training_sample import SampledTests
 from acep_approx.results.budgeted import BudgetedMatches
@@ -111,7 +111,7 @@ def hasty() -> Iterator[None]:
         patch.setattr(learner, "FIRST", ((0, 0),))
         patch.setattr(learner, "FIRST_PIECE", 16)
         patch.setattr(learner, "LEAST_ROWS", 4)
-        patch.setattr(sample_size, "LEAST_ROWS", 4)
+        patch.setattr(training_sample, "LEAST_ROWS", 4)
         patch.setattr(learner, "REFIT", 1.0)
         yield
 
@@ -355,9 +355,8 @@ def test_tests_that_are_shown_are_run_steps(budget: str, monkeypatch: pytest.Mon
         observe(self, events, tests, lineages)
 
     monkeypatch.setattr(Updater, "observe", counted)
-    monkeypatch.setattr(
-        sample_size.SampleSize, "adapt", lambda self, sample, *_: setattr(self, "rows", self.rows + len(sample.tests))
-    )
+    adapt = lambda self, sample, *_: setattr(self, "rows", self.rows + len(sample.tests))  # noqa: E731
+    monkeypatch.setattr(training_sample.SampleSize, "adapt", adapt)
     monkeypatch.setattr(learner.Learner, "is_due", lambda _: False)
     query, table = compile_query(CLOSE, engine="runs"), stream(4096 + 64, 7)
     work, _ = full_work(query, table)

@@ -140,7 +140,7 @@ def counted_alike(one: Trace, other: Trace) -> None:
 
 @pytest.mark.parametrize("seed", range(6))
 def test_outcomes_are_the_same_after_they_were_bytes(seed: int) -> None:
-    from acep_approx.learning.outcomes import Outcomes
+    from acep_approx.learning.cohort import Outcomes
 
     trace = random_trace(seed, births=60, points=40)
     trace = trace_of_own_points(trace)

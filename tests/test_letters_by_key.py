@@ -14,10 +14,9 @@ from acep_approx.api.matcher import Matcher
 from acep_approx.budget.budget import Budget
 from acep_approx.events.keys import KeyCodes
 from acep_approx.learning import sampling
-from acep_approx.learning.key_buckets import KEY_BUCKETS, SlotBuckets, buckets_of, packed, unpacked
 from acep_approx.learning.learner import Learner
 from acep_approx.learning.learner_state import LEARNER, learner_of, learner_to_bytes
-from acep_approx.learning.training_sample import TrainingSample
+from acep_approx.learning.training_sample import KEY_BUCKETS, SlotBuckets, TrainingSample, buckets_of, packed, unpacked
 from acep_approx.shedding.load import Load
 from acep_approx.shedding.shedder import Shedder
 from history.vectors import Feature, Place, Scheme
@@ -110,7 +109,8 @@ def test_events_by_key_fade_merge_and_are_saved() -> None:
     assert again.by_key.tolist() == by_key.tolist()
     assert again.born.tolist() == merged.born.tolist()
     older = {name: column for name, column in merged.to_arrays().items() if name not in ("by_key", "born")}
-    assert not Statistics.from_arrays(CHART, older).by_key.any()
+    with pytest.raises(KeyError, match="by_key"):
+        Statistics.from_arrays(CHART, older)
     merged.discount(None, 0.5)
     assert merged.by_key.tolist() == (by_key / 2).tolist()
 
@@ -255,26 +255,26 @@ def test_a_restored_run_goes_on_with_the_letters_of_its_keys(query: Query) -> No
     assert mine.ranking.values.gain.tolist() == other.ranking.values.gain.tolist()
 
 
-def older(raw: bytes, letters: int) -> bytes:
+def older(raw: bytes) -> bytes:
     """The bytes of a learner of which nothing is by key, as it was in earlier versions."""
     scope = LEARNER.unpack(raw)
-    del scope.head["learner"]["by_key"]
-    kept = {name: each for name, each in scope.arrays.items() if not name.endswith(("by_key", "born"))}
-    kept["updater.model.share"] = np.ascontiguousarray(kept["updater.model.share"][:letters, 0])
-    scope.arrays = kept
+    updater = scope.parts["learner"].parts["updater"]
+    updater.arrays = {name: each for name, each in updater.arrays.items() if not name.endswith(("by_key", "born"))}
     return LEARNER.pack(scope)
 
 
-def test_an_older_learner_is_read_and_knows_no_letters_by_key(query: Query) -> None:
+def test_a_learner_is_read_and_an_older_one_without_letters_by_key_is_refused(query: Query) -> None:
     _, learner = ran(query, set())
-    letters = len(learner.reader.tables.automaton.letters)
+    raw = learner_to_bytes(learner, {"batch": 7})
     again = Learner(learner.reader.tables)
-    learner_of(older(learner_to_bytes(learner, {}), letters), again)
-    assert not again.updater.statistics.by_key.any()
+    with pytest.raises(ValueError, match="not those of a learner"):
+        learner_of(older(raw), again)
+    assert not again.updater.statistics.letters.any()
+    assert learner_of(raw, again) == {"batch": 7}
     assert again.updater.statistics.letters.tolist() == learner.updater.statistics.letters.tolist()
-    assert all(sample.events.by_key is None for sample in again._kept)
-    assert (again.updater.model.share == again.updater.model.share[:, :1]).all()
-    assert np.isfinite(again.updater.values().gain).all()
+    assert again.updater.statistics.by_key.tolist() == learner.updater.statistics.by_key.tolist()
+    assert again.updater.model.share.tolist() == learner.updater.model.share.tolist()
+    assert learner_to_bytes(again, {"batch": 7}) == raw
 
 
 def test_a_training_sample_carries_the_letters_of_keys(query: Query) -> None:

@@ -21,9 +21,8 @@ from acep_approx.cli.on_spark.demo import NOW_BEGINS
 from acep_approx.cli.on_spark.demo import QUERY as DEMO
 from acep_approx.errors import FewPointsWarning
 from acep_approx.events.demo import flights
-from acep_approx.learning.judging import Ranking, Tally, found_within
+from acep_approx.learning.judging import Promise, Ranking, Tally, found_within, patience
 from acep_approx.learning.learner import Learner
-from acep_approx.learning.promise import Promise, patience
 from acep_approx.results.budgeted import BudgetedMatches
 from acep_approx.shedding import shedder
 from acep_approx.shedding.load import Load

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from acep_approx.budget.budget import Budget
-from acep_approx.budget.overhead import FILE, LEAST_SHARE, Overhead
+from acep_approx.shedding.timing import FILE, LEAST_SHARE, Overhead
 from acep_approx.spark.streaming.driver import FORECASTS, Driver
 from acep_approx.spark.worker.job import Spending
 from tests.cases import FULL

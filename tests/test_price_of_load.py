@@ -13,10 +13,10 @@ import pytest
 from acep_approx import HistoryGraph, Query, compile_query
 from acep_approx.api.matcher import Matcher
 from acep_approx.budget.budget import Budget
-from acep_approx.budget.step_clock import StepClock
 from acep_approx.kernels.runs import scores
 from acep_approx.shedding.load import Load
 from acep_approx.shedding.shedder import Shedder
+from acep_approx.shedding.timing import StepClock
 from acep_approx.training.pricing import PricePoint, Prices
 
 if TYPE_CHECKING:

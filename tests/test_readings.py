@@ -17,14 +17,13 @@ from acep_approx.engines.runs.shedding import Shedding
 from acep_approx.engines.runs.worth import Allowance
 from acep_approx.kernels.runs import scores as kernel
 from acep_approx.matching.tracing.traced import LOGGED
-from acep_approx.training import choosing, pricing, training
-from acep_approx.training.choosing import Reading
+from acep_approx.training import pricing, training
 from acep_approx.training.past import Past
 from acep_approx.training.policies import history as by_history
 from acep_approx.training.policies import raised, worth_of
 from acep_approx.training.pricing import PricePoint, Prices
 from acep_approx.training.remembered import Remembered
-from acep_approx.training.training import WITH_PAIRS
+from acep_approx.training.training import WITH_PAIRS, Reading
 from history import Feature, Graph, Place, Scheme, fit_values
 from history.checking import scheme_of
 from history.fitting import fit_features
@@ -296,24 +295,24 @@ def chosen(monkeypatch, prices, **how):
         tried.append((reading.name, reading.values, reading.overlap, reading.cost_power))
         return prices(reading)
 
-    monkeypatch.setattr(choosing._Trials, "prices", tell)
-    return choosing.choose(PLAN, dict.fromkeys(NAMES, Graph(Scheme((), 1))), [], lambda _: None, **how), tried
+    monkeypatch.setattr(training._Trials, "prices", tell)
+    return training.choose(PLAN, dict.fromkeys(NAMES, Graph(Scheme((), 1))), [], lambda _: None, **how), tried
 
 
 @pytest.mark.parametrize(("less", "values"), [(30, "means"), (-30, "paths")])
 def test_one_thing_is_varied_at_a_time_from_the_best_reading(monkeypatch, less, values):
     def prices(reading):
-        many = 900 - 400 * abs(reading.overlap - 0.7) - 200 * abs(reading.cost_power - choosing.BETWEEN)
+        many = 900 - 400 * abs(reading.overlap - 0.7) - 200 * abs(reading.cost_power - training.BETWEEN)
         many += {"with pairs": 50}.get(reading.name, 0) - {"paths": less}.get(reading.values, 0)
         return found(np.arange(max(round(many), 0)))
 
     (best, *others), tried = chosen(monkeypatch, prices)
-    assert (best.name, best.values, best.overlap, best.cost_power) == ("with pairs", values, 0.7, choosing.BETWEEN)
+    assert (best.name, best.values, best.overlap, best.cost_power) == ("with pairs", values, 0.7, training.BETWEEN)
     assert {other.name for other in others} == {"with pairs"}
     assert len(tried) == len(set(tried)) + 1  # none twice, but the best one at more prices
 
 
-PLAIN = ("with features", "paths", choosing.OVERLAPS[0], 1.0)
+PLAIN = ("with features", "paths", training.OVERLAPS[0], 1.0)
 
 
 @pytest.mark.parametrize(
@@ -391,7 +390,7 @@ def learned_of_sums() -> tuple[Query, Graph]:
 @pytest.mark.parametrize("power", [0.0, 0.5, 1.0])
 def test_gain_is_divided_by_a_power_of_the_cost(power):
     query, learned = learned_of_sums()
-    graph = choosing.read_by(learned, "means", power)
+    graph = training.read_by(learned, "means", power)
     assert Scheme.from_json(graph.scheme.to_json()) == graph.scheme
     values, worth = fit_values(graph), by_history(query.plan.registers, graph, 0.0)
     np.testing.assert_allclose(worth.gain / worth.cost, raised(values.gain) / values.cost**power)

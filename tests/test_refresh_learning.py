@@ -17,15 +17,15 @@ from acep_approx import compile_query
 from acep_approx.api import Query
 from acep_approx.api.matcher import Matcher
 from acep_approx.budget.budget import Budget
-from acep_approx.budget.splitting import shard_budget
-from acep_approx.learning import exact_sample
-from acep_approx.learning.sample_size import Shares
-from acep_approx.learning.training_sample import SampledTests, samples_from_bytes
-from acep_approx.shedding import allowance, refresher
+from acep_approx.learning import cohort
+from acep_approx.learning.shards import MOST_TESTS, Observer
+from acep_approx.learning.training_sample import SampledTests, Shares, samples_from_bytes
+from acep_approx.shedding import load as load_module
+from acep_approx.shedding import refresher
 from acep_approx.shedding.load import Load
-from acep_approx.shedding.observer import MOST_TESTS, Observer
 from acep_approx.shedding.refresher import Refresher
 from acep_approx.shedding.shedder import Shedder
+from acep_approx.shedding.splitting import shard_budget
 from acep_approx.training.history_graph import HistoryGraph
 from acep_approx.training.versions import newest
 from tests.cases import cases
@@ -150,7 +150,7 @@ def test_shards_together_see_what_one_matcher_sees(
     query: Query, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """All tests, where all events are looked at and nothing is shed."""
-    monkeypatch.setattr(allowance, "first_price", lambda *_: 0.0)
+    monkeypatch.setattr(load_module, "first_price", lambda *_: 0.0)
     table, everything = stream(1500, 3), Shares(1.0, (1.0,) * 4)
     seen = []
     for shards in (1, SHARDS):
@@ -312,7 +312,7 @@ def test_shards_have_a_cohort_of_their_own_inside_the_budget(
     query: Query, known: HistoryGraph, work: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What became of it goes into the graph of the next version: edges, bundles, ends, maps, with those of before."""
-    monkeypatch.setattr(exact_sample, "LOOK_BACK", 64)
+    monkeypatch.setattr(cohort, "LOOK_BACK", 64)
     load, table = Load(Budget.parse("80%"), known, audit=0.6, full_work=work), stream(HALF, 8, first=HALF)
     known.save(tmp_path / "history")
     job, learner = Job(query, load, tmp_path / "history"), a_refresher(query, load)

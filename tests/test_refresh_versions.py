@@ -21,8 +21,7 @@ from acep_approx.api import Query
 from acep_approx.training.history_graph import HistoryGraph
 from acep_approx.training.versions import newest
 from history.errors import HistoryError
-from history.store import LEFT_OVER
-from history.versions import point_to_newest, pointed, prune, versions
+from history.store import LEFT_OVER, point_to_newest, pointed, prune, versions
 from tests.cases import FULL
 from tests.patience import until
 

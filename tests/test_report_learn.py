@@ -11,12 +11,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from acep_approx.budget.learning_ledger import Drift, Learning, Rescoring, Score, SelectedFeature, Tenth, mean_score
-from acep_approx.budget.ledger import Piece, RunRecord
+from acep_approx.budget.ledger import (
+    Drift,
+    Learning,
+    Piece,
+    Rescoring,
+    RunRecord,
+    Score,
+    SelectedFeature,
+    Tenth,
+    mean_score,
+)
+from acep_approx.learning.learned import learning_table, news
 from acep_approx.pages.budget.learning_charts import learning_curve, piece_scores, reliability
 from acep_approx.pages.budget.lines import summary
 from acep_approx.pages.budget.page import report_html
-from acep_approx.shedding.learning_summary import learning_table, news
 
 SVG = "{http://www.w3.org/2000/svg}"
 NASTY = "</dd><script>alert('x')</script> a < b & c \"d\""

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from experiments.learning.baselines import EventRates, MonteCarlo, Moves, TabularTD
 from history.vectors import Feature, Place, Scheme
 from rl import records
-from rl.baselines import EventRates, MonteCarlo, Moves, TabularTD
 from rl.chart import Chart
 from rl.records import Events, Lineages
 from rl.values import Hazards, solve

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from rl import drift
-from rl.calibration import Calibration
-from rl.drift import Alarm, Detectors, excess
+from rl.drift import Alarm, Calibration, Detectors, excess
 
 
 def feed(chance, truth, seed, per_tick=1, place=1):

@@ -8,9 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from history.vectors import Feature, Place, Scheme
-from rl.chart import Chart
+from rl.chart import Chart, Pairs
 from rl.model import fit_model
-from rl.pairs import Pairs
 from rl.records import Events
 from rl.records import Tests as Rows
 from rl.residual import corrected, residual

@@ -13,10 +13,8 @@ from hypothesis import strategies as st
 
 import rl.values
 from history.vectors import Feature, Place, Scheme
-from rl.chart import Chart
-from rl.grid import SLOTS
-from rl.pairs import Pairs
-from rl.values import Hazards, solve
+from rl.chart import Chart, Pairs
+from rl.values import SLOTS, Hazards, solve
 from tests.cases import examples
 
 WINDOW = 32_000

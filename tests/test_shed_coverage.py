@@ -21,9 +21,18 @@ from acep_approx.engines.runs.load_shedder import FixedLoad
 from acep_approx.engines.runs.shedding import Shedding
 from acep_approx.engines.runs.worth import Allowance
 from acep_approx.training import training
-from acep_approx.training.choosing import MORE_OVERLAPS, OVERLAPS
-from acep_approx.training.covers import MOST_COVERS, covering, covers_by_match_maps, covers_by_runs, group_overlaps
-from acep_approx.training.policies import BY_MAPS, BY_RUNS, MEASURED, POLICIES
+from acep_approx.training.policies import (
+    BY_MAPS,
+    BY_RUNS,
+    MEASURED,
+    MOST_COVERS,
+    POLICIES,
+    covering,
+    covers_by_match_maps,
+    covers_by_runs,
+    group_overlaps,
+)
+from acep_approx.training.training import MORE_OVERLAPS, OVERLAPS
 from history import Feature, Graph, Place, Scheme
 from history.coverage import covers_by_maps, groups
 from tests.cases import examples

@@ -16,11 +16,11 @@ from acep_approx import Query, compile_query
 from acep_approx.api.matcher import Matcher
 from acep_approx.budget.audit import AuditSample
 from acep_approx.budget.budget import Budget
-from acep_approx.budget.step_clock import StepClock
 from acep_approx.engines.runs.runs import Runs
 from acep_approx.errors import DataError
 from acep_approx.shedding.load import Load
 from acep_approx.shedding.shedder import Shedder
+from acep_approx.shedding.timing import StepClock
 from acep_approx.training.history_graph import HistoryGraph
 from tests import spark_driving
 from tests.cases import examples

@@ -15,7 +15,7 @@ from acep_approx.shedding.shedder import Shedder
 from acep_approx.spark.streaming.driver import BEGAN, KEPT_VERSIONS, LEARNER, Driver
 from acep_approx.spark.worker.job import Spending
 from acep_approx.spark.worker.shard import Shard
-from history.versions import pointed, versions
+from history.store import pointed, versions
 from tests.one_reading import learned
 from tests.spark_driving import BATCH, QUERY, SHARDS, job_of, micro_batches, run, stream
 

@@ -26,10 +26,9 @@ from acep_approx.events.source import BATCH_ROWS
 from acep_approx.run.events import in_order
 from acep_approx.spark.past.training import PORTION_OF, TICK, portions_of
 from acep_approx.training.history_graph import HistoryGraph
-from acep_approx.training.past import Past
-from acep_approx.training.portions import portion_of, portions
+from acep_approx.training.past import Past, portion_of, portions
 from acep_approx.training.training import Counted, blank_of, count_past, count_portion, try_readings
-from history.packed import pack, unpack
+from history.tables import pack, unpack
 from tests.cases import examples
 from tests.counted_histories import assert_same
 

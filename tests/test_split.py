@@ -15,10 +15,9 @@ from hypothesis import strategies as st
 from acep_approx import compile_query
 from acep_approx.api.matcher import Matcher
 from acep_approx.budget.budget import Budget
-from acep_approx.budget.splitting import FILE, LEAST, Need, Split, shard_budget, split
-from acep_approx.shedding.allowance import RESERVE_EVENTS
-from acep_approx.shedding.load import Load
+from acep_approx.shedding.load import RESERVE_EVENTS, Load
 from acep_approx.shedding.shedder import Shedder
+from acep_approx.shedding.splitting import FILE, LEAST, Need, Split, shard_budget, split
 from acep_approx.training.history_graph import HistoryGraph
 
 BATCHES = 10

@@ -20,13 +20,14 @@ from acep_approx.events.stream import read_events
 from acep_approx.matching import stream_side
 from acep_approx.matching.tracing import traced
 from acep_approx.query.syntax import QuerySyntax
-from acep_approx.training.trace import Tracer, trace_past
+from acep_approx.training.trace import Tracer
 from history.trace import Trace
 from tests.cases import examples
 from tests.naive_trace import Futures, Seen, rows_of_ticks, spread
 from tests.rich_worlds import COLUMNS, RichWorld, rich_worlds
 from tests.runs_engine import compiled
 from tests.smaller_worlds import holds_for
+from tests.traced_past import trace_past
 
 MERGE = "equal,pareto,chain"
 PARTS = 8
@@ -385,3 +386,11 @@ def test_what_is_no_match_after_all_counts_for_nothing(monkeypatch: pytest.Monke
     assert [row for trace in traces for row in trace.point_row.tolist()] == [4]
     assert [m for trace in traces for m in trace.mask[trace.first_visits()].tolist()] == [0, 1]
     assert len(traces) == (2 if chunk == 1 else 1)
+
+
+def test_the_traces_of_five_events() -> None:
+    past = [{"ts": tick, "type": kind} for tick, kind in enumerate("ABABC")]
+    [trace] = trace_past(compile_query("PATTERN SEQ(A a, B b, C c) WITHIN 3").plan, past)
+    births = trace.first_visits()
+    reached = [(int(tick), int(mask)) for tick, mask in zip(trace.tick, trace.mask[births], strict=True)]
+    assert reached == [(0, 0), (1, 0), (2, 1), (3, 1)]

@@ -16,9 +16,8 @@ from acep_approx.engines.runs.worth import REASONS
 from acep_approx.events.source import open_source
 from acep_approx.pages.curves import Curve, curves_page, growth_curves, recall_curves
 from acep_approx.results import tuning as module
-from acep_approx.results.advice import advise
 from acep_approx.results.shed_replay import SENTENCES, in_words, nearest
-from acep_approx.results.tuning import PastTable, Trial, Tuning, tune
+from acep_approx.results.tuning import PastTable, Trial, Tuning, advise, tune
 from acep_approx.training.history_graph import HistoryGraph
 from tests.one_reading import learned
 from tests.tuning_past import QUERY, make_events

@@ -11,10 +11,9 @@ import pytest
 
 from acep_approx import compile_query
 from acep_approx.arrays import Bools, Floats
-from acep_approx.learning.features import bare_scheme, select_features
+from acep_approx.learning.features import bare_scheme, drawn, select_features, unshed_births
 from acep_approx.learning.sampling import SampleReader
 from acep_approx.learning.training_sample import SampledTests
-from acep_approx.learning.unshed import drawn, unshed_births
 from experiments.learning.drifts import swapped
 from experiments.learning.runs import answer, run
 from history.trace import KEY

@@ -16,9 +16,9 @@ from typer.testing import CliRunner
 from acep_approx import HistoryGraph
 from acep_approx.budget.budget import Budget
 from acep_approx.cli.main import app
-from acep_approx.learning import exact_sample
+from acep_approx.learning import cohort
 from acep_approx.spark.streaming.driver import Driver
-from history.versions import versions
+from history.store import versions
 from tests.cases import FULL
 from tests.spark_driving import BATCH, QUERY, TEXT, job_of, micro_batches, stream
 
@@ -43,7 +43,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     job = replace(job, spending=replace(job.spending, budget=Budget.parse("80%")))
     driver, states = Driver(job, control), {}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(exact_sample, "LOOK_BACK", 64)  # the stream is short
+        patch.setattr(cohort, "LOOK_BACK", 64)  # the stream is short
         for number, metrics in enumerate(micro_batches(job, events, states)):
             driver.process(metrics, number)
     pq.write_table(later(stream(2, seed=3), 2), folder / "later.parquet")

@@ -1,4 +1,4 @@
-"""A load budget, as plain data: what is asked for, and what came of it."""
+"""A load budget as plain data: what is asked for, and what came of it; ``shedding`` is the budget at work."""
 
 from __future__ import annotations
 
@@ -9,16 +9,14 @@ from history.lazy import lazy
 if TYPE_CHECKING:
     from acep_approx.budget.audit import RecallEstimate
     from acep_approx.budget.budget import Budget
-    from acep_approx.budget.learning_ledger import Learning, Score
-    from acep_approx.budget.ledger import Piece, RunRecord, Shed
+    from acep_approx.budget.ledger import Learning, Piece, RunRecord, Score, Shed
 else:
     __getattr__, __dir__ = lazy(
         __name__,
         {
             "acep_approx.budget.audit": "RecallEstimate",
             "acep_approx.budget.budget": "Budget",
-            "acep_approx.budget.learning_ledger": "Learning Score",
-            "acep_approx.budget.ledger": "Piece RunRecord Shed",
+            "acep_approx.budget.ledger": "Learning Piece RunRecord Score Shed",
         },
     )
 

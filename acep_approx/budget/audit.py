@@ -12,7 +12,7 @@ The design effect is ours: with half a cell more than was seen (after Agresti an
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -291,6 +291,10 @@ class AuditSample:
         cells, found, points = (np.concatenate(pair) for pair in pairs)
         return self._summed(cells, found, points, self.outside + other.outside)
 
+    def of_run(self, found: int, lost: int) -> RecallEstimate:
+        """Estimated recall of a run that found so many match points, where cells were matched beside it."""
+        return replace(self, outside=found - int(self.found.sum())).estimate(lost=lost)
+
     def estimate(self, level: float = 0.95, lost: int = 0) -> RecallEstimate:
         """Estimated recall with its interval.
 
@@ -326,15 +330,21 @@ class AuditSample:
         return RecallEstimate(None if reason else recall, low, high, points, cells, self.outside, level, reason)
 
     def _interval(self, level: float, lost: int) -> tuple[float, float]:
-        """The exact interval of a binomial with as many independent points as these are worth."""
+        """The exact interval (Clopper and Pearson) of a binomial with as many independent points as these are worth."""
+        from scipy.special import betaincinv, ndtri, stdtrit  # type: ignore[import-untyped]
+
         points, found, sizes = float(self.points.sum()), float(self.found.sum()), self.points.astype(np.float64)
         size = float((sizes**2).sum()) / points  # of the cell of a point, on average
         share = (found + size / 4) / (points + size / 2)  # with half a cell more than was seen, as often found as lost
         residuals = (self.found - share * sizes) / (points - sizes)  # the estimate without each cell
         of_more = ((1 - share) ** 2 + share**2) / 4 * (size / points) ** 2
         variance = float((residuals**2).sum()) + of_more
-        number = min(share * (1 - share) / variance, points) * _of_few(len(self.cells), level)
-        low, high = _exact(number * found / points, number, level)
+        # the variance is known from few cells only: each point counts as a part of one
+        few = float((ndtri(0.5 + level / 2) / stdtrit(len(self.cells) - 1, 0.5 + level / 2)) ** 2)
+        number = min(share * (1 - share) / variance, points) * few
+        found, side = number * found / points, (1 - level) / 2
+        low = float(betaincinv(found, number - found + 1, side)) if found > 0 else 0.0
+        high = float(betaincinv(found + 1, number - found, 1 - side)) if found < number else 1.0
         seen = len(self.cells) / (len(self.cells) + lost)
         return low * seen, high * seen + 1 - seen
 
@@ -351,20 +361,3 @@ def _too_few(points: int, cells: int, lost: int) -> str:
     if lost > MOST_LOST * (cells + lost):
         return f"{seen}, but {lost:,} of {cells + lost:,} cells given up for want of budget"
     return f"{seen}, too few for an estimate" if points < LEAST_POINTS else ""
-
-
-def _of_few(cells: int, level: float) -> float:
-    """As what part of a point each counts, as the variance is known from few cells only (1 where they are many)."""
-    from scipy.special import ndtri, stdtrit  # type: ignore[import-untyped]
-
-    return float((ndtri(0.5 + level / 2) / stdtrit(cells - 1, 0.5 + level / 2)) ** 2)
-
-
-def _exact(found: float, number: float, level: float) -> tuple[float, float]:
-    """The interval of Clopper and Pearson of a share, of which ``found`` were seen in ``number`` trials."""
-    from scipy.special import betaincinv
-
-    side = (1 - level) / 2
-    low = betaincinv(found, number - found + 1, side) if found > 0 else 0.0
-    high = betaincinv(found + 1, number - found, 1 - side) if found < number else 1.0
-    return float(low), float(high)

@@ -11,8 +11,8 @@ from acep_approx.cli.terminal import amount, say
 
 if TYPE_CHECKING:
     from acep_approx.api import Query
+    from acep_approx.learning.online import OnlineLearning
     from acep_approx.results.budgeted import BudgetedMatches
-    from acep_approx.shedding.online import OnlineLearning
 
 
 LOG = logging.getLogger("acep_approx.checkpoint")

@@ -1,15 +1,21 @@
-"""Judge two ways of ranking runs by what became of a cohort in which nothing was shed.
+"""Judge what ranks runs: by what became of a cohort in which nothing was shed, and by what was promised.
 
-Each is judged on outcomes that came after it was worked out: prequentially (Dawid, JRSS A 147, 1984). The rule is ours.
+Two rankings are compared on outcomes of the cohort that came after they were worked out: prequentially (Dawid, JRSS A
+147, 1984). A history is also held to the match points that it promised. The rules are ours.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from typing import Any, Self
 
 import numpy as np
 
 from acep_approx.arrays import Bools, Floats, Ints
+from acep_approx.ranges import check, finite
+from history.bundles import Bundles
+from history.checking import finite_column, scheme_of, values_of
 from history.counting import vertices_of
 from history.regrouping import GOLDEN
 from history.trace import Trace
@@ -42,6 +48,17 @@ class Ranking:
     values: Values
     overlap: Floats
 
+    def save(self) -> dict[str, Any]:
+        """All of it, for ``load``."""
+        return {"scheme": self.scheme.to_json(), "overlap": self.overlap, **vars(self.values)}
+
+    @classmethod
+    def load(cls, saved: dict[str, Any], like: Scheme) -> Self:
+        """What ``save`` gave, of the same query as another scheme."""
+        scheme = scheme_of(saved["scheme"], like)
+        overlap = finite_column("overlap", saved["overlap"], len(scheme.places))
+        return cls(scheme, values_of(saved, scheme.vertices), overlap)
+
 
 @dataclass
 class Tally:
@@ -57,6 +74,12 @@ class Tally:
 
     gained: int = 0
     lost: int = 0
+
+    @classmethod
+    def load(cls, saved: dict[str, Any]) -> Self:
+        """That of which these are the attributes."""
+        finite("tally", *saved.values())
+        return cls(**saved)
 
     def add(self, new: Bools, old: Bools) -> None:
         """Which of some match points each would have found."""
@@ -129,7 +152,8 @@ def found_within(trace: Trace, ranking: Ranking, share: float) -> Bools:
     if not len(trace.place):
         return found
     first = trace.first_visits()
-    parent = _parents(trace, first)
+    visit = np.where(first >= 0, trace.parent[first], -1)
+    parent = np.where(visit >= 0, trace.birth[visit], -1)  # the birth that each was made from
     score = _scores(trace, first, ranking)
     while True:
         least = np.where(parent >= 0, np.minimum(score, score[parent]), score)
@@ -143,12 +167,6 @@ def found_within(trace: Trace, ranking: Ranking, share: float) -> Bools:
     kept[order[done <= share * done[-1]]] = True
     found[trace.end_point[kept[trace.birth[trace.end_visit]]]] = True
     return found
-
-
-def _parents(trace: Trace, first: Ints) -> Ints:
-    """The birth that each was made from; -1: none."""
-    visit = np.where(first >= 0, trace.parent[first], -1)
-    return np.where(visit >= 0, trace.birth[visit], -1)
 
 
 def _scores(trace: Trace, first: Ints, ranking: Ranking) -> Floats:
@@ -168,3 +186,151 @@ def _own_steps(trace: Trace, first: Ints, parent: Ints) -> Floats:
     own = steps.copy()
     own[mother] -= steps[children[at]]
     return np.maximum(own, 0.0)
+
+
+# --- what a history promises --------------------------------------------------------------------------------
+
+SURPRISE = 24
+"""Match points that must be promised at least before their absence says anything."""
+KEPT = 0.25
+"""Share of what was promised that must come; recall is only known about."""
+WARM = 4_000
+"""Events that a run takes to come to its price."""
+POOR = 0.25
+"""Share of the match points that a history must promise to find: where it promises less there is little to lose."""
+TO_LEARN = 32
+"""So many times as long what was learned instead has before it is judged: at first it has seen little."""
+LEAST_STRETCHES = 4
+"""Stretches of the past, at least, from which it is known how match points come and go."""
+
+
+@dataclass
+class Promise:
+    """Holds a history to the match points that it promised, and then what was learned instead to those that it found.
+
+    Attributes
+    ----------
+    rate : float
+        Match points per event that are found within the budget.
+    most : float
+        Match points that are promised until it is looked whether enough of them came; see ``patience``.
+    window : int
+        Of the query, in ticks: the first runs take as long to lead anywhere.
+    is_broken : bool
+        Whether too few did, and what was learned instead is not judged yet.
+    failed : float
+        Match points per event that were found when it was broken.
+    is_in_vain : bool
+        Whether even less was found since.
+    is_poor : bool
+        Whether so little is promised (``POOR``) that what was learned may rank runs without being found to be better.
+    events, found : int
+    tick : int or None
+        Where the stream was when it was looked last: events, match points found, tick.
+    begun : int or None
+        The first tick.
+    """
+
+    rate: float = 0.0
+    most: float = math.inf
+    window: int = 0
+    is_broken: bool = False
+    failed: float = 0.0
+    is_in_vain: bool = False
+    is_poor: bool = False
+    events: int = 0
+    found: int = 0
+    tick: int | None = None
+    begun: int | None = None
+
+    @classmethod
+    def load(cls, saved: dict[str, Any]) -> Self:
+        """That of which these are the attributes; ``most`` may be infinite."""
+        made = cls(**saved)
+        finite("promise", made.rate, made.failed, made.window, made.events, made.found)
+        finite("promise", *(tick for tick in (made.tick, made.begun) if tick is not None))
+        check("promise", good=type(made.most) in (int, float) and made.most > 0)
+        return made
+
+    @property
+    def ahead(self) -> float:
+        """Events in which so many match points are promised; without end where none are."""
+        return self.most / self.rate if self.rate > 0 else math.inf
+
+    def hold(self, events: int, found: int, tick: int, runs: int = 1) -> int | None:
+        """See whether enough came.
+
+        Parameters
+        ----------
+        events, found : int
+            Events so far, and match points found.
+        tick : int
+            Of the last event.
+        runs : int, default 1
+            Over which the events are spread, each of which comes to a price of its own.
+
+        Returns
+        -------
+        int or None
+            Where it has just been broken: the tick up to which it was kept.
+        """
+        if self.begun is None:
+            self.begun = tick
+        if self.tick is None or tick < self.begun + self.window or events < WARM * runs:
+            self.events, self.found, self.tick = events, found, tick
+            return None
+        promised = self.rate * (events - self.events)
+        if promised < self.most * (TO_LEARN if self.is_broken else 1):
+            return None
+        rate, kept = (found - self.found) / (events - self.events), self.tick
+        self.events, self.found, self.tick = events, found, tick
+        if not self.is_broken:
+            if rate >= KEPT * self.rate:
+                return None
+            self.is_broken, self.failed = True, rate
+            return kept
+        # what was learned instead has found so much: it promises as much from here on, if that is not even less
+        if rate < self.failed:
+            self.is_in_vain = True
+        else:
+            self.is_broken, self.rate = False, rate
+        return None
+
+    def begin_to_judge(self, events: int, found: int, tick: int) -> None:
+        """Judge what was learned instead from here on: it has ranked no runs before."""
+        if self.is_broken:
+            self.events, self.found, self.tick = events, found, tick
+
+def patience(bundles: Bundles) -> float:
+    """Match points of the least stretch of a past in which there never were less than half of the mean.
+
+    Match points may come in bursts, such as storms: then few of them for some time say nothing.
+
+    Parameters
+    ----------
+    bundles : Bundles
+        Of the past.
+
+    Returns
+    -------
+    float
+        24 at least; infinite where a quarter of the past is not long enough.
+
+    Examples
+    --------
+    >>> ticks = np.arange(1000)
+    >>> patience(Bundles(ticks, ticks, np.full(1000, ""), ticks, np.ones(1000, np.int64)))
+    24.0
+    """
+    total, size = int(bundles.points.sum()), float(SURPRISE)
+    if not total:
+        return math.inf
+    low, high = int(bundles.last.min()), int(bundles.last.max())
+    while size * LEAST_STRETCHES <= total:
+        stretches = int(total // size)
+        at = ((bundles.last - low) / (high - low + 1) * stretches).astype(np.int64)
+        points = np.bincount(at, bundles.points, stretches)
+        if points.min() >= points.mean() / 2:
+            return size
+        size *= 2
+    return math.inf

@@ -9,24 +9,24 @@ Source: ours, a reconstruction of what Li and Ge, PVLDB 2016, name in section 5 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, astuple, dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from acep_approx.arrays import Floats
 from acep_approx.engines.runs.tables import RunTables
 from acep_approx.engines.runs.worth import Worth
+from acep_approx.learning.cohort import Outcomes
 from acep_approx.learning.features import bare_scheme, select_features
-from acep_approx.learning.group_shares import group_shares
-from acep_approx.learning.judging import Ranking, Tally, found_within
-from acep_approx.learning.live_graph import LiveGraph
-from acep_approx.learning.outcomes import Outcomes
-from acep_approx.learning.promise import Promise
-from acep_approx.learning.sample_size import LEAST_ROWS, SampleSize
+from acep_approx.learning.judging import Promise, Ranking, Tally, found_within
+from acep_approx.learning.live_graph import LiveGraph, group_shares
 from acep_approx.learning.sampling import SampleReader
-from acep_approx.learning.training_sample import SampledTests, TrainingSample
+from acep_approx.learning.training_sample import LEAST_ROWS, SampledTests, SampleSize, TrainingSample, packed, unpacked
+from acep_approx.ranges import COUNT, check, finite, number_in
 from acep_approx.training.policies import OVERLAP, raised, random_lineages, worth_of
 from acep_approx.training.pricing import LEAST_PRICE
+from history.checking import scheme_of
 from history.graph import Graph
 from history.values import Values
 from history.vectors import Scheme
@@ -35,6 +35,8 @@ from rl.model import letters_by_key, letters_of_all
 from rl.records import Events, Lineages
 from rl.updater import DISCOUNT, Updater
 
+RANKINGS = ("ranking", "known", "history", "latest")
+"""Attributes of a learner."""
 KEPT_ROWS = 40_000
 """Tests that are kept to be read again, the latest."""
 HALF_WINDOWS = 8
@@ -211,13 +213,18 @@ class Learner:
         self._passed_by += sample.size
         if held_until is not None:
             self._begin_anew(held_until, sample.events.tick)
-        self._set_half_life(sample.events.tick)
+        # what was seen counts half after some windows, but not before half of the tests that are kept came
+        tick = sample.events.tick
+        since = self._kept[0].events.tick if self._kept else tick
+        self.updater.statistics.half_life = max(HALF_WINDOWS * self.scheme.window, (tick - since) / 2, 1.0)
         tests = self.reader.nothing() if held_until is not None else self.reader.encode(sample.tests, self.scheme)
         self.updater.observe(sample.events, tests, outcomes.lineages(self.scheme))
         if held_until is None:
             self._kept.append(sample)
             self._whole = None
-        self._forget()
+        held = sum(len(one.tests) for one in self._kept)
+        while len(self._kept) > 1 and held - len(self._kept[0].tests) >= KEPT_ROWS:
+            held -= len(self._kept.pop(0).tests)
         alarms = self.updater.watch()
         if notices:
             self._notice(alarms)
@@ -271,10 +278,6 @@ class Learner:
             left = np.ones(len(self.scheme.places))
             left[[alarm.place for alarm in alarms]] = DISCOUNT
             self.live.forget(since, left)
-        self._keep_since(since)
-
-    def _keep_since(self, since: int) -> None:
-        """Let go of tests from before a change of the stream, and look at more of those that come."""
         self._kept = [sample for sample in self._kept[:-1] if sample.events.tick >= since] + self._kept[-1:]
         self._count_anew()
 
@@ -285,17 +288,6 @@ class Learner:
         self._changed = Moment(self.sample_size.events, self.sample_size.rows)
         self.sample_size.begin_anew()
 
-    def _set_half_life(self, tick: int) -> None:
-        """Let what was seen count half after some windows, but not before half of the tests that are kept came."""
-        since = self._kept[0].events.tick if self._kept else tick
-        self.updater.statistics.half_life = max(HALF_WINDOWS * self.scheme.window, (tick - since) / 2, 1.0)
-
-    def _forget(self) -> None:
-        """Let go of tests that are too many to be kept."""
-        held = sum(len(sample.tests) for sample in self._kept)
-        while len(self._kept) > 1 and held - len(self._kept[0].tests) >= KEPT_ROWS:
-            held -= len(self._kept.pop(0).tests)
-
     def forget_texts(self) -> None:
         """Let go of texts that none of the tests which are kept points to."""
         texts = self.reader.forget()
@@ -304,7 +296,6 @@ class Learner:
 
     @property
     def _tests(self) -> SampledTests:
-        """All tests that are kept."""
         if self._whole is None:
             self._whole = SampledTests.joined([sample.tests for sample in self._kept])
         return self._whole
@@ -424,16 +415,12 @@ class Learner:
     def _select_features(self) -> None:
         """Ask which features tell what becomes of runs; sums are made again from the tests that are kept."""
         before = self.scheme if self.versions else bare_scheme(self.reader, self.scheme.window)
-        scheme = select_features(self.reader, self._tests, before, self._letters_by_key())
+        by_key, statistics = None, self.updater.statistics
+        if self.reader.buckets:
+            by_key = np.asarray(letters_by_key(statistics) / letters_of_all(statistics))
+        scheme = select_features(self.reader, self._tests, before, by_key)
         if scheme != self.scheme:
             self._learn_by(scheme)
-
-    def _letters_by_key(self) -> Floats | None:
-        """How often letters come among the events of a bucket of keys, as a multiple of how often they do among all."""
-        if not self.reader.buckets:
-            return None
-        statistics = self.updater.statistics
-        return np.asarray(letters_by_key(statistics) / letters_of_all(statistics))
 
     def _learn_by(self, scheme: Scheme) -> None:
         """Learn by other vertices from here on: from the tests that are kept."""
@@ -453,3 +440,93 @@ class Learner:
         values = self.ranking.values
         worth = worth_of(self.reader.tables.automaton, self.ranking.scheme, raised(values.gain), values.cost, OVERLAP)
         return replace(worth, overlap=self.ranking.overlap)
+
+    # --- state ----------------------------------------------------------------------------------------------
+
+    def save(self) -> dict[str, Any]:
+        """All that it has learned, for ``load``. Complexity: O(tests that are kept + history graph)."""
+        rankings = {name: getattr(self, name) for name in RANKINGS}
+        return {
+            "scheme": self.scheme.to_json(),
+            "texts": self.reader.texts,
+            "updater": self.updater.to_arrays(),
+            "detectors": self.updater.detectors.to_json(),
+            **{name: ranking.save() if ranking is not None else None for name, ranking in rankings.items()},
+            "live": self.live.save(),
+            "tally": vars(self.tally),
+            "promise": vars(self.promise),
+            "sample_size": self.sample_size.save(),
+            "alarms": [astuple(alarm) for alarm in self.alarms],
+            "refreshes": self.refreshes,
+            "share": self.share,
+            "versions": self.versions,
+            "passed_by": self._passed_by,
+            "begun": self._begun,
+            "selected_at": self._selected_at,
+            "rescored": asdict(self._rescored),
+            "changed": asdict(self._changed),
+            "kept": self._save_kept(),
+        }
+
+    def load(self, saved: dict[str, Any]) -> None:
+        """Go on from what ``save`` gave, by a new learner of the same query.
+
+        Raises
+        ------
+        Exception
+            What ``ranges.reading`` takes for damage.
+        """
+        self.scheme = scheme_of(saved["scheme"], self.scheme)
+        self.updater = Updater.from_arrays(self.reader.chart(self.scheme), saved["updater"])
+        self.updater.detectors.restore(saved["detectors"])
+        self.reader.know(saved["texts"])
+        for name in RANKINGS:
+            setattr(self, name, saved[name] and Ranking.load(saved[name], self.scheme))
+        if self.known is not None:
+            self.known = self.ranking = self.history
+        self.live.load(saved["live"])
+        self.tally, self.promise = Tally.load(saved["tally"]), Promise.load(saved["promise"])
+        self.sample_size = SampleSize.load(saved["sample_size"])
+        self.alarms = [Alarm(*alarm) for alarm in saved["alarms"]]
+        finite("refreshes", *saved["refreshes"], saved["share"])
+        self.refreshes, self.share = saved["refreshes"], saved["share"]
+        self.versions, self._passed_by, self._begun, self._selected_at = (
+            number_in(name, saved[name], 0, COUNT) for name in ("versions", "passed_by", "begun", "selected_at")
+        )
+        for name in ("rescored", "changed"):
+            finite(name, *saved[name].values())
+        self._rescored, self._changed = Moment(**saved["rescored"]), Moment(**saved["changed"])
+        self._kept, self._whole = self._load_kept(saved["kept"]), None
+
+    def _save_kept(self) -> dict[str, Any]:
+        """The tests that are kept, with the sizes of the pieces that they came in."""
+        if not self._kept:
+            return {"samples": []}
+        return {
+            "samples": [[len(one.tests), one.events.tick, one.events.total, one.size] for one in self._kept],
+            "by_key": [packed(one.events.by_key) for one in self._kept],
+            "letters": np.array([one.events.counts for one in self._kept]),
+            "tests": np.frombuffer(self._tests.to_bytes({}), np.uint8),
+        }
+
+    def _load_kept(self, saved: dict[str, Any]) -> list[TrainingSample]:
+        if not saved["samples"]:
+            return []
+        tests, _ = SampledTests.from_bytes(saved["tests"].tobytes())
+        self.reader.check(tests)
+        for size, *numbers in saved["samples"]:
+            number_in("kept", size, 0, len(tests) + 1)
+            finite("kept", *numbers)
+        ends = np.cumsum([size for size, *_ in saved["samples"]])
+        check("kept", good=ends[-1] == len(tests))
+        letters, of_query = saved["letters"], len(self.reader.tables.automaton.letters)
+        check("letters", good=letters.shape == (len(ends), of_query) and (letters >= 0).all())
+        found = []
+        for end, counts, by_key, (rows, tick, total, size) in zip(
+            ends.tolist(), letters, saved["by_key"], saved["samples"], strict=True
+        ):
+            events = Events(tick, counts, total, unpacked(by_key, of_query))
+            # what they were samples of was used when they came
+            part = TrainingSample(tests[end - rows : end], events, size, 0.0, np.zeros(0), 0, self.reader.texts)
+            found.append(part)
+        return found

@@ -11,12 +11,14 @@ from typing import Any
 import numpy as np
 
 from acep_approx.arrays import Floats
+from acep_approx.learning.sampling import SampleReader
+from acep_approx.learning.training_sample import SampledTests
 from acep_approx.ranges import COUNT, TICK, check, finite, number_in
-from history.counting import Counts, count
+from history.checking import scheme_of
+from history.counting import Counts, count, join
 from history.graph import Graph
-from history.joining import join
-from history.packed import pack, unpack
 from history.regrouping import faded, regrouped, since
+from history.tables import pack, unpack
 from history.trace import Trace
 from history.vectors import Scheme
 
@@ -60,7 +62,7 @@ class LiveGraph:
     def add(self, trace: Trace) -> None:
         """Take in what became of some runs, in which nothing was shed; each visit counts once.
 
-        Complexity: that of ``history.counting.count``; every 16th time that of ``history.joining.join``.
+        Complexity: that of ``history.counting.count``; every 16th time that of ``history.counting.join``.
         """
         graph = self._graph
         self._waiting.append(since(count(graph.scheme, trace, graph.gap, graph.most_bundles), self._since))
@@ -79,49 +81,50 @@ class LiveGraph:
         self._settle()
         graph, self._since = self._graph, tick
         counts = faded(graph.counts, graph.scheme, left[graph.scheme.place_of_group])
-        self._replace(graph.scheme, since(counts, tick))
+        self._graph = self._of(since(counts, tick))
 
     def move(self, scheme: Scheme, shares: Sequence[Floats]) -> None:
         """Vertices are other ones from here on; see ``history.regrouping.regrouped``."""
         if scheme == self._graph.scheme:
             return
         self._settle()
-        self._replace(scheme, regrouped(self._graph.counts, self._graph.scheme, scheme, shares))
+        self._graph = self._of(regrouped(self._graph.counts, self._graph.scheme, scheme, shares), scheme)
 
     def now(self) -> Graph:
-        """The graph as it is by now. Complexity: that of ``history.joining.join``."""
+        """The graph as it is by now. Complexity: that of ``history.counting.join``."""
         graph = self._graph
         counts = faded(graph.counts, graph.scheme, np.full(graph.scheme.groups, self._left()))
         parts = self._waiting
         while len(parts) > 1:  # small ones first
             parts = [self._joined(parts[at : at + 2]) for at in range(0, len(parts), 2)]
-        made = Graph(graph.scheme, graph.gap, graph.most_bundles)
-        made.counts = self._joined([counts, *parts])
-        return made
+        return self._of(self._joined([counts, *parts]))
 
-    def to_bytes(self) -> list[bytes]:
-        """The counts, for ``restore``: of the graph, and of what waits to be joined."""
-        return [pack(self._with(counts)) for counts in (self._graph.counts, *self._waiting)]
-
-    def header(self) -> dict[str, Any]:
-        """Its numbers, for ``restore``."""
+    def save(self) -> dict[str, Any]:
+        """All of it, for ``load``: counts are those of the graph, and of what waits to be joined."""
+        counts = [pack(self._of(counts)) for counts in (self._graph.counts, *self._waiting)]
         return {
-            "half_life": self.half_life, "visits": self.visits, "since": self._since,
-            "tick": self._tick, "latest": self._latest,
-        }  # fmt: skip
+            "scheme": self.scheme.to_json(),
+            "counts": {str(number): np.frombuffer(part, np.uint8) for number, part in enumerate(counts)},
+            "half_life": self.half_life,
+            "visits": self.visits,
+            "since": self._since,
+            "tick": self._tick,
+            "latest": self._latest,
+        }
 
-    def restore(self, scheme: Scheme, parts: Sequence[bytes], header: dict[str, Any]) -> None:
-        """Take over what ``to_bytes`` and ``header`` gave, of these vertices."""
-        blank = Graph(scheme, self._graph.gap, self._graph.most_bundles)
-        self._graph, *waiting = (unpack(part, blank) for part in parts)
-        self._waiting = [one.counts for one in waiting]
-        finite("half_life", header["half_life"])
-        check("half_life", good=header["half_life"] > 0)
-        self.half_life = header["half_life"]
-        self.visits = number_in("visits", header["visits"], 0, COUNT)
-        self._since = number_in("since", header["since"], NEVER, TICK)
+    def load(self, saved: dict[str, Any]) -> None:
+        """Take over what ``save`` gave, of the same query."""
+        blank = Graph(scheme_of(saved["scheme"], self.scheme), self._graph.gap, self._graph.most_bundles)
+        counts = saved["counts"]
+        parts = [unpack(counts[str(number)].tobytes(), blank) for number in range(len(counts))]
+        self._graph, self._waiting = parts[0], [part.counts for part in parts[1:]]
+        finite("half_life", saved["half_life"])
+        check("half_life", good=saved["half_life"] > 0)
+        self.half_life = saved["half_life"]
+        self.visits = number_in("visits", saved["visits"], 0, COUNT)
+        self._since = number_in("since", saved["since"], NEVER, TICK)
         self._tick, self._latest = (
-            None if header[name] is None else number_in(name, header[name], -TICK, TICK) for name in ("tick", "latest")
+            None if saved[name] is None else number_in(name, saved[name], -TICK, TICK) for name in ("tick", "latest")
         )
 
     def _left(self) -> float:
@@ -134,15 +137,8 @@ class LiveGraph:
         """Join what waits; counts are those of now."""
         self._graph, self._waiting, self._tick = self.now(), [], self._latest
 
-    def _replace(self, scheme: Scheme, counts: Counts) -> None:
-        blank = Graph(scheme, self._graph.gap, self._graph.most_bundles)
-        blank.counts = counts
-        self._graph = blank
-
-    def _with(self, counts: Counts) -> Graph:
-        made = Graph(self._graph.scheme, self._graph.gap, self._graph.most_bundles)
-        made.counts = counts
-        return made
+    def _of(self, counts: Counts, scheme: Scheme | None = None) -> Graph:
+        return Graph(scheme or self.scheme, self._graph.gap, self._graph.most_bundles, counts)
 
     def _joined(self, parts: Sequence[Counts]) -> Counts:
         """Counts of some parts; a match point that two of them know is one."""
@@ -152,3 +148,52 @@ class LiveGraph:
         if others and self._graph.gap < 0:
             found.bundles.points = np.ones_like(found.bundles.points)
         return found
+
+
+# --- vertices that are cut into other groups ----------------------------------------------------------------
+
+PSEUDO = 1.0
+"""Tests at the share of the whole place that are added to those of each old group."""
+
+
+def group_shares(reader: SampleReader, tests: SampledTests, before: Scheme, after: Scheme) -> list[Floats]:
+    """For each place, which share of the runs of an old group falls into each of the new ones.
+
+    Parameters
+    ----------
+    reader : SampleReader
+    tests : SampledTests
+        Tests that were kept: of what their runs and children remembered, both groups are known.
+    before, after : Scheme
+
+    Returns
+    -------
+    list of float64 arrays, shape (groups before, groups after)
+        Rows add up to 1. An old group that no test was seen of has the shares of its place.
+
+    Complexity: O(tests · features).
+    """
+    target = reader.target(tests)
+    passed = np.flatnonzero(tests.passed > 0)
+    sides = [
+        (tests.source, tests.key, tests.values),
+        (target[passed], tests.key[passed], tests.children[:, passed]),
+    ]
+    shares = []
+    for number, (old, new) in enumerate(zip(before.places, after.places, strict=True)):
+        if old == new:
+            shares.append(np.eye(old.groups))
+            continue
+        seen = np.zeros((old.groups, new.groups))
+        for at, key, values in sides:
+            here = np.flatnonzero(at == number)
+            np.add.at(seen, tuple(reader.group(key, values, place, here) for place in (old, new)), 1.0)
+        shares.append(_shrunk(seen))
+    return shares
+
+
+def _shrunk(seen: Floats) -> Floats:
+    """Shares of some numbers of tests, shrunk to those of all old groups together."""
+    everything = seen.sum(axis=0) + 1 / seen.shape[1]
+    few = seen + PSEUDO * everything / everything.sum()
+    return np.asarray(few / few.sum(axis=1, keepdims=True))

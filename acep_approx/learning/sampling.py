@@ -11,20 +11,30 @@ from dataclasses import replace
 import numpy as np
 
 from acep_approx.arrays import Floats, Ints
+from acep_approx.engines.batches import RunEvents
+from acep_approx.engines.runs.shedding import Shedding
 from acep_approx.engines.runs.tables import RunTables
 from acep_approx.events.keys import KeyCodes
 from acep_approx.kernels.runs import sample as kernel
 from acep_approx.kernels.runs.sample import FAILED, LEFT_OUT, ONLY_PASSED, PASSED, SAMPLE_WORDS
-from acep_approx.learning.key_buckets import KEY_BUCKETS, buckets_of
-from acep_approx.learning.training_sample import SampledTests
+from acep_approx.learning.training_sample import (
+    KEY_BUCKETS,
+    SampledTests,
+    Shares,
+    SlotBuckets,
+    TrainingSample,
+    buckets_of,
+    packed,
+    unpacked,
+)
 from acep_approx.matching.tracing.traced import PACE, POOL, REGISTERS, TICK
 from acep_approx.ranges import TICK as LATEST
-from acep_approx.ranges import Range, check, check_arrays
+from acep_approx.ranges import Range, check, check_arrays, finite
 from acep_approx.training.remembered import Remembered
 from history.trace import KEY
 from history.vectors import Place, Scheme
 from rl.chart import Chart
-from rl.records import Tests
+from rl.records import Events, Tests
 
 SPARE_PACE = 0.5
 """How many events of a key are taken for seen before the first one; the current event is not one of them."""
@@ -312,3 +322,106 @@ def _steps(tables: RunTables) -> Ints:
                 leaves = step.inhibits or not automaton.ignores[pool.state].passes(1 << step.letter)
                 found.append((at, number[target], step.arc, step.letter, int(leaves and at > 0)))
     return np.array(found, np.int64).reshape(-1, 5)
+
+
+# --- taking a sample ----------------------------------------------------------------------------------------
+
+
+class Sampler:
+    """Samples the tests of an engine.
+
+    Parameters
+    ----------
+    arena : Shedding
+        Of the engine; bound.
+    reader : SampleReader
+    """
+
+    def __init__(self, arena: Shedding, reader: SampleReader) -> None:
+        self.arena = arena
+        self.reader = reader
+        self._shares = Shares(1.0, ())
+        self._tests: list[SampledTests] = []
+        self._letters = np.zeros(len(arena.tables.automaton.letters))
+        self._by_key = self._no_letters()
+        self._slots = SlotBuckets()
+        self._relevant = 0
+
+    def sample(self, shares: Shares) -> None:
+        """Sample tests of these shares of the events from here on; first take what was written down before."""
+        self._shares = shares
+        self.arena.sample_tests(shares.share, np.array(shares.passed))
+
+    def count(self, events: RunEvents) -> None:
+        """These events came, that runs are tested with."""
+        classes, keys = self.arena.tables.classes, self.arena.keys_now()
+        self._letters += self.reader.letters(classes, events.cls)
+        if self._by_key is not None and len(keys):
+            self._by_key += self.reader.letters_by_key(classes, events.cls, self._slots.of(keys, events.slot))
+        self._relevant += len(events.cls)
+
+    def to_bytes(self) -> bytes:
+        """What was written down since the last ``take``, for ``restore``: with the texts of the reader."""
+        self.read()
+        header = {
+            "letters": self._letters.tolist(), "relevant": self._relevant,
+            "share": self._shares.share, "passed": list(self._shares.passed),
+            "by_key": packed(self._by_key),
+        }  # fmt: skip
+        return SampledTests.joined(self._tests).to_bytes(header)
+
+    def restore(self, raw: bytes) -> None:
+        """Go on from what ``to_bytes`` gave, by a reader that knows the same texts.
+
+        Raises
+        ------
+        Exception
+            What ``ranges.reading`` takes for damage.
+        """
+        tests, header = SampledTests.from_bytes(raw)
+        self.reader.check(tests)
+        letters = np.array(header["letters"], np.float64)
+        check("letters", good=letters.shape == self._letters.shape and (letters >= 0).all())
+        finite("shares", header["share"], *header["passed"], header["relevant"])
+        shares = Shares(header["share"], tuple(header["passed"]))
+        places = len(self.arena.tables.pools)
+        check("shares", good=len(shares.passed) == places and all(0 < s <= 1 for s in (shares.share, *shares.passed)))
+        self._tests, self._letters, self._relevant = [tests], letters, header["relevant"]
+        self._by_key = unpacked(header["by_key"], len(letters)) if self.reader.buckets else None
+        self.sample(shares)
+
+    def read(self) -> None:
+        """Read what was written down, as long as its texts and keys are known."""
+        shares = self._shares
+        words = self.arena.take_sample()
+        self._tests.append(self.reader.read(words, shares.share, np.array(shares.passed), self.arena.keys_now()))
+
+    def take(self, size: int, tick: int, points: int) -> TrainingSample:
+        """The sample of what came since the last call.
+
+        Parameters
+        ----------
+        size, tick, points : int
+            How many events came, the tick of the last one, and how many match points were found.
+
+        Complexity: O(tests that were written down).
+        """
+        self.read()
+        tests, passed = SampledTests.joined(self._tests), np.array(self._shares.passed)
+        target = self.reader.target(tests)[tests.passed > 0]
+        sample = TrainingSample(
+            tests,
+            Events(tick, self._letters, float(self._relevant), self._by_key),
+            size=size,
+            population=float((tests.seen > 0).sum() / self._shares.share),
+            passes=np.bincount(target, minlength=len(passed)) / passed,
+            points=points,
+            texts=self.reader.texts,
+        )
+        self._tests, self._letters, self._relevant = [], np.zeros_like(self._letters), 0
+        self._by_key = self._no_letters()
+        return sample
+
+    def _no_letters(self) -> Floats | None:
+        """No event yet, by bucket of keys; None where there is one partition."""
+        return np.zeros((KEY_BUCKETS, len(self._letters) + 1)) if self.reader.buckets else None

@@ -1,4 +1,4 @@
-"""A training sample: tests of live runs that were written down, with what they are a sample of, and its bytes.
+"""A training sample: tests of live runs that were written down, what they are a sample of, and how large it is to be.
 
 It is what a learner learns from, whether it is in the process that matches or elsewhere. The tests themselves travel,
 and not sums of them: they are few whatever the rate of events, put together they are what one learner would have seen,
@@ -8,10 +8,13 @@ without any rounding, drift is noticed by their times, and they can be asked whi
 from __future__ import annotations
 
 import json
+import os
 from base64 import b64decode, b64encode
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, fields
+from pathlib import Path
 from typing import Any, Self
+from zlib import crc32
 
 import numpy as np
 import numpy.typing as npt
@@ -19,10 +22,69 @@ import pyarrow as pa
 
 from acep_approx.archive import Kind, Scope
 from acep_approx.arrays import Floats, Ints
+from acep_approx.events.keys import KeyCodes
 from acep_approx.ipc import from_ipc, to_ipc
-from acep_approx.learning.key_buckets import packed, unpacked
-from acep_approx.learning.outcomes import Outcomes
+from acep_approx.learning.cohort import Outcomes
+from acep_approx.ranges import check, finite
+from history.checking import check_column
+from history.files import read_json, replace_file
 from rl.records import Events
+
+KEY_BUCKETS = 256
+
+
+def buckets_of(texts: Iterable[str]) -> Ints:
+    """The buckets of some keys, given as text."""
+    return np.fromiter((crc32(text.encode()) % KEY_BUCKETS for text in texts), np.int64)
+
+
+class SlotBuckets:
+    """The buckets of keys by slot; each key is hashed once, as long as no slot is used again."""
+
+    def __init__(self) -> None:
+        self._keys = KeyCodes()
+        self._of_slot = np.zeros(0, np.int64)
+
+    def of(self, keys: KeyCodes, slots: Ints) -> Ints:
+        """The buckets of the keys that have these slots now. Complexity: O(slots + new keys)."""
+        if keys.added != keys.capacity:  # a slot may have been given to another key
+            known, place = np.unique(slots, return_inverse=True)
+            return buckets_of(map(keys.text, known.tolist()))[place]
+        if keys is not self._keys:
+            self._keys, self._of_slot = keys, np.zeros(0, np.int64)
+        new = range(len(self._of_slot), keys.capacity)
+        if new:
+            self._of_slot = np.concatenate((self._of_slot, buckets_of(map(keys.text, new))))
+        return self._of_slot[slots]
+
+
+def packed(counts: Floats | None) -> list[list[float]] | None:
+    """Counts by bucket and letter as where there are any, and how many: most are 0."""
+    if counts is None:
+        return None
+    at = np.flatnonzero(counts)
+    return [at.tolist(), counts.ravel()[at].tolist()]
+
+
+def unpacked(saved: list[list[float]] | None, letters: int) -> Floats | None:
+    """What ``packed`` gave.
+
+    Raises
+    ------
+    ValueError
+        What was saved is of another number of letters, or damaged.
+    """
+    if saved is None:
+        return None
+    counts = np.zeros(KEY_BUCKETS * (letters + 1))
+    at, found = np.array(saved[0], np.int64), np.array(saved[1], np.float64)
+    if at.shape != found.shape or not ((at >= 0) & (at < len(counts)) & (found >= 0)).all():
+        raise ValueError("events by bucket of keys are damaged")
+    counts[at] = found
+    return counts.reshape(KEY_BUCKETS, letters + 1)
+
+
+# --- samples ------------------------------------------------------------------------------------------------
 
 KEY = b"acep"
 SAMPLES = Kind("samples")
@@ -156,7 +218,7 @@ class TrainingSample:
         letters = np.array(header["letters"], np.float64)
         return cls(
             tests,
-            Events(header["tick"], letters, header["relevant"], unpacked(header.get("by_key"), len(letters))),
+            Events(header["tick"], letters, header["relevant"], unpacked(header["by_key"], len(letters))),
             size=header["size"],
             population=header["tests"],
             passes=np.array(header["passes"], np.float64),
@@ -183,3 +245,101 @@ def samples_from_bytes(raw: bytes) -> list[TrainingSample]:
         These are not such bytes.
     """
     return [TrainingSample.from_bytes(one.tobytes()) for one in SAMPLES.unpack(raw).arrays.values()]
+
+
+# --- how large they are to be -------------------------------------------------------------------------------
+
+FIRST_ROWS, ROWS_PER_ROOT, ROWS_PER_EVENT = 5_000, 40, 0.001
+"""Tests that are sampled: so many in any case, this many times the root of the events, and this many per event."""
+LEAST_ROWS = 300
+"""New tests before runs are scored anew."""
+FILE = "shares.json"
+
+
+@dataclass(frozen=True)
+class Shares:
+    """Of which share of the events tests are written down.
+
+    Attributes
+    ----------
+    share : float
+        For any tests.
+    passed : tuple of float
+        For passed ones, by the place that they lead to.
+    """
+
+    share: float
+    passed: tuple[float, ...]
+
+    def save(self, folder: str | os.PathLike[str]) -> None:
+        """Write ``shares.json``; who reads sees the one before or this one."""
+        replace_file(Path(folder) / FILE, json.dumps(vars(self)).encode())
+
+    @classmethod
+    def load(cls, folder: str | os.PathLike[str]) -> Self | None:
+        """What ``save`` wrote; None where there is none, or it is not whole."""
+        try:
+            found = read_json(Path(folder) / FILE)
+            made = cls(float(found["share"]), tuple(map(float, found["passed"])))
+        except (OSError, ValueError, KeyError, TypeError, OverflowError):
+            return None
+        return made if all(0 < share <= 1 for share in (made.share, *made.passed)) else None
+
+
+@dataclass
+class SampleSize:
+    """How much is sampled: shares of the events, and what they brought of late.
+
+    ``passed`` are the shares for passed tests, by the pool that they lead to; ``rows`` tests were sampled of ``events``
+    so far, and ``rows_then`` of ``events_then`` when the stream changed last: from there on as many are wanted as at
+    the beginning. ``tests`` and ``passes`` are what an event brings.
+    """
+
+    passed: Floats
+    share: float = 1.0
+    rows: int = 0
+    events: int = 0
+    rows_then: int = 0
+    events_then: int = 0
+    tests: float = 0.0
+    passes: Floats = field(default_factory=lambda: np.zeros(1))
+
+    @property
+    def shares(self) -> Shares:
+        """Those for the next events."""
+        return Shares(self.share, tuple(self.passed.tolist()))
+
+    def adapt(self, sample: TrainingSample, ahead: int, most: float = np.inf) -> None:
+        """Choose shares for the next ``ahead`` events, so that ``most`` tests are sampled, after these were."""
+        relevant = int(sample.events.total)
+        events = max(relevant, 1)
+        self.rows += len(sample.tests)
+        self.events += relevant
+        then, rows = self.events + ahead - self.events_then, self.rows - self.rows_then
+        wanted = FIRST_ROWS + ROWS_PER_ROOT * then**0.5 + ROWS_PER_EVENT * then - rows
+        wanted = min(max(wanted, ROWS_PER_EVENT * ahead, LEAST_ROWS), most) / 2
+        tests, passes = sample.population / events, sample.passes / events
+        if not self.tests:
+            self.tests, self.passes = tests, passes
+        self.tests, self.passes = (self.tests + tests) / 2, (self.passes + passes) / 2
+        self.share = float(np.clip(wanted / max(self.tests * ahead, 1.0), 1e-6, 1.0))
+        each = wanted / max(int((self.passes > 0).sum()), 1)
+        self.passed = np.clip(each / np.maximum(self.passes * ahead, 1e-300), self.share, 1.0)
+
+    def begin_anew(self) -> None:
+        """The stream has changed: look at as many of the tests that come as at the beginning."""
+        self.rows_then, self.events_then = self.rows, self.events
+
+    def save(self) -> dict[str, Any]:
+        """All of it, for ``load``."""
+        return dict(vars(self))
+
+    @classmethod
+    def load(cls, saved: dict[str, Any]) -> Self:
+        """What ``save`` gave."""
+        made = cls(**saved)
+        finite("sample size", *(value for name, value in saved.items() if name not in ("passed", "passes")))
+        passed = check_column("passed", made.passed, "float64")
+        check("shares", good=0 < made.share <= 1 and ((passed > 0) & (passed <= 1)).all())
+        check("passes", good=np.isfinite(check_column("passes", made.passes, "float64")).all())
+        return made

@@ -7,22 +7,20 @@ from typing import TYPE_CHECKING
 from history.lazy import lazy
 
 if TYPE_CHECKING:
-    from acep_approx.results.advice import Advice
     from acep_approx.results.budgeted import BudgetedMatches
     from acep_approx.results.events_by_row import events_at
     from acep_approx.results.match import Match
     from acep_approx.results.matches import Matches
-    from acep_approx.results.tuning import Trial, Tuning
+    from acep_approx.results.tuning import Advice, Trial, Tuning
 else:
     __getattr__, __dir__ = lazy(
         __name__,
         {
-            "acep_approx.results.advice": "Advice",
             "acep_approx.results.budgeted": "BudgetedMatches",
             "acep_approx.results.events_by_row": "events_at",
             "acep_approx.results.match": "Match",
             "acep_approx.results.matches": "Matches",
-            "acep_approx.results.tuning": "Trial Tuning",
+            "acep_approx.results.tuning": "Advice Trial Tuning",
         },
     )
 

@@ -1,9 +1,11 @@
-"""Matches found inside a load budget, with the metrics of the run: work against the bound, what was shed, recall."""
+"""Matches found inside a load budget, and what the run did as plain data: its work, what was shed, its recall."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from copy import copy
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -12,11 +14,13 @@ import pyarrow as pa
 
 from acep_approx.arguments import checked
 from acep_approx.arrays import Ints
-from acep_approx.budget.ledger import RunRecord
+from acep_approx.budget.ledger import Bundle, HistoryPath, Learning, PathStep, RunRecord
 from acep_approx.diagrams.fragments import never_raises
 from acep_approx.errors import UsageError
 from acep_approx.events.source import Source
 from acep_approx.events.stream import EventBatch, read_events
+from acep_approx.events.time import tick_unit
+from acep_approx.learning.learned import learning_table, refresh, summary
 from acep_approx.matching.choice import OutputKind
 from acep_approx.matching.execution import Execution
 from acep_approx.matching.pipeline import Pipeline
@@ -24,15 +28,137 @@ from acep_approx.matching.renumber import renumbered, row_columns
 from acep_approx.planning.planner import Plan
 from acep_approx.results.expand import Again, Expansion, expanded, ticks_of, whole_bundles
 from acep_approx.results.matches import Matches
-from acep_approx.results.run_record import BudgetedRun
-from acep_approx.shedding.learning_summary import learning_table
 from acep_approx.shedding.load import Load
-from acep_approx.shedding.shed_runs import shed_table
+from acep_approx.shedding.metrics import Metrics, shed_by_state, shed_table
 from acep_approx.shedding.shedder import Shedder, shedder
+from acep_approx.training.history_graph import HistoryGraph
+from history.bundles import Bundles, chain
 
 if TYPE_CHECKING:
     from acep_approx.planning.compiled import CompiledQuery
-    from acep_approx.training.history_graph import HistoryGraph
+
+
+SHOWN_PATHS = 40
+"""Paths of the history that a report shows."""
+
+
+class ShownRecord(RunRecord):
+    """A record that draws itself in a notebook."""
+
+    @never_raises
+    def _repr_html_(self) -> str:
+        from acep_approx.results.views import record_view
+
+        return record_view(self)
+
+
+@dataclass(frozen=True)
+class BudgetedRun:
+    """A run inside a load budget: what it was to do, and what does it.
+
+    Parameters
+    ----------
+    plan : Plan
+    load : Load
+    shedder : Shedder or None
+        None: the cells engine answers, or nothing ran yet.
+    pipeline : Pipeline or None
+        None: no columns were seen yet.
+    """
+
+    plan: Plan
+    load: Load
+    shedder: Shedder | None
+    pipeline: Pipeline | None
+
+    @property
+    def window(self) -> int:
+        """In ticks, or in events; 0 where no columns were seen yet."""
+        return self.pipeline.window if self.pipeline is not None else 0
+
+    @property
+    def is_time(self) -> bool:
+        """Whether ticks are microseconds since 1970."""
+        if self.pipeline is None or self.plan.is_count_window:
+            return False
+        schema, roles = self.pipeline.schema, self.pipeline.roles
+        return tick_unit(schema.field(roles.time).type, roles.unit) is not None
+
+    def learned(self) -> Learning | None:
+        """What it learned so far; None where it does not learn."""
+        online = self.shedder.online if self.shedder is not None else None
+        return summary(online) if online is not None else None
+
+    def refreshed(self, query: CompiledQuery, events: int) -> HistoryGraph | None:
+        """The history as it was learned in so many events, a new one; None as long as nothing was learned."""
+        done = self.shedder
+        if done is None or done.online is None or done.online.learner.values is None:
+            return None
+        known = copy(self.load.history) if self.load.history is not None else HistoryGraph(query)
+        work = done.full_work()
+        assert work is not None, "who has ranked runs knows what they take"
+        refresh(known, done.online.learner, events, done.metrics.found, work)
+        return known
+
+    def record(self, source: str, seconds: float, left_out: dict[str, int]) -> RunRecord:
+        """The record of it.
+
+        Parameters
+        ----------
+        source : str
+            Name of the input, for people.
+        seconds : float
+            How long it took so far.
+        left_out : dict of str to int
+            Events that were not matched, by their names in ``RunRecord``.
+        """
+        known, done = self.load.history, self.shedder
+        learned, found = self.learned(), done.metrics if done else Metrics()
+        ticks = found.points.joined("tick")
+        order = np.argsort(ticks, kind="stable")
+        return ShownRecord(
+            query=str(self.plan.query.text).strip(),
+            source=source,
+            budget=str(self.load.budget),
+            bound=done.bound_in_words() if done else "the cells engine answers exactly, and sheds nothing",
+            policy=self.load.policy_words if learned else self.load.policy_name,
+            seed=self.load.seed,
+            is_time=self.is_time,
+            begin=found.begin,
+            pieces=found.pieces,
+            shed=shed_by_state(done.arena) if done and self.pipeline else (),
+            recall=done.recall() if done else None,
+            point_ticks=ticks[order],
+            point_errors=found.points.joined("errors")[order],
+            bundles=_bundles(ticks[order], self.window),
+            paths=_paths(known) if known else (),
+            seconds=seconds,
+            learning=learned,
+            full_work=done.full_work() if done and self.pipeline else None,
+            exact_seconds=done.exact_seconds() if done and self.pipeline else None,
+            audit_work=done.audit_work if done else None,
+            **left_out,
+        )
+
+
+def _paths(known: HistoryGraph) -> list[HistoryPath]:
+    scheme = known.graph_.scheme
+    return [
+        HistoryPath([PathStep.of(scheme.describe(v), scheme.window) for v in path.vertices], path.count, path.share)
+        for path in known.graph_.strongest_paths(SHOWN_PATHS)
+    ]
+
+
+def _bundles(ticks: Ints, window: int) -> list[Bundle]:
+    """Chains of match points at most a window apart (of all keys together, for a picture)."""
+    number = len(ticks)
+    single = Bundles(ticks, ticks, np.zeros(number, np.str_), np.arange(number), np.ones(number, np.int64))
+    chained, _ = chain(single, window, number)
+    columns = (chained.first.tolist(), chained.last.tolist(), chained.points.tolist())
+    return [Bundle(*row) for row in zip(*columns, strict=True)]
+
+
+# --- matches inside a budget --------------------------------------------------------------------------------
 
 
 class BudgetedMatches(Matches):
@@ -114,7 +240,6 @@ class BudgetedMatches(Matches):
 
     @property
     def _done(self) -> BudgetedRun:
-        """The last call that found matches."""
         return BudgetedRun(self.plan, self.load, self.shedder, self._pipeline)
 
     @property
@@ -123,7 +248,7 @@ class BudgetedMatches(Matches):
         return self._done.window
 
     def shed(self) -> pa.Table:
-        """The runs shed by the last call that found matches: one row each; see ``shed_runs.shed_table``.
+        """The runs shed by the last call that found matches: one row each; see ``metrics.shed_table``.
 
         Raises
         ------
@@ -160,7 +285,7 @@ class BudgetedMatches(Matches):
         Returns
         -------
         pyarrow.Table
-            See ``learning_summary.learning_table``; without rows where nothing was learned. More is in
+            See ``learned.learning_table``; without rows where nothing was learned. More is in
             ``record().learning``.
         """
         return learning_table(self._done.learned(), is_time=self._done.is_time)
@@ -217,14 +342,12 @@ class BudgetedMatches(Matches):
         return renumbered(found, columns, lambda rows: self.source.late.original(stream[rows]))
 
     def _bound_again(self, output: OutputKind) -> Execution:
-        """A fresh matcher without a budget."""
         options = self._options if output == "matches" else {**self._options, "bind": None}
         matcher = Execution(self.plan, output=output, **options)
         matcher.bind(self.source.schema)
         return matcher
 
     def _read_again(self) -> Iterator[EventBatch]:
-        """The events once more."""
         pipeline = self._bound_again("matches").pipeline
         assert pipeline is not None
         return read_events(self.source, pipeline.roles, columns=pipeline.columns, sort=self._sort)

@@ -7,7 +7,6 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from acep_approx.budget.ledger import PathStep
@@ -36,7 +35,7 @@ def nearest(
     Parameters
     ----------
     shed : pyarrow.Table
-        See ``shed_runs.shed_table``.
+        See ``metrics.shed_table``.
     at : int
         A tick, or a row number.
     by : {"at", "row"}
@@ -60,14 +59,11 @@ def nearest(
             mine = shed.column(name).to_numpy(zero_copy_only=False) if name in shed.column_names else np.array([None])
             is_asked &= mine == wanted
     rows = np.flatnonzero(is_asked)
-    away = np.abs(_numbers(shed.column(by))[rows] - at)
+    column = shed.column(by)
+    ticks = (column.cast(pa.int64()) if pa.types.is_timestamp(column.type) else column).to_numpy()
+    away = np.abs(ticks[rows] - at)
     found: list[dict[str, Any]] = shed.take(pa.array(rows[np.argsort(away, kind="stable")[:limit]])).to_pylist()
     return found
-
-
-def _numbers(column: pa.ChunkedArray) -> npt.NDArray[np.int64]:
-    is_time = pa.types.is_timestamp(column.type)
-    return np.asarray((column.cast(pa.int64()) if is_time else column).to_numpy())
 
 
 def in_words(run: dict[str, Any], matches: BudgetedMatches) -> list[tuple[str, str]]:
@@ -85,12 +81,17 @@ def in_words(run: dict[str, Any], matches: BudgetedMatches) -> list[tuple[str, s
     list of (str, str)
         Its match vector; the terms of its score (a run that was shed for the bound alone has none); why.
     """
-    return [*_vector(run, matches), *_score(run, matches), ("why", SENTENCES[run["reason"]]), *_kept(run, matches)]
+    worth: Worth | None = None  # of that time; None: all runs were alike
+    if matches.shedder is not None:
+        arena = matches.shedder.arena
+        worth = (*arena.earlier, arena.worth)[run["rescored"]]
+    scheme = None if worth is None else worth.scheme
+    why = ("why", SENTENCES[run["reason"]])
+    return [*_vector(run, matches.window, scheme), *_score(run, scheme), why, *_kept(run, matches, worth)]
 
 
-def _vector(run: dict[str, Any], matches: BudgetedMatches) -> Iterator[tuple[str, str]]:
+def _vector(run: dict[str, Any], window: int, scheme: Scheme | None) -> Iterator[tuple[str, str]]:
     """State, errors, and what the history knows it by."""
-    window = matches.window
     start, last, at = (_tick(run[name]) for name in ("start", "last", "at"))
     is_time = not isinstance(run["at"], int)
     left = start + window - at
@@ -100,36 +101,31 @@ def _vector(run: dict[str, Any], matches: BudgetedMatches) -> Iterator[tuple[str
     yield "last event", f"{_span(at - last, is_time=is_time)} before"
     if run["remembers"]:
         yield "remembers", run["remembers"]
-    scheme = _scheme(run, matches)
     if scheme is not None:
         step = PathStep.of(scheme.describe(run["vertex"]), scheme.window)
         yield "known as", f"match vector {run['vertex']}: {step.details}"
 
 
-def _score(run: dict[str, Any], matches: BudgetedMatches) -> Iterator[tuple[str, str]]:
-    """The terms."""
+def _score(run: dict[str, Any], scheme: Scheme | None) -> Iterator[tuple[str, str]]:
     if run["score"] is None:
         return
+    power = 1.0 if scheme is None else scheme.cost_power
+    if not power:
+        to_come = ": by this history the run-steps to come play no role"
+    else:
+        to_come = " run-steps to come" if power == 1 else f", the run-steps to come to the power of {power:g}"
     yield "gain", f"{run['gain']:.4g} match points that it may still lead to"
     yield "covered", f"{run['covered']:.4g} of them a run that is kept reaches as well"
-    yield "cost", f"{run['cost']:.4g}{_cost_in_words(_scheme(run, matches))}"
+    yield "cost", f"{run['cost']:.4g}{to_come}"
     yield "coin", f"{run['coin']:.4g}, which breaks ties"
     terms = f"({run['gain']:.4g} - {run['covered']:.4g}) / {run['cost']:.4g} * {run['coin']:.4g}"
     yield "score", f"{terms} = {run['score']:.4g}"
     yield "price", f"{run['price']:.4g}"
 
 
-def _cost_in_words(scheme: Scheme | None) -> str:
-    """What is told of the cost, by its power."""
-    power = 1.0 if scheme is None else scheme.cost_power
-    if not power:
-        return ": by this history the run-steps to come play no role"
-    return " run-steps to come" if power == 1 else f", the run-steps to come to the power of {power:g}"
-
-
-def _kept(run: dict[str, Any], matches: BudgetedMatches) -> Iterator[tuple[str, str]]:
+def _kept(run: dict[str, Any], matches: BudgetedMatches, worth: Worth | None) -> Iterator[tuple[str, str]]:
     """What runs of this state were kept at this price, as far as the past tells."""
-    known, worth, scheme = matches.load.history, _worth(run, matches), _scheme(run, matches)
+    known, scheme = matches.load.history, None if worth is None else worth.scheme
     if run["price"] is None or known is None or worth is None or scheme is None or scheme != known.graph_.scheme:
         return
     visits = known.graph_.counts.visits
@@ -142,21 +138,6 @@ def _kept(run: dict[str, Any], matches: BudgetedMatches) -> Iterator[tuple[str, 
     if is_kept.any():
         said += f", {scores[is_kept].min():.4g} to {scores[is_kept].max():.4g} (before what others cover)"
     yield "kept", said
-
-
-def _worth(run: dict[str, Any], matches: BudgetedMatches) -> Worth | None:
-    """What runs were worth when this one was shed; None: all were alike."""
-    if matches.shedder is None:
-        return None
-    arena = matches.shedder.arena
-    worth: Worth | None = (*arena.earlier, arena.worth)[run["rescored"]]
-    return worth
-
-
-def _scheme(run: dict[str, Any], matches: BudgetedMatches) -> Scheme | None:
-    """The match vectors of that time."""
-    worth = _worth(run, matches)
-    return None if worth is None else worth.scheme
 
 
 def _tick(moment: Any) -> int:

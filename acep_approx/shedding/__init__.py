@@ -1,1 +1,1 @@
-"""A budget at work."""
+"""A load budget at work; ``budget`` is what is asked for and what came of it, as plain data."""

@@ -45,7 +45,7 @@ class ExactCells:
         Of the events.
     cells : AuditCells
         Which cells are chosen.
-    share : float
+    explores : float
         Share of the budget that is for it. What is not used is saved up.
     full_work : float
         Run-steps per event of an exact run, as far as is known.
@@ -61,9 +61,9 @@ class ExactCells:
     """
 
     def __init__(
-        self, plan: Plan, columns: tuple[pa.Schema, Roles], cells: AuditCells, share: float, full_work: float
+        self, plan: Plan, columns: tuple[pa.Schema, Roles], cells: AuditCells, explores: float, full_work: float
     ) -> None:
-        self.plan, self.cells, self.share, self.full_work = plan, cells, share, full_work
+        self.plan, self.cells, self.explores, self.full_work = plan, cells, explores, full_work
         self.schema, self.roles = columns
         self.quota, self.steps, self.lost = 0.0, 0, 0
         self.sample = AuditSample.none()
@@ -85,14 +85,18 @@ class ExactCells:
 
     def end_piece(self, batch: EventBatch, rate: float, *, is_relevant: bool) -> None:
         """Match the cells' part of a piece of the stream; ``rate``: run-steps that the run was granted per event."""
-        self.quota += granted_beside(rate, len(batch), self.share)
+        self.quota += granted_beside(rate, len(batch), self.explores)
         self._density = len(batch) / (int(batch.ticks[-1] - batch.ticks[0]) + 1)
         if not is_relevant or not len(self._events.row):
             return
         chosen = self._chosen(self._events.slot, self._events.tick)
         if len(chosen):
             self._match(batch, chosen[np.argsort(self._events.row[chosen])])
-        self._end_epochs(int(batch.ticks[-1]))
+        # epochs that are over are no longer at hand; long ago they are forgotten
+        now = int(batch.ticks[-1]) // self.cells.epoch
+        at_hand = sum(looks for epoch, looks in self._looks.items() if epoch >= now)
+        self._done, self._at_hand = self._done + self._at_hand - at_hand, at_hand
+        self._looks = {epoch: looks for epoch, looks in self._looks.items() if epoch > now - MOST_EPOCHS}
 
     def rebind(self) -> None:
         """Columns have got wider types: the current cells are given up."""
@@ -102,9 +106,7 @@ class ExactCells:
 
     def recall(self, found: int) -> RecallEstimate:
         """Estimated recall of a run that found so many match points."""
-        sample = self.sample
-        outside = found - int(sample.found.sum())
-        return AuditSample(sample.cells, sample.found, sample.points, outside).estimate(lost=self.lost)
+        return self.sample.of_run(found, self.lost)
 
     # --- which cells ----------------------------------------------------------------------------------------
 
@@ -124,27 +126,17 @@ class ExactCells:
     def _looks_at(self, epoch: int) -> bool:
         """Whether the cells of an epoch are looked at: if what is saved up should suffice, for those at hand too."""
         if epoch not in self._looks:
-            cost = self.steps / self._done if self._done else self._first_cost
+            if self._done:
+                cost = self.steps / self._done
+            else:  # as far as is known before any was looked at
+                cost = self.full_work * self._density * (self.cells.epoch + self.cells.window) * self.cells.share
             self._looks[epoch] = self.quota - self.steps >= ENOUGH * cost * (self._at_hand + 1)
             self._at_hand += self._looks[epoch]
         return self._looks[epoch]
 
-    @property
-    def _first_cost(self) -> float:
-        """Run-steps of the cells of an epoch, as far as is known before any was looked at."""
-        return self.full_work * self._density * (self.cells.epoch + self.cells.window) * self.cells.share
-
-    def _end_epochs(self, tick: int) -> None:
-        """Epochs that are over at this tick are no longer at hand; long ago they are forgotten."""
-        now = tick // self.cells.epoch
-        at_hand = sum(looks for epoch, looks in self._looks.items() if epoch >= now)
-        self._done, self._at_hand = self._done + self._at_hand - at_hand, at_hand
-        self._looks = {epoch: looks for epoch, looks in self._looks.items() if epoch > now - MOST_EPOCHS}
-
     # --- what is in them ------------------------------------------------------------------------------------
 
     def _match(self, batch: EventBatch, chosen: Ints) -> None:
-        """Match some events exactly, and compare."""
         rows, slots, ticks = self._events.row[chosen], self._events.slot[chosen], self._events.tick[chosen]
         if self._execution is None:
             self._execution = Execution(self.plan, output="points")
@@ -166,10 +158,7 @@ class ExactCells:
         at = [table.column("row").to_numpy() for table in tables if table.num_rows]
         points = np.unique(np.concatenate([*at, np.zeros(0, np.int64)])) - self._seen
         self._seen += len(part)
-        self._compare(rows[points], slots[points], ticks[points])
-
-    def _compare(self, rows: Ints, slots: Ints, ticks: Ints) -> None:
-        """Add the match points that lie in cells to the sample."""
+        rows, slots, ticks = rows[points], slots[points], ticks[points]
         cells = self.cells.cells(slots, ticks)
         is_in = (cells >= 0) & self._looked(ticks)
         is_found = np.isin(rows[is_in], np.concatenate([*self._found, np.zeros(0, np.int64)]))

@@ -1,7 +1,8 @@
 """One learner for all shards of a job: learns from their training samples, and makes new versions of the history.
 
-It is the learner of a run on one machine (``learner``); the samples are those of other processes (``observer``). What
-runs are worth and the prices of budgets go into the new version; shards take it up by themselves (``versions``).
+It is the learner of a run on one machine (``learning.learner``); the samples are those of other processes
+(``learning.shards``). What runs are worth and the prices of budgets go into the new version; shards take it up by
+themselves (``training.versions``).
 """
 
 from __future__ import annotations
@@ -13,17 +14,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from acep_approx.learning.cohort import Outcomes
 from acep_approx.learning.judging import Verdict
+from acep_approx.learning.learned import refresh
 from acep_approx.learning.learner import Learner
 from acep_approx.learning.learner_state import learner_of, learner_to_bytes
-from acep_approx.learning.outcomes import Outcomes
-from acep_approx.learning.refresh import refresh
-from acep_approx.learning.sample_size import Shares
-from acep_approx.learning.training_sample import SampledTests, TrainingSample, samples_from_bytes
+from acep_approx.learning.shards import MOST_TESTS
+from acep_approx.learning.training_sample import SampledTests, Shares, TrainingSample, samples_from_bytes
 from acep_approx.matching.execution import Execution
 from acep_approx.ranges import check, finite, reading
 from acep_approx.shedding.load import Load
-from acep_approx.shedding.observer import MOST_TESTS
 from acep_approx.shedding.shedder import Shedder
 from acep_approx.training.history_graph import HistoryGraph
 from rl.drift import Alarm
@@ -134,6 +134,7 @@ class Refresher:
         learner, shards = self.learner, [samples_from_bytes(raw) for raw in sorted(samples) if raw]
         if learner is None or not shards:
             return
+        # as many events as in this batch are taken to come with the next one
         ahead = max(int(sum(part.events.total for parts in shards for part in parts)), 1)
         events, points, since = self.events, self.points, learner.updater.statistics.tick
         for number, parts in enumerate(_slots(shards)):
@@ -143,22 +144,18 @@ class Refresher:
             size, found = (round(_course(shards, since, sample.events.tick, of)) for of in ("size", "points"))
             waiting = events + size - self.events
             held_until = learner.check_promise(waiting, points + found, sample.events.tick, len(shards))
-            self._process(learner, sample, held_until, ahead)
+            self.events += sample.size
+            self.points += sample.points
+            if held_until is not None:
+                self._begins_anew = True
+                self._counts["broken"] += 1
+            learner.process(sample, sample.outcomes, held_until, notices=not self._begins_anew)
+            learner.sample_size.adapt(sample, ahead, self.most_tests)
         if self._begins_anew:  # shards are told only now
             learner.takes_over(self.points)
         self.shares = learner.sample_size.shares
         if len(learner.reader.texts) > MOST_TEXTS:
             learner.forget_texts()
-
-    def _process(self, learner: Learner, sample: TrainingSample, held_until: int | None, ahead: int) -> None:
-        """Learn from the samples of a part of a batch; ``ahead`` are the events of the next batch, about."""
-        self.events += sample.size
-        self.points += sample.points
-        if held_until is not None:
-            self._begins_anew = True
-            self._counts["broken"] += 1
-        learner.process(sample, sample.outcomes, held_until, notices=not self._begins_anew)
-        learner.sample_size.adapt(sample, ahead, self.most_tests)
 
     def is_due(self) -> bool:
         """Whether another version is wanted: as for a learner, every few batches and windows, or the last is wrong."""
@@ -213,7 +210,7 @@ class Refresher:
         header = learner_of(raw, self.learner)
         with reading(lambda: ValueError("these bytes are not those of a learner")):
             batch, events, points = header["batch"], header["events"], header["points"]
-            made, shares, counts = MadeAt(**header["made"]), header["shares"], header.get("counts", {})
+            made, shares, counts = MadeAt(**header["made"]), header["shares"], header["counts"]
             finite("counts", batch, events, points, made.batch, made.tick, *counts.values())
             check("counts", good=counts.keys() <= self._counts.keys())
             if shares is not None:
@@ -221,8 +218,7 @@ class Refresher:
                 finite("shares", shares.share, *shares.passed)
                 check("shares", good=all(0 < share <= 1 for share in (shares.share, *shares.passed)))
         self.batch, self.events, self.points, self._made, self.shares = batch, events, points, made, shares
-        self._begins_anew = header.get("begins anew", False)  # learners of before never did
-        self._has_learned = header.get("has learned", False)
+        self._begins_anew, self._has_learned = header["begins anew"], header["has learned"]
         self._counts |= counts
 
 

@@ -11,28 +11,26 @@ import numpy as np
 from acep_approx.budget.audit import AuditCells, AuditSample, RecallEstimate
 from acep_approx.budget.budget import granted_beside
 from acep_approx.budget.ledger import Piece
-from acep_approx.budget.step_clock import StepClock
 from acep_approx.engines.runs.load_shedder import WHOLE_BATCH, CallOrder
 from acep_approx.engines.runs.shedding import Shedding, type_too_late
 from acep_approx.engines.runs.worth import WITHOUT_END, Allowance
 from acep_approx.jit import tiers
-from acep_approx.learning.exact_sample import Cohort
-from acep_approx.learning.judging import Ranking
+from acep_approx.learning.cohort import Beside, Cohort
+from acep_approx.learning.judging import POOR, Promise, Ranking, patience
 from acep_approx.learning.learner import Learner
-from acep_approx.learning.promise import POOR, Promise, patience
+from acep_approx.learning.online import OnlineLearning
 from acep_approx.ranges import finite
-from acep_approx.shedding.allowance import (
+from acep_approx.shedding.exact_cells import ExactCells
+from acep_approx.shedding.load import (
     RESERVE_SHARE,
+    Load,
     audited_cells,
     bound_in_words,
     first_allowance,
     first_worth,
 )
-from acep_approx.shedding.beside import Beside
-from acep_approx.shedding.exact_cells import ExactCells
-from acep_approx.shedding.load import Load
 from acep_approx.shedding.metrics import Metrics
-from acep_approx.shedding.online import OnlineLearning
+from acep_approx.shedding.timing import StepClock
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -44,8 +42,8 @@ if TYPE_CHECKING:
     from acep_approx.engines.runs.tables import RunTables
     from acep_approx.events.roles import Roles
     from acep_approx.events.stream import EventBatch
+    from acep_approx.learning.shards import Observer, RecordedLearning
     from acep_approx.planning.planner import Plan
-    from acep_approx.shedding.observer import Observer
 
 COHORT, BESIDE = 0.5, 4.0
 """How many of the cells that the budget would pay for are chosen: of a cohort half, so that what it costs can be saved
@@ -92,7 +90,8 @@ class Shedder:
     ) -> None:
         self.plan = plan
         self.load = load
-        self.observer = observer
+        self._unbound = observer
+        self.observer: Observer | RecordedLearning | None = observer
         self.arena = Shedding(None, Allowance(), logs_shed=load.logs_shed, ranks_dominated=True)
         self.metrics = Metrics()
         self.beside = Beside(self.arena)
@@ -142,13 +141,17 @@ class Shedder:
         if learns:
             counts_runs = load.budget.unit == "runs"
             self.online = OnlineLearning(self.arena, self._learner(tables), self.beside, counts_runs=counts_runs)
-        if self.observer is not None:
-            self.observer.bind(self.arena, self.beside, lambda: self._learner(tables))
+        if self._unbound is not None:
+            self.observer = self._unbound.bind(self.arena, self.beside, lambda: self._learner(tables))
 
     def _choose_cells(self, window: int, *, learns: bool, has_cohort: bool) -> float:
         """Choose what is audited, and how; gives the share of the budget that is not the run's."""
-        load = self.load
-        can_be_beside = window > 0 and load.budget.unit != "runs" and self._has_cells()
+        load, automaton = self.load, self.plan.registers
+        assert automaton is not None
+        # a part of the stream must be matched by itself, and tell at once what its matches are
+        is_certain = not (self.plan.is_count_window or automaton.needs_filter or automaton.has_late_ends)
+        has_cells = automaton.counted == "nothing" and is_certain
+        can_be_beside = window > 0 and load.budget.unit != "runs" and has_cells
         if not (learns or (can_be_beside and (has_cohort or self.audits_beside))):
             self.cells = audited_cells(load, window)
             return 0.0
@@ -192,13 +195,6 @@ class Shedder:
         ranking = Ranking(known.graph_.scheme, known.values(), worth.overlap)
         return Learner(tables, known.graph_, ranking, worth, promise, share)
 
-    def _has_cells(self) -> bool:
-        """Whether a part of the stream can be matched by itself, and tells at once what its matches are."""
-        automaton = self.plan.registers
-        assert automaton is not None
-        is_loose = automaton.counted == "nothing"
-        return is_loose and not (self.plan.is_count_window or automaton.needs_filter or automaton.has_late_ends)
-
     # --- while it runs --------------------------------------------------------------------------------------
 
     @property
@@ -209,9 +205,14 @@ class Shedder:
         return self.online.learner.events_to_look if self.online is not None else WHOLE_BATCH
 
     @property
+    def _aside(self) -> Beside | ExactCells:
+        """What is matched exactly beside the run, if anything is."""
+        return self.exact_cells or self.beside
+
+    @property
     def explores(self) -> float:
         """Share of the budget that is not the run's but the cohort's."""
-        return self.exact_cells.share if self.exact_cells is not None else self.beside.explores
+        return self._aside.explores
 
     def begin_batch(self, events: int) -> None:
         """Budgets of time are turned into run-steps, as far as is known how long these take."""
@@ -267,11 +268,7 @@ class Shedder:
                 other.count(events)
         if not len(hits):
             return
-        rows = self.metrics.add_points(events, hits)
-        if self.beside.cohort is not None:
-            self.beside.cohort.note_found(rows)
-        if self.exact_cells is not None:
-            self.exact_cells.note_found(rows)
+        self._aside.note_found(self.metrics.add_points(events, hits))
 
     def end_piece(self, batch: EventBatch, progress: RunProgress, seconds: float) -> None:
         """Look at the clock, and write down what came of it."""
@@ -287,17 +284,16 @@ class Shedder:
         elif self.load.budget.unit == "ms/batch":
             self._ahead = self._ahead[0] - seconds, self._ahead[1] - len(batch)
             self._keep_time()
+        is_relevant = progress.relevant > relevant
         if self.online is not None:
-            is_relevant = progress.relevant > relevant
             self.online.end_piece(batch, self._rate, spare, self.metrics.found, is_relevant=is_relevant)
         if self.exact_cells is not None:
-            self.exact_cells.end_piece(batch, self._rate, is_relevant=progress.relevant > relevant)
+            self.exact_cells.end_piece(batch, self._rate, is_relevant=is_relevant)
         piece = self._piece(int(batch.ticks[-1]), progress)
         self.metrics.add_piece(batch.ticks, piece)
         if self.online is not None:
             self.online.note(piece)
         if self.observer is not None:
-            is_relevant = progress.relevant > relevant
             self.observer.end_piece(batch, self._rate, spare, self.metrics.found, is_relevant=is_relevant)
 
     @property
@@ -306,15 +302,13 @@ class Shedder:
         return self.arena.granted + self._rate * self._waiting
 
     def _piece(self, tick: int, progress: RunProgress) -> Piece:
-        """Where the run stands."""
         arena = self.arena
         work = progress.steps + int(arena.on_passes) + (self.audit_work or 0)
-        quota = self.exact_cells.quota if self.exact_cells is not None else self.beside.quota
         return Piece(
             tick=tick,
             events=progress.events,
             work=work,
-            bound=int(self.granted + quota) if self._rate > 0 else work,
+            bound=int(self.granted + self._aside.quota) if self._rate > 0 else work,
             live=progress.live,
             price=arena.price,
             shed=int(arena.counts.sum()),
@@ -387,20 +381,13 @@ class Shedder:
 
     def recall(self) -> RecallEstimate | None:
         """Estimated recall of match points; None where nothing is shed on purpose or no audit was asked for."""
-        if self.exact_cells is not None:
-            return self.exact_cells.recall(self.metrics.found)
-        if self.beside.cohort is not None:
-            beside, lost = self.beside.cohort.sample, self.beside.cohort.given_up
-            return replace(beside, outside=self.metrics.found - int(beside.found.sum())).estimate(lost=lost)
-        sample = self.audited()
-        return sample.estimate() if sample is not None else None
+        known, sample = self._aside.recall(self.metrics.found), self.audited()
+        return sample.estimate() if known is None and sample is not None else known
 
     @property
     def audit_work(self) -> int | None:
         """Run-steps of the cells that are matched beside the run; None where runs are marked instead, or none are."""
-        if self.exact_cells is not None:
-            return self.exact_cells.steps
-        return self.beside.steps if self.beside.cohort is not None else None
+        return None if self._aside is self.beside and self.beside.cohort is None else self._aside.steps
 
     def audited(self) -> AuditSample | None:
         """What the audit saw of the match points found since this shedder was made; None where nothing is audited.

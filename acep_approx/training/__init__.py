@@ -1,1 +1,1 @@
-"""Learning from a past stream."""
+"""What runs are worth, learned from the past (``acep train``); ``learning`` is while a stream runs (``--learn``)."""

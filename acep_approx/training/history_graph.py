@@ -24,8 +24,7 @@ from acep_approx.events.time import LIMIT
 from acep_approx.planning.planner import Plan
 from acep_approx.planning.windows import refuse_unbounded
 from acep_approx.ranges import COUNT
-from acep_approx.training.choosing import FEW_POINTS, read_by
-from acep_approx.training.past import Past
+from acep_approx.training.past import PORTION, Past, portions
 from acep_approx.training.policies import (
     BY_MAPS,
     LEARNED,
@@ -36,11 +35,10 @@ from acep_approx.training.policies import (
     random_lineages,
     worth_of,
 )
-from acep_approx.training.portions import PORTION, portions
 from acep_approx.training.pricing import PricePoint, Prices
-from acep_approx.training.training import Counted, OnProgress, Tried, count_past, try_readings
+from acep_approx.training.training import FEW_POINTS, Counted, OnProgress, Tried, count_past, read_by, try_readings
 from history import store
-from history.checking import check_column, require, values_of
+from history.checking import finite_column, require, values_of
 from history.coverage.groups import sketch_error
 from history.graph import MOST_BUNDLES
 from history.values import Values, fit_values, with_counts
@@ -160,7 +158,7 @@ class HistoryGraph:
         on_progress : callable, optional
             Called with what is being done and how much of it, from 0 to 1.
         portion_events : int, default 131,072
-            Events that are counted together where the query has a key; see ``training.portions``.
+            Events that are counted together where the query has a key; see ``training.past``.
         **roles : str
             ``time``, ``key``, ``type``, ``unit``: as for ``Query.match``.
 
@@ -199,7 +197,10 @@ class HistoryGraph:
         self._window = past.window
         self.events_ = self.points_ = self._steps = 0
         self._add(counted)
-        self._warn_of_few_points()
+        if self.points_ < FEW_POINTS:
+            found = f"{self.points_} match point{'s' * (self.points_ != 1)} in this past: too few to learn from"
+            wanted = f"{FEW_POINTS} or more tell which partial matches are worth keeping"
+            warnings.warn(f"{found}; {wanted}", FewPointsWarning, stacklevel=4)
         on_progress("setting prices", 0.9)
         reading = tried.settled(self.plan, counted.graph, past)
         self.graph_ = read_by(counted.graph, reading.values, reading.cost_power)
@@ -226,18 +227,11 @@ class HistoryGraph:
         return self
 
     def _add(self, counted: Counted) -> None:
-        """Take over a graph, and what was counted beside it."""
         self.graph_ = counted.graph
         self.events_ += counted.events
         self.points_ += counted.points
         self._steps += counted.steps
         self.steps_per_event_ = self._steps / max(self.events_, 1)
-
-    def _warn_of_few_points(self) -> None:
-        if self.points_ < FEW_POINTS:
-            found = f"{self.points_} match point{'s' * (self.points_ != 1)} in this past: too few to learn from"
-            wanted = f"{FEW_POINTS} or more tell which partial matches are worth keeping"
-            warnings.warn(f"{found}; {wanted}", FewPointsWarning, stacklevel=5)
 
     def integer_gap(self, window: int) -> int:
         """The gap between bundles, in ticks."""
@@ -378,7 +372,9 @@ class HistoryGraph:
         graph, notes = stored.graph, stored.notes
         window = graph.scheme.window
         try:
-            known = cls(query, gap=_gap(notes), most_bundles=graph.most_bundles)
+            gap: int | str = notes["gap"]
+            require(gap == "window" or type(gap) is int, f"gap is {gap!r}")
+            known = cls(query, gap=gap, most_bundles=graph.most_bundles)
             if stored.fingerprint != known.fingerprint(window):
                 store.load(path, known.fingerprint(window), version=version)  # refuses, and says why
             known.graph_, known.version_, known._window = graph, stored.version, window
@@ -417,15 +413,8 @@ class HistoryGraph:
         if not learned:
             return
         scheme = self.graph_.scheme
-        overlap = check_column("overlap", learned["overlap"], "float64", len(scheme.places), least=None)
-        require(np.isfinite(overlap).all(), "overlap is not finite everywhere")
+        overlap = finite_column("overlap", learned["overlap"], len(scheme.places))
         self.learned_, self.learned_overlap_ = values_of(learned, scheme.vertices), overlap
-
-
-def _gap(notes: dict[str, Any]) -> int | str:
-    gap: int | str = notes["gap"]
-    require(gap == "window" or type(gap) is int, f"gap is {gap!r}")
-    return gap
 
 
 def _number(notes: dict[str, Any], name: str, type_: type) -> Any:

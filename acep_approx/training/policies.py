@@ -1,4 +1,9 @@
-"""Policies: what runs are worth, by name. The default asks the history; the others are what people try without one."""
+"""Policies: what runs are worth, by name, and which runs take away what others are worth.
+
+The default asks the history; the others are what people try without one. Two sources say how much of what runs of one
+group reach a run of another reaches as well: runs counted side by side (``history.overlap``), and match maps
+(``history.coverage.groups``).
+"""
 
 from __future__ import annotations
 
@@ -7,22 +12,124 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 
 from acep_approx.arrays import Floats
 from acep_approx.automaton.registers import RegisterAutomaton
 from acep_approx.engines.runs.worth import RunFeature, Worth
 from acep_approx.errors import UsageError
-from acep_approx.training.covers import covering, covers_by_match_maps, covers_by_runs, depths, measured_overlaps
 from acep_approx.training.remembered import AHEAD, PACE_NAME, context_names, numbers_of, register_names
+from history.coverage.group_covers import GroupCovers
+from history.coverage.groups import covers_by_maps
+from history.graph import Graph
 from history.trace import KEY
 from history.values import fit_values
 from history.vectors import Feature
 
 if TYPE_CHECKING:
     from acep_approx.query.syntax import Expression
-    from history.graph import Graph
     from history.trees import Trees
     from history.vectors import Scheme
+
+
+FEW = 20
+"""Match points that the mean of all places counts for where one place, or pair of groups, has seen few."""
+MOST_COVERS = 16
+"""Groups that may cover one."""
+
+
+def covering(automaton: RegisterAutomaton) -> list[list[int]]:
+    """Per place those whose runs can stand for its own: itself, and all further on that its runs can get to.
+
+    A repetition leads back as well; what has yet to come again that far stands for nothing.
+    """
+    pools = automaton.places
+    number = {pool: n for n, pool in enumerate(pools)}
+    after = [
+        {
+            number[target]
+            for step in automaton.steps
+            if step.source == state and (target := automaton.leads_to(step, errors)) is not None
+        }
+        for state, errors in pools
+    ]
+    depth = depths(automaton)
+    found = []
+    for place in range(len(pools)):
+        reached = [place]
+        for other in reached:  # grows while it runs
+            reached += sorted(after[other] - set(reached))
+        found.append([other for other in reached if depth[other] >= depth[place]])
+    return found
+
+
+def depths(automaton: RegisterAutomaton) -> npt.NDArray[np.int64]:
+    """Per place the fewest arcs that lead there: how far its runs have come."""
+    pools = automaton.places
+    depth = {pools[0]: 0}
+    for state, errors in pools:  # breadth first, as they are numbered
+        for step in automaton.steps:
+            target = automaton.leads_to(step, errors)
+            if step.source == state and target is not None:
+                depth.setdefault(target, depth[state, errors] + 1)
+    return np.array([depth[pool] for pool in pools], np.int64)
+
+
+def measured_overlaps(graph: Graph) -> Floats:
+    """Per place, which share of the points that a run could still reach one with a later start reached as well."""
+    counts, place = graph.counts, graph.scheme.place_of_group
+    shares = np.zeros(len(graph.scheme.places))
+    ours = place[counts.covered] == place[counts.cover]
+    everything = counts.shared[ours].sum() / max(counts.shareable[ours].sum(), 1)
+    for number in range(len(shares)):
+        mine = ours & (place[counts.covered] == number)
+        shares[number] = (counts.shared[mine].sum() + FEW * everything) / (counts.shareable[mine].sum() + FEW)
+    return shares
+
+
+def group_overlaps(graph: Graph) -> Floats:
+    """Per group, which share of the points that a run could still reach a later one of the group reached as well."""
+    counts, own = graph.counts, graph.counts.covered == graph.counts.cover
+    shared, shareable = np.zeros((2, graph.scheme.groups))
+    shared[counts.covered[own]], shareable[counts.covered[own]] = counts.shared[own], counts.shareable[own]
+    of_place = measured_overlaps(graph)[graph.scheme.place_of_group]
+    return np.asarray((shared + FEW * of_place) / (shareable + FEW))
+
+
+def covers_by_runs(automaton: RegisterAutomaton, graph: Graph) -> GroupCovers:
+    """Which groups cover which, as counted run by run.
+
+    The share of a pair of groups that were seldom seen together is near that of their places. Each group has the 16
+    covers that have reached most of its match points; groups that never covered one another do not.
+    """
+    counts, scheme = graph.counts, graph.scheme
+    place, places = scheme.place_of_group, len(scheme.places)
+    pair = place[counts.covered] * places + place[counts.cover]
+    shared, shareable = (np.bincount(pair, column, places**2) for column in (counts.shared, counts.shareable))
+    of_pair = (shared + FEW * np.repeat(measured_overlaps(graph), places)) / (shareable + FEW)
+    share = (counts.shared + FEW * of_pair[pair]) / (counts.shareable + FEW)
+    allowed, own = covering(automaton), group_overlaps(graph)
+    lists: list[list[tuple[int, float, float]]] = [[(group, float(own[group]), 0.0)] for group in range(scheme.groups)]
+    for row in np.lexsort((counts.cover, -counts.shared)).tolist():
+        group, cover = int(counts.covered[row]), int(counts.cover[row])
+        is_new = cover != group and int(place[cover]) in allowed[int(place[group])] and counts.shared[row] > 0
+        if is_new and len(lists[group]) < MOST_COVERS:
+            lists[group].append((cover, float(share[row]), 0.0))
+    return GroupCovers.of(lists)
+
+
+def covers_by_match_maps(automaton: RegisterAutomaton, graph: Graph) -> GroupCovers:
+    """Which groups cover which, by their match maps.
+
+    A map says what *some* run of a group reached. The chance that the one run at hand reaches it too is taken from runs
+    of the group counted side by side.
+    """
+    found = covers_by_maps(graph, covering(automaton), MOST_COVERS)
+    reaches = group_overlaps(graph)[found.cover]
+    return replace(found, share=found.share * reaches, more=found.more * reaches)
+
+
+# --- what runs are worth ------------------------------------------------------------------------------------
 
 PARTS = 16
 """Parts of the window where no history says how many there are."""
@@ -42,10 +149,11 @@ def history(automaton: RegisterAutomaton, graph: Graph | None, overlap: float) -
 
     ``overlap`` as in ``worth_of``, or ``MEASURED``, ``BY_RUNS``, ``BY_MAPS``.
     """
-    known = _known(graph)
-    values = fit_values(known)
-    worth = worth_of(automaton, known.scheme, raised(values.gain), values.cost, abs(overlap))
-    return beside_others(worth, automaton, known, overlap)
+    if graph is None:
+        raise no_history("history")
+    values = fit_values(graph)
+    worth = worth_of(automaton, graph.scheme, raised(values.gain), values.cost, abs(overlap))
+    return beside_others(worth, automaton, graph, overlap)
 
 
 def beside_others(worth: Worth, automaton: RegisterAutomaton, graph: Graph, overlap: float) -> Worth:
@@ -82,17 +190,17 @@ def random(automaton: RegisterAutomaton, graph: Graph | None, overlap: float) ->
 
 def random_lineages(automaton: RegisterAutomaton) -> Worth:
     """At random, one coin for all runs that began with one event: whole lineages stay or go, some get to their end."""
-    return _plain(automaton, lambda depth, part: np.ones(np.broadcast(depth, part).shape), RANDOM_SPREAD)
+    return _plain(automaton, lambda _depth, _part: np.ones(1), RANDOM_SPREAD)
 
 
 def oldest(automaton: RegisterAutomaton, graph: Graph | None, overlap: float) -> Worth:  # noqa: ARG001
     """The runs that started first are shed first."""
-    return _plain(automaton, lambda depth, part: 1.0 + part + 0.0 * depth)
+    return _plain(automaton, lambda _depth, part: 1.0 + part)
 
 
 def most_advanced(automaton: RegisterAutomaton, graph: Graph | None, overlap: float) -> Worth:  # noqa: ARG001
     """The runs stay that have come the furthest."""
-    return _plain(automaton, lambda depth, part: 1.0 + depth + 0.0 * part)
+    return _plain(automaton, lambda depth, _part: 1.0 + depth)
 
 
 Policy = Callable[[RegisterAutomaton, "Graph | None", float], Worth]
@@ -181,12 +289,6 @@ def _inputs(trees: Trees, automaton: RegisterAutomaton) -> tuple[Expression, ...
     return tuple(of for of in found if of is not None)
 
 
-def _known(graph: Graph | None) -> Graph:
-    if graph is None:
-        raise no_history("history")
-    return graph
-
-
 def no_history(policy: str) -> UsageError:
     """The error of a policy that has nothing to rank runs by."""
     return UsageError(
@@ -200,12 +302,11 @@ def _plain(
     automaton: RegisterAutomaton,
     gain: Callable[[Floats, Floats], Floats],
     spread: float = 10.0,
-    *,
-    coin_per_run: bool = False,
 ) -> Worth:
     """Worth by depth of the place and part of the window alone."""
     depth = depths(automaton).astype(np.float64)
-    table = gain(depth[:, None], np.arange(PARTS, dtype=np.float64)[None, :]).ravel()
+    gains = gain(depth[:, None], np.arange(PARTS, dtype=np.float64)[None, :])
+    table = np.broadcast_to(gains, (len(depth), PARTS)).ravel()
     return Worth(
         features=[()] * len(depth),
         remaining=PARTS,
@@ -215,5 +316,4 @@ def _plain(
         overlap=np.zeros(len(depth)),
         covers=[()] * len(depth),
         spread=spread,
-        coin_per_run=coin_per_run,
     )

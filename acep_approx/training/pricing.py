@@ -198,9 +198,18 @@ def learn_prices(
     found = list(known) or [run(0.0)]
     if found[0].steps:
         if len(found) == 1:
-            found.append(run(_start(worth) if begin is None else begin))
-            _raise_price(found, run, most - 3)
-        _lower_price(found, run, most - 1, most_share)
+            if begin is None:
+                begin = max(float(np.quantile(worth.gain / worth.cost, 0.9)), LEAST_PRICE)
+            found.append(run(begin))
+            factor = FACTOR
+            while len(found) < most - 3 and found[-1].steps > LEAST_SHARE * found[0].steps:
+                found.append(run(found[-1].price * factor))
+                factor *= FACTOR  # by more each time
+        price, factor = min(replay.price for replay in found[1:]), FACTOR
+        while len(found) < most - 1 and max(replay.steps for replay in found[1:]) < most_share * found[0].steps:
+            price /= factor
+            found.append(run(price))
+            factor *= FACTOR
         _fill(found, run, most)
     return Prices(tuple(sorted(found, key=lambda replay: replay.price)))
 
@@ -209,28 +218,6 @@ def first_price(worth: Worth, share: float) -> float:
     """A price to begin with where none was learned: that of the best share of all vertices, and of the coins."""
     best = float(np.quantile(worth.gain / worth.cost, 1 - share))
     return max(best, LEAST_PRICE) * worth.spread / (worth.spread + share)
-
-
-def _start(worth: Worth) -> float:
-    """A price that sheds most, if all vertices were alike."""
-    return max(float(np.quantile(worth.gain / worth.cost, 0.9)), LEAST_PRICE)
-
-
-def _raise_price(found: list[PricePoint], run: Callable[[float], PricePoint], most: int) -> None:
-    """Raise the price until hardly any work is left, by more each time."""
-    factor = FACTOR
-    while len(found) < most and found[-1].steps > LEAST_SHARE * found[0].steps:
-        found.append(run(found[-1].price * factor))
-        factor *= FACTOR
-
-
-def _lower_price(found: list[PricePoint], run: Callable[[float], PricePoint], most: int, share: float) -> None:
-    """Lower the price until a share of the work is left, by more each time."""
-    price, factor = min(replay.price for replay in found[1:]), FACTOR
-    while len(found) < most and max(replay.steps for replay in found[1:]) < share * found[0].steps:
-        price /= factor
-        found.append(run(price))
-        factor *= FACTOR
 
 
 def _fill(found: list[PricePoint], run: Callable[[float], PricePoint], most: int) -> None:

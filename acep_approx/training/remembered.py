@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -43,14 +44,10 @@ def reachable(automaton: RegisterAutomaton) -> list[tuple[Register, ...]]:
 
 def _apart(names: list[str]) -> tuple[str, ...]:
     """Names, numbered where several registers have the same."""
-    seen: dict[str, int] = {}
+    total, so_far, found = Counter(names), Counter[str](), []
     for name in names:
-        seen[name] = seen.get(name, 0) + 1
-    count: dict[str, int] = {}
-    found = []
-    for name in names:
-        count[name] = count.get(name, 0) + 1
-        found.append(f"{name} ({count[name]})" if seen[name] > 1 else name)
+        so_far[name] += 1
+        found.append(f"{name} ({so_far[name]})" if total[name] > 1 else name)
     return tuple(found)
 
 

@@ -6,18 +6,16 @@ the past; that an exact run over it supplies them, and how, is ours.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any, Self
+from collections.abc import Iterator
+from typing import Self
 
 import numpy as np
 import pyarrow as pa
 
 from acep_approx.engines.progress import RunProgress
-from acep_approx.events.roles import Roles, infer_roles
-from acep_approx.events.source import open_source
-from acep_approx.events.stream import EventBatch, read_events
+from acep_approx.events.roles import Roles
+from acep_approx.events.stream import EventBatch
 from acep_approx.events.time import tick_unit
-from acep_approx.events.time_formats import TimeFormat
 from acep_approx.matching.pipeline import Pipeline
 from acep_approx.matching.state import MATCHER, meaning, restore_query, restored_stream, saved
 from acep_approx.matching.stream_side import StreamSide
@@ -48,6 +46,20 @@ class Tracer:
         It knows the window, and the columns that the batches must have.
     has_times : bool
         Whether ticks are times, so that there are days.
+
+    Notes
+    -----
+    Runs are in the trace of their first event's window: with all that they led to, and their ancestors. Match points
+    near the border of two traces are in both.
+
+    What holds: ``mask`` is exact but for match points more than 63 behind ``first_point`` in their partition. Where
+    runs were merged, a birth stands for all of them: it reaches what they reach together. Where only complete matches
+    can be tested (filters, some negations), a run counts as leading to a match point if it completes anything there.
+    ``cost`` is exact where nothing was merged; a child that belongs to the next trace is known only up to the border.
+    Visits of merged runs go on with the run of the later start; the other one ends. With skip till next match, a run
+    ends with the child that it goes on in; one that a negation breaks is believed to live on.
+
+    Complexity: O(run-steps + links · log(events of a window)); memory O(links of two windows, at least half a million).
     """
 
     def __init__(self, plan: Plan, schema: pa.Schema, roles: Roles, merge: str = ",".join(MERGING)) -> None:
@@ -126,69 +138,3 @@ class Tracer:
             end_point=seen.ends[:, 1].copy(),
             slots=seen.keys,
         )
-
-
-def trace_past(
-    plan: Plan,
-    events: Any,
-    *,
-    time: str | None = None,
-    key: str | None = None,
-    type: str | None = None,  # noqa: A002  (the word of the query language)
-    unit: str | None = None,
-    time_format: str | TimeFormat | None = None,
-    sort: bool = False,
-    merge: str = ",".join(MERGING),
-    on_progress: Callable[[int], None] | None = None,
-) -> Iterator[Trace]:
-    """Trace some events.
-
-    Parameters
-    ----------
-    plan : Plan
-        Of a compiled query; it is run by the runs engine in any case.
-    events : path, table, frame or reader of any library, record batches, or iterable of dicts
-        Ordered by (time, arrival), or see ``sort``.
-    time, key, type, unit, time_format, sort, merge
-        As for ``Query.match``.
-    on_progress : callable, optional
-        Called after each batch with the number of events done.
-
-    Yields
-    ------
-    Trace
-        Runs are in the trace of their first event's window: with all that they led to, and their ancestors. Match
-        points near the border of two traces are in both. ``Remembered`` says what places and columns are.
-
-    Notes
-    -----
-    What holds: ``mask`` is exact but for match points more than 63 behind ``first_point`` in their partition. Where
-    runs were merged, a birth stands for all of them: it reaches what they reach together. Where only complete matches
-    can be tested (filters, some negations), a run counts as leading to a match point if it completes anything there.
-    ``cost`` is exact where nothing was merged; a child that belongs to the next trace is known only up to the border.
-    Visits of merged runs go on with the run of the later start; the other one ends. With skip till next match, a run
-    ends with the child that it goes on in; one that a negation breaks is believed to live on.
-
-    Complexity: O(run-steps + links · log(events of a window)); memory O(links of two windows, at least half a million).
-
-    Examples
-    --------
-    >>> from acep_approx import compile_query
-    >>> past = [{"ts": tick, "type": kind} for tick, kind in enumerate("ABABC")]
-    >>> plan = compile_query("PATTERN SEQ(A a, B b, C c) WITHIN 3").plan
-    >>> [trace] = trace_past(plan, past)
-    >>> births = trace.first_visits()
-    >>> [(int(tick), int(mask)) for tick, mask in zip(trace.tick, trace.mask[births])]
-    [(0, 0), (1, 0), (2, 1), (3, 1)]
-    """
-    source = open_source(events, time=time, time_format=time_format)
-    if not len(source.schema):
-        return
-    roles = infer_roles(source.schema, time=time, key=key, type=type, unit=unit, time_format=time_format)
-    tracer = Tracer(plan, source.schema, roles, merge)
-    pipeline = tracer.pipeline
-    for batch in read_events(source, pipeline.roles, columns=pipeline.columns, sort=sort):
-        yield from tracer.push(batch)
-        if on_progress:
-            on_progress(tracer.progress.events)
-    yield from tracer.finish()

@@ -1,28 +1,234 @@
-"""The steps of learning a history: try readings on the end of the past, count all of it, set prices.
+"""Learning a history: try ways to read it on the end of the past, count all of the past, set prices.
+
+What cannot be told from counts alone is tried on a part of the past that was not learned from: whether the features of
+runs tell anything about later events or only about those learned from, whether values come from means or from paths,
+how much of what a run leads to a later run reaches as well, and how much its run-steps count. Not all combinations are.
 
 Here and on Spark they are the same functions; there, portions of the past are counted in different processes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import product
 
+import numpy as np
 import pyarrow as pa
 
+from acep_approx.arrays import Floats, Ints
 from acep_approx.errors import UsageError
 from acep_approx.events.roles import Roles
 from acep_approx.events.stream import EventBatch
+from acep_approx.matching.execution import Execution
 from acep_approx.planning.planner import Plan
-from acep_approx.training.choosing import Reading, choose, read_by
 from acep_approx.training.past import Past
+from acep_approx.training.policies import BY_MAPS, BY_RUNS, MEASURED
 from acep_approx.training.policies import history as by_history
-from acep_approx.training.pricing import learn_prices
+from acep_approx.training.pricing import PricePoint, Prices, learn_prices
 from acep_approx.training.trace import Tracer
 from history.fitting import fit_scheme
 from history.graph import Graph
 from history.trace import Trace
-from history.vectors import Place, Scheme
+from history.vectors import Place, Scheme, ValuesBy
+
+OVERLAPS = (0.9, BY_MAPS, 0.0)
+"""Shares of its match points that a run loses beside a later one, or how they follow from the past; 0: each run by
+itself."""
+MORE_OVERLAPS = (MEASURED, BY_RUNS, 0.7)
+"""Those that are tried with the best of the others alone."""
+VALUES: tuple[ValuesBy, ...] = ("paths", "means")
+COST_POWERS = (1.0, 0.0)
+"""By which power of its run-steps the gain of a run is divided. A run need not be kept to its end, and the longer it
+may still live, the more others it covers: so it may be worth more than its gain per run-step."""
+BETWEEN = 0.5
+SHARES = (0.02, 0.05, 0.1, 0.2)
+"""Budgets that a reading should do well at, on average."""
+FIRST_REPLAYS, ALL_REPLAYS = 7, 16
+"""Of a reading that is tried, and of the one that is kept."""
+NEXT_BEST = 3
+"""Readings that can take the place of the best one."""
+FEW_POINTS = 30
+"""Match points below which a past is warned of, and below which neither of its parts tells which reading is better: too
+few to learn a reading that tells much apart, or to judge it."""
+MARGIN = 0.005
+"""Recall by which a reading must be better, and no less than one match point."""
+CHANCE = 1.0
+"""Standard errors by which it must be better: of many readings some find more by chance. (Two of them
+refused readings that found far more.)"""
+MIDDLE = 0.1
+"""A budget at whose price, as another reading has it, replays begin."""
+MOST_SHARE = 0.25
+"""Of the work, up to which readings are compared; prices of the best one are looked for beyond."""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A way to use a history.
+
+    Attributes
+    ----------
+    name : str
+        Which of the graphs.
+    values : {"means", "paths"}
+        See ``history.values.fit_values``.
+    overlap : float
+        See ``policies.worth_of``.
+    cost_power : float
+        See ``history.Scheme``.
+    prices : Prices
+        What replays with it found.
+    found : float64 array, shape (points,)
+        How much of each match point was found, on average over ``SHARES``: from 0 to 1.
+    """
+
+    name: str
+    values: ValuesBy
+    overlap: float
+    cost_power: float
+    prices: Prices
+    found: Floats = field(default_factory=lambda: np.zeros(0), compare=False, repr=False)
+
+    @property
+    def recall(self) -> float:
+        """Mean recall over ``SHARES``."""
+        return float(np.mean([self.prices.recall(share) for share in SHARES]))
+
+    def is_better(self, other: Reading, cells: Ints) -> bool:
+        """Whether it finds more than another one, and by more than chance allows; ``cells``: of the match points.
+
+        Both are asked for the same match points, so only those tell that one finds and the other does not. Match points
+        of one cell share what befalls them: their differences are added up. If nothing but chance made these sums,
+        their sum would be off by the root of their squares (the standard error).
+        """
+        gained = self.found - other.found
+        chance = float(np.sqrt((np.bincount(cells, gained) ** 2).sum()))
+        return bool(gained.sum() > max(MARGIN * len(gained), 1.0, CHANCE * chance))
+
+
+def choose(
+    plan: Plan,
+    graphs: Mapping[str, Graph],
+    held_out: Sequence[EventBatch],
+    bind: Callable[[Execution], None],
+    on_progress: Callable[[float], None] | None = None,
+    *,
+    points: int = FEW_POINTS,
+) -> tuple[Reading, ...]:
+    """The reading that finds most of the match points of ``held_out``, over several budgets; then the next best ones.
+
+    The others are of the same graph.
+
+    First the first and the last graph are tried, with values by paths and by means, with and without the weight of
+    run-steps, each with three overlaps; then the best of these with the other graphs, with half that weight, and with
+    other overlaps. The one that was tried first is kept unless another is better by more than chance allows; where too
+    few match points were learned from, or are to be found, no other is tried.
+
+    Parameters
+    ----------
+    plan : Plan
+    graphs : mapping of str to Graph
+        The same past, with different vertices; the first wins a tie.
+    held_out : sequence of EventBatch
+        Events that follow those learned from.
+    bind : callable
+        Binds a matcher to their columns.
+    on_progress : callable, optional
+        Called with the share of the work that is done.
+    points : int, default 30
+        Match points of the events learned from.
+
+    Complexity: up to 6 runs over ``held_out`` for each reading, of which most do little; then 9 more.
+    """
+    trials = _Trials(plan, graphs, held_out, bind, on_progress or (lambda _: None))
+    first, last = (names := tuple(graphs))[0], names[-1]
+    for name, values, power, overlap in product(dict.fromkeys((first, last)), VALUES, COST_POWERS, OVERLAPS):
+        trials.try_one(Reading(name, values, overlap, power, Prices()))
+        if min(points, trials.points) < FEW_POINTS:
+            return (trials.priced(trials.best),)
+    trials.vary(trials.best, "name", tuple(graphs))
+    trials.vary(trials.best, "cost_power", (BETWEEN,))
+    trials.vary(trials.best, "overlap", MORE_OVERLAPS)
+    best = trials.best
+    others = sorted((one for one in trials.of(best.name) if one != best), key=lambda one: one.recall, reverse=True)
+    return trials.priced(best), *others[:NEXT_BEST]
+
+
+class _Trials:
+    """Readings that were tried, each once, and the best of them."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        graphs: Mapping[str, Graph],
+        held_out: Sequence[EventBatch],
+        bind: Callable[[Execution], None],
+        tell: Callable[[float], None],
+    ) -> None:
+        self.plan, self.graphs, self.held_out, self.bind, self.tell = plan, graphs, held_out, bind, tell
+        self.best: Reading
+        self._tried: dict[tuple[str, str, float, float], Reading] = {}
+        self._exact: tuple[PricePoint, ...] = ()  # the exact run is the same for all
+
+    def vary(self, reading: Reading, what: str, choices: Sequence[str] | Sequence[float]) -> None:
+        """Try a reading with other choices of one of its attributes."""
+        for choice in choices:
+            self.try_one(replace(reading, **{what: choice}))  # type: ignore[arg-type]
+
+    def try_one(self, reading: Reading) -> None:
+        """Try a reading, if it was not yet; the best one so far stays unless it is better."""
+        name = reading.name, reading.values, reading.overlap, reading.cost_power
+        if name in self._tried:
+            return
+        prices = self.prices(reading, self._exact, FIRST_REPLAYS, MOST_SHARE)
+        self._exact = prices.replays[:1]
+        found = np.asarray(np.mean([prices.found(share) for share in SHARES], axis=0), np.float64)
+        reading = replace(reading, prices=prices.bare(), found=found)
+        if not self._tried or reading.is_better(self.best, self._exact[0].cells):
+            self.best = reading
+        self._tried[name] = reading
+        to_try = 2 * len(OVERLAPS) * len(COST_POWERS) * len(VALUES) + len(self.graphs) + len(MORE_OVERLAPS)
+        self.tell(min(len(self._tried) / to_try, 1.0))
+
+    def of(self, name: str) -> list[Reading]:
+        """Those of one graph."""
+        return [reading for reading in self._tried.values() if reading.name == name]
+
+    @property
+    def points(self) -> int:
+        """Match points of the events that readings are judged on."""
+        return self._exact[0].points
+
+    def priced(self, reading: Reading) -> Reading:
+        """A reading with more replays."""
+        return replace(reading, prices=self.prices(reading, reading.prices.replays, ALL_REPLAYS))
+
+    def prices(self, reading: Reading, known: Sequence[PricePoint], most: int, most_share: float = 0.5) -> Prices:
+        """What replays with a reading find."""
+        assert self.plan.registers is not None
+        graph = read_by(self.graphs[reading.name], reading.values, reading.cost_power)
+        worth = by_history(self.plan.registers, graph, reading.overlap)
+        is_alike = bool(self._tried) and reading.cost_power == self.best.cost_power
+        begin = self.best.prices.price(MIDDLE) if is_alike else None
+        return learn_prices(
+            self.plan,
+            worth,
+            self.held_out,
+            self.bind,
+            known=known,
+            begin=begin,
+            most=most,
+            most_share=most_share,
+        )
+
+
+def read_by(graph: Graph, values: ValuesBy, cost_power: float) -> Graph:
+    """The same counts, of which values are worked out in some way."""
+    scheme = replace(graph.scheme, values=values, cost_power=cost_power)
+    return Graph(scheme, graph.gap, graph.most_bundles, graph.counts)
+
+
+# --- learning -----------------------------------------------------------------------------------------------
 
 READINGS = WITH_FEATURES, WITH_PAIRS, WITH_CONTEXT, WITHOUT_FEATURES = (
     "with features", "with pairs", "with context", "without features",
@@ -78,8 +284,7 @@ def count_portion(plan: Plan, schema: pa.Schema, roles: Roles, blank: Graph, bat
 
     Complexity: one exact run with lineage.
     """
-    tracer = Tracer(plan, schema, roles)
-    graph = Graph(blank.scheme, blank.gap, blank.most_bundles)
+    tracer, graph = Tracer(plan, schema, roles), blank_of(blank)
     points, last = 0, -1
     for trace in _traces(tracer, batches):
         points, last = _more_points(trace, points, last)
@@ -101,7 +306,7 @@ def count_past(plan: Plan, past: Past, blank: Graph, number: int) -> Counted:
     """
     found = Counted(blank)
     for batches in past.portions(number):
-        found = found.joined(count_portion(plan, past.schema, past.roles, blank_of(blank), batches))
+        found = found.joined(count_portion(plan, past.schema, past.roles, blank, batches))
     return found
 
 
@@ -163,7 +368,7 @@ def try_readings(plan: Plan, past: Past, gap: int, most_bundles: int, on_progres
     UsageError
         ``ACEP-U046``: no event begins a match.
 
-    Complexity: an exact run with lineage, then see ``choosing.choose``.
+    Complexity: an exact run with lineage, then see ``choose``.
     """
     first, cut = past.cut()
     held_out = list(past.batches(cut))

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from acep_approx.training.history_graph import HistoryGraph
 from history.errors import HistoryError
-from history.versions import pointed, versions, written
+from history.store import pointed, versions, written
 
 if TYPE_CHECKING:
     from acep_approx.planning.compiled import CompiledQuery
@@ -82,13 +82,13 @@ def _newest(home: Path, query: CompiledQuery, held: _LoadedVersion) -> HistoryGr
             _load_older(home, query, wanted, held, error)
         if wanted not in held.warned:
             held.warned.add(wanted)
-            log.warning("%s; version %d is used instead", _words(error), held.version)
+            words = f"{error.code}: {error.message}" if isinstance(error, HistoryError) else str(error)
+            log.warning("%s; version %d is used instead", words, held.version)
     assert held.history is not None
     return held.history
 
 
 def _load(home: Path, query: CompiledQuery, version: int, held: _LoadedVersion) -> None:
-    """Read a version and hold it."""
     when = written(home, version)
     held.history = HistoryGraph.load(home, query, version=version)
     held.version, held.written = version, when
@@ -115,7 +115,3 @@ def _load_older(home: Path, query: CompiledQuery, wanted: int, held: _LoadedVers
 def _refuse_other_query(error: Exception) -> None:
     if isinstance(error, HistoryError) and error.code == OTHER_QUERY:
         raise error
-
-
-def _words(error: Exception) -> str:
-    return f"{error.code}: {error.message}" if isinstance(error, HistoryError) else str(error)

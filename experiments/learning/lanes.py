@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from experiments.learning.baselines import Moves
 from experiments.learning.keys import BURST, KEYS, LETTERS, PLACES, WINDOW, World
 from rl import Chart, Events, Lineages, Tests
-from rl.baselines import Moves
 from rl.exploration import in_cohort
 
 Bools = npt.NDArray[np.bool_]

@@ -23,10 +23,10 @@ import numpy.typing as npt
 from rich.console import Console
 from rich.table import Table
 
+from experiments.learning.baselines import EventRates, MonteCarlo, TabularTD
 from experiments.learning.keys import KINDS, WINDOW, World, chart, world
 from experiments.learning.lanes import NODES, Lane, Lanes, Seen, full, vertices
 from rl import Chart, Events, Lineages, Tests, Updater, Values
-from rl.baselines import EventRates, MonteCarlo, TabularTD
 from rl.model import fit_model
 from rl.statistics import Statistics
 from rl.updater import HALF_LIFE

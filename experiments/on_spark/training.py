@@ -21,7 +21,7 @@ from acep_approx.events import flights, infer_roles
 from acep_approx.spark import train_history
 from acep_approx.spark.past.training import _Training, log
 from acep_approx.spark.plan.columns import arrow_schema
-from acep_approx.training.portions import portions
+from acep_approx.training.past import portions
 from experiments.on_spark.plans import Place, spread
 from experiments.on_spark.throughput import identity
 from experiments.report import Column, Report

@@ -32,7 +32,7 @@ from acep_approx.engines.runs.load_shedder import FixedLoad
 from acep_approx.engines.runs.shedding import Shedding
 from acep_approx.engines.runs.worth import DOMINATED, Allowance, Worth
 from acep_approx.planning.planner import MERGING
-from acep_approx.shedding.allowance import RESERVE_EVENTS, RESERVE_SHARE
+from acep_approx.shedding.load import RESERVE_EVENTS, RESERVE_SHARE
 from acep_approx.training.past import Past
 from acep_approx.training.policies import LEARNED, worth_of
 from acep_approx.training.pricing import Prices, learn_prices

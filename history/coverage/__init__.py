@@ -7,21 +7,19 @@ from typing import TYPE_CHECKING
 from history.lazy import lazy
 
 if TYPE_CHECKING:
-    from history.coverage.cover import coverage
     from history.coverage.group_covers import GroupCovers
     from history.coverage.groups import covers_by_maps
     from history.coverage.proxy import missed, proxies, regions
-    from history.coverage.selection import Swap, above_price, lazy_greedy, own_count
+    from history.coverage.selection import Swap, above_price, coverage, lazy_greedy, own_count
     from history.coverage.sketch import CountedMap, FoldedMap, HashedMap
 else:
     __getattr__, __dir__ = lazy(
         __name__,
         {
-            "history.coverage.cover": "coverage",
             "history.coverage.group_covers": "GroupCovers",
             "history.coverage.groups": "covers_by_maps",
             "history.coverage.proxy": "missed proxies regions",
-            "history.coverage.selection": "Swap above_price lazy_greedy own_count",
+            "history.coverage.selection": "Swap above_price coverage lazy_greedy own_count",
             "history.coverage.sketch": "CountedMap FoldedMap HashedMap",
         },
     )

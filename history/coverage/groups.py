@@ -14,6 +14,7 @@ from history.coverage.group_covers import GroupCovers
 from history.coverage.selection import lazy_greedy
 from history.coverage.sketch import HashedMap, overlap, size
 from history.graph import Graph
+from history.overlap import group_maps
 
 EXACT_BUNDLES = 65_536
 """Match maps of more bundles are sketched before they are compared."""
@@ -33,19 +34,12 @@ def sketch_error(graph: Graph) -> float:
     return 0.5 / PERMUTATIONS**0.5 if len(graph.counts.bundles) > EXACT_BUNDLES else 0.0
 
 
-def group_maps(graph: Graph) -> dict[int, bitarray | HashedMap]:
-    """The match map of each group that has one; sketches of them where there are more than 65,536 bundles.
-
-    Complexity: O(maps · bundles / 64); sketches take 128 steps for each bundle of a group.
-    """
-    union: dict[int, bitarray] = {}
-    for vertex, bits in graph.counts.maps.items():
-        group = vertex // graph.scheme.cells
-        union[group] = union[group] | bits if group in union else bits
-    union = {group: bits for group, bits in sorted(union.items()) if bits.any()}
+def _comparable_maps(graph: Graph) -> dict[int, bitarray | HashedMap]:
+    """The match map of each group that has one; sketches of them where there are more than 65,536 bundles."""
+    union = sorted(group_maps(graph.scheme, graph.counts.maps).items())
     if sketch_error(graph):
-        return {group: HashedMap.of(bits, permutations=PERMUTATIONS) for group, bits in union.items()}
-    return dict(union)
+        return {group: HashedMap.of(bits, permutations=PERMUTATIONS) for group, bits in union if bits.any()}
+    return {group: bits for group, bits in union if bits.any()}
 
 
 def covers_by_maps(graph: Graph, places: Sequence[Sequence[int]], most: int) -> GroupCovers:
@@ -66,9 +60,10 @@ def covers_by_maps(graph: Graph, places: Sequence[Sequence[int]], most: int) -> 
         come in the order of greedy coverage, each with what it adds to those before it; when they hold all that any
         does, it begins anew with the rest. From sketches only the largest shares are known, and nothing of ``more``.
 
-    Complexity: O(groups² · bundles / 64), and ``selection.lazy_greedy`` for each group.
+    Complexity: O(groups² · bundles / 64), for sketches 128 steps for each bundle of a group, and
+    ``selection.lazy_greedy`` for each group.
     """
-    scheme, maps = graph.scheme, group_maps(graph)
+    scheme, maps = graph.scheme, _comparable_maps(graph)
     lists: list[list[tuple[int, float, float]]] = []
     for group, place in enumerate(scheme.place_of_group.tolist()):
         rows = [(group, 1.0, 0.0)]

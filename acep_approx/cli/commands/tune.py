@@ -23,8 +23,7 @@ from acep_approx.cli.terminal import amount, say, stages, tell
 from acep_approx.errors import UsageError
 
 if TYPE_CHECKING:
-    from acep_approx.results.advice import Advice
-    from acep_approx.results.tuning import Elsewhere, PastTable, Tuning
+    from acep_approx.results.tuning import Advice, Elsewhere, PastTable, Tuning
 
 BUDGETS = "5%,10%,20%,50%"
 
@@ -101,7 +100,7 @@ def tune(
         refuse_how_written(source)
     text = read_one_query(query, "acep tune")
 
-    from acep_approx.results.advice import advise
+    from acep_approx.results.tuning import advise
 
     with stages(enabled=not quiet) as bar:
         table = _past(past, source)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from acep_approx.budget.learning_ledger import place_words
+from acep_approx.budget.ledger import place_words
 from acep_approx.pages.budget.learning_charts import learning_curve, reliability
 from acep_approx.pages.budget.lines import learning_facts
 from acep_approx.pages.budget.times import thinned
@@ -13,8 +13,7 @@ from acep_approx.pages.drawing import cut, moment, percent, table
 from acep_approx.pages.shell import facts
 
 if TYPE_CHECKING:
-    from acep_approx.budget.learning_ledger import Learning, SelectedFeature
-    from acep_approx.budget.ledger import RunRecord
+    from acep_approx.budget.ledger import Learning, RunRecord, SelectedFeature
 
 MOST_ROWS, MOST_TEXT = 40, 160
 

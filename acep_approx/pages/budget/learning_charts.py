@@ -7,15 +7,14 @@ from collections.abc import Iterator, Sequence
 from math import sqrt
 from typing import TYPE_CHECKING
 
-from acep_approx.budget.learning_ledger import mean_score
+from acep_approx.budget.ledger import mean_score
 from acep_approx.pages.budget.times import MOST_PIECES, Times, thinned
 from acep_approx.pages.drawing import Panel, label, moment, percent, picture, short, steps
 from acep_approx.timeline.picture import RIGHT, WIDTH
 from acep_approx.visible import escape
 
 if TYPE_CHECKING:
-    from acep_approx.budget.learning_ledger import Learning, Score
-    from acep_approx.budget.ledger import Piece, RunRecord
+    from acep_approx.budget.ledger import Learning, Piece, RunRecord, Score
 
 MOST_ALARMS, MOST_RESCORED = 100, 200
 _SIZE, _LEFT, _TOP, _LARGEST, _LEAST = 300.0, 70.0, 34.0, 16.0, 3.0

@@ -10,8 +10,7 @@ from acep_approx.pages.drawing import moment, percent
 
 if TYPE_CHECKING:
     from acep_approx.budget.audit import RecallEstimate
-    from acep_approx.budget.learning_ledger import Learning
-    from acep_approx.budget.ledger import RunRecord
+    from acep_approx.budget.ledger import Learning, RunRecord
 
 
 def summary(record: RunRecord) -> list[str]:

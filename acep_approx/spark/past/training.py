@@ -2,7 +2,7 @@
 
 What is learned is the same, bit for bit, as ``HistoryGraph.fit`` learns from the same events in the same order: the
 driver tries readings by the same functions on the same events; portions of keys are the same, and so are the batches
-that they are cut into; and what was counted in them adds up to the same in any order (``history.joining``).
+that they are cut into; and what was counted in them adds up to the same in any order (``history.counting``).
 """
 
 from __future__ import annotations
@@ -45,11 +45,21 @@ from acep_approx.planning.planner import Plan
 from acep_approx.spark.plan.columns import arrow_schema, carried_roles, column, places, rising
 from acep_approx.spark.setup.failures import clear_errors
 from acep_approx.training.history_graph import HistoryGraph
-from acep_approx.training.past import MOST_HELD_OUT, MOST_TRIED, Past, event_batch
-from acep_approx.training.portions import AGAIN, BITS, PORTION, SPREAD, portion_of, portions
+from acep_approx.training.past import (
+    AGAIN,
+    BITS,
+    MOST_HELD_OUT,
+    MOST_TRIED,
+    PORTION,
+    SPREAD,
+    Past,
+    event_batch,
+    portion_of,
+    portions,
+)
 from acep_approx.training.training import Counted, OnProgress, blank_of, count_portion, try_readings
 from history.graph import MOST_BUNDLES, Graph
-from history.packed import pack, unpack
+from history.tables import pack, unpack
 
 if TYPE_CHECKING:
     from acep_approx.planning.compiled import CompiledQuery
@@ -338,7 +348,7 @@ def portion_column(events: DataFrame, keys: Sequence[str], number: int) -> Colum
 
 
 def _words(one: Column, type_: DataType) -> Column:
-    """64 bits for each value, as ``training.portions`` has them."""
+    """64 bits for each value, as ``training.past`` has them."""
     if isinstance(type_, StringType):
         return F.crc32(one)
     if isinstance(type_, TimestampType):

@@ -13,15 +13,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from acep_approx.budget.overhead import Overhead, whole_seconds
-from acep_approx.budget.splitting import Need, Split, split
+from acep_approx.learning.shards import LEARNER
 from acep_approx.shedding.refresher import Refresher
-from acep_approx.shedding.shard_learning import LEARNER
+from acep_approx.shedding.splitting import Need, Split, split
+from acep_approx.shedding.timing import Overhead, whole_seconds
 from acep_approx.training.history_graph import HistoryGraph
 from history.errors import HistoryError
 from history.files import read_json, replace_file
-from history.store import is_history
-from history.versions import point_to_newest, prune
+from history.store import is_history, point_to_newest, prune
 
 if TYPE_CHECKING:
     from pyspark.sql import Row

@@ -9,18 +9,17 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from acep_approx.budget.budget import Budget
-from acep_approx.budget.overhead import Overhead
-from acep_approx.budget.splitting import Split, shard_budget
 from acep_approx.events.columns import plain_schema
 from acep_approx.events.roles import Roles
-from acep_approx.learning.sample_size import Shares
+from acep_approx.learning.shards import WITHIN, Observer, ShardLearning, learner_file
+from acep_approx.learning.training_sample import Shares
 from acep_approx.matching.choice import OutputKind
 from acep_approx.matching.execution import Execution
 from acep_approx.planning.durations import Duration
 from acep_approx.shedding.load import Load
-from acep_approx.shedding.observer import Observer
-from acep_approx.shedding.shard_learning import WITHIN, ShardLearning, learner_file
 from acep_approx.shedding.shedder import Shedder
+from acep_approx.shedding.splitting import Split, shard_budget
+from acep_approx.shedding.timing import Overhead
 from acep_approx.training.versions import newest
 from history.store import is_history
 

@@ -1,8 +1,9 @@
-"""What a micro-batch takes beside its matchers, measured: a budget of time is that of the micro-batch as a whole.
+"""How long things take here, measured: events and run-steps of a run, and what a micro-batch takes beside its matchers.
 
-Beside the matchers Spark plans, reads, shuffles, keeps state and writes, and the driver learns. That is taken for
-base + rows * per_row seconds, by least squares over the last micro-batches. A margin is added, from how far the last
-forecasts fell short: nineteen of twenty micro-batches are to stay within the budget, and not only every other. Ours.
+A budget of time is that of a micro-batch as a whole. Beside the matchers Spark plans, reads, shuffles, keeps state and
+writes, and the driver learns. That is taken for base + rows * per_row seconds, by least squares over the last
+micro-batches. A margin is added, from how far the last forecasts fell short: nineteen of twenty micro-batches are to
+stay within the budget, and not only every other. Ours.
 """
 
 from __future__ import annotations
@@ -11,14 +12,81 @@ import json
 import math
 import os
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Self
 
 import numpy as np
+import numpy.typing as npt
 
 from acep_approx.budget.budget import Budget
+from acep_approx.ranges import finite
 from history.files import read_json, replace_file
+
+EVENT_SECONDS, STEP_SECONDS = 3e-7, 1e-8
+"""What is assumed before anything was measured."""
+LEAST_PIECES, MOST_ALIKE = 8, 0.99
+"""Pieces from which on times are told, and how much alike (a squared cosine) their loads may be."""
+CLOCK_PRIOR = 1e-6
+"""How much the assumption counts for, beside one piece."""
+
+
+@dataclass
+class StepClock:
+    """Least squares of seconds on events and run-steps, over the last pieces of the stream.
+
+    Both are at least a twentieth of what is assumed: a clock that jumps must not make work free.
+
+    Examples
+    --------
+    >>> clock = StepClock()
+    >>> for steps in (0, 10_000, 200_000):
+    ...     clock.observe(1000, steps, 1000 * 2e-6 + steps * 5e-9)
+    >>> round(clock.event_seconds * 1e6, 1), round(clock.step_seconds * 1e9, 1)
+    (2.0, 5.0)
+    """
+
+    event_seconds: float = EVENT_SECONDS
+    step_seconds: float = STEP_SECONDS
+    pieces: int = 0
+    _products: npt.NDArray[np.float64] = field(default_factory=lambda: np.zeros((2, 2)), repr=False)
+    _answers: npt.NDArray[np.float64] = field(default_factory=lambda: np.zeros(2), repr=False)
+
+    def observe(self, events: int, steps: int, seconds: float) -> None:
+        """A piece of the stream took so long. Complexity: O(1)."""
+        row = np.array([events, steps], np.float64)
+        self.pieces += 1
+        self._products = FORGET * self._products + np.outer(row, row)
+        self._answers = FORGET * self._answers + row * seconds
+        assumed = np.array([EVENT_SECONDS, STEP_SECONDS])
+        ridge = np.diag(CLOCK_PRIOR * np.diag(self._products) + 1.0)
+        found = np.linalg.solve(self._products + ridge, self._answers + ridge @ assumed)
+        self.event_seconds, self.step_seconds = np.maximum(found, assumed / 20).tolist()
+
+    @property
+    def is_known(self) -> bool:
+        """Whether events and run-steps can be told apart: by enough pieces of different load."""
+        (events, both), (_, steps) = self._products
+        return self.pieces >= LEAST_PIECES and both**2 < MOST_ALIKE * events * steps
+
+    def snapshot(self) -> list[float]:
+        """All that was measured, as JSON."""
+        measured = [*self._products.ravel().tolist(), *self._answers.tolist()]
+        return [self.event_seconds, self.step_seconds, *measured]
+
+    @classmethod
+    def restored(cls, saved: list[float]) -> StepClock:
+        """What ``snapshot`` gave."""
+        finite("clock", *saved)
+        products, answers = np.array(saved[2:6]).reshape(2, 2), np.array(saved[6:])
+        return cls(saved[0], saved[1], 0, products, answers)
+
+    def steps_in(self, seconds: float, events: int) -> float:
+        """Run-steps that fit into ``seconds`` beside what ``events`` take in any case; at least 0."""
+        return max(seconds - events * self.event_seconds, 0.0) / self.step_seconds
+
+
+# --- what a micro-batch takes beside its matchers -----------------------------------------------------------
 
 FILE = "overhead.json"
 ASSUMED_SHARE = 0.7
@@ -30,7 +98,7 @@ BASE, PER_ROW = 0.3, 1e-6
 PRIOR = 0.01
 """How much the assumption counts for, beside one micro-batch."""
 FORGET = 0.9
-"""What a micro-batch still counts for when the next one is measured."""
+"""What a micro-batch, or a piece of a stream, still counts for when the next one is measured."""
 MOST_LEAP = 2.0
 """A micro-batch counts for so many times the forecast at most: one that is slow once must not starve those after it.
 One that is as many times faster has all before it forgotten."""
@@ -111,7 +179,10 @@ class Overhead:
             before = self.of_shards if len(self.of_shards) == len(of_shards) else (0.0,) * len(of_shards)
             made = replace(made, of_shards=tuple(FORGET * a + b for a, b in zip(before, of_shards, strict=True)))
         made = replace(made, products=tuple(products.tolist()), answers=tuple(answers.tolist()))
-        return replace(made, margin=max(_quantile(errors), LEAST_MARGIN * made.seconds(rows)))
+        margin = LEAST_MARGIN * made.seconds(rows)
+        if errors:  # with as many forecasts above it as one may expect of the next
+            margin = max(float(np.quantile(errors, QUANTILE, method="weibull")), margin)
+        return replace(made, margin=margin)
 
     def times_of(self, shard: int, shards: int) -> float:
         """How many times as many events as this shard all shards together get: it knows only its own.
@@ -204,10 +275,3 @@ def _solved(products: np.ndarray, answers: np.ndarray) -> tuple[float, float]:
     if slope < 0:
         return max(float(answers[0] / one), 0.0), 0.0
     return (float(base), float(slope)) if base >= 0 else (0.0, max(float(answers[1] / max(square, 1e-9)), 0.0))
-
-
-def _quantile(errors: tuple[float, ...]) -> float:
-    """Of forecasts so far: with as many above it as one may expect of the next; never below 0."""
-    if not errors:
-        return 0.0
-    return max(float(np.quantile(errors, QUANTILE, method="weibull")), 0.0)

@@ -179,7 +179,6 @@ def split(before: Split, needs: Sequence[Need], batch: int, *, by_events: bool =
 
 
 def _changes(needs: Sequence[Need]) -> Floats:
-    """By what each weight is multiplied."""
     events, price = (np.array([getattr(need, of) for need in needs], np.float64) for of in ("events", "price"))
     sheds = (price > 0) & (events > 0)
     changes = np.ones(len(needs))

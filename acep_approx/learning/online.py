@@ -7,10 +7,10 @@ from base64 import b64decode, b64encode
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
-from acep_approx.budget.learning_ledger import Rescoring
+from acep_approx.budget.ledger import Rescoring
 from acep_approx.learning.learner import Learner
 from acep_approx.learning.learner_state import learner_of, learner_to_bytes
-from acep_approx.learning.sampler import Sampler
+from acep_approx.learning.sampling import Sampler
 from acep_approx.ranges import COUNT, finite, number_in
 from acep_approx.training.pricing import LEAST_PRICE, first_price
 
@@ -20,9 +20,8 @@ if TYPE_CHECKING:
     from acep_approx.engines.runs.shedding import Shedding
     from acep_approx.engines.runs.worth import Worth
     from acep_approx.events.stream import EventBatch
-    from acep_approx.learning.outcomes import Outcomes
+    from acep_approx.learning.cohort import Beside, Outcomes
     from acep_approx.learning.training_sample import TrainingSample
-    from acep_approx.shedding.beside import Beside
 
 
 class OnlineLearning:
@@ -96,17 +95,20 @@ class OnlineLearning:
         if held_until is not None or has_many or self._waiting >= learner.most_events:
             self._learn(tick, rate, spare, found, held_until)
         if held_until is not None:
-            self._begin_anew()
+            worth = learner.worth()  # runs are kept at random from here on
+            self._take_up(worth, first_price(worth, learner.share))
         self.seconds += time.perf_counter() - begun
 
     def _learn(self, tick: int, rate: float, spare: float, found: int, held_until: int | None) -> None:
         """Have the learner process what was sampled, and ask it for what runs are worth if enough is new."""
-        learner = self.learner
+        learner, arena = self.learner, self.arena
         sample, outcomes = self._take(tick, found)
         learner.process(sample, outcomes, held_until)
         learner.sample_size.adapt(sample, learner.relevant_ahead)
         if learner.is_due():
-            self._rescore(rate, spare)
+            rescored = learner.rescore(arena.allowance.price * arena.factor, rate, spare)
+            if rescored is not None:
+                self._take_up(*rescored)
         self.sampler.sample(learner.sample_size.shares)
 
     def _take(self, tick: int, found: int) -> tuple[TrainingSample, Outcomes]:
@@ -114,18 +116,6 @@ class OnlineLearning:
         sample = self.sampler.take(self._waiting, tick, found - self._found)
         self._waiting, self._found = 0, found
         return sample, self.beside.outcomes()
-
-    def _begin_anew(self) -> None:
-        """Keep runs at random from here on."""
-        worth = self.learner.worth()
-        self._take_up(worth, first_price(worth, self.learner.share))
-
-    def _rescore(self, rate: float, spare: float) -> None:
-        arena = self.arena
-        found = self.learner.rescore(arena.allowance.price * arena.factor, rate, spare)
-        if found is None:
-            return
-        self._take_up(*found)
 
     def _take_up(self, worth: Worth, price: float) -> None:
         """From here on runs are worth something else, and kept from a score of ``price`` on."""

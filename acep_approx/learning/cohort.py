@@ -9,15 +9,18 @@ Source: ours; Horvitz and Thompson, JASA 1952, for the weights.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import replace
+from base64 import b64decode, b64encode
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import pyarrow as pa
 
 from acep_approx.archive import Kind, Scope
 from acep_approx.arrays import Ints
-from acep_approx.budget.audit import AuditCells, AuditSample
+from acep_approx.budget.audit import AuditCells, AuditSample, RecallEstimate
+from acep_approx.budget.budget import granted_beside
 from acep_approx.events.keys import KeyCodes
 from acep_approx.events.roles import Roles
 from acep_approx.events.stream import EventBatch
@@ -25,9 +28,104 @@ from acep_approx.matching.outputs.of_runs import TooManyStepsError
 from acep_approx.planning.planner import Plan
 from acep_approx.ranges import COUNT, Range, check, finite, impossible, number_in
 from acep_approx.training.trace import Tracer
-from history.trace import Trace
+from history.checking import check_trace
+from history.counting import vertices_of
+from history.trace import KEY, Trace
+from history.vectors import Scheme
+from rl.records import Lineages
 
-COHORT = Kind("cohort")
+if TYPE_CHECKING:
+    from acep_approx.engines.batches import RunEvents
+    from acep_approx.engines.runs.shedding import Shedding
+
+
+COHORT, OUTCOMES = Kind("cohort"), Kind("outcomes")
+TEXTS = ("columns", "kinds", "texts", "slots")
+NUMBERS = tuple(column.name for column in fields(Trace) if column.name not in (*TEXTS, "values"))
+"""Parts of a trace that are arrays of numbers, one beside the other."""
+
+
+@dataclass(frozen=True)
+class Outcomes:
+    """Outcomes of a part of a cohort.
+
+    Attributes
+    ----------
+    traces : sequence of Trace
+        Of runs that lie, with their whole window, in a chosen cell.
+    weight : float
+        One over the chance of that.
+    """
+
+    traces: Sequence[Trace] = ()
+    weight: float = 1.0
+
+    def lineages(self, scheme: Scheme) -> Lineages:
+        """The outcomes as a learner of these vertices takes them: one row for each visit.
+
+        Complexity: O(visits).
+        """
+        none = np.zeros(0, np.int64)
+        tick, vertex, points = [none], [none], [none]
+        for trace in self.traces:
+            self._check(trace, scheme)
+            tick.append(trace.tick[trace.birth] + trace.since)
+            vertex.append(vertices_of(scheme, trace))
+            points.append(np.bitwise_count(trace.mask).astype(np.int64))
+        rows = sum(map(len, vertex))
+        return Lineages(
+            np.concatenate(tick), np.concatenate(vertex), np.concatenate(points), np.full(rows, self.weight)
+        )
+
+    @staticmethod
+    def _check(trace: Trace, scheme: Scheme) -> None:
+        """Refuse births of places that there are not, or without what tells them apart.
+
+        Raises
+        ------
+        DataError
+            ``ACEP-D040``: only a state that was changed has such.
+        """
+        names = {name for place in scheme.places for one in place.features for name in one.of or (one.name,)}
+        if trace.place.max(initial=0) >= len(scheme.places) or names - {*trace.columns, KEY}:
+            raise impossible("the outcomes of the cohort are of another query")
+
+    def to_bytes(self) -> bytes:
+        """As an archive. Complexity: O(visits)."""
+        scope = Scope({"weight": self.weight})
+        for number, trace in enumerate(map(Trace.compact, self.traces)):
+            one = scope.sub(str(number), {name: list(getattr(trace, name)) for name in TEXTS})
+            for name in NUMBERS:
+                one.put(name, np.ascontiguousarray(getattr(trace, name)).view(np.int64))
+            one.put("values", np.array(trace.values, np.float64).reshape(-1))
+        return OUTCOMES.pack(scope)
+
+    @classmethod
+    def from_bytes(cls, raw: bytes) -> Self:
+        """What ``to_bytes`` wrote.
+
+        Raises
+        ------
+        ValueError
+            These are not such bytes.
+        """
+        scope = OUTCOMES.unpack(raw)
+        traces = []
+        for one in scope.parts.values():
+            texts = {name: one.head[name] for name in TEXTS}
+            numbers: dict[str, Any] = {name: one.array(name) for name in NUMBERS}
+            numbers["mask"], numbers["cost"] = numbers["mask"].view(np.uint64), numbers["cost"].view(np.float64)
+            flat = one.arrays["values"]
+            check("values", good=flat.dtype == np.float64)
+            values = list(flat.reshape(len(texts["columns"]), len(numbers["place"])))
+            traces.append(Trace(**numbers, **texts, values=values))
+            check_trace(traces[-1])
+        finite("weight", scope.head["weight"])
+        return cls(traces, scope.head["weight"])
+
+
+# --- what is matched ----------------------------------------------------------------------------------------
+
 LOOK_BACK = 1024
 """Links, or events, that are kept until it is looked which windows have closed."""
 
@@ -200,3 +298,89 @@ class Cohort:
         if not trace.slots:
             return np.zeros(1, np.int64)
         return np.array([self._slots.get(name, -1) for name in trace.slots], np.int64)
+
+
+class Beside:
+    """Matches a cohort beside a run.
+
+    Parameters
+    ----------
+    arena : Shedding
+        Of the engine.
+    cohort : Cohort, optional
+        None: there is none, and all of this does nothing.
+    explores : float, default 0
+        Share of the budget that is the cohort's.
+
+    Attributes
+    ----------
+    quota : float
+        Run-steps that it was granted.
+    """
+
+    def __init__(self, arena: Shedding, cohort: Cohort | None = None, explores: float = 0.0) -> None:
+        self.arena = arena
+        self.cohort = cohort
+        self.explores = explores
+        self.quota = 0.0
+        self._traces: list[Trace] = []  # what became of it, that nobody has taken yet
+
+    @property
+    def steps(self) -> int:
+        """Run-steps that it took."""
+        return self.cohort.steps if self.cohort is not None else 0
+
+    def note_found(self, rows: Ints) -> None:
+        """The run has found match points at these rows."""
+        if self.cohort is not None:
+            self.cohort.note_found(rows)
+
+    def recall(self, found: int) -> RecallEstimate | None:
+        """Estimated recall of a run that found so many match points; None: there is no cohort to tell."""
+        return self.cohort.sample.of_run(found, self.cohort.given_up) if self.cohort is not None else None
+
+    def push(self, batch: EventBatch, events: RunEvents, rate: float) -> None:
+        """Match the cohort's part of a piece; ``rate`` run-steps per event are granted to the run."""
+        if self.cohort is None:
+            return
+        self.quota += granted_beside(rate, len(batch), self.explores)
+        left = self.quota - self.cohort.steps
+        self._take(self.cohort.push(batch, events.slot, events.row, events.tick, self.arena.keys_now(), left))
+
+    def finish(self) -> None:
+        """The stream has ended."""
+        if self.cohort is not None:
+            self._take(self.cohort.finish())
+
+    def _take(self, traces: Iterable[Trace]) -> None:
+        """Take what became of the cohort, as long as it knows the rows of its events."""
+        assert self.cohort is not None
+        for trace in traces:
+            self.cohort.compare(trace)
+            self._traces.append(self.cohort.whole(trace))
+
+    def outcomes(self) -> Outcomes:
+        """What became of it since the last call."""
+        traces, self._traces = self._traces, []
+        return Outcomes(traces, self.cohort.weight if self.cohort is not None else 1.0)
+
+    def full_work(self, events: int) -> float | None:
+        """Run-steps per event of the exact run, after so many events; None: the cohort does not tell."""
+        if self.cohort is None or not self.cohort.steps or not events:
+            return None
+        cells = self.cohort.cells
+        return self.cohort.steps / (cells.share * (1 + cells.window / cells.epoch)) / events
+
+    def snapshot(self) -> dict[str, Any]:
+        """What must be kept to go on elsewhere, as JSON. Complexity: O(open windows + match points of the cohort)."""
+        cohort = self.cohort.to_bytes() if self.cohort is not None else b""
+        parts = {"outcomes": Outcomes(self._traces).to_bytes(), "cohort": cohort}
+        return {"quota": self.quota, **{name: b64encode(part).decode() for name, part in parts.items()}}
+
+    def restore(self, saved: dict[str, Any]) -> None:
+        """Go on from what ``snapshot`` gave."""
+        finite("quota", saved["quota"])
+        self.quota = saved["quota"]
+        self._traces = list(Outcomes.from_bytes(b64decode(saved["outcomes"])).traces)
+        if self.cohort is not None and saved["cohort"]:
+            self.cohort.restore(b64decode(saved["cohort"]))
