@@ -11,18 +11,16 @@ paper that we do not have. Oracle: ``tests/naive_cel.py``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import Any, Literal
 
-from acep_approx.automaton.algebra_values import Values, like, of_one_event, substituted, with_bounds
 from acep_approx.automaton.automaton import START, Arc, Automaton, Component, Final, Letter
 from acep_approx.automaton.compile import MAX_ARCS, MAX_LETTERS
 from acep_approx.automaton.registers import MAX_STATES, RegisterAutomaton
 from acep_approx.automaton.resolve import Binding, Held, Own, Register, Resolved
-from acep_approx.automaton.states import EVERYTHING, NOTHING, State, Step
+from acep_approx.automaton.states import EVERYTHING, NOTHING, Began, Now, State, Step
 from acep_approx.automaton.substitution import Substitution, parts_of
-from acep_approx.automaton.transfers import Began, Now
 from acep_approx.errors import LimitError
 from acep_approx.query.cel.schemas import Schemas, renaming, schema_of
 from acep_approx.query.cel.syntax import (
@@ -38,14 +36,165 @@ from acep_approx.query.cel.syntax import (
     Select,
     Stream,
 )
-from acep_approx.query.predicates import conjuncts
-from acep_approx.query.syntax import Attribute, Binary, Constant, Expression, IsNull, Lasting, QuerySyntax
+from acep_approx.query.shape import conjuncts, operands, replaced, walk, with_operands
+from acep_approx.query.syntax import (
+    Attribute,
+    Binary,
+    Constant,
+    Expression,
+    IsNull,
+    Lasting,
+    Parameter,
+    QuerySyntax,
+    Unary,
+)
+
+Values = Mapping[str, Resolved]
+"""What attributes are, by their names."""
+_ARITHMETIC = ("+", "-", "*", "%")
+
+
+def leaves(node: Resolved) -> Iterator[Resolved]:
+    """What a node reads of a run and an event: ``Own``, ``Held``, ``Now`` and ``Began``, in the order of the text."""
+    if isinstance(node, Own | Held | Now | Began):
+        yield node
+        return
+    for part in operands(node):
+        yield from leaves(part)
+
+
+@dataclass(frozen=True, eq=False)
+class Ticks(Constant):
+    """A length of time in ticks, with how the query writes it."""
+
+    written: Lasting | None = None
+
+
+def substituted(expression: Expression, scope: Mapping[str, Values], ticks: Callable[[Lasting], int]) -> Resolved:
+    """An expression with what attributes are in their places.
+
+    Parameters
+    ----------
+    expression : Expression
+        Its attributes are decorated.
+    scope : mapping of str to Values
+        By decorator what its attributes are.
+    ticks : callable
+        Gives the ticks of a length of time.
+
+    Returns
+    -------
+    Resolved
+        What is about the current event alone is one ``Own``.
+    """
+    match expression:
+        case Attribute(variable=side, name=name):
+            return scope[str(side)][name]
+        case Lasting():
+            return Ticks(ticks(expression), written=expression)
+        case Parameter(name=name):  # a column of the current event, which its query brings
+            return Own(Attribute(None, None, f":{name}"))
+    return gathered(with_operands(expression, lambda part: substituted(part, scope, ticks)))
+
+
+def with_bounds(conditions: Sequence[Expression]) -> tuple[tuple[Expression, ...], dict[str, Expression]]:
+    """Conditions of NEXT in which what is computed of the first input and compared with the second has a name.
+
+    So it is computed once, when a run comes to wait, and runs wait for an event beyond it. Only numbers with fractions
+    are: whole ones may pass 64 bits, which is told when they are compared.
+
+    Parameters
+    ----------
+    conditions : sequence of Expression
+        Their attributes are decorated.
+
+    Returns
+    -------
+    conditions : tuple of Expression
+    bounds : dict of str to Expression
+        What the names stand for; no attribute can have them.
+    """
+    bounds: dict[str, Expression] = {}
+
+    def named(one: Expression, other: Expression) -> Expression:
+        has_fraction = any(isinstance(node, Constant) and isinstance(node.value, float) for node in walk(one))
+        if not isinstance(one, Binary) or not has_fraction or _sides(one) != {FIRST} or _sides(other) != {SECOND}:
+            return one
+        name = f"$bound{len(bounds)}"
+        bounds[name] = one
+        return Attribute(FIRST, None, name, span=one.span)
+
+    found: list[Expression] = []
+    for condition in conditions:
+        if isinstance(condition, Binary) and condition.op in ("<", "<=", ">", ">="):
+            left, right = condition.left, condition.right
+            found.append(replace(condition, left=named(left, right), right=named(right, left)))
+        else:
+            found.append(condition)
+    return tuple(found), bounds
+
+
+def _sides(expression: Expression) -> set[str | None]:
+    return {node.variable for node in walk(expression) if isinstance(node, Attribute)}
+
+
+def rewritten(node: Resolved, change: Callable[[Resolved], Any]) -> Any:
+    """A node in which ``change`` replaces what it knows; it gives None for the rest, whose parts are looked at."""
+    found = change(node)
+    return with_operands(node, lambda part: rewritten(part, change)) if found is None else found
+
+
+def of_one_event(expression: Expression, scope: Mapping[str, Values]) -> Expression:
+    """An expression with values of one event in the places of attributes, which are of the kinds that these have."""
+
+    def change(node: Expression) -> Expression | None:
+        if not isinstance(node, Attribute):
+            return None
+        return replace(like(scope[str(node.variable)][node.name])[0], span=node.span)
+
+    return replaced(expression, change)
+
+
+def gathered(node: Resolved) -> Resolved:
+    """A node as one value of the current event, if all that it reads is one."""
+    parts = operands(node)
+    if not any(isinstance(part, Own) for part in parts) or not all(isinstance(part, Own | Constant) for part in parts):
+        return node
+    return Own(with_operands(node, lambda part: part.value if isinstance(part, Own) else part))
+
+
+def like(node: Resolved) -> tuple[Expression, ...]:  # noqa: PLR0911  one for each kind of node
+    """Expressions on single events whose values are of the kind that ``node`` has: the widest of them.
+
+    Examples
+    --------
+    >>> price, half = Own(Attribute(None, None, "price")), Constant(0.5)
+    >>> like(Binary("*", price, half)) == (price.value, half)
+    True
+    """
+    match node:
+        case Own(value=value):
+            return (value,)
+        case Held(register=register):
+            return register.like or (Constant(0),)
+        case Constant():
+            return (node,)
+        case Now() | Began():
+            return (Constant(0),)
+        case Unary(op="-", operand=operand):
+            return like(operand)
+        case Binary(op=op, left=left, right=right) if op in _ARITHMETIC:
+            return tuple(dict.fromkeys((*like(left), *like(right))))
+        case Binary(op="/"):
+            return (Constant(0.5),)
+    return (Constant(value=True),)
+
 
 BEGAN = "$start"
 """The register that holds the tick at which a run began; no attribute can have its name."""
 CAME = "$came"
 """The register that holds the tick at which a run came to its state."""
-Ticks = Callable[[Lasting], int]
+TicksOf = Callable[[Lasting], int]
 """How many ticks a length of time is."""
 Shows = Literal["all", "start", "nothing"]
 _SHOWN: dict[Shows, int | None] = {"all": None, "start": 1, "nothing": 0}
@@ -70,7 +219,7 @@ class Output:
 class _Compiler:
     syntax: QuerySyntax
     schemas: Schemas
-    ticks: Ticks
+    ticks: TicksOf
     has_intervals: bool
     longest: Expression | None
     letters: dict[Letter, int] = field(default_factory=dict)
@@ -284,13 +433,9 @@ class _Compiler:
         raise self.too_many(what, limit, code, given)
 
     def too_many(self, what: str, limit: int, code: str, given: int = 0) -> LimitError:
-        return LimitError(
-            f"the query has more than {limit:,} {what}",
-            code=code,
-            given=given or limit + 1,
-            limit=limit,
-            hint="publish a part of it, and read the stream of that name",
-            text=self.syntax.text,
+        hint = "publish a part of it, and read the stream of that name"
+        return self.syntax.too_large(
+            code, f"the query has more than {limit:,} {what}", given or limit + 1, limit, hint=hint
         )
 
 
@@ -298,7 +443,7 @@ def compile_algebra(
     query: CelQuery,
     schemas: Schemas,
     syntax: QuerySyntax,
-    ticks: Ticks,
+    ticks: TicksOf,
     *,
     has_intervals: bool = False,
     longest: Expression | None = None,

@@ -13,11 +13,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Literal
 
-from acep_approx.automaton.algebra_values import operands
 from acep_approx.automaton.registers import RegisterAutomaton
 from acep_approx.automaton.resolve import Held, Own, Register, Resolved
-from acep_approx.automaton.transfers import PLACE, Running
-from acep_approx.query.shape import is_node
+from acep_approx.automaton.states import PLACE, Running
+from acep_approx.query.shape import is_node, operands
 from acep_approx.query.syntax import Binary, Constant, Unary
 
 Better = Literal["low", "high", "equal"]

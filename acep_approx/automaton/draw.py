@@ -6,20 +6,23 @@ import json
 from dataclasses import replace
 from typing import Any
 
-from acep_approx.automaton.algebra_words import edges, kept_sets, places, stream_of
 from acep_approx.automaton.automaton import START, Arc, Automaton
 from acep_approx.automaton.registers import RegisterAutomaton
 from acep_approx.automaton.words import (
     arc_text,
+    edges,
     end_tests,
     ignore_text,
+    kept_sets,
     letter_text,
     letters_text,
+    places,
     register_text,
     state_names,
     step_moves,
     step_tests,
     strategy_of,
+    stream_of,
 )
 from acep_approx.diagrams.graph import Edge, EdgeKind, Graph, Node
 from acep_approx.diagrams.mermaid_graphviz import dot, mermaid

@@ -14,20 +14,18 @@ from functools import cached_property, reduce
 from typing import Any
 
 from acep_approx.automaton.automaton import START, Arc, Automaton, Component, Final, Letter
-from acep_approx.automaton.closure import NO_GUARD
-from acep_approx.automaton.compile import MAX_ARCS, MAX_LETTERS
+from acep_approx.automaton.compile import MAX_ARCS, MAX_LETTERS, refuse_many
 from acep_approx.automaton.letters import unbound
 from acep_approx.automaton.registers import RegisterAutomaton
 from acep_approx.automaton.resolve import Binding, Call, Held, Own, Register, Resolved
 from acep_approx.automaton.silent import ALL, Limits, Rules, Way, Ways, ways_from, within
-from acep_approx.automaton.states import EVERYTHING, NO_EVENT, NOTHING, Ignore, State, Step
+from acep_approx.automaton.states import EVERYTHING, NO_EVENT, NOTHING, Computed, Ignore, State, Step
 from acep_approx.automaton.substitution import Values, parts_of
-from acep_approx.automaton.transfers import Computed
-from acep_approx.errors import LimitError, UnsupportedError
+from acep_approx.automaton.thompson import NO_GUARD
+from acep_approx.errors import UnsupportedError
 from acep_approx.query.checks_machine import repeated_variables
 from acep_approx.query.functions import UserFunction
-from acep_approx.query.predicates import conjuncts
-from acep_approx.query.shape import replaced, walk, with_expressions
+from acep_approx.query.shape import conjuncts, replaced, walk, with_expressions
 from acep_approx.query.syntax import (
     Attribute,
     Binary,
@@ -103,9 +101,7 @@ class _Compiler:
 
     @cached_property
     def ways(self) -> dict[str, Ways]:
-        return {
-            state: ways_from(self.query, self.machine, self.rules, state, self.limits) for state in self.rules
-        }
+        return {state: ways_from(self.query, self.machine, self.rules, state, self.limits) for state in self.rules}
 
     @cached_property
     def starts(self) -> tuple[Way, ...]:
@@ -131,16 +127,8 @@ class _Compiler:
         return {way.state for ways in self.silent.values() for way in ways}
 
     def _refuse(self, what: str, given: int, limit: int, code: str) -> None:
-        raise LimitError(
-            f"the automaton of this pattern has more than {limit:,} {what}",
-            code=code,
-            given=given,
-            limit=limit,
-            hint=_WRITTEN if code == "ACEP-Q120" else "use fewer EPSILON arcs or a smaller k",
-            text=self.query.text,
-            start=self.machine.span[0] if self.query.text else 0,
-            end=self.machine.span[1] if self.query.text else 0,
-        )
+        hint = _WRITTEN if code == "ACEP-Q120" else "use fewer EPSILON arcs or a smaller k"
+        refuse_many(self.query, what, given, limit, code, hint)
 
     def written(self, expression: Expression, values: Values) -> Expression:
         return self.limits.writing.written(expression, values)
@@ -197,15 +185,10 @@ class _Compiler:
 
     def silent_target(self, way: Way) -> int:
         if any(arc.kind == "timeout" for end in self.ways[way.state].late for arc in self.arcs_from(end.state)):
-            raise UnsupportedError(
-                f"runs that ignore events go on to {way.state} without one, and {way.state} has a TIMEOUT: "
-                "both do not go together yet",
-                code="ACEP-Q914",
-                hint="let both states ignore the same events",
-                text=self.query.text,
-                start=self.machine.span[0] if self.query.text else 0,
-                end=self.machine.span[1] if self.query.text else 0,
-            )
+            message = f"runs that ignore events go on to {way.state} without one, and {way.state} has a TIMEOUT: "
+            message += "both do not go together yet"
+            hint = "let both states ignore the same events"
+            raise self.query.fault("ACEP-Q914", message, self.machine.span, hint, UnsupportedError)
         return self.body(way.state)
 
     def arcs_from(self, state: str) -> Iterator[MachineArc]:
@@ -345,15 +328,9 @@ class _Compiler:
         arguments = tuple(self.resolved(argument) for argument in call.arguments)
         for argument, written in zip(arguments, call.arguments, strict=True):
             if not isinstance(argument, Own | Held | Constant):
-                span = written.span if self.query.text else (0, 0)
-                raise UnsupportedError(
-                    f"an argument of {call.name} is computed from registers",
-                    code="ACEP-Q915",
-                    hint="an argument is a register, a constant, or about the event alone: keep it in a register first",
-                    text=self.query.text,
-                    start=span[0],
-                    end=span[1],
-                )
+                message = f"an argument of {call.name} is computed from registers"
+                hint = "an argument is a register, a constant, or about the event alone: keep it in a register first"
+                raise self.query.fault("ACEP-Q915", message, written.span, hint, UnsupportedError)
         return Call(call.name, arguments)
 
     # --- the whole ------------------------------------------------------------------------------------------

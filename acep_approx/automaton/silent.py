@@ -17,8 +17,7 @@ from heapq import heappop, heappush
 from acep_approx.automaton.compile import MAX_WAYS, MAX_WAYS_TO_ONE
 from acep_approx.automaton.substitution import Substitution, parts_of
 from acep_approx.query.checks_machine import weight_of
-from acep_approx.query.predicates import conjuncts
-from acep_approx.query.shape import walk
+from acep_approx.query.shape import conjuncts, walk
 from acep_approx.query.syntax import (
     Expression,
     Machine,

@@ -14,9 +14,9 @@ import numpy as np
 import pyarrow as pa
 
 from acep_approx.arrays import Bools, Ints
-from acep_approx.automaton.conditions import leaves
 from acep_approx.automaton.determinize import MAX_DETERMINISED
 from acep_approx.automaton.registers import RegisterAutomaton
+from acep_approx.automaton.resolve import leaves
 from acep_approx.engines.cells.arclogs import ArcLogs
 from acep_approx.engines.cells.cells import Cells
 from acep_approx.engines.progress import RunProgress

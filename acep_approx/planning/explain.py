@@ -6,12 +6,10 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
 from acep_approx.automaton.automaton import START
-from acep_approx.automaton.conditions import Condition
 from acep_approx.automaton.dominance import Better, preferences
 from acep_approx.automaton.registers import RegisterAutomaton
-from acep_approx.automaton.resolve import Held, Own, Register, Resolved
-from acep_approx.automaton.states import NO_EVENT, Step
-from acep_approx.automaton.transfers import PLACE
+from acep_approx.automaton.resolve import Condition, Held, Own, Register, Resolved
+from acep_approx.automaton.states import NO_EVENT, PLACE, Step
 from acep_approx.automaton.words import (
     end_tests,
     ignore_text,

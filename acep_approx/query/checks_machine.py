@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import NoReturn
 
 from acep_approx.query.assemble import did_you_mean
-from acep_approx.query.checks_expressions import fault, place
 from acep_approx.query.printer import is_name, to_text
 from acep_approx.query.shape import walk
 from acep_approx.query.syntax import (
@@ -58,7 +57,7 @@ class _Checker:
         self.variables = {arc.variable for arc in machine.arcs if arc.variable is not None}
 
     def fail(self, code: str, message: str, span: Span, hint: str | None = None) -> NoReturn:
-        raise fault(self.query, code, message, span, hint)
+        raise self.query.fault(code, message, span, hint)
 
     def check(self) -> None:
         self._check_clauses()
@@ -84,7 +83,7 @@ class _Checker:
             self.fail("ACEP-Q077", f"an automaton has no strategy such as {query.strategy}", self.machine.span, hint)
         if query.is_simultaneous:
             hint = "an automaton reads one event after the other: leave SIMULTANEOUS out"
-            self.fail("ACEP-Q053", "AUTOMATON and SIMULTANEOUS exclude one another", place(query, "SIMULTANEOUS"), hint)
+            self.fail("ACEP-Q053", "AUTOMATON and SIMULTANEOUS exclude one another", query.place("SIMULTANEOUS"), hint)
 
     # --- registers and states -----------------------------------------------------------------------------
 
@@ -231,7 +230,7 @@ class _Checker:
         query = self.query
         if query.errors < 0:
             hint = "ERRORS k is the number of events that may be missing, from 0"
-            self.fail("ACEP-Q039", f"ERRORS {query.errors} is below 0", place(query, "ERRORS"), hint)
+            self.fail("ACEP-Q039", f"ERRORS {query.errors} is below 0", query.place("ERRORS"), hint)
         least = lightest_way(self.machine, dict(query.weights))
         if least == 0:
             hint = "a match has an event: no EPSILON arcs alone may lead from the start to a final state"
@@ -239,7 +238,7 @@ class _Checker:
         if query.errors >= least:
             message = f"ERRORS {query.errors} is not below {least}, the weight of the lightest way to a final state"
             hint = f"with so many events missing nothing is left to find; use at most ERRORS {least - 1}"
-            self.fail("ACEP-Q040", message, place(query, "ERRORS"), hint)
+            self.fail("ACEP-Q040", message, query.place("ERRORS"), hint)
 
 
 _GIVE = "functions need Python: give it to compile_query(..., functions=[...])"
@@ -262,17 +261,17 @@ def check_machine_outputs(query: QuerySyntax, machine: Machine, kleene: Iterable
     for output in query.outputs:
         if output.name in seen:
             hint = "give each output its own name"
-            raise fault(query, "ACEP-Q044", f"two outputs are named {output.name!r}", output.span, hint)
+            raise query.fault("ACEP-Q044", f"two outputs are named {output.name!r}", output.span, hint)
         seen.add(output.name)
         for node in walk(output.value):
             if isinstance(node, FunctionCall):
                 hint = "call it on an arc, and keep what it gives in a register"
-                raise fault(query, "ACEP-Q084", "RETURN calls no functions", node.span, hint)
+                raise query.fault("ACEP-Q084", "RETURN calls no functions", node.span, hint)
             if isinstance(node, Attribute) and node.variable is None:
                 near = did_you_mean(node.name, [*registers, *map(str, known)])
                 names = ", ".join(sorted(registers)) or "none"
                 hint = near + f"registers are {names}; write t.{node.name} for an attribute"
-                raise fault(query, "ACEP-Q048", f"{node.name!r} is no register", node.span, hint)
+                raise query.fault("ACEP-Q048", f"{node.name!r} is no register", node.span, hint)
             if isinstance(node, Attribute | Aggregate):
                 _check_output(query, node, known, several)
 
@@ -281,22 +280,22 @@ def _check_output(query: QuerySyntax, node: Attribute | Aggregate, known: set[st
     name, variable = node.name, str(node.variable)
     if variable not in known:
         hint = did_you_mean(variable, known) + f"variables are {', '.join(sorted(known)) or 'none'}"
-        raise fault(query, "ACEP-Q030", f"no variable {variable!r} in the pattern", node.span, hint)
+        raise query.fault("ACEP-Q030", f"no variable {variable!r} in the pattern", node.span, hint)
     if isinstance(node, Aggregate):
         if variable not in several:
             hint = f"write {variable}.{name or 'price'}"
             message = f"{variable!r} is one event, there is nothing to aggregate"
-            raise fault(query, "ACEP-Q034", message, node.span, hint)
+            raise query.fault("ACEP-Q034", message, node.span, hint)
         if node.prior:
             hint = f"write {node.function}({variable}[]...)"
-            raise fault(query, "ACEP-Q041", "there is no i in RETURN", node.span, hint)
+            raise query.fault("ACEP-Q041", "there is no i in RETURN", node.span, hint)
     elif variable in several and node.index not in ("first", "last"):
         hint = f"write first({variable}[].{name}), {variable}[{variable}.LEN].{name} or an aggregate"
         message = f"{variable!r} stands for several events, RETURN needs one value"
-        raise fault(query, "ACEP-Q049", message, node.span, hint)
+        raise query.fault("ACEP-Q049", message, node.span, hint)
     elif variable not in several and node.index is not None:
         message = f"{variable!r} is one event and takes no index"
-        raise fault(query, "ACEP-Q033", message, node.span, f"write {variable}.{name}")
+        raise query.fault("ACEP-Q033", message, node.span, f"write {variable}.{name}")
 
 
 def lightest_way(machine: Machine, weights: Mapping[str, int]) -> int:

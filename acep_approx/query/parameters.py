@@ -7,9 +7,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from acep_approx.errors import QueryError
 from acep_approx.query.shape import children, expressions_of, replaced, walk, with_expressions
-from acep_approx.query.syntax import Attribute, Constant, Expression, Machine, Parameter, QuerySyntax, Window
+from acep_approx.query.syntax import Attribute, Constant, Expression, Machine, Parameter, QuerySyntax, Window, Written
 
 MARK = ":"
 """What the names of the columns begin with that bring the values of parameters: no attribute of a text has it."""
@@ -47,11 +46,11 @@ def refuse_parameters(query: QuerySyntax) -> None:
     QueryError
         ``ACEP-Q085``.
     """
-    refuse_those(_found(query), query.text)
+    refuse_those(_found(query), query)
 
 
-def refuse_those(parameters: Iterable[Parameter], text: str) -> None:
-    """Refuse parameters of a text that is no template.
+def refuse_those(parameters: Iterable[Parameter], query: Written) -> None:
+    """Refuse parameters of a query that is no template.
 
     Raises
     ------
@@ -59,14 +58,8 @@ def refuse_those(parameters: Iterable[Parameter], text: str) -> None:
         ``ACEP-Q085``.
     """
     for one in parameters:
-        raise QueryError(
-            f"the parameter :{one.name} has no value",
-            code="ACEP-Q085",
-            hint="write a constant in its place, or give many queries their values: QuerySet.add_many(template, table)",
-            text=text,
-            start=one.span[0],
-            end=one.span[1],
-        )
+        hint = "write a constant in its place, or give many queries their values: QuerySet.add_many(template, table)"
+        raise query.fault("ACEP-Q085", f"the parameter :{one.name} has no value", one.span, hint)
 
 
 def with_values(query: QuerySyntax, values: Mapping[str, Any]) -> QuerySyntax:
@@ -152,9 +145,7 @@ def _found(query: QuerySyntax) -> Iterator[Parameter]:
         yield query.window.parameter
 
 
-def _changed(
-    query: QuerySyntax, change: Callable[[Expression], Expression], *, outputs: bool = True
-) -> QuerySyntax:
+def _changed(query: QuerySyntax, change: Callable[[Expression], Expression], *, outputs: bool = True) -> QuerySyntax:
     if isinstance(query.pattern, Machine):
         query = replace(query, pattern=with_expressions(query.pattern, change))
     predicates = tuple(map(change, query.predicates))

@@ -9,14 +9,12 @@ from typing import Any, cast
 
 from acep_approx.arguments import checked
 from acep_approx.errors import QueryError
-from acep_approx.query.assemble import Assembler, Clauses, did_you_mean
-from acep_approx.query.assemble_machine import with_register_values
+from acep_approx.query.assemble import Assembler, Clauses, did_you_mean, with_register_values
 from acep_approx.query.functions import UserFunction
 from acep_approx.query.kept import parser
 from acep_approx.query.limits import refuse_deep_text, refuse_deep_tree, refuse_long_text, refuse_many_words
 from acep_approx.query.messages import CLAUSES, FUNCTIONS, OTHER_NAMES, explain
-from acep_approx.query.predicates import conjuncts
-from acep_approx.query.shape import atoms, expressions_of, kleene_variables, negated_variables, walk
+from acep_approx.query.shape import atoms, conjuncts, expressions_of, kleene_variables, negated_variables, walk
 from acep_approx.query.syntax import (
     DEFAULT_STRATEGY,
     Equivalence,
@@ -249,10 +247,7 @@ def _clauses_tree(text: str, begin: int, end: int) -> Any:
         return _tree(text, "clauses", end)
     except QueryError as error:
         if not _add_start_hint(error, text[begin:end]) and not text[end : error.start].strip():
-            error.hint = (
-                error.hint
-                or "a bare regular expression ends at the first space: write a(b|c)d, not a (b|c) d"
-            )
+            error.hint = error.hint or "a bare regular expression ends at the first space: write a(b|c)d, not a (b|c) d"
         raise
 
 

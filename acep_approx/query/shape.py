@@ -10,7 +10,9 @@ from typing import Any, TypeVar
 from acep_approx.query.syntax import (
     NO_SPAN,
     Absent,
+    Aggregate,
     Atom,
+    Attribute,
     Between,
     Binary,
     Either,
@@ -127,6 +129,29 @@ def is_node(value: object) -> bool:
     return hasattr(value, "__dataclass_fields__")
 
 
+def operands(node: Any) -> list[Any]:
+    """The nodes in the fields of a node, resolved or not, those in tuples too."""
+    found: list[Any] = []
+    for name in PARTS[type(node)]:
+        value = getattr(node, name)
+        found += filter(is_node, value if isinstance(value, tuple) else (value,))
+    return found
+
+
+def with_operands(node: Any, change: Callable[[Any], Any]) -> Any:
+    """A node with other nodes in its fields; the node itself where each of them stays what it is."""
+    changed: dict[str, Any] = {}
+    for name in PARTS[type(node)]:
+        value = getattr(node, name)
+        if isinstance(value, tuple):
+            parts = tuple(change(one) if is_node(one) else one for one in value)
+            if not all(map(is_, parts, value)):
+                changed[name] = parts
+        elif is_node(value) and (part := change(value)) is not value:
+            changed[name] = part
+    return replace(node, **changed) if changed else node
+
+
 def replaced(
     expression: Expression,
     change: Callable[[Expression], Expression | None],
@@ -151,22 +176,10 @@ def replaced(
     Binary(op='+', left=Constant(value=2), right=Constant(value=1))
     """
     found = change(expression)
-    if found is not None:
-        return found
-    changed: dict[str, Any] = {}
-    for name in PARTS[type(expression)]:
-        value = getattr(expression, name)
-        if isinstance(value, tuple):
-            if value and is_node(value[0]):
-                parts = tuple(replaced(one, change, finish) for one in value)
-                if not all(map(is_, parts, value)):
-                    changed[name] = parts
-        elif is_node(value):
-            part = replaced(value, change, finish)
-            if part is not value:
-                changed[name] = part
-    found = replace(expression, **changed) if changed else expression
-    return finish(found) if finish else found
+    if found is None:
+        found = with_operands(expression, lambda part: replaced(part, change, finish))
+        found = finish(found) if finish else found
+    return found
 
 
 def expressions_of(machine: Machine) -> Iterator[Expression]:
@@ -286,3 +299,105 @@ def negated_variables(pattern: Pattern) -> frozenset[str]:
     """
     absent = [node for node in walk(pattern) if isinstance(node, Absent)]
     return frozenset(atom.variable for node in absent for atom in node.options)
+
+
+def naming(expr: Expression) -> Iterator[Attribute | Aggregate]:
+    """What names events in an expression: attributes, aggregates, and the events behind AT in reads of tables.
+
+    Parameters
+    ----------
+    expr : Expression
+        Any expression.
+
+    Yields
+    ------
+    Attribute or Aggregate
+        In the order of the text; an event behind AT is an attribute without a name.
+    """
+    for node in walk(expr):
+        if isinstance(node, Attribute | Aggregate):
+            yield node
+        elif isinstance(node, Read) and node.at is not None:
+            yield node.at
+
+
+MIRRORED = {"=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+"""What comparisons are with their sides changed."""
+
+
+def variables(expr: Expression) -> frozenset[str]:
+    """The variables an expression names.
+
+    Parameters
+    ----------
+    expr : Expression
+        Any expression.
+
+    Returns
+    -------
+    frozenset of str
+        Unqualified attributes (in DEFINE) add nothing.
+
+    Examples
+    --------
+    >>> variables(Binary(">", Attribute("a", None, "x"), Attribute("b", None, "x"))) == {"a", "b"}
+    True
+    """
+    return frozenset(node.variable for node in naming(expr) if node.variable is not None)
+
+
+def is_static(expr: Expression) -> bool:
+    """Whether one event alone decides the expression, so that it is evaluated once for each event of a batch.
+
+    Parameters
+    ----------
+    expr : Expression
+        Any expression.
+
+    Returns
+    -------
+    bool
+        True when all attributes are of one variable, without index or with ``[i]``, and there is no
+        aggregate. An unqualified attribute (in DEFINE) is of the current event.
+
+    Examples
+    --------
+    >>> is_static(Attribute("a", "current", "x")), is_static(Attribute("a", "previous", "x"))
+    (True, False)
+    """
+    named = set()
+    for node in naming(expr):
+        if isinstance(node, Aggregate) or node.index not in (None, "current"):
+            return False
+        named.add(node.variable)
+    return len(named) == 1
+
+
+def conjuncts(expr: Expression) -> tuple[Expression, ...]:
+    """The conditions that all must hold: the parts of an expression between its outermost ANDs.
+
+    Parameters
+    ----------
+    expr : Expression
+        Any expression, however many ANDs it has.
+
+    Returns
+    -------
+    tuple of Expression
+        In the order of the text; none of them is an AND.
+
+    Examples
+    --------
+    >>> a, b, c = (Attribute("a", None, name) for name in "xyz")
+    >>> conjuncts(Binary("AND", Binary("AND", a, b), c)) == (a, b, c)
+    True
+    """
+    found: list[Expression] = []
+    waiting = [expr]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, Binary) and node.op == "AND":
+            waiting += (node.right, node.left)
+        else:
+            found.append(node)
+    return tuple(found)

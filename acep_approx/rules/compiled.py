@@ -13,12 +13,10 @@ from functools import cached_property
 from acep_approx.automaton.letters import unbound
 from acep_approx.errors import UnsupportedError
 from acep_approx.planning.planner import Plan, plan
-from acep_approx.query.predicates import conjuncts, variables
 from acep_approx.query.printer import to_text
-from acep_approx.query.rules.bound import ends_late, last_variable
-from acep_approx.query.rules.reads import as_of, is_late, rewritten
+from acep_approx.query.rules.named_events import as_of, ends_late, is_late, last_variable, rewritten
 from acep_approx.query.rules.syntax import OLD, Rule, Write
-from acep_approx.query.shape import Node, atoms, kleene_variables, replaced, walk
+from acep_approx.query.shape import Node, atoms, conjuncts, kleene_variables, replaced, variables, walk
 from acep_approx.query.syntax import (
     Aggregate,
     Attribute,

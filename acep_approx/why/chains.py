@@ -15,12 +15,10 @@ import numpy as np
 import pyarrow as pa
 
 from acep_approx.arrays import Bools, Ints
-from acep_approx.automaton.algebra import BEGAN, attribute_of
-from acep_approx.automaton.algebra_values import rewritten
+from acep_approx.automaton.algebra import BEGAN, attribute_of, rewritten
 from acep_approx.automaton.automaton import START
 from acep_approx.automaton.resolve import Held, Own, Register, Resolved
-from acep_approx.automaton.states import Step
-from acep_approx.automaton.transfers import Began, Now
+from acep_approx.automaton.states import Began, Now, Step
 from acep_approx.events.time import ticks
 from acep_approx.query.evaluate import evaluate
 from acep_approx.query.syntax import Attribute, Expression

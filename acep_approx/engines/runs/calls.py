@@ -14,7 +14,7 @@ from acep_approx.engines.runs.pool_arena import PoolArena
 from acep_approx.engines.runs.programs import MAX_TEMPORARIES, Operand
 from acep_approx.kernels.runs import layout, vm
 from acep_approx.kernels.runs import pools as kp
-from acep_approx.query.calling import plain_result
+from acep_approx.query.evaluate import plain_result
 
 
 def call_functions(arena: PoolArena, control: Ints) -> None:

@@ -10,7 +10,7 @@ from typing import NamedTuple, get_args
 import pyarrow as pa
 
 from acep_approx.automaton.resolve import Call, Held, Own, Register, Resolved
-from acep_approx.automaton.transfers import PLACE, Began, Here, Now, Running
+from acep_approx.automaton.states import PLACE, Began, Here, Now, Running
 from acep_approx.engines.runs.event_columns import EventColumns, Kind
 from acep_approx.engines.runs.hidden import NOW, START_NOW
 from acep_approx.engines.runs.options import NO_OPTIONS, RunOptions

@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from acep_approx.query.cel.messages import RESERVED
-from acep_approx.query.cel.syntax import Algebra, CelQuery, Filter, Fold, Next, Select, Star, Stream
+from acep_approx.query.cel.syntax import RESERVED, Algebra, CelQuery, Filter, Fold, Next, Select, Star, Stream
 from acep_approx.query.printer import to_text
 from acep_approx.query.shape import replaced
 from acep_approx.query.syntax import Attribute, Expression, RegisterValue, ReturnItem

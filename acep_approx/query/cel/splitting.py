@@ -9,9 +9,8 @@ from __future__ import annotations
 from dataclasses import replace
 from hashlib import sha256
 
-from acep_approx.query.cel.assemble import INTERNAL
 from acep_approx.query.cel.printer import to_algebra
-from acep_approx.query.cel.syntax import Algebra, CelQuery, Filter, Fold, Next, Select, Star, Stream
+from acep_approx.query.cel.syntax import INTERNAL, Algebra, CelQuery, Filter, Fold, Next, Select, Star, Stream
 from acep_approx.query.printer import to_text
 
 

@@ -13,7 +13,6 @@ from acep_approx.query.messages import expected, explain, mistake, unexpected
 if TYPE_CHECKING:
     from lark import UnexpectedInput
 
-    from acep_approx.query.syntax import Span
 
 EXAMPLE = "write one, for example RULE warn ON PATTERN SEQ(EXIT a, ENTER b) WITHIN 45 s DO CALL badge(b.hcw) END"
 CLAUSES = (
@@ -46,24 +45,6 @@ _IF = re.compile(r"\bIF\s*$", re.IGNORECASE)
 _BEFORE_KEY = re.compile(r"\bAT\s*\(?\s*$", re.IGNORECASE)
 _DELETE_FROM = re.compile(r"\bDELETE\s+FROM\s*$", re.IGNORECASE)
 _SET_OF = re.compile(r"\bSET\s+([^;]*,)?\s*(\w+)\s*$", re.IGNORECASE)
-
-
-def fault(text: str, code: str, message: str, span: Span, hint: str | None = None) -> QueryError:
-    """An error that points at a piece of a file of rules.
-
-    Parameters
-    ----------
-    text : str
-        The whole file; empty for a tree that was not parsed, which has nothing to point at.
-    code, message : str
-        See `QueryError`.
-    span : Span
-        The piece.
-    hint : str, optional
-        What to do.
-    """
-    start, end = span if text else (0, 0)
-    return QueryError(message, code=code, hint=hint, text=text, start=start, end=end)
 
 
 def explain_rules(text: str, error: UnexpectedInput) -> QueryError:
