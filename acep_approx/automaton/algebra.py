@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Literal
 
 from acep_approx.automaton.automaton import START, Arc, Automaton, Component, Final, Letter
 from acep_approx.automaton.compile import MAX_ARCS, MAX_LETTERS
@@ -136,12 +136,6 @@ def with_bounds(conditions: Sequence[Expression]) -> tuple[tuple[Expression, ...
 
 def _sides(expression: Expression) -> set[str | None]:
     return {node.variable for node in walk(expression) if isinstance(node, Attribute)}
-
-
-def rewritten(node: Resolved, change: Callable[[Resolved], Any]) -> Any:
-    """A node in which ``change`` replaces what it knows; it gives None for the rest, whose parts are looked at."""
-    found = change(node)
-    return with_operands(node, lambda part: rewritten(part, change)) if found is None else found
 
 
 def of_one_event(expression: Expression, scope: Mapping[str, Values]) -> Expression:

@@ -16,7 +16,7 @@ from typing import Literal
 from acep_approx.automaton.registers import RegisterAutomaton
 from acep_approx.automaton.resolve import Held, Own, Register, Resolved
 from acep_approx.automaton.states import PLACE, Running
-from acep_approx.query.shape import is_node, operands
+from acep_approx.query.shape import operands
 from acep_approx.query.syntax import Binary, Constant, Unary
 
 Better = Literal["low", "high", "equal"]
@@ -113,10 +113,6 @@ def _value(node: Resolved, better: Better, becomes: Becomes, wishes: Wishes) -> 
         case Binary(op=("*" | "/"), left=other, right=Constant(value=float() | int() as factor)) if factor > 0:
             parts = [(other, better)]
         case _:
-            parts = [(part, "equal") for part in _parts(node)]
+            parts = [(part, "equal") for part in operands(node)]
     for part, wanted in parts:
         _value(part, wanted, becomes, wishes)
-
-
-def _parts(node: Resolved) -> list[Resolved]:
-    return operands(node) if is_node(node) else []

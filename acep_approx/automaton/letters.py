@@ -6,7 +6,7 @@ What was found of a batch is kept with it (``Truths``), so that no other query n
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -20,6 +20,7 @@ from acep_approx.automaton.automaton import Letter
 from acep_approx.errors import DataError
 from acep_approx.events.columns import in_python, to_numpy
 from acep_approx.query.evaluate import evaluate, evaluate_asked
+from acep_approx.query.shape import replaced
 from acep_approx.query.syntax import Attribute, Expression
 
 Masks = npt.NDArray[np.uint64]
@@ -29,15 +30,9 @@ MOST_SEEN = 1000
 
 def unbound(condition: Expression) -> Expression:
     """``condition`` with its variable left out: ``a.price > 10`` becomes ``price > 10``."""
-    rebuilt: Any = condition
-    if isinstance(condition, Attribute):
-        return replace(condition, variable=None, index=None)
-    for part in fields(condition):
-        value = getattr(condition, part.name)
-        if is_dataclass(value) and not isinstance(value, type):
-            rebuilt = replace(rebuilt, **{part.name: unbound(value)})  # type: ignore[arg-type]
-    result: Expression = rebuilt
-    return result
+    return replaced(
+        condition, lambda node: replace(node, variable=None, index=None) if isinstance(node, Attribute) else None
+    )
 
 
 class Truths:

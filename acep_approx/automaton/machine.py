@@ -25,7 +25,7 @@ from acep_approx.automaton.thompson import NO_GUARD
 from acep_approx.errors import UnsupportedError
 from acep_approx.query.checks_machine import repeated_variables
 from acep_approx.query.functions import UserFunction
-from acep_approx.query.shape import conjuncts, replaced, walk, with_expressions
+from acep_approx.query.shape import conjuncts, replaced, walk, with_expressions, with_operands
 from acep_approx.query.syntax import (
     Attribute,
     Binary,
@@ -95,7 +95,7 @@ class _Compiler:
         found: dict[str, Rules] = {}
         for state in dict.fromkeys(state for arc in self.machine.arcs for state in (arc.source, arc.target)):
             mine = [rule for rule in self.machine.ignores if state in rule.states]
-            asked = frozenset((rule.type, rule.when and unbound_all(rule.when)) for rule in mine)
+            asked = frozenset((rule.type, rule.when and unbound(rule.when)) for rule in mine)
             found[state] = ALL if asked >= ALL else asked
         return found
 
@@ -201,9 +201,9 @@ class _Compiler:
         for arc in self.arcs_from(way.state):
             if arc.kind != "on":
                 continue
-            asked = () if arc.when is None else conjuncts(unbound_all(arc.when))
+            asked = () if arc.when is None else conjuncts(unbound(arc.when))
             checks = (*way.checks, *(self.written(check, values) for check in asked))
-            onward = self.limits.writing.after(values, arc, unbound_all)
+            onward = self.limits.writing.after(values, arc, unbound)
             taken = _Taken(source, arc.type, checks, onward, arc.variable or HIDDEN, way.cost, way.skipped)
             for entry in (Way(arc.target), *self.ways[arc.target].early):
                 self.enter(taken, entry)
@@ -321,8 +321,7 @@ class _Compiler:
             return Own(node)
         if isinstance(node, FunctionCall):
             return self.called(node)
-        parts: dict[str, Any] = {name: value for name, value in vars(node).items() if isinstance(value, Expression)}
-        return replace(node, **{name: self.resolved(value) for name, value in parts.items()})
+        return with_operands(node, self.resolved)
 
     def called(self, call: FunctionCall) -> Call:
         arguments = tuple(self.resolved(argument) for argument in call.arguments)
@@ -398,11 +397,6 @@ def compile_machine(query: QuerySyntax) -> RegisterAutomaton:
     machine = query.pattern
     assert isinstance(machine, Machine)
     return _Compiler(query, _with_functions(machine, {one.name: one for one in query.functions})).compile()
-
-
-def unbound_all(expression: Expression) -> Expression:
-    """``expression`` with the variables of its attributes left out; registers and calls stay."""
-    return replaced(expression, lambda node: unbound(node) if isinstance(node, Attribute) else None)
 
 
 def _with_functions(machine: Machine, functions: Mapping[str, UserFunction]) -> Machine:

@@ -10,20 +10,20 @@ through the pattern, so a conjunct is placed on every arc at which it may be dec
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 from acep_approx.automaton.letters import unbound
 from acep_approx.query.shape import (
     MIRRORED,
-    PARTS,
-    is_node,
     is_static,
     kleene_variables,
     negated_variables,
+    operands,
     variables,
     walk,
+    with_operands,
 )
 from acep_approx.query.syntax import Aggregate, Attribute, Between, Binary, Expression, QuerySyntax
 
@@ -219,12 +219,7 @@ def resolve(expression: Expression, binding: Binding) -> Resolved:
         return Held(Register(kind, str(expression.variable), _plain(expression.name)))
     if isinstance(expression, Aggregate):
         return _aggregate(expression, binding)
-    rebuilt: Any = expression
-    for name in PARTS[type(expression)]:
-        value = getattr(expression, name)
-        if is_node(value):
-            rebuilt = replace(rebuilt, **{name: resolve(value, binding)})
-    return rebuilt
+    return with_operands(expression, lambda part: resolve(part, binding))
 
 
 def resolve_bound(op: str, own: Expression, other: Expression, variable: str, binding: Binding) -> list[Resolved]:
@@ -271,12 +266,9 @@ def held(resolved: Resolved) -> set[Held]:
     """The register values in a resolved expression."""
     if isinstance(resolved, Held):
         return {resolved}
-    if isinstance(resolved, tuple):
-        return {found for part in resolved for found in held(part)}
-    if isinstance(resolved, Own) or not is_node(resolved):
+    if isinstance(resolved, Own):
         return set()
-    parts = (getattr(resolved, name) for name in PARTS[type(resolved)])
-    return {found for part in parts for found in held(part)}
+    return {found for part in operands(resolved) for found in held(part)}
 
 
 def checks_of(condition: Condition, binding: Binding, again: frozenset[str]) -> list[Resolved] | None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, is_dataclass, replace
-from typing import Any, Literal
+from dataclasses import dataclass, field, replace
+from typing import Literal
 
 from acep_approx.automaton.automaton import START
 from acep_approx.automaton.resolve import Binding, Held, Own, Register, Resolved, held
+from acep_approx.query.shape import replaced
 from acep_approx.query.syntax import Constant, IsNull
 
 PLACE = Register("place", "")
@@ -77,14 +78,14 @@ def by_kind(register: Register, binding: Binding) -> Resolved:
 
 def begun(node: Resolved, computed: tuple[Computed, ...]) -> Resolved:
     """``node`` at the start, where registers that steps compute are what they begin as."""
-    if isinstance(node, Held) and not node.updated:
-        return next((one.init for one in computed if one.register == node.register), node)
-    if isinstance(node, tuple):
-        return tuple(begun(part, computed) for part in node)
-    if isinstance(node, Own | Held) or not is_dataclass(node):
-        return node
-    changed: dict[str, Any] = {part.name: begun(getattr(node, part.name), computed) for part in fields(node)}
-    return replace(node, **changed)  # type: ignore[type-var]
+    begins = {one.register: one.init for one in computed}
+
+    def known(part: Resolved) -> Resolved:
+        if isinstance(part, Held):
+            return part if part.updated else begins.get(part.register, part)
+        return part if isinstance(part, Own) else None
+
+    return replaced(node, known)
 
 
 NOTHING: frozenset[str] = frozenset()

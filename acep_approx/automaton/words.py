@@ -8,10 +8,10 @@ it is.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from acep_approx.automaton.algebra import BEGAN, CAME, Ticks, attribute_of, leaves, rewritten
+from acep_approx.automaton.algebra import BEGAN, CAME, Ticks, attribute_of, leaves
 from acep_approx.automaton.automaton import START, Arc, Automaton, Letter
 from acep_approx.automaton.registers import RegisterAutomaton
 from acep_approx.automaton.resolve import Binding, Call, Held, Own, Register, Resolved
@@ -185,7 +185,7 @@ def _attributes_read(registers: RegisterAutomaton, step: Step) -> Iterator[str]:
 
 def _in_cel(node: Resolved, side: str | None) -> Expression:
     """A resolved expression as one of CEL."""
-    expression: Expression = rewritten(node, lambda part: _said(part, side))
+    expression: Expression = replaced(node, lambda part: _said(part, side))
     return expression
 
 
@@ -359,23 +359,22 @@ def _texts(checks: tuple[Resolved, ...], binding: Binding, registers: RegisterAu
 
 def _expression(node: Resolved, binding: Binding, kleene: frozenset[str]) -> Expression:
     """A resolved condition as one of the query language."""
-    if isinstance(node, Own):
-        return _qualified(node.value, str(binding.variable), kleene)
-    if isinstance(node, Held):
-        return _held(node, binding, kleene)
-    if isinstance(node, Call):
-        return FunctionCall(node.name, tuple(_expression(one, binding, kleene) for one in node.arguments))
-    rebuilt: Any = node
-    if isinstance(node, Binary) and node.op == "/" and isinstance(rebuilt.left, Held):
-        total = rebuilt.left
-        if rebuilt.right == replace(total, register=replace(total.register, kind="counted")):
-            return _held(replace(total, register=replace(total.register, kind="avg")), binding, kleene)
-    for part in fields(node):
-        value = getattr(node, part.name)
-        if is_dataclass(value) and not isinstance(value, type):
-            rebuilt = replace(rebuilt, **{part.name: _expression(value, binding, kleene)})
-    result: Expression = rebuilt
-    return result
+
+    def said(part: Resolved) -> Expression | None:
+        match part:
+            case Own(value=value):
+                return _qualified(value, str(binding.variable), kleene)
+            case Held():
+                return _held(part, binding, kleene)
+            case Call(name=name, arguments=arguments):
+                return FunctionCall(name, tuple(_expression(one, binding, kleene) for one in arguments))
+            case Binary(op="/", left=Held()):
+                total: Any = part.left
+                if part.right == replace(total, register=replace(total.register, kind="counted")):
+                    return _held(replace(total, register=replace(total.register, kind="avg")), binding, kleene)
+        return None
+
+    return replaced(node, said)
 
 
 def _held(value: Held, binding: Binding, kleene: frozenset[str]) -> Expression:
@@ -397,12 +396,10 @@ def _held(value: Held, binding: Binding, kleene: frozenset[str]) -> Expression:
 
 def _qualified(node: Expression, variable: str, kleene: frozenset[str]) -> Expression:
     """``node`` with its attributes taken of ``variable``."""
-    if isinstance(node, Attribute):
-        return replace(node, variable=variable, index="current" if variable in kleene else None)
-    rebuilt: Any = node
-    for part in fields(node):
-        value = getattr(node, part.name)
-        if is_dataclass(value) and not isinstance(value, type):
-            rebuilt = replace(rebuilt, **{part.name: _qualified(value, variable, kleene)})  # type: ignore[arg-type]
-    result: Expression = rebuilt
-    return result
+
+    def owned(leaf: Expression) -> Expression | None:
+        if isinstance(leaf, Attribute):
+            return replace(leaf, variable=variable, index="current" if variable in kleene else None)
+        return leaf if isinstance(leaf, FunctionCall) else None
+
+    return replaced(node, owned)

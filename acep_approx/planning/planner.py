@@ -231,6 +231,10 @@ def _machine_needs_runs(query: QuerySyntax, machine: RegisterAutomaton) -> Itera
         yield "events without a variable", span
     if machine.has_late_ends:
         yield "TIMEOUT", span
+    yield from _clauses_need_runs(query)
+
+
+def _clauses_need_runs(query: QuerySyntax) -> Iterator[tuple[str, Span]]:
     if query.non_overlap:
         yield "NON OVERLAP", NO_PLACE
     if query.errors > MAX_ERRORS:
@@ -267,10 +271,7 @@ def _needs_runs(query: QuerySyntax) -> Iterator[tuple[str, Span]]:
     for predicate in query.predicates:
         if not is_static(predicate):
             yield f"the condition {to_text(predicate)}, which one event alone does not decide", predicate.span
-    if query.non_overlap:
-        yield "NON OVERLAP", NO_PLACE
-    if query.errors > MAX_ERRORS:
-        yield f"ERRORS {query.errors}, above {MAX_ERRORS}", NO_PLACE
+    yield from _clauses_need_runs(query)
 
 
 NO_PLACE: Span = (0, 0)

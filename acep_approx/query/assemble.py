@@ -14,8 +14,10 @@ import math
 import re
 from typing import TYPE_CHECKING, Any, cast
 
+from acep_approx.query.functions import KINDS
 from acep_approx.query.shape import choice_of, replaced, sequence_of
 from acep_approx.query.syntax import (
+    HOLDS,
     NO_SPAN,
     Absent,
     Aggregate,
@@ -53,11 +55,6 @@ from acep_approx.query.syntax import (
 
 if TYPE_CHECKING:
     from lark import Token, Tree
-
-
-HOLDS = {"INT": "int", "FLOAT": "float", "TEXT": "text", "BOOLEAN": "truth", "TIME": "time"}
-"""What a register can be declared to hold, and its kind in the tree."""
-_OF_CONSTANTS: dict[type, str] = {bool: "truth", int: "int", float: "float", str: "text"}
 
 
 def _rest(parts: list[Any]) -> tuple[str | None, Expression | None, tuple[Assignment, ...]]:
@@ -346,7 +343,7 @@ class Assembler(Written):
         name, *rest = parts
         declared = HOLDS[rest.pop(0).upper()] if rest and getattr(rest[0], "type", "") == "HOLDS" else None
         initial = rest[0] if rest else Constant(None)
-        own = _OF_CONSTANTS.get(type(initial.value))
+        own = KINDS.get(type(initial.value))
         holds = declared or own
         if holds is None:
             hint = f"write {name} INT, FLOAT, TEXT, BOOLEAN or TIME, or begin with a value: {name} = 0"

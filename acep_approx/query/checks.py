@@ -15,8 +15,9 @@ from acep_approx.query.limits import MAX_POSITIONS, refuse_deep_tree, refuse_lon
 from acep_approx.query.messages import strategy_meant
 from acep_approx.query.printer import clauses, is_name
 from acep_approx.query.shape import (
+    Node,
+    all_expressions,
     atoms,
-    expressions_of,
     is_static,
     kleene_variables,
     naming,
@@ -67,14 +68,9 @@ def check(query: QuerySyntax) -> None:
     acep_approx.errors.QueryError: ACEP-Q040: ERRORS 2 is not below 2, the weight of the lightest word ...
     """
     refuse_long_text(query.text)
-    expressions = (
-        *query.predicates,
-        *(output.value for output in query.outputs),
-        *(definition.condition for definition in query.definitions),
-    )
-    inside = tuple(expressions_of(query.pattern)) if isinstance(query.pattern, Machine) else ()
-    refuse_many_nodes((query.pattern, *expressions, *inside), query.text)
-    for tree in (query.pattern, *expressions, *inside):
+    trees: tuple[Node, ...] = (query.pattern, *all_expressions(query))
+    refuse_many_nodes(trees, query.text)
+    for tree in trees:
         refuse_deep_tree(tree, query.text)
     if isinstance(query.pattern, Machine):
         _check_definitions_fit(query)

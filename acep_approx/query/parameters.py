@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from acep_approx.query.shape import children, expressions_of, replaced, walk, with_expressions
+from acep_approx.query.shape import all_expressions, children, replaced, walk, with_expressions
 from acep_approx.query.syntax import Attribute, Constant, Expression, Machine, Parameter, QuerySyntax, Window, Written
 
 MARK = ":"
@@ -137,9 +137,7 @@ def _near(expression: Expression) -> Iterator[Any]:
 
 
 def _found(query: QuerySyntax) -> Iterator[Parameter]:
-    definitions = [definition.condition for definition in query.definitions]
-    written = expressions_of(query.pattern) if isinstance(query.pattern, Machine) else []
-    for expression in (*query.predicates, *definitions, *written, *(output.value for output in query.outputs)):
+    for expression in all_expressions(query):
         yield from (node for node in walk(expression) if isinstance(node, Parameter))
     if query.window.parameter is not None:
         yield query.window.parameter

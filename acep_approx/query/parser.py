@@ -9,12 +9,12 @@ from typing import Any, cast
 
 from acep_approx.arguments import checked
 from acep_approx.errors import QueryError
-from acep_approx.query.assemble import Assembler, Clauses, did_you_mean, with_register_values
+from acep_approx.query.assemble import Assembler, did_you_mean, with_register_values
 from acep_approx.query.functions import UserFunction
 from acep_approx.query.kept import parser
 from acep_approx.query.limits import refuse_deep_text, refuse_deep_tree, refuse_long_text, refuse_many_words
 from acep_approx.query.messages import CLAUSES, FUNCTIONS, OTHER_NAMES, explain
-from acep_approx.query.shape import atoms, conjuncts, expressions_of, kleene_variables, negated_variables, walk
+from acep_approx.query.shape import all_expressions, atoms, conjuncts, kleene_variables, negated_variables, walk
 from acep_approx.query.syntax import (
     DEFAULT_STRATEGY,
     Equivalence,
@@ -309,12 +309,9 @@ def finish_query(assembler: Assembler, pattern: Pattern, *, is_regex: bool) -> Q
         text=assembler.text,
         places=tuple(read.places),
     )
-    inside = tuple(expressions_of(pattern)) if isinstance(pattern, Machine) else ()
-    for tree in (pattern, *predicates, *_other_expressions(read), *inside):
+    for tree in (pattern, *all_expressions(query)):
         refuse_deep_tree(tree, assembler.text)
-    for value in inside:
-        refuse_equivalences(assembler, value)
-    for value in _other_expressions(read):
+    for value in all_expressions(query):
         refuse_equivalences(assembler, value)
     return query
 
@@ -395,10 +392,3 @@ def refuse_equivalences(assembler: Assembler, expression: Expression) -> None:
                 node.span,
                 f"write WHERE [{node.name}] AND ..., outside OR, NOT and arithmetic",
             )
-
-
-def _other_expressions(read: Clauses) -> tuple[Expression, ...]:
-    return (
-        *(output.value for output in read.outputs),
-        *(definition.condition for definition in read.definitions),
-    )

@@ -22,6 +22,7 @@ from acep_approx.query.syntax import (
     IsNull,
     Machine,
     Pattern,
+    QuerySyntax,
     Read,
     Repeat,
     Sequence,
@@ -188,6 +189,15 @@ def expressions_of(machine: Machine) -> Iterator[Expression]:
     yield from (condition for condition in conditions if condition is not None)
     for arc in machine.arcs:
         yield from (one.value for one in arc.sets)
+
+
+def all_expressions(query: QuerySyntax) -> Iterator[Expression]:
+    """All expressions of a query: of WHERE, of an automaton's arcs, of RETURN and of DEFINE."""
+    yield from query.predicates
+    if isinstance(query.pattern, Machine):
+        yield from expressions_of(query.pattern)
+    yield from (output.value for output in query.outputs)
+    yield from (definition.condition for definition in query.definitions)
 
 
 def with_expressions(machine: Machine, change: Callable[[Expression], Expression]) -> Machine:

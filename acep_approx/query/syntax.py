@@ -136,6 +136,10 @@ class OtherPattern:
     span: Span = span_field()
 
 
+HOLDS = {"INT": "int", "FLOAT": "float", "TEXT": "text", "BOOLEAN": "truth", "TIME": "time"}
+"""What a register can be declared to hold, and its kind in the tree."""
+
+
 @dataclass(frozen=True)
 class MachineRegister:
     """A register of a machine: ``level = 0``, ``top FLOAT``; ``holds`` is int, float, truth, text or time."""

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from acep_approx.query.checks_machine import repeated_variables
-from acep_approx.query.shape import Node, atoms, expressions_of, kleene_variables, replaced, walk
+from acep_approx.query.shape import Node, all_expressions, atoms, kleene_variables, replaced, walk
 from acep_approx.query.syntax import (
     Absent,
     Aggregate,
@@ -321,6 +321,5 @@ def reads_of_query(query: QuerySyntax) -> Iterator[Read]:
     ----------
     query : QuerySyntax
     """
-    inside = expressions_of(query.pattern) if isinstance(query.pattern, Machine) else ()
-    for expression in (*query.predicates, *inside, *(output.value for output in query.outputs)):
+    for expression in all_expressions(query):
         yield from reads_of(expression)
