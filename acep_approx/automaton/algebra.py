@@ -178,7 +178,7 @@ def like(node: Resolved) -> tuple[Expression, ...]:  # noqa: PLR0911  one for ea
         case Unary(op="-", operand=operand):
             return like(operand)
         case Binary(op=op, left=left, right=right) if op in _ARITHMETIC:
-            return tuple(dict.fromkeys((*like(left), *like(right))))
+            return _united(like(left), like(right))
         case Binary(op="/"):
             return (Constant(0.5),)
     return (Constant(value=True),)
@@ -313,7 +313,7 @@ class _Compiler:
             scope = {FIRST: {name: Held(kept[name]) for name in first}, SECOND: right.values, LAST: now}
             new = {one.name: self.value(one.value, scope) for one in node.aggregates}
             moved = {_last(name): {**right.values, **new}[name] for name in changing}
-            wider = {**kinds, **{name: _joined(kinds[name], like(value)) for name, value in moved.items()}}
+            wider = {**kinds, **{name: _united(kinds[name], like(value)) for name, value in moved.items()}}
             if wider == kinds:
                 break
             kinds = wider
@@ -498,7 +498,7 @@ def _last(name: str) -> str:
     return f"{LAST}.{name}"
 
 
-def _joined(some: tuple[Expression, ...], others: tuple[Expression, ...]) -> tuple[Expression, ...]:
+def _united(some: tuple[Expression, ...], others: tuple[Expression, ...]) -> tuple[Expression, ...]:
     return tuple(dict.fromkeys((*some, *others)))
 
 

@@ -103,7 +103,7 @@ class _Letters:
 
 def _automaton_of(graph: Thompson, query: QuerySyntax, letters: _Letters) -> Automaton:
     """One state per letter move, arcs and finals from the skip closure."""
-    weights = dict(query.weights)
+    weights, kleene = dict(query.weights), kleene_variables(query.pattern)
     takes = query.strategy == "skip_till_next_match"  # only there it matters which arcs start another round
 
     def weight(atom: Atom) -> int:
@@ -146,15 +146,10 @@ def _automaton_of(graph: Thompson, query: QuerySyntax, letters: _Letters) -> Aut
         arcs=tuple(arcs),
         finals=tuple(finals),
         names=("start", *(atom.variable for _, _, atom in moves)),
-        components=_components(query),
-    )
-
-
-def _components(query: QuerySyntax) -> tuple[Component, ...]:
-    kleene, negated = kleene_variables(query.pattern), negated_variables(query.pattern)
-    return tuple(
-        Component(atom.variable, atom.type, atom.variable in kleene, atom.variable in negated)
-        for atom in atoms(query.pattern)
+        components=tuple(
+            Component(atom.variable, atom.type, atom.variable in kleene, atom.variable in letters.negated)
+            for atom in atoms(query.pattern)
+        ),
     )
 
 

@@ -114,7 +114,7 @@ def _algebra(registers: RegisterAutomaton) -> Graph:
                 is_start=number == START,
             )
         )
-        takes = [stream_of(registers, step) for step in registers.steps if step.source == number][:1]
+        takes = [stream_of(registers, step) for step in registers.leaving(number)][:1]
         for edge in edges(registers, number):
             asked = " and ".join([*(takes if number == START else ()), *edge.conditions])
             is_asked = edge.kind == "filter" or edge.unless

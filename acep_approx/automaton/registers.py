@@ -109,10 +109,14 @@ class RegisterAutomaton:
             found[step.source].append(number)
         return found
 
+    def leaving(self, state: int) -> list[Step]:
+        """The steps that leave a state."""
+        return [self.steps[number] for number in self.steps_from[state]]
+
     def is_passive(self, state: int) -> bool:
         """Whether no event takes runs away from a state: what they can do only adds."""
         ignore = self.ignores[state]
-        return ignore == EVERYTHING and not any(self.steps[number].inhibits for number in self.steps_from[state])
+        return ignore == EVERYTHING and not any(step.inhibits for step in self.leaving(state))
 
     def is_ignored_everywhere(self, mask: int) -> bool:
         """Whether an event with these letters changes nothing, whichever runs there are, and begins none.
@@ -389,8 +393,8 @@ def _places(result: RegisterAutomaton) -> list[tuple[int, int]]:
     known = set(order)
     moves = 0
     for state, errors in order:  # grows while it runs
-        for number in result.steps_from[state]:
-            target = result.leads_to(result.steps[number], errors)
+        for step in result.leaving(state):
+            target = result.leads_to(step, errors)
             if target is None:
                 continue
             moves += 1 + len(result.live[target[0]])

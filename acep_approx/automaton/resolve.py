@@ -86,7 +86,11 @@ class Condition:
         match self.expression:
             case Binary(op=op, left=left, right=right) if op in FLIPPED:
                 for side, other, sign in ((left, right, op), (right, left, FLIPPED[op])):
-                    if _is_of(side, variable) and variable not in Condition(other, self.kleene).each:
+                    if (
+                        is_static(side)
+                        and variables(side) == {variable}
+                        and variable not in Condition(other, self.kleene).each
+                    ):
                         return ((sign, side, other),)
         return ()
 
@@ -99,10 +103,6 @@ def leaves(expression: Expression) -> Iterator[Attribute | Aggregate]:
     for node in walk(expression):
         if isinstance(node, (Attribute, Aggregate)) and node.variable is not None:
             yield node
-
-
-def _is_of(expression: Expression, variable: str) -> bool:
-    return is_static(expression) and variables(expression) == {variable}
 
 
 def dynamic_conditions(query: QuerySyntax) -> tuple[Condition, ...]:

@@ -137,9 +137,10 @@ def ways_from(query: QuerySyntax, machine: Machine, rules: Mapping[str, Rules], 
         elif base == way.state:
             early.append(way)
         for arc in machine.leaving.get(way.state, ()):
-            if arc.kind == "timeout" or way.cost + _cost(arc, weights) > query.errors:
+            cost = weight_of(arc, weights) if arc.kind == "on" else 0
+            if arc.kind == "timeout" or way.cost + cost > query.errors:
                 continue
-            onward = _onward(way, arc, weights, limits.writing)
+            onward = _onward(way, arc, cost, limits.writing)
             limits.count(onward)
             found += 1
             is_late = within(rules[onward.state], rules[base], onward)
@@ -147,15 +148,11 @@ def ways_from(query: QuerySyntax, machine: Machine, rules: Mapping[str, Rules], 
     return Ways(tuple(late), tuple(early))
 
 
-def _cost(arc: MachineArc, weights: Mapping[str, int]) -> int:
-    return weight_of(arc, weights) if arc.kind == "on" else 0
-
-
-def _onward(way: Way, arc: MachineArc, weights: Mapping[str, int], writing: Substitution) -> Way:
+def _onward(way: Way, arc: MachineArc, cost: int, writing: Substitution) -> Way:
     """A way, and one more arc of it: taken without an event, or skipped."""
     if arc.kind == "on":
         skipped = (*way.skipped, arc.variable or arc.type or "event")
-        return replace(way, state=arc.target, cost=way.cost + weight_of(arc, weights), skipped=skipped)
+        return replace(way, state=arc.target, cost=way.cost + cost, skipped=skipped)
     if arc.when is None and not arc.sets:
         return replace(way, state=arc.target)
     values = dict(way.values)

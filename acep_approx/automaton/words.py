@@ -67,7 +67,7 @@ def places(registers: RegisterAutomaton) -> list[Place]:
     last = len(registers.states) - 1
     found = []
     for number, live in enumerate(registers.live):
-        waits_for = next((stream_of(registers, step) for step in registers.steps if step.source == number), None)
+        waits_for = next((stream_of(registers, step) for step in registers.leaving(number)), None)
         inner = START < number < last
         found.append(
             Place(
@@ -96,7 +96,7 @@ def streams_read(registers: RegisterAutomaton) -> dict[str, tuple[str, ...]]:
 
 def edges(registers: RegisterAutomaton, number: int) -> Iterator[Edge]:
     """The edges out of a state, the filter edge first."""
-    mine = [step for step in registers.steps if step.source == number]
+    mine = registers.leaving(number)
     kills = [conditions(registers, step) for step in mine if step.inhibits]
     if number != START and mine:
         for asked in dict.fromkeys(kills):
@@ -127,15 +127,14 @@ def thresholds(registers: RegisterAutomaton, number: int, *, computed: bool = Fa
     All edges share them, and they hold an attribute of the run against a value of the event: ``$2.price > $1.limit``.
     With ``computed`` those that compute with attributes of the run first: ``$2.price > 1.05 * $1.price``.
     """
-    mine = [step for step in registers.steps if step.source == number]
+    mine = registers.leaving(number)
     shared = [check for check in mine[0].checks if all(check in step.checks for step in mine)] if mine else []
     return tuple(cel_text(check, SECOND) for check in shared if _is_threshold(check, computed=computed))
 
 
 def computes(registers: RegisterAutomaton, number: int) -> bool:
     """Whether conditions compute for each run at a state: the engine holds no bounds where that may overflow."""
-    checks = [check for step in registers.steps if step.source == number for check in step.checks]
-    return any(_computes(check) for check in checks)
+    return any(_computes(check) for step in registers.leaving(number) for check in step.checks)
 
 
 def conditions(registers: RegisterAutomaton, step: Step) -> tuple[str, ...]:
@@ -147,7 +146,7 @@ def conditions(registers: RegisterAutomaton, step: Step) -> tuple[str, ...]:
 
 def cel_text(node: Resolved, side: str | None) -> str:
     """What a run and an event are asked, or give; attributes of the event are those of ``side``."""
-    return expression_text(_in_cel(node, side))
+    return expression_text(replaced(node, lambda part: _said(part, side)))
 
 
 def register_words(register: Register) -> str:
@@ -183,16 +182,12 @@ def _attributes_read(registers: RegisterAutomaton, step: Step) -> Iterator[str]:
         yield from (leaf.name for leaf in walk(own.value) if isinstance(leaf, Attribute))
 
 
-def _in_cel(node: Resolved, side: str | None) -> Expression:
-    """A resolved expression as one of CEL."""
-    expression: Expression = replaced(node, lambda part: _said(part, side))
-    return expression
-
-
-def _said(node: Resolved, side: str | None) -> Expression | None:
+def _said(node: Resolved, side: str | None) -> Expression | None:  # noqa: PLR0911  one for each kind of node
     """What a part of a resolved expression is called; None where its parts have names of their own."""
     match node:
-        case Binary(op="-", left=Now(), right=began) if began == Began() or _is_time(began):
+        case Binary(op="-", left=Now(), right=Began()):
+            return Attribute(None, None, DURATION)
+        case Binary(op="-", left=Now(), right=Held(register=register)) if attribute_of(register) in TIMES:
             return Attribute(None, None, DURATION)
         case Ticks(written=Lasting() as written):
             return written
@@ -230,10 +225,6 @@ def _computes(node: Resolved) -> bool:
     if isinstance(node, Own | Held):
         return False
     return (isinstance(node, Binary) and node.op in ("+", "-", "*")) or any(map(_computes, operands(node)))
-
-
-def _is_time(node: Resolved) -> bool:
-    return isinstance(node, Held) and attribute_of(node.register) in TIMES
 
 
 KINDS = {

@@ -39,6 +39,9 @@ STRATEGIES: dict[Strategy, str] = {
 }
 
 
+_TIES = "SIMULTANEOUS: what one event of a time does is not seen by the others; runs go on or end with the time"
+
+
 def explain_text(plan: Plan) -> str:
     """The plan in words.
 
@@ -124,7 +127,7 @@ def _runs(plan: Plan, cost: RunsCost) -> list[tuple[str, list[str]]]:
     shortest, widest = 8 * COLUMNS, cost.bytes_per_run
     per_run = f"{shortest} bytes" if shortest == widest else f"{shortest} to {widest} bytes"
     return [
-        ("strategy", [*few(_ignored(registers)), *_ties(registers)]),
+        ("strategy", [*few(_ignored(registers)), *([_TIES] if registers.is_simultaneous else [])]),
         ("states", [f"{cost.states}, arcs {cost.arcs}, letters {cost.letters}", *few(_remembered(registers))]),
         ("tests", _tests(registers)),
         *([("sets", moves)] if (moves := few(_moved(registers))) else []),
@@ -148,12 +151,6 @@ def _ignored(registers: RegisterAutomaton) -> Iterator[str]:
     for number, name in enumerate(state_names(registers)):
         if number != START:
             yield f"{name}: ignores {ignore_text(registers, number)}"
-
-
-def _ties(registers: RegisterAutomaton) -> Iterator[str]:
-    """What becomes of events at one time, where that is said."""
-    if registers.is_simultaneous:
-        yield "SIMULTANEOUS: what one event of a time does is not seen by the others; runs go on or end with the time"
 
 
 def few(lines: Iterable[str]) -> list[str]:

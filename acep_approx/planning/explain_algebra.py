@@ -85,7 +85,7 @@ def air(plan: Plan) -> dict[str, Any]:
 
 def _state_data(registers: RegisterAutomaton, states: list[Place], number: int) -> dict[str, Any]:
     state = states[number]
-    steps = [step for step in registers.steps if step.source == number]
+    steps = registers.leaving(number)
     return {
         "name": state.name,
         "operator": state.operator,
@@ -93,17 +93,16 @@ def _state_data(registers: RegisterAutomaton, states: list[Place], number: int) 
         "schema": list(state.schema),
         "kept": list(state.kept),
         "bounds": list(thresholds(registers, number)) if state.operator is not None else [],
-        "edges": [_edge_data(states, edge) for edge in edges(registers, number)],
-    }
-
-
-def _edge_data(states: list[Place], edge: Edge) -> dict[str, Any]:
-    return {
-        "kind": edge.kind,
-        "target": None if edge.target is None else states[edge.target].name,
-        "conditions": list(edge.conditions),
-        "unless": list(edge.unless),
-        "sets": dict(edge.sets),
+        "edges": [
+            {
+                "kind": edge.kind,
+                "target": None if edge.target is None else states[edge.target].name,
+                "conditions": list(edge.conditions),
+                "unless": list(edge.unless),
+                "sets": dict(edge.sets),
+            }
+            for edge in edges(registers, number)
+        ],
     }
 
 
@@ -130,10 +129,13 @@ def explain_algebra(plan: Plan) -> str:
     assert registers is not None, "the runs engine has them"
     states = places(registers)
     waiting = [state for state in states if state.operator is not None]
+    streams = (f"{one}: {', '.join(names) or 'no attribute'}" for one, names in streams_read(registers).items())
+    own = "which every operator asks to be the same: a run meets only events of its own"
+    split = [] if plan.implied_key is None else [f"split by {plan.implied_key}, {own}"]
     sections = [
         ("engine", [f"{plan.engine} (exact)", "because the cells cannot answer CEL"]),
         ("window", [_window(plan)]),
-        ("streams", [*few(_streams(registers)), *_split(plan)]),
+        ("streams", [*few(streams), *split]),
         ("states", [line for number, state in enumerate(states) for line in _state(registers, states, number, state)]),
         *([("merging", ["equal runs that one event brings are one, which counts for all (times)"])] if waiting else []),
         ("work", [plan.cost.work, *_looked_at(registers, states)]),
@@ -179,19 +181,6 @@ def _window(plan: Plan) -> str:
     return f"results last at most {to_text(plan.query.window)}"
 
 
-def _streams(registers: RegisterAutomaton) -> Iterator[str]:
-    """Which attributes are asked of the streams."""
-    for stream, names in streams_read(registers).items():
-        yield f"{stream}: {', '.join(names) or 'no attribute'}"
-
-
-def _split(plan: Plan) -> Iterator[str]:
-    """What splits the stream."""
-    if plan.implied_key is not None:
-        own = "which every operator asks to be the same: a run meets only events of its own"
-        yield f"split by {plan.implied_key}, {own}"
-
-
 def _state(registers: RegisterAutomaton, states: list[Place], number: int, state: Place) -> Iterator[str]:
     """A state with its edges."""
     holds = f"; remembers {', '.join(state.kept)}" if state.operator else ""
@@ -201,7 +190,7 @@ def _state(registers: RegisterAutomaton, states: list[Place], number: int, state
         yield "start"
     else:
         yield f"end: results have {', '.join(state.schema) or 'no attribute'}"
-    steps = [step for step in registers.steps if step.source == number]
+    steps = registers.leaving(number)
     for edge in edges(registers, number):
         takes = f"{stream_of(registers, steps[0])}" if number == START else ""
         yield f"  {_edge(registers, states, edge, takes)}"

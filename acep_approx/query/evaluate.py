@@ -10,11 +10,14 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
 
+from acep_approx.arrays import Bools
 from acep_approx.errors import DataError
 from acep_approx.query.functions import UserFunction
 from acep_approx.query.shape import walk
@@ -32,11 +35,6 @@ from acep_approx.query.syntax import (
     Unary,
 )
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from acep_approx.arrays import Bools
-
 
 def called(function: UserFunction, arguments: list[pa.Array | pa.Scalar]) -> pa.Array | pa.Scalar:
     """What a function gives for columns; a scalar where it gets only scalars.
@@ -52,8 +50,6 @@ def called(function: UserFunction, arguments: list[pa.Array | pa.Scalar]) -> pa.
     DataError
         ``ACEP-D203``: the result is not as long as the arguments, or of another kind.
     """
-    import pyarrow as pa
-
     lengths = [len(argument) for argument in arguments if not isinstance(argument, pa.Scalar)]
     rows = lengths[0] if lengths else 1
     columns = [pa.repeat(one, rows) if isinstance(one, pa.Scalar) else one for one in arguments]
@@ -65,16 +61,12 @@ def called(function: UserFunction, arguments: list[pa.Array | pa.Scalar]) -> pa.
 
 
 def _arrow_types() -> dict[str, pa.DataType]:
-    import pyarrow as pa
-
     numbers = {"int": pa.int64(), "float": pa.float64(), "truth": pa.bool_()}
     return {**numbers, "text": pa.string(), "time": pa.timestamp("us")}
 
 
 def _numpy_column(column: pa.Array) -> npt.NDArray[Any]:
     """A column as functions get it: whole numbers with NULL among them as floats."""
-    import pyarrow as pa
-
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
     if pa.types.is_integer(column.type) and column.null_count:
@@ -118,13 +110,7 @@ def plain_result(function: UserFunction, result: Any, rows: int) -> tuple[npt.ND
         ) from error
 
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from acep_approx.arrays import Bools
-
-    Column = Callable[[Any], pa.Array]
-
+Column = Callable[[Any], pa.Array]
 Leaf = Attribute | Aggregate | RegisterValue
 _COMPARISONS = {
     "=": "equal",
@@ -168,8 +154,6 @@ def evaluate(expr: Expression, column: Column) -> pa.Array | pa.Scalar:
     >>> evaluate(Binary(">", price, Constant(10)), lambda _: pa.array([5, None, 20])).to_pylist()
     [False, None, True]
     """
-    import pyarrow as pa
-
     try:
         return _Evaluator(column).value(expr)
     except pa.ArrowInvalid as error:
@@ -198,8 +182,6 @@ def evaluate_asked(expr: Expression, column: Column, asked: Callable[[], Bools])
     DataError
         As ``evaluate``, of a row that matters.
     """
-    import pyarrow as pa
-
     try:
         return evaluate(expr, column)
     except DataError:
@@ -213,8 +195,6 @@ def evaluate_asked(expr: Expression, column: Column, asked: Callable[[], Bools])
 
 def spread(value: Any, rows: int) -> pa.Array:
     """What ``evaluate`` gives as a column; a constant stands in every row."""
-    import pyarrow as pa
-
     return pa.repeat(value, rows) if isinstance(value, pa.Scalar) else value
 
 
@@ -228,8 +208,6 @@ def as_key(expr: Expression, column: Column, rows: int, asked: Callable[[], Bool
     DataError
         As ``evaluate``.
     """
-    import pyarrow as pa
-
     if isinstance(expr, Attribute) and isinstance(values := column(expr), pa.DictionaryArray):
         return _normal(values)
     found = evaluate(expr, column) if asked is None else evaluate_asked(expr, column, asked)
@@ -238,9 +216,6 @@ def as_key(expr: Expression, column: Column, rows: int, asked: Callable[[], Bool
 
 def is_true(value: Any, rows: int) -> Bools:
     """For which rows a condition holds, of what ``evaluate`` gives; NULL does not."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     if isinstance(value, pa.Scalar):
         return np.full(rows, bool(value.as_py()), np.bool_)
     return _truths(pc.fill_null(value, False))
@@ -248,8 +223,6 @@ def is_true(value: Any, rows: int) -> Bools:
 
 def _truths(column: pa.Array) -> Bools:
     """Truths without NULLs for numpy; ``to_numpy`` of pyarrow imports pandas."""
-    import pyarrow as pa
-
     found: Bools = np.from_dlpack(column.cast(pa.uint8())) != 0
     return found
 
@@ -266,7 +239,8 @@ class _Evaluator:
             case Constant(value=value):
                 return _scalar(value)
             case Attribute() | Aggregate() | RegisterValue():
-                return _decoded(self._fetch(expr))
+                found = self._fetch(expr)
+                return found.dictionary_decode() if isinstance(found, pa.DictionaryArray) else found
             case FunctionCall(function=function, arguments=arguments):
                 assert function is not None, "only compiled automata call functions"
                 return called(function, [self.value(argument) for argument in arguments])
@@ -293,8 +267,6 @@ class _Evaluator:
 
     def _exact(self, operand: Expression) -> Any:
         """A column of exact numbers as it is: whether one is NULL can be asked of those with too many digits, too."""
-        import pyarrow as pa
-
         if not isinstance(operand, Attribute):
             return None
         found = self.column(operand)
@@ -307,8 +279,6 @@ class _Evaluator:
 
     def _only_dictionary(self, expr: Expression) -> Any:
         """The one column an expression names, if it is one of encoded strings with fewer values than rows."""
-        import pyarrow as pa
-
         leaf = _only_leaf(expr)
         if leaf is None:
             return None
@@ -328,9 +298,6 @@ def _only_leaf(expr: Expression) -> Leaf | None:
 
 def _by_code(expr: Expression, encoded: Any) -> Any:
     """Evaluate on the distinct values, with NULL as one more, and take the results by code."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     values = encoded.dictionary
     values = pa.concat_arrays([values, pa.nulls(1, values.type)])
     result = _Evaluator(lambda _: values).value(expr)
@@ -344,33 +311,28 @@ def _by_code(expr: Expression, encoded: Any) -> Any:
 
 def _normal(column: Any) -> Any:  # noqa: PLR0911  one for each kind of type
     """Whole numbers as int64, others as float64 without NaN, times in UTC without zone."""
-    import pyarrow as pa
-    from pyarrow import types
-
     if isinstance(column, pa.ChunkedArray):
         column = column.combine_chunks()
     arrow = column.type
-    if types.is_dictionary(arrow):
-        if types.is_string(arrow.value_type) or types.is_large_string(arrow.value_type):
+    if pa.types.is_dictionary(arrow):
+        if pa.types.is_string(arrow.value_type) or pa.types.is_large_string(arrow.value_type):
             return column
         return _normal(column.dictionary_decode())
-    if types.is_integer(arrow):
+    if pa.types.is_integer(arrow):
         return column if arrow == pa.int64() else _signed(column)
-    if types.is_decimal(arrow):
+    if pa.types.is_decimal(arrow):
         return _from_decimals(column)
-    if types.is_floating(arrow):
+    if pa.types.is_floating(arrow):
         return _without_nan(column if arrow == pa.float64() else column.cast(pa.float64()))
-    if types.is_date(arrow):
+    if pa.types.is_date(arrow):
         return column.cast(pa.timestamp("us"))
-    if types.is_timestamp(arrow) and arrow.tz is not None:
+    if pa.types.is_timestamp(arrow) and arrow.tz is not None:
         return column.cast(pa.timestamp(arrow.unit))
-    return column.cast(pa.string()) if types.is_string_view(arrow) else column
+    return column.cast(pa.string()) if pa.types.is_string_view(arrow) else column
 
 
 def _signed(column: Any) -> Any:
     """Whole numbers of any size as those of 64 bits with a sign; refuses what these cannot hold."""
-    import pyarrow as pa
-
     try:
         return column.cast(pa.int64())
     except pa.ArrowInvalid as error:
@@ -383,9 +345,6 @@ def _signed(column: Any) -> Any:
 
 def _from_decimals(column: Any) -> Any:
     """Decimal numbers as floats; refuses those with so many digits that two of them could become one float."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     if column.type.precision > _EXACT_DIGITS:
         try:  # few digits behind the point, and few before it: so it mostly is, and this is fast
             column.cast(pa.decimal128(_EXACT_DIGITS, min(max(column.type.scale, 0), 6)))
@@ -402,15 +361,10 @@ def _from_decimals(column: Any) -> Any:
 
 
 def _decoded(column: Any) -> Any:
-    import pyarrow as pa
-
     return column.dictionary_decode() if isinstance(column, pa.DictionaryArray) else column
 
 
 def _without_nan(value: Any) -> Any:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     if value.type != pa.float64():
         return value
     if isinstance(value, pa.Array) and not value.null_count and not np.isnan(np.from_dlpack(value)).any():
@@ -423,17 +377,12 @@ def _without_nan(value: Any) -> Any:
 
 @functools.lru_cache(maxsize=4096, typed=True)  # 1, 1.0 and TRUE are equal
 def _scalar(value: object) -> Any:
-    import pyarrow as pa
-
     types = {int: pa.int64(), str: pa.string(), float: pa.float64(), bool: pa.bool_()}
     return _without_nan(pa.scalar(value, types.get(type(value))))
 
 
 def _call(function: str, *values: Any) -> Any:
     """A function of pyarrow; of a value without type (all NULL) the result is NULL."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     if function not in ("is_null", "is_valid") and any(pa.types.is_null(value.type) for value in values):
         kind = pa.bool_() if function in _COMPARISONS.values() else pa.null()
         rows = [len(value) for value in values if isinstance(value, (pa.Array, pa.ChunkedArray))]
@@ -442,8 +391,6 @@ def _call(function: str, *values: Any) -> Any:
 
 
 def _boolean(value: Any) -> Any:
-    import pyarrow as pa
-
     return value.cast(pa.bool_()) if pa.types.is_null(value.type) else value
 
 
@@ -467,8 +414,6 @@ def _binary(op: str, left: Any, right: Any) -> Any:
 
 def _matched(left: Any, right: Any) -> tuple[Any, Any]:
     """Both values of one type: a whole number beside a float is made one, a string beside a time a time."""
-    import pyarrow as pa
-
     first, second = left.type, right.type
     if first == pa.float64() and second == pa.int64():
         return left, right.cast(pa.float64(), safe=False)
@@ -483,8 +428,6 @@ def _matched(left: Any, right: Any) -> tuple[Any, Any]:
 
 def time_of(text: str) -> Any:
     """An ISO-8601 string as a time in UTC; without an offset it is taken as UTC."""
-    import pyarrow as pa
-
     found = datetime.fromisoformat(text)
     if found.tzinfo is not None:
         found = found.astimezone(UTC).replace(tzinfo=None)
@@ -493,9 +436,6 @@ def time_of(text: str) -> Any:
 
 def _divided(op: str, left: Any, right: Any) -> Any:
     """``/`` and ``%``; numpy computes the latter, with Python's sign."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     if pa.types.is_null(left.type) or pa.types.is_null(right.type):
         return _call("divide", left, right)
     if op == "/":
@@ -514,9 +454,6 @@ def _divided(op: str, left: Any, right: Any) -> Any:
 
 def _numpy(value: Any) -> Any:
     """Values for numpy, with 1 where there is none: the place is masked afterwards."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     filled = pc.fill_null(value, pa.scalar(1, value.type))
     if isinstance(filled, pa.Scalar):
         return np.asarray(filled.as_py(), dtype=value.type.to_pandas_dtype())
@@ -525,9 +462,6 @@ def _numpy(value: Any) -> Any:
 
 def _contained(tested: Any, values: list[Any]) -> Any:
     """``IN``: as in SQL, what is not in a list that holds NULL is not known to be outside."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     known = [value for value in values if value is not None]
     kinds: dict[Any, set[type]] = {pa.int64(): {int}, pa.float64(): {int, float}, pa.string(): {str}}
     if not known or not {type(value) for value in known} <= kinds.get(tested.type, set()):

@@ -296,73 +296,11 @@ class Symbol(Opaque):
         hint = "a symbol has operators, is_null, is_not_null, between and is_in; " + _VALUE
         raise trace_of(self).fault(f"{text_of(self)} is a symbol and has no {name!r}", hint)
 
-    def __add__(self, other: object) -> Symbol:
-        return _binary(self, "+", self, other)
-
-    def __radd__(self, other: object) -> Symbol:
-        return _binary(self, "+", other, self)
-
-    def __sub__(self, other: object) -> Symbol:
-        return _binary(self, "-", self, other)
-
-    def __rsub__(self, other: object) -> Symbol:
-        return _binary(self, "-", other, self)
-
-    def __mul__(self, other: object) -> Symbol:
-        return _binary(self, "*", self, other)
-
-    def __rmul__(self, other: object) -> Symbol:
-        return _binary(self, "*", other, self)
-
-    def __truediv__(self, other: object) -> Symbol:
-        return _binary(self, "/", self, other)
-
-    def __rtruediv__(self, other: object) -> Symbol:
-        return _binary(self, "/", other, self)
-
-    def __mod__(self, other: object) -> Symbol:
-        return _binary(self, "%", self, other)
-
-    def __rmod__(self, other: object) -> Symbol:
-        return _binary(self, "%", other, self)
-
     def __neg__(self) -> Symbol:
         return Symbol(trace_of(self), Unary("-", self._node))
 
     def __pos__(self) -> Symbol:
         return self
-
-    def __eq__(self, other: object) -> Symbol:  # type: ignore[override]
-        return _binary(self, "=", self, other)
-
-    def __ne__(self, other: object) -> Symbol:  # type: ignore[override]
-        return _binary(self, "!=", self, other)
-
-    __hash__ = Opaque.__hash__  # Python takes it away from a class that has __eq__
-
-    def __lt__(self, other: object) -> Symbol:
-        return _binary(self, "<", self, other)
-
-    def __le__(self, other: object) -> Symbol:
-        return _binary(self, "<=", self, other)
-
-    def __gt__(self, other: object) -> Symbol:
-        return _binary(self, ">", self, other)
-
-    def __ge__(self, other: object) -> Symbol:
-        return _binary(self, ">=", self, other)
-
-    def __and__(self, other: object) -> Symbol:
-        return _binary(self, "AND", self, other)
-
-    def __rand__(self, other: object) -> Symbol:
-        return _binary(self, "AND", other, self)
-
-    def __or__(self, other: object) -> Symbol:
-        return _binary(self, "OR", self, other)
-
-    def __ror__(self, other: object) -> Symbol:
-        return _binary(self, "OR", other, self)
 
     def __invert__(self) -> Symbol:
         return Symbol(trace_of(self), Unary("NOT", self._node))
@@ -438,11 +376,27 @@ _FOREIGN = {
     **dict.fromkeys(("pow", "rpow"), "**"),
     **dict.fromkeys(("floordiv", "rfloordiv"), "//"),
 }
-_OPERATORS = "eq ne lt le gt ge add radd sub rsub mul rmul truediv rtruediv mod rmod and rand or ror invert neg pos"
+_COMPUTED = {"add": "+", "sub": "-", "mul": "*", "truediv": "/", "mod": "%", "and": "AND", "or": "OR"}
+_COMPARED = {"eq": "=", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
+_REFLECTED = {f"r{name}": op for name, op in _COMPUTED.items()}
+"""Operators of Python by their methods; the last are those whose left side is no symbol."""
+
+
+def _operator(name: str, op: str) -> Callable[[Symbol, object], Symbol]:
+    def computed(self: Symbol, other: object) -> Symbol:
+        left, right = (other, self) if name in _REFLECTED else (self, other)
+        return _binary(self, op, left, right)
+
+    return computed
+
+
 for _name, _words in _FOREIGN.items():
     setattr(Opaque, f"__{_name}__", _refusing(_words, _VALUE))
-for _name in _OPERATORS.split():  # of the event and of the registers as such; symbols have their own
+for _name, _op in (_COMPUTED | _COMPARED | _REFLECTED).items():
+    setattr(Symbol, f"__{_name}__", _operator(_name, _op))
+for _name in (*_COMPUTED, *_COMPARED, *_REFLECTED, "invert", "neg", "pos"):  # of the event and the registers as such
     setattr(Opaque, f"__{_name}__", _refusing("an operator", "write e.price for an attribute, r.level for a register"))
+
 _OF_NUMPY = {
     "add": "+",
     "subtract": "-",

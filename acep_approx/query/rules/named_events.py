@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 
 from acep_approx.query.checks_machine import repeated_variables
@@ -16,7 +16,6 @@ from acep_approx.query.syntax import (
     Expression,
     Index,
     Machine,
-    MachineArc,
     OtherPattern,
     Pattern,
     QuerySyntax,
@@ -168,14 +167,10 @@ def _last_of_machine(machine: Machine) -> frozenset[str | None]:
 
 def _passes(machine: Machine, variable: str) -> bool:
     """Whether some way leads to a final state without a variable."""
-    return bool(_reached(machine, (arc for arc in machine.arcs if arc.variable != variable)) & {*machine.finals})
-
-
-def _reached(machine: Machine, arcs: Iterable[MachineArc]) -> set[str]:
-    found, left = {machine.start}, list(arcs)
+    found, left = {machine.start}, [arc for arc in machine.arcs if arc.variable != variable]
     while more := {arc.target for arc in left if arc.source in found} - found:
         found |= more
-    return found
+    return bool(found & {*machine.finals})
 
 
 Event = tuple[str | None, Index | None]
