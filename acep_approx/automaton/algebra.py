@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import Literal, NoReturn
 
 from acep_approx.automaton.automaton import START, Arc, Automaton, Component, Final, Letter
 from acep_approx.automaton.compile import MAX_ARCS, MAX_LETTERS
@@ -21,7 +21,6 @@ from acep_approx.automaton.registers import MAX_STATES, RegisterAutomaton
 from acep_approx.automaton.resolve import Binding, Held, Own, Register, Resolved
 from acep_approx.automaton.states import EVERYTHING, NOTHING, Began, Now, State, Step
 from acep_approx.automaton.substitution import Substitution, parts_of
-from acep_approx.errors import LimitError
 from acep_approx.query.cel.schemas import Schemas, renaming, schema_of
 from acep_approx.query.cel.syntax import (
     DURATION,
@@ -285,7 +284,7 @@ class _Compiler:
     def next(self, node: Next) -> Output:
         left, right = self.output(node.left), self.output(node.right)
         state = self.add_state(right.type)
-        asked, bounds = with_bounds(_parts(node.condition))
+        asked, bounds = with_bounds(conjuncts(node.condition))
         moved = {name: self.value(bound, {FIRST: left.values}) for name, bound in bounds.items()}
         kept = self.registers(state, {name: like(value) for name, value in left.values.items()})
         for name, value in moved.items():
@@ -318,8 +317,8 @@ class _Compiler:
                 break
             kinds = wider
         self.enter(left, state, kept, {**first, **last})
-        looked_at = self.seen(kept, right) + self.tests(_parts(node.filter), scope)
-        checks = looked_at + self.tests(_parts(node.rebind), scope)
+        looked_at = self.seen(kept, right) + self.tests(conjuncts(node.filter), scope)
+        checks = looked_at + self.tests(conjuncts(node.rebind), scope)
         self.kill(state, right.type, looked_at)
         renamed = renaming(node, tuple(left.values), tuple(right.values))
         values = {renamed[name]: value for name, value in scope[FIRST].items()} | dict(right.values) | new
@@ -359,14 +358,14 @@ class _Compiler:
         if letter not in self.letters and len(self.letters) >= MAX_LETTERS // 2:
             letter, rest = Letter(type_), checks
         if letter not in self.letters and len(self.letters) >= MAX_LETTERS:
-            raise self.too_many("streams and conditions on one event", MAX_LETTERS, "ACEP-Q903")
+            self.refuse("streams and conditions on one event", MAX_LETTERS + 1, MAX_LETTERS, "ACEP-Q903")
         return self.letters.setdefault(letter, len(self.letters)), rest
 
     # --- states and steps -----------------------------------------------------------------------------------
 
     def add_state(self, waits_for: str) -> int:
         if len(self.names) >= MAX_STATES:
-            raise self.too_many("operators", MAX_STATES, "ACEP-Q905")
+            self.refuse("operators", MAX_STATES + 1, MAX_STATES, "ACEP-Q905")
         self.names.append(waits_for if waits_for == "end" else f"q{len(self.names)}: waits for {waits_for}")
         return len(self.names) - 1
 
@@ -390,7 +389,7 @@ class _Compiler:
         moves = {kept[name]: value for name, value in {**values, BEGAN: found.began, CAME: Now()}.items()}
         letter, checks = self.letter(found.type, (*found.checks, *self.in_time(found)))
         if len(self.arcs) >= MAX_ARCS:
-            raise self.too_many("operators", MAX_ARCS, "ACEP-Q904")
+            self.refuse("operators", MAX_ARCS + 1, MAX_ARCS, "ACEP-Q904")
         self.writing.count(parts_of((*checks, *moves.values())))
         arc = Arc(found.source, state, letter, 0, again=found.source == state)
         number = len(self.arcs)
@@ -423,14 +422,9 @@ class _Compiler:
             else:
                 self.steps.append(kill)
 
-    def refuse(self, what: str, given: int, limit: int, code: str) -> None:
-        raise self.too_many(what, limit, code, given)
-
-    def too_many(self, what: str, limit: int, code: str, given: int = 0) -> LimitError:
+    def refuse(self, what: str, given: int, limit: int, code: str) -> NoReturn:
         hint = "publish a part of it, and read the stream of that name"
-        return self.syntax.too_large(
-            code, f"the query has more than {limit:,} {what}", given or limit + 1, limit, hint=hint
-        )
+        raise self.syntax.too_large(code, f"the query has more than {limit:,} {what}", given, limit, hint=hint)
 
 
 def compile_algebra(
@@ -487,10 +481,6 @@ def attribute_of(register: Register) -> str:
     'price'
     """
     return register.variable.partition(".")[2]
-
-
-def _parts(condition: Expression | None) -> Sequence[Expression]:
-    return () if condition is None else conjuncts(condition)
 
 
 def _last(name: str) -> str:

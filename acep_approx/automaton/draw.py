@@ -169,7 +169,6 @@ def _end(automaton: Automaton, state: int, tests: tuple[str, ...] = ()) -> tuple
 
 
 def _data(automaton: Automaton | RegisterAutomaton) -> dict[str, Any]:
-    """The automaton as values that JSON has."""
     inner = automaton if isinstance(automaton, Automaton) else automaton.automaton
     value: dict[str, Any] = {
         "start": START,

@@ -19,7 +19,7 @@ from acep_approx.arrays import Bools, Ints
 from acep_approx.automaton.automaton import Letter
 from acep_approx.errors import DataError
 from acep_approx.events.columns import in_python, to_numpy
-from acep_approx.query.evaluate import evaluate, evaluate_asked
+from acep_approx.query.evaluate import evaluate, evaluate_asked, is_true
 from acep_approx.query.shape import replaced
 from acep_approx.query.syntax import Attribute, Expression
 
@@ -66,12 +66,12 @@ class Truths:
         """
         if condition not in self._holds:
             found = evaluate(condition, self._leaf)
-            self._holds[condition] = _as_bool(found, self.rows)
+            self._holds[condition] = is_true(found, self.rows)
         return self._holds[condition]
 
     def holds_on(self, condition: Expression, asked: Callable[[], Bools]) -> Bools:
         """The same where only some events matter; it holds on no other one if it cannot be computed of all."""
-        return _as_bool(evaluate_asked(condition, self._leaf, asked), self.rows)
+        return is_true(evaluate_asked(condition, self._leaf, asked), self.rows)
 
     def all_hold(self, conditions: Iterable[Expression], among: Bools) -> Bools:
         """On which of some events all conditions hold; one that fails where others exclude the event is no error."""
@@ -210,14 +210,3 @@ def type_name(value: object) -> str | None:
             return None
         return str(int(value)) if value.is_integer() else str(value)
     return None if value is None else str(value)
-
-
-def _as_bool(holds: pa.Array | pa.Scalar, rows: int) -> Bools:
-    """Three-valued to two-valued: NULL does not hold."""
-    if isinstance(holds, pa.Scalar):
-        return np.full(rows, bool(holds.as_py()), np.bool_)
-    filled = pc.fill_null(holds, False) if holds.null_count else holds
-    bits = np.frombuffer(filled.buffers()[1], np.uint8)
-    unpacked = np.unpackbits(bits, bitorder="little", count=filled.offset + len(filled))
-    result: Bools = unpacked[filled.offset :].view(np.bool_)
-    return result

@@ -178,7 +178,7 @@ class _Compiler:
             self.leave(source, way, {**same, **dict(way.values)})
         for way in self.silent.get(state, ()):
             for type_, when in sorted(self.rules[state], key=repr):
-                checks = (*(conjuncts(when) if when is not None else ()), *way.checks)
+                checks = (*conjuncts(when), *way.checks)
                 values = {**same, **dict(way.values)}
                 taken = _Taken(source, type_, checks, values, HIDDEN, way.cost, way.skipped)
                 self.add_step(taken, self.silent_target(way))
@@ -201,7 +201,7 @@ class _Compiler:
         for arc in self.arcs_from(way.state):
             if arc.kind != "on":
                 continue
-            asked = () if arc.when is None else conjuncts(unbound(arc.when))
+            asked = conjuncts(arc.when and unbound(arc.when))
             checks = (*way.checks, *(self.written(check, values) for check in asked))
             onward = self.limits.writing.after(values, arc, unbound)
             taken = _Taken(source, arc.type, checks, onward, arc.variable or HIDDEN, way.cost, way.skipped)
@@ -235,8 +235,7 @@ class _Compiler:
         return replace(taken, checks=checks, values=values, cost=taken.cost + way.cost, skipped=skipped)
 
     def after_timeout(self, taken: _Taken, arc: MachineArc) -> _Taken:
-        asked = () if arc.when is None else conjuncts(arc.when)
-        checks = (*taken.checks, *(self.written(check, taken.values) for check in asked))
+        checks = (*taken.checks, *(self.written(check, taken.values) for check in conjuncts(arc.when)))
         return replace(taken, checks=checks, values=self.limits.writing.after(taken.values, arc))
 
     def end(self, taken: _Taken, name: str, guard: frozenset[int]) -> None:
@@ -289,7 +288,7 @@ class _Compiler:
             return NO_EVENT
         letters, others = set[int](), list[tuple[int, Letter, tuple[Expression, ...]]]()
         for type_, when in sorted(rules, key=repr):
-            parts = () if when is None else conjuncts(when)
+            parts = conjuncts(when)
             letter = Letter(type_, tuple(part for part in parts if _is_static(part)))
             dynamic = tuple(part for part in parts if not _is_static(part))
             letters.add(self.letter(letter))
@@ -400,7 +399,6 @@ def compile_machine(query: QuerySyntax) -> RegisterAutomaton:
 
 
 def _with_functions(machine: Machine, functions: Mapping[str, UserFunction]) -> Machine:
-    """A machine whose calls know what they call."""
 
     def known(node: Expression) -> Expression | None:
         if not isinstance(node, FunctionCall):
@@ -417,7 +415,6 @@ def _is_static(expression: Expression) -> bool:
 
 
 def _asks(letter: Letter) -> tuple[Expression, ...]:
-    """What a letter asks, as conditions."""
     asked: tuple[Expression, ...] = () if letter.type is None else (Binary("=", _TYPE, Constant(letter.type)),)
     return asked + letter.conditions
 

@@ -271,6 +271,17 @@ def held(resolved: Resolved) -> set[Held]:
     return {found for part in operands(resolved) for found in held(part)}
 
 
+def equality(check: Resolved) -> tuple[Register, Expression] | None:
+    """The register that a condition compares for equality with a value of the event, and that value."""
+    match check:
+        case (
+            Binary(op="=", left=Held(register=register, updated=False), right=Own(value=value))
+            | Binary(op="=", left=Own(value=value), right=Held(register=register, updated=False))
+        ):
+            return register, value
+    return None
+
+
 def checks_of(condition: Condition, binding: Binding, again: frozenset[str]) -> list[Resolved] | None:
     """What decides ``condition`` at a binding; None if no registers can.
 

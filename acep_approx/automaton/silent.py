@@ -149,14 +149,13 @@ def ways_from(query: QuerySyntax, machine: Machine, rules: Mapping[str, Rules], 
 
 
 def _onward(way: Way, arc: MachineArc, cost: int, writing: Substitution) -> Way:
-    """A way, and one more arc of it: taken without an event, or skipped."""
     if arc.kind == "on":
         skipped = (*way.skipped, arc.variable or arc.type or "event")
         return replace(way, state=arc.target, cost=way.cost + cost, skipped=skipped)
     if arc.when is None and not arc.sets:
         return replace(way, state=arc.target)
     values = dict(way.values)
-    checks = () if arc.when is None else tuple(writing.written(check, values) for check in conjuncts(arc.when))
+    checks = tuple(writing.written(check, values) for check in conjuncts(arc.when))
     kept = tuple(dict.fromkeys((*way.checks, *checks)))
     changed = writing.after(values, arc)
     moved = tuple((name, value) for name, value in changed.items() if value != RegisterValue(name))

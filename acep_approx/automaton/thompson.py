@@ -197,7 +197,6 @@ def reach(graph: Thompson, origin: int, errors: int, weight: Callable[[Atom], in
 
 
 def _after(way: Way, move: Move, weight: Callable[[Atom], int], around: frozenset[int]) -> Way:
-    """``way`` and one more move."""
     if move.atom:
         return Way(move.target, way.cost + weight(move.atom), NO_GUARD, (*way.skipped, move.atom.variable))
     if way.cost:

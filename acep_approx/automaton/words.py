@@ -349,7 +349,6 @@ def _texts(checks: tuple[Resolved, ...], binding: Binding, registers: RegisterAu
 
 
 def _expression(node: Resolved, binding: Binding, kleene: frozenset[str]) -> Expression:
-    """A resolved condition as one of the query language."""
 
     def said(part: Resolved) -> Expression | None:
         match part:

@@ -1,4 +1,4 @@
-"""The plan of a query in CEL: without data to explain and check it, and again for the columns of a stream."""
+"""The plan of a query in CEL: without data to explain and check it, and again for the columns of a stream; its key."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from acep_approx.automaton.algebra import Shows, compile_algebra
 from acep_approx.automaton.automaton import START
 from acep_approx.automaton.registers import RegisterAutomaton
-from acep_approx.automaton.resolve import Held, Own, Register, Resolved
+from acep_approx.automaton.resolve import Held, Own, Register, Resolved, equality
 from acep_approx.errors import QueryError, UnsupportedError
 from acep_approx.planning.planner import MICROSECONDS, UNBOUNDED, Plan, check_engine, window_ticks
 from acep_approx.query.cel.names import completed, resolved
@@ -61,12 +61,9 @@ def implied_key(automaton: RegisterAutomaton) -> str | None:
 def _equalities(checks: Sequence[Resolved]) -> Iterator[tuple[str, Register]]:
     """The attributes of the current event that must equal a register of the run, with it."""
     for check in checks:
-        match check:
-            case (
-                Binary(op="=", left=Held(register=register, updated=False), right=Own(value=Attribute(name=name)))
-                | Binary(op="=", left=Own(value=Attribute(name=name)), right=Held(register=register, updated=False))
-            ):
-                yield name, register
+        found = equality(check)
+        if found is not None and isinstance(found[1], Attribute):
+            yield found[1].name, found[0]
 
 
 def _holding(automaton: RegisterAutomaton, name: str) -> set[Register]:
@@ -250,7 +247,6 @@ def _likely_schemas(query: CelQuery) -> dict[str, tuple[str, ...]]:
 
 
 def _items(node: Algebra) -> tuple[ReturnItem, ...]:
-    """The attributes that a node gives a name."""
     found = node.aggregates if isinstance(node, Fold) else node.items if isinstance(node, Select) else ()
     return tuple(one for one in found if isinstance(one, ReturnItem) and one.value != Attribute(None, None, one.name))
 
@@ -297,7 +293,6 @@ def _longest(node: Algebra) -> Iterator[Lasting | Constant]:
 
 
 def _ticks(lasting: Lasting | Constant, unit: str | None, query: CelQuery) -> int:
-    """The ticks of a length of time in the data."""
     if isinstance(lasting, Constant):
         return max(int(lasting.value or 0), 0)
     window = Window(lasting.amount, lasting.unit, span=lasting.span)
@@ -305,7 +300,6 @@ def _ticks(lasting: Lasting | Constant, unit: str | None, query: CelQuery) -> in
 
 
 def _refuse_several(query: CelQuery) -> None:
-    """Refuse a query of which parts are queries of their own."""
     parts = left_associated(query)
     if len(parts) > 1:
         message = (

@@ -147,7 +147,6 @@ def explain_algebra(plan: Plan) -> str:
 
 
 def _advice(plan: Plan, registers: RegisterAutomaton, states: list[Place]) -> Iterator[str]:
-    """What would make it cheaper, or what to look out for."""
     yield from advice_on_windows(plan)
     for number, state in enumerate(states):
         if state.operator is None or thresholds(registers, number):
@@ -182,7 +181,6 @@ def _window(plan: Plan) -> str:
 
 
 def _state(registers: RegisterAutomaton, states: list[Place], number: int, state: Place) -> Iterator[str]:
-    """A state with its edges."""
     holds = f"; remembers {', '.join(state.kept)}" if state.operator else ""
     if state.operator is not None:
         yield f"{state.name} ({state.operator}) waits for {state.waits_for}{holds}"
@@ -197,7 +195,6 @@ def _state(registers: RegisterAutomaton, states: list[Place], number: int, state
 
 
 def _edge(registers: RegisterAutomaton, states: list[Place], edge: Edge, takes: str) -> str:
-    """An edge: its kind, its conditions, and what it sets that is asked for later."""
     asked = " and ".join((*([takes] if takes else []), *edge.conditions))
     if edge.kind == "filter":
         return f"filter: stays there, unless {' and '.join(edge.unless) or 'one comes'}"

@@ -194,31 +194,21 @@ def plan(query: QuerySyntax, engine: str = "auto") -> Plan:
     refuse_parameters(query)
     check(query)
     _refuse_reserved(query)
-    if isinstance(query.pattern, Machine):
-        return _plan_of_machine(query, engine)
-    automaton = compile_automaton(query)
-    reasons = [*_needs_runs(query), *_edge_negations(automaton, query.pattern)]
+    registers = compile_machine(query) if isinstance(query.pattern, Machine) else None
+    if registers is not None:
+        automaton, reasons = registers.automaton, [*_machine_needs_runs(query, registers)]
+    else:
+        automaton = compile_automaton(query)
+        reasons = [*_needs_runs(query), *_edge_negations(automaton, query.pattern)]
     if engine == "cells":
         _refuse(query, reasons)
-    if engine == "runs" or reasons:
-        registers = compile_registers(query, automaton)
-        return Plan(query, automaton, "runs", registers, tuple(reason for reason, _ in reasons))
-    return Plan(query, automaton)
-
-
-def _plan_of_machine(query: QuerySyntax, engine: str) -> Plan:
-    """The plan of an automaton written by hand: on the cells where it says no more than they can do."""
-    machine = compile_machine(query)
-    reasons = list(_machine_needs_runs(query, machine))
-    if engine == "cells":
-        _refuse(query, reasons)
-    if engine == "runs" or reasons:
-        return Plan(query, machine.automaton, "runs", machine, tuple(reason for reason, _ in reasons))
-    return Plan(query, machine.automaton)
+    if engine != "runs" and not reasons:
+        return Plan(query, automaton)
+    why = tuple(reason for reason, _ in reasons)
+    return Plan(query, automaton, "runs", registers or compile_registers(query, automaton), why)
 
 
 def _machine_needs_runs(query: QuerySyntax, machine: RegisterAutomaton) -> Iterator[tuple[str, Span]]:
-    """What the cells engine cannot do of an automaton written by hand."""
     span = query.pattern.span
     inner = {step.source for step in machine.steps} - {START}
     if any(machine.ignores[state] != EVERYTHING for state in inner):
@@ -242,7 +232,6 @@ def _clauses_need_runs(query: QuerySyntax) -> Iterator[tuple[str, Span]]:
 
 
 def _refuse_reserved(query: QuerySyntax) -> None:
-    """Names that results have for columns of their own."""
     names = [(atom.variable, atom.span) for atom in atoms(query.pattern)] if not query.is_regex else []
     if isinstance(query.pattern, Machine):
         names = [(arc.variable, arc.span) for arc in query.pattern.arcs if arc.variable is not None]
@@ -253,7 +242,6 @@ def _refuse_reserved(query: QuerySyntax) -> None:
 
 
 def _refuse(query: QuerySyntax, missing: list[tuple[str, Span]]) -> None:
-    """Say what the cells engine cannot do."""
     if missing:
         what, span = missing[0]
         others = "".join(f"; also {other}" for other, _ in missing[1:4])
@@ -263,7 +251,6 @@ def _refuse(query: QuerySyntax, missing: list[tuple[str, Span]]) -> None:
 
 
 def _needs_runs(query: QuerySyntax) -> Iterator[tuple[str, Span]]:
-    """What the cells engine cannot do, each with its place in the text."""
     if query.strategy != "skip_till_any_match":
         yield f"{query.strategy}", NO_PLACE
     if query.is_simultaneous:

@@ -52,6 +52,9 @@ _NEXT_WORDS = frozenset(("WHEN", "SET", "IGNORE", "FINAL"))
 """What can stand behind the type of an arc that has no variable."""
 
 
+# --- what it is given: names, first values of registers, functions ----------------------------------------
+
+
 @checked
 def afa_function(
     *, version: int, returns: type, name: str | None = None
@@ -237,6 +240,9 @@ When = str | Callable[..., Any]
 """A condition: text of the query language, or a lambda."""
 Then = Mapping[str, Any] | Callable[..., Mapping[str, Any]]
 """What registers become: by name, texts of the query language and numbers; or a lambda that gives symbols by name."""
+
+
+# --- the automaton ----------------------------------------------------------------------------------------
 
 
 class Afa:
@@ -557,7 +563,10 @@ class Afa:
             return ()
         place = f"SET of {traced.what}"
         if isinstance(then, Mapping):
-            values = {name: self._value(name, given) for name, given in then.items()}
+            values = {
+                name: self._parsed(given) if isinstance(given, str) else constant_of(name, given)
+                for name, given in then.items()
+            }
         elif callable(then):
             values = moves_of(then, traced.of(place, place_of(then)))
             place += f" ({place_of(then)})"
@@ -570,11 +579,11 @@ class Afa:
                 raise QueryError(f"no register {name!r:.80}, in {place}", code="ACEP-Q071", hint=hint)
         return tuple(Assignment(name, value) for name, value in values.items())
 
-    def _value(self, name: str, given: Any) -> Expression:
-        return self._parsed(given) if isinstance(given, str) else constant_of(name, given)
-
     def _parsed(self, text: str) -> Expression:
         return with_register_values(parse_expression(text, calls=True), frozenset(self._names))
+
+
+# --- as a picture -----------------------------------------------------------------------------------------
 
 
 def machine_graph(machine: Machine) -> Graph:

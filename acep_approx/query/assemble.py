@@ -3,7 +3,6 @@
 What the grammar lets pass because a better message can be given here is refused here: brackets with a wrong
 index, negations of more than single events, units that do not exist.
 """
-# ruff: noqa: D102, ARG002  the methods are documented by grammar.lark, and all take (parts, span)
 # ruff: noqa: D102, ARG002  the methods of Assembler are documented by grammar.lark, and all take (parts, span)
 
 from __future__ import annotations
@@ -83,7 +82,6 @@ def with_register_values(expression: Expression, registers: frozenset[str]) -> E
 
 
 def _with_registers(part: Any, names: frozenset[str]) -> Any:
-    """An arc or a rule whose expressions know which names are registers."""
     when = part.when and with_register_values(part.when, names)
     if isinstance(part, IgnoreRule):
         return dataclasses.replace(part, when=when)
@@ -231,7 +229,7 @@ class Assembler(Written):
             self.marked.append(name)
             if _inside(index[0]):
                 hint = f"write {name}[]; conditions on single events belong in WHERE"
-                raise self.fault("ACEP-Q009", f"{index[0]} has no meaning in a pattern", _span(index[0]), hint)
+                raise self.fault("ACEP-Q009", f"{index[0]} has no meaning in a pattern", span_of(index[0]), hint)
         return str(name)
 
     # --- clauses ------------------------------------------------------------------------------------------
@@ -264,7 +262,7 @@ class Assembler(Written):
             raise self.fault(
                 "ACEP-Q007",
                 f"no such unit {str(unit[0])!r}",
-                _span(unit[0]),
+                span_of(unit[0]),
                 near_unit(unit[0], (*UNITS, "simultaneous")) + "units are us, ms, s, min, h, d and events",
             )
         return Window(amount, UNITS[unit[0].lower()], span, parameter=parameter)
@@ -314,7 +312,7 @@ class Assembler(Written):
 
     def define(self, parts: list[Any], span: Span) -> None:
         self.clauses_read.definitions = tuple(parts[1:])
-        self.note_place("DEFINE", _span(parts[0]))
+        self.note_place("DEFINE", span_of(parts[0]))
 
     def definition(self, parts: list[Any], span: Span) -> Definition:
         return Definition(str(parts[0]), parts[1], span)
@@ -335,9 +333,6 @@ class Assembler(Written):
             tuple(state for part in parts if isinstance(part, list) for state in part),
             span,
         )
-
-    def registers(self, parts: list[MachineRegister], span: Span) -> tuple[MachineRegister, ...]:
-        return tuple(parts)
 
     def register(self, parts: list[Any], span: Span) -> MachineRegister:
         name, *rest = parts
@@ -366,11 +361,13 @@ class Assembler(Written):
         way: ArcKind = "timeout" if kind.type == "TIMEOUT" else "epsilon"
         return MachineArc(str(source), str(target), way, None, None, when, sets, span)
 
-    def when(self, parts: list[Expression], span: Span) -> list[Expression]:
+    def when(self, parts: list[Any], span: Span) -> list[Any]:
         return parts
 
-    def moves(self, parts: list[Assignment], span: Span) -> tuple[Assignment, ...]:
+    def moves(self, parts: list[Any], span: Span) -> tuple[Any, ...]:
         return tuple(parts)
+
+    registers = moves
 
     def assignment(self, parts: list[Any], span: Span) -> Assignment:
         return Assignment(str(parts[0]), parts[1], span)
@@ -386,7 +383,7 @@ class Assembler(Written):
 
     def finals(self, parts: list[Token], span: Span) -> list[str]:
         for part in parts:
-            self.note_place(f"FINAL {part}", _span(part))
+            self.note_place(f"FINAL {part}", span_of(part))
         return [str(part) for part in parts]
 
     def call(self, parts: list[Any], span: Span) -> FunctionCall:
@@ -453,9 +450,9 @@ class Assembler(Written):
             return "last"
         if inside in ("", "..i-1"):
             hint = f"use it inside an aggregate, for example max({variable}[{inside}].{name})"
-            raise self.fault("ACEP-Q009", f"{variable}[{inside}] names several events", _span(token), hint)
+            raise self.fault("ACEP-Q009", f"{variable}[{inside}] names several events", span_of(token), hint)
         hint = f"use {variable}[1], {variable}[i], {variable}[i-1] or {variable}[{variable}.LEN]"
-        raise self.fault("ACEP-Q009", f"no such index {token}", _span(token), hint)
+        raise self.fault("ACEP-Q009", f"no such index {token}", span_of(token), hint)
 
     def aggregate(self, parts: list[Token], span: Span) -> Aggregate:
         function, variable, *rest = parts
@@ -478,7 +475,7 @@ class Assembler(Written):
         digits = token.lstrip("0") or "0"
         number = (int(digits) if len(digits) <= 19 else math.inf) if whole else float(token)
         if number > _LARGEST_WHOLE if whole else math.isinf(number):
-            raise self.fault("ACEP-Q008", "the number is too large", _span(token), "whole numbers have 64 bits")
+            raise self.fault("ACEP-Q008", "the number is too large", span_of(token), "whole numbers have 64 bits")
         return number
 
 
@@ -544,7 +541,8 @@ def did_you_mean(word: str, known: Any) -> str:
     return f"did you mean `{near[0]}`? " if near else ""
 
 
-def _span(token: Token) -> Span:
+def span_of(token: Token) -> Span:
+    """Where a word stands."""
     return cast("int", token.start_pos), cast("int", token.end_pos)
 
 

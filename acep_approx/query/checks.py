@@ -1,7 +1,8 @@
 """Structural mistakes that the grammar lets pass: unknown variables, empty patterns, wrong bounds.
 
-`check` is the only entry. Patterns are checked first, then the clauses; expressions are checked in
-`checks_expressions`. Nothing here needs a schema: types are checked in `types`.
+`check` is the entry for queries. Patterns are checked first, then WHERE, RETURN and DEFINE, in which variables may be
+named only as they stand in the pattern, then the other clauses. Nothing here needs a schema: types are checked in
+`types`.
 """
 
 from __future__ import annotations
@@ -83,9 +84,9 @@ def check(query: QuerySyntax) -> None:
     _check_negations(query)
     _check_size(query)
     _check_definitions_fit(query)
-    check_predicates(query)
-    check_outputs(query)
-    check_definitions(query)
+    _check_predicates(query)
+    _check_outputs(query)
+    _check_definitions(query)
     _check_window(query)
     _check_simultaneous(query)
     _check_errors(query)
@@ -305,19 +306,10 @@ def _check_weights(query: QuerySyntax) -> None:
 _SHOWN = {"first": "[1]", "current": "[i]", "previous": "[i-1]", "last": "[LEN]"}
 
 
-def check_predicates(query: QuerySyntax) -> None:
-    """Check the conditions of WHERE.
+# --- WHERE, RETURN and DEFINE -----------------------------------------------------------------------------
 
-    Parameters
-    ----------
-    query : QuerySyntax
-        Its pattern must have passed the checks.
 
-    Raises
-    ------
-    QueryError
-        ACEP-Q013, Q030, Q033, Q034, Q041, Q043, Q046, Q048, Q052.
-    """
+def _check_predicates(query: QuerySyntax) -> None:
     negated, kleene = negated_variables(query.pattern), kleene_variables(query.pattern)
     known = {atom.variable for atom in atoms(query.pattern)}
     for predicate in query.predicates:
@@ -331,19 +323,7 @@ def check_predicates(query: QuerySyntax) -> None:
         _check_negated(query, predicate, negated)
 
 
-def check_outputs(query: QuerySyntax) -> None:
-    """Check the clause RETURN.
-
-    Parameters
-    ----------
-    query : QuerySyntax
-        Its pattern must have passed the checks.
-
-    Raises
-    ------
-    QueryError
-        ACEP-Q030, Q032, Q033, Q034, Q041, Q044, Q048, Q049.
-    """
+def _check_outputs(query: QuerySyntax) -> None:
     kleene, negated = kleene_variables(query.pattern), negated_variables(query.pattern)
     known = {atom.variable for atom in atoms(query.pattern)}
     seen: set[str] = set()
@@ -367,19 +347,7 @@ def check_outputs(query: QuerySyntax) -> None:
                 raise query.fault("ACEP-Q041", "there is no i in RETURN", node.span, hint)
 
 
-def check_definitions(query: QuerySyntax) -> None:
-    """Check the clause DEFINE.
-
-    Parameters
-    ----------
-    query : QuerySyntax
-        Its pattern must have passed the checks.
-
-    Raises
-    ------
-    QueryError
-        ACEP-Q047, Q048.
-    """
+def _check_definitions(query: QuerySyntax) -> None:
     known = {atom.variable for atom in atoms(query.pattern)}
     seen: set[str] = set()
     for definition in query.definitions:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import NoReturn
 
 from acep_approx.query.assemble import did_you_mean
 from acep_approx.query.printer import is_name, to_text
@@ -20,6 +19,7 @@ from acep_approx.query.syntax import (
     QuerySyntax,
     RegisterValue,
     Span,
+    Written,
 )
 
 
@@ -48,16 +48,14 @@ def check_machine(query: QuerySyntax) -> None:
     _Checker(query, machine).check()
 
 
-class _Checker:
+class _Checker(Written):
     def __init__(self, query: QuerySyntax, machine: Machine) -> None:
+        self.text = query.text
         self.query = query
         self.machine = machine
         self.states = {state for arc in machine.arcs for state in (arc.source, arc.target)}
         self.registers = {register.name for register in machine.registers}
         self.variables = {arc.variable for arc in machine.arcs if arc.variable is not None}
-
-    def fail(self, code: str, message: str, span: Span, hint: str | None = None) -> NoReturn:
-        raise self.query.fault(code, message, span, hint)
 
     def check(self) -> None:
         self._check_clauses()
@@ -112,8 +110,8 @@ class _Checker:
                 known = ", ".join(sorted(self.states))
                 hint = did_you_mean(state, self.states) + f"the arcs lead to and from {known}"
                 self.fail("ACEP-Q076", f"no state {state!r}: no arc leads there", span, hint)
-        reached = _closure({machine.start}, [(arc.source, arc.target) for arc in machine.arcs])
-        useful = _closure(set(machine.finals), [(arc.target, arc.source) for arc in machine.arcs])
+        reached = reachable({machine.start}, [(arc.source, arc.target) for arc in machine.arcs])
+        useful = reachable(set(machine.finals), [(arc.target, arc.source) for arc in machine.arcs])
         for arc in machine.arcs:
             if arc.target not in useful:
                 hint = f"write FINAL {arc.target}, or an arc from there on"
@@ -166,7 +164,7 @@ class _Checker:
             return
         waiting = {arc.source for arc in self.machine.arcs if arc.kind == "timeout"}
         pairs = [(arc.target, arc.source) for arc in self.machine.arcs if arc.kind == "epsilon" or self.query.errors]
-        before_timeout = _closure(waiting, pairs)
+        before_timeout = reachable(waiting, pairs)
         for state in rule.states:
             if state in before_timeout:
                 hint = "let the condition of IGNORE be about the event alone, or end the match by an event"
@@ -206,7 +204,7 @@ class _Checker:
         silent = [arc for arc in self.machine.arcs if arc.kind == "epsilon"]
         pairs = [(arc.source, arc.target) for arc in silent]
         for arc in silent:
-            if arc.sets and arc.source in _closure({arc.target}, pairs):
+            if arc.sets and arc.source in reachable({arc.target}, pairs):
                 hint = "let one arc of the circle consume an event, or leave SET out"
                 self.fail("ACEP-Q083", "a circle of EPSILON arcs changes registers: it would never end", arc.span, hint)
 
@@ -353,7 +351,7 @@ def repeated_variables(machine: Machine) -> frozenset[str]:
     return frozenset(str(arc.variable) for arc in machine.arcs if arc.variable in bound[arc.source])
 
 
-def _closure(states: set[str], pairs: Iterable[tuple[str, str]]) -> set[str]:
+def reachable(states: set[str], pairs: Iterable[tuple[str, str]]) -> set[str]:
     """States that can be reached from some, and these; O(pairs)."""
     targets: dict[str, list[str]] = {}
     for source, target in pairs:

@@ -35,6 +35,8 @@ from acep_approx.query.syntax import (
     Unary,
 )
 
+# --- functions of the user's, over columns ----------------------------------------------------------------
+
 
 def called(function: UserFunction, arguments: list[pa.Array | pa.Scalar]) -> pa.Array | pa.Scalar:
     """What a function gives for columns; a scalar where it gets only scalars.
@@ -218,13 +220,11 @@ def is_true(value: Any, rows: int) -> Bools:
     """For which rows a condition holds, of what ``evaluate`` gives; NULL does not."""
     if isinstance(value, pa.Scalar):
         return np.full(rows, bool(value.as_py()), np.bool_)
-    return _truths(pc.fill_null(value, False))
-
-
-def _truths(column: pa.Array) -> Bools:
-    """Truths without NULLs for numpy; ``to_numpy`` of pyarrow imports pandas."""
-    found: Bools = np.from_dlpack(column.cast(pa.uint8())) != 0
-    return found
+    filled = pc.fill_null(value, False) if value.null_count else value
+    bits = np.frombuffer(filled.buffers()[1], np.uint8)  # ``to_numpy`` of pyarrow imports pandas
+    unpacked = np.unpackbits(bits, bitorder="little", count=filled.offset + len(filled))
+    result: Bools = unpacked[filled.offset :].view(np.bool_)
+    return result
 
 
 class _Evaluator:
@@ -289,7 +289,6 @@ class _Evaluator:
 
 @functools.lru_cache(maxsize=4096)
 def _only_leaf(expr: Expression) -> Leaf | None:
-    """What an expression reads, if that is one column."""
     if any(isinstance(node, FunctionCall) for node in walk(expr)):  # it may be told how many rows there are
         return None
     leaves = {node for node in walk(expr) if isinstance(node, Leaf)}
@@ -449,7 +448,7 @@ def _divided(op: str, left: Any, right: Any) -> Any:
         rest = np.mod(_numpy(left), _numpy(right))
     if isinstance(missing, pa.Scalar):
         return _without_nan(pa.scalar(None if missing.as_py() else rest.item(), left.type))
-    return _without_nan(pa.array(rest, left.type, mask=_truths(missing)))
+    return _without_nan(pa.array(rest, left.type, mask=is_true(missing, len(missing))))
 
 
 def _numpy(value: Any) -> Any:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from acep_approx.query.shape import all_expressions, children, replaced, walk, with_expressions
+from acep_approx.query.shape import all_expressions, children, replaced, walk, with_expressions, with_operands
 from acep_approx.query.syntax import Attribute, Constant, Expression, Machine, Parameter, QuerySyntax, Window, Written
 
 MARK = ":"
@@ -116,16 +116,10 @@ def as_attributes(query: QuerySyntax) -> QuerySyntax | None:
         if isinstance(expression, Parameter):
             lonely |= own is None
             return expression if own is None else replace(own, name=MARK + expression.name, span=expression.span)
-        return replaced_parts(expression, lambda part: of_nearest(part, own))
+        return with_operands(expression, lambda part: of_nearest(part, own))
 
     found = _changed(query, lambda expression: of_nearest(expression, None), outputs=False)
     return None if lonely or any(isinstance(n, Parameter) for o in found.outputs for n in walk(o.value)) else found
-
-
-def replaced_parts(expression: Expression, change: Callable[[Expression], Expression]) -> Expression:
-    """An expression with each of its direct parts changed."""
-    direct = {id(part) for part in children(expression)}
-    return replaced(expression, lambda node: change(node) if id(node) in direct else None)
 
 
 def _near(expression: Expression) -> Iterator[Any]:

@@ -260,13 +260,15 @@ def _bounds(node: Repeat) -> str:
 # --- expressions ------------------------------------------------------------------------------------------
 
 
-def _expression(node: Expression) -> tuple[str, int]:  # noqa: PLR0911  one for each kind of node
+def _expression(node: Expression) -> tuple[str, int]:  # noqa: PLR0911, PLR0912  one for each kind of node
     """The text of an expression, and how strongly its outermost operator binds."""
     match node:
         case Constant():
             return _constant(node), _ALONE
-        case Attribute():
-            return _attribute(node), _ALONE
+        case Attribute(variable=None, name=name):
+            return name if is_name(name) else quoted(name, "`"), _ALONE
+        case Attribute(name=name):
+            return f"{event_name(node)}.{field_name(name)}", _ALONE
         case Aggregate():
             events = f"{node.variable}[{'..i-1' if node.prior else ''}]"
             name = "" if node.name is None else f".{field_name(node.name)}"
@@ -287,27 +289,17 @@ def _expression(node: Expression) -> tuple[str, int]:  # noqa: PLR0911  one for 
             inner = _within(node.operand, _SIGN)
             # `--` would begin a comment, and `-5` would be read as one number.
             return (f"-({inner})" if inner[0] in "-.0123456789" else f"-{inner}"), _SIGN
-        case Binary():
-            return _binary(node)
-    return f"{_within(node.operand, _SUM)} {_test(node)}", _COMPARISON
-
-
-def _test(node: In | Between | IsNull) -> str:
-    negated = "NOT " if node.negated else ""
-    match node:
+        case Binary(op=op, left=left, right=right):
+            own = _STRENGTH[op]
+            # Operators group to the left, and comparisons not at all.
+            return f"{_within(left, own + (own == _COMPARISON))} {op} {_within(right, own + 1)}", own
         case In(values=values):
-            return f"{negated}IN ({', '.join(_constant(value) for value in values)})"
+            test = f"IN ({', '.join(map(_constant, values))})"
         case Between(low=low, high=high):
-            return f"{negated}BETWEEN {_within(low, _SUM)} AND {_within(high, _SUM)}"
-        case IsNull():
-            return f"IS {negated}NULL"
-
-
-def _binary(node: Binary) -> tuple[str, int]:
-    own = _STRENGTH[node.op]
-    # Operators group to the left, and comparisons not at all.
-    left = _within(node.left, own + (own == _COMPARISON))
-    return f"{left} {node.op} {_within(node.right, own + 1)}", own
+            test = f"BETWEEN {_within(low, _SUM)} AND {_within(high, _SUM)}"
+        case IsNull(negated=negated):
+            return f"{_within(node.operand, _SUM)} IS {'NOT ' if negated else ''}NULL", _COMPARISON
+    return f"{_within(node.operand, _SUM)} {'NOT ' if node.negated else ''}{test}", _COMPARISON
 
 
 def _within(node: Expression, least: int) -> str:
@@ -325,12 +317,6 @@ def _constant(node: Constant) -> str:
         case str():
             return quoted(node.value, "'")
     return repr(node.value)
-
-
-def _attribute(node: Attribute) -> str:
-    if node.variable is None:
-        return node.name if is_name(node.name) else quoted(node.name, "`")
-    return f"{event_name(node)}.{field_name(node.name)}"
 
 
 def event_name(node: Attribute) -> str:

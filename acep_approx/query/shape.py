@@ -1,4 +1,7 @@
-"""The normal form of patterns, and walks over trees that do not recurse: no tree is too deep for them."""
+"""The normal form of patterns; walks over trees and changes of them; what a condition is about.
+
+What only looks at a tree does not recurse: no tree is too deep for it.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +34,7 @@ from acep_approx.query.syntax import (
 )
 
 Node = Pattern | Expression
-SomeNode = TypeVar("SomeNode", bound=Node)
+SomeNode = TypeVar("SomeNode")
 
 
 def sequence_of(parts: Iterable[Pattern], span: Span = NO_SPAN) -> Pattern:
@@ -81,6 +84,8 @@ def choice_of(options: Iterable[Pattern], span: Span = NO_SPAN) -> Pattern:
         flat.extend(option.options if isinstance(option, Either) else (option,))
     return flat[0] if len(flat) == 1 else Either(tuple(flat), span)
 
+
+# --- walks, and changes -----------------------------------------------------------------------------------
 
 _BELOW: dict[type, Callable[[Any], tuple[Node, ...]]] = {
     Sequence: lambda node: node.parts,
@@ -139,7 +144,7 @@ def operands(node: Any) -> list[Any]:
     return found
 
 
-def with_operands(node: Any, change: Callable[[Any], Any]) -> Any:
+def with_operands(node: SomeNode, change: Callable[[Any], Any]) -> SomeNode:
     """A node with other nodes in its fields; the node itself where each of them stays what it is."""
     changed: dict[str, Any] = {}
     for name in PARTS[type(node)]:
@@ -150,7 +155,7 @@ def with_operands(node: Any, change: Callable[[Any], Any]) -> Any:
                 changed[name] = parts
         elif is_node(value) and (part := change(value)) is not value:
             changed[name] = part
-    return replace(node, **changed) if changed else node
+    return replace(node, **changed) if changed else node  # type: ignore[type-var]
 
 
 def replaced(
@@ -311,6 +316,9 @@ def negated_variables(pattern: Pattern) -> frozenset[str]:
     return frozenset(atom.variable for node in absent for atom in node.options)
 
 
+# --- what a condition is about: its variables, whether one event decides it, its parts --------------------
+
+
 def naming(expr: Expression) -> Iterator[Attribute | Aggregate]:
     """What names events in an expression: attributes, aggregates, and the events behind AT in reads of tables.
 
@@ -383,13 +391,13 @@ def is_static(expr: Expression) -> bool:
     return len(named) == 1
 
 
-def conjuncts(expr: Expression) -> tuple[Expression, ...]:
+def conjuncts(expr: Expression | None) -> tuple[Expression, ...]:
     """The conditions that all must hold: the parts of an expression between its outermost ANDs.
 
     Parameters
     ----------
-    expr : Expression
-        Any expression, however many ANDs it has.
+    expr : Expression or None
+        Any expression, however many ANDs it has; None: no condition.
 
     Returns
     -------
@@ -403,7 +411,7 @@ def conjuncts(expr: Expression) -> tuple[Expression, ...]:
     True
     """
     found: list[Expression] = []
-    waiting = [expr]
+    waiting = [] if expr is None else [expr]
     while waiting:
         node = waiting.pop()
         if isinstance(node, Binary) and node.op == "AND":

@@ -1,6 +1,7 @@
 """Symbols: what the lambdas of `Afa` get in the place of events and registers, so that they tell what they compute.
 
-A lambda is called once. Operators on symbols make the tree of the expression; whatever would need a value is refused.
+A lambda is called once, and traced: its conditions and moves are what it gives for symbols. Operators on these make the
+tree of the expression; whatever would need a value is refused.
 """
 
 from __future__ import annotations
@@ -468,6 +469,9 @@ def _in_order(trace: Trace, function: UserFunction, given: Sequence[Any], named:
         count = max(map([*found].index, bound.kwargs)) + 1
         bound.apply_defaults()
     return bound.args[:count]
+
+
+# --- lambdas that are called with them --------------------------------------------------------------------
 
 
 def condition_of(call: Callable[..., Any], trace: Trace) -> Expression:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 from typing import Literal as OneOf
 
 from acep_approx.errors import LimitError, QueryError
@@ -60,6 +60,10 @@ class Written:
         """
         start, end = span if self.text else NO_SPAN
         return kind(message, code=code, hint=hint, text=self.text, start=start, end=end)
+
+    def fail(self, code: str, message: str, span: Span = NO_SPAN, hint: str | None = None) -> NoReturn:
+        """Raise such an error."""
+        raise self.fault(code, message, span, hint)
 
     def too_large(
         self, code: str, message: str, given: int, limit: int, span: Span = NO_SPAN, hint: str | None = None

@@ -143,7 +143,7 @@ class CompiledRule:
     @cached_property
     def conditions(self) -> tuple[Expression, ...]:
         """Those of WHEN that must all hold for the actions to be run."""
-        return () if self.rule.when is None else conjuncts(self.rule.when)
+        return conjuncts(self.rule.when)
 
     @cached_property
     def leaves(self) -> dict[Leaf, str]:
@@ -223,7 +223,7 @@ def compiled(number: int, rule: Rule) -> CompiledRule:
         reads[column] = None
         return Attribute(event.variable, event.index, column.name, node.span)
 
-    for one in () if rule.when is None else conjuncts(rule.when):
+    for one in conjuncts(rule.when):
         if _is_of_each(one, query):
             raise _unsupported(query, one, "WHEN asks something of each event of a variable that has several")
 

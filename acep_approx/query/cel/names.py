@@ -261,7 +261,6 @@ class _Names(Written):
         return node
 
     def _side(self, node: Attribute, scope: _Scope) -> str:
-        """Which input an attribute without a decorator is of."""
         asked = [side for side in (FIRST, SECOND) if side in scope.sides]
         owners = [side for side in asked if node.name in scope.sides[side]]
         if not owners:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from acep_approx.arguments import checked
 from acep_approx.errors import QueryError
-from acep_approx.query.assemble import UNITS, Assembler, did_you_mean, near_unit, unquote
+from acep_approx.query.assemble import UNITS, Assembler, did_you_mean, near_unit, span_of, unquote
 from acep_approx.query.cel.shape import expressions, nodes, refuse_deep
 from acep_approx.query.cel.syntax import (
     CLAUSES,
@@ -31,7 +31,7 @@ from acep_approx.query.cel.syntax import (
 )
 from acep_approx.query.kept import parser
 from acep_approx.query.limits import refuse_deep_text, refuse_deep_tree, refuse_long_text, refuse_many_words
-from acep_approx.query.messages import expected, explain
+from acep_approx.query.messages import LAST_WORD, could_stand, expected, explain
 from acep_approx.query.parser import MOST_KEPT
 from acep_approx.query.shape import walk
 from acep_approx.query.syntax import Attribute, Binary, Expression, Lasting, ReturnItem, Span, Window
@@ -44,7 +44,6 @@ _TERMINALS = {"_SELECT", "_FROM", "_WITHIN", "ERRORS", "_PUBLISH", "_FILTER", "_
 _VALUE = {"NUMBER", "STRING", "NAME", "QUOTED", "TRUE", "FALSE", "NULL", "MINUS", "LPAR", "DECORATOR"}
 _VALUE |= {"PARAMETER", "NOT"}
 _STREAM = {"NAME", "STRING", "LPAR", "_FILTER"}
-_LAST_WORD = re.compile(r"([^\W\d]\w*)\s*$")
 _CONTINUES = {"SLASH", "PERCENT", "COMPARISON", "_IN", "_BETWEEN", "_IS", "AND", "OR"}
 
 
@@ -66,7 +65,7 @@ def explain_cel(text: str, error: UnexpectedInput) -> QueryError:
     token = getattr(error, "token", None)
     if token is None:
         return explain(text, error)
-    possible = set(getattr(error, "accepts", None) or error.expected) or {"$END"}
+    possible = could_stand(error)
     if token.type == "$END":
         end = len(text.rstrip())
         message = f"the query ends too early; expected {_words(possible - {'$END'})}"
@@ -79,7 +78,6 @@ def explain_cel(text: str, error: UnexpectedInput) -> QueryError:
 
 
 def _words(possible: set[str]) -> str:
-    """What could stand there, in the words of a reader."""
     left, words = set(possible), []
     if "DECORATOR" in left:
         words.append("a value such as price or $1.price")
@@ -98,8 +96,7 @@ def _words(possible: set[str]) -> str:
 
 
 def _hint(found: str, before: str, possible: set[str]) -> str | None:  # noqa: PLR0911, PLR0912  one for each mistake
-    """What helps where the mistake is a frequent one."""
-    word = _LAST_WORD.search(before)
+    word = LAST_WORD.search(before)
     upper = found.upper()
     if found == ")" and before.count("(") <= before.count(")"):
         return "there is no open bracket for it to close"
@@ -132,6 +129,9 @@ def _hint(found: str, before: str, possible: set[str]) -> str | None:  # noqa: P
 
 
 _SIGNS = {"≥": ">=", "≤": "<=", "≠": "!="}
+
+
+# --- trees ------------------------------------------------------------------------------------------------
 
 
 class CelAssembler(Assembler):
@@ -190,8 +190,7 @@ class CelAssembler(Assembler):
                 hint = f"write {node.name}, or {node.name}_1 for what NEXT and FOLD rename"
                 raise self.fault("ACEP-Q102", f"{node.variable} cannot stand in SELECT", node.span, hint)
 
-    def items(self, parts: list[ReturnItem | Star], span: Span) -> tuple[ReturnItem | Star, ...]:
-        return tuple(parts)
+    items = Assembler.moves
 
     def star(self, parts: list[Token], span: Span) -> Star:
         return Star(span)
@@ -234,9 +233,7 @@ class CelAssembler(Assembler):
         left, (chosen, rebind, aggregates), right = parts
         return Fold(left, chosen, rebind, aggregates, right, span)
 
-    def condition(self, parts: list[Expression], span: Span) -> list[Expression | None]:
-        """In a list, so that it is not taken for an operand."""
-        return [parts[0]]
+    condition = Assembler.when
 
     def no_condition(self, parts: list[Any], span: Span) -> list[Expression | None]:
         return [None]
@@ -277,10 +274,9 @@ class CelAssembler(Assembler):
         number, unit = parts
         short = UNITS.get(unit.lower())
         if short in (None, "events"):
-            place = unit.start_pos or 0, unit.end_pos or 0
             known = [name for name, stands_for in UNITS.items() if stands_for != "events"]
             hint = near_unit(unit, known) + "units are us, ms, s, min, h, d and ticks"
-            raise self.fault("ACEP-Q007", f"no such unit of time {str(unit)!r}", place, hint)
+            raise self.fault("ACEP-Q007", f"no such unit of time {str(unit)!r}", span_of(unit), hint)
         return Lasting(self._number(number), str(short), span)
 
 
@@ -350,7 +346,7 @@ def _parsed(text: str) -> CelQuery:
     except UnexpectedInput as error:
         raise explain_cel(text, error) from None
     query = cast("CelQuery", CelAssembler(text).assemble(tree))
-    refuse_deep(query.select, text)
+    refuse_deep(query)
     for node in nodes(query.select):
         for expression in expressions(node):
             refuse_deep_tree(expression, text)

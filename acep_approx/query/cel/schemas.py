@@ -1,4 +1,4 @@
-"""Which attributes a stream has, and how NEXT and FOLD rename them.
+"""Which attributes a stream has, or is taken to have while it has no data; how NEXT and FOLD rename them.
 
 Source: Demers et al., CIDR 2007, section 2.2.
 """

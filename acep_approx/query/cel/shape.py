@@ -6,12 +6,11 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from acep_approx.errors import LimitError
-from acep_approx.query.cel.syntax import Algebra, CelQuery, Filter, Fold, Next, Select, Star, Stream
+from acep_approx.query.cel.syntax import Algebra, CelQuery, Star, Stream
 from acep_approx.query.limits import MAX_DEPTH
 from acep_approx.query.parameters import constants_of, window_of
-from acep_approx.query.shape import replaced, walk
-from acep_approx.query.syntax import Expression, Parameter
+from acep_approx.query.shape import operands, replaced, walk, with_operands
+from acep_approx.query.syntax import Expression, Parameter, ReturnItem
 
 
 def inputs(node: Algebra) -> tuple[Algebra, ...]:
@@ -22,13 +21,7 @@ def inputs(node: Algebra) -> tuple[Algebra, ...]:
     >>> inputs(Next(Stream("A"), None, Stream("B")))
     (Stream(name='A'), Stream(name='B'))
     """
-    match node:
-        case Stream():
-            return ()
-        case Filter(source=source) | Select(source=source):
-            return (source,)
-        case Next(left=left, right=right) | Fold(left=left, right=right):
-            return (left, right)
+    return tuple(one for one in operands(node) if isinstance(one, Algebra))
 
 
 def nodes(node: Algebra) -> Iterator[Algebra]:
@@ -47,21 +40,11 @@ def streams(node: Algebra) -> tuple[str, ...]:
 
 def expressions(node: Algebra) -> tuple[Expression, ...]:
     """The conditions and values that stand in a node itself."""
-    match node:
-        case Stream():
-            return ()
-        case Filter(condition=condition):
-            return (condition,)
-        case Next(condition=condition):
-            return () if condition is None else (condition,)
-        case Fold():
-            conditions = tuple(one for one in (node.filter, node.rebind) if one is not None)
-            return (*conditions, *(one.value for one in node.aggregates))
-        case Select(items=items):
-            return tuple(one.value for one in items if not isinstance(one, Star))
+    stand = [one for one in operands(node) if not isinstance(one, Algebra | Star)]
+    return tuple(one.value if isinstance(one, ReturnItem) else one for one in stand)
 
 
-def refuse_deep(node: Algebra, text: str) -> None:
+def refuse_deep(query: CelQuery) -> None:
     """Refuse a tree of more than `MAX_DEPTH` levels.
 
     Raises
@@ -69,20 +52,13 @@ def refuse_deep(node: Algebra, text: str) -> None:
     LimitError
         ACEP-Q021.
     """
-    level, depth = [node], 0
+    level, depth = list[Algebra]([query.select]), 0
     while level:
         depth += 1
         if depth > MAX_DEPTH:
-            raise LimitError(
-                f"operators are nested more than {MAX_DEPTH} levels deep",
-                code="ACEP-Q021",
-                given=depth,
-                limit=MAX_DEPTH,
-                hint="publish a part of the query, and read the stream of that name",
-                text=text,
-                start=level[0].span[0],
-                end=level[0].span[1],
-            )
+            message = f"operators are nested more than {MAX_DEPTH} levels deep"
+            hint = "publish a part of the query, and read the stream of that name"
+            raise query.too_large("ACEP-Q021", message, depth, MAX_DEPTH, level[0].span, hint)
         level = [one for node in level for one in inputs(node)]
 
 
@@ -131,18 +107,13 @@ def with_constants(query: CelQuery, values: Mapping[str, Any]) -> CelQuery:
 
 def conditions(query: CelQuery) -> list[Expression]:
     """What FILTER, NEXT and FOLD ask, in the order of the tree; what SELECT and FOLD compute is not among it."""
-    computed = {*map(id, computed_in(query))}
-    return [one for node in nodes(query.select) for one in expressions(node) if id(one) not in computed]
+    stand = [one for node in nodes(query.select) for one in operands(node)]
+    return [one for one in stand if not isinstance(one, Algebra | Star | ReturnItem)]
 
 
 def computed_in(query: CelQuery) -> list[Expression]:
     """What SELECT and FOLD compute, in the order of the tree."""
-    return [
-        one.value
-        for node in nodes(query.select)
-        for one in (node.aggregates if isinstance(node, Fold) else node.items if isinstance(node, Select) else ())
-        if not isinstance(one, Star)
-    ]
+    return [one.value for node in nodes(query.select) for one in operands(node) if isinstance(one, ReturnItem)]
 
 
 def changed(node: Algebra, condition: Change, value: Change | None = None) -> Any:
@@ -157,27 +128,11 @@ def changed(node: Algebra, condition: Change, value: Change | None = None) -> An
         Changes what SELECT and FOLD compute; by default it stays.
     """
 
-    def asked(one: Any) -> Any:
-        return None if one is None else replaced(one, condition)
+    def part(one: Any) -> Any:
+        if isinstance(one, Algebra):
+            return changed(one, condition, value)
+        if isinstance(one, ReturnItem):
+            return one if value is None else replace(one, value=replaced(one.value, value))
+        return one if isinstance(one, Star) else replaced(one, condition)
 
-    def computed(one: Any) -> Any:
-        return one if value is None or isinstance(one, Star) else replace(one, value=replaced(one.value, value))
-
-    made: Any = node
-    match node:
-        case Stream():
-            pass
-        case Filter():
-            made = replace(node, condition=asked(node.condition), source=changed(node.source, condition, value))
-        case Select():
-            items = tuple(map(computed, node.items))
-            made = replace(node, items=items, source=changed(node.source, condition, value))
-        case Next() | Fold():
-            left, right = (changed(one, condition, value) for one in (node.left, node.right))
-            made = replace(node, left=left, right=right)
-            if isinstance(node, Next):
-                made = replace(made, condition=asked(node.condition))
-            else:
-                aggregates = tuple(map(computed, node.aggregates))
-                made = replace(made, filter=asked(node.filter), rebind=asked(node.rebind), aggregates=aggregates)
-    return made
+    return with_operands(node, part)

@@ -25,7 +25,7 @@ from acep_approx.query.rules.named_events import (
 from acep_approx.query.rules.syntax import OLD, Call, Rule, RuleFile, Table, Write, place
 from acep_approx.query.rules.types import check_default, check_types
 from acep_approx.query.shape import naming, replaced
-from acep_approx.query.syntax import Aggregate, Attribute, Constant, Expression, Machine, Span
+from acep_approx.query.syntax import Aggregate, Attribute, Constant, Expression, Machine, Span, Written
 
 
 class ActionChecks(RuleChecks):
@@ -259,12 +259,10 @@ def check_rules(file: RuleFile) -> None:
     _Checker(file).check()
 
 
-class _Checker:
+class _Checker(Written):
     def __init__(self, file: RuleFile) -> None:
+        self.text = file.text
         self.file = file
-
-    def fail(self, code: str, message: str, span: Span, hint: str | None = None) -> NoReturn:
-        raise self.file.fault(code, message, span, hint)
 
     def check(self) -> None:
         self._check_table_names()

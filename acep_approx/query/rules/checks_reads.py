@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import NoReturn
 
 from acep_approx.errors import UnsupportedError
 from acep_approx.query.assemble import did_you_mean
@@ -32,10 +31,11 @@ from acep_approx.query.syntax import (
     Read,
     RegisterValue,
     Span,
+    Written,
 )
 
 
-class RuleChecks:
+class RuleChecks(Written):
     """Some checks of one rule.
 
     Parameters
@@ -47,15 +47,12 @@ class RuleChecks:
 
     def __init__(self, rule: Rule, tables: dict[str, Table]) -> None:
         self.rule = rule
+        self.text = rule.query.text
         self.query = rule.query
         self.tables = tables
         self.known = known_variables(rule.query.pattern)
         self.several = several(rule.query.pattern)
         self.negated = negated_variables(rule.query.pattern)
-
-    def fail(self, code: str, message: str, span: Span, hint: str | None = None) -> NoReturn:
-        """Refuse the rule."""
-        raise self.query.fault(code, message, span, hint)
 
     def table_of(self, name: str, span: Span) -> Table:
         """The table of that name.
@@ -173,10 +170,6 @@ class ReadChecks(RuleChecks):
                     hint = f"in SET, the row before this action is `old`: old.{node.name}"
                 self.fail("ACEP-Q030", f"{table.name!r} is a table, and no variable of the pattern", node.span, hint)
 
-    def _place_of_table(self, read: Read) -> Span:
-        found = _TABLE.match(self.query.text, *read.span)
-        return read.span if found is None else found.span(1)
-
     def _check_named(self, read: Read, *, is_output: bool) -> None:
         self._check_row(read)
         if read.at is not None:
@@ -186,7 +179,8 @@ class ReadChecks(RuleChecks):
             self.fail("ACEP-R021", f"the key of {read.table!r} names no event", read.span, hint)
 
     def _check_row(self, read: Read) -> None:
-        table = self.table_of(read.table, self._place_of_table(read))
+        named = _TABLE.match(self.query.text, *read.span)
+        table = self.table_of(read.table, named.span(1) if named else read.span)
         if read.column is not None and table.column(read.column) is None:
             column = (read.span[1] - len(field_name(read.column)), read.span[1])
             self.fail("ACEP-R008", *no_column(table, read.column, column))
@@ -265,7 +259,6 @@ class ReadChecks(RuleChecks):
 
 
 def _with_at(read: Read, event: str) -> str:
-    """The read as text, with AT."""
     row = f"store.{read.table}[{', '.join(map(to_text, read.keys))} AT {event}]"
     return f"EXISTS {row}" if read.column is None else f"{row}.{field_name(read.column)}"
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from acep_approx.errors import QueryError
 from acep_approx.query.assemble import did_you_mean
-from acep_approx.query.messages import expected, explain, mistake, unexpected
+from acep_approx.query.messages import could_stand, expected, explain, mistake, unexpected
 
 if TYPE_CHECKING:
     from lark import UnexpectedInput
@@ -65,7 +65,7 @@ def explain_rules(text: str, error: UnexpectedInput) -> QueryError:
     token = getattr(error, "token", None)
     if token is None:
         return explain(text, error)
-    possible = set(getattr(error, "accepts", None) or error.expected) or {"$END"}
+    possible = could_stand(error)
     possible -= {"PARAMETER", *(_OF_VALUES if "NAME" in possible else ())}
     if token.type == "$END":
         return _in_words(_early_end(text, possible))

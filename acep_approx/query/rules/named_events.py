@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from acep_approx.query.checks_machine import repeated_variables
+from acep_approx.query.checks_machine import reachable, repeated_variables
 from acep_approx.query.shape import Node, all_expressions, atoms, kleene_variables, replaced, walk
 from acep_approx.query.syntax import (
     Absent,
@@ -158,19 +158,14 @@ def _last(pattern: Pattern) -> tuple[frozenset[str | None], bool]:
 
 
 def _last_of_machine(machine: Machine) -> frozenset[str | None]:
-    silent = [arc for arc in machine.arcs if arc.kind != "on"]
-    ends = set(machine.finals)
-    while more := {arc.source for arc in silent if arc.target in ends} - ends:
-        ends |= more
+    ends = reachable(set(machine.finals), [(arc.target, arc.source) for arc in machine.arcs if arc.kind != "on"])
     return frozenset(arc.variable for arc in machine.arcs if arc.kind == "on" and arc.target in ends)
 
 
 def _passes(machine: Machine, variable: str) -> bool:
     """Whether some way leads to a final state without a variable."""
-    found, left = {machine.start}, [arc for arc in machine.arcs if arc.variable != variable]
-    while more := {arc.target for arc in left if arc.source in found} - found:
-        found |= more
-    return bool(found & {*machine.finals})
+    without = [(arc.source, arc.target) for arc in machine.arcs if arc.variable != variable]
+    return bool(reachable({machine.start}, without) & {*machine.finals})
 
 
 Event = tuple[str | None, Index | None]

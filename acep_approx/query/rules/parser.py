@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast, get_args
 
 from acep_approx.arguments import checked
 from acep_approx.errors import QueryError
-from acep_approx.query.assemble import Assembler, did_you_mean, unquote
+from acep_approx.query.assemble import Assembler, did_you_mean, span_of, unquote
 from acep_approx.query.kept import parser
 from acep_approx.query.limits import refuse_deep_text, refuse_deep_tree, refuse_long_text, refuse_many_words
 from acep_approx.query.parser import LEADING, finish_query, refuse_calls, refuse_equivalences
@@ -69,9 +69,9 @@ class RulesAssembler(Assembler):
         if len(keys) > 1:
             hint = "a key of two columns is written KEY (a, b)"
             raise self.fault("ACEP-R004", f"the table {str(name)!r} has two keys", keys[1][1], hint)
-        places: list[tuple[str, Span]] = [("name", _span(name))]
+        places: list[tuple[str, Span]] = [("name", span_of(name))]
         for names, place in keys:
-            places += [("KEY", place), *((f"KEY {unquote(one)}", _span(one)) for one in names)]
+            places += [("KEY", place), *((f"KEY {unquote(one)}", span_of(one)) for one in names)]
         key = tuple(unquote(one) for names, _ in keys for one in names)
         is_static = getattr(rest[-1], "type", "") == "STATIC"
         return Table(str(name), columns, key, is_static, span, tuple(places))
@@ -85,7 +85,7 @@ class RulesAssembler(Assembler):
             message = f"no type {str(written)!r}"
             if holds in ("default", "key"):
                 message, hint = f"the column {unquote(name)!r} has no type", f"write {name} text {written.upper()} ..."
-            raise self.fault("ACEP-R006", message, _span(written), hint)
+            raise self.fault("ACEP-R006", message, span_of(written), hint)
         return Column(unquote(name), cast("Holds", holds), _default(default, holds), span)
 
     def key(self, parts: list[Token], span: Span) -> tuple[list[Token], Span]:
@@ -106,7 +106,7 @@ class RulesAssembler(Assembler):
         for place in self._without_column:
             hint = "name a column, store.t[key].level, or ask whether there is a row: EXISTS store.t[key]"
             raise self.fault("ACEP-R021", "a read names a column of the row", place, hint)
-        return Rule(str(name), query, when, each, actions, span, (("name", _span(name)),))
+        return Rule(str(name), query, when, each, actions, span, (("name", span_of(name)),))
 
     def pattern_query(self, parts: list[Any], span: Span) -> Pattern:
         self.end = span[1]
@@ -138,16 +138,15 @@ class RulesAssembler(Assembler):
         kind, table, *rest = parts
         sets = next((part for part in rest if isinstance(part, list)), [])
         key, at = next((part for part in rest if isinstance(part, tuple)), ((), None))
-        places: Places = (("table", _span(table)), *((f"SET {one.column}", place) for one, place in sets))
+        places: Places = (("table", span_of(table)), *((f"SET {one.column}", place) for one, place in sets))
         if at is not None:
             places = (*places, ("AT", at))
         return Write(kind.lower(), str(table), key, tuple(one for one, _ in sets), span, places)
 
-    def sets(self, parts: list[tuple[Assign, Span]], span: Span) -> list[tuple[Assign, Span]]:
-        return parts
+    sets = Assembler.when
 
     def assign(self, parts: list[Any], span: Span) -> tuple[Assign, Span]:
-        return Assign(unquote(parts[0]), parts[1], span), _span(parts[0])
+        return Assign(unquote(parts[0]), parts[1], span), span_of(parts[0])
 
     def row(self, parts: list[Expression], span: Span) -> tuple[tuple[Expression, ...], Span]:
         return tuple(parts), span
@@ -192,8 +191,8 @@ class RulesAssembler(Assembler):
         """The event in a list, so that it is not taken for a part of the key."""
         variable = str(parts[0])
         if len(parts) == 1:
-            return [Attribute(variable, None, "", _span(parts[0]))]
-        place = (_span(parts[0])[0], _span(parts[1])[1])
+            return [Attribute(variable, None, "", span_of(parts[0]))]
+        place = (span_of(parts[0])[0], span_of(parts[1])[1])
         inside = "".join(parts[1][1:-1].split()).lower()
         if inside in ("", "..i-1"):
             hint = f"write {variable}[1], {variable}[i] or {variable}[{variable}.LEN]"
@@ -209,10 +208,6 @@ def _default(parts: list[Constant], holds: str) -> Constant | None:
     if holds == "float" and isinstance(value, int) and not isinstance(value, bool):
         return Constant(float(value), parts[0].span)
     return parts[0]
-
-
-def _span(token: Token) -> Span:
-    return cast("int", token.start_pos), cast("int", token.end_pos)
 
 
 _BEGINNING = re.compile(r"(?:TABLE|RULE)\s+(?!WITHIN\b)[\w`]", re.IGNORECASE)
@@ -279,7 +274,6 @@ def parse_rules(text: str) -> RuleFile:
 
 
 def _trees(text: str) -> list[Any]:
-    """The parse trees of the tables and the rules."""
     from lark import UnexpectedInput
 
     try:
@@ -298,7 +292,7 @@ def _refuse_words(tree: Any, assembler: RulesAssembler) -> None:
             message, hint = "EXISTS asks for a row of a table", "write EXISTS store.status[b.hcw]"
         else:
             continue
-        raise assembler.fault("ACEP-Q001", message, _span(token), hint)
+        raise assembler.fault("ACEP-Q001", message, span_of(token), hint)
 
 
 def _assembled(tree: Any, text: str) -> Table | Rule:
