@@ -38,9 +38,8 @@ if TYPE_CHECKING:
         UsageError,
     )
     from acep_approx.profiling.profile import look
-    from acep_approx.query.afa import Afa
+    from acep_approx.query.afa import Afa, afa_function
     from acep_approx.query.builder import absent, either, event, seq
-    from acep_approx.query.declared import afa_function
     from acep_approx.results.match import Match
     from acep_approx.results.matches import Matches
     from acep_approx.training.history_graph import HistoryGraph
@@ -57,9 +56,8 @@ else:
             "RuleError TextOrderWarning UnseenTypeWarning UnsupportedError UsageError",
             "acep_approx.api.matcher": "Matcher",
             "acep_approx.profiling.profile": "look",
-            "acep_approx.query.afa": "Afa",
+            "acep_approx.query.afa": "Afa afa_function",
             "acep_approx.query.builder": "absent either event seq",
-            "acep_approx.query.declared": "afa_function",
             "acep_approx.results.match": "Match",
             "acep_approx.results.matches": "Matches",
             "acep_approx.training.history_graph": "HistoryGraph",

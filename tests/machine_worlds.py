@@ -11,8 +11,7 @@ import pyarrow as pa
 from acep_approx.automaton.automaton import Arc, Automaton, Component, Final, Letter
 from acep_approx.automaton.registers import RegisterAutomaton
 from acep_approx.automaton.resolve import Binding, Held, Own, Register
-from acep_approx.automaton.states import EVERYTHING, NO_EVENT, NOTHING, Counted, Ignore, State, Step
-from acep_approx.automaton.transfers import Computed, Running
+from acep_approx.automaton.states import EVERYTHING, NO_EVENT, NOTHING, Computed, Counted, Ignore, Running, State, Step
 from acep_approx.planning.planner import Plan
 from acep_approx.query.syntax import Attribute, Binary, Constant, Equivalence, OtherPattern, QuerySyntax, Window
 from tests.naive_machine import Bound, machine_matches

@@ -11,8 +11,7 @@ from typing import Any
 
 from acep_approx.automaton.registers import RegisterAutomaton
 from acep_approx.automaton.resolve import Held, Own, Register
-from acep_approx.automaton.states import Step
-from acep_approx.automaton.transfers import Running
+from acep_approx.automaton.states import Running, Step
 from acep_approx.query.syntax import Attribute, Constant
 from tests.naive_expressions import value_of
 

@@ -11,9 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from acep_approx.query.predicates import conjuncts
 from acep_approx.query.rules.syntax import Rule, Table
-from acep_approx.query.shape import atoms, negated_variables, replaced, walk
+from acep_approx.query.shape import atoms, conjuncts, negated_variables, replaced, walk
 from acep_approx.query.syntax import Aggregate, Attribute, Expression, Index, QuerySyntax, Read
 from tests.naive_conditions import Conjunct, Events, Row, Values, conjunct
 from tests.naive_expressions import value_of

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from acep_approx import RuleSet, compile_rules
 from acep_approx.errors import RuleError, UnsupportedError
-from acep_approx.query.rules.reads import is_late, reads_of_query
+from acep_approx.query.rules.named_events import is_late, reads_of_query
 from acep_approx.query.rules.syntax import Call, Rule, Table
 from acep_approx.query.shape import atoms, kleene_variables, negated_variables
 from tests.naive_writes import Called, Change, Outcome, RuleMatch

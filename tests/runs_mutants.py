@@ -16,7 +16,7 @@ import numpy as np
 
 from acep_approx.automaton import registers
 from acep_approx.automaton.automaton import START
-from acep_approx.automaton.conditions import dynamic_conditions
+from acep_approx.automaton.resolve import dynamic_conditions
 from acep_approx.engines.runs import runs, tables
 from acep_approx.kernels.runs import advance as kernel_advance
 from acep_approx.kernels.runs import begin as kernel_begin

@@ -10,11 +10,10 @@ import pytest
 
 from acep_approx import UsageError, compile_query
 from acep_approx.api.matcher import Matcher
-from acep_approx.automaton.algebra_words import computes, thresholds
+from acep_approx.automaton.words import computes, thresholds
 from acep_approx.engines.runs.runs import Runs
 from acep_approx.engines.runs.waiting import NOTHING
-from acep_approx.planning.air import air
-from acep_approx.planning.windows import is_unbounded
+from acep_approx.planning.explain_algebra import air
 from tests.air_machine import AirMachine
 from tests.cases import cases
 from tests.cayuga_examples import EXAMPLES
@@ -105,7 +104,7 @@ def test_thresholds_are_told() -> None:
 @pytest.mark.parametrize("text", [FALLING, "FROM Stock NEXT Stock", "FROM (SELECT x FROM A NEXT A) FOLD{, , } A"])
 def test_what_nothing_ends_is_warned_of(text: str) -> None:
     query = compile_query(text)
-    assert is_unbounded(query.plan)
+    assert query.plan.is_unbounded
     assert "advice   there is no window: a run that waits at q1 for" in query.explain()
     assert section(query.explain(), "memory")[0].startswith("not bounded")
     assert "warning    there is no window" in acep("check", text).stdout

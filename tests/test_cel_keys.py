@@ -9,7 +9,6 @@ from functools import cache
 import pytest
 
 from acep_approx import compile_query
-from acep_approx.automaton import implied_key as keys
 from acep_approx.planning import cel
 from tests.cases import cases
 from tests.cel_runs import disagreement
@@ -69,20 +68,20 @@ def test_which_queries_are_split(text: str, key: str | None) -> None:
 
 def any_register_holds_it(patch: pytest.MonkeyPatch) -> None:
     """What is computed of an attribute is taken for it."""
-    patch.setattr(keys, "_is_of", lambda *_: True)
+    patch.setattr(cel, "_is_of", lambda *_: True)
 
 
 def what_is_held_stays(patch: pytest.MonkeyPatch) -> None:
     """Registers that are moved from others are taken for the attribute."""
-    real = keys._is_of
-    patch.setattr(keys, "_is_of", lambda value, *more: isinstance(value, keys.Held) or real(value, *more))
+    real = cel._is_of
+    patch.setattr(cel, "_is_of", lambda value, *more: isinstance(value, cel.Held) or real(value, *more))
 
 
 def one_step_asks(patch: pytest.MonkeyPatch) -> None:
     """The other steps may take any event."""
 
-    def first_asked(automaton: keys.RegisterAutomaton) -> str | None:
-        asked = [[*keys._equalities(step.checks)] for step in automaton.steps if step.source]
+    def first_asked(automaton: cel.RegisterAutomaton) -> str | None:
+        asked = [[*cel._equalities(step.checks)] for step in automaton.steps if step.source]
         return next((name for equalities in asked for name, _ in equalities), None)
 
     patch.setattr(cel, "implied_key", first_asked)

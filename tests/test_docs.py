@@ -46,9 +46,8 @@ OURS = ("acep_approx", "docs", "experiments", "history", "rl", "tests")
 CODE = re.compile(r"ACEP-[A-Z]\d+")
 RULES = {
     "acep_approx/query/assemble.py": "Assembler.",
-    "acep_approx/query/assemble_machine.py": "MachineRules.",
-    "acep_approx/query/cel/assemble.py": "CelAssembler.",
-    "acep_approx/query/rules/assemble.py": "RulesAssembler.",
+    "acep_approx/query/cel/parser.py": "CelAssembler.",
+    "acep_approx/query/rules/parser.py": "RulesAssembler.",
 }
 """Methods that are named after rules of a grammar, which says what they are."""
 

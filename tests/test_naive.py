@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from acep_approx.query.checks import check
 from acep_approx.query.parser import parse
-from acep_approx.query.predicates import variables
-from acep_approx.query.shape import negated_variables
+from acep_approx.query.shape import negated_variables, variables
 from acep_approx.query.syntax import Strategy
 from tests.cases import examples
 from tests.naive import PartitionSearch, expected_matches, partitions

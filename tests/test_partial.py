@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from acep_approx import QueryError, compile_query
-from acep_approx.automaton.conditions import dynamic_conditions
+from acep_approx.automaton.resolve import dynamic_conditions
 from tests.cases import cases, examples
 from tests.command_line import acep
 from tests.match_tables import reports

@@ -15,11 +15,22 @@ from hypothesis import strategies as st
 from acep_approx.errors import LimitError, QueryError
 from acep_approx.query.parser import parse
 from acep_approx.query.printer import to_text as text_of
-from acep_approx.query.rules.bound import can_be_missing, certain, ends_late, known_variables, last_variable, several
 from acep_approx.query.rules.checks import check_rules
+from acep_approx.query.rules.named_events import (
+    as_of,
+    can_be_missing,
+    certain,
+    ends_late,
+    is_late,
+    known_variables,
+    last_variable,
+    reads_of,
+    reads_of_query,
+    rewritten,
+    several,
+)
 from acep_approx.query.rules.parser import parse_rules
 from acep_approx.query.rules.printer import to_text
-from acep_approx.query.rules.reads import as_of, is_late, reads_of, reads_of_query, rewritten
 from acep_approx.query.rules.syntax import Assign, Call, Column, Rule, RuleFile, Table, Write
 from acep_approx.query.rules.types import check_types
 from acep_approx.query.shape import walk

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from acep_approx import compile_query
 from acep_approx.api.matcher import Matcher
-from acep_approx.automaton.conditions import dynamic_conditions
+from acep_approx.automaton.resolve import dynamic_conditions
 from acep_approx.engines.runs.load_shedder import FixedLoad
 from acep_approx.engines.runs.shedding import Shedding
 from acep_approx.engines.runs.worth import Allowance

@@ -11,19 +11,16 @@ paper that we do not have. Oracle: ``tests/naive_cel.py``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import Literal, NoReturn
 
-from acep_approx.automaton.algebra_values import Values, like, of_one_event, substituted, with_bounds
 from acep_approx.automaton.automaton import START, Arc, Automaton, Component, Final, Letter
 from acep_approx.automaton.compile import MAX_ARCS, MAX_LETTERS
 from acep_approx.automaton.registers import MAX_STATES, RegisterAutomaton
 from acep_approx.automaton.resolve import Binding, Held, Own, Register, Resolved
-from acep_approx.automaton.states import EVERYTHING, NOTHING, State, Step
+from acep_approx.automaton.states import EVERYTHING, NOTHING, Began, Now, State, Step
 from acep_approx.automaton.substitution import Substitution, parts_of
-from acep_approx.automaton.transfers import Began, Now
-from acep_approx.errors import LimitError
 from acep_approx.query.cel.schemas import Schemas, renaming, schema_of
 from acep_approx.query.cel.syntax import (
     DURATION,
@@ -38,14 +35,159 @@ from acep_approx.query.cel.syntax import (
     Select,
     Stream,
 )
-from acep_approx.query.predicates import conjuncts
-from acep_approx.query.syntax import Attribute, Binary, Constant, Expression, IsNull, Lasting, QuerySyntax
+from acep_approx.query.shape import conjuncts, operands, replaced, walk, with_operands
+from acep_approx.query.syntax import (
+    Attribute,
+    Binary,
+    Constant,
+    Expression,
+    IsNull,
+    Lasting,
+    Parameter,
+    QuerySyntax,
+    Unary,
+)
+
+Values = Mapping[str, Resolved]
+"""What attributes are, by their names."""
+_ARITHMETIC = ("+", "-", "*", "%")
+
+
+def leaves(node: Resolved) -> Iterator[Resolved]:
+    """What a node reads of a run and an event: ``Own``, ``Held``, ``Now`` and ``Began``, in the order of the text."""
+    if isinstance(node, Own | Held | Now | Began):
+        yield node
+        return
+    for part in operands(node):
+        yield from leaves(part)
+
+
+@dataclass(frozen=True, eq=False)
+class Ticks(Constant):
+    """A length of time in ticks, with how the query writes it."""
+
+    written: Lasting | None = None
+
+
+def substituted(expression: Expression, scope: Mapping[str, Values], ticks: Callable[[Lasting], int]) -> Resolved:
+    """An expression with what attributes are in their places.
+
+    Parameters
+    ----------
+    expression : Expression
+        Its attributes are decorated.
+    scope : mapping of str to Values
+        By decorator what its attributes are.
+    ticks : callable
+        Gives the ticks of a length of time.
+
+    Returns
+    -------
+    Resolved
+        What is about the current event alone is one ``Own``.
+    """
+    match expression:
+        case Attribute(variable=side, name=name):
+            return scope[str(side)][name]
+        case Lasting():
+            return Ticks(ticks(expression), written=expression)
+        case Parameter(name=name):  # a column of the current event, which its query brings
+            return Own(Attribute(None, None, f":{name}"))
+    return gathered(with_operands(expression, lambda part: substituted(part, scope, ticks)))
+
+
+def with_bounds(conditions: Sequence[Expression]) -> tuple[tuple[Expression, ...], dict[str, Expression]]:
+    """Conditions of NEXT in which what is computed of the first input and compared with the second has a name.
+
+    So it is computed once, when a run comes to wait, and runs wait for an event beyond it. Only numbers with fractions
+    are: whole ones may pass 64 bits, which is told when they are compared.
+
+    Parameters
+    ----------
+    conditions : sequence of Expression
+        Their attributes are decorated.
+
+    Returns
+    -------
+    conditions : tuple of Expression
+    bounds : dict of str to Expression
+        What the names stand for; no attribute can have them.
+    """
+    bounds: dict[str, Expression] = {}
+
+    def named(one: Expression, other: Expression) -> Expression:
+        has_fraction = any(isinstance(node, Constant) and isinstance(node.value, float) for node in walk(one))
+        if not isinstance(one, Binary) or not has_fraction or _sides(one) != {FIRST} or _sides(other) != {SECOND}:
+            return one
+        name = f"$bound{len(bounds)}"
+        bounds[name] = one
+        return Attribute(FIRST, None, name, span=one.span)
+
+    found: list[Expression] = []
+    for condition in conditions:
+        if isinstance(condition, Binary) and condition.op in ("<", "<=", ">", ">="):
+            left, right = condition.left, condition.right
+            found.append(replace(condition, left=named(left, right), right=named(right, left)))
+        else:
+            found.append(condition)
+    return tuple(found), bounds
+
+
+def _sides(expression: Expression) -> set[str | None]:
+    return {node.variable for node in walk(expression) if isinstance(node, Attribute)}
+
+
+def of_one_event(expression: Expression, scope: Mapping[str, Values]) -> Expression:
+    """An expression with values of one event in the places of attributes, which are of the kinds that these have."""
+
+    def change(node: Expression) -> Expression | None:
+        if not isinstance(node, Attribute):
+            return None
+        return replace(like(scope[str(node.variable)][node.name])[0], span=node.span)
+
+    return replaced(expression, change)
+
+
+def gathered(node: Resolved) -> Resolved:
+    """A node as one value of the current event, if all that it reads is one."""
+    parts = operands(node)
+    if not any(isinstance(part, Own) for part in parts) or not all(isinstance(part, Own | Constant) for part in parts):
+        return node
+    return Own(with_operands(node, lambda part: part.value if isinstance(part, Own) else part))
+
+
+def like(node: Resolved) -> tuple[Expression, ...]:  # noqa: PLR0911  one for each kind of node
+    """Expressions on single events whose values are of the kind that ``node`` has: the widest of them.
+
+    Examples
+    --------
+    >>> price, half = Own(Attribute(None, None, "price")), Constant(0.5)
+    >>> like(Binary("*", price, half)) == (price.value, half)
+    True
+    """
+    match node:
+        case Own(value=value):
+            return (value,)
+        case Held(register=register):
+            return register.like or (Constant(0),)
+        case Constant():
+            return (node,)
+        case Now() | Began():
+            return (Constant(0),)
+        case Unary(op="-", operand=operand):
+            return like(operand)
+        case Binary(op=op, left=left, right=right) if op in _ARITHMETIC:
+            return _united(like(left), like(right))
+        case Binary(op="/"):
+            return (Constant(0.5),)
+    return (Constant(value=True),)
+
 
 BEGAN = "$start"
 """The register that holds the tick at which a run began; no attribute can have its name."""
 CAME = "$came"
 """The register that holds the tick at which a run came to its state."""
-Ticks = Callable[[Lasting], int]
+TicksOf = Callable[[Lasting], int]
 """How many ticks a length of time is."""
 Shows = Literal["all", "start", "nothing"]
 _SHOWN: dict[Shows, int | None] = {"all": None, "start": 1, "nothing": 0}
@@ -70,7 +212,7 @@ class Output:
 class _Compiler:
     syntax: QuerySyntax
     schemas: Schemas
-    ticks: Ticks
+    ticks: TicksOf
     has_intervals: bool
     longest: Expression | None
     letters: dict[Letter, int] = field(default_factory=dict)
@@ -142,7 +284,7 @@ class _Compiler:
     def next(self, node: Next) -> Output:
         left, right = self.output(node.left), self.output(node.right)
         state = self.add_state(right.type)
-        asked, bounds = with_bounds(_parts(node.condition))
+        asked, bounds = with_bounds(conjuncts(node.condition))
         moved = {name: self.value(bound, {FIRST: left.values}) for name, bound in bounds.items()}
         kept = self.registers(state, {name: like(value) for name, value in left.values.items()})
         for name, value in moved.items():
@@ -170,13 +312,13 @@ class _Compiler:
             scope = {FIRST: {name: Held(kept[name]) for name in first}, SECOND: right.values, LAST: now}
             new = {one.name: self.value(one.value, scope) for one in node.aggregates}
             moved = {_last(name): {**right.values, **new}[name] for name in changing}
-            wider = {**kinds, **{name: _joined(kinds[name], like(value)) for name, value in moved.items()}}
+            wider = {**kinds, **{name: _united(kinds[name], like(value)) for name, value in moved.items()}}
             if wider == kinds:
                 break
             kinds = wider
         self.enter(left, state, kept, {**first, **last})
-        looked_at = self.seen(kept, right) + self.tests(_parts(node.filter), scope)
-        checks = looked_at + self.tests(_parts(node.rebind), scope)
+        looked_at = self.seen(kept, right) + self.tests(conjuncts(node.filter), scope)
+        checks = looked_at + self.tests(conjuncts(node.rebind), scope)
         self.kill(state, right.type, looked_at)
         renamed = renaming(node, tuple(left.values), tuple(right.values))
         values = {renamed[name]: value for name, value in scope[FIRST].items()} | dict(right.values) | new
@@ -216,14 +358,14 @@ class _Compiler:
         if letter not in self.letters and len(self.letters) >= MAX_LETTERS // 2:
             letter, rest = Letter(type_), checks
         if letter not in self.letters and len(self.letters) >= MAX_LETTERS:
-            raise self.too_many("streams and conditions on one event", MAX_LETTERS, "ACEP-Q903")
+            self.refuse("streams and conditions on one event", MAX_LETTERS + 1, MAX_LETTERS, "ACEP-Q903")
         return self.letters.setdefault(letter, len(self.letters)), rest
 
     # --- states and steps -----------------------------------------------------------------------------------
 
     def add_state(self, waits_for: str) -> int:
         if len(self.names) >= MAX_STATES:
-            raise self.too_many("operators", MAX_STATES, "ACEP-Q905")
+            self.refuse("operators", MAX_STATES + 1, MAX_STATES, "ACEP-Q905")
         self.names.append(waits_for if waits_for == "end" else f"q{len(self.names)}: waits for {waits_for}")
         return len(self.names) - 1
 
@@ -247,7 +389,7 @@ class _Compiler:
         moves = {kept[name]: value for name, value in {**values, BEGAN: found.began, CAME: Now()}.items()}
         letter, checks = self.letter(found.type, (*found.checks, *self.in_time(found)))
         if len(self.arcs) >= MAX_ARCS:
-            raise self.too_many("operators", MAX_ARCS, "ACEP-Q904")
+            self.refuse("operators", MAX_ARCS + 1, MAX_ARCS, "ACEP-Q904")
         self.writing.count(parts_of((*checks, *moves.values())))
         arc = Arc(found.source, state, letter, 0, again=found.source == state)
         number = len(self.arcs)
@@ -280,25 +422,16 @@ class _Compiler:
             else:
                 self.steps.append(kill)
 
-    def refuse(self, what: str, given: int, limit: int, code: str) -> None:
-        raise self.too_many(what, limit, code, given)
-
-    def too_many(self, what: str, limit: int, code: str, given: int = 0) -> LimitError:
-        return LimitError(
-            f"the query has more than {limit:,} {what}",
-            code=code,
-            given=given or limit + 1,
-            limit=limit,
-            hint="publish a part of it, and read the stream of that name",
-            text=self.syntax.text,
-        )
+    def refuse(self, what: str, given: int, limit: int, code: str) -> NoReturn:
+        hint = "publish a part of it, and read the stream of that name"
+        raise self.syntax.too_large(code, f"the query has more than {limit:,} {what}", given, limit, hint=hint)
 
 
 def compile_algebra(
     query: CelQuery,
     schemas: Schemas,
     syntax: QuerySyntax,
-    ticks: Ticks,
+    ticks: TicksOf,
     *,
     has_intervals: bool = False,
     longest: Expression | None = None,
@@ -350,16 +483,12 @@ def attribute_of(register: Register) -> str:
     return register.variable.partition(".")[2]
 
 
-def _parts(condition: Expression | None) -> Sequence[Expression]:
-    return () if condition is None else conjuncts(condition)
-
-
 def _last(name: str) -> str:
     """The register of what an attribute was in the last iteration of FOLD."""
     return f"{LAST}.{name}"
 
 
-def _joined(some: tuple[Expression, ...], others: tuple[Expression, ...]) -> tuple[Expression, ...]:
+def _united(some: tuple[Expression, ...], others: tuple[Expression, ...]) -> tuple[Expression, ...]:
     return tuple(dict.fromkeys((*some, *others)))
 
 

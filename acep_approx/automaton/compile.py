@@ -1,17 +1,21 @@
-"""From a query's tree to its automaton."""
+"""From a query's tree to its automaton, in which states that have the same future are merged.
+
+Merging gives fewer cells, and fewer states when the automaton is determinised. Two states are merged when the same arcs
+leave them and they accept alike; that may make other states alike, so it is repeated until nothing changes. (From fine
+to coarse every round is right, and few are needed; the coarsest bisimulation would merge a little more where alike
+states form circles, and take a round per step of a long chain.) The language does not change: every test against the
+oracle runs on merged automata.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
 
-from acep_approx.automaton.automaton import Arc, Automaton, Component, Final, Letter
-from acep_approx.automaton.closure import reach
+from acep_approx.automaton.automaton import START, Arc, Automaton, Component, Final, Letter
 from acep_approx.automaton.letters import unbound
-from acep_approx.automaton.reduce import merge_equal_futures
-from acep_approx.automaton.thompson import Thompson, build_thompson
-from acep_approx.errors import LimitError
-from acep_approx.query.predicates import is_static, variables
-from acep_approx.query.shape import atoms, kleene_variables, negated_variables
+from acep_approx.automaton.thompson import Thompson, build_thompson, reach
+from acep_approx.query.shape import atoms, is_static, kleene_variables, negated_variables, variables
 from acep_approx.query.syntax import Atom, Expression, QuerySyntax
 
 MAX_LETTERS = 64
@@ -20,6 +24,9 @@ MAX_WAYS = 100_000
 """Entries of the skip closure: nodes that can be reached from a state without consuming an event."""
 MAX_WAYS_TO_ONE = 400
 """Of these from one state to one node: they differ in the negations that they pass."""
+
+
+_SMALLER = "use smaller repeats, fewer optional parts or a smaller k"
 
 
 def compile_automaton(query: QuerySyntax) -> Automaton:
@@ -88,22 +95,15 @@ class _Letters:
         letter = Letter(atom.type, tuple(self.conditions.get(atom.variable, ())), negated)
         index = self.letters.setdefault(letter, len(self.letters))
         if index >= MAX_LETTERS:
-            raise LimitError(
-                f"the pattern asks for more than {MAX_LETTERS} different kinds of events",
-                code="ACEP-Q903",
-                given=index + 1,
-                limit=MAX_LETTERS,
-                hint="split the pattern, or ask for fewer combinations of type and conditions",
-                text=self.query.text,
-                start=atom.span[0],
-                end=atom.span[1],
-            )
+            message = f"the pattern asks for more than {MAX_LETTERS} different kinds of events"
+            hint = "split the pattern, or ask for fewer combinations of type and conditions"
+            raise self.query.too_large("ACEP-Q903", message, index + 1, MAX_LETTERS, atom.span, hint)
         return index
 
 
 def _automaton_of(graph: Thompson, query: QuerySyntax, letters: _Letters) -> Automaton:
     """One state per letter move, arcs and finals from the skip closure."""
-    weights = dict(query.weights)
+    weights, kleene = dict(query.weights), kleene_variables(query.pattern)
     takes = query.strategy == "skip_till_next_match"  # only there it matters which arcs start another round
 
     def weight(atom: Atom) -> int:
@@ -124,9 +124,9 @@ def _automaton_of(graph: Thompson, query: QuerySyntax, letters: _Letters) -> Aut
         here: dict[int, int] = {}
         for way in reach(graph, origin, query.errors, weight):
             ways += 1
-            _refuse_many(query, "ways to go on without an event", ways, MAX_WAYS, "ACEP-Q911")
+            refuse_many(query, "ways to go on without an event", ways, MAX_WAYS, "ACEP-Q911")
             here[way.node] = here.get(way.node, 0) + 1
-            _refuse_many(query, "ways past negations to one event", here[way.node], MAX_WAYS_TO_ONE, "ACEP-Q911")
+            refuse_many(query, "ways past negations to one event", here[way.node], MAX_WAYS_TO_ONE, "ACEP-Q911")
             if way.node == graph.end and not any(final.guard <= way.guard for final in ends):
                 ends.append(Final(source, way.cost, way.guard, way.skipped))
             for i, move in enumerate(graph.moves[way.node]):
@@ -136,7 +136,7 @@ def _automaton_of(graph: Thompson, query: QuerySyntax, letters: _Letters) -> Aut
                     again = takes and bool(way.again & graph.inside[move.target])
                     letter = letters.index(move.atom)
                     arcs.append(Arc(source, target, letter, label, way.cost, way.guard, way.skipped, again))
-                    _refuse_many(query, "arcs", len(arcs), MAX_ARCS, "ACEP-Q904")
+                    refuse_many(query, "arcs", len(arcs), MAX_ARCS, "ACEP-Q904")
         finals += ends
     return Automaton(
         size=len(origins),
@@ -146,27 +146,82 @@ def _automaton_of(graph: Thompson, query: QuerySyntax, letters: _Letters) -> Aut
         arcs=tuple(arcs),
         finals=tuple(finals),
         names=("start", *(atom.variable for _, _, atom in moves)),
-        components=_components(query),
+        components=tuple(
+            Component(atom.variable, atom.type, atom.variable in kleene, atom.variable in letters.negated)
+            for atom in atoms(query.pattern)
+        ),
     )
 
 
-def _components(query: QuerySyntax) -> tuple[Component, ...]:
-    kleene, negated = kleene_variables(query.pattern), negated_variables(query.pattern)
-    return tuple(
-        Component(atom.variable, atom.type, atom.variable in kleene, atom.variable in negated)
-        for atom in atoms(query.pattern)
-    )
-
-
-def _refuse_many(query: QuerySyntax, what: str, given: int, limit: int, code: str) -> None:
+def refuse_many(query: QuerySyntax, what: str, given: int, limit: int, code: str, hint: str = _SMALLER) -> None:
+    """Refuse a pattern whose automaton has more of something than there may be."""
     if given > limit:
-        raise LimitError(
-            f"the automaton of this pattern has more than {limit:,} {what}",
-            code=code,
-            given=given,
-            limit=limit,
-            hint="use smaller repeats, fewer optional parts or a smaller k",
-            text=query.text,
-            start=query.pattern.span[0] if query.text else 0,
-            end=query.pattern.span[1] if query.text else 0,
-        )
+        message = f"the automaton of this pattern has more than {limit:,} {what}"
+        raise query.too_large(code, message, given, limit, query.pattern.span, hint)
+
+
+def merge_equal_futures(automaton: Automaton) -> Automaton:
+    """The automaton with states of the same future merged; the start stays alone.
+
+    Complexity: O(rounds x arcs); the rounds are as many as the longest chain of merged states.
+    """
+    number = list(range(automaton.size))
+    while True:
+        merged = _merged(automaton, number)
+        if len(set(merged)) == len(set(number)):
+            return _renumbered(automaton, number)
+        number = merged
+
+
+def _merged(automaton: Automaton, number: list[int]) -> list[int]:
+    """Number the states by what leaves them, where ``number`` already tells which targets are alike."""
+    leaves: list[set[object]] = [set() for _ in range(automaton.size)]
+    for arc in automaton.arcs:
+        leaves[arc.source].add((arc.letter, arc.label, number[arc.target], arc.cost, arc.guard, arc.again))
+    for final in automaton.finals:
+        leaves[final.state].add((final.cost, final.guard))
+    seen: dict[object, int] = {}
+    return [seen.setdefault((s == START, frozenset(leaves[s])), len(seen)) for s in range(automaton.size)]
+
+
+def _renumbered(automaton: Automaton, number: list[int]) -> Automaton:
+    """The automaton over the new numbers; what leaves a new state is what left the first of its old states."""
+    order = {old: new for new, old in enumerate(dict.fromkeys(number))}
+    number = [order[n] for n in number]
+    first = {number[state]: state for state in reversed(range(automaton.size))}
+    names: list[list[str]] = [[] for _ in order]
+    for state, name in enumerate(automaton.names):
+        names[number[state]].append(name)
+    arcs = (
+        replace(arc, source=number[arc.source], target=number[arc.target])
+        for arc in automaton.arcs
+        if first[number[arc.source]] == arc.source
+    )
+    finals = {
+        replace(final, state=number[final.state])
+        for final in automaton.finals
+        if first[number[final.state]] == final.state
+    }
+    return replace(
+        automaton,
+        size=len(order),
+        arcs=tuple(_undominated(arcs)),
+        finals=tuple(sorted(finals, key=lambda f: (f.state, f.cost, sorted(f.guard)))),
+        names=tuple("|".join(dict.fromkeys(group)) for group in names),
+    )
+
+
+def _undominated(arcs: Iterable[Arc]) -> list[Arc]:
+    """Without the arcs that another arc between the same states makes needless (cheaper, fewer guards).
+
+    What is left of arcs for free starts another round if any of them did.
+    """
+    groups: dict[tuple[int, int, int, int], list[Arc]] = {}
+    for arc in sorted(arcs, key=lambda a: (a.source, a.target, a.letter, a.label, a.cost, len(a.guard))):
+        kept = groups.setdefault((arc.source, arc.target, arc.letter, arc.label), [])
+        better = [i for i, other in enumerate(kept) if other.cost <= arc.cost and other.guard <= arc.guard]
+        if not better:
+            kept.append(arc)
+        elif arc.again:
+            kept[better[0]] = replace(kept[better[0]], again=True)
+    return [arc for kept in groups.values() for arc in kept]

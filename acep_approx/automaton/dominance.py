@@ -13,11 +13,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Literal
 
-from acep_approx.automaton.algebra_values import operands
 from acep_approx.automaton.registers import RegisterAutomaton
 from acep_approx.automaton.resolve import Held, Own, Register, Resolved
-from acep_approx.automaton.transfers import PLACE, Running
-from acep_approx.query.shape import is_node
+from acep_approx.automaton.states import PLACE, Running
+from acep_approx.query.shape import operands
 from acep_approx.query.syntax import Binary, Constant, Unary
 
 Better = Literal["low", "high", "equal"]
@@ -114,10 +113,6 @@ def _value(node: Resolved, better: Better, becomes: Becomes, wishes: Wishes) -> 
         case Binary(op=("*" | "/"), left=other, right=Constant(value=float() | int() as factor)) if factor > 0:
             parts = [(other, better)]
         case _:
-            parts = [(part, "equal") for part in _parts(node)]
+            parts = [(part, "equal") for part in operands(node)]
     for part, wanted in parts:
         _value(part, wanted, becomes, wishes)
-
-
-def _parts(node: Resolved) -> list[Resolved]:
-    return operands(node) if is_node(node) else []

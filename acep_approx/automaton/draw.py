@@ -6,20 +6,23 @@ import json
 from dataclasses import replace
 from typing import Any
 
-from acep_approx.automaton.algebra_words import edges, kept_sets, places, stream_of
 from acep_approx.automaton.automaton import START, Arc, Automaton
 from acep_approx.automaton.registers import RegisterAutomaton
 from acep_approx.automaton.words import (
     arc_text,
+    edges,
     end_tests,
     ignore_text,
+    kept_sets,
     letter_text,
     letters_text,
+    places,
     register_text,
     state_names,
     step_moves,
     step_tests,
     strategy_of,
+    stream_of,
 )
 from acep_approx.diagrams.graph import Edge, EdgeKind, Graph, Node
 from acep_approx.diagrams.mermaid_graphviz import dot, mermaid
@@ -111,7 +114,7 @@ def _algebra(registers: RegisterAutomaton) -> Graph:
                 is_start=number == START,
             )
         )
-        takes = [stream_of(registers, step) for step in registers.steps if step.source == number][:1]
+        takes = [stream_of(registers, step) for step in registers.leaving(number)][:1]
         for edge in edges(registers, number):
             asked = " and ".join([*(takes if number == START else ()), *edge.conditions])
             is_asked = edge.kind == "filter" or edge.unless
@@ -166,7 +169,6 @@ def _end(automaton: Automaton, state: int, tests: tuple[str, ...] = ()) -> tuple
 
 
 def _data(automaton: Automaton | RegisterAutomaton) -> dict[str, Any]:
-    """The automaton as values that JSON has."""
     inner = automaton if isinstance(automaton, Automaton) else automaton.automaton
     value: dict[str, Any] = {
         "start": START,

@@ -6,7 +6,7 @@ What was found of a batch is kept with it (``Truths``), so that no other query n
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -19,7 +19,8 @@ from acep_approx.arrays import Bools, Ints
 from acep_approx.automaton.automaton import Letter
 from acep_approx.errors import DataError
 from acep_approx.events.columns import in_python, to_numpy
-from acep_approx.query.evaluate import evaluate, evaluate_asked
+from acep_approx.query.evaluate import evaluate, evaluate_asked, is_true
+from acep_approx.query.shape import replaced
 from acep_approx.query.syntax import Attribute, Expression
 
 Masks = npt.NDArray[np.uint64]
@@ -29,15 +30,9 @@ MOST_SEEN = 1000
 
 def unbound(condition: Expression) -> Expression:
     """``condition`` with its variable left out: ``a.price > 10`` becomes ``price > 10``."""
-    rebuilt: Any = condition
-    if isinstance(condition, Attribute):
-        return replace(condition, variable=None, index=None)
-    for part in fields(condition):
-        value = getattr(condition, part.name)
-        if is_dataclass(value) and not isinstance(value, type):
-            rebuilt = replace(rebuilt, **{part.name: unbound(value)})  # type: ignore[arg-type]
-    result: Expression = rebuilt
-    return result
+    return replaced(
+        condition, lambda node: replace(node, variable=None, index=None) if isinstance(node, Attribute) else None
+    )
 
 
 class Truths:
@@ -71,12 +66,12 @@ class Truths:
         """
         if condition not in self._holds:
             found = evaluate(condition, self._leaf)
-            self._holds[condition] = _as_bool(found, self.rows)
+            self._holds[condition] = is_true(found, self.rows)
         return self._holds[condition]
 
     def holds_on(self, condition: Expression, asked: Callable[[], Bools]) -> Bools:
         """The same where only some events matter; it holds on no other one if it cannot be computed of all."""
-        return _as_bool(evaluate_asked(condition, self._leaf, asked), self.rows)
+        return is_true(evaluate_asked(condition, self._leaf, asked), self.rows)
 
     def all_hold(self, conditions: Iterable[Expression], among: Bools) -> Bools:
         """On which of some events all conditions hold; one that fails where others exclude the event is no error."""
@@ -215,14 +210,3 @@ def type_name(value: object) -> str | None:
             return None
         return str(int(value)) if value.is_integer() else str(value)
     return None if value is None else str(value)
-
-
-def _as_bool(holds: pa.Array | pa.Scalar, rows: int) -> Bools:
-    """Three-valued to two-valued: NULL does not hold."""
-    if isinstance(holds, pa.Scalar):
-        return np.full(rows, bool(holds.as_py()), np.bool_)
-    filled = pc.fill_null(holds, False) if holds.null_count else holds
-    bits = np.frombuffer(filled.buffers()[1], np.uint8)
-    unpacked = np.unpackbits(bits, bitorder="little", count=filled.offset + len(filled))
-    result: Bools = unpacked[filled.offset :].view(np.bool_)
-    return result

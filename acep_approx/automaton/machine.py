@@ -14,20 +14,18 @@ from functools import cached_property, reduce
 from typing import Any
 
 from acep_approx.automaton.automaton import START, Arc, Automaton, Component, Final, Letter
-from acep_approx.automaton.closure import NO_GUARD
-from acep_approx.automaton.compile import MAX_ARCS, MAX_LETTERS
+from acep_approx.automaton.compile import MAX_ARCS, MAX_LETTERS, refuse_many
 from acep_approx.automaton.letters import unbound
 from acep_approx.automaton.registers import RegisterAutomaton
 from acep_approx.automaton.resolve import Binding, Call, Held, Own, Register, Resolved
 from acep_approx.automaton.silent import ALL, Limits, Rules, Way, Ways, ways_from, within
-from acep_approx.automaton.states import EVERYTHING, NO_EVENT, NOTHING, Ignore, State, Step
+from acep_approx.automaton.states import EVERYTHING, NO_EVENT, NOTHING, Computed, Ignore, State, Step
 from acep_approx.automaton.substitution import Values, parts_of
-from acep_approx.automaton.transfers import Computed
-from acep_approx.errors import LimitError, UnsupportedError
+from acep_approx.automaton.thompson import NO_GUARD
+from acep_approx.errors import UnsupportedError
 from acep_approx.query.checks_machine import repeated_variables
 from acep_approx.query.functions import UserFunction
-from acep_approx.query.predicates import conjuncts
-from acep_approx.query.shape import replaced, walk, with_expressions
+from acep_approx.query.shape import conjuncts, replaced, walk, with_expressions, with_operands
 from acep_approx.query.syntax import (
     Attribute,
     Binary,
@@ -97,15 +95,13 @@ class _Compiler:
         found: dict[str, Rules] = {}
         for state in dict.fromkeys(state for arc in self.machine.arcs for state in (arc.source, arc.target)):
             mine = [rule for rule in self.machine.ignores if state in rule.states]
-            asked = frozenset((rule.type, rule.when and unbound_all(rule.when)) for rule in mine)
+            asked = frozenset((rule.type, rule.when and unbound(rule.when)) for rule in mine)
             found[state] = ALL if asked >= ALL else asked
         return found
 
     @cached_property
     def ways(self) -> dict[str, Ways]:
-        return {
-            state: ways_from(self.query, self.machine, self.rules, state, self.limits) for state in self.rules
-        }
+        return {state: ways_from(self.query, self.machine, self.rules, state, self.limits) for state in self.rules}
 
     @cached_property
     def starts(self) -> tuple[Way, ...]:
@@ -131,16 +127,8 @@ class _Compiler:
         return {way.state for ways in self.silent.values() for way in ways}
 
     def _refuse(self, what: str, given: int, limit: int, code: str) -> None:
-        raise LimitError(
-            f"the automaton of this pattern has more than {limit:,} {what}",
-            code=code,
-            given=given,
-            limit=limit,
-            hint=_WRITTEN if code == "ACEP-Q120" else "use fewer EPSILON arcs or a smaller k",
-            text=self.query.text,
-            start=self.machine.span[0] if self.query.text else 0,
-            end=self.machine.span[1] if self.query.text else 0,
-        )
+        hint = _WRITTEN if code == "ACEP-Q120" else "use fewer EPSILON arcs or a smaller k"
+        refuse_many(self.query, what, given, limit, code, hint)
 
     def written(self, expression: Expression, values: Values) -> Expression:
         return self.limits.writing.written(expression, values)
@@ -190,22 +178,17 @@ class _Compiler:
             self.leave(source, way, {**same, **dict(way.values)})
         for way in self.silent.get(state, ()):
             for type_, when in sorted(self.rules[state], key=repr):
-                checks = (*(conjuncts(when) if when is not None else ()), *way.checks)
+                checks = (*conjuncts(when), *way.checks)
                 values = {**same, **dict(way.values)}
                 taken = _Taken(source, type_, checks, values, HIDDEN, way.cost, way.skipped)
                 self.add_step(taken, self.silent_target(way))
 
     def silent_target(self, way: Way) -> int:
         if any(arc.kind == "timeout" for end in self.ways[way.state].late for arc in self.arcs_from(end.state)):
-            raise UnsupportedError(
-                f"runs that ignore events go on to {way.state} without one, and {way.state} has a TIMEOUT: "
-                "both do not go together yet",
-                code="ACEP-Q914",
-                hint="let both states ignore the same events",
-                text=self.query.text,
-                start=self.machine.span[0] if self.query.text else 0,
-                end=self.machine.span[1] if self.query.text else 0,
-            )
+            message = f"runs that ignore events go on to {way.state} without one, and {way.state} has a TIMEOUT: "
+            message += "both do not go together yet"
+            hint = "let both states ignore the same events"
+            raise self.query.fault("ACEP-Q914", message, self.machine.span, hint, UnsupportedError)
         return self.body(way.state)
 
     def arcs_from(self, state: str) -> Iterator[MachineArc]:
@@ -218,9 +201,9 @@ class _Compiler:
         for arc in self.arcs_from(way.state):
             if arc.kind != "on":
                 continue
-            asked = () if arc.when is None else conjuncts(unbound_all(arc.when))
+            asked = conjuncts(arc.when and unbound(arc.when))
             checks = (*way.checks, *(self.written(check, values) for check in asked))
-            onward = self.limits.writing.after(values, arc, unbound_all)
+            onward = self.limits.writing.after(values, arc, unbound)
             taken = _Taken(source, arc.type, checks, onward, arc.variable or HIDDEN, way.cost, way.skipped)
             for entry in (Way(arc.target), *self.ways[arc.target].early):
                 self.enter(taken, entry)
@@ -252,8 +235,7 @@ class _Compiler:
         return replace(taken, checks=checks, values=values, cost=taken.cost + way.cost, skipped=skipped)
 
     def after_timeout(self, taken: _Taken, arc: MachineArc) -> _Taken:
-        asked = () if arc.when is None else conjuncts(arc.when)
-        checks = (*taken.checks, *(self.written(check, taken.values) for check in asked))
+        checks = (*taken.checks, *(self.written(check, taken.values) for check in conjuncts(arc.when)))
         return replace(taken, checks=checks, values=self.limits.writing.after(taken.values, arc))
 
     def end(self, taken: _Taken, name: str, guard: frozenset[int]) -> None:
@@ -306,7 +288,7 @@ class _Compiler:
             return NO_EVENT
         letters, others = set[int](), list[tuple[int, Letter, tuple[Expression, ...]]]()
         for type_, when in sorted(rules, key=repr):
-            parts = () if when is None else conjuncts(when)
+            parts = conjuncts(when)
             letter = Letter(type_, tuple(part for part in parts if _is_static(part)))
             dynamic = tuple(part for part in parts if not _is_static(part))
             letters.add(self.letter(letter))
@@ -338,22 +320,15 @@ class _Compiler:
             return Own(node)
         if isinstance(node, FunctionCall):
             return self.called(node)
-        parts: dict[str, Any] = {name: value for name, value in vars(node).items() if isinstance(value, Expression)}
-        return replace(node, **{name: self.resolved(value) for name, value in parts.items()})
+        return with_operands(node, self.resolved)
 
     def called(self, call: FunctionCall) -> Call:
         arguments = tuple(self.resolved(argument) for argument in call.arguments)
         for argument, written in zip(arguments, call.arguments, strict=True):
             if not isinstance(argument, Own | Held | Constant):
-                span = written.span if self.query.text else (0, 0)
-                raise UnsupportedError(
-                    f"an argument of {call.name} is computed from registers",
-                    code="ACEP-Q915",
-                    hint="an argument is a register, a constant, or about the event alone: keep it in a register first",
-                    text=self.query.text,
-                    start=span[0],
-                    end=span[1],
-                )
+                message = f"an argument of {call.name} is computed from registers"
+                hint = "an argument is a register, a constant, or about the event alone: keep it in a register first"
+                raise self.query.fault("ACEP-Q915", message, written.span, hint, UnsupportedError)
         return Call(call.name, arguments)
 
     # --- the whole ------------------------------------------------------------------------------------------
@@ -423,13 +398,7 @@ def compile_machine(query: QuerySyntax) -> RegisterAutomaton:
     return _Compiler(query, _with_functions(machine, {one.name: one for one in query.functions})).compile()
 
 
-def unbound_all(expression: Expression) -> Expression:
-    """``expression`` with the variables of its attributes left out; registers and calls stay."""
-    return replaced(expression, lambda node: unbound(node) if isinstance(node, Attribute) else None)
-
-
 def _with_functions(machine: Machine, functions: Mapping[str, UserFunction]) -> Machine:
-    """A machine whose calls know what they call."""
 
     def known(node: Expression) -> Expression | None:
         if not isinstance(node, FunctionCall):
@@ -446,7 +415,6 @@ def _is_static(expression: Expression) -> bool:
 
 
 def _asks(letter: Letter) -> tuple[Expression, ...]:
-    """What a letter asks, as conditions."""
     asked: tuple[Expression, ...] = () if letter.type is None else (Binary("=", _TYPE, Constant(letter.type)),)
     return asked + letter.conditions
 

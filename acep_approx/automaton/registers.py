@@ -17,10 +17,18 @@ from functools import cached_property
 
 from acep_approx.automaton.automaton import START, Arc, Automaton, Final, Letter
 from acep_approx.automaton.compile import MAX_ARCS, MAX_LETTERS
-from acep_approx.automaton.conditions import Condition, dynamic_conditions, negation_conditions
-from acep_approx.automaton.resolve import Binding, Own, Register, Resolved, checks_of, held
-from acep_approx.automaton.states import EVERYTHING, NO_EVENT, NOTHING, Counted, Ignore, State, Step
-from acep_approx.automaton.transfers import PLACE, Computed
+from acep_approx.automaton.resolve import (
+    Binding,
+    Condition,
+    Own,
+    Register,
+    Resolved,
+    checks_of,
+    dynamic_conditions,
+    held,
+    negation_conditions,
+)
+from acep_approx.automaton.states import EVERYTHING, NO_EVENT, NOTHING, PLACE, Computed, Counted, Ignore, State, Step
 from acep_approx.errors import LimitError, UnsupportedError
 from acep_approx.query.syntax import Expression, QuerySyntax
 
@@ -101,10 +109,14 @@ class RegisterAutomaton:
             found[step.source].append(number)
         return found
 
+    def leaving(self, state: int) -> list[Step]:
+        """The steps that leave a state."""
+        return [self.steps[number] for number in self.steps_from[state]]
+
     def is_passive(self, state: int) -> bool:
         """Whether no event takes runs away from a state: what they can do only adds."""
         ignore = self.ignores[state]
-        return ignore == EVERYTHING and not any(self.steps[number].inhibits for number in self.steps_from[state])
+        return ignore == EVERYTHING and not any(step.inhibits for step in self.leaving(state))
 
     def is_ignored_everywhere(self, mask: int) -> bool:
         """Whether an event with these letters changes nothing, whichever runs there are, and begins none.
@@ -186,8 +198,7 @@ class _Compiler:
             self.leaving[arc.source].append(number)
         # per variable the conditions that an event of it can decide
         self.touched = {
-            name: [c for c in self.conditions if name in c.names or c.whole]
-            for name in (*automaton.variables, "")
+            name: [c for c in self.conditions if name in c.names or c.whole] for name in (*automaton.variables, "")
         }
         self.to_come = self._variables_to_come()
         self.relevant = self._relevant_variables()
@@ -282,14 +293,9 @@ class _Compiler:
         )
 
     def _too_many(self, what: str, given: int, limit: int) -> LimitError:
-        return LimitError(
-            f"the conditions of this query need more than {limit:,} {what}",
-            code="ACEP-Q905",
-            given=given,
-            limit=limit,
-            hint="fewer of the variables that conditions name may be missing or optional: lower ERRORS",
-            text=self.query.text,
-        )
+        message = f"the conditions of this query need more than {limit:,} {what}"
+        hint = "fewer of the variables that conditions name may be missing or optional: lower ERRORS"
+        return self.query.too_large("ACEP-Q905", message, given, limit, hint=hint)
 
     @staticmethod
     def _with_own(letters: list[Letter], number: int, checks: list[Resolved]) -> tuple[int, list[Resolved]]:
@@ -344,15 +350,9 @@ class _Compiler:
 
     def _leave_to_filter(self, condition: Condition, *, inhibits: bool) -> None:
         if inhibits and self.query.strategy == "skip_till_next_match":
-            span = condition.expression.span
-            raise UnsupportedError(
-                "skip_till_next_match cannot choose the next event by a condition on all events of a repetition",
-                code="ACEP-Q900",
-                hint="compare with one event (a[1], a[i-1], a[a.LEN]) or with max(a[].x) or min(a[].x)",
-                text=self.query.text,
-                start=span[0],
-                end=span[1],
-            )
+            message = "skip_till_next_match cannot choose the next event by a condition on all events of a repetition"
+            hint = "compare with one event (a[1], a[i-1], a[a.LEN]) or with max(a[].x) or min(a[].x)"
+            raise self.query.fault("ACEP-Q900", message, condition.expression.span, hint, UnsupportedError)
         self.filters[condition] = None
 
 
@@ -393,20 +393,15 @@ def _places(result: RegisterAutomaton) -> list[tuple[int, int]]:
     known = set(order)
     moves = 0
     for state, errors in order:  # grows while it runs
-        for number in result.steps_from[state]:
-            target = result.leads_to(result.steps[number], errors)
+        for step in result.leaving(state):
+            target = result.leads_to(step, errors)
             if target is None:
                 continue
             moves += 1 + len(result.live[target[0]])
             if moves > MAX_MOVES:
-                raise LimitError(
-                    f"the moves of the runs need more than {MAX_MOVES:,} entries of a table",
-                    code="ACEP-Q912",
-                    given=moves,
-                    limit=MAX_MOVES,
-                    hint="use a smaller k, smaller repeats, or conditions across fewer events",
-                    text=result.query.text,
-                )
+                message = f"the moves of the runs need more than {MAX_MOVES:,} entries of a table"
+                hint = "use a smaller k, smaller repeats, or conditions across fewer events"
+                raise result.query.too_large("ACEP-Q912", message, moves, MAX_MOVES, hint=hint)
             if target not in known:
                 known.add(target)
                 order.append(target)

@@ -17,8 +17,7 @@ from heapq import heappop, heappush
 from acep_approx.automaton.compile import MAX_WAYS, MAX_WAYS_TO_ONE
 from acep_approx.automaton.substitution import Substitution, parts_of
 from acep_approx.query.checks_machine import weight_of
-from acep_approx.query.predicates import conjuncts
-from acep_approx.query.shape import walk
+from acep_approx.query.shape import conjuncts, walk
 from acep_approx.query.syntax import (
     Expression,
     Machine,
@@ -138,9 +137,10 @@ def ways_from(query: QuerySyntax, machine: Machine, rules: Mapping[str, Rules], 
         elif base == way.state:
             early.append(way)
         for arc in machine.leaving.get(way.state, ()):
-            if arc.kind == "timeout" or way.cost + _cost(arc, weights) > query.errors:
+            cost = weight_of(arc, weights) if arc.kind == "on" else 0
+            if arc.kind == "timeout" or way.cost + cost > query.errors:
                 continue
-            onward = _onward(way, arc, weights, limits.writing)
+            onward = _onward(way, arc, cost, limits.writing)
             limits.count(onward)
             found += 1
             is_late = within(rules[onward.state], rules[base], onward)
@@ -148,19 +148,14 @@ def ways_from(query: QuerySyntax, machine: Machine, rules: Mapping[str, Rules], 
     return Ways(tuple(late), tuple(early))
 
 
-def _cost(arc: MachineArc, weights: Mapping[str, int]) -> int:
-    return weight_of(arc, weights) if arc.kind == "on" else 0
-
-
-def _onward(way: Way, arc: MachineArc, weights: Mapping[str, int], writing: Substitution) -> Way:
-    """A way, and one more arc of it: taken without an event, or skipped."""
+def _onward(way: Way, arc: MachineArc, cost: int, writing: Substitution) -> Way:
     if arc.kind == "on":
         skipped = (*way.skipped, arc.variable or arc.type or "event")
-        return replace(way, state=arc.target, cost=way.cost + weight_of(arc, weights), skipped=skipped)
+        return replace(way, state=arc.target, cost=way.cost + cost, skipped=skipped)
     if arc.when is None and not arc.sets:
         return replace(way, state=arc.target)
     values = dict(way.values)
-    checks = () if arc.when is None else tuple(writing.written(check, values) for check in conjuncts(arc.when))
+    checks = tuple(writing.written(check, values) for check in conjuncts(arc.when))
     kept = tuple(dict.fromkeys((*way.checks, *checks)))
     changed = writing.after(values, arc)
     moved = tuple((name, value) for name, value in changed.items() if value != RegisterValue(name))

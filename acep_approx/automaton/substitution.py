@@ -10,9 +10,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from acep_approx.automaton.algebra_values import operands
 from acep_approx.query.limits import MAX_DEPTH
-from acep_approx.query.shape import replaced, walk_with_depth
+from acep_approx.query.shape import operands, replaced, walk_with_depth
 from acep_approx.query.syntax import (
     Between,
     Binary,

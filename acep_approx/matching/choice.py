@@ -13,8 +13,8 @@ from typing import Literal
 import pyarrow as pa
 
 from acep_approx.automaton.algebra import Shows
-from acep_approx.automaton.conditions import leaves
 from acep_approx.automaton.registers import RegisterAutomaton
+from acep_approx.automaton.resolve import leaves
 from acep_approx.engines.cells.arclogs import ArcLogs
 from acep_approx.engines.cells.cells import Cells
 from acep_approx.engines.runs.event_columns import EventColumns

@@ -1,24 +1,24 @@
-"""The plan of a query in CEL: without data to explain and check it, and again for the columns of a stream."""
+"""The plan of a query in CEL: without data to explain and check it, and again for the columns of a stream; its key."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from acep_approx.automaton.algebra import Shows, compile_algebra
-from acep_approx.automaton.implied_key import implied_key
+from acep_approx.automaton.automaton import START
+from acep_approx.automaton.registers import RegisterAutomaton
+from acep_approx.automaton.resolve import Held, Own, Register, Resolved, equality
 from acep_approx.errors import QueryError, UnsupportedError
 from acep_approx.planning.planner import MICROSECONDS, UNBOUNDED, Plan, check_engine, window_ticks
 from acep_approx.query.cel.names import completed, resolved
-from acep_approx.query.cel.parameters import parameters_in
 from acep_approx.query.cel.printer import to_cel
-from acep_approx.query.cel.shape import expressions, nodes, streams
+from acep_approx.query.cel.shape import expressions, nodes, parameters_in, streams
 from acep_approx.query.cel.splitting import left_associated
 from acep_approx.query.cel.syntax import DURATION, Algebra, CelQuery, Filter, Fold, Select, Star, Stream
 from acep_approx.query.parameters import refuse_those
-from acep_approx.query.predicates import conjuncts
-from acep_approx.query.shape import walk
+from acep_approx.query.shape import conjuncts, walk
 from acep_approx.query.syntax import (
     Attribute,
     Binary,
@@ -33,6 +33,57 @@ from acep_approx.query.syntax import (
 
 if TYPE_CHECKING:
     from acep_approx.events.roles import Roles
+
+
+def implied_key(automaton: RegisterAutomaton) -> str | None:
+    """The key that a query in CEL has without saying so: an attribute that all events of each result agree in.
+
+    Where every operator asks ``$2.g = $1.g``, an event of one ``g`` is nothing to the runs of another: it takes none of
+    them forward, and none away. So the stream can be split by ``g``, as ``[g]`` splits it in PATTERN SEQ(..).
+
+    Source: ours. Demers et al., CIDR 2007, section 4.3.2, index what waits for an event by such equalities.
+
+    Parameters
+    ----------
+    automaton : RegisterAutomaton
+        All that its runs hold is said by the moves of its steps, as ``compile_algebra`` makes it.
+
+    Complexity: O(attributes asked x moves x depth), mostly O(attributes asked x moves).
+    """
+    asked = [[*_equalities(step.checks)] for step in automaton.steps if step.source != START]
+    for name in dict.fromkeys(name for equalities in asked[:1] for name, _ in equalities):
+        holding = _holding(automaton, name)
+        if all(any(one == name and register in holding for one, register in equalities) for equalities in asked):
+            return name
+    return None
+
+
+def _equalities(checks: Sequence[Resolved]) -> Iterator[tuple[str, Register]]:
+    """The attributes of the current event that must equal a register of the run, with it."""
+    for check in checks:
+        found = equality(check)
+        if found is not None and isinstance(found[1], Attribute):
+            yield found[1].name, found[0]
+
+
+def _holding(automaton: RegisterAutomaton, name: str) -> set[Register]:
+    """The registers that hold what the attribute was in an event of the run, provided that all steps ask for it."""
+    moves = [move for step in automaton.steps for move in step.moves.items()]
+    holding = {register for register, _ in moves}
+    while True:
+        kept = holding - {register for register, value in moves if not _is_of(value, name, holding)}
+        if kept == holding:
+            return holding
+        holding = kept
+
+
+def _is_of(value: Resolved, name: str, holding: set[Register]) -> bool:
+    match value:
+        case Own(value=Attribute(name=own)):
+            return own == name
+        case Held(register=register, updated=False):
+            return register in holding
+    return False
 
 
 OF_ATTRIBUTES = frozenset(("ACEP-Q103", "ACEP-Q104", "ACEP-Q106", "ACEP-Q107"))
@@ -62,14 +113,11 @@ def plan_cel(query: CelQuery, engine: str = "auto", *, allows_parameters: bool =
     """
     check_engine(engine)
     if engine == "cells":
-        raise UnsupportedError(
-            "the cells engine cannot answer queries in CEL",
-            code="ACEP-Q900",
-            hint="leave the choice of the engine open, or ask for the runs engine",
-            text=query.text,
-        )
+        hint = "leave the choice of the engine open, or ask for the runs engine"
+        message = "the cells engine cannot answer queries in CEL"
+        raise query.fault("ACEP-Q900", message, hint=hint, kind=UnsupportedError)
     if not allows_parameters:
-        refuse_those(parameters_in(query), query.text)
+        refuse_those(parameters_in(query), query)
     known = _likely_schemas(query)
     _refuse_several(query)
     syntax = _syntax(query, _window(query))
@@ -122,9 +170,7 @@ def plans_of_parts(query: CelQuery, mark: str) -> list[Plan]:
     return [plan_unbound(part) for part in parts]
 
 
-def plan_for(
-    plan: Plan, columns: Mapping[str, tuple[str, ...]], roles: Roles, *, is_time: bool, shows: Shows
-) -> Plan:
+def plan_for(plan: Plan, columns: Mapping[str, tuple[str, ...]], roles: Roles, *, is_time: bool, shows: Shows) -> Plan:
     """The plan of a query in CEL for the events of a stream; of any other query its plan.
 
     Parameters
@@ -201,7 +247,6 @@ def _likely_schemas(query: CelQuery) -> dict[str, tuple[str, ...]]:
 
 
 def _items(node: Algebra) -> tuple[ReturnItem, ...]:
-    """The attributes that a node gives a name."""
     found = node.aggregates if isinstance(node, Fold) else node.items if isinstance(node, Select) else ()
     return tuple(one for one in found if isinstance(one, ReturnItem) and one.value != Attribute(None, None, one.name))
 
@@ -248,7 +293,6 @@ def _longest(node: Algebra) -> Iterator[Lasting | Constant]:
 
 
 def _ticks(lasting: Lasting | Constant, unit: str | None, query: CelQuery) -> int:
-    """The ticks of a length of time in the data."""
     if isinstance(lasting, Constant):
         return max(int(lasting.value or 0), 0)
     window = Window(lasting.amount, lasting.unit, span=lasting.span)
@@ -256,16 +300,10 @@ def _ticks(lasting: Lasting | Constant, unit: str | None, query: CelQuery) -> in
 
 
 def _refuse_several(query: CelQuery) -> None:
-    """Refuse a query of which parts are queries of their own."""
     parts = left_associated(query)
     if len(parts) > 1:
-        inner = next(iter(parts)).select
-        span = inner.span
-        raise UnsupportedError(
-            "a part of this query is a stream of its own: a subquery with PUBLISH, or a right operand with operators",
-            code="ACEP-Q118",
-            hint="write it as a chain from the left to the right, or add it to a QuerySet, which runs them all",
-            text=query.text,
-            start=span[0],
-            end=span[1],
+        message = (
+            "a part of this query is a stream of its own: a subquery with PUBLISH, or a right operand with operators"
         )
+        hint = "write it as a chain from the left to the right, or add it to a QuerySet, which runs them all"
+        raise query.fault("ACEP-Q118", message, parts[0].select.span, hint, UnsupportedError)

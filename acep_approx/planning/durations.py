@@ -40,7 +40,6 @@ def check_duration(name: str, given: Duration) -> None:
 
 
 def _window(name: str, given: Duration) -> tuple[float, str]:
-    """Amount and unit of a length of time."""
     try:
         if not isinstance(given, bool):
             window = parse_window(str(given))

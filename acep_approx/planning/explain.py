@@ -6,12 +6,10 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
 from acep_approx.automaton.automaton import START
-from acep_approx.automaton.conditions import Condition
 from acep_approx.automaton.dominance import Better, preferences
 from acep_approx.automaton.registers import RegisterAutomaton
-from acep_approx.automaton.resolve import Held, Own, Register, Resolved
-from acep_approx.automaton.states import NO_EVENT, Step
-from acep_approx.automaton.transfers import PLACE
+from acep_approx.automaton.resolve import Condition, Register, equality
+from acep_approx.automaton.states import NO_EVENT, PLACE, Step
 from acep_approx.automaton.words import (
     end_tests,
     ignore_text,
@@ -27,7 +25,7 @@ from acep_approx.kernels.runs.pools import COLUMNS
 from acep_approx.planning.cost import LINK_BYTES, CellsCost, RunsCost
 from acep_approx.planning.planner import Plan
 from acep_approx.query.printer import to_text
-from acep_approx.query.syntax import Binary, Strategy
+from acep_approx.query.syntax import Strategy
 from acep_approx.visible import printable
 
 MOST_LINES = 12
@@ -39,6 +37,9 @@ STRATEGIES: dict[Strategy, str] = {
     "partition_contiguity": "a run ends at an event of its partition that it cannot take",
     "strict_contiguity": "a run ends at an event of the stream that it cannot take",
 }
+
+
+_TIES = "SIMULTANEOUS: what one event of a time does is not seen by the others; runs go on or end with the time"
 
 
 def explain_text(plan: Plan) -> str:
@@ -79,7 +80,6 @@ def section(label: str, texts: list[str]) -> Iterator[str]:
 
 
 def _reasons(plan: Plan) -> list[str]:
-    """Why this engine."""
     if plan.engine == "runs":
         return [f"the cells cannot answer {why}" for why in plan.why_runs] or ["it was asked for"]
     keyed = ", ".join(f"[{e.name}]" for e in plan.query.equivalences)
@@ -126,7 +126,7 @@ def _runs(plan: Plan, cost: RunsCost) -> list[tuple[str, list[str]]]:
     shortest, widest = 8 * COLUMNS, cost.bytes_per_run
     per_run = f"{shortest} bytes" if shortest == widest else f"{shortest} to {widest} bytes"
     return [
-        ("strategy", [*few(_ignored(registers)), *_ties(registers)]),
+        ("strategy", [*few(_ignored(registers)), *([_TIES] if registers.is_simultaneous else [])]),
         ("states", [f"{cost.states}, arcs {cost.arcs}, letters {cost.letters}", *few(_remembered(registers))]),
         ("tests", _tests(registers)),
         *([("sets", moves)] if (moves := few(_moved(registers))) else []),
@@ -152,12 +152,6 @@ def _ignored(registers: RegisterAutomaton) -> Iterator[str]:
             yield f"{name}: ignores {ignore_text(registers, number)}"
 
 
-def _ties(registers: RegisterAutomaton) -> Iterator[str]:
-    """What becomes of events at one time, where that is said."""
-    if registers.is_simultaneous:
-        yield "SIMULTANEOUS: what one event of a time does is not seen by the others; runs go on or end with the time"
-
-
 def few(lines: Iterable[str]) -> list[str]:
     """The first lines, and how many there are more."""
     every = list(dict.fromkeys(lines))
@@ -166,7 +160,6 @@ def few(lines: Iterable[str]) -> list[str]:
 
 
 def _remembered(registers: RegisterAutomaton) -> Iterator[str]:
-    """Per state what its runs carry."""
     for number, (name, live) in enumerate(zip(state_names(registers), registers.live, strict=True)):
         if number != START:
             texts = [register_text(register) for register in live]
@@ -174,14 +167,12 @@ def _remembered(registers: RegisterAutomaton) -> Iterator[str]:
 
 
 def _tests(registers: RegisterAutomaton) -> list[str]:
-    """Which conditions are tested when."""
     per_event = [f"of an event: {letter_text(letter)}" for letter in registers.automaton.letters if letter.conditions]
     per_run = [f"of a run, {text}" for text in _on_arcs(registers)]
     return [*few(per_event), *few(per_run), *(f"of a complete match: {text}" for text in _complete(registers))]
 
 
 def _on_arcs(registers: RegisterAutomaton) -> Iterator[str]:
-    """What runs are tested with, and where."""
     names = state_names(registers)
     for step in registers.steps:
         tests = list(step_tests(registers, step))
@@ -278,26 +269,15 @@ def _named(registers: Iterable[Register]) -> str:
 
 
 def _keys(live: Sequence[Register], steps: list[Step]) -> list[Register]:
-    """Registers that an event must equal to go on, on all arcs out of a state that ask for any."""
-    asked = [{register for check in step.checks for register in _equalled(check)} for step in steps]
+    asked = [{found[0] for check in step.checks if (found := equality(check))} for step in steps]
     some = [found for found in asked if found]
     return [register for register in live if some and all(register in found for found in some)]
-
-
-def _equalled(check: Resolved) -> Iterator[Register]:
-    """The register that a condition compares for equality with a value of the event."""
-    match check:
-        case Binary(op="=", left=Held(register=register, updated=False), right=Own()):
-            yield register
-        case Binary(op="=", left=Own(), right=Held(register=register, updated=False)):
-            yield register
 
 
 # --- work and advice --------------------------------------------------------------------------------------------
 
 
 def _growth(registers: RegisterAutomaton) -> Iterator[str]:
-    """How many runs there can be."""
     inner = range(1, len(registers.states))
     if all(registers.ignores[state] == NO_EVENT for state in inner):
         yield "runs: those of the last event only"

@@ -1,10 +1,20 @@
-"""The plan of a query in CEL in words: its states and edges, what runs wait for, and whether anything ends them."""
+"""The plan of a query in CEL in words, and its automaton as data: the AIR of Cayuga, as JSON.
+
+In words: its states and edges, what runs wait for, and whether anything ends them.
+
+Source: Demers et al., CIDR 2007, section 4.3: the Automaton Internal Representation between the compiler of queries and
+the engine. Theirs is XML; here it is for people and programs that look at a query, and nothing reads it back.
+"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
+from typing import Any
 
-from acep_approx.automaton.algebra_words import (
+from acep_approx.automaton.automaton import START
+from acep_approx.automaton.registers import RegisterAutomaton
+from acep_approx.automaton.words import (
     Edge,
     Place,
     computes,
@@ -15,14 +25,86 @@ from acep_approx.automaton.algebra_words import (
     streams_read,
     thresholds,
 )
-from acep_approx.automaton.automaton import START
-from acep_approx.automaton.registers import RegisterAutomaton
+from acep_approx.errors import UsageError
 from acep_approx.kernels.runs.pools import COLUMNS
 from acep_approx.planning.explain import few, section
-from acep_approx.planning.planner import Plan
-from acep_approx.planning.windows import is_unbounded
+from acep_approx.planning.planner import UNBOUNDED, Plan
 from acep_approx.query.printer import to_text
 from acep_approx.visible import printable
+
+FORMAT = 1
+
+
+def air_text(plan: Plan) -> str:
+    """The automaton of a query in CEL as JSON, indented; the same for the same query.
+
+    Raises
+    ------
+    UsageError
+        ``ACEP-U075``: the query is not in CEL.
+
+    Examples
+    --------
+    >>> from acep_approx import compile_query
+    >>> state = json.loads(air_text(compile_query("FROM A NEXT{$2.x > $1.x} A WITHIN 5").plan))["states"][1]
+    >>> [(edge["kind"], edge["conditions"], edge["unless"]) for edge in state["edges"]]
+    [('filter', [], ['$2.x > $1.x']), ('forward', ['$2.x > $1.x'], [])]
+    """
+    return json.dumps(air(plan), indent=2, ensure_ascii=False)
+
+
+def air(plan: Plan) -> dict[str, Any]:
+    """The automaton of a query in CEL as plain values; see ``air_text``.
+
+    In a set a query may ask for attributes that are known with the first events only: then ``streams`` and ``schema``
+    are None, and there are no ``states``.
+    """
+    registers = plan.registers
+    if registers is None or not plan.query.is_algebra:
+        raise UsageError(
+            "the format 'air' has the schemas and edges of queries in CEL, and this query is a pattern",
+            code="ACEP-U075",
+            hint="choose json (--format json), which has the automaton of any query",
+        )
+    window = plan.query.window
+    is_known = (
+        registers.query.pattern == plan.query.pattern
+    )  # else it waits for attributes of streams that others publish
+    states = places(registers) if is_known else []
+    return {
+        "air": FORMAT,
+        "query": str(plan.query.pattern.text),  # type: ignore[union-attr]
+        "publish": plan.query.publish,
+        "window": None if window.unit == UNBOUNDED else {"amount": window.amount, "unit": window.unit},
+        "fingerprint": plan.fingerprint(),
+        "streams": {one: list(names) for one, names in streams_read(registers).items()} if is_known else None,
+        "schema": list(states[-1].schema) if is_known else None,
+        "states": [_state_data(registers, states, number) for number in range(len(states))],
+    }
+
+
+def _state_data(registers: RegisterAutomaton, states: list[Place], number: int) -> dict[str, Any]:
+    state = states[number]
+    steps = registers.leaving(number)
+    return {
+        "name": state.name,
+        "operator": state.operator,
+        "input": stream_of(registers, steps[0]) if steps else None,
+        "schema": list(state.schema),
+        "kept": list(state.kept),
+        "bounds": list(thresholds(registers, number)) if state.operator is not None else [],
+        "edges": [
+            {
+                "kind": edge.kind,
+                "target": None if edge.target is None else states[edge.target].name,
+                "conditions": list(edge.conditions),
+                "unless": list(edge.unless),
+                "sets": dict(edge.sets),
+            }
+            for edge in edges(registers, number)
+        ],
+    }
+
 
 NO_STATES = 2
 """States of an automaton that remembers nothing: its start and its end."""
@@ -47,10 +129,13 @@ def explain_algebra(plan: Plan) -> str:
     assert registers is not None, "the runs engine has them"
     states = places(registers)
     waiting = [state for state in states if state.operator is not None]
+    streams = (f"{one}: {', '.join(names) or 'no attribute'}" for one, names in streams_read(registers).items())
+    own = "which every operator asks to be the same: a run meets only events of its own"
+    split = [] if plan.implied_key is None else [f"split by {plan.implied_key}, {own}"]
     sections = [
         ("engine", [f"{plan.engine} (exact)", "because the cells cannot answer CEL"]),
         ("window", [_window(plan)]),
-        ("streams", [*few(_streams(registers)), *_split(plan)]),
+        ("streams", [*few(streams), *split]),
         ("states", [line for number, state in enumerate(states) for line in _state(registers, states, number, state)]),
         *([("merging", ["equal runs that one event brings are one, which counts for all (times)"])] if waiting else []),
         ("work", [plan.cost.work, *_looked_at(registers, states)]),
@@ -62,7 +147,6 @@ def explain_algebra(plan: Plan) -> str:
 
 
 def _advice(plan: Plan, registers: RegisterAutomaton, states: list[Place]) -> Iterator[str]:
-    """What would make it cheaper, or what to look out for."""
     yield from advice_on_windows(plan)
     for number, state in enumerate(states):
         if state.operator is None or thresholds(registers, number):
@@ -76,7 +160,7 @@ def _advice(plan: Plan, registers: RegisterAutomaton, states: list[Place]) -> It
 
 def advice_on_windows(plan: Plan) -> list[str]:
     """That nothing ends the runs of a query, where that is so, and what to do about it."""
-    if not is_unbounded(plan):
+    if not plan.is_unbounded:
         return []
     assert plan.registers is not None, "the runs engine has them"
     waiting = [state for state in places(plan.registers) if state.operator is not None]
@@ -89,28 +173,14 @@ def advice_on_windows(plan: Plan) -> list[str]:
 
 
 def _window(plan: Plan) -> str:
-    if is_unbounded(plan):
+    if plan.is_unbounded:
         return "none: no run leaves because of its age"
     if plan.automaton.size == NO_STATES:
         return "none is needed: nothing waits"
     return f"results last at most {to_text(plan.query.window)}"
 
 
-def _streams(registers: RegisterAutomaton) -> Iterator[str]:
-    """Which attributes are asked of the streams."""
-    for stream, names in streams_read(registers).items():
-        yield f"{stream}: {', '.join(names) or 'no attribute'}"
-
-
-def _split(plan: Plan) -> Iterator[str]:
-    """What splits the stream."""
-    if plan.implied_key is not None:
-        own = "which every operator asks to be the same: a run meets only events of its own"
-        yield f"split by {plan.implied_key}, {own}"
-
-
 def _state(registers: RegisterAutomaton, states: list[Place], number: int, state: Place) -> Iterator[str]:
-    """A state with its edges."""
     holds = f"; remembers {', '.join(state.kept)}" if state.operator else ""
     if state.operator is not None:
         yield f"{state.name} ({state.operator}) waits for {state.waits_for}{holds}"
@@ -118,14 +188,13 @@ def _state(registers: RegisterAutomaton, states: list[Place], number: int, state
         yield "start"
     else:
         yield f"end: results have {', '.join(state.schema) or 'no attribute'}"
-    steps = [step for step in registers.steps if step.source == number]
+    steps = registers.leaving(number)
     for edge in edges(registers, number):
         takes = f"{stream_of(registers, steps[0])}" if number == START else ""
         yield f"  {_edge(registers, states, edge, takes)}"
 
 
 def _edge(registers: RegisterAutomaton, states: list[Place], edge: Edge, takes: str) -> str:
-    """An edge: its kind, its conditions, and what it sets that is asked for later."""
     asked = " and ".join((*([takes] if takes else []), *edge.conditions))
     if edge.kind == "filter":
         return f"filter: stays there, unless {' and '.join(edge.unless) or 'one comes'}"
@@ -154,4 +223,4 @@ def _memory(plan: Plan, registers: RegisterAutomaton) -> str:
         return "none: nothing waits"
     shortest, widest = 8 * COLUMNS, 8 * (COLUMNS + max(map(len, registers.live)))
     sizes = f"{shortest} to {widest} bytes per run, no links between events"
-    return f"{'not bounded' if is_unbounded(plan) else 'bounded by the window'}: {sizes}"
+    return f"{'not bounded' if plan.is_unbounded else 'bounded by the window'}: {sizes}"

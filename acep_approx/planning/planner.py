@@ -13,17 +13,16 @@ from acep_approx.automaton.compile import compile_automaton
 from acep_approx.automaton.machine import compile_machine
 from acep_approx.automaton.registers import RegisterAutomaton, compile_registers
 from acep_approx.automaton.states import EVERYTHING, Counted
-from acep_approx.errors import LimitError, QueryError, UnsupportedError, UsageError, expect
+from acep_approx.errors import UnsupportedError, UsageError, expect
 from acep_approx.kernels.cells.detect import MAX_ERRORS
 from acep_approx.planning.cost import CellsCost, RunsCost, cells_cost, runs_cost
 from acep_approx.query.cel.printer import to_cel
-from acep_approx.query.cel.shape import streams
-from acep_approx.query.cel.syntax import CelQuery
+from acep_approx.query.cel.shape import nodes, streams
+from acep_approx.query.cel.syntax import CelQuery, Fold, Next
 from acep_approx.query.checks import check
 from acep_approx.query.parameters import refuse_parameters
-from acep_approx.query.predicates import is_static
 from acep_approx.query.printer import to_text
-from acep_approx.query.shape import atoms, walk
+from acep_approx.query.shape import atoms, is_static, walk
 from acep_approx.query.syntax import Absent, Machine, Pattern, QuerySyntax, RegisterValue, Span, Window
 
 MICROSECONDS = {"us": 1, "ms": 1_000, "s": 1_000_000, "min": 60_000_000, "h": 3_600_000_000, "d": 86_400_000_000}
@@ -116,6 +115,35 @@ class Plan:
         return hashlib.sha256(meaning.encode()).hexdigest()[:16]
 
     @property
+    def is_unbounded(self) -> bool:
+        """Whether a run may stay for ever: a NEXT or FOLD of CEL waits, and no window says for how long.
+
+        Examples
+        --------
+        >>> from acep_approx import compile_query
+        >>> texts = "FROM A NEXT A", "FROM A NEXT A WITHIN 5", "FROM FILTER{DUR <= 5}(A NEXT A)", "FROM A"
+        >>> [compile_query(text).plan.is_unbounded for text in texts]
+        [True, False, False, False]
+        """
+        waits = self.cel is not None and any(isinstance(node, Next | Fold) for node in nodes(self.cel.select))
+        return waits and self.query.window.unit == UNBOUNDED
+
+    def refuse_unbounded(self, what: str) -> None:
+        """Refuse what weighs runs by what they can still lead to, where they never end.
+
+        Raises
+        ------
+        UsageError
+            ``ACEP-U073``.
+        """
+        if self.is_unbounded:
+            raise UsageError(
+                f"{what} and a query in CEL without a window do not go together: what it waits for has no end",
+                code="ACEP-U073",
+                hint="say how long a result may last: WITHIN 10 min behind FROM (--within), or FILTER{DUR <= 10 min}",
+            )
+
+    @property
     def is_count_window(self) -> bool:
         """Whether the window counts events instead of time."""
         return self.query.window.unit == "events"
@@ -166,31 +194,21 @@ def plan(query: QuerySyntax, engine: str = "auto") -> Plan:
     refuse_parameters(query)
     check(query)
     _refuse_reserved(query)
-    if isinstance(query.pattern, Machine):
-        return _plan_of_machine(query, engine)
-    automaton = compile_automaton(query)
-    reasons = [*_needs_runs(query), *_edge_negations(automaton, query.pattern)]
+    registers = compile_machine(query) if isinstance(query.pattern, Machine) else None
+    if registers is not None:
+        automaton, reasons = registers.automaton, [*_machine_needs_runs(query, registers)]
+    else:
+        automaton = compile_automaton(query)
+        reasons = [*_needs_runs(query), *_edge_negations(automaton, query.pattern)]
     if engine == "cells":
         _refuse(query, reasons)
-    if engine == "runs" or reasons:
-        registers = compile_registers(query, automaton)
-        return Plan(query, automaton, "runs", registers, tuple(reason for reason, _ in reasons))
-    return Plan(query, automaton)
-
-
-def _plan_of_machine(query: QuerySyntax, engine: str) -> Plan:
-    """The plan of an automaton written by hand: on the cells where it says no more than they can do."""
-    machine = compile_machine(query)
-    reasons = list(_machine_needs_runs(query, machine))
-    if engine == "cells":
-        _refuse(query, reasons)
-    if engine == "runs" or reasons:
-        return Plan(query, machine.automaton, "runs", machine, tuple(reason for reason, _ in reasons))
-    return Plan(query, machine.automaton)
+    if engine != "runs" and not reasons:
+        return Plan(query, automaton)
+    why = tuple(reason for reason, _ in reasons)
+    return Plan(query, automaton, "runs", registers or compile_registers(query, automaton), why)
 
 
 def _machine_needs_runs(query: QuerySyntax, machine: RegisterAutomaton) -> Iterator[tuple[str, Span]]:
-    """What the cells engine cannot do of an automaton written by hand."""
     span = query.pattern.span
     inner = {step.source for step in machine.steps} - {START}
     if any(machine.ignores[state] != EVERYTHING for state in inner):
@@ -203,6 +221,10 @@ def _machine_needs_runs(query: QuerySyntax, machine: RegisterAutomaton) -> Itera
         yield "events without a variable", span
     if machine.has_late_ends:
         yield "TIMEOUT", span
+    yield from _clauses_need_runs(query)
+
+
+def _clauses_need_runs(query: QuerySyntax) -> Iterator[tuple[str, Span]]:
     if query.non_overlap:
         yield "NON OVERLAP", NO_PLACE
     if query.errors > MAX_ERRORS:
@@ -210,39 +232,25 @@ def _machine_needs_runs(query: QuerySyntax, machine: RegisterAutomaton) -> Itera
 
 
 def _refuse_reserved(query: QuerySyntax) -> None:
-    """Names that results have for columns of their own."""
     names = [(atom.variable, atom.span) for atom in atoms(query.pattern)] if not query.is_regex else []
     if isinstance(query.pattern, Machine):
         names = [(arc.variable, arc.span) for arc in query.pattern.arcs if arc.variable is not None]
     for name, span in [*names, *((output.name, output.span) for output in query.outputs)]:
         if name in RESERVED:
-            raise QueryError(
-                f"the name {name!r} is taken: results have a column {name!r} of their own",
-                code="ACEP-Q901",
-                hint="choose another name; taken are " + ", ".join(RESERVED),
-                text=query.text,
-                start=span[0],
-                end=span[1],
-            )
+            message = f"the name {name!r} is taken: results have a column {name!r} of their own"
+            raise query.fault("ACEP-Q901", message, span, "choose another name; taken are " + ", ".join(RESERVED))
 
 
 def _refuse(query: QuerySyntax, missing: list[tuple[str, Span]]) -> None:
-    """Say what the cells engine cannot do."""
     if missing:
         what, span = missing[0]
         others = "".join(f"; also {other}" for other, _ in missing[1:4])
-        raise UnsupportedError(
-            f"the cells engine cannot answer {what}{others}",
-            code="ACEP-Q900",
-            hint="leave the choice of the engine open, or ask for the runs engine",
-            text=query.text,
-            start=span[0],
-            end=span[1],
-        )
+        hint = "leave the choice of the engine open, or ask for the runs engine"
+        message = f"the cells engine cannot answer {what}{others}"
+        raise query.fault("ACEP-Q900", message, span, hint, UnsupportedError)
 
 
 def _needs_runs(query: QuerySyntax) -> Iterator[tuple[str, Span]]:
-    """What the cells engine cannot do, each with its place in the text."""
     if query.strategy != "skip_till_any_match":
         yield f"{query.strategy}", NO_PLACE
     if query.is_simultaneous:
@@ -250,10 +258,7 @@ def _needs_runs(query: QuerySyntax) -> Iterator[tuple[str, Span]]:
     for predicate in query.predicates:
         if not is_static(predicate):
             yield f"the condition {to_text(predicate)}, which one event alone does not decide", predicate.span
-    if query.non_overlap:
-        yield "NON OVERLAP", NO_PLACE
-    if query.errors > MAX_ERRORS:
-        yield f"ERRORS {query.errors}, above {MAX_ERRORS}", NO_PLACE
+    yield from _clauses_need_runs(query)
 
 
 NO_PLACE: Span = (0, 0)
@@ -270,37 +275,26 @@ def _edge_negations(automaton: Automaton, pattern: Pattern) -> Iterator[tuple[st
 
 def window_ticks(query: QuerySyntax, tick_unit: str | None) -> int:
     """The window of ``query`` in ticks of the data; see ``Plan.window_ticks``."""
-    window: Window = query.window
-    where = {"text": query.text, "start": window.span[0], "end": window.span[1]}
+    window = query.window
     if window.unit == UNBOUNDED:
         size = LARGEST_WINDOW
     elif window.unit == "events":
         size = int(window.amount)
     elif window.unit == "ticks":
         if tick_unit is not None:
-            raise QueryError(
-                f"WITHIN {window.amount} has no unit, but the time column holds real times",
-                code="ACEP-Q907",
-                hint=f"write a unit, e.g. WITHIN {window.amount} s, or WITHIN {window.amount} events",
-                **where,  # type: ignore[arg-type]
-            )
+            message = f"WITHIN {window.amount} has no unit, but the time column holds real times"
+            hint = f"write a unit, e.g. WITHIN {window.amount} s, or WITHIN {window.amount} events"
+            raise query.fault("ACEP-Q907", message, window.span, hint)
         size = int(window.amount)
     else:
         if tick_unit is None:
-            raise QueryError(
-                f"WITHIN {window.amount} {window.unit} asks for real time, but the time column holds plain integers",
-                code="ACEP-Q908",
-                hint="say what they count (unit='s', on the command line --unit s), or how they are written as digits "
-                "(--time-format %Y%m%d), or write WITHIN without a unit",
-                **where,  # type: ignore[arg-type]
-            )
+            asked = f"WITHIN {window.amount} {window.unit}"
+            message = f"{asked} asks for real time, but the time column holds plain integers"
+            hint = "say what they count (unit='s', on the command line --unit s), or how they are written as digits "
+            hint += "(--time-format %Y%m%d), or write WITHIN without a unit"
+            raise query.fault("ACEP-Q908", message, window.span, hint)
         size = round(window.amount * MICROSECONDS[window.unit])
     if size > LARGEST_WINDOW:
-        raise LimitError(
-            "the window is longer than time itself can be counted",
-            code="ACEP-Q909",
-            given=size,
-            limit=LARGEST_WINDOW,
-            **where,  # type: ignore[arg-type]
-        )
+        message = "the window is longer than time itself can be counted"
+        raise query.too_large("ACEP-Q909", message, size, LARGEST_WINDOW, window.span)
     return size

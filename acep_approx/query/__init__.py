@@ -1,7 +1,7 @@
 """What to look for: the query language, from text or from Python, to a tree that is checked and typed.
 
 ``parser`` reads text, ``builder`` makes the same tree in Python, ``printer`` writes it back, ``cel`` does the same for
-CEL and ``rules`` for files of tables and rules, ``checks`` and ``types`` refuse what makes no sense, ``predicates`` and
+CEL and ``rules`` for files of tables and rules, ``checks`` and ``types`` refuse what makes no sense, ``shape`` and
 ``evaluate`` are for those who run the query.
 """
 

@@ -13,13 +13,15 @@ import math
 import re
 from typing import TYPE_CHECKING, Any, cast
 
-from acep_approx.errors import QueryError
-from acep_approx.query.assemble_machine import MachineRules
-from acep_approx.query.shape import choice_of, sequence_of
+from acep_approx.query.functions import KINDS
+from acep_approx.query.shape import choice_of, replaced, sequence_of
 from acep_approx.query.syntax import (
+    HOLDS,
     NO_SPAN,
     Absent,
     Aggregate,
+    ArcKind,
+    Assignment,
     Atom,
     Attribute,
     Between,
@@ -29,11 +31,17 @@ from acep_approx.query.syntax import (
     Either,
     Equivalence,
     Expression,
+    FunctionCall,
+    IgnoreRule,
     In,
     Index,
     IsNull,
+    Machine,
+    MachineArc,
+    MachineRegister,
     Parameter,
     Pattern,
+    RegisterValue,
     Repeat,
     ReturnItem,
     Sequence,
@@ -41,10 +49,45 @@ from acep_approx.query.syntax import (
     Strategy,
     Unary,
     Window,
+    Written,
 )
 
 if TYPE_CHECKING:
     from lark import Token, Tree
+
+
+def _rest(parts: list[Any]) -> tuple[str | None, Expression | None, tuple[Assignment, ...]]:
+    """The variable, the condition and the moves of an arc, where they are there."""
+    variable = next((str(part) for part in parts if getattr(part, "type", "") == "NAME"), None)
+    when = next((part[0] for part in parts if isinstance(part, list)), None)
+    return variable, when, next((part for part in parts if isinstance(part, tuple)), ())
+
+
+def with_register_values(expression: Expression, registers: frozenset[str]) -> Expression:
+    """``expression`` where bare names of registers are these.
+
+    Parameters
+    ----------
+    expression : Expression
+    registers : frozenset of str
+        Their names.
+    """
+
+    def value(node: Expression) -> Expression | None:
+        if isinstance(node, Attribute) and node.variable is None and node.name in registers:
+            return RegisterValue(node.name, node.span)
+        return None
+
+    return replaced(expression, value)
+
+
+def _with_registers(part: Any, names: frozenset[str]) -> Any:
+    when = part.when and with_register_values(part.when, names)
+    if isinstance(part, IgnoreRule):
+        return dataclasses.replace(part, when=when)
+    sets = tuple(dataclasses.replace(one, value=with_register_values(one.value, names)) for one in part.sets)
+    return dataclasses.replace(part, when=when, sets=sets)
+
 
 UNITS = {
     **dict.fromkeys(("us", "microsecond", "microseconds"), "us"),
@@ -82,7 +125,7 @@ class Clauses:
     places: list[tuple[str, Span]] = dataclasses.field(default_factory=list)
 
 
-class Assembler(MachineRules):
+class Assembler(Written):
     """Builds the tree of one text.
 
     Parameters
@@ -114,10 +157,6 @@ class Assembler(MachineRules):
             span = NO_SPAN if node.meta.empty else (node.meta.start_pos, node.meta.end_pos)
             made[id(node)] = getattr(self, str(node.data))(parts, span)
         return made[id(tree)]
-
-    def fault(self, code: str, message: str, span: Span, hint: str | None = None) -> QueryError:
-        """An error that points at a span of this text."""
-        return QueryError(message, code=code, hint=hint, text=self.text, start=span[0], end=span[1])
 
     def note_place(self, name: str, span: Span) -> None:
         """Note where something stands that is no node of its own."""
@@ -190,9 +229,7 @@ class Assembler(MachineRules):
             self.marked.append(name)
             if _inside(index[0]):
                 hint = f"write {name}[]; conditions on single events belong in WHERE"
-                raise self.fault(
-                    "ACEP-Q009", f"{index[0]} has no meaning in a pattern", _span(index[0]), hint
-                )
+                raise self.fault("ACEP-Q009", f"{index[0]} has no meaning in a pattern", span_of(index[0]), hint)
         return str(name)
 
     # --- clauses ------------------------------------------------------------------------------------------
@@ -225,14 +262,14 @@ class Assembler(MachineRules):
             raise self.fault(
                 "ACEP-Q007",
                 f"no such unit {str(unit[0])!r}",
-                _span(unit[0]),
+                span_of(unit[0]),
                 near_unit(unit[0], (*UNITS, "simultaneous")) + "units are us, ms, s, min, h, d and events",
             )
         return Window(amount, UNITS[unit[0].lower()], span, parameter=parameter)
 
     def simultaneous(self, parts: list[Any], span: Span) -> None:
         self.clauses_read.is_simultaneous = True
-        self.clauses_read.places.append(("SIMULTANEOUS", span))
+        self.note_place("SIMULTANEOUS", span)
 
     def signed(self, parts: list[Token], span: Span) -> tuple[int | float, Span]:
         number = self._number(parts[-1])
@@ -244,10 +281,10 @@ class Assembler(MachineRules):
             hint = "ERRORS k is the number of events that may be missing"
             raise self.fault("ACEP-Q008", f"ERRORS needs a whole number, not {amount}", place, hint)
         self.clauses_read.errors = amount
-        self.clauses_read.places.append(("ERRORS", place))
+        self.note_place("ERRORS", place)
         for name, weight, place in weights:
             self.clauses_read.weights.append((name, weight))
-            self.clauses_read.places.append((f"WEIGHTS {name}", place))
+            self.note_place(f"WEIGHTS {name}", place)
 
     def weight(self, parts: list[Any], span: Span) -> tuple[str, int, Span]:
         name, (amount, place) = parts
@@ -258,7 +295,7 @@ class Assembler(MachineRules):
 
     def non_overlap(self, parts: list[Any], span: Span) -> None:
         self.clauses_read.non_overlap = True
-        self.clauses_read.places.append(("NON OVERLAP", span))
+        self.note_place("NON OVERLAP", span)
 
     def outputs(self, parts: list[ReturnItem], span: Span) -> None:
         self.clauses_read.outputs = tuple(parts)
@@ -271,14 +308,86 @@ class Assembler(MachineRules):
 
     def publish(self, parts: list[Token], span: Span) -> None:
         self.clauses_read.publish = unquote(parts[0]) if parts[0].type == "STRING" else str(parts[0])
-        self.clauses_read.places.append(("PUBLISH", span))
+        self.note_place("PUBLISH", span)
 
     def define(self, parts: list[Any], span: Span) -> None:
         self.clauses_read.definitions = tuple(parts[1:])
-        self.clauses_read.places.append(("DEFINE", _span(parts[0])))
+        self.note_place("DEFINE", span_of(parts[0]))
 
     def definition(self, parts: list[Any], span: Span) -> Definition:
         return Definition(str(parts[0]), parts[1], span)
+
+    # --- automata written by hand -------------------------------------------------------------------------
+
+    def machine(self, parts: list[Any], span: Span) -> Machine:
+        registers: tuple[MachineRegister, ...] = parts.pop(0) if isinstance(parts[0], tuple) else ()
+        arcs = [part for part in parts if isinstance(part, MachineArc)]
+        if not arcs:
+            hint = "write at least one arc: q0 -> q1 ON Tick t"
+            raise self.fault("ACEP-Q074", "the automaton has no arc", span, hint)
+        names = frozenset(register.name for register in registers)
+        return Machine(
+            registers,
+            tuple(_with_registers(arc, names) for arc in arcs),
+            tuple(_with_registers(part, names) for part in parts if isinstance(part, IgnoreRule)),
+            tuple(state for part in parts if isinstance(part, list) for state in part),
+            span,
+        )
+
+    def register(self, parts: list[Any], span: Span) -> MachineRegister:
+        name, *rest = parts
+        declared = HOLDS[rest.pop(0).upper()] if rest and getattr(rest[0], "type", "") == "HOLDS" else None
+        initial = rest[0] if rest else Constant(None)
+        own = KINDS.get(type(initial.value))
+        holds = declared or own
+        if holds is None:
+            hint = f"write {name} INT, FLOAT, TEXT, BOOLEAN or TIME, or begin with a value: {name} = 0"
+            raise self.fault("ACEP-Q075", f"it is not said what the register {str(name)!r} holds", span, hint)
+        if own not in (None, holds) and (own, holds) not in (("int", "float"), ("text", "time")):
+            hint = f"begin with a value of that kind, or leave it out: {name} is NULL then"
+            raise self.fault("ACEP-Q075", f"the register {str(name)!r} cannot hold {initial.value!r}", span, hint)
+        if (own, holds) == ("int", "float"):
+            initial = Constant(float(initial.value or 0), initial.span)
+        return MachineRegister(str(name), holds, initial, span)
+
+    def arc(self, parts: list[Any], span: Span) -> MachineArc:
+        source, target, asked, *rest = parts
+        variable, when, sets = _rest(rest)
+        return MachineArc(str(source), str(target), "on", asked[0], variable, when, sets, span)
+
+    def silent_arc(self, parts: list[Any], span: Span) -> MachineArc:
+        source, target, kind, *rest = parts
+        _, when, sets = _rest(rest)
+        way: ArcKind = "timeout" if kind.type == "TIMEOUT" else "epsilon"
+        return MachineArc(str(source), str(target), way, None, None, when, sets, span)
+
+    def when(self, parts: list[Any], span: Span) -> list[Any]:
+        return parts
+
+    def moves(self, parts: list[Any], span: Span) -> tuple[Any, ...]:
+        return tuple(parts)
+
+    registers = moves
+
+    def assignment(self, parts: list[Any], span: Span) -> Assignment:
+        return Assignment(str(parts[0]), parts[1], span)
+
+    def ignore(self, parts: list[Any], span: Span) -> IgnoreRule:
+        states = tuple(str(part) for part in parts if getattr(part, "type", "") == "WORD")
+        type_, variable = next((part for part in parts if isinstance(part, tuple)), (None, None))
+        when = next((part[0] for part in parts if isinstance(part, list)), None)
+        return IgnoreRule(states, type_, variable, when, span)
+
+    def asked(self, parts: list[Any], span: Span) -> tuple[str | None, str | None]:
+        return parts[0][0], str(parts[1]) if len(parts) == 2 else None
+
+    def finals(self, parts: list[Token], span: Span) -> list[str]:
+        for part in parts:
+            self.note_place(f"FINAL {part}", span_of(part))
+        return [str(part) for part in parts]
+
+    def call(self, parts: list[Any], span: Span) -> FunctionCall:
+        return FunctionCall(str(parts[0]), tuple(parts[1:]), span=span)
 
     # --- expressions --------------------------------------------------------------------------------------
 
@@ -341,9 +450,9 @@ class Assembler(MachineRules):
             return "last"
         if inside in ("", "..i-1"):
             hint = f"use it inside an aggregate, for example max({variable}[{inside}].{name})"
-            raise self.fault("ACEP-Q009", f"{variable}[{inside}] names several events", _span(token), hint)
+            raise self.fault("ACEP-Q009", f"{variable}[{inside}] names several events", span_of(token), hint)
         hint = f"use {variable}[1], {variable}[i], {variable}[i-1] or {variable}[{variable}.LEN]"
-        raise self.fault("ACEP-Q009", f"no such index {token}", _span(token), hint)
+        raise self.fault("ACEP-Q009", f"no such index {token}", span_of(token), hint)
 
     def aggregate(self, parts: list[Token], span: Span) -> Aggregate:
         function, variable, *rest = parts
@@ -354,9 +463,7 @@ class Assembler(MachineRules):
         if inside == "i-1":
             hint = f"for all events before a[i] write {function}({example.replace('[]', '[..i-1]')})"
         elif (name is None and function != "count") or inside not in ("", "..i-1"):
-            hint = (
-                f"write {function}({variable}[])" if function == "count" else f"write {function}({example})"
-            )
+            hint = f"write {function}({variable}[])" if function == "count" else f"write {function}({example})"
         else:
             return Aggregate(function, str(variable), name, inside == "..i-1", span)
         raise self.fault("ACEP-Q010", f"{self.text[slice(*span)]} is no aggregate over events", span, hint)
@@ -368,9 +475,7 @@ class Assembler(MachineRules):
         digits = token.lstrip("0") or "0"
         number = (int(digits) if len(digits) <= 19 else math.inf) if whole else float(token)
         if number > _LARGEST_WHOLE if whole else math.isinf(number):
-            raise self.fault(
-                "ACEP-Q008", "the number is too large", _span(token), "whole numbers have 64 bits"
-            )
+            raise self.fault("ACEP-Q008", "the number is too large", span_of(token), "whole numbers have 64 bits")
         return number
 
 
@@ -436,7 +541,8 @@ def did_you_mean(word: str, known: Any) -> str:
     return f"did you mean `{near[0]}`? " if near else ""
 
 
-def _span(token: Token) -> Span:
+def span_of(token: Token) -> Span:
+    """Where a word stands."""
     return cast("int", token.start_pos), cast("int", token.end_pos)
 
 

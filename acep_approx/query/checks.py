@@ -1,31 +1,41 @@
 """Structural mistakes that the grammar lets pass: unknown variables, empty patterns, wrong bounds.
 
-`check` is the only entry. Patterns are checked first, then the clauses; expressions are checked in
-`checks_expressions`. Nothing here needs a schema: types are checked in `types`.
+`check` is the entry for queries. Patterns are checked first, then WHERE, RETURN and DEFINE, in which variables may be
+named only as they stand in the pattern, then the other clauses. Nothing here needs a schema: types are checked in
+`types`.
 """
 
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
-from acep_approx.errors import LimitError
 from acep_approx.query.assemble import UNITS, did_you_mean
-from acep_approx.query.checks_expressions import (
-    check_definitions,
-    check_outputs,
-    check_predicates,
-    fault,
-    place,
-)
 from acep_approx.query.checks_machine import check_machine, check_machine_outputs, repeated_variables
 from acep_approx.query.limits import MAX_POSITIONS, refuse_deep_tree, refuse_long_text, refuse_many_nodes
-from acep_approx.query.printer import is_name
-from acep_approx.query.shape import atoms, expressions_of, negated_variables, walk
+from acep_approx.query.messages import strategy_meant
+from acep_approx.query.printer import clauses, is_name
+from acep_approx.query.shape import (
+    Node,
+    all_expressions,
+    atoms,
+    is_static,
+    kleene_variables,
+    naming,
+    negated_variables,
+    variables,
+    walk,
+)
 from acep_approx.query.syntax import (
     NO_SPAN,
     Absent,
+    Aggregate,
     Atom,
+    Attribute,
+    Constant,
     Either,
+    Equivalence,
+    Expression,
     Machine,
     OtherPattern,
     Pattern,
@@ -59,14 +69,9 @@ def check(query: QuerySyntax) -> None:
     acep_approx.errors.QueryError: ACEP-Q040: ERRORS 2 is not below 2, the weight of the lightest word ...
     """
     refuse_long_text(query.text)
-    expressions = (
-        *query.predicates,
-        *(output.value for output in query.outputs),
-        *(definition.condition for definition in query.definitions),
-    )
-    inside = tuple(expressions_of(query.pattern)) if isinstance(query.pattern, Machine) else ()
-    refuse_many_nodes((query.pattern, *expressions, *inside), query.text)
-    for tree in (query.pattern, *expressions, *inside):
+    trees: tuple[Node, ...] = (query.pattern, *all_expressions(query))
+    refuse_many_nodes(trees, query.text)
+    for tree in trees:
         refuse_deep_tree(tree, query.text)
     if isinstance(query.pattern, Machine):
         _check_definitions_fit(query)
@@ -79,9 +84,9 @@ def check(query: QuerySyntax) -> None:
     _check_negations(query)
     _check_size(query)
     _check_definitions_fit(query)
-    check_predicates(query)
-    check_outputs(query)
-    check_definitions(query)
+    _check_predicates(query)
+    _check_outputs(query)
+    _check_definitions(query)
     _check_window(query)
     _check_simultaneous(query)
     _check_errors(query)
@@ -95,14 +100,14 @@ def _check_variables(query: QuerySyntax) -> None:
     for atom in atoms(query.pattern):
         if query.is_regex:
             if not re.fullmatch("[A-Za-z0-9_]", atom.variable):
-                raise fault(query, "ACEP-Q051", f"{atom.variable!r} is no letter", atom.span, _LETTERS)
+                raise query.fault("ACEP-Q051", f"{atom.variable!r} is no letter", atom.span, _LETTERS)
             continue
         if not is_name(atom.variable):
             hint = "a variable is a word of letters, digits and _ that is not reserved"
-            raise fault(query, "ACEP-Q051", f"{atom.variable!r} is no name for a variable", atom.span, hint)
+            raise query.fault("ACEP-Q051", f"{atom.variable!r} is no name for a variable", atom.span, hint)
         if atom.variable in seen:
             hint = "give each component its own variable"
-            raise fault(query, "ACEP-Q031", f"the variable {atom.variable!r} stands twice", atom.span, hint)
+            raise query.fault("ACEP-Q031", f"the variable {atom.variable!r} stands twice", atom.span, hint)
         seen.add(atom.variable)
 
 
@@ -115,24 +120,19 @@ def _check_repeats(query: QuerySyntax) -> None:
             continue
         written = f"{{{node.least},{'' if node.most is None else node.most}}}"
         if node.least < 0:
-            raise fault(
-                query, "ACEP-Q042", f"{written} begins below 0", node.span, "bounds are whole numbers from 0"
-            )
+            raise query.fault("ACEP-Q042", f"{written} begins below 0", node.span, "bounds are whole numbers from 0")
         if node.most == 0:
-            raise fault(
-                query, "ACEP-Q042", "a repetition of 0 times is nothing", node.span, "leave this part out"
-            )
+            raise query.fault("ACEP-Q042", "a repetition of 0 times is nothing", node.span, "leave this part out")
         if node.most is not None and node.most < node.least:
             hint = f"write {{{node.most},{node.least}}}"
-            raise fault(query, "ACEP-Q042", f"{written} ends before it begins", node.span, hint)
+            raise query.fault("ACEP-Q042", f"{written} ends before it begins", node.span, hint)
 
 
 def _check_negations(query: QuerySyntax) -> None:
     """Negations must be parts of a sequence that has something to stand between, before or after."""
     hint = "put it into a sequence, as in SEQ(A a, ~(B b), C c)"
     if isinstance(query.pattern, Absent):
-        raise fault(
-            query,
+        raise query.fault(
             "ACEP-Q035",
             "the pattern has only negations, and nothing to find",
             query.pattern.span,
@@ -140,31 +140,21 @@ def _check_negations(query: QuerySyntax) -> None:
         )
     for node in walk(query.pattern):
         if isinstance(node, Sequence) and all(isinstance(part, Absent) for part in node.parts):
-            raise fault(
-                query, "ACEP-Q035", "a sequence of negations only has nothing to find", node.span, hint
-            )
+            raise query.fault("ACEP-Q035", "a sequence of negations only has nothing to find", node.span, hint)
         below = node.options if isinstance(node, Either) else (node.part,) if isinstance(node, Repeat) else ()
         for part in below:
             if isinstance(part, Absent):
                 where = "an alternative" if isinstance(node, Either) else "repeated"
-                raise fault(query, "ACEP-Q037", f"a negation cannot be {where} on its own", part.span, hint)
+                raise query.fault("ACEP-Q037", f"a negation cannot be {where} on its own", part.span, hint)
 
 
 def _check_size(query: QuerySyntax) -> None:
     size = positions(query.pattern)
     if size > MAX_POSITIONS:
-        span = query.pattern.span
         shown = f"{size:,}" if size < 10**12 else "more than 10^12"
-        raise LimitError(
-            f"written out, the repetitions make {shown} positions, the limit is {MAX_POSITIONS:,}",
-            code="ACEP-Q022",
-            given=size,
-            limit=MAX_POSITIONS,
-            hint="bounds multiply when repetitions are nested; + and * cost nothing extra",
-            text=query.text,
-            start=span[0],
-            end=span[1],
-        )
+        message = f"written out, the repetitions make {shown} positions, the limit is {MAX_POSITIONS:,}"
+        hint = "bounds multiply when repetitions are nested; + and * cost nothing extra"
+        raise query.too_large("ACEP-Q022", message, size, MAX_POSITIONS, query.pattern.span, hint)
 
 
 def positions(pattern: Pattern) -> int:
@@ -240,17 +230,16 @@ def _check_definitions_fit(query: QuerySyntax) -> None:
     if query.definitions and not query.is_regex:
         hint = "write conditions into WHERE: WHERE a.price > 10"
         message = "DEFINE is for bare regular expressions, not for PATTERN"
-        raise fault(query, "ACEP-Q015", message, place(query, "DEFINE"), hint)
+        raise query.fault("ACEP-Q015", message, query.place("DEFINE"), hint)
     if query.outputs and query.is_regex:
         hint = "a match of a bare regular expression is a set of events; use PATTERN to name them"
-        raise fault(query, "ACEP-Q050", "RETURN needs variables", query.outputs[0].span, hint)
+        raise query.fault("ACEP-Q050", "RETURN needs variables", query.outputs[0].span, hint)
 
 
 def _check_window(query: QuerySyntax) -> None:
     window = query.window
     if window.unit not in UNITS.values():
-        raise fault(
-            query,
+        raise query.fault(
             "ACEP-Q007",
             f"no such unit {window.unit!r}",
             window.span,
@@ -258,10 +247,10 @@ def _check_window(query: QuerySyntax) -> None:
         )
     if not window.amount >= 0 or window.amount == float("inf"):
         hint = "a window is 0 or longer: WITHIN 10 s"
-        raise fault(query, "ACEP-Q045", f"a window of {window.amount} {window.unit}", window.span, hint)
+        raise query.fault("ACEP-Q045", f"a window of {window.amount} {window.unit}", window.span, hint)
     if window.unit in ("events", "ticks") and window.amount != int(window.amount):
         hint = "events and ticks are whole numbers; for time write a unit: WITHIN 1.5 s"
-        raise fault(query, "ACEP-Q045", f"a window of {window.amount} {window.unit}", window.span, hint)
+        raise query.fault("ACEP-Q045", f"a window of {window.amount} {window.unit}", window.span, hint)
 
 
 def _check_simultaneous(query: QuerySyntax) -> None:
@@ -271,28 +260,26 @@ def _check_simultaneous(query: QuerySyntax) -> None:
     if query.window.unit == "events":
         hint = "a window that counts events needs their order: give it as a time, as in WITHIN 10 s"
         message = f"WITHIN {query.window.amount} events and SIMULTANEOUS exclude one another"
-        raise fault(query, "ACEP-Q053", message, query.window.span, hint)
+        raise query.fault("ACEP-Q053", message, query.window.span, hint)
     if query.non_overlap:
         hint = "of matches that end at one time, which comes first depends on the order of events: leave one out"
         message = "NON OVERLAP and SIMULTANEOUS exclude one another"
-        raise fault(query, "ACEP-Q053", message, place(query, "NON OVERLAP"), hint)
+        raise query.fault("ACEP-Q053", message, query.place("NON OVERLAP"), hint)
 
 
 def _check_errors(query: QuerySyntax) -> None:
     if query.errors < 0:
         hint = "ERRORS k is the number of events that may be missing, from 0"
-        raise fault(query, "ACEP-Q039", f"ERRORS {query.errors} is below 0", place(query, "ERRORS"), hint)
+        raise query.fault("ACEP-Q039", f"ERRORS {query.errors} is below 0", query.place("ERRORS"), hint)
     _check_weights(query)
     least = lightest(query.pattern, dict(query.weights))
     if least == 0:
         hint = "make at least one part necessary: write + instead of *, or add a component"
-        raise fault(query, "ACEP-Q036", "the pattern matches without any event", query.pattern.span, hint)
+        raise query.fault("ACEP-Q036", "the pattern matches without any event", query.pattern.span, hint)
     if query.errors >= least:
-        message = (
-            f"ERRORS {query.errors} is not below {least}, the weight of the lightest word of the pattern"
-        )
+        message = f"ERRORS {query.errors} is not below {least}, the weight of the lightest word of the pattern"
         hint = f"with so many events missing nothing is left to find; use at most ERRORS {least - 1}"
-        raise fault(query, "ACEP-Q040", message, place(query, "ERRORS"), hint)
+        raise query.fault("ACEP-Q040", message, query.place("ERRORS"), hint)
 
 
 def _check_weights(query: QuerySyntax) -> None:
@@ -304,15 +291,166 @@ def _check_weights(query: QuerySyntax) -> None:
         span = places.get(f"WEIGHTS {name}", NO_SPAN)
         if name not in known:
             hint = did_you_mean(name, known) + f"variables are {', '.join(sorted(known))}"
-            raise fault(query, "ACEP-Q030", f"no variable {name!r} in the pattern", span, hint)
+            raise query.fault("ACEP-Q030", f"no variable {name!r} in the pattern", span, hint)
         if name in negated:
             hint = "an event that must not happen cannot be missing"
-            raise fault(query, "ACEP-Q032", f"{name!r} is negated and has no weight", span, hint)
+            raise query.fault("ACEP-Q032", f"{name!r} is negated and has no weight", span, hint)
         if name in seen:
-            raise fault(
-                query, "ACEP-Q038", f"two weights for {name!r}", span, "give one weight for each variable"
-            )
+            raise query.fault("ACEP-Q038", f"two weights for {name!r}", span, "give one weight for each variable")
         if not isinstance(weight, int) or weight < 1:
             hint = "a weight is a whole number from 1: the cost of missing that event"
-            raise fault(query, "ACEP-Q038", f"the weight of {name} is {weight}", span, hint)
+            raise query.fault("ACEP-Q038", f"the weight of {name} is {weight}", span, hint)
         seen.add(name)
+
+
+_SHOWN = {"first": "[1]", "current": "[i]", "previous": "[i-1]", "last": "[LEN]"}
+
+
+# --- WHERE, RETURN and DEFINE -----------------------------------------------------------------------------
+
+
+def _check_predicates(query: QuerySyntax) -> None:
+    negated, kleene = negated_variables(query.pattern), kleene_variables(query.pattern)
+    known = {atom.variable for atom in atoms(query.pattern)}
+    for predicate in query.predicates:
+        check_names(query, predicate, known, kleene)
+        if not variables(predicate):
+            hint = "a condition is about the event of a variable: a.price > 10"
+            raise query.fault("ACEP-Q043", "the condition is about no variable", predicate.span, hint)
+        if query.is_regex:
+            _check_letters(query, predicate)
+        _check_prior(query, predicate)
+        _check_negated(query, predicate, negated)
+
+
+def _check_outputs(query: QuerySyntax) -> None:
+    kleene, negated = kleene_variables(query.pattern), negated_variables(query.pattern)
+    known = {atom.variable for atom in atoms(query.pattern)}
+    seen: set[str] = set()
+    for output in query.outputs:
+        if output.name in seen:
+            hint = "give each output its own name"
+            raise query.fault("ACEP-Q044", f"two outputs are named {output.name!r}", output.span, hint)
+        seen.add(output.name)
+        check_names(query, output.value, known, kleene)
+        for node in walk(output.value):
+            if isinstance(node, (Attribute, Aggregate)) and node.variable in negated:
+                hint = "an event that must not happen has no attributes to return"
+                raise query.fault("ACEP-Q032", f"{node.variable!r} is negated", node.span, hint)
+            if isinstance(node, Attribute) and node.variable in kleene and node.index not in ("first", "last"):
+                name, variable = node.name, node.variable
+                hint = f"write first({variable}[].{name}), {variable}[{variable}.LEN].{name} or an aggregate"
+                message = f"{variable!r} stands for several events, RETURN needs one value"
+                raise query.fault("ACEP-Q049", message, node.span, hint)
+            if isinstance(node, Aggregate) and node.prior:
+                hint = f"write {node.function}({node.variable}[]...) for all events"
+                raise query.fault("ACEP-Q041", "there is no i in RETURN", node.span, hint)
+
+
+def _check_definitions(query: QuerySyntax) -> None:
+    known = {atom.variable for atom in atoms(query.pattern)}
+    seen: set[str] = set()
+    for definition in query.definitions:
+        letter = definition.letter
+        if letter not in known:
+            hint = f"its letters are {', '.join(sorted(known))}"
+            message = f"the letter {letter!r} is not in the regular expression"
+            raise query.fault("ACEP-Q047", message, definition.span, hint)
+        if letter in seen:
+            hint = "join the conditions by AND or OR"
+            raise query.fault("ACEP-Q047", f"the letter {letter!r} is defined twice", definition.span, hint)
+        seen.add(letter)
+        for node in walk(definition.condition):
+            if isinstance(node, (Attribute, Aggregate)) and node.variable is not None:
+                hint = "in DEFINE attributes of the event stand alone: a AS price > 10"
+                raise query.fault("ACEP-Q048", f"DEFINE knows no variable {node.variable!r}", node.span, hint)
+
+
+def _with_strategy(query: QuerySyntax, word: Attribute) -> str | None:
+    """The clause WHERE as it must be, where a word among conditions is meant as a strategy."""
+    strategy = strategy_meant(word.name)
+    if strategy is None:
+        return None
+    others = tuple(predicate for predicate in query.predicates if predicate != word)
+    where = f"WHERE {strategy} {{ CONDITIONS }}"
+    if len(others) < len(query.predicates):
+        where = clauses(replace(query, strategy=strategy, predicates=others))[1]
+    return f"a strategy stands first, and the conditions in its braces: {where}"
+
+
+def check_names(query: QuerySyntax, expression: Expression, known: set[str], kleene: frozenset[str]) -> None:
+    """Check which variables an expression names, and that several events are not taken for one, nor one for several.
+
+    Parameters
+    ----------
+    query : QuerySyntax
+        The query it belongs to.
+    expression : Expression
+    known : set of str
+        The variables of the pattern.
+    kleene : frozenset of str
+        Those that can bind several events.
+
+    Raises
+    ------
+    QueryError
+        ACEP-Q008, Q013, Q030, Q033, Q034, Q048.
+    """
+    for node in walk(expression):
+        match node:
+            case Attribute(variable=None, name=name):
+                hint = _with_strategy(query, node) or f"say whose: {min(known)}.{name}"
+                raise query.fault("ACEP-Q048", f"{name!r} is of no variable", node.span, hint)
+            case Attribute(variable=str(variable)) | Aggregate(variable=variable) if variable not in known:
+                hint = did_you_mean(variable, known) + f"variables are {', '.join(sorted(known))}"
+                raise query.fault("ACEP-Q030", f"no variable {variable!r} in the pattern", node.span, hint)
+            case Attribute(variable=variable, index=str(index)) if not query.is_regex and variable not in kleene:
+                message = f"{variable!r} is one event and takes no index {_SHOWN[index]}"
+                raise query.fault("ACEP-Q033", message, node.span, f"write {variable}.{node.name}")
+            case Aggregate(variable=variable) if not query.is_regex and variable not in kleene:
+                hint = f"write {variable}.{node.name or 'price'}, or repeat the event: Shelf+ {variable}[]"
+                message = f"{variable!r} is one event, there is nothing to aggregate"
+                raise query.fault("ACEP-Q034", message, node.span, hint)
+            case Constant(value=int(value)) if not -(2**63) <= value < 2**63:
+                raise query.fault("ACEP-Q008", "the number is too large", node.span, "whole numbers have 64 bits")
+            case Equivalence(name=name):
+                message = f"[{name}] is no value: it can only be joined to other conditions by AND"
+                raise query.fault("ACEP-Q013", message, node.span)
+            case _:
+                pass
+
+
+def _check_letters(query: QuerySyntax, predicate: Expression) -> None:
+    indexed = any(isinstance(node, Attribute) and node.index is not None for node in walk(predicate))
+    if indexed or not is_static(predicate):
+        hint = "conditions of a bare regular expression are about one letter: a.price > 3; use PATTERN for more"
+        message = "letters are not variables: they cannot be compared, indexed or aggregated"
+        raise query.fault("ACEP-Q046", message, predicate.span, hint)
+
+
+def _check_prior(query: QuerySyntax, predicate: Expression) -> None:
+    """``a[..i-1]`` is about the events before some ``a[i]``, which the same condition must name."""
+    current = {
+        node.variable
+        for node in naming(predicate)
+        if isinstance(node, Attribute) and node.index in (None, "current", "previous")
+    }
+    for node in walk(predicate):
+        if isinstance(node, Aggregate) and node.prior and node.variable not in current:
+            variable = node.variable
+            hint = f"compare it with {variable}[i], or write {variable}[] for all events"
+            message = f"{variable}[..i-1] are the events before {variable}[i], and no {variable}[i] is named"
+            raise query.fault("ACEP-Q041", message, node.span, hint)
+
+
+def _check_negated(query: QuerySyntax, predicate: Expression, negated: frozenset[str]) -> None:
+    """A negation asks about one event at a time: there is no pair of events that must not happen."""
+    first: str | None = None
+    for node in naming(predicate):
+        if node.variable not in negated:
+            continue
+        if first not in (None, node.variable):
+            hint = "compare each with events that are found: write one condition for each, joined by AND"
+            message = f"one condition names two negated variables, {first!r} and {node.variable!r}"
+            raise query.fault("ACEP-Q052", message, node.span, hint)
+        first = node.variable

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import NoReturn
 
 from acep_approx.query.assemble import did_you_mean
-from acep_approx.query.checks_expressions import fault, place
 from acep_approx.query.printer import is_name, to_text
 from acep_approx.query.shape import walk
 from acep_approx.query.syntax import (
@@ -21,6 +19,7 @@ from acep_approx.query.syntax import (
     QuerySyntax,
     RegisterValue,
     Span,
+    Written,
 )
 
 
@@ -49,16 +48,14 @@ def check_machine(query: QuerySyntax) -> None:
     _Checker(query, machine).check()
 
 
-class _Checker:
+class _Checker(Written):
     def __init__(self, query: QuerySyntax, machine: Machine) -> None:
+        self.text = query.text
         self.query = query
         self.machine = machine
         self.states = {state for arc in machine.arcs for state in (arc.source, arc.target)}
         self.registers = {register.name for register in machine.registers}
         self.variables = {arc.variable for arc in machine.arcs if arc.variable is not None}
-
-    def fail(self, code: str, message: str, span: Span, hint: str | None = None) -> NoReturn:
-        raise fault(self.query, code, message, span, hint)
 
     def check(self) -> None:
         self._check_clauses()
@@ -84,7 +81,7 @@ class _Checker:
             self.fail("ACEP-Q077", f"an automaton has no strategy such as {query.strategy}", self.machine.span, hint)
         if query.is_simultaneous:
             hint = "an automaton reads one event after the other: leave SIMULTANEOUS out"
-            self.fail("ACEP-Q053", "AUTOMATON and SIMULTANEOUS exclude one another", place(query, "SIMULTANEOUS"), hint)
+            self.fail("ACEP-Q053", "AUTOMATON and SIMULTANEOUS exclude one another", query.place("SIMULTANEOUS"), hint)
 
     # --- registers and states -----------------------------------------------------------------------------
 
@@ -113,8 +110,8 @@ class _Checker:
                 known = ", ".join(sorted(self.states))
                 hint = did_you_mean(state, self.states) + f"the arcs lead to and from {known}"
                 self.fail("ACEP-Q076", f"no state {state!r}: no arc leads there", span, hint)
-        reached = _closure({machine.start}, [(arc.source, arc.target) for arc in machine.arcs])
-        useful = _closure(set(machine.finals), [(arc.target, arc.source) for arc in machine.arcs])
+        reached = reachable({machine.start}, [(arc.source, arc.target) for arc in machine.arcs])
+        useful = reachable(set(machine.finals), [(arc.target, arc.source) for arc in machine.arcs])
         for arc in machine.arcs:
             if arc.target not in useful:
                 hint = f"write FINAL {arc.target}, or an arc from there on"
@@ -167,7 +164,7 @@ class _Checker:
             return
         waiting = {arc.source for arc in self.machine.arcs if arc.kind == "timeout"}
         pairs = [(arc.target, arc.source) for arc in self.machine.arcs if arc.kind == "epsilon" or self.query.errors]
-        before_timeout = _closure(waiting, pairs)
+        before_timeout = reachable(waiting, pairs)
         for state in rule.states:
             if state in before_timeout:
                 hint = "let the condition of IGNORE be about the event alone, or end the match by an event"
@@ -207,7 +204,7 @@ class _Checker:
         silent = [arc for arc in self.machine.arcs if arc.kind == "epsilon"]
         pairs = [(arc.source, arc.target) for arc in silent]
         for arc in silent:
-            if arc.sets and arc.source in _closure({arc.target}, pairs):
+            if arc.sets and arc.source in reachable({arc.target}, pairs):
                 hint = "let one arc of the circle consume an event, or leave SET out"
                 self.fail("ACEP-Q083", "a circle of EPSILON arcs changes registers: it would never end", arc.span, hint)
 
@@ -231,7 +228,7 @@ class _Checker:
         query = self.query
         if query.errors < 0:
             hint = "ERRORS k is the number of events that may be missing, from 0"
-            self.fail("ACEP-Q039", f"ERRORS {query.errors} is below 0", place(query, "ERRORS"), hint)
+            self.fail("ACEP-Q039", f"ERRORS {query.errors} is below 0", query.place("ERRORS"), hint)
         least = lightest_way(self.machine, dict(query.weights))
         if least == 0:
             hint = "a match has an event: no EPSILON arcs alone may lead from the start to a final state"
@@ -239,7 +236,7 @@ class _Checker:
         if query.errors >= least:
             message = f"ERRORS {query.errors} is not below {least}, the weight of the lightest way to a final state"
             hint = f"with so many events missing nothing is left to find; use at most ERRORS {least - 1}"
-            self.fail("ACEP-Q040", message, place(query, "ERRORS"), hint)
+            self.fail("ACEP-Q040", message, query.place("ERRORS"), hint)
 
 
 _GIVE = "functions need Python: give it to compile_query(..., functions=[...])"
@@ -262,17 +259,17 @@ def check_machine_outputs(query: QuerySyntax, machine: Machine, kleene: Iterable
     for output in query.outputs:
         if output.name in seen:
             hint = "give each output its own name"
-            raise fault(query, "ACEP-Q044", f"two outputs are named {output.name!r}", output.span, hint)
+            raise query.fault("ACEP-Q044", f"two outputs are named {output.name!r}", output.span, hint)
         seen.add(output.name)
         for node in walk(output.value):
             if isinstance(node, FunctionCall):
                 hint = "call it on an arc, and keep what it gives in a register"
-                raise fault(query, "ACEP-Q084", "RETURN calls no functions", node.span, hint)
+                raise query.fault("ACEP-Q084", "RETURN calls no functions", node.span, hint)
             if isinstance(node, Attribute) and node.variable is None:
                 near = did_you_mean(node.name, [*registers, *map(str, known)])
                 names = ", ".join(sorted(registers)) or "none"
                 hint = near + f"registers are {names}; write t.{node.name} for an attribute"
-                raise fault(query, "ACEP-Q048", f"{node.name!r} is no register", node.span, hint)
+                raise query.fault("ACEP-Q048", f"{node.name!r} is no register", node.span, hint)
             if isinstance(node, Attribute | Aggregate):
                 _check_output(query, node, known, several)
 
@@ -281,22 +278,22 @@ def _check_output(query: QuerySyntax, node: Attribute | Aggregate, known: set[st
     name, variable = node.name, str(node.variable)
     if variable not in known:
         hint = did_you_mean(variable, known) + f"variables are {', '.join(sorted(known)) or 'none'}"
-        raise fault(query, "ACEP-Q030", f"no variable {variable!r} in the pattern", node.span, hint)
+        raise query.fault("ACEP-Q030", f"no variable {variable!r} in the pattern", node.span, hint)
     if isinstance(node, Aggregate):
         if variable not in several:
             hint = f"write {variable}.{name or 'price'}"
             message = f"{variable!r} is one event, there is nothing to aggregate"
-            raise fault(query, "ACEP-Q034", message, node.span, hint)
+            raise query.fault("ACEP-Q034", message, node.span, hint)
         if node.prior:
             hint = f"write {node.function}({variable}[]...)"
-            raise fault(query, "ACEP-Q041", "there is no i in RETURN", node.span, hint)
+            raise query.fault("ACEP-Q041", "there is no i in RETURN", node.span, hint)
     elif variable in several and node.index not in ("first", "last"):
         hint = f"write first({variable}[].{name}), {variable}[{variable}.LEN].{name} or an aggregate"
         message = f"{variable!r} stands for several events, RETURN needs one value"
-        raise fault(query, "ACEP-Q049", message, node.span, hint)
+        raise query.fault("ACEP-Q049", message, node.span, hint)
     elif variable not in several and node.index is not None:
         message = f"{variable!r} is one event and takes no index"
-        raise fault(query, "ACEP-Q033", message, node.span, f"write {variable}.{name}")
+        raise query.fault("ACEP-Q033", message, node.span, f"write {variable}.{name}")
 
 
 def lightest_way(machine: Machine, weights: Mapping[str, int]) -> int:
@@ -354,7 +351,7 @@ def repeated_variables(machine: Machine) -> frozenset[str]:
     return frozenset(str(arc.variable) for arc in machine.arcs if arc.variable in bound[arc.source])
 
 
-def _closure(states: set[str], pairs: Iterable[tuple[str, str]]) -> set[str]:
+def reachable(states: set[str], pairs: Iterable[tuple[str, str]]) -> set[str]:
     """States that can be reached from some, and these; O(pairs)."""
     targets: dict[str, list[str]] = {}
     for source, target in pairs:

@@ -10,12 +10,16 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
 
+from acep_approx.arrays import Bools
 from acep_approx.errors import DataError
-from acep_approx.query.calling import called
+from acep_approx.query.functions import UserFunction
 from acep_approx.query.shape import walk
 from acep_approx.query.syntax import (
     Aggregate,
@@ -31,13 +35,84 @@ from acep_approx.query.syntax import (
     Unary,
 )
 
-if TYPE_CHECKING:
-    import pyarrow as pa
+# --- functions of the user's, over columns ----------------------------------------------------------------
 
-    from acep_approx.arrays import Bools
 
-    Column = Callable[[Any], pa.Array]
+def called(function: UserFunction, arguments: list[pa.Array | pa.Scalar]) -> pa.Array | pa.Scalar:
+    """What a function gives for columns; a scalar where it gets only scalars.
 
+    Parameters
+    ----------
+    function : UserFunction
+    arguments : list of pyarrow.Array or pyarrow.Scalar
+        Arrays of one length.
+
+    Raises
+    ------
+    DataError
+        ``ACEP-D203``: the result is not as long as the arguments, or of another kind.
+    """
+    lengths = [len(argument) for argument in arguments if not isinstance(argument, pa.Scalar)]
+    rows = lengths[0] if lengths else 1
+    columns = [pa.repeat(one, rows) if isinstance(one, pa.Scalar) else one for one in arguments]
+    if rows == 0:  # it need not know what to do with nothing
+        return pa.nulls(0, _arrow_types()[function.holds])
+    values, is_known = plain_result(function, function.compute(*map(_numpy_column, columns)), rows)
+    found = pa.array(values, _arrow_types()[function.holds], mask=~is_known)
+    return found if lengths else found[0]
+
+
+def _arrow_types() -> dict[str, pa.DataType]:
+    numbers = {"int": pa.int64(), "float": pa.float64(), "truth": pa.bool_()}
+    return {**numbers, "text": pa.string(), "time": pa.timestamp("us")}
+
+
+def _numpy_column(column: pa.Array) -> npt.NDArray[Any]:
+    """A column as functions get it: whole numbers with NULL among them as floats."""
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    if pa.types.is_integer(column.type) and column.null_count:
+        column = column.cast(pa.float64())
+    values: npt.NDArray[Any] = column.to_numpy(zero_copy_only=False)
+    return values
+
+
+def plain_result(function: UserFunction, result: Any, rows: int) -> tuple[npt.NDArray[Any], Bools]:
+    """What a function gave, as values of the kind that it holds, and which of them are known.
+
+    Raises
+    ------
+    DataError
+        ``ACEP-D203``: the result is not as long as the arguments, or of another kind.
+    """
+    found = np.asarray(result)
+    if found.shape != (rows,):
+        raise DataError(
+            f"the function {function.name!r} was given {rows} values per argument, and gave {found.shape} back",
+            code="ACEP-D203",
+            hint="give one value back for each that comes in",
+        )
+    try:
+        if function.holds == "text":
+            return found.astype(object), np.array([value is not None for value in found.tolist()], np.bool_)
+        if function.holds == "time":
+            times = found.astype("datetime64[us]")
+            return times, ~np.isnat(times)
+        floats = found.astype(np.float64)
+        if function.holds == "float":
+            return floats, ~np.isnan(floats)
+        is_known = ~np.isnan(floats)
+        whole = found.astype(np.int64) if found.dtype.kind in "iub" else np.where(is_known, floats, 0).astype(np.int64)
+        return (whole.astype(np.bool_) if function.holds == "truth" else whole), is_known
+    except (TypeError, ValueError) as error:
+        raise DataError(
+            f"the function {function.name!r} gave values of type {found.dtype}, and was said to give {function.holds}",
+            code="ACEP-D203",
+            hint="say what it gives: returns=float, int, bool, str or datetime",
+        ) from error
+
+
+Column = Callable[[Any], pa.Array]
 Leaf = Attribute | Aggregate | RegisterValue
 _COMPARISONS = {
     "=": "equal",
@@ -81,8 +156,6 @@ def evaluate(expr: Expression, column: Column) -> pa.Array | pa.Scalar:
     >>> evaluate(Binary(">", price, Constant(10)), lambda _: pa.array([5, None, 20])).to_pylist()
     [False, None, True]
     """
-    import pyarrow as pa
-
     try:
         return _Evaluator(column).value(expr)
     except pa.ArrowInvalid as error:
@@ -111,8 +184,6 @@ def evaluate_asked(expr: Expression, column: Column, asked: Callable[[], Bools])
     DataError
         As ``evaluate``, of a row that matters.
     """
-    import pyarrow as pa
-
     try:
         return evaluate(expr, column)
     except DataError:
@@ -126,8 +197,6 @@ def evaluate_asked(expr: Expression, column: Column, asked: Callable[[], Bools])
 
 def spread(value: Any, rows: int) -> pa.Array:
     """What ``evaluate`` gives as a column; a constant stands in every row."""
-    import pyarrow as pa
-
     return pa.repeat(value, rows) if isinstance(value, pa.Scalar) else value
 
 
@@ -141,8 +210,6 @@ def as_key(expr: Expression, column: Column, rows: int, asked: Callable[[], Bool
     DataError
         As ``evaluate``.
     """
-    import pyarrow as pa
-
     if isinstance(expr, Attribute) and isinstance(values := column(expr), pa.DictionaryArray):
         return _normal(values)
     found = evaluate(expr, column) if asked is None else evaluate_asked(expr, column, asked)
@@ -151,20 +218,13 @@ def as_key(expr: Expression, column: Column, rows: int, asked: Callable[[], Bool
 
 def is_true(value: Any, rows: int) -> Bools:
     """For which rows a condition holds, of what ``evaluate`` gives; NULL does not."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     if isinstance(value, pa.Scalar):
         return np.full(rows, bool(value.as_py()), np.bool_)
-    return _truths(pc.fill_null(value, False))
-
-
-def _truths(column: pa.Array) -> Bools:
-    """Truths without NULLs for numpy; ``to_numpy`` of pyarrow imports pandas."""
-    import pyarrow as pa
-
-    found: Bools = np.from_dlpack(column.cast(pa.uint8())) != 0
-    return found
+    filled = pc.fill_null(value, False) if value.null_count else value
+    bits = np.frombuffer(filled.buffers()[1], np.uint8)  # ``to_numpy`` of pyarrow imports pandas
+    unpacked = np.unpackbits(bits, bitorder="little", count=filled.offset + len(filled))
+    result: Bools = unpacked[filled.offset :].view(np.bool_)
+    return result
 
 
 class _Evaluator:
@@ -179,7 +239,8 @@ class _Evaluator:
             case Constant(value=value):
                 return _scalar(value)
             case Attribute() | Aggregate() | RegisterValue():
-                return _decoded(self._fetch(expr))
+                found = self._fetch(expr)
+                return found.dictionary_decode() if isinstance(found, pa.DictionaryArray) else found
             case FunctionCall(function=function, arguments=arguments):
                 assert function is not None, "only compiled automata call functions"
                 return called(function, [self.value(argument) for argument in arguments])
@@ -206,8 +267,6 @@ class _Evaluator:
 
     def _exact(self, operand: Expression) -> Any:
         """A column of exact numbers as it is: whether one is NULL can be asked of those with too many digits, too."""
-        import pyarrow as pa
-
         if not isinstance(operand, Attribute):
             return None
         found = self.column(operand)
@@ -220,8 +279,6 @@ class _Evaluator:
 
     def _only_dictionary(self, expr: Expression) -> Any:
         """The one column an expression names, if it is one of encoded strings with fewer values than rows."""
-        import pyarrow as pa
-
         leaf = _only_leaf(expr)
         if leaf is None:
             return None
@@ -232,7 +289,6 @@ class _Evaluator:
 
 @functools.lru_cache(maxsize=4096)
 def _only_leaf(expr: Expression) -> Leaf | None:
-    """What an expression reads, if that is one column."""
     if any(isinstance(node, FunctionCall) for node in walk(expr)):  # it may be told how many rows there are
         return None
     leaves = {node for node in walk(expr) if isinstance(node, Leaf)}
@@ -241,9 +297,6 @@ def _only_leaf(expr: Expression) -> Leaf | None:
 
 def _by_code(expr: Expression, encoded: Any) -> Any:
     """Evaluate on the distinct values, with NULL as one more, and take the results by code."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     values = encoded.dictionary
     values = pa.concat_arrays([values, pa.nulls(1, values.type)])
     result = _Evaluator(lambda _: values).value(expr)
@@ -257,33 +310,28 @@ def _by_code(expr: Expression, encoded: Any) -> Any:
 
 def _normal(column: Any) -> Any:  # noqa: PLR0911  one for each kind of type
     """Whole numbers as int64, others as float64 without NaN, times in UTC without zone."""
-    import pyarrow as pa
-    from pyarrow import types
-
     if isinstance(column, pa.ChunkedArray):
         column = column.combine_chunks()
     arrow = column.type
-    if types.is_dictionary(arrow):
-        if types.is_string(arrow.value_type) or types.is_large_string(arrow.value_type):
+    if pa.types.is_dictionary(arrow):
+        if pa.types.is_string(arrow.value_type) or pa.types.is_large_string(arrow.value_type):
             return column
         return _normal(column.dictionary_decode())
-    if types.is_integer(arrow):
+    if pa.types.is_integer(arrow):
         return column if arrow == pa.int64() else _signed(column)
-    if types.is_decimal(arrow):
+    if pa.types.is_decimal(arrow):
         return _from_decimals(column)
-    if types.is_floating(arrow):
+    if pa.types.is_floating(arrow):
         return _without_nan(column if arrow == pa.float64() else column.cast(pa.float64()))
-    if types.is_date(arrow):
+    if pa.types.is_date(arrow):
         return column.cast(pa.timestamp("us"))
-    if types.is_timestamp(arrow) and arrow.tz is not None:
+    if pa.types.is_timestamp(arrow) and arrow.tz is not None:
         return column.cast(pa.timestamp(arrow.unit))
-    return column.cast(pa.string()) if types.is_string_view(arrow) else column
+    return column.cast(pa.string()) if pa.types.is_string_view(arrow) else column
 
 
 def _signed(column: Any) -> Any:
     """Whole numbers of any size as those of 64 bits with a sign; refuses what these cannot hold."""
-    import pyarrow as pa
-
     try:
         return column.cast(pa.int64())
     except pa.ArrowInvalid as error:
@@ -296,9 +344,6 @@ def _signed(column: Any) -> Any:
 
 def _from_decimals(column: Any) -> Any:
     """Decimal numbers as floats; refuses those with so many digits that two of them could become one float."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     if column.type.precision > _EXACT_DIGITS:
         try:  # few digits behind the point, and few before it: so it mostly is, and this is fast
             column.cast(pa.decimal128(_EXACT_DIGITS, min(max(column.type.scale, 0), 6)))
@@ -315,15 +360,10 @@ def _from_decimals(column: Any) -> Any:
 
 
 def _decoded(column: Any) -> Any:
-    import pyarrow as pa
-
     return column.dictionary_decode() if isinstance(column, pa.DictionaryArray) else column
 
 
 def _without_nan(value: Any) -> Any:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     if value.type != pa.float64():
         return value
     if isinstance(value, pa.Array) and not value.null_count and not np.isnan(np.from_dlpack(value)).any():
@@ -336,17 +376,12 @@ def _without_nan(value: Any) -> Any:
 
 @functools.lru_cache(maxsize=4096, typed=True)  # 1, 1.0 and TRUE are equal
 def _scalar(value: object) -> Any:
-    import pyarrow as pa
-
     types = {int: pa.int64(), str: pa.string(), float: pa.float64(), bool: pa.bool_()}
     return _without_nan(pa.scalar(value, types.get(type(value))))
 
 
 def _call(function: str, *values: Any) -> Any:
     """A function of pyarrow; of a value without type (all NULL) the result is NULL."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     if function not in ("is_null", "is_valid") and any(pa.types.is_null(value.type) for value in values):
         kind = pa.bool_() if function in _COMPARISONS.values() else pa.null()
         rows = [len(value) for value in values if isinstance(value, (pa.Array, pa.ChunkedArray))]
@@ -355,8 +390,6 @@ def _call(function: str, *values: Any) -> Any:
 
 
 def _boolean(value: Any) -> Any:
-    import pyarrow as pa
-
     return value.cast(pa.bool_()) if pa.types.is_null(value.type) else value
 
 
@@ -380,8 +413,6 @@ def _binary(op: str, left: Any, right: Any) -> Any:
 
 def _matched(left: Any, right: Any) -> tuple[Any, Any]:
     """Both values of one type: a whole number beside a float is made one, a string beside a time a time."""
-    import pyarrow as pa
-
     first, second = left.type, right.type
     if first == pa.float64() and second == pa.int64():
         return left, right.cast(pa.float64(), safe=False)
@@ -396,8 +427,6 @@ def _matched(left: Any, right: Any) -> tuple[Any, Any]:
 
 def time_of(text: str) -> Any:
     """An ISO-8601 string as a time in UTC; without an offset it is taken as UTC."""
-    import pyarrow as pa
-
     found = datetime.fromisoformat(text)
     if found.tzinfo is not None:
         found = found.astimezone(UTC).replace(tzinfo=None)
@@ -406,9 +435,6 @@ def time_of(text: str) -> Any:
 
 def _divided(op: str, left: Any, right: Any) -> Any:
     """``/`` and ``%``; numpy computes the latter, with Python's sign."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     if pa.types.is_null(left.type) or pa.types.is_null(right.type):
         return _call("divide", left, right)
     if op == "/":
@@ -422,14 +448,11 @@ def _divided(op: str, left: Any, right: Any) -> Any:
         rest = np.mod(_numpy(left), _numpy(right))
     if isinstance(missing, pa.Scalar):
         return _without_nan(pa.scalar(None if missing.as_py() else rest.item(), left.type))
-    return _without_nan(pa.array(rest, left.type, mask=_truths(missing)))
+    return _without_nan(pa.array(rest, left.type, mask=is_true(missing, len(missing))))
 
 
 def _numpy(value: Any) -> Any:
     """Values for numpy, with 1 where there is none: the place is masked afterwards."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     filled = pc.fill_null(value, pa.scalar(1, value.type))
     if isinstance(filled, pa.Scalar):
         return np.asarray(filled.as_py(), dtype=value.type.to_pandas_dtype())
@@ -438,9 +461,6 @@ def _numpy(value: Any) -> Any:
 
 def _contained(tested: Any, values: list[Any]) -> Any:
     """``IN``: as in SQL, what is not in a list that holds NULL is not known to be outside."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     known = [value for value in values if value is not None]
     kinds: dict[Any, set[type]] = {pa.int64(): {int}, pa.float64(): {int, float}, pa.string(): {str}}
     if not known or not {type(value) for value in known} <= kinds.get(tested.type, set()):

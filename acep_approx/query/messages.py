@@ -74,12 +74,10 @@ _WORDS = {
     "CALLED": "a function",
 }
 OTHER_NAMES = {"mean": "avg", "average": "avg", "length": "count", "len": "count", "total": "sum"}
-_CALL = re.compile(
-    rf"\b({'|'.join(FUNCTIONS)})\s*\(\s*(\w+\s*(\[[^\]]*\])?(\s*\.\s*\w+)?\s*)?$", re.IGNORECASE
-)
+_CALL = re.compile(rf"\b({'|'.join(FUNCTIONS)})\s*\(\s*(\w+\s*(\[[^\]]*\])?(\s*\.\s*\w+)?\s*)?$", re.IGNORECASE)
 _UNKNOWN = {"ACEP-Q011": "function", "ACEP-Q018": "strategy"}
 _OVERLAP = re.compile(r"\s+OVERLAP\b", re.IGNORECASE)
-_LAST_WORD = re.compile(r"([^\W\d]\w*)\s*$")
+LAST_WORD = re.compile(r"([^\W\d]\w*)\s*$")
 _STRATEGY_FIRST = re.compile(r"\bWHERE\s+([^\W\d]\w*)\s*(?:\([^()]*\)\s*)?(?:\{[^{}]*\}\s*)?$", re.IGNORECASE)
 _ERRORS = re.compile(r"\bERRORS\s*$", re.IGNORECASE)
 _AFTER_PART = re.compile(r"\bPATTERN\b(?!.*\bWHERE\b).*[(,|]\s*$", re.IGNORECASE | re.DOTALL)
@@ -111,8 +109,7 @@ def explain(text: str, error: UnexpectedInput, end: int | None = None) -> QueryE
     token = getattr(error, "token", None)
     if token is None:
         return _character(text, error.pos_in_stream or 0)
-    possible = set(getattr(error, "accepts", None) or error.expected) or {"$END"}
-    possible -= {"PARAMETER"}  # where one can stand, a constant can: who means one knows
+    possible = could_stand(error) - {"PARAMETER"}  # where one can stand, a constant can: who means one knows
     if token.type == "$END":
         return _early_end(text, len(text) if end is None else end, possible)
     start, stop, found = token.start_pos, token.end_pos, str(token)
@@ -126,6 +123,11 @@ def explain(text: str, error: UnexpectedInput, end: int | None = None) -> QueryE
         hint += "in Python)"
         return QueryError(message, code="ACEP-R024", hint=hint, text=text, start=start, end=stop)
     return unexpected(text, (start, stop), possible, mistake(found, text[:start], text[stop:], possible))
+
+
+def could_stand(error: UnexpectedInput) -> set[str]:
+    """The terminals that could stand where lark met another one."""
+    return set(getattr(error, "accepts", None) or error.expected) or {"$END"}
 
 
 def unexpected(text: str, span: Span, possible: set[str], mistake: tuple[str, str | None]) -> QueryError:
@@ -144,7 +146,7 @@ def unexpected(text: str, span: Span, possible: set[str], mistake: tuple[str, st
     """
     (start, stop), (code, hint) = span, mistake
     message = f"unexpected {_shown(text[start:stop])}; expected {expected(possible)}"
-    word = _LAST_WORD.search(text, 0, start)
+    word = LAST_WORD.search(text, 0, start)
     if word and code in _UNKNOWN:  # the mistake is the word before the bracket
         message, start, stop = f"no {_UNKNOWN[code]} {word[1]!r}", *word.span(1)
     return QueryError(message, code=code, hint=hint, text=text, start=start, end=stop)
@@ -231,7 +233,7 @@ def mistake(found: str, before: str, after: str, possible: set[str]) -> tuple[st
     if hint := _about_strategy(found, before, possible) or _frequent(found, before, after, possible):
         return "ACEP-Q001", hint
     near = did_you_mean(found.upper(), [*CLAUSES, *(["AND", "OR"] if "OR" in possible else [])])
-    word = _LAST_WORD.search(before)
+    word = LAST_WORD.search(before)
     clause = "NON OVERLAP" if found.upper() == "NON" and _OVERLAP.match(after) else found.upper()
     if clause in CLAUSES:
         return _misplaced_clause(clause, before, possible)
@@ -242,27 +244,24 @@ def mistake(found: str, before: str, after: str, possible: set[str]) -> tuple[st
     if word and possible <= _CLAUSE_TERMINALS | {"$END"} and did_you_mean(word[1].upper(), CLAUSES):
         return "ACEP-Q001", did_you_mean(word[1].upper(), CLAUSES).strip()  # WITHIN 5 EROR 1: read as a unit
     if found == "(" and word and "COMPARISON" in possible and word[1].upper() not in RESERVED:
-        name = word[1].lower()
-        near = (
-            f"did you mean `{OTHER_NAMES[name]}`? "
-            if name in OTHER_NAMES
-            else did_you_mean(name, FUNCTIONS)
-        )
-        return "ACEP-Q011", near + "functions are " + ", ".join(FUNCTIONS)
+        return "ACEP-Q011", functions_hint(word[1])
     if _CALL.search(before):
-        hint = (
-            "an aggregate takes the events of one variable: count(a[]), avg(a[].price), max(a[..i-1].price)"
-        )
+        hint = "an aggregate takes the events of one variable: count(a[]), avg(a[].price), max(a[..i-1].price)"
         return "ACEP-Q010", hint
     if found == "{" and word and "COMPARISON" in possible:
-        return "ACEP-Q018", did_you_mean(word[1].lower(), STRATEGIES) + "strategies are " + ", ".join(
-            STRATEGIES
-        )
+        return "ACEP-Q018", did_you_mean(word[1].lower(), STRATEGIES) + "strategies are " + ", ".join(STRATEGIES)
     if "SOURCE" in possible and re.match(r"\s*[-=]+>?\s*\w", after):
         return "ACEP-Q001", "an arc is written with `->`: q0 -> q1 ON Tick t"
     if {"VBAR", "LETTER", "TILDE", "QMARK"} & possible or possible == {"NAME"}:
         return "ACEP-Q001", _pattern_mistake(found, before, possible)
     return "ACEP-Q001", _expression_mistake(found, before, after, possible)
+
+
+def functions_hint(word: str) -> str:
+    """Which functions there are, where a word names none."""
+    name = word.lower()
+    near = f"did you mean `{OTHER_NAMES[name]}`? " if name in OTHER_NAMES else did_you_mean(name, FUNCTIONS)
+    return near + "functions are " + ", ".join(FUNCTIONS)
 
 
 def strategy_meant(word: str) -> Strategy | None:
@@ -273,7 +272,7 @@ def strategy_meant(word: str) -> Strategy | None:
 
 def _about_strategy(found: str, before: str, possible: set[str]) -> str | None:
     """A hint where a strategy does not stand ahead of the conditions, or these not in its braces."""
-    first, last = _STRATEGY_FIRST.search(before), _LAST_WORD.search(before)
+    first, last = _STRATEGY_FIRST.search(before), LAST_WORD.search(before)
     word = found
     if found.upper() in ("AND", "OR") and first:
         word = first[1]
@@ -341,9 +340,7 @@ def _misplaced_clause(clause: str, before: str, possible: set[str]) -> tuple[str
 def _pattern_mistake(found: str, before: str, possible: set[str]) -> str | None:  # noqa: PLR0911  one for each mistake
     component = re.search(r"([\w']+)\s+(\w+)\s*(\[\])?\s*$", before)
     if found.upper() in RESERVED and "LETTER" not in possible:
-        return (
-            f"{found} is a reserved word; as a type, quote it: '{found}' a; as a variable, take another name"
-        )
+        return f"{found} is a reserved word; as a type, quote it: '{found}' a; as a variable, take another name"
     if "LETTER" in possible or re.fullmatch(r"[~\[\]^.$\\]", found):
         return "a bare regular expression has letters and ( ) | + * ? {m,n}; for types write PATTERN"
     if found[0] in "+*?{" and component:
@@ -363,11 +360,7 @@ def _pattern_mistake(found: str, before: str, possible: set[str]) -> str | None:
 def _expression_mistake(found: str, before: str, after: str, possible: set[str]) -> str | None:  # noqa: PLR0911  one for each mistake
     if found.startswith(("<", ">", "=")) and before.endswith(("=", "<", ">")):
         wrong = before[-1] + found
-        return (
-            f"write {wrong[::-1]} instead of {wrong}"
-            if wrong in ("=>", "=<")
-            else "write one comparison sign"
-        )
+        return f"write {wrong[::-1]} instead of {wrong}" if wrong in ("=>", "=<") else "write one comparison sign"
     if found == "|":
         return "write OR"
     if found[0] in "<>=!" and "AND" in possible:

@@ -7,9 +7,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from acep_approx.errors import QueryError
-from acep_approx.query.shape import children, expressions_of, replaced, walk, with_expressions
-from acep_approx.query.syntax import Attribute, Constant, Expression, Machine, Parameter, QuerySyntax, Window
+from acep_approx.query.shape import all_expressions, children, replaced, walk, with_expressions, with_operands
+from acep_approx.query.syntax import Attribute, Constant, Expression, Machine, Parameter, QuerySyntax, Window, Written
 
 MARK = ":"
 """What the names of the columns begin with that bring the values of parameters: no attribute of a text has it."""
@@ -47,11 +46,11 @@ def refuse_parameters(query: QuerySyntax) -> None:
     QueryError
         ``ACEP-Q085``.
     """
-    refuse_those(_found(query), query.text)
+    refuse_those(_found(query), query)
 
 
-def refuse_those(parameters: Iterable[Parameter], text: str) -> None:
-    """Refuse parameters of a text that is no template.
+def refuse_those(parameters: Iterable[Parameter], query: Written) -> None:
+    """Refuse parameters of a query that is no template.
 
     Raises
     ------
@@ -59,14 +58,8 @@ def refuse_those(parameters: Iterable[Parameter], text: str) -> None:
         ``ACEP-Q085``.
     """
     for one in parameters:
-        raise QueryError(
-            f"the parameter :{one.name} has no value",
-            code="ACEP-Q085",
-            hint="write a constant in its place, or give many queries their values: QuerySet.add_many(template, table)",
-            text=text,
-            start=one.span[0],
-            end=one.span[1],
-        )
+        hint = "write a constant in its place, or give many queries their values: QuerySet.add_many(template, table)"
+        raise query.fault("ACEP-Q085", f"the parameter :{one.name} has no value", one.span, hint)
 
 
 def with_values(query: QuerySyntax, values: Mapping[str, Any]) -> QuerySyntax:
@@ -123,16 +116,10 @@ def as_attributes(query: QuerySyntax) -> QuerySyntax | None:
         if isinstance(expression, Parameter):
             lonely |= own is None
             return expression if own is None else replace(own, name=MARK + expression.name, span=expression.span)
-        return replaced_parts(expression, lambda part: of_nearest(part, own))
+        return with_operands(expression, lambda part: of_nearest(part, own))
 
     found = _changed(query, lambda expression: of_nearest(expression, None), outputs=False)
     return None if lonely or any(isinstance(n, Parameter) for o in found.outputs for n in walk(o.value)) else found
-
-
-def replaced_parts(expression: Expression, change: Callable[[Expression], Expression]) -> Expression:
-    """An expression with each of its direct parts changed."""
-    direct = {id(part) for part in children(expression)}
-    return replaced(expression, lambda node: change(node) if id(node) in direct else None)
 
 
 def _near(expression: Expression) -> Iterator[Any]:
@@ -144,17 +131,13 @@ def _near(expression: Expression) -> Iterator[Any]:
 
 
 def _found(query: QuerySyntax) -> Iterator[Parameter]:
-    definitions = [definition.condition for definition in query.definitions]
-    written = expressions_of(query.pattern) if isinstance(query.pattern, Machine) else []
-    for expression in (*query.predicates, *definitions, *written, *(output.value for output in query.outputs)):
+    for expression in all_expressions(query):
         yield from (node for node in walk(expression) if isinstance(node, Parameter))
     if query.window.parameter is not None:
         yield query.window.parameter
 
 
-def _changed(
-    query: QuerySyntax, change: Callable[[Expression], Expression], *, outputs: bool = True
-) -> QuerySyntax:
+def _changed(query: QuerySyntax, change: Callable[[Expression], Expression], *, outputs: bool = True) -> QuerySyntax:
     if isinstance(query.pattern, Machine):
         query = replace(query, pattern=with_expressions(query.pattern, change))
     predicates = tuple(map(change, query.predicates))

@@ -9,14 +9,12 @@ from typing import Any, cast
 
 from acep_approx.arguments import checked
 from acep_approx.errors import QueryError
-from acep_approx.query.assemble import Assembler, Clauses, did_you_mean
-from acep_approx.query.assemble_machine import with_register_values
+from acep_approx.query.assemble import Assembler, did_you_mean, span_of, with_register_values
 from acep_approx.query.functions import UserFunction
 from acep_approx.query.kept import parser
 from acep_approx.query.limits import refuse_deep_text, refuse_deep_tree, refuse_long_text, refuse_many_words
-from acep_approx.query.messages import CLAUSES, FUNCTIONS, OTHER_NAMES, explain
-from acep_approx.query.predicates import conjuncts
-from acep_approx.query.shape import atoms, expressions_of, kleene_variables, negated_variables, walk
+from acep_approx.query.messages import CLAUSES, explain, functions_hint
+from acep_approx.query.shape import all_expressions, atoms, conjuncts, kleene_variables, negated_variables, walk
 from acep_approx.query.syntax import (
     DEFAULT_STRATEGY,
     Equivalence,
@@ -121,14 +119,8 @@ def parse_window(text: str) -> Window:
     >>> parse_window("10 seconds")
     Window(amount=10, unit='s')
     """
-    return _kept_window(text) if len(text) <= MOST_KEPT else _parsed_window(text)
-
-
-def _parsed_window(text: str) -> Window:
-    return cast("Window", _piece(text, "window"))
-
-
-_kept_window = lru_cache(maxsize=256)(_parsed_window)
+    found: Window = (_kept_piece if len(text) <= MOST_KEPT else _piece)(text, "window")
+    return found
 
 
 def parse_condition(text: str) -> tuple[tuple[Equivalence, ...], tuple[Expression, ...]]:
@@ -210,16 +202,7 @@ def refuse_calls(tree: Any, text: str) -> None:
     """
     for call in tree.find_data("call"):
         token = call.children[0]
-        name = token.lower()
-        near = f"did you mean `{OTHER_NAMES[name]}`? " if name in OTHER_NAMES else did_you_mean(name, FUNCTIONS)
-        raise QueryError(
-            f"no function {str(token)!r}",
-            code="ACEP-Q011",
-            hint=near + "functions are " + ", ".join(FUNCTIONS),
-            text=text,
-            start=token.start_pos,
-            end=token.end_pos,
-        )
+        raise Assembler(text).fault("ACEP-Q011", f"no function {str(token)!r}", span_of(token), functions_hint(token))
 
 
 def _piece(text: str, start: str, *, calls: bool = False) -> Any:
@@ -231,6 +214,9 @@ def _piece(text: str, start: str, *, calls: bool = False) -> Any:
         for condition in conjuncts(made):
             refuse_deep_tree(condition, text)
     return made
+
+
+_kept_piece = lru_cache(maxsize=256)(_piece)
 
 
 def _regex_tree(text: str, begin: int, end: int) -> Any:
@@ -249,10 +235,7 @@ def _clauses_tree(text: str, begin: int, end: int) -> Any:
         return _tree(text, "clauses", end)
     except QueryError as error:
         if not _add_start_hint(error, text[begin:end]) and not text[end : error.start].strip():
-            error.hint = (
-                error.hint
-                or "a bare regular expression ends at the first space: write a(b|c)d, not a (b|c) d"
-            )
+            error.hint = error.hint or "a bare regular expression ends at the first space: write a(b|c)d, not a (b|c) d"
         raise
 
 
@@ -314,12 +297,9 @@ def finish_query(assembler: Assembler, pattern: Pattern, *, is_regex: bool) -> Q
         text=assembler.text,
         places=tuple(read.places),
     )
-    inside = tuple(expressions_of(pattern)) if isinstance(pattern, Machine) else ()
-    for tree in (pattern, *predicates, *_other_expressions(read), *inside):
+    for tree in (pattern, *all_expressions(query)):
         refuse_deep_tree(tree, assembler.text)
-    for value in inside:
-        refuse_equivalences(assembler, value)
-    for value in _other_expressions(read):
+    for value in all_expressions(query):
         refuse_equivalences(assembler, value)
     return query
 
@@ -344,7 +324,7 @@ def _check_marks(assembler: Assembler, pattern: Pattern) -> None:
             raise assembler.fault(
                 "ACEP-Q014",
                 f"{token}[] names several events, but nothing repeats it",
-                (token.start_pos, token.end_pos),
+                span_of(token),
                 f"add a quantifier after the type, as in `Shelf+ {token}[]`, or write {token} without []",
             )
 
@@ -360,7 +340,7 @@ def _check_covered(assembler: Assembler, pattern: Pattern) -> None:
             raise assembler.fault(
                 "ACEP-Q030",
                 f"no variable {str(token)!r} in the pattern",
-                (token.start_pos, token.end_pos),
+                span_of(token),
                 did_you_mean(token, known) + f"variables are {', '.join(sorted(known))}",
             )
     missing = known - negated_variables(pattern) - set(covered)
@@ -376,7 +356,7 @@ def _check_covered(assembler: Assembler, pattern: Pattern) -> None:
 def _split(
     assembler: Assembler, condition: Expression | None
 ) -> tuple[tuple[Equivalence, ...], tuple[Expression, ...]]:
-    parts = () if condition is None else conjuncts(condition)
+    parts = conjuncts(condition)
     equivalences = tuple(part for part in parts if isinstance(part, Equivalence))
     predicates = tuple(part for part in parts if not isinstance(part, Equivalence))
     for predicate in predicates:
@@ -400,10 +380,3 @@ def refuse_equivalences(assembler: Assembler, expression: Expression) -> None:
                 node.span,
                 f"write WHERE [{node.name}] AND ..., outside OR, NOT and arithmetic",
             )
-
-
-def _other_expressions(read: Clauses) -> tuple[Expression, ...]:
-    return (
-        *(output.value for output in read.outputs),
-        *(definition.condition for definition in read.definitions),
-    )

@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from acep_approx.query.functions import KINDS
 from acep_approx.query.messages import RESERVED
 from acep_approx.query.syntax import (
     DEFAULT_STRATEGY,
+    HOLDS,
     Absent,
     Aggregate,
     Atom,
@@ -136,9 +138,7 @@ def clauses(query: QuerySyntax) -> list[str]:
     if query.outputs:
         lines.append("RETURN " + ", ".join(map(_output, query.outputs)))
     if query.definitions:
-        found = (
-            f"{definition.letter} AS {to_text(definition.condition)}" for definition in query.definitions
-        )
+        found = (f"{definition.letter} AS {to_text(definition.condition)}" for definition in query.definitions)
         lines.append("DEFINE " + ", ".join(found))
     if query.publish is not None:
         lines.append(f"PUBLISH {_type_name(query.publish)}")
@@ -163,9 +163,7 @@ def _pattern(node: Pattern) -> str:  # noqa: PLR0911  one for each kind of node
         case Atom():
             return f"{_type(node)} {node.variable}"
         case Sequence(parts=parts):
-            return ", ".join(
-                f"({_pattern(part)})" if isinstance(part, Either) else _pattern(part) for part in parts
-            )
+            return ", ".join(f"({_pattern(part)})" if isinstance(part, Either) else _pattern(part) for part in parts)
         case Either(options=options):
             return " | ".join(_pattern(option) for option in options)
         case Absent(options=options):
@@ -191,15 +189,14 @@ def _statements(machine: Machine) -> Iterator[str]:
         yield "FINAL " + ", ".join(machine.finals)
 
 
-_OWN_KINDS = {"int": int, "float": float, "truth": bool, "text": str}
-_KIND_WORDS = {"int": "INT", "float": "FLOAT", "truth": "BOOLEAN", "text": "TEXT", "time": "TIME"}
+_KIND_WORDS = {kind: word for word, kind in HOLDS.items()}
 
 
 def _register(register: MachineRegister) -> str:
     value, kind = register.initial.value, _KIND_WORDS[register.holds]
     if value is None:
         return f"{register.name} {kind}"
-    own = type(value) is _OWN_KINDS.get(register.holds)
+    own = KINDS.get(type(value)) == register.holds
     return f"{register.name} {'' if own else kind + ' '}= {_constant(register.initial)}"
 
 
@@ -231,9 +228,7 @@ def _regex(node: Pattern) -> str:
         case Atom(variable=letter):
             return letter
         case Sequence(parts=parts):
-            return "".join(
-                f"({_regex(part)})" if isinstance(part, Either) else _regex(part) for part in parts
-            )
+            return "".join(f"({_regex(part)})" if isinstance(part, Either) else _regex(part) for part in parts)
         case Either(options=options):
             return "|".join(_regex(option) for option in options)
         case Repeat(part=part):
@@ -250,7 +245,7 @@ def _type(atom: Atom) -> str:
 
 
 def _type_name(name: str) -> str:
-    return name if is_name(name) else _quoted(name, "'")
+    return name if is_name(name) else quoted(name, "'")
 
 
 def _bounds(node: Repeat) -> str:
@@ -265,13 +260,15 @@ def _bounds(node: Repeat) -> str:
 # --- expressions ------------------------------------------------------------------------------------------
 
 
-def _expression(node: Expression) -> tuple[str, int]:  # noqa: PLR0911  one for each kind of node
+def _expression(node: Expression) -> tuple[str, int]:  # noqa: PLR0911, PLR0912  one for each kind of node
     """The text of an expression, and how strongly its outermost operator binds."""
     match node:
         case Constant():
             return _constant(node), _ALONE
-        case Attribute():
-            return _attribute(node), _ALONE
+        case Attribute(variable=None, name=name):
+            return name if is_name(name) else quoted(name, "`"), _ALONE
+        case Attribute(name=name):
+            return f"{event_name(node)}.{field_name(name)}", _ALONE
         case Aggregate():
             events = f"{node.variable}[{'..i-1' if node.prior else ''}]"
             name = "" if node.name is None else f".{field_name(node.name)}"
@@ -292,27 +289,17 @@ def _expression(node: Expression) -> tuple[str, int]:  # noqa: PLR0911  one for 
             inner = _within(node.operand, _SIGN)
             # `--` would begin a comment, and `-5` would be read as one number.
             return (f"-({inner})" if inner[0] in "-.0123456789" else f"-{inner}"), _SIGN
-        case Binary():
-            return _binary(node)
-    return f"{_within(node.operand, _SUM)} {_test(node)}", _COMPARISON
-
-
-def _test(node: In | Between | IsNull) -> str:
-    negated = "NOT " if node.negated else ""
-    match node:
+        case Binary(op=op, left=left, right=right):
+            own = _STRENGTH[op]
+            # Operators group to the left, and comparisons not at all.
+            return f"{_within(left, own + (own == _COMPARISON))} {op} {_within(right, own + 1)}", own
         case In(values=values):
-            return f"{negated}IN ({', '.join(_constant(value) for value in values)})"
+            test = f"IN ({', '.join(map(_constant, values))})"
         case Between(low=low, high=high):
-            return f"{negated}BETWEEN {_within(low, _SUM)} AND {_within(high, _SUM)}"
-        case IsNull():
-            return f"IS {negated}NULL"
-
-
-def _binary(node: Binary) -> tuple[str, int]:
-    own = _STRENGTH[node.op]
-    # Operators group to the left, and comparisons not at all.
-    left = _within(node.left, own + (own == _COMPARISON))
-    return f"{left} {node.op} {_within(node.right, own + 1)}", own
+            test = f"BETWEEN {_within(low, _SUM)} AND {_within(high, _SUM)}"
+        case IsNull(negated=negated):
+            return f"{_within(node.operand, _SUM)} IS {'NOT ' if negated else ''}NULL", _COMPARISON
+    return f"{_within(node.operand, _SUM)} {'NOT ' if node.negated else ''}{test}", _COMPARISON
 
 
 def _within(node: Expression, least: int) -> str:
@@ -328,14 +315,8 @@ def _constant(node: Constant) -> str:
         case bool():
             return "TRUE" if node.value else "FALSE"
         case str():
-            return _quoted(node.value, "'")
+            return quoted(node.value, "'")
     return repr(node.value)
-
-
-def _attribute(node: Attribute) -> str:
-    if node.variable is None:
-        return node.name if is_name(node.name) else _quoted(node.name, "`")
-    return f"{event_name(node)}.{field_name(node.name)}"
 
 
 def event_name(node: Attribute) -> str:
@@ -362,18 +343,20 @@ def field_name(name: str) -> str:
     ----------
     name : str
     """
-    return name if _WORD.fullmatch(name) else _quoted(name, "`")
+    return name if _WORD.fullmatch(name) else quoted(name, "`")
 
 
 def _output(output: ReturnItem) -> str:
     if output.value == RegisterValue(output.name):
         return output.name
-    return f"{to_text(output.value)} AS {_output_name(output.name)}"
+    return f"{to_text(output.value)} AS {output_name(output.name)}"
 
 
-def _output_name(name: str) -> str:
-    return name if re.fullmatch(r"\w+", name) else _quoted(name, "`")
+def output_name(name: str) -> str:
+    """A name behind AS: in backticks if it is no word."""
+    return name if re.fullmatch(r"\w+", name) else quoted(name, "`")
 
 
-def _quoted(text: str, quote: str) -> str:
+def quoted(text: str, quote: str) -> str:
+    """A text between quotes, which are doubled in it."""
     return f"{quote}{text.replace(quote, quote * 2)}{quote}"

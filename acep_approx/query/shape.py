@@ -1,4 +1,7 @@
-"""The normal form of patterns, and walks over trees that do not recurse: no tree is too deep for them."""
+"""The normal form of patterns; walks over trees and changes of them; what a condition is about.
+
+What only looks at a tree does not recurse: no tree is too deep for it.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,9 @@ from typing import Any, TypeVar
 from acep_approx.query.syntax import (
     NO_SPAN,
     Absent,
+    Aggregate,
     Atom,
+    Attribute,
     Between,
     Binary,
     Either,
@@ -20,6 +25,7 @@ from acep_approx.query.syntax import (
     IsNull,
     Machine,
     Pattern,
+    QuerySyntax,
     Read,
     Repeat,
     Sequence,
@@ -28,7 +34,7 @@ from acep_approx.query.syntax import (
 )
 
 Node = Pattern | Expression
-SomeNode = TypeVar("SomeNode", bound=Node)
+SomeNode = TypeVar("SomeNode")
 
 
 def sequence_of(parts: Iterable[Pattern], span: Span = NO_SPAN) -> Pattern:
@@ -79,6 +85,8 @@ def choice_of(options: Iterable[Pattern], span: Span = NO_SPAN) -> Pattern:
     return flat[0] if len(flat) == 1 else Either(tuple(flat), span)
 
 
+# --- walks, and changes -----------------------------------------------------------------------------------
+
 _BELOW: dict[type, Callable[[Any], tuple[Node, ...]]] = {
     Sequence: lambda node: node.parts,
     Either: lambda node: node.options,
@@ -127,6 +135,29 @@ def is_node(value: object) -> bool:
     return hasattr(value, "__dataclass_fields__")
 
 
+def operands(node: Any) -> list[Any]:
+    """The nodes in the fields of a node, resolved or not, those in tuples too."""
+    found: list[Any] = []
+    for name in PARTS[type(node)]:
+        value = getattr(node, name)
+        found += filter(is_node, value if isinstance(value, tuple) else (value,))
+    return found
+
+
+def with_operands(node: SomeNode, change: Callable[[Any], Any]) -> SomeNode:
+    """A node with other nodes in its fields; the node itself where each of them stays what it is."""
+    changed: dict[str, Any] = {}
+    for name in PARTS[type(node)]:
+        value = getattr(node, name)
+        if isinstance(value, tuple):
+            parts = tuple(change(one) if is_node(one) else one for one in value)
+            if not all(map(is_, parts, value)):
+                changed[name] = parts
+        elif is_node(value) and (part := change(value)) is not value:
+            changed[name] = part
+    return replace(node, **changed) if changed else node  # type: ignore[type-var]
+
+
 def replaced(
     expression: Expression,
     change: Callable[[Expression], Expression | None],
@@ -151,22 +182,10 @@ def replaced(
     Binary(op='+', left=Constant(value=2), right=Constant(value=1))
     """
     found = change(expression)
-    if found is not None:
-        return found
-    changed: dict[str, Any] = {}
-    for name in PARTS[type(expression)]:
-        value = getattr(expression, name)
-        if isinstance(value, tuple):
-            if value and is_node(value[0]):
-                parts = tuple(replaced(one, change, finish) for one in value)
-                if not all(map(is_, parts, value)):
-                    changed[name] = parts
-        elif is_node(value):
-            part = replaced(value, change, finish)
-            if part is not value:
-                changed[name] = part
-    found = replace(expression, **changed) if changed else expression
-    return finish(found) if finish else found
+    if found is None:
+        found = with_operands(expression, lambda part: replaced(part, change, finish))
+        found = finish(found) if finish else found
+    return found
 
 
 def expressions_of(machine: Machine) -> Iterator[Expression]:
@@ -175,6 +194,15 @@ def expressions_of(machine: Machine) -> Iterator[Expression]:
     yield from (condition for condition in conditions if condition is not None)
     for arc in machine.arcs:
         yield from (one.value for one in arc.sets)
+
+
+def all_expressions(query: QuerySyntax) -> Iterator[Expression]:
+    """All expressions of a query: of WHERE, of an automaton's arcs, of RETURN and of DEFINE."""
+    yield from query.predicates
+    if isinstance(query.pattern, Machine):
+        yield from expressions_of(query.pattern)
+    yield from (output.value for output in query.outputs)
+    yield from (definition.condition for definition in query.definitions)
 
 
 def with_expressions(machine: Machine, change: Callable[[Expression], Expression]) -> Machine:
@@ -286,3 +314,108 @@ def negated_variables(pattern: Pattern) -> frozenset[str]:
     """
     absent = [node for node in walk(pattern) if isinstance(node, Absent)]
     return frozenset(atom.variable for node in absent for atom in node.options)
+
+
+# --- what a condition is about: its variables, whether one event decides it, its parts --------------------
+
+
+def naming(expr: Expression) -> Iterator[Attribute | Aggregate]:
+    """What names events in an expression: attributes, aggregates, and the events behind AT in reads of tables.
+
+    Parameters
+    ----------
+    expr : Expression
+        Any expression.
+
+    Yields
+    ------
+    Attribute or Aggregate
+        In the order of the text; an event behind AT is an attribute without a name.
+    """
+    for node in walk(expr):
+        if isinstance(node, Attribute | Aggregate):
+            yield node
+        elif isinstance(node, Read) and node.at is not None:
+            yield node.at
+
+
+MIRRORED = {"=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+"""What comparisons are with their sides changed."""
+
+
+def variables(expr: Expression) -> frozenset[str]:
+    """The variables an expression names.
+
+    Parameters
+    ----------
+    expr : Expression
+        Any expression.
+
+    Returns
+    -------
+    frozenset of str
+        Unqualified attributes (in DEFINE) add nothing.
+
+    Examples
+    --------
+    >>> variables(Binary(">", Attribute("a", None, "x"), Attribute("b", None, "x"))) == {"a", "b"}
+    True
+    """
+    return frozenset(node.variable for node in naming(expr) if node.variable is not None)
+
+
+def is_static(expr: Expression) -> bool:
+    """Whether one event alone decides the expression, so that it is evaluated once for each event of a batch.
+
+    Parameters
+    ----------
+    expr : Expression
+        Any expression.
+
+    Returns
+    -------
+    bool
+        True when all attributes are of one variable, without index or with ``[i]``, and there is no
+        aggregate. An unqualified attribute (in DEFINE) is of the current event.
+
+    Examples
+    --------
+    >>> is_static(Attribute("a", "current", "x")), is_static(Attribute("a", "previous", "x"))
+    (True, False)
+    """
+    named = set()
+    for node in naming(expr):
+        if isinstance(node, Aggregate) or node.index not in (None, "current"):
+            return False
+        named.add(node.variable)
+    return len(named) == 1
+
+
+def conjuncts(expr: Expression | None) -> tuple[Expression, ...]:
+    """The conditions that all must hold: the parts of an expression between its outermost ANDs.
+
+    Parameters
+    ----------
+    expr : Expression or None
+        Any expression, however many ANDs it has; None: no condition.
+
+    Returns
+    -------
+    tuple of Expression
+        In the order of the text; none of them is an AND.
+
+    Examples
+    --------
+    >>> a, b, c = (Attribute("a", None, name) for name in "xyz")
+    >>> conjuncts(Binary("AND", Binary("AND", a, b), c)) == (a, b, c)
+    True
+    """
+    found: list[Expression] = []
+    waiting = [] if expr is None else [expr]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, Binary) and node.op == "AND":
+            waiting += (node.right, node.left)
+        else:
+            found.append(node)
+    return tuple(found)

@@ -1,15 +1,23 @@
 """Symbols: what the lambdas of `Afa` get in the place of events and registers, so that they tell what they compute.
 
-A lambda is called once. Operators on symbols make the tree of the expression; whatever would need a value is refused.
+A lambda is called once, and traced: its conditions and moves are what it gives for symbols. Operators on these make the
+tree of the expression; whatever would need a value is refused.
 """
 
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import date
+from functools import partial
 from typing import Any, NoReturn
 
+from acep_approx.errors import QueryError
+from acep_approx.query.assemble import did_you_mean
 from acep_approx.query.functions import Unknown, UserFunction
+from acep_approx.query.limits import refuse_deep_tree, refuse_many_nodes
 from acep_approx.query.printer import to_text
 from acep_approx.query.syntax import (
     Attribute,
@@ -23,7 +31,130 @@ from acep_approx.query.syntax import (
     RegisterValue,
     Unary,
 )
-from acep_approx.query.traces import Trace, known_registers, plain, shown
+
+
+@dataclass(frozen=True)
+class Trace:
+    """What is known while a lambda is called with symbols.
+
+    Parameters
+    ----------
+    what : str
+        What the lambda is for: ``"WHEN of q0 -> q1"``.
+    place : str
+        Its file and line: ``"trades.py:12"``.
+    has_event : bool
+        Whether there is an event at hand.
+    variable : str or None
+        The name of the current event, where it has one.
+    registers : tuple of str
+        Names of all registers.
+    functions : dict of str to UserFunction
+        Those known before; those that the lambda calls are added.
+    symbols : list of Unknown
+        All that were made so far.
+    """
+
+    what: str
+    place: str
+    has_event: bool
+    variable: str | None
+    registers: tuple[str, ...]
+    functions: dict[str, UserFunction]
+    symbols: list[Unknown] = field(default_factory=list)
+
+    def of(self, what: str, place: str) -> Trace:
+        """The same for one lambda; functions that it calls are known to the others, too."""
+        return replace(self, what=what, place=place, symbols=[])
+
+    def fault(self, message: str, hint: str, code: str = "ACEP-Q070") -> QueryError:
+        """An error that names the lambda, its file and line."""
+        return QueryError(f"{message}, in {self.what} ({self.place})", code=code, hint=hint)
+
+    def node(self, value: object) -> Expression:
+        """The tree of a symbol or of a constant.
+
+        Parameters
+        ----------
+        value : Symbol, bool, int, float, str, date, datetime, numpy scalar or None
+            A time becomes its text.
+
+        Returns
+        -------
+        Expression
+            A `Constant` for what is no symbol.
+
+        Raises
+        ------
+        QueryError
+            ACEP-Q070: it is neither, or a symbol of another lambda.
+        """
+        if isinstance(value, Unknown):
+            node: Expression = value._node_in(self)
+            return node
+        found = plain_value(value)
+        if not isinstance(found, (bool, int, float, str)) and found is not None:
+            hint = "use numbers, strings, True, False, times, attributes such as e.price and registers such as r.level"
+            raise self.fault(f"{shown(value)} is no value of the query language", hint)
+        if isinstance(found, float) and not math.isfinite(found):
+            raise self.fault(f"{found} is no number of the query language", "use None for what is not known")
+        return Constant(found)
+
+
+def shown(value: object) -> str:
+    """Any value, for a message."""
+    return f"{value!r:.80}"
+
+
+def plain_value(value: object) -> Any:
+    """A value as it can stand in a tree.
+
+    Parameters
+    ----------
+    value : object
+        Anything.
+
+    Returns
+    -------
+    object
+        A Python value for a numpy scalar, the text of a time; other things as they are.
+
+    Examples
+    --------
+    >>> plain_value(date(2026, 7, 1)), plain_value(True), plain_value([])
+    ('2026-07-01', True, [])
+    """
+    if isinstance(value, date):
+        return value.isoformat()
+    if type(value).__module__ == "numpy" and hasattr(value, "item") and not getattr(value, "shape", ()):
+        if "time" in type(value).__name__:  # `item` of nanoseconds is a number without its unit
+            return str(value) if type(value).__name__ == "datetime64" else value
+        return plain_value(value.item())
+    if isinstance(value, str):
+        return str.__str__(value)  # not the name of an Enum
+    for kind in (bool, int, float):
+        if isinstance(value, kind):
+            return kind(value)
+    return value
+
+
+def known_registers(name: object, registers: Sequence[str]) -> str:
+    """The hint for a register that is not declared.
+
+    Parameters
+    ----------
+    name : object
+        What was asked for.
+    registers : sequence of str
+        What is declared.
+
+    Returns
+    -------
+    str
+        Names all of them.
+    """
+    return f"{did_you_mean(str(name), registers)}registers are {', '.join(registers) or 'none'}: Afa(registers=...)"
+
 
 _LOGIC = (
     "write & for `and`, | for `or`, ~ for `not`, with brackets around each part: (e.x > 1) & (e.x < 5); "
@@ -166,73 +297,11 @@ class Symbol(Opaque):
         hint = "a symbol has operators, is_null, is_not_null, between and is_in; " + _VALUE
         raise trace_of(self).fault(f"{text_of(self)} is a symbol and has no {name!r}", hint)
 
-    def __add__(self, other: object) -> Symbol:
-        return _binary(self, "+", self, other)
-
-    def __radd__(self, other: object) -> Symbol:
-        return _binary(self, "+", other, self)
-
-    def __sub__(self, other: object) -> Symbol:
-        return _binary(self, "-", self, other)
-
-    def __rsub__(self, other: object) -> Symbol:
-        return _binary(self, "-", other, self)
-
-    def __mul__(self, other: object) -> Symbol:
-        return _binary(self, "*", self, other)
-
-    def __rmul__(self, other: object) -> Symbol:
-        return _binary(self, "*", other, self)
-
-    def __truediv__(self, other: object) -> Symbol:
-        return _binary(self, "/", self, other)
-
-    def __rtruediv__(self, other: object) -> Symbol:
-        return _binary(self, "/", other, self)
-
-    def __mod__(self, other: object) -> Symbol:
-        return _binary(self, "%", self, other)
-
-    def __rmod__(self, other: object) -> Symbol:
-        return _binary(self, "%", other, self)
-
     def __neg__(self) -> Symbol:
         return Symbol(trace_of(self), Unary("-", self._node))
 
     def __pos__(self) -> Symbol:
         return self
-
-    def __eq__(self, other: object) -> Symbol:  # type: ignore[override]
-        return _binary(self, "=", self, other)
-
-    def __ne__(self, other: object) -> Symbol:  # type: ignore[override]
-        return _binary(self, "!=", self, other)
-
-    __hash__ = Opaque.__hash__  # Python takes it away from a class that has __eq__
-
-    def __lt__(self, other: object) -> Symbol:
-        return _binary(self, "<", self, other)
-
-    def __le__(self, other: object) -> Symbol:
-        return _binary(self, "<=", self, other)
-
-    def __gt__(self, other: object) -> Symbol:
-        return _binary(self, ">", self, other)
-
-    def __ge__(self, other: object) -> Symbol:
-        return _binary(self, ">=", self, other)
-
-    def __and__(self, other: object) -> Symbol:
-        return _binary(self, "AND", self, other)
-
-    def __rand__(self, other: object) -> Symbol:
-        return _binary(self, "AND", other, self)
-
-    def __or__(self, other: object) -> Symbol:
-        return _binary(self, "OR", self, other)
-
-    def __ror__(self, other: object) -> Symbol:
-        return _binary(self, "OR", other, self)
 
     def __invert__(self) -> Symbol:
         return Symbol(trace_of(self), Unary("NOT", self._node))
@@ -308,11 +377,27 @@ _FOREIGN = {
     **dict.fromkeys(("pow", "rpow"), "**"),
     **dict.fromkeys(("floordiv", "rfloordiv"), "//"),
 }
-_OPERATORS = "eq ne lt le gt ge add radd sub rsub mul rmul truediv rtruediv mod rmod and rand or ror invert neg pos"
+_COMPUTED = {"add": "+", "sub": "-", "mul": "*", "truediv": "/", "mod": "%", "and": "AND", "or": "OR"}
+_COMPARED = {"eq": "=", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
+_REFLECTED = {f"r{name}": op for name, op in _COMPUTED.items()}
+"""Operators of Python by their methods; the last are those whose left side is no symbol."""
+
+
+def _operator(name: str, op: str) -> Callable[[Symbol, object], Symbol]:
+    def computed(self: Symbol, other: object) -> Symbol:
+        left, right = (other, self) if name in _REFLECTED else (self, other)
+        return _binary(self, op, left, right)
+
+    return computed
+
+
 for _name, _words in _FOREIGN.items():
     setattr(Opaque, f"__{_name}__", _refusing(_words, _VALUE))
-for _name in _OPERATORS.split():  # of the event and of the registers as such; symbols have their own
+for _name, _op in (_COMPUTED | _COMPARED | _REFLECTED).items():
+    setattr(Symbol, f"__{_name}__", _operator(_name, _op))
+for _name in (*_COMPUTED, *_COMPARED, *_REFLECTED, "invert", "neg", "pos"):  # of the event and the registers as such
     setattr(Opaque, f"__{_name}__", _refusing("an operator", "write e.price for an attribute, r.level for a register"))
+
 _OF_NUMPY = {
     "add": "+",
     "subtract": "-",
@@ -352,7 +437,7 @@ def _binary(symbol: Opaque, op: str, left: object, right: object) -> Symbol:
     trace = trace_of(symbol)
     if op in ("AND", "OR"):
         for value in (left, right):
-            if not isinstance(value, Symbol) and not isinstance(plain(value), bool):
+            if not isinstance(value, Symbol) and not isinstance(plain_value(value), bool):
                 hint = "& and | bind more strongly than comparisons: (e.x > 1) & (e.y < 2)"
                 raise trace.fault(f"{op} joins conditions, and {shown(value)} is none", hint)
     return Symbol(trace, Binary(op, _known(trace, left), _known(trace, right)))
@@ -384,3 +469,123 @@ def _in_order(trace: Trace, function: UserFunction, given: Sequence[Any], named:
         count = max(map([*found].index, bound.kwargs)) + 1
         bound.apply_defaults()
     return bound.args[:count]
+
+
+# --- lambdas that are called with them --------------------------------------------------------------------
+
+
+def condition_of(call: Callable[..., Any], trace: Trace) -> Expression:
+    """What a lambda says about event and registers.
+
+    Parameters
+    ----------
+    call : callable
+        Takes events and registers; or one of them, the events where there is one.
+    trace : Trace
+        What is known while it is called.
+
+    Returns
+    -------
+    Expression
+        The tree of its symbol, or TRUE or FALSE.
+
+    Raises
+    ------
+    QueryError
+        ACEP-Q070: it gives something else, or does what symbols cannot.
+
+    Examples
+    --------
+    >>> from acep_approx.query import to_text
+    >>> trace = Trace("WHEN of a -> b", "trades.py:12", True, "t", ("top",), {})
+    >>> to_text(condition_of(lambda e, r: -e.change > 2 * r.top, trace))
+    '-t.change > 2 * top'
+    """
+    found = _result(call, trace)
+    if isinstance(found, Symbol):
+        return _tree(found, trace)
+    found = plain_value(found)
+    if not isinstance(found, bool):
+        raise trace.fault(f"the lambda gives {shown(found)}, not a condition", "give a comparison: lambda e: e.x < 0")
+    if trace.symbols:
+        seen, hint = text_of(trace.symbols[0]), "write .is_null() for `is None`; use what you look at in the condition"
+        raise trace.fault(f"the lambda looks at {seen}, but gives {found} whatever that is", hint)
+    return Constant(found)
+
+
+def moves_of(call: Callable[..., Any], trace: Trace) -> dict[str, Expression]:
+    """What a lambda gives to registers.
+
+    Parameters
+    ----------
+    call : callable
+        As for `condition_of`.
+    trace : Trace
+        What is known while it is called.
+
+    Returns
+    -------
+    dict of str to Expression
+        By name of the register; whether there is such a register is not checked.
+
+    Raises
+    ------
+    QueryError
+        ACEP-Q070: it gives no mapping to symbols and constants, or does what symbols cannot.
+    """
+    found = _result(call, trace)
+    if not isinstance(found, Mapping):
+        hint = 'give what registers become: lambda e, r: {"level": r.level + 1}'
+        raise trace.fault(f"the lambda gives {shown(found)}, not a mapping of registers to values", hint)
+    return {name: _tree(value, trace) for name, value in found.items()}
+
+
+def place_of(call: Callable[..., Any]) -> str:
+    """File and line of a function, ``trades.py:12``; its name, if it is not written in Python.
+
+    Parameters
+    ----------
+    call : callable
+        A function, or what wraps one.
+
+    Returns
+    -------
+    str
+        For a message.
+    """
+    inner: Any = call
+    while isinstance(inner, partial):
+        inner = inner.func
+    inner = inspect.unwrap(inner)
+    code = getattr(inner, "__code__", None) or getattr(type(inner).__call__, "__code__", None)
+    return f"{code.co_filename}:{code.co_firstlineno}" if code else repr(call)
+
+
+def _tree(value: object, trace: Trace) -> Expression:
+    node = trace.node(value)
+    refuse_many_nodes((node,), "")
+    refuse_deep_tree(node, "")
+    return node
+
+
+def _result(call: Callable[..., Any], trace: Trace) -> Any:
+    count = _parameters(call)
+    if count not in (1, 2):
+        hint = "write lambda e, r: with the event and the registers" + ("" if trace.has_event else ", or lambda r:")
+        raise trace.fault("the lambda must take one or two parameters", hint)
+    given = (Events(trace), Registers(trace))
+    try:
+        return call(*(given if count == 2 else given[:1] if trace.has_event else given[1:]))
+    except TypeError as error:
+        hint = "put what symbols cannot do into a function over columns: @afa.function(version=1, returns=float)"
+        raise trace.fault(f"the lambda cannot be called with symbols, {error}", hint) from error
+
+
+def _parameters(call: Callable[..., Any]) -> int:
+    """How many values a function must be given: those with a default are its own business."""
+    try:
+        found = inspect.signature(call).parameters.values()
+    except (TypeError, ValueError):
+        return -1
+    places = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    return sum(one.kind in places and one.default is inspect.Parameter.empty for one in found)

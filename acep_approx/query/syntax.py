@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 from typing import Literal as OneOf
+
+from acep_approx.errors import LimitError, QueryError
 
 if TYPE_CHECKING:
     from acep_approx.query.functions import UserFunction
@@ -24,6 +26,52 @@ NO_SPAN: Span = (0, 0)
 def span_field() -> Span:
     """A field for the place of a node in its text, which plays no role where nodes are compared."""
     return field(default=NO_SPAN, compare=False, repr=False)
+
+
+class Written:
+    """What was read from a text, at whose pieces errors point; what was built without one has an empty text."""
+
+    text: str
+
+    def fault(
+        self,
+        code: str,
+        message: str,
+        span: Span = NO_SPAN,
+        hint: str | None = None,
+        kind: type[QueryError] = QueryError,
+    ) -> QueryError:
+        """An error that points at a piece of the text, if there is one.
+
+        Parameters
+        ----------
+        code, message : str
+            See `QueryError`.
+        span : Span, optional
+            The piece.
+        hint : str, optional
+            What to do.
+        kind : class of errors, default QueryError
+
+        Returns
+        -------
+        QueryError
+            To be raised.
+        """
+        start, end = span if self.text else NO_SPAN
+        return kind(message, code=code, hint=hint, text=self.text, start=start, end=end)
+
+    def fail(self, code: str, message: str, span: Span = NO_SPAN, hint: str | None = None) -> NoReturn:
+        """Raise such an error."""
+        raise self.fault(code, message, span, hint)
+
+    def too_large(
+        self, code: str, message: str, given: int, limit: int, span: Span = NO_SPAN, hint: str | None = None
+    ) -> LimitError:
+        """The same, where ``given`` is above a ``limit``."""
+        start, end = span if self.text else NO_SPAN
+        text = self.text
+        return LimitError(message, code=code, given=given, limit=limit, hint=hint, text=text, start=start, end=end)
 
 
 ArcKind = OneOf["on", "epsilon", "timeout"]
@@ -90,6 +138,10 @@ class OtherPattern:
     text: str
     is_query: bool = field(default=False, kw_only=True)
     span: Span = span_field()
+
+
+HOLDS = {"INT": "int", "FLOAT": "float", "TEXT": "text", "BOOLEAN": "truth", "TIME": "time"}
+"""What a register can be declared to hold, and its kind in the tree."""
 
 
 @dataclass(frozen=True)
@@ -386,7 +438,7 @@ class Definition:
 
 
 @dataclass(frozen=True)
-class QuerySyntax:
+class QuerySyntax(Written):
     """A whole query.
 
     ``predicates`` are the conjuncts of WHERE (split at every top-level AND) without the equivalences.
@@ -416,6 +468,10 @@ class QuerySyntax:
     publish: str | None = None
     text: str = field(default="", compare=False, repr=False)
     places: tuple[tuple[str, Span], ...] = field(default=(), compare=False, repr=False)
+
+    def place(self, name: str) -> Span:
+        """Where a piece without a node stands, by its name in ``places``; the beginning of the text if it does not."""
+        return dict(self.places).get(name, NO_SPAN)
 
     @property
     def is_algebra(self) -> bool:

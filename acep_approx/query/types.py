@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Literal
 
-from acep_approx.errors import QueryError
 from acep_approx.query.assemble import did_you_mean
 from acep_approx.query.syntax import (
     Aggregate,
@@ -27,6 +26,7 @@ from acep_approx.query.syntax import (
     RegisterValue,
     Span,
     Unary,
+    Written,
 )
 
 if TYPE_CHECKING:
@@ -129,7 +129,7 @@ def check_types(query: QuerySyntax, schema: Mapping[str, Kind]) -> list[str]:
     return list(checker.named)
 
 
-class TypeChecker:
+class TypeChecker(Written):
     """Finds the kind of expressions over one schema.
 
     Parameters
@@ -159,11 +159,6 @@ class TypeChecker:
             self.kind(output.value)
         for definition in query.definitions:
             self.condition(definition.condition)
-
-    def fault(self, code: str, message: str, span: Span, hint: str | None = None) -> QueryError:
-        """An error that points at a piece of the text, if there is one."""
-        start, end = span if self.text else (0, 0)
-        return QueryError(message, code=code, hint=hint, text=self.text, start=start, end=end)
 
     def attribute(self, name: str, span: Span) -> Kind:
         """The kind of an attribute of the events."""

@@ -23,7 +23,6 @@ from acep_approx.events.source import Source, open_source
 from acep_approx.events.stream import read_events
 from acep_approx.events.time import tick_unit
 from acep_approx.matching.execution import Execution
-from acep_approx.planning.windows import refuse_unbounded
 from acep_approx.query.printer import to_text
 from acep_approx.results.budgeted import BudgetedMatches
 from acep_approx.results.matches import Matches
@@ -202,7 +201,7 @@ def tune(
     unit = tick_unit(past.first.schema.field(past.roles.time).type, past.roles.unit)
     grid = [[compiled(number, window) for number in errors] for window in within]  # all are right before work begins
     for row in grid:
-        refuse_unbounded(row[0].plan, "a load budget")
+        row[0].plan.refuse_unbounded("a load budget")
         row.sort(key=lambda query: query.plan.automaton.errors)
     grid.sort(key=lambda row: row[0].plan.window_ticks(unit))
     how = HowTried(parsed, output, most_steps, seed)

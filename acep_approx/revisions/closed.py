@@ -20,8 +20,7 @@ from acep_approx.events.columns import missing_column
 from acep_approx.events.roles import Roles
 from acep_approx.planning.planner import Plan
 from acep_approx.query.parser import parse_condition
-from acep_approx.query.predicates import conjuncts, variables
-from acep_approx.query.shape import walk
+from acep_approx.query.shape import conjuncts, variables, walk
 from acep_approx.query.syntax import Attribute, Binary, Constant, Expression
 from acep_approx.ranges import COUNT, number_in
 from acep_approx.run.watermarks import NEVER

@@ -13,12 +13,10 @@ from functools import cached_property
 from acep_approx.automaton.letters import unbound
 from acep_approx.errors import UnsupportedError
 from acep_approx.planning.planner import Plan, plan
-from acep_approx.query.predicates import conjuncts, variables
 from acep_approx.query.printer import to_text
-from acep_approx.query.rules.bound import ends_late, last_variable
-from acep_approx.query.rules.reads import as_of, is_late, rewritten
+from acep_approx.query.rules.named_events import as_of, ends_late, is_late, last_variable, rewritten
 from acep_approx.query.rules.syntax import OLD, Rule, Write
-from acep_approx.query.shape import Node, atoms, kleene_variables, replaced, walk
+from acep_approx.query.shape import Node, atoms, conjuncts, kleene_variables, replaced, variables, walk
 from acep_approx.query.syntax import (
     Aggregate,
     Attribute,
@@ -145,7 +143,7 @@ class CompiledRule:
     @cached_property
     def conditions(self) -> tuple[Expression, ...]:
         """Those of WHEN that must all hold for the actions to be run."""
-        return () if self.rule.when is None else conjuncts(self.rule.when)
+        return conjuncts(self.rule.when)
 
     @cached_property
     def leaves(self) -> dict[Leaf, str]:
@@ -225,7 +223,7 @@ def compiled(number: int, rule: Rule) -> CompiledRule:
         reads[column] = None
         return Attribute(event.variable, event.index, column.name, node.span)
 
-    for one in () if rule.when is None else conjuncts(rule.when):
+    for one in conjuncts(rule.when):
         if _is_of_each(one, query):
             raise _unsupported(query, one, "WHEN asks something of each event of a variable that has several")
 

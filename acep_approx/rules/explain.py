@@ -11,7 +11,7 @@ from acep_approx.diagrams.svg import svg
 from acep_approx.errors import UsageError
 from acep_approx.planning.explain import section
 from acep_approx.query.printer import field_name, to_text
-from acep_approx.query.rules.reads import as_of, is_late, reads_of_query
+from acep_approx.query.rules.named_events import as_of, is_late, reads_of_query
 from acep_approx.query.rules.syntax import Call, Table
 from acep_approx.query.syntax import Attribute, Read
 from acep_approx.rules.compiled import CompiledRule

@@ -17,9 +17,8 @@ from acep_approx.events.roles import Roles
 from acep_approx.kernels.rules.rows import NO_VALUE as UNKNOWN
 from acep_approx.kernels.rules.rows import VALUE
 from acep_approx.query.evaluate import evaluate, is_true
-from acep_approx.query.predicates import variables
 from acep_approx.query.rules.syntax import Call, Write
-from acep_approx.query.shape import replaced
+from acep_approx.query.shape import replaced, variables
 from acep_approx.query.syntax import Attribute, Constant, Expression, Read
 from acep_approx.rules.compiled import HIDDEN, CompiledRule
 from acep_approx.rules.log import Chunk, FailedActionError, TableLog, Transactions

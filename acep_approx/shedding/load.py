@@ -12,7 +12,6 @@ from acep_approx.budget.audit import AuditCells
 from acep_approx.budget.budget import Budget
 from acep_approx.engines.runs.worth import Allowance, Worth
 from acep_approx.errors import UsageError, expect
-from acep_approx.planning.windows import refuse_unbounded
 from acep_approx.training.policies import LEARNED, no_history, policy_named, random_lineages
 from acep_approx.training.pricing import first_price
 
@@ -92,7 +91,7 @@ class Load:
             ``ACEP-U034``: a share of a full work that nobody knows; ``ACEP-U032``: a policy that needs a history;
             ``ACEP-U073``: runs that never end.
         """
-        refuse_unbounded(plan, "a load budget")
+        plan.refuse_unbounded("a load budget")
         if self.history is None and plan.registers is not None:
             if self.budget.unit == "%" and not self.budget.is_unlimited and self.full_work is None:
                 raise full_work_unknown(self.budget)

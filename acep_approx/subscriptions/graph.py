@@ -14,7 +14,7 @@ from acep_approx.arrays import Ints
 from acep_approx.errors import UsageError
 from acep_approx.matching.choice import OutputKind
 from acep_approx.planning.planner import Plan
-from acep_approx.query.cel.assemble import INTERNAL
+from acep_approx.query.cel.syntax import INTERNAL
 from acep_approx.subscriptions.numbered import Numbered
 from acep_approx.subscriptions.templates.shared import Shared
 from acep_approx.subscriptions.templates.texts import filled, plans_of, text_of

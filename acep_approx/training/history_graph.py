@@ -22,7 +22,6 @@ from acep_approx.engines.runs.worth import Worth
 from acep_approx.errors import FewPointsWarning, UsageError, expect
 from acep_approx.events.time import LIMIT
 from acep_approx.planning.planner import Plan
-from acep_approx.planning.windows import refuse_unbounded
 from acep_approx.ranges import COUNT
 from acep_approx.training.past import PORTION, Past, portions
 from acep_approx.training.policies import (
@@ -98,7 +97,7 @@ class HistoryGraph:
                 code="ACEP-U035",
                 hint='compile it with engine="runs" (--engine runs) to learn a history all the same',
             )
-        refuse_unbounded(query.plan, "a history")
+        query.plan.refuse_unbounded("a history")
         if gap != "window" and not (isinstance(gap, Integral) and abs(gap) <= LIMIT):
             raise UsageError(f"gap is {gap!r:.80}", code="ACEP-U162", hint="give a number of ticks, or 'window'")
         if not 0 < most_bundles <= LIMIT:

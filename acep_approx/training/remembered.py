@@ -12,7 +12,7 @@ import numpy as np
 from acep_approx.arrays import Floats, Ints
 from acep_approx.automaton.registers import RegisterAutomaton
 from acep_approx.automaton.resolve import Register
-from acep_approx.automaton.transfers import PLACE
+from acep_approx.automaton.states import PLACE
 from acep_approx.automaton.words import register_text, state_names
 from acep_approx.engines.runs.event_columns import CODED
 from acep_approx.engines.runs.programs import register_kind

@@ -16,13 +16,12 @@ import pyarrow as pa
 
 from acep_approx.arrays import Bools, Ints
 from acep_approx.automaton.algebra import BEGAN, attribute_of
-from acep_approx.automaton.algebra_values import rewritten
 from acep_approx.automaton.automaton import START
 from acep_approx.automaton.resolve import Held, Own, Register, Resolved
-from acep_approx.automaton.states import Step
-from acep_approx.automaton.transfers import Began, Now
+from acep_approx.automaton.states import Began, Now, Step
 from acep_approx.events.time import ticks
 from acep_approx.query.evaluate import evaluate
+from acep_approx.query.shape import replaced
 from acep_approx.query.syntax import Attribute, Expression
 from acep_approx.why.place import StreamPlace
 
@@ -244,7 +243,7 @@ class Chains:
                 return pa.repeat(held[leaf.name], len(events))
             return self.place.table.column(self.place.roles.column(leaf.name)).take(pa.array(events)).combine_chunks()
 
-        found = evaluate(rewritten(node, change), column)
+        found = evaluate(replaced(node, change), column)
         return pa.repeat(found, len(events)) if isinstance(found, pa.Scalar) else found
 
     def taken(self, run: Run | None, step: Step, at: int) -> Run:

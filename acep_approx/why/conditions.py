@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from acep_approx.automaton.conditions import Condition, Leaf
+from acep_approx.automaton.resolve import Condition, Leaf
 from acep_approx.matching.outputs.aggregates import aggregate
 from acep_approx.query.evaluate import evaluate
 from acep_approx.query.printer import to_text

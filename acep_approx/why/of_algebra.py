@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from acep_approx.automaton.algebra import attribute_of
-from acep_approx.automaton.algebra_words import TIMES, places, stream_of, words
 from acep_approx.automaton.resolve import Own, Resolved
 from acep_approx.automaton.states import Step
+from acep_approx.automaton.words import TIMES, cel_text, places, stream_of
 from acep_approx.planning.planner import LARGEST_WINDOW
 from acep_approx.query.cel.syntax import SECOND
 from acep_approx.query.syntax import Binary
@@ -190,7 +190,7 @@ class _Answer:
     def _failed(self, check: Resolved, events: Any, run: Run | None) -> Failed:
         """How a condition fails, at the event that is nearest to it."""
         side = None if run is None else SECOND
-        text = words(check, side)
+        text = cel_text(check, side)
         comparison = check.value if isinstance(check, Own) else check
         if not isinstance(comparison, Binary) or comparison.op not in COMPARISONS:
             return Failed(text, len(events), "", int(events[0]))

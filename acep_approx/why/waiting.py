@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from acep_approx.automaton.automaton import START, Arc, Component
-from acep_approx.automaton.conditions import Condition, dynamic_conditions, negation_conditions
+from acep_approx.automaton.resolve import Condition, dynamic_conditions, negation_conditions
 from acep_approx.matching.tracing.partial import States
-from acep_approx.query.predicates import is_static, variables
 from acep_approx.query.printer import to_text
+from acep_approx.query.shape import is_static, variables
 from acep_approx.why.conditions import Binding, Miss, Tester
 from acep_approx.why.place import StreamPlace
 

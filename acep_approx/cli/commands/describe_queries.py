@@ -32,8 +32,6 @@ def check_folder_of_queries(
     typer.Exit
         With the code of the first wrong query.
     """
-    from acep_approx.planning.windows import is_unbounded
-
     assert options.queries is not None, "it was given"
     folder = read_folder(options.queries, strict=False, **roles)
     if input is not None:
@@ -45,7 +43,7 @@ def check_folder_of_queries(
     folder.tell_wrong()
     misfits = sum(one.is_misfit for one in folder.wrong)
     tell(f"{many(len(folder.desk) - misfits)} right and can be run")
-    endless = [id_ for id_, plans in folder.desk.plans().items() if any(map(is_unbounded, plans))]
+    endless = [id_ for id_, plans in folder.desk.plans().items() if any(plan.is_unbounded for plan in plans)]
     if endless:
         tell(f"warning: there is no window in {_named(endless)}: what waits there may stay for ever")
     if folder.wrong:
@@ -80,7 +78,7 @@ def explain_folder_of_queries(options: FolderOptions, format: str) -> None:  # n
 
 def _airs(folder: Folder) -> str:
     """The automata of the queries in CEL, by the ids of these."""
-    from acep_approx.planning.air import air
+    from acep_approx.planning.explain_algebra import air
 
     some = {id_: plans for id_, plans in folder.desk.plans().items() if plans[-1].query.is_algebra}
     return json.dumps({id_: [air(one) for one in plans] for id_, plans in some.items()}, indent=2, ensure_ascii=False)

@@ -18,7 +18,7 @@ from acep_approx.engines.runs.tables import RunTables
 from acep_approx.engines.runs.waiting import NOTHING
 from acep_approx.kernels.runs import layout, records, vm, waiting
 from acep_approx.kernels.runs import pools as kp
-from acep_approx.query.calling import plain_result
+from acep_approx.query.evaluate import plain_result
 
 FIRST_ROOM = 64
 

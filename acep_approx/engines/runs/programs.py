@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from acep_approx.arrays import Ints
 from acep_approx.automaton.resolve import Call, Held, Own, Register, Resolved
-from acep_approx.automaton.transfers import PLACE, Began, Here, Now, Running
+from acep_approx.automaton.states import PLACE, Began, Here, Now, Running
 from acep_approx.engines.runs.event_columns import EventColumns, Kind
 from acep_approx.engines.runs.hidden import NOW, START_NOW
 from acep_approx.engines.runs.options import NO_OPTIONS, RunOptions

@@ -11,8 +11,7 @@ from acep_approx.automaton.automaton import START
 from acep_approx.automaton.dominance import Better, preferences
 from acep_approx.automaton.registers import RegisterAutomaton
 from acep_approx.automaton.resolve import Register
-from acep_approx.automaton.states import ALWAYS, EVERYTHING, Step
-from acep_approx.automaton.transfers import PLACE
+from acep_approx.automaton.states import ALWAYS, EVERYTHING, PLACE, Step
 from acep_approx.engines.runs.event_columns import CODED, EventColumns
 from acep_approx.engines.runs.hidden import DOMINATED, EVENT_SCALARS, GONE, TIMES, hidden_columns
 from acep_approx.engines.runs.options import NO_OPTIONS, RunOptions

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from acep_approx.arrays import Bools, Ints, places
-from acep_approx.automaton.conditions import Condition, Leaf
+from acep_approx.automaton.resolve import Condition, Leaf
 from acep_approx.events.roles import Roles
 from acep_approx.matching.outputs.aggregates import aggregate
 from acep_approx.matching.outputs.recent import Recent

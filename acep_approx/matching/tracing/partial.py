@@ -44,7 +44,7 @@ from acep_approx.matching.outputs.recent import Recent
 from acep_approx.matching.outputs.tables import BindingColumns
 from acep_approx.matching.stream_batch import StreamBatch
 from acep_approx.planning.planner import Plan, plan
-from acep_approx.query.predicates import is_static, variables
+from acep_approx.query.shape import is_static, variables
 from acep_approx.query.syntax import QuerySyntax
 from acep_approx.ranges import Range, check, check_arrays, impossible
 

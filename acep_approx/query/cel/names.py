@@ -10,8 +10,7 @@ from dataclasses import dataclass, replace
 
 from acep_approx.errors import QueryError, UnsupportedError
 from acep_approx.query.assemble import did_you_mean
-from acep_approx.query.cel.guesses import Guessed, Guesses
-from acep_approx.query.cel.schemas import Schema, Schemas, joined, renaming, schema_of
+from acep_approx.query.cel.schemas import Guessed, Guesses, Schema, Schemas, joined, renaming, schema_of
 from acep_approx.query.cel.shape import streams
 from acep_approx.query.cel.syntax import (
     DURATION,
@@ -28,7 +27,7 @@ from acep_approx.query.cel.syntax import (
     Stream,
 )
 from acep_approx.query.shape import replaced
-from acep_approx.query.syntax import NO_SPAN, Attribute, Expression, Lasting, ReturnItem, Span
+from acep_approx.query.syntax import NO_SPAN, Attribute, Expression, Lasting, ReturnItem, Span, Written
 
 __all__ = ["OWN_NAMES", "completed", "resolved", "schema_of"]
 
@@ -101,12 +100,8 @@ def completed(query: CelQuery, schemas: Schemas) -> dict[str, Schema]:
 
 def _resolve(query: CelQuery, schemas: Schemas) -> tuple[CelQuery, dict[str, Schema]]:
     if query.errors:
-        raise UnsupportedError(
-            "ERRORS in CEL cannot be run yet",
-            code="ACEP-Q900",
-            hint="leave ERRORS out, or say the same with PATTERN SEQ(..)",
-            text=query.text,
-        )
+        hint = "leave ERRORS out, or say the same with PATTERN SEQ(..)"
+        raise query.fault("ACEP-Q900", "ERRORS in CEL cannot be run yet", hint=hint, kind=UnsupportedError)
     guesses = Guesses(name for name in streams(query.select) if schemas.get(name) is None)
     while True:
         names = _Names(query.text, {**schemas, **guesses.schemas()}, guesses)
@@ -128,7 +123,7 @@ class _Scope:
     new: frozenset[str] = frozenset()
 
 
-class _Names:
+class _Names(Written):
     """One pass over a query.
 
     Parameters
@@ -160,7 +155,7 @@ class _Names:
             case Stream():
                 if DURATION in self._schema(node):
                     hint = "DUR is how long an event lasts: rename the column"
-                    raise self._fault("ACEP-Q108", f"{node.name} has an attribute {DURATION}", node.span, hint)
+                    raise self.fault("ACEP-Q108", f"{node.name} has an attribute {DURATION}", node.span, hint)
                 return node
             case Filter():
                 source = self._node(node.source)
@@ -193,7 +188,7 @@ class _Names:
                 hint = "write what it begins with: (SELECT *, 0 AS name FROM ..) FOLD"
                 hint += ", or leave it out: FOLD{..} (SELECT .. FROM ..)"
                 message = f"FOLD needs all attributes of its second input in its first, which has no {name!r}"
-                raise self._fault("ACEP-Q107", message, node.right.span, hint)
+                raise self.fault("ACEP-Q107", message, node.right.span, hint)
         new = frozenset(one.name for one in node.aggregates)
         inputs = {FIRST: left, SECOND: right, LAST: left}
         scope = _Scope("FOLD", {FIRST: of_left, SECOND: of_right, LAST: of_left}, inputs, new)
@@ -225,16 +220,16 @@ class _Names:
 
     def _publish(self, node: Select, name: str) -> None:
         if name in self.published:
-            raise self._fault("ACEP-Q111", f"two parts of the query publish {name}", node.span, "take two names")
+            raise self.fault("ACEP-Q111", f"two parts of the query publish {name}", node.span, "take two names")
         if name in streams(node.source):
             hint = "publish under another name"
-            raise self._fault("ACEP-Q111", f"{name} is published and read by the same query", node.span, hint)
+            raise self.fault("ACEP-Q111", f"{name} is published and read by the same query", node.span, hint)
         self.published.append(name)
 
     def _item(self, item: ReturnItem, scope: _Scope) -> ReturnItem:
         if item.name == DURATION:
             hint = "DUR is how long an event lasts: take another name"
-            raise self._fault("ACEP-Q108", f"no attribute can have the name {DURATION}", item.span, hint)
+            raise self.fault("ACEP-Q108", f"no attribute can have the name {DURATION}", item.span, hint)
         return replace(item, value=self._expression(item.value, scope))
 
     # --- attributes -----------------------------------------------------------------------------------------
@@ -243,7 +238,7 @@ class _Names:
         def change(node: Expression) -> Expression | None:
             if isinstance(node, Lasting) and scope.where != "FILTER":
                 hint = "time is limited by FILTER{DUR <= 10 min}(..) or WITHIN 10 min"
-                raise self._fault("ACEP-Q109", f"a length of time in {scope.where}", node.span, hint)
+                raise self.fault("ACEP-Q109", f"a length of time in {scope.where}", node.span, hint)
             return self._attribute(node, scope) if isinstance(node, Attribute) else None
 
         return replaced(expression, change)
@@ -253,20 +248,19 @@ class _Names:
             if scope.where == "FILTER" and node.variable in (None, FIRST):
                 return replace(node, variable=FIRST)
             hint = "how long it all lasts is known to a FILTER around it: FILTER{DUR <= 10 min}(A NEXT B)"
-            raise self._fault("ACEP-Q105", f"DUR cannot stand in {scope.where}", node.span, hint)
+            raise self.fault("ACEP-Q105", f"DUR cannot stand in {scope.where}", node.span, hint)
         if node.variable is None:
             return replace(node, variable=self._side(node, scope))
         if node.variable not in scope.sides:
             only = "$ stands in FOLD" if node.variable == LAST else "$2 stands in NEXT and FOLD"
             message = f"{node.variable} cannot stand in {scope.where}"
-            raise self._fault("ACEP-Q102", message, node.span, f"{only}, which have two inputs")
+            raise self.fault("ACEP-Q102", message, node.span, f"{only}, which have two inputs")
         if node.name not in scope.sides[node.variable]:
             self._ask(scope.inputs[node.variable], node.name, firm=True)
             raise self._unknown(node, scope, [node.variable])
         return node
 
     def _side(self, node: Attribute, scope: _Scope) -> str:
-        """Which input an attribute without a decorator is of."""
         asked = [side for side in (FIRST, SECOND) if side in scope.sides]
         owners = [side for side in asked if node.name in scope.sides[side]]
         if not owners:
@@ -279,7 +273,7 @@ class _Names:
             self._take_back([scope.inputs[side] for side in (SECOND, FIRST)], node.name)
             several = " or ".join(f"{side}.{node.name}" for side in owners)
             hint = "$1 is the first input, $2 the second" + (", $ the last iteration" if LAST in scope.sides else "")
-            raise self._fault("ACEP-Q104", f"{node.name!r} can be {several}", node.span, f"write which: {hint}")
+            raise self.fault("ACEP-Q104", f"{node.name!r} can be {several}", node.span, f"write which: {hint}")
         return owners[0]
 
     def _ask(self, node: Algebra, name: str, *, firm: bool = False) -> None:
@@ -334,7 +328,7 @@ class _Names:
             near = "say what it begins with: (SELECT *, 0 AS name FROM ..) FOLD; "
         whose = f" in {sides[0]}" if len(scope.sides) > 1 and len(sides) == 1 else ""
         hint = f"{near}attributes are {shown}" if known else "there are no attributes"
-        return self._fault("ACEP-Q103", f"no attribute {node.name!r}{whose}", node.span, hint)
+        return self.fault("ACEP-Q103", f"no attribute {node.name!r}{whose}", node.span, hint)
 
     # --- names of outputs -----------------------------------------------------------------------------------
 
@@ -343,17 +337,14 @@ class _Names:
             if name in names[:place]:
                 own = [one.span for one in items if isinstance(one, ReturnItem) and one.name == name]
                 hint = "rename one: SELECT price AS first_price"
-                raise self._fault("ACEP-Q106", f"{what} has two attributes {name!r}", own[-1] if own else span, hint)
+                raise self.fault("ACEP-Q106", f"{what} has two attributes {name!r}", own[-1] if own else span, hint)
 
     def _refuse_own_names(self, select: Select) -> None:
         for item in select.items:
             if isinstance(item, ReturnItem) and item.name in OWN_NAMES:
                 hint = f"give it another name: {item.name} AS {item.name}_of_event"
                 message = f"results have a column {item.name!r} of their own"
-                raise self._fault("ACEP-Q108", message, select.span if item.span == NO_SPAN else item.span, hint)
+                raise self.fault("ACEP-Q108", message, select.span if item.span == NO_SPAN else item.span, hint)
 
     def _schema(self, node: Algebra) -> Schema:
         return schema_of(node, self.schemas)
-
-    def _fault(self, code: str, message: str, span: Span, hint: str | None = None) -> QueryError:
-        return QueryError(message, code=code, hint=hint, text=self.text, start=span[0], end=span[1])

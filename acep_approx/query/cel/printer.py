@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from acep_approx.query.cel.messages import RESERVED
-from acep_approx.query.cel.syntax import Algebra, CelQuery, Filter, Fold, Next, Select, Star, Stream
-from acep_approx.query.printer import to_text
+from acep_approx.query.cel.syntax import RESERVED, Algebra, CelQuery, Filter, Fold, Next, Select, Star, Stream
+from acep_approx.query.printer import output_name, quoted, to_text
 from acep_approx.query.shape import replaced
 from acep_approx.query.syntax import Attribute, Expression, RegisterValue, ReturnItem
 
@@ -42,7 +41,7 @@ def to_cel(query: CelQuery) -> str:
     if query.errors:
         lines.append(f"ERRORS {query.errors}")
     if query.select.publish is not None:
-        lines.append(f"PUBLISH {_stream_name(query.select.publish)}")
+        lines.append(f"PUBLISH {_name(query.select.publish)}")
     return "\n".join(lines)
 
 
@@ -56,7 +55,7 @@ def to_algebra(node: Algebra) -> str:
     """
     match node:
         case Stream(name=name):
-            return _stream_name(name)
+            return _name(name)
         case Filter(condition=condition, source=source):
             inside = to_algebra(source)
             return f"FILTER{{{expression_text(condition)}}}{inside if isinstance(source, Select) else f'({inside})'}"
@@ -66,7 +65,7 @@ def to_algebra(node: Algebra) -> str:
         case Fold(left=left, right=right):
             return f"{to_algebra(left)} FOLD{{{_fold_parts(node)}}} {_right(right)}"
         case Select():
-            publish = [] if node.publish is None else [f"PUBLISH {_stream_name(node.publish)}"]
+            publish = [] if node.publish is None else [f"PUBLISH {_name(node.publish)}"]
             return f"({' '.join([*_select(node), *publish])})"
 
 
@@ -90,8 +89,7 @@ def _fold_parts(fold: Fold) -> str:
 def _item(item: ReturnItem) -> str:
     if item.value == Attribute(None, None, item.name):
         return expression_text(item.value)
-    name = item.name if re.fullmatch(r"\w+", item.name) else _quoted(item.name, "`")
-    return f"{expression_text(item.value)} AS {name}"
+    return f"{expression_text(item.value)} AS {output_name(item.name)}"
 
 
 def _undecorated(item: ReturnItem) -> ReturnItem:
@@ -106,16 +104,11 @@ def expression_text(expression: Expression) -> str:
 
     def change(node: Expression) -> Expression | None:
         if isinstance(node, Attribute) and node.variable is None:
-            plain = _WORD.fullmatch(node.name) and node.name.upper() not in RESERVED
-            return RegisterValue(node.name if plain else _quoted(node.name, "`"))  # is written as it stands
+            return RegisterValue(_name(node.name, "`"))  # is written as it stands
         return None
 
     return to_text(replaced(expression, change))
 
 
-def _stream_name(name: str) -> str:
-    return name if _WORD.fullmatch(name) and name.upper() not in RESERVED else _quoted(name, "'")
-
-
-def _quoted(text: str, quote: str) -> str:
-    return f"{quote}{text.replace(quote, quote * 2)}{quote}"
+def _name(name: str, quote: str = "'") -> str:
+    return name if _WORD.fullmatch(name) and name.upper() not in RESERVED else quoted(name, quote)

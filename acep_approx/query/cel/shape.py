@@ -1,13 +1,16 @@
-"""Walks over trees of CEL that do not recurse, and what stands in their nodes."""
+"""Walks over trees of CEL that do not recurse, what stands in their nodes, and other expressions in these places."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any
 
-from acep_approx.errors import LimitError
-from acep_approx.query.cel.syntax import Algebra, Filter, Fold, Next, Select, Star, Stream
+from acep_approx.query.cel.syntax import Algebra, CelQuery, Star, Stream
 from acep_approx.query.limits import MAX_DEPTH
-from acep_approx.query.syntax import Expression
+from acep_approx.query.parameters import constants_of, window_of
+from acep_approx.query.shape import operands, replaced, walk, with_operands
+from acep_approx.query.syntax import Expression, Parameter, ReturnItem
 
 
 def inputs(node: Algebra) -> tuple[Algebra, ...]:
@@ -18,13 +21,7 @@ def inputs(node: Algebra) -> tuple[Algebra, ...]:
     >>> inputs(Next(Stream("A"), None, Stream("B")))
     (Stream(name='A'), Stream(name='B'))
     """
-    match node:
-        case Stream():
-            return ()
-        case Filter(source=source) | Select(source=source):
-            return (source,)
-        case Next(left=left, right=right) | Fold(left=left, right=right):
-            return (left, right)
+    return tuple(one for one in operands(node) if isinstance(one, Algebra))
 
 
 def nodes(node: Algebra) -> Iterator[Algebra]:
@@ -43,21 +40,11 @@ def streams(node: Algebra) -> tuple[str, ...]:
 
 def expressions(node: Algebra) -> tuple[Expression, ...]:
     """The conditions and values that stand in a node itself."""
-    match node:
-        case Stream():
-            return ()
-        case Filter(condition=condition):
-            return (condition,)
-        case Next(condition=condition):
-            return () if condition is None else (condition,)
-        case Fold():
-            conditions = tuple(one for one in (node.filter, node.rebind) if one is not None)
-            return (*conditions, *(one.value for one in node.aggregates))
-        case Select(items=items):
-            return tuple(one.value for one in items if not isinstance(one, Star))
+    stand = [one for one in operands(node) if not isinstance(one, Algebra | Star)]
+    return tuple(one.value if isinstance(one, ReturnItem) else one for one in stand)
 
 
-def refuse_deep(node: Algebra, text: str) -> None:
+def refuse_deep(query: CelQuery) -> None:
     """Refuse a tree of more than `MAX_DEPTH` levels.
 
     Raises
@@ -65,18 +52,87 @@ def refuse_deep(node: Algebra, text: str) -> None:
     LimitError
         ACEP-Q021.
     """
-    level, depth = [node], 0
+    level, depth = list[Algebra]([query.select]), 0
     while level:
         depth += 1
         if depth > MAX_DEPTH:
-            raise LimitError(
-                f"operators are nested more than {MAX_DEPTH} levels deep",
-                code="ACEP-Q021",
-                given=depth,
-                limit=MAX_DEPTH,
-                hint="publish a part of the query, and read the stream of that name",
-                text=text,
-                start=level[0].span[0],
-                end=level[0].span[1],
-            )
+            message = f"operators are nested more than {MAX_DEPTH} levels deep"
+            hint = "publish a part of the query, and read the stream of that name"
+            raise query.too_large("ACEP-Q021", message, depth, MAX_DEPTH, level[0].span, hint)
         level = [one for node in level for one in inputs(node)]
+
+
+Change = Callable[[Expression], Expression | None]
+
+
+def parameters_in(query: CelQuery) -> Iterator[Parameter]:
+    """Wherever a parameter stands in a query, in the order of the tree.
+
+    Examples
+    --------
+    >>> from acep_approx.query import parse_cel
+    >>> query = parse_cel("SELECT x + :plus AS y FROM FILTER{x > :low}(A) NEXT{$2.x > :f * $1.x} B WITHIN :w s")
+    >>> [one.name for one in parameters_in(query)]
+    ['plus', 'f', 'low', 'w']
+    """
+    for node in nodes(query.select):
+        for expression in expressions(node):
+            yield from (part for part in walk(expression) if isinstance(part, Parameter))
+    if query.window is not None and query.window.parameter is not None:
+        yield query.window.parameter
+
+
+def with_constants(query: CelQuery, values: Mapping[str, Any]) -> CelQuery:
+    """The query with a value in the place of each parameter.
+
+    Parameters
+    ----------
+    query : CelQuery
+    values : mapping of str to int, float, str, bool or None
+        By the names of the parameters.
+
+    Examples
+    --------
+    >>> from acep_approx.query import parse_cel, to_cel
+    >>> query = parse_cel("FROM FILTER{x > :low}(A) NEXT B WITHIN :w s")
+    >>> print(to_cel(with_constants(query, {"low": 1.5, "w": 9})))
+    SELECT *
+    FROM FILTER{x > 1.5}(A) NEXT B
+    WITHIN 9 s
+    """
+    change = constants_of(values)
+    window = None if query.window is None else window_of(query.window, values)
+    return replace(query, select=changed(query.select, change, change), window=window)
+
+
+def conditions(query: CelQuery) -> list[Expression]:
+    """What FILTER, NEXT and FOLD ask, in the order of the tree; what SELECT and FOLD compute is not among it."""
+    stand = [one for node in nodes(query.select) for one in operands(node)]
+    return [one for one in stand if not isinstance(one, Algebra | Star | ReturnItem)]
+
+
+def computed_in(query: CelQuery) -> list[Expression]:
+    """What SELECT and FOLD compute, in the order of the tree."""
+    return [one.value for node in nodes(query.select) for one in operands(node) if isinstance(one, ReturnItem)]
+
+
+def changed(node: Algebra, condition: Change, value: Change | None = None) -> Any:
+    """A tree with other expressions; see ``query.shape.replaced``.
+
+    Parameters
+    ----------
+    node : Algebra
+    condition : callable
+        Changes what FILTER, NEXT and FOLD ask.
+    value : callable, optional
+        Changes what SELECT and FOLD compute; by default it stays.
+    """
+
+    def part(one: Any) -> Any:
+        if isinstance(one, Algebra):
+            return changed(one, condition, value)
+        if isinstance(one, ReturnItem):
+            return one if value is None else replace(one, value=replaced(one.value, value))
+        return one if isinstance(one, Star) else replaced(one, condition)
+
+    return with_operands(node, part)

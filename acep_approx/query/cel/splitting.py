@@ -9,9 +9,8 @@ from __future__ import annotations
 from dataclasses import replace
 from hashlib import sha256
 
-from acep_approx.query.cel.assemble import INTERNAL
 from acep_approx.query.cel.printer import to_algebra
-from acep_approx.query.cel.syntax import Algebra, CelQuery, Filter, Fold, Next, Select, Star, Stream
+from acep_approx.query.cel.syntax import INTERNAL, Algebra, CelQuery, Filter, Fold, Next, Select, Star, Stream
 from acep_approx.query.printer import to_text
 
 
@@ -85,15 +84,11 @@ class _Parts:
             inside = inside.source
         if isinstance(inside, Stream):
             return made
-        name = _internal_name(made, self.query) + self.mark
+        window = "" if self.query.window is None else to_text(self.query.window)
+        name = INTERNAL + sha256(f"{to_algebra(made)} WITHIN {window}".encode()).hexdigest()[:16] + self.mark
         self._publish(name, Select((Star(),), made, name, node.span), internal=True)
         return Stream(name, node.span)
 
     def _publish(self, name: str, select: Select, *, internal: bool = False) -> None:
         window = self.query.window if internal else None
         self.found.setdefault(name, CelQuery(select, window, 0, self.query.text))
-
-
-def _internal_name(node: Algebra, query: CelQuery) -> str:
-    window = "" if query.window is None else to_text(query.window)
-    return INTERNAL + sha256(f"{to_algebra(node)} WITHIN {window}".encode()).hexdigest()[:16]

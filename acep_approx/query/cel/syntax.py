@@ -14,12 +14,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from acep_approx.query.syntax import Expression, ReturnItem, Span, Window, span_field
+from acep_approx.query.syntax import Expression, ReturnItem, Span, Window, Written, span_field
 
 FIRST, SECOND, LAST = "$1", "$2", "$"
 """Decorators: in the place of the variable of an attribute."""
 DURATION = "DUR"
 """The attribute of a filtered event that is its duration, ``t1 - t0``, in ticks."""
+INTERNAL = "$"
+"""What the names of streams begin with that no text can say."""
+CLAUSES = ("SELECT", "FROM", "WITHIN", "ERRORS", "PUBLISH")
+OPERATORS = ("FILTER", "NEXT", "FOLD")
+RESERVED = frozenset((*CLAUSES, *OPERATORS, "AS", "AND", "OR", "NOT", "IN", "BETWEEN", "IS", "NULL", "TRUE", "FALSE"))
+"""Words that cannot name a stream or an attribute unless they are quoted."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +96,7 @@ Algebra = Stream | Filter | Next | Fold | Select
 
 
 @dataclass(frozen=True)
-class CelQuery:
+class CelQuery(Written):
     """A whole query in CEL.
 
     ``window`` (``WITHIN 10 min`` behind FROM; None: unbounded) and ``errors`` (``ERRORS k``, for chains of NEXT) are

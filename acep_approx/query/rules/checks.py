@@ -10,14 +10,222 @@ from __future__ import annotations
 from typing import NoReturn
 
 from acep_approx.query.assemble import did_you_mean
-from acep_approx.query.checks import check
-from acep_approx.query.rules.bound import known_variables
-from acep_approx.query.rules.checks_actions import ActionChecks
-from acep_approx.query.rules.checks_reads import ReadChecks
-from acep_approx.query.rules.messages import EXAMPLE, fault
-from acep_approx.query.rules.syntax import Rule, RuleFile, Table, place
+from acep_approx.query.checks import check, check_names
+from acep_approx.query.printer import to_text
+from acep_approx.query.rules.checks_reads import ReadChecks, RuleChecks, no_column
+from acep_approx.query.rules.messages import EXAMPLE
+from acep_approx.query.rules.named_events import (
+    can_be_missing,
+    certain,
+    ends_late,
+    known_variables,
+    last_variable,
+    reads_of,
+)
+from acep_approx.query.rules.syntax import OLD, Call, Rule, RuleFile, Table, Write, place
 from acep_approx.query.rules.types import check_default, check_types
-from acep_approx.query.syntax import Span
+from acep_approx.query.shape import naming, replaced
+from acep_approx.query.syntax import Aggregate, Attribute, Constant, Expression, Machine, Span, Written
+
+
+class ActionChecks(RuleChecks):
+    """What is wrong with WHEN and the actions of one rule, whose query passed its checks.
+
+    Parameters
+    ----------
+    rule : Rule
+    tables : dict of str to Table
+        All tables of its file.
+    """
+
+    def __init__(self, rule: Rule, tables: dict[str, Table]) -> None:
+        super().__init__(rule, tables)
+        self.certain = certain(rule.query.pattern)
+        self.last = last_variable(rule.query)
+
+    def check(self) -> None:
+        """Check WHEN, then the actions in their order.
+
+        Raises
+        ------
+        QueryError
+            ACEP-R007 to R020, and the codes that other expressions share.
+        """
+        if self.rule.when is not None:
+            self._check_when(self.rule.when)
+        if self.rule.each == "point" and ends_late(self.query.pattern):
+            hint = "write FOR EACH MATCH"
+            message = "matches of this pattern are known when their window has closed, and not at an event"
+            self.fail("ACEP-R019", message, self.query.pattern.span, hint)
+        for action in self.rule.actions:
+            if isinstance(action, Write):
+                self._check_write(action)
+            else:
+                self._check_call(action)
+
+    # --- WHEN ---------------------------------------------------------------------------------------------
+
+    def _check_when(self, when: Expression) -> None:
+        self._check_expression(when, "WHEN")
+        for node in naming(when):
+            if node.variable in self.negated:
+                hint = "an event that must not happen is in no match"
+                self.fail("ACEP-R017", f"{node.variable!r} is negated", node.span, hint)
+        if not any(naming(when)) and not any(reads_of(when)):
+            hint = "a condition is about events and tables: WHEN store.room[b.location].ward != 'closed'"
+            self.fail("ACEP-Q043", "the condition is about no event and no table", when.span, hint)
+
+    def _check_expression(self, expression: Expression, where: str) -> None:
+        """Refuse what no complete match has: unknown variables, and several events where one value is needed."""
+        pattern = self.query.pattern
+        registers = {one.name for one in pattern.registers} if isinstance(pattern, Machine) else set()
+        for node in naming(expression):
+            if node.variable is None and node.name in registers:
+                hint = f"show it in the results: RETURN {node.name}"
+                self.fail("ACEP-R018", f"{where} knows the events of a match, and no registers", node.span, hint)
+            if node.variable is None and node.name in self.known:
+                hint = f"name an attribute of the event: {node.name}.x"
+                self.fail("ACEP-Q048", f"{node.name!r} is an event, and no value", node.span, hint)
+            if not self.known:
+                hint = "give the arc's event a variable: q0 -> q1 ON Tick t"
+                self.fail("ACEP-Q030", f"no variable {node.variable!r} in the pattern", node.span, hint)
+        check_names(self.query, expression, {*self.known}, self.several)
+        for node in naming(expression):
+            variable, name = node.variable, node.name
+            if isinstance(node, Aggregate) and node.prior:
+                hint = f"write {node.function}({variable}[]...) for all events"
+                self.fail("ACEP-R018", f"there is no i in {where}", node.span, hint)
+            if isinstance(node, Attribute) and variable in self.several and node.index not in ("first", "last"):
+                hint = f"write {variable}[1].{name}, {variable}[{variable}.LEN].{name} or an aggregate"
+                message = f"{variable!r} stands for several events, {where} needs one value"
+                self.fail("ACEP-R018", message, node.span, hint)
+
+    # --- actions ------------------------------------------------------------------------------------------
+
+    def _check_call(self, action: Call) -> None:
+        for argument in action.arguments:
+            for node in naming(argument):
+                if node.variable == OLD and OLD not in self.known:
+                    hint = "give CALL what events have; only SET knows the row as it was"
+                    self.fail("ACEP-R015", f"{to_text(node)} stands outside SET", node.span, hint)
+            self._check_value(argument)
+
+    def _check_write(self, action: Write) -> None:
+        table = self.table_of(action.table, place(action, "table"))
+        if table.is_static:
+            hint = f"leave STATIC out of TABLE {table.name}"
+            message = f"{table.name!r} is STATIC: no rule writes it"
+            self.fail("ACEP-R011", message, place(action, "table"), hint)
+        self._check_form(action, table)
+        self._check_columns(action, table)
+        self.check_count(table, action.key, place(action, "AT"))
+        if any(one.variable == OLD for value in action.sets for one in naming(value.value)) and OLD in self.known:
+            hint = "give the variable of the pattern another name"
+            message = "in SET, `old` is the row before this action, and here it is a variable of the pattern, too"
+            at = next(one for value in action.sets for one in naming(value.value) if one.variable == OLD)
+            self.fail("ACEP-R015", message, at.span, hint)
+        for key in action.key:
+            for node in naming(key):
+                if node.variable == OLD and OLD not in self.known:
+                    hint = "the key says which row it is: name it by events, AT (b.hcw)"
+                    self.fail("ACEP-R015", f"{to_text(node)} stands outside SET", node.span, hint)
+            self._check_value(key)
+        for one in action.sets:
+            self._check_value(self._without_old(one.value, table))
+
+    def _check_form(self, action: Write, table: Table) -> None:
+        kind, name = action.kind.upper(), table.name
+        value = table.values[0].name if table.values else "level"
+        key = ", ".join(f"b.{column}" for column in table.key)
+        if not action.key:
+            message = f"{kind} does not say which row"
+            self.fail("ACEP-R014", message, action.span, f"name it by its key: AT ({key})")
+        if action.kind == "delete" and action.sets:
+            hint = f"write DELETE {name} AT ({key}), or UPDATE with SET"
+            self.fail("ACEP-R014", "DELETE sets no columns", action.sets[0].span, hint)
+        if action.kind == "update" and not action.sets:
+            hint = f"write UPDATE {name} SET {value} = ... AT ({key})"  # noqa: S608  no SQL
+            self.fail("ACEP-R014", "UPDATE without SET changes nothing", action.span, hint)
+
+    def _check_columns(self, action: Write, table: Table) -> None:
+        seen: set[str] = set()
+        for one in action.sets:
+            span = place(action, f"SET {one.column}") if action.places else one.span
+            if table.column(one.column) is None:
+                self.fail("ACEP-R008", *no_column(table, one.column, span))
+            if one.column in table.key:
+                hint = "a row keeps its key: DELETE it, and UPSERT another one"
+                self.fail("ACEP-R012", f"{one.column!r} is in the key of {table.name!r}", span, hint)
+            if one.column in seen:
+                hint = "keep one of the two; `old` is the same row in both"
+                self.fail("ACEP-R013", f"one action sets {one.column!r} twice", one.span, hint)
+            seen.add(one.column)
+
+    def _without_old(self, value: Expression, table: Table) -> Expression:
+        """The value with constants in the place of ``old.column``, whose columns must be there."""
+
+        def change(node: Expression) -> Expression | None:
+            if not isinstance(node, Attribute):
+                return None
+            if node.variable is None and table.column(node.name) is not None:
+                hint = f"write old.{node.name} for the row before this action"
+                self.fail("ACEP-Q048", f"{node.name!r} is of no variable", node.span, hint)
+            if node.variable != OLD:
+                return None
+            if node.index is not None:
+                self.fail("ACEP-R015", "`old` is one row and takes no index", node.span, f"write old.{node.name}")
+            if table.column(node.name) is None:
+                self.fail("ACEP-R008", *no_column(table, node.name, node.span))
+            return Constant(None, node.span)
+
+        for node in naming(value):
+            if isinstance(node, Aggregate) and node.variable == OLD:
+                self.fail("ACEP-R015", "`old` is one row: there is nothing to aggregate", node.span)
+        return replaced(value, change)
+
+    def _check_value(self, value: Expression) -> None:
+        """Refuse a value that some match does not have."""
+        for read in reads_of(value):
+            hint = "an action knows its events, and in SET the row it writes, as `old`; test other tables in WHEN"
+            self.fail("ACEP-R020", "an action reads no tables", read.span, hint)
+        self._check_expression(value, "an action")
+        for node in naming(value):
+            self._check_bound(node)
+            if self.rule.each == "point":
+                self._check_point(node)
+
+    def _check_bound(self, node: Attribute | Aggregate) -> None:
+        variable = str(node.variable)
+        there = ", ".join(name for name in self.known if name in self.certain)
+        if variable in self.negated:
+            hint = f"an action may name what every match has: {there}"
+            self.fail("ACEP-R017", f"{variable!r} is negated: a match has no such event", node.span, hint)
+        if variable not in self.certain:
+            some = f"an action may name what every match has: {there}" if there else "no event is in every match"
+            hint = f"{some}; or write a rule for each case"
+            self.fail("ACEP-R017", f"not every match has an event {variable!r}", node.span, hint)
+        if can_be_missing(self.query, variable):
+            errors, weight = self.query.errors, dict(self.query.weights).get(variable, 1)
+            hint = f"WEIGHTS ({variable} = {errors + 1}) lets no match do without it"
+            message = f"{variable!r} can be missing: its weight {weight} is not above ERRORS {errors}"
+            self.fail("ACEP-R016", message, node.span, hint)
+
+    def _check_point(self, node: Attribute | Aggregate) -> None:
+        """Once for an event: what is named is of that event, or the same in all matches that it completes."""
+        variable = node.variable
+        if isinstance(node, Attribute):
+            if variable == self.last and (variable not in self.several or node.index == "last"):
+                return
+            if node.name in {one.name for one in self.query.equivalences}:
+                return
+        shown = f"{self.last}[{self.last}.LEN]" if self.last in self.several else self.last
+        shared = ", ".join(f"[{one.name}]" for one in self.query.equivalences)
+        may = [f"{shown}, its last event"] if self.last else []
+        may += [f"attributes in {shared}"] if shared else []
+        hint = f"name {' or '.join(may)}; or write FOR EACH MATCH" if may else "write FOR EACH MATCH"
+        message = f"matches that one event completes can differ in {to_text(node)}"
+        self.fail("ACEP-R019", message, node.span, hint)
+
 
 RESERVED_COLUMNS = ("time", "row", "rule", "op", "deleted")
 """Columns that logs of changes have of their own."""
@@ -51,12 +259,10 @@ def check_rules(file: RuleFile) -> None:
     _Checker(file).check()
 
 
-class _Checker:
+class _Checker(Written):
     def __init__(self, file: RuleFile) -> None:
+        self.text = file.text
         self.file = file
-
-    def fail(self, code: str, message: str, span: Span, hint: str | None = None) -> NoReturn:
-        raise fault(self.file.text, code, message, span, hint)
 
     def check(self) -> None:
         self._check_table_names()

@@ -7,14 +7,20 @@ from collections.abc import Iterator
 
 from acep_approx.errors import UnsupportedError
 from acep_approx.query.assemble import did_you_mean
-from acep_approx.query.predicates import naming, variables
 from acep_approx.query.printer import event_name, field_name, to_text
-from acep_approx.query.rules.checks_rule import RuleChecks
-from acep_approx.query.rules.messages import fault
-from acep_approx.query.rules.reads import as_of, events_of_key, is_late, nodes_of_key, reads_of, rewritten
+from acep_approx.query.rules.named_events import (
+    as_of,
+    events_of_key,
+    is_late,
+    known_variables,
+    nodes_of_key,
+    reads_of,
+    rewritten,
+    several,
+)
 from acep_approx.query.rules.syntax import OLD, Rule, Table, Write, expressions
+from acep_approx.query.shape import naming, negated_variables, variables
 from acep_approx.query.syntax import (
-    NO_SPAN,
     Aggregate,
     Attribute,
     Expression,
@@ -25,7 +31,70 @@ from acep_approx.query.syntax import (
     Read,
     RegisterValue,
     Span,
+    Written,
 )
+
+
+class RuleChecks(Written):
+    """Some checks of one rule.
+
+    Parameters
+    ----------
+    rule : Rule
+    tables : dict of str to Table
+        All tables of its file.
+    """
+
+    def __init__(self, rule: Rule, tables: dict[str, Table]) -> None:
+        self.rule = rule
+        self.text = rule.query.text
+        self.query = rule.query
+        self.tables = tables
+        self.known = known_variables(rule.query.pattern)
+        self.several = several(rule.query.pattern)
+        self.negated = negated_variables(rule.query.pattern)
+
+    def table_of(self, name: str, span: Span) -> Table:
+        """The table of that name.
+
+        Parameters
+        ----------
+        name : str
+        span : Span
+            Where it is named.
+
+        Raises
+        ------
+        QueryError
+            ACEP-R007.
+        """
+        if name not in self.tables:
+            known = did_you_mean(name, self.tables) + f"tables are {', '.join(self.tables)}"
+            hint = known if self.tables else f"declare it before the rules: TABLE {name} (id text, ..., KEY (id))"
+            self.fail("ACEP-R007", f"no table {name!r}", span, hint)
+        return self.tables[name]
+
+    def check_count(self, table: Table, keys: tuple[Expression, ...], span: Span) -> None:
+        """Refuse a key of more or fewer values than the table has key columns.
+
+        Parameters
+        ----------
+        table : Table
+        keys : tuple of Expression
+        span : Span
+            Where they stand.
+
+        Raises
+        ------
+        QueryError
+            ACEP-R009.
+        """
+        if len(keys) == len(table.key):
+            return
+        columns = f"{len(table.key)} column{'s' if len(table.key) != 1 else ''}, {', '.join(table.key)}"
+        message = f"the key of {table.name!r} has {columns}; here {'is' if len(keys) == 1 else 'are'} {len(keys)}"
+        self.fail("ACEP-R009", message, span, "give one value for each, in that order")
+
 
 _TABLE = re.compile(r"(?:EXISTS\s+)?store\s*\.\s*(\w+)", re.IGNORECASE)
 
@@ -101,10 +170,6 @@ class ReadChecks(RuleChecks):
                     hint = f"in SET, the row before this action is `old`: old.{node.name}"
                 self.fail("ACEP-Q030", f"{table.name!r} is a table, and no variable of the pattern", node.span, hint)
 
-    def _place_of_table(self, read: Read) -> Span:
-        found = _TABLE.match(self.query.text, *read.span)
-        return read.span if found is None else found.span(1)
-
     def _check_named(self, read: Read, *, is_output: bool) -> None:
         self._check_row(read)
         if read.at is not None:
@@ -114,11 +179,12 @@ class ReadChecks(RuleChecks):
             self.fail("ACEP-R021", f"the key of {read.table!r} names no event", read.span, hint)
 
     def _check_row(self, read: Read) -> None:
-        table = table_of(self.query.text, self.tables, read.table, self._place_of_table(read))
+        named = _TABLE.match(self.query.text, *read.span)
+        table = self.table_of(read.table, named.span(1) if named else read.span)
         if read.column is not None and table.column(read.column) is None:
             column = (read.span[1] - len(field_name(read.column)), read.span[1])
             self.fail("ACEP-R008", *no_column(table, read.column, column))
-        check_count(self.query.text, table, read.keys, read.span)
+        self.check_count(table, read.keys, read.span)
         for node in nodes_of_key(read):
             if isinstance(node, Read):
                 hint = "keep what is needed in one table, or compare both reads with attributes of events"
@@ -186,20 +252,13 @@ class ReadChecks(RuleChecks):
             reason, way = f"in a condition about {found[0]}, which is negated", f"let the key be of {at_event}"
         if reason is None:
             return
-        start, end = read.span if query.text else NO_SPAN
-        raise UnsupportedError(
-            f"the key of {read.table!r} is of {other} and read AT {at_event}: such a condition is known only for "
-            f"complete matches, which does not work yet {reason}",
-            code="ACEP-Q900",
-            hint=f"{way}; where [attr] is in force, the key may be that attribute of any event",
-            text=query.text,
-            start=start,
-            end=end,
-        )
+        message = f"the key of {read.table!r} is of {other} and read AT {at_event}: such a condition is known only for "
+        message += f"complete matches, which does not work yet {reason}"
+        hint = f"{way}; where [attr] is in force, the key may be that attribute of any event"
+        raise query.fault("ACEP-Q900", message, read.span, hint, UnsupportedError)
 
 
 def _with_at(read: Read, event: str) -> str:
-    """The read as text, with AT."""
     row = f"store.{read.table}[{', '.join(map(to_text, read.keys))} AT {event}]"
     return f"EXISTS {row}" if read.column is None else f"{row}.{field_name(read.column)}"
 
@@ -225,30 +284,6 @@ def _outside_actions(rule: Rule) -> Iterator[Expression]:
         yield rule.when
 
 
-def table_of(text: str, tables: dict[str, Table], name: str, span: Span) -> Table:
-    """The table of that name.
-
-    Parameters
-    ----------
-    text : str
-        The whole file.
-    tables : dict of str to Table
-    name : str
-    span : Span
-        Where it is named.
-
-    Raises
-    ------
-    QueryError
-        ACEP-R007.
-    """
-    if name in tables:
-        return tables[name]
-    known = did_you_mean(name, tables) + f"tables are {', '.join(tables)}"
-    hint = known if tables else f"declare it before the rules: TABLE {name} (id text, ..., KEY (id))"
-    raise fault(text, "ACEP-R007", f"no table {name!r}", span, hint)
-
-
 def no_column(table: Table, name: str, span: Span) -> tuple[str, Span, str]:
     """What is said of a column that is not there: message, place and hint.
 
@@ -260,27 +295,3 @@ def no_column(table: Table, name: str, span: Span) -> tuple[str, Span, str]:
     """
     names = [column.name for column in table.columns]
     return f"no column {name!r} in {table.name!r}", span, did_you_mean(name, names) + f"columns are {', '.join(names)}"
-
-
-def check_count(text: str, table: Table, keys: tuple[Expression, ...], span: Span) -> None:
-    """Refuse a key of more or fewer values than the table has key columns.
-
-    Parameters
-    ----------
-    text : str
-        The whole file.
-    table : Table
-    keys : tuple of Expression
-    span : Span
-        Where they stand.
-
-    Raises
-    ------
-    QueryError
-        ACEP-R009.
-    """
-    if len(keys) == len(table.key):
-        return
-    columns = f"{len(table.key)} column{'s' if len(table.key) != 1 else ''}, {', '.join(table.key)}"
-    message = f"the key of {table.name!r} has {columns}; here {'is' if len(keys) == 1 else 'are'} {len(keys)}"
-    raise fault(text, "ACEP-R009", message, span, "give one value for each, in that order")

@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING
 
 from acep_approx.errors import QueryError
 from acep_approx.query.assemble import did_you_mean
-from acep_approx.query.messages import expected, explain, mistake, unexpected
+from acep_approx.query.messages import could_stand, expected, explain, mistake, unexpected
 
 if TYPE_CHECKING:
     from lark import UnexpectedInput
 
-    from acep_approx.query.syntax import Span
 
 EXAMPLE = "write one, for example RULE warn ON PATTERN SEQ(EXIT a, ENTER b) WITHIN 45 s DO CALL badge(b.hcw) END"
 CLAUSES = (
@@ -48,24 +47,6 @@ _DELETE_FROM = re.compile(r"\bDELETE\s+FROM\s*$", re.IGNORECASE)
 _SET_OF = re.compile(r"\bSET\s+([^;]*,)?\s*(\w+)\s*$", re.IGNORECASE)
 
 
-def fault(text: str, code: str, message: str, span: Span, hint: str | None = None) -> QueryError:
-    """An error that points at a piece of a file of rules.
-
-    Parameters
-    ----------
-    text : str
-        The whole file; empty for a tree that was not parsed, which has nothing to point at.
-    code, message : str
-        See `QueryError`.
-    span : Span
-        The piece.
-    hint : str, optional
-        What to do.
-    """
-    start, end = span if text else (0, 0)
-    return QueryError(message, code=code, hint=hint, text=text, start=start, end=end)
-
-
 def explain_rules(text: str, error: UnexpectedInput) -> QueryError:
     """Turn lark's error into one for the reader of a file of rules.
 
@@ -84,7 +65,7 @@ def explain_rules(text: str, error: UnexpectedInput) -> QueryError:
     token = getattr(error, "token", None)
     if token is None:
         return explain(text, error)
-    possible = set(getattr(error, "accepts", None) or error.expected) or {"$END"}
+    possible = could_stand(error)
     possible -= {"PARAMETER", *(_OF_VALUES if "NAME" in possible else ())}
     if token.type == "$END":
         return _in_words(_early_end(text, possible))

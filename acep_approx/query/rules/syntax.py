@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-from acep_approx.query.syntax import Constant, Expression, QuerySyntax, Span, span_field
+from acep_approx.query.syntax import Constant, Expression, QuerySyntax, Span, Written, span_field
 
 Holds = Literal["int", "float", "text", "bool", "time"]
 """What a column of a table holds."""
@@ -145,7 +145,7 @@ class Rule:
 
 
 @dataclass(frozen=True)
-class RuleFile:
+class RuleFile(Written):
     """All tables and rules of a text, in its order."""
 
     tables: tuple[Table, ...]

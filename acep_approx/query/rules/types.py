@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import NamedTuple
 
 from acep_approx.query.rules.syntax import OLD, Call, Column, Rule, RuleFile, Table, Write
 from acep_approx.query.syntax import Attribute, Constant, Expression, Read, Span
@@ -59,12 +60,11 @@ def check_default(text: str, column: Column) -> None:
         _RuleTypes(text, None, {}).held(_Place("ACEP-R005", f"the column {column.name!r}"), column, column.default)
 
 
-class _Place:
+class _Place(NamedTuple):
     """Where a value goes, in words, and the code of a value that cannot go there."""
 
-    def __init__(self, code: str, words: str) -> None:
-        self.code = code
-        self.words = words
+    code: str
+    words: str
 
 
 class _RuleTypes(TypeChecker):

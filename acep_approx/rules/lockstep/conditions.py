@@ -11,9 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from acep_approx.kernels.rules.lockstep import EQUAL, GREATER, IN, IS_NULL, IS_VALUE, LESS, NOT_IN
-from acep_approx.query.predicates import MIRRORED
 from acep_approx.query.printer import to_text
-from acep_approx.query.shape import walk
+from acep_approx.query.shape import MIRRORED, walk
 from acep_approx.query.syntax import Attribute, Between, Binary, Constant, Expression, In, IsNull, Unary
 
 OUTCOMES = {

@@ -16,7 +16,6 @@ from acep_approx.events.roles import infer_roles
 from acep_approx.matching.choice import OutputKind
 from acep_approx.matching.execution import Execution, check_key_idle
 from acep_approx.planning.durations import Duration
-from acep_approx.planning.windows import refuse_unbounded
 from acep_approx.spark.plan.columns import arrow_schema, carried_roles
 from acep_approx.spark.plan.flow import Flow
 from acep_approx.spark.worker.job import Job, Spending
@@ -78,7 +77,7 @@ class SparkMatcher:
         if self.shards is not None and self.shards < 1:
             raise UsageError(f"shards is {self.shards}", code="ACEP-S001", hint="at least 1")
         if self.spending is not None:
-            refuse_unbounded(self.query.plan, "a load budget")
+            self.query.plan.refuse_unbounded("a load budget")
 
     def __call__(self, events: DataFrame) -> DataFrame:
         """The matches in some events.

@@ -12,10 +12,9 @@ from dataclasses import dataclass, field, replace
 from math import isfinite
 from typing import NamedTuple
 
-from acep_approx.query.cel.parameters import changed, conditions
+from acep_approx.query.cel.shape import changed, conditions
 from acep_approx.query.cel.syntax import DURATION, CelQuery
-from acep_approx.query.predicates import conjuncts
-from acep_approx.query.shape import replaced, walk
+from acep_approx.query.shape import conjuncts, replaced, walk
 from acep_approx.query.syntax import Attribute, Constant, Expression, In, Parameter, Span, Window
 from acep_approx.subscriptions.templates.texts import Syntax, refuse_parameters_of, tree_of
 

@@ -17,8 +17,7 @@ from acep_approx.planning.planner import MICROSECONDS, Plan, plan
 from acep_approx.query.cel.splitting import left_associated
 from acep_approx.query.cel.syntax import CelQuery
 from acep_approx.query.parameters import MARK, as_attributes, parameters_of
-from acep_approx.query.predicates import MIRRORED
-from acep_approx.query.shape import walk
+from acep_approx.query.shape import MIRRORED, walk
 from acep_approx.query.syntax import Attribute, Binary, Expression, Machine, Moment, QuerySyntax, Window
 from acep_approx.subscriptions.templates.texts import Syntax, text_of, uses
 

@@ -8,9 +8,9 @@ from typing import Any
 
 from acep_approx.planning.cel import plans_of_parts
 from acep_approx.planning.planner import Plan, plan
-from acep_approx.query.cel.parameters import parameters_in, with_constants
 from acep_approx.query.cel.parser import is_cel, parse_cel
 from acep_approx.query.cel.printer import to_cel
+from acep_approx.query.cel.shape import parameters_in, with_constants
 from acep_approx.query.cel.syntax import CelQuery
 from acep_approx.query.parameters import refuse_parameters, refuse_those, uses_of, with_values
 from acep_approx.query.parser import parse
@@ -40,7 +40,7 @@ def refuse_parameters_of(syntax: Syntax) -> None:
         ``ACEP-Q085``.
     """
     if isinstance(syntax, CelQuery):
-        refuse_those(parameters_in(syntax), syntax.text)
+        refuse_those(parameters_in(syntax), syntax)
     else:
         refuse_parameters(syntax)
 

@@ -11,9 +11,8 @@ from dataclasses import dataclass, replace
 
 from acep_approx.planning.planner import LARGEST_WINDOW, MICROSECONDS
 from acep_approx.query.checks import lightest
-from acep_approx.query.predicates import is_static, variables
 from acep_approx.query.printer import to_text
-from acep_approx.query.shape import atoms, choice_of, negated_variables, sequence_of, walk
+from acep_approx.query.shape import atoms, choice_of, is_static, negated_variables, sequence_of, variables, walk
 from acep_approx.query.syntax import (
     DEFAULT_STRATEGY,
     Absent,

@@ -16,8 +16,8 @@ from acep_approx.matching.tracing.partial import States
 from acep_approx.matching.unseen import NEAR, nearest
 from acep_approx.planning.planner import Plan
 from acep_approx.query.evaluate import evaluate_asked
-from acep_approx.query.predicates import MIRRORED, is_static, variables
 from acep_approx.query.printer import to_text
+from acep_approx.query.shape import MIRRORED, is_static, variables
 from acep_approx.query.syntax import Attribute, Binary, Constant, Expression
 from acep_approx.why.conditions import shown
 from acep_approx.why.place import StreamPlace
