@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from acep_approx.budget.learning_ledger import Drift, Learning, Rescoring, Score, SelectedFeature, Tenth, mean_score
 from acep_approx.budget.ledger import Piece, RunRecord
-from acep_approx.pages.budget.learning_charts import learning_curve, piece_scores, reliability
+from acep_approx.pages.budget.learned import learning_curve, piece_scores, reliability
 from acep_approx.pages.budget.lines import summary
 from acep_approx.pages.budget.page import report_html
 from acep_approx.shedding.learning_summary import learning_table, news

@@ -10,10 +10,20 @@ from itertools import islice
 from typing import Any
 
 from acep_approx.automaton.draw import graph_of
-from acep_approx.diagrams.fragments import bounded, drawn, folded, listed, plain, soft, table, tiles, title, view
-from acep_approx.diagrams.graph import Edge, Graph, Node
-from acep_approx.diagrams.mermaid_graphviz import dot, mermaid
-from acep_approx.diagrams.rows import first_rows
+from acep_approx.diagrams.fragments import (
+    bounded,
+    drawn,
+    first_rows,
+    folded,
+    listed,
+    plain,
+    soft,
+    table,
+    tiles,
+    title,
+    view,
+)
+from acep_approx.diagrams.graph import Edge, Graph, Node, dot, mermaid
 from acep_approx.diagrams.svg import svg
 from acep_approx.errors import UsageError
 from acep_approx.pages.code import code

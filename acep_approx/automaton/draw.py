@@ -21,8 +21,7 @@ from acep_approx.automaton.words import (
     step_tests,
     strategy_of,
 )
-from acep_approx.diagrams.graph import Edge, EdgeKind, Graph, Node
-from acep_approx.diagrams.mermaid_graphviz import dot, mermaid
+from acep_approx.diagrams.graph import Edge, EdgeKind, Graph, Node, dot, mermaid
 from acep_approx.diagrams.svg import svg
 from acep_approx.errors import UsageError
 from acep_approx.query.printer import to_text

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from acep_approx.profiling.text import NUMBERS, Section, sections
+from acep_approx.profiling.seen import NUMBERS, Section, sections
 from acep_approx.visible import visible
 
 if TYPE_CHECKING:

@@ -9,9 +9,9 @@ from itertools import pairwise
 from math import sqrt
 from typing import Literal
 
+from acep_approx.diagrams.colours import COLOURS, GRAPH
 from acep_approx.diagrams.graph import Edge, Graph, Node
 from acep_approx.diagrams.layered_layout import Box, Layout, Route, Spot, lay_out
-from acep_approx.diagrams.style import COLOURS, GRAPH
 from acep_approx.diagrams.text_layout import MONO, shortened, width, wrapped
 from acep_approx.visible import escape
 

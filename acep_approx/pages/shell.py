@@ -35,7 +35,7 @@ def page(
     sections : iterable of str
         HTML, already escaped.
     sheets : sequence of str
-        More style sheets: files of this package, e.g. ``"explorer/explorer.css"``.
+        More style sheets: files of this package, e.g. ``"explorer.css"``.
     script : str, optional
         Its script, a file of this package, too.
     data : mapping, optional

@@ -8,20 +8,18 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from acep_approx.diagrams.fragments import bounded, soft, table, tiles, title, view
-from acep_approx.diagrams.rows import rows_of
-from acep_approx.diagrams.style import COLOURS, GRAPH
+from acep_approx.diagrams.colours import COLOURS, GRAPH
+from acep_approx.diagrams.fragments import bounded, rows_of, soft, table, tiles, title, view
 from acep_approx.diagrams.text_layout import shortened, width
-from acep_approx.pages.budget.lines import recall_words
-from acep_approx.pages.budget.load import load
-from acep_approx.pages.budget.need import need_words
+from acep_approx.pages.budget.charts import load
+from acep_approx.pages.budget.lines import need_words, recall_words
 from acep_approx.pages.code import code
 from acep_approx.pages.drawing import percent
 from acep_approx.pages.shell import part_of_page
 from acep_approx.results.preview import MOST_EVENTS, Preview, preview
 from acep_approx.timeline.picture import svg
 from acep_approx.visible import escape
-from acep_approx.why.views import no_match_parts
+from acep_approx.why.result import no_match_parts
 
 if TYPE_CHECKING:
     from acep_approx.budget.ledger import RunRecord
@@ -57,7 +55,7 @@ def matches_view(matches: Any) -> str:
 
 def _why_nothing(matches: Any) -> Iterator[str]:
     """Which step of the pattern no event passed."""
-    from acep_approx.why.no_match.search import explain_no_match
+    from acep_approx.why.no_match import explain_no_match
 
     with matches.source.looked_at():
         source, roles, is_sorted = matches.source.beside(), matches.roles, matches.is_sorted

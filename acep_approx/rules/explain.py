@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal
 
-from acep_approx.diagrams.graph import Edge, Graph, Group, Node
-from acep_approx.diagrams.mermaid_graphviz import dot, mermaid
+from acep_approx.diagrams.graph import Edge, Graph, Group, Node, dot, mermaid
 from acep_approx.diagrams.svg import svg
 from acep_approx.errors import UsageError
 from acep_approx.planning.explain import section

@@ -1,9 +1,9 @@
-"""Why a query in CEL has a result around a time, or has none, in words."""
+"""Why a query in CEL has a result around a time, or has none, there or in a whole stream, in words."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,13 +12,16 @@ from acep_approx.automaton.algebra import attribute_of
 from acep_approx.automaton.algebra_words import TIMES, places, stream_of, words
 from acep_approx.automaton.resolve import Own, Resolved
 from acep_approx.automaton.states import Step
+from acep_approx.events.source import open_source
+from acep_approx.events.stream import read_events
+from acep_approx.matching.execution import Execution
 from acep_approx.planning.planner import LARGEST_WINDOW
 from acep_approx.query.cel.syntax import SECOND
 from acep_approx.query.syntax import Binary
 from acep_approx.why.chains import RUNS, Chains, Ended, Run
 from acep_approx.why.conditions import COMPARISONS, distance, shown
-from acep_approx.why.place import StreamPlace, span_text, tick_text
-from acep_approx.why.result import Why, text_of
+from acep_approx.why.place import StreamPlace, WholeStream, span_text, tick_text
+from acep_approx.why.result import NoMatch, Why, text_of
 
 
 @dataclass(frozen=True)
@@ -237,3 +240,52 @@ def _together(awaited: list[Awaited]) -> tuple[Awaited, ...]:
     for one in awaited:
         alike.setdefault((one.stream, one.came, one.failed), []).append(one.edge)
     return tuple(Awaited(", ".join(names), *key) for key, names in alike.items())
+
+
+MOST_EVENTS = 100_000
+"""Events that are looked at: chains are followed one by one."""
+
+
+def _results(place: StreamPlace) -> int:
+    """How many events complete a result."""
+    matcher = Execution(place.plan, output="points")
+    pipeline = matcher.bind(place.table.schema, place.roles)
+    batches = read_events(open_source(place.table), place.roles, columns=pipeline.columns)
+    found: int = sum(table.num_rows for batch in batches for table in matcher.run(batch))
+    for table in pipeline.finish():
+        found += table.num_rows
+    return found
+
+
+def no_match_of_algebra(whole: WholeStream) -> NoMatch:
+    """Find out how far the chains of a query came that has no results.
+
+    Parameters
+    ----------
+    whole : WholeStream
+
+    Complexity: see ``chains.Chains.search``.
+    """
+    place = whole.place
+    events = len(place.rows)
+    if number := _results(place):
+        said = f"there are results, completed by {number:,} events: this run did not put them out"
+        return NoMatch(events, whole.is_cut, "found", said)
+    is_cut = whole.is_cut or events > MOST_EVENTS
+    if events > MOST_EVENTS:
+        kept = slice(0, MOST_EVENTS)
+        columns = {name: getattr(place, name)[kept] for name in ("rows", "ticks", "is_part")}
+        place = replace(place, table=place.table.slice(0, MOST_EVENTS), until=int(place.ticks[kept][-1]), **columns)
+    furthest = Chains(place).furthest()
+    if furthest is None:  # asked of all events
+        answer = explain_algebra(replace(place, around=int(place.ticks[0]), window=LARGEST_WINDOW // 2))
+        headline, around, reason = "no result: no event could begin one", "", "condition"
+    else:
+        answer = explain_algebra(replace(place, around=furthest.run.came))
+        around, reason = tick_text(furthest.run.came, is_time=place.is_time), "together"
+        number = len(furthest.run.path)
+        headline = f"no result: the chain that came furthest has {number} event{'s' if number > 1 else ''}"
+    if is_cut:
+        headline = headline.replace("no result", f"no result in the first {len(place.rows):,} events", 1)
+    step = tuple(one["variable"] for one in answer.awaited)
+    return NoMatch(len(place.rows), is_cut, reason, headline, (), step, answer.lines, answer.helps, around, {})

@@ -1,9 +1,9 @@
-"""A place in the stream: the events of one partition around a time."""
+"""A place in the stream: the events of one partition around a time, or all events; and queries run over it."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from difflib import get_close_matches
@@ -20,16 +20,45 @@ from acep_approx.errors import AcepError, DataError, UsageError
 from acep_approx.events.columns import is_bytes, plain_type
 from acep_approx.events.reading.widening import one_table
 from acep_approx.events.roles import Roles
-from acep_approx.events.source import Source
+from acep_approx.events.source import Source, open_source
 from acep_approx.events.stream import EventBatch, read_events
 from acep_approx.events.time import tick_unit, ticks, to_datetime
 from acep_approx.events.writing.plain import plain_text
 from acep_approx.matching.execution import Execution
-from acep_approx.matching.pipeline import Pipeline
+from acep_approx.matching.pipeline import OutputKind, Pipeline
 from acep_approx.matching.stream_batch import ColumnOf
-from acep_approx.planning.planner import MICROSECONDS, Plan
+from acep_approx.planning.planner import MICROSECONDS, Plan, plan
 from acep_approx.query.shape import walk
-from acep_approx.query.syntax import Aggregate, Attribute
+from acep_approx.query.syntax import Aggregate, Attribute, QuerySyntax
+
+
+def run_at(place: StreamPlace, query: QuerySyntax, output: OutputKind, steps: int) -> Iterator[pa.Table]:
+    """Run a query over the events of a place; rows of the results are places in it.
+
+    Parameters
+    ----------
+    place : StreamPlace
+    query : QuerySyntax
+        The query of the place, or one made from it.
+    output : str
+        As for ``Execution``.
+    steps : int
+        Run-steps after which it is given up.
+
+    Raises
+    ------
+    TooManyStepsError
+        It takes more.
+    QueryError
+        It is no query.
+    """
+    matcher = Execution(plan(query), output=output)
+    pipeline = matcher.bind(place.table.schema, place.roles)
+    pipeline.give_up_after(steps)
+    for batch in read_events(open_source(place.table), place.roles, columns=pipeline.columns):
+        yield from matcher.run(batch)
+    yield from pipeline.finish()
+
 
 SAMPLE = 1000
 """Keys that are remembered to propose the one that was meant."""
@@ -403,3 +432,66 @@ def _given(names: list[str], given: Any) -> dict[str, Any]:
             else "the query has no [attribute], so all events are one partition: leave the key out",
         )
     return values | dict(zip(left, rest, strict=False))
+
+
+@dataclass(frozen=True)
+class WholeStream:
+    """The events from the first one on, and whether there are more of them."""
+
+    place: StreamPlace
+    is_cut: bool
+
+
+def whole_stream(
+    plan: Plan, source: Source, options: Mapping[str, Any], *, sort: bool = False, most: int | None = None
+) -> WholeStream | None:
+    """Read the first events of a source, of all keys.
+
+    Parameters
+    ----------
+    plan : Plan
+    source : Source
+    options : mapping
+        ``time``, ``key``, ``type``, ``unit`` and ``start``, as for ``Execution``.
+    sort : bool
+        Sort the events by time first.
+    most : int, optional
+        So many events at most. Default: all.
+
+    Returns
+    -------
+    WholeStream or None
+        None: there are no events.
+
+    Complexity: memory for the columns that the query names.
+    """
+    if not len(source.schema):
+        return None
+    pipeline = Execution(plan, **options).bind(source.schema)
+    columns = columns_asked(pipeline)
+    parts: list[pa.RecordBatch] = []
+    ticks: list[Ints] = []
+    seen = 0
+    for batch in read_events(source, pipeline.roles, columns=columns, sort=sort):
+        fitted = pipeline.stream.fit(batch)
+        parts.append(fitted.data)
+        ticks.append(fitted.ticks)
+        seen += len(fitted)
+        if most is not None and seen > most:
+            break
+    if not parts:
+        return None
+    table = unified(one_table(parts)).combine_chunks()
+    return _whole(pipeline, source, table, np.concatenate(ticks), most)
+
+
+def _whole(pipeline: Pipeline, source: Source, table: pa.Table, ticks: Ints, most: int | None) -> WholeStream:
+    is_cut = most is not None and len(ticks) > most
+    if is_cut:
+        table, ticks = table.slice(0, most), ticks[:most]
+    roles = pipeline.roles
+    is_time = tick_unit(source.schema.field(roles.time).type, roles.unit) is not None
+    rows = source.late.original(np.arange(len(ticks), dtype=np.int64))
+    mine, last = np.ones(len(ticks), np.bool_), int(ticks[-1])
+    plan, window = pipeline.plan, pipeline.window
+    return WholeStream(StreamPlace(plan, roles, last, window, is_time, {}, table, rows, ticks, mine, last), is_cut)

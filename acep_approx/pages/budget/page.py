@@ -8,16 +8,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from acep_approx.pages.budget.charts import bundle_strip, by_state, recall_bar, shed_bars
-from acep_approx.pages.budget.flow import MOST_PATHS, flow, words
+from acep_approx.pages.budget.charts import bundle_strip, by_state, load, recall_bar, shed_bars
+from acep_approx.pages.budget.flow import MOST_PATHS, flow, readable_paths, words
 from acep_approx.pages.budget.learned import learned
-from acep_approx.pages.budget.lines import counted, recall_words
-from acep_approx.pages.budget.load import load
-from acep_approx.pages.budget.need import need_words
-from acep_approx.pages.budget.readable_paths import readable_paths
-from acep_approx.pages.budget.times import thinned
+from acep_approx.pages.budget.lines import counted, need_words, recall_words
 from acep_approx.pages.code import code
-from acep_approx.pages.drawing import moment, percent, table
+from acep_approx.pages.drawing import moment, percent, table, thinned
 from acep_approx.pages.over_time import OverTime, Points
 from acep_approx.pages.shell import facts as listed
 from acep_approx.pages.shell import page, tiles, write_page

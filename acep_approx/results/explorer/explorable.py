@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, Self, TypeVar
@@ -15,7 +15,8 @@ from acep_approx.events.source import Source
 from acep_approx.matching.execution import Execution
 from acep_approx.matching.pipeline import OutputKind, Pipeline
 from acep_approx.planning.planner import Plan, plan
-from acep_approx.why.no_match.result import NoMatch
+from acep_approx.shell import quoted
+from acep_approx.why.result import NoMatch
 
 
 class Explorable(Protocol):
@@ -161,3 +162,24 @@ def joined(tables: list[pa.Table]) -> pa.Table:
     """Tables as one."""
     filled = [table for table in tables if table.num_rows] or tables[:1]
     return pa.concat_tables(filled, promote_options="permissive") if filled else pa.table({})
+
+
+def asking(labels: PageLabels, place: str, key: Mapping[str, Any], *, is_time: bool) -> str:
+    """The command, or the call, that asks about a place."""
+    if labels.ask:
+        return " ".join([labels.ask, "--around", _word(place), *(f"--key {_word(part)}" for part in _parts(key))])
+    if not labels.events:
+        return ""
+    around = repr(place) if is_time else place
+    keys = f", key={dict(key)!r}" if key else ""
+    return f"print(query.why({labels.events}, around={around}{keys}))"
+
+
+def _parts(key: Mapping[str, Any]) -> Sequence[str]:
+    if len(key) == 1:
+        return [str(*key.values())]
+    return [f"{name}={value}" for name, value in key.items()]
+
+
+def _word(text: str) -> str:
+    return text if text in ("TIME", "VALUE") else quoted(text)

@@ -16,17 +16,16 @@ from acep_approx.events.columns import to_numpy
 from acep_approx.events.roles import infer_roles
 from acep_approx.events.source import Source
 from acep_approx.events.time import tick_unit
-from acep_approx.pages.explorer.data import EventShown, Explored, NearShown, QueryShown
+from acep_approx.pages.explorer import EventShown, Explored, NearShown, QueryShown
 from acep_approx.planning.planner import UNBOUNDED, window_ticks
 from acep_approx.query.cel.parser import is_cel
 from acep_approx.query.parser import parse
 from acep_approx.query.syntax import OtherPattern, QuerySyntax, Window
 from acep_approx.results.explorer.events import EventColumns, events_at, in_time_order
 from acep_approx.results.explorer.explorable import Explorable, PageLabels, by_rows, joined, said_left_out, silent
-from acep_approx.results.explorer.listing import MOST_MATCHES, Listing, errors_of, shown, value_columns
+from acep_approx.results.explorer.explore import PointsOf, query_shown, uses, variables
+from acep_approx.results.explorer.listing import MOST_MATCHES, Listing, errors_of, shown, spread, value_columns
 from acep_approx.results.explorer.near_matches import PLACES, NearMatches, near_matches
-from acep_approx.results.explorer.sampling import spread
-from acep_approx.results.explorer.shown_queries import PointsOf, query_shown, uses, variables
 
 MOST_QUERIES, FEWEST, MOST_KEPT = 60, 20, 500_000
 """Queries that a page shows, how many matches of each at least, and how many are kept to choose from."""

@@ -1,4 +1,4 @@
-"""What nearly matched: the furthest partial matches, some of them, each with the answer of ``why``."""
+"""What nearly matched, some of it, each with the answer of ``why``; and what a budget shed."""
 
 from __future__ import annotations
 
@@ -14,12 +14,10 @@ from acep_approx.arrays import Ints
 from acep_approx.errors import AcepError
 from acep_approx.events.columns import to_numpy
 from acep_approx.matching.outputs.of_runs import TooManyStepsError
-from acep_approx.pages.explorer.data import NearShown
-from acep_approx.results.explorer.asking import asking
+from acep_approx.pages.explorer import MatchShown, NearShown
 from acep_approx.results.explorer.events import texts
-from acep_approx.results.explorer.explorable import Explorable, PageLabels, joined
-from acep_approx.results.explorer.sampling import spread
-from acep_approx.results.explorer.shed_matches import shed_matches
+from acep_approx.results.explorer.explorable import Explorable, PageLabels, asking, joined
+from acep_approx.results.explorer.listing import errors_of, shown, spread
 from acep_approx.why.answer import explain_all
 from acep_approx.why.place import tick_text
 from acep_approx.why.result import Why
@@ -29,9 +27,9 @@ PLACES, FEWEST = 40, 3
 KEPT = 2_000_000
 """Events that are kept for all of them, roughly."""
 RUN_STEPS, ANSWER_STEPS = 20_000_000, 200_000
-"""Run-steps for all partial matches, and for each question."""
+"""Run-steps for all partial matches, or for the exact answer; and for each question."""
 ROWS = 200_000
-"""Partial matches that are looked at."""
+"""Partial matches, or matches of the exact answer, that are looked at."""
 
 
 @dataclass(frozen=True)
@@ -193,3 +191,91 @@ def _shown(found: Explorable, labels: PageLabels, query: int, asked: pa.Table, r
     awaited = tuple(dict.fromkeys(waiting["variable"] for waiting in why.awaited if waiting["variable"]))
     lines = why.lines[: len(why.lines) - len(why.helps) - 1] if why.helps else why.lines  # these are told apart
     return NearShown(query, start, end, key, why.errors, events, why.why, awaited, why.headline, lines, why.helps, ask)
+
+
+def shed_matches(
+    found: Explorable, exact: Explorable, labels: PageLabels, points: pa.Table, most: int
+) -> tuple[list[NearShown], str]:
+    """Some of the matches at match points that a budget missed.
+
+    Parameters
+    ----------
+    found, exact : Explorable
+        By rows: within the budget, and without one.
+    labels : PageLabels
+    points : pyarrow.Table
+        The match points that were found.
+    most : int
+        How many matches at most.
+
+    Returns
+    -------
+    list of NearShown, str
+        And how many of how many they are, as a sentence.
+
+    Complexity: one exact pass, bounded in run-steps and in matches.
+    """
+    try:
+        table, is_whole = _missed(exact, points, len(found.plan.query.equivalences))
+    except AcepError as error:
+        return [], f"What the budget shed is not shown: {error.message}."
+    so_far = "" if is_whole else " among the first ones, which were all that was looked through"
+    if not table.num_rows:
+        return [], f"The budget missed no match point{so_far}."
+    some = table.take(pa.array(spread(errors_of(table), most)))
+    named = () if found.plan.query.is_algebra else (*found.plan.automaton.shown, "events")
+    names = [name for name in named if name in some.column_names]
+    keys = some.column_names[: len(found.plan.query.equivalences)]
+    is_time = pa.types.is_timestamp(some.column("end").type)
+    places = [_place(found, labels, one, is_time=is_time) for one in shown(some, 0, keys, names, ())]
+    plural = "match" if table.num_rows == 1 else "matches"
+    listed = f"{len(places):,} {'is' if len(places) == 1 else 'are'} listed"
+    return places, f"The budget shed {table.num_rows:,} {plural} at match points that it missed{so_far}; {listed}."
+
+
+def _missed(exact: Explorable, points: pa.Table, keys: int) -> tuple[pa.Table, bool]:
+    """The matches that end where no match point was found, and whether these are all."""
+    matcher, pipeline = exact.source.settle(partial(exact._bound, "matches"))
+    if pipeline is None:
+        return pa.table({}), True
+    pipeline.give_up_after(RUN_STEPS)
+    known = set(_ends(points, keys))
+    tables: list[pa.Table] = []
+    rows = 0
+    try:
+        for table in exact._through(matcher, pipeline):
+            is_missed = np.array([end not in known for end in _ends(table, keys)], np.bool_)
+            tables.append(table.filter(pa.array(is_missed)))
+            rows += table.num_rows
+            if rows > ROWS:
+                return joined(tables), False
+    except TooManyStepsError:
+        return joined(tables), False
+    return joined(tables), True
+
+
+def _ends(table: pa.Table, keys: int) -> list[tuple[object, ...]]:
+    """Where each row ends: the key and the time."""
+    ends = table.column("end").cast(pa.int64()).to_pylist()
+    return list(zip(ends, *(texts(table.column(at)) for at in range(keys)), strict=True))
+
+
+def _place(found: Explorable, labels: PageLabels, one: MatchShown, *, is_time: bool) -> NearShown:
+    names = [equivalence.name for equivalence in found.plan.query.equivalences]
+    at = tick_text(one.end, is_time=is_time)
+    of = f" of {', '.join(key or '-' for key in one.key)}" if one.key else ""
+    without = f", without {', '.join(one.missing)}" if one.missing else ""
+    return NearShown(
+        query=one.query,
+        start=one.start,
+        tick=one.end,
+        key=one.key,
+        errors=one.errors,
+        events=one.events,
+        why="shed",
+        awaited=one.missing,
+        headline=f"a match{of} at {at}{without and without + ','} was shed",
+        lines=("the exact answer has it; the budget had no room for the run that leads to it",),
+        helps=("more budget",),
+        ask=asking(labels, at, dict(zip(names, one.key, strict=True)), is_time=is_time),
+    )

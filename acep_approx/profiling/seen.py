@@ -1,19 +1,101 @@
-"""What was seen, in words and tables."""
+"""What was seen in some events: as plain data, in words and tables, in a notebook."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
 
+from acep_approx.diagrams.fragments import plain, soft, table, title, view
+from acep_approx.events.reading.layout import DELIMITERS
+from acep_approx.events.roles import ZONE_OF_LETTERS
+from acep_approx.events.source import Source
+from acep_approx.profiling.columns import ColumnProfile
+from acep_approx.profiling.first_query import FirstQuery
+from acep_approx.profiling.roles import RoleFound
+from acep_approx.profiling.times import TimeProfile
 from acep_approx.shell import quoted
 from acep_approx.visible import printable, visible
 
 if TYPE_CHECKING:
     from acep_approx.profiling.columns import ColumnProfile
     from acep_approx.profiling.roles import RoleFound
-    from acep_approx.profiling.stream_profile import StreamProfile
     from acep_approx.profiling.times import TimeProfile
+
+@dataclass(frozen=True)
+class SecondChoice:
+    """A type and a key that would do about as well as those that are chosen.
+
+    Attributes
+    ----------
+    type, key : str or None
+    command : str
+        What takes them.
+    """
+
+    type: str | None
+    key: str | None
+    command: str
+
+
+@dataclass(frozen=True)
+class StreamProfile:
+    """What is in some events.
+
+    Attributes
+    ----------
+    name : str
+        Where they come from.
+    rows : int
+        Events that were looked at.
+    is_all : bool
+        Whether these are all.
+    size : int or None
+        Bytes of the files.
+    understood : tuple of str
+        How the files are written: format, delimiter, formats of times, and so on.
+    columns : tuple of ColumnProfile
+    time, type, key : RoleFound
+        The columns that play these roles, and those that could.
+    second : SecondChoice or None
+        Where the choice of the type and the key is a guess: what would do about as well.
+    unit : str or None
+        What a time column of numbers counts, if that was said or is plausible.
+    is_unit_said : bool
+        Whether it was said: without ``--unit`` numbers are plain ticks.
+    times : TimeProfile or None
+        None where no column is the time, or not one time can be read.
+    types : tuple of (str, int)
+        The most frequent types with their counts.
+    malformed : int
+        Rows that cannot be read.
+    reasons : tuple of str
+        Of the first of them.
+    first : FirstQuery
+    """
+
+    name: str
+    rows: int
+    is_all: bool
+    size: int | None
+    understood: tuple[str, ...]
+    columns: tuple[ColumnProfile, ...]
+    time: RoleFound
+    type: RoleFound
+    key: RoleFound
+    second: SecondChoice | None
+    unit: str | None
+    is_unit_said: bool
+    times: TimeProfile | None
+    types: tuple[tuple[str, int], ...]
+    malformed: int
+    reasons: tuple[str, ...]
+    first: FirstQuery
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it as plain values, as for JSON."""
+        return asdict(self)
+
 
 PLAIN = {
     "string": "text",
@@ -255,3 +337,64 @@ def _lines(section: Section) -> Iterator[str]:
         widths = [max(len(row[i]) for row in rows) for i in range(len(section.header))]
         yield from ("  " + "  ".join(c.ljust(w) for c, w in zip(row, widths, strict=True)).rstrip() for row in rows)
     yield from (f"  {printable(line)}".rstrip() for line in section.code)
+
+
+FORMATS = {
+    "parquet": "Parquet",
+    "csv": "CSV",
+    "jsonl": "JSON lines",
+    "json": "JSON",
+    "lines": "lines of a log",
+}
+SIGNS = {sign: name for name, sign in DELIMITERS.items() if name.isalpha()}
+
+
+def layout_words(source: Source, files: int) -> Iterator[str]:
+    """How the files of a source are written, and what of its columns may not be expected; ``files`` is their number.
+
+    Examples
+    --------
+    >>> from acep_approx.events import open_source
+    >>> list(layout_words(open_source([{"ts": 1}]), 0))
+    []
+    """
+    found = source.understood
+    if found is None:
+        yield from source.notes
+        return
+    format_ = FORMATS.get(found.format, found.format)
+    yield f"{files} files, the first of them {format_}" if files > 1 else format_
+    if found.delimiter is not None:
+        name = SIGNS.get(found.delimiter)
+        yield f"delimiter {found.delimiter!r}" + (f" ({name})" if name else "")
+    if found.encoding is not None:
+        yield f"encoding {found.encoding}"
+    if found.compression is not None:
+        yield f"compressed with {found.compression}"
+    if found.header is False:
+        yield "no header"
+    yield from (note for note in source.notes if not note.startswith(("encoding ", "delimiter ")))
+    for name, fitting in found.open_times.items():
+        if len(fitting) == 1 and "%Z" in fitting[0]:
+            yield f"{name} stays text, because its times end in letters that may name several zones: {ZONE_OF_LETTERS}"
+        elif len(fitting) == 1:
+            yield f"{name} stays text, because its times ({fitting[0]}) have no year: say --time-year, such as 2013"
+        else:
+            yield f"{name} stays text, because it fits more than one format of times: " + " or ".join(
+                f"--time-format '{text}'" for text in fitting
+            )
+
+
+def look_view(look: StreamProfile) -> str:
+    """All sections, one below the other."""
+    return view(*(part for section in sections(look) for part in _parts(section)))
+
+
+def _parts(section: Section) -> Iterator[str]:
+    yield title(section.title)
+    yield from map(soft, section.lines)
+    if section.header:
+        right = [place for place, name in enumerate(section.header) if name in NUMBERS]
+        yield table(section.header, section.table, numbers=right)
+    if section.code:
+        yield plain("\n".join(section.code))

@@ -18,13 +18,11 @@ from acep_approx.matching.unseen import NEAR, nearest
 from acep_approx.planning.planner import MICROSECONDS, Plan
 from acep_approx.query.checks import lightest
 from acep_approx.query.syntax import QuerySyntax
-from acep_approx.why.no_match.of_algebra import no_match_of_algebra
-from acep_approx.why.no_match.result import NoMatch, Step
-from acep_approx.why.no_match.shared_values import Keys, disjoint_sides, shared_keys
-from acep_approx.why.no_match.steps import Blocked, Points, Steps
-from acep_approx.why.no_match.tally import Letters, Tally, tallies
-from acep_approx.why.no_match.whole_stream import WholeStream, whole_stream
-from acep_approx.why.place import StreamPlace, span_text, tick_text
+from acep_approx.why.of_algebra import no_match_of_algebra
+from acep_approx.why.place import StreamPlace, WholeStream, span_text, tick_text, whole_stream
+from acep_approx.why.result import NoMatch, Step
+from acep_approx.why.steps import Blocked, Points, Steps
+from acep_approx.why.tally import Keys, Letters, Tally, disjoint_sides, shared_keys, tallies
 
 LONGEST_SPAN = 7
 """Characters of a length of time that is told exactly."""
