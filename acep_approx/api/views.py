@@ -23,8 +23,8 @@ from acep_approx.diagrams.fragments import (
     title,
     view,
 )
-from acep_approx.diagrams.graph import Edge, Graph, Node, dot, mermaid
-from acep_approx.diagrams.svg import svg
+from acep_approx.diagrams.graph import Edge, Graph, Node
+from acep_approx.diagrams.svg import WRITERS
 from acep_approx.errors import UsageError
 from acep_approx.pages.code import code
 from acep_approx.pages.drawing import moment
@@ -121,11 +121,10 @@ def set_view(desk: Any) -> str:
 
 def drawn_set(desk: Any, format: str) -> str:  # noqa: A002
     """The queries of a set, and the streams between them, as a picture; see ``QuerySet.graph``."""
-    writers = {"mermaid": mermaid, "dot": dot, "svg": svg}
-    if format not in writers:
-        hint = "choose one of " + ", ".join(writers)
+    if format not in WRITERS:
+        hint = "choose one of " + ", ".join(WRITERS)
         raise UsageError(f"there is no format {format!r}", code="ACEP-U001", hint=hint)
-    return writers[format](set_graph(desk.levels(), desk.streams()))
+    return WRITERS[format](set_graph(desk.levels(), desk.streams()))
 
 
 def set_graph(levels: Mapping[int, list[str]], streams: Mapping[str, tuple[list[str], list[str]]]) -> Graph:

@@ -6,7 +6,7 @@ Mermaid and Graphviz draw that text. We write it ourselves; neither is needed.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -89,34 +89,25 @@ class Graph:
     groups: Sequence[Group] = field(default=())
 
 
-_SHAPES: dict[NodeKind, tuple[str, str]] = {
-    "state": ("((", "))"),
-    "end": ("(((", ")))"),
-    "gone": ("((", "))"),
-    "table": ("[(", ")]"),
-    "rule": ("[", "]"),
-    "query": ("[", "]"),
-    "call": ("([", "])"),
-    "stream": ("([", "])"),
+_NODES: dict[NodeKind, tuple[str, str, str]] = {
+    "state": ("((", "))", "circle"),
+    "end": ("(((", ")))", "doublecircle"),
+    "gone": ("((", "))", "circle"),
+    "table": ("[(", ")]", "cylinder"),
+    "rule": ("[", "]", "box"),
+    "query": ("[", "]", "box"),
+    "call": ("([", "])", "oval"),
+    "stream": ("([", "])", "oval"),
 }
-_ARROWS: dict[EdgeKind, str] = {"plain": "-->", "missing": "-.->", "filter": "-.->", "rebind": "==>", "kill": "--x"}
-_DOT_SHAPES: dict[NodeKind, str] = {
-    "state": "circle",
-    "end": "doublecircle",
-    "gone": "circle",
-    "table": "cylinder",
-    "rule": "box",
-    "query": "box",
-    "call": "oval",
-    "stream": "oval",
+"""What stands around the text of a node in Mermaid, and its shape in Graphviz."""
+_EDGES: dict[EdgeKind, tuple[str, str]] = {
+    "plain": ("-->", ""),
+    "missing": ("-.->", "style=dashed"),
+    "filter": ("-.->", "style=dotted"),
+    "rebind": ("==>", "style=bold"),
+    "kill": ("--x", "style=dashed, arrowhead=tee"),
 }
-_DOT_STYLES: dict[EdgeKind, str] = {
-    "plain": "",
-    "missing": "style=dashed",
-    "filter": "style=dotted",
-    "rebind": "style=bold",
-    "kill": "style=dashed, arrowhead=tee",
-}
+"""An arrow in Mermaid, and what Graphviz is told of it."""
 
 
 def mermaid(graph: Graph) -> str:
@@ -130,30 +121,20 @@ def mermaid(graph: Graph) -> str:
       b((("last")))
       a -->|"x #lt; 3"| b
     """
-    return "\n".join(_mermaid(graph))
 
+    def quoted(text: str) -> str:
+        escaped = text.replace("&", "#amp;").replace('"', "#quot;").replace("<", "#lt;").replace(">", "#gt;")
+        return f'"{escaped}"'
 
-def _mermaid(graph: Graph) -> Iterator[str]:
-    yield "flowchart LR"
-    for group, nodes in _grouped(graph):
-        if group is not None:
-            yield f'  subgraph k{group} ["{_escaped(graph.groups[group].title)}"]'
-        for node in nodes:
-            left, right = _SHAPES[node.kind]
-            yield f'{"  " if group is None else "    "}{node.id}{left}"{_escaped(node.text)}"{right}'
-        if group is not None:
-            yield "  end"
-    yield from map(_arrow, graph.edges)
+    def node_line(node: Node) -> str:
+        left, right, _ = _NODES[node.kind]
+        return f"{node.id}{left}{quoted(node.text)}{right}"
 
-
-def _arrow(edge: Edge) -> str:
-    text = f'|"{_escaped(edge.text)}"|' if edge.text else ""
-    return f"  {edge.source} {_ARROWS[edge.kind]}{text} {edge.target}"
-
-
-def _escaped(text: str) -> str:
-    """For Mermaid's quoted text."""
-    return text.replace("&", "#amp;").replace('"', "#quot;").replace("<", "#lt;").replace(">", "#gt;")
+    lines = _node_lines(graph, node_line, lambda number, title: [f"subgraph k{number} [{quoted(title)}]"], "end")
+    for edge in graph.edges:
+        text = f"|{quoted(edge.text)}|" if edge.text else ""
+        lines.append(f"  {edge.source} {_EDGES[edge.kind][0]}{text} {edge.target}")
+    return "\n".join(["flowchart LR", *lines])
 
 
 def dot(graph: Graph) -> str:
@@ -170,50 +151,41 @@ def dot(graph: Graph) -> str:
       a -> b [label="x", style=dashed];
     }
     """
-    return "\n".join(_dot(graph))
+    usual = _NODES[graph.nodes[0].kind][2] if graph.nodes else "circle"
+
+    def quoted(text: str) -> str:
+        return json.dumps(text, ensure_ascii=False)  # Graphviz reads UTF-8, and takes no other escapes than these
+
+    def node_line(node: Node) -> str:
+        shape = _NODES[node.kind][2]
+        return f"{node.id} [label={quoted(node.text)}{f', shape={shape}' if shape != usual else ''}];"
+
+    def begin(number: int, title: str) -> list[str]:
+        return [f"subgraph cluster_{number} {{", f"  label={quoted(title)};"]
+
+    lines = _node_lines(graph, node_line, begin, "}")
+    for edge in graph.edges:
+        said = [*([f"label={quoted(edge.text)}"] if edge.text else []), *filter(None, [_EDGES[edge.kind][1]])]
+        attributes = f" [{', '.join(said)}]" if said else ""
+        lines.append(f"  {edge.source} -> {edge.target}{attributes};")
+    return "\n".join([f"digraph {graph.name} {{", "  rankdir=LR;", f"  node [shape={usual}];", *lines, "}"])
 
 
-def _dot(graph: Graph) -> Iterator[str]:
-    usual = _DOT_SHAPES[graph.nodes[0].kind] if graph.nodes else "circle"
-    yield f"digraph {graph.name} {{"
-    yield "  rankdir=LR;"
-    yield f"  node [shape={usual}];"
-    for group, nodes in _grouped(graph):
-        if group is not None:
-            yield f"  subgraph cluster_{group} {{"
-            yield f"    label={_quoted(graph.groups[group].title)};"
-        for node in nodes:
-            shape = _DOT_SHAPES[node.kind]
-            yield (
-                f"{'  ' if group is None else '    '}{node.id} [label={_quoted(node.text)}"
-                f"{f', shape={shape}' if shape != usual else ''}];"
-            )
-        if group is not None:
-            yield "  }"
-    yield from map(_dot_arrow, graph.edges)
-    yield "}"
-
-
-def _dot_arrow(edge: Edge) -> str:
-    said = [f"label={_quoted(edge.text)}"] if edge.text else []
-    said += filter(None, [_DOT_STYLES[edge.kind]])
-    attributes = f" [{', '.join(said)}]" if said else ""
-    return f"  {edge.source} -> {edge.target}{attributes};"
-
-
-def _quoted(text: str) -> str:
-    """For Graphviz, which reads UTF-8, and takes no other escapes than these."""
-    return json.dumps(text, ensure_ascii=False)
-
-
-def _grouped(graph: Graph) -> Iterator[tuple[int | None, list[Node]]]:
-    """Each node by itself, or with its group, at the place of the first node of it."""
+def _node_lines(
+    graph: Graph, node_line: Callable[[Node], str], begin: Callable[[int, str], list[str]], end: str
+) -> list[str]:
+    """A line for each node by itself, or with its group, at the place of the first node of it."""
     nodes = {node.id: node for node in graph.nodes}
     group_of = {id_: number for number, group in enumerate(graph.groups) for id_ in group.nodes}
+    lines: list[str] = []
     while nodes:
         first = next(iter(nodes))
         number = group_of.get(first)
         if number is None:
-            yield None, [nodes.pop(first)]
-        else:
-            yield number, [nodes.pop(id_) for id_ in graph.groups[number].nodes if id_ in nodes]
+            lines.append(f"  {node_line(nodes.pop(first))}")
+            continue
+        group = graph.groups[number]
+        lines += [f"  {line}" for line in begin(number, group.title)]
+        lines += [f"    {node_line(nodes.pop(id_))}" for id_ in group.nodes if id_ in nodes]
+        lines.append(f"  {end}")
+    return lines

@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from math import ceil, floor, log10
 
+from acep_approx.diagrams.text_layout import label
 from acep_approx.pages.code import code
-from acep_approx.pages.drawing import cut, label, percent, picture, short
+from acep_approx.pages.drawing import cut, percent, picture, short
 from acep_approx.pages.shell import page
 from acep_approx.visible import escape
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from math import ceil, floor, log10
 from typing import TYPE_CHECKING, TypeVar
 
+from acep_approx.diagrams.text_layout import label
 from acep_approx.timeline.picture import LEFT, RIGHT, WIDTH
 from acep_approx.timeline.scale import axis_ticks, clock_text, day_text
 from acep_approx.visible import escape
@@ -96,13 +97,6 @@ class Panel:
             y = self.y(value)
             yield f'<path class="grid" d="M{LEFT} {y:.1f}H{WIDTH - RIGHT}"/>'
             yield label(LEFT - 8, y + 4, short(value), anchor="end")
-
-
-def label(x: float, y: float, text: str, *, kind: str = "", anchor: str = "start") -> str:
-    """A text in a picture; plain text is escaped."""
-    kind = f' class="{kind}"' if kind else ""
-    anchor = "" if anchor == "start" else f' text-anchor="{anchor}"'
-    return f'<text{kind} x="{x:.1f}" y="{y:.1f}"{anchor}>{escape(text)}</text>'
 
 
 def moment(tick: int, *, is_time: bool) -> str:

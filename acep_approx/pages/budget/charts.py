@@ -6,19 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 from math import isfinite
 from typing import TYPE_CHECKING
 
-from acep_approx.pages.drawing import (
-    MOST_PIECES,
-    Panel,
-    Times,
-    cut,
-    label,
-    moment,
-    percent,
-    picture,
-    short,
-    steps,
-    thinned,
-)
+from acep_approx.diagrams.text_layout import label
+from acep_approx.pages.drawing import MOST_PIECES, Panel, Times, cut, moment, percent, picture, short, steps, thinned
 from acep_approx.pages.over_time import OverTime
 from acep_approx.timeline.picture import RIGHT, WIDTH
 from acep_approx.visible import escape

@@ -9,7 +9,8 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from acep_approx.budget.ledger import HistoryPath, PathStep
-from acep_approx.pages.drawing import cut, label, percent, picture
+from acep_approx.diagrams.text_layout import label
+from acep_approx.pages.drawing import cut, percent, picture
 from acep_approx.timeline.picture import WIDTH
 from acep_approx.visible import escape
 

@@ -8,13 +8,13 @@ from math import sqrt
 from typing import TYPE_CHECKING
 
 from acep_approx.budget.learning_ledger import mean_score, place_words
+from acep_approx.diagrams.text_layout import label
 from acep_approx.pages.budget.lines import learning_facts
 from acep_approx.pages.drawing import (
     MOST_PIECES,
     Panel,
     Times,
     cut,
-    label,
     moment,
     percent,
     picture,
