@@ -64,16 +64,11 @@ class Why:
 
     def text(self) -> str:
         """The answer in words."""
-        rows = self.table()
-        widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))] if rows else []
-        shown = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
-        return printable("\n".join([self.headline, *(f"  {line}" for line in shown), *self.lines]))
+        return printable("\n".join([self.headline, *_aligned(self.table()), *self.lines]))
 
     @never_raises
     def _repr_html_(self) -> str:
-        from acep_approx.why.result import why_view
-
-        return why_view(self)
+        return view(*_parts(self))
 
     def __repr__(self) -> str:
         return f"<Why: {visible(self.headline)}>"
@@ -89,9 +84,6 @@ class Why:
 def text_of(value: Any) -> str:
     """A value for people."""
     return "-" if value is None else visible(str(value))
-
-
-HEADER = ("step", "type", "events", "fit", "passed")
 
 
 @dataclass(frozen=True)
@@ -118,11 +110,6 @@ class Step:
     fitting: int
     passed: int | None = None
     failed: tuple[dict[str, Any], ...] = ()
-
-    def row(self) -> list[str]:
-        """The step as texts."""
-        events, passed = ("" if number is None else f"{number:,}" for number in (self.events, self.passed))
-        return [self.variable, self.type or "any", events, f"{self.fitting:,}", passed]
 
 
 @dataclass(frozen=True)
@@ -172,9 +159,11 @@ class NoMatch:
 
     def table(self) -> list[list[str]]:
         """The steps as a table of texts, its header first; empty where there are none."""
-        if not self.steps:
-            return []
-        return [list(HEADER), *(step.row() for step in self.steps)]
+        rows = []
+        for one in self.steps:
+            events, passed = ("" if number is None else f"{number:,}" for number in (one.events, one.passed))
+            rows.append([one.variable, one.type or "any", events, f"{one.fitting:,}", passed])
+        return [["step", "type", "events", "fit", "passed"], *rows] if rows else []
 
     @property
     def more(self) -> tuple[str, ...]:
@@ -184,14 +173,8 @@ class NoMatch:
 
     def text(self) -> str:
         """All of it in words."""
-        rows = self.table()
-        widths = [max(len(row[i]) for row in rows) for i in range(len(HEADER))] if rows else []
-        shown = [
-            "  ".join(cell.ljust(width) if i < 2 else cell.rjust(width) for i, (cell, width) in enumerate(cells))
-            for cells in (list(zip(row, widths, strict=True)) for row in rows)
-        ]
         furthest = ("", self.furthest.text()) if self.furthest is not None else ()
-        return printable("\n".join([self.headline, *(f"  {line.rstrip()}" for line in shown), *self.more, *furthest]))
+        return printable("\n".join([self.headline, *_aligned(self.table(), texts=2), *self.more, *furthest]))
 
     def to_dict(self) -> dict[str, Any]:
         """The answer as plain values, as for JSON."""
@@ -202,30 +185,32 @@ class NoMatch:
 
     @never_raises
     def _repr_html_(self) -> str:
-        from acep_approx.why.result import no_match_view
-
-        return no_match_view(self)
+        return view(*no_match_parts(self))
 
 
-def why_view(answer: Any) -> str:
+def _aligned(rows: list[list[str]], texts: int | None = None) -> Iterator[str]:
+    """Rows as lines; the columns behind the first ``texts`` are numbers, to the right."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        left = [cell.ljust(width) for cell, width in zip(row, widths, strict=True)]
+        right = [cell.rjust(width) for cell, width in zip(row, widths, strict=True)]
+        cells = left if texts is None else [*left[:texts], *right[texts:]]
+        yield f"  {'  '.join(cells).rstrip()}"
+
+
+# --- in a notebook ----------------------------------------------------------------------------------------------
+
+
+def _parts(answer: Why) -> Iterator[str]:
     """The headline, the events, and line by line what came and what would have helped."""
-    return view(*_parts(answer))
-
-
-def _parts(answer: Any) -> Iterator[str]:
     yield title(answer.headline, "good" if answer.matched else "bad")
     if rows := answer.table():
         yield table(rows[0], rows[1:], numbers=[i for i, name in enumerate(rows[0]) if name == "row"])
     yield from _lines(answer.lines)
 
 
-def no_match_view(answer: Any) -> str:
+def no_match_parts(answer: NoMatch) -> Iterator[str]:
     """The headline, how many events came to each step, what would make a match, and the furthest partial match."""
-    return view(*no_match_parts(answer))
-
-
-def no_match_parts(answer: Any) -> Iterator[str]:
-    """The same as parts of a larger view."""
     yield title(answer.headline, "good" if answer.reason == "found" else "bad")
     if rows := answer.table():
         yield table(rows[0], rows[1:], numbers=(2, 3, 4))

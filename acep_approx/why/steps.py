@@ -26,13 +26,12 @@ from acep_approx.query.syntax import (
     DEFAULT_STRATEGY,
     Absent,
     Either,
-    Expression,
     Pattern,
     QuerySyntax,
     Repeat,
     Sequence,
 )
-from acep_approx.why.place import StreamPlace, run_at
+from acep_approx.why.place import StreamPlace
 
 WIDEST = LARGEST_WINDOW // 2
 """A window that nothing leaves, in ticks or events."""
@@ -58,37 +57,32 @@ def beginnings(query: QuerySyntax) -> list[Beginning]:
     """
     parts = query.pattern.parts if isinstance(query.pattern, Sequence) else (query.pattern,)
     found = []
-    most = max((number for number, part in enumerate(parts) if not isinstance(part, Absent)), default=0)
-    for number in range(1, most + 1):
+    for number, part in enumerate(parts, 1):
+        if isinstance(part, Absent):
+            continue
+        negated = negated_variables(part)
+        names = tuple(dict.fromkeys(atom.variable for atom in atoms(part) if atom.variable not in negated))
+        is_last = all(isinstance(later, Absent) for later in parts[number:])
         pattern = sequence_of(parts[:number])
-        if not isinstance(parts[number - 1], Absent) and lightest(pattern, dict(query.weights)) > query.errors:
-            found.append(Beginning(_beginning(plain(query), pattern), _names(parts[number - 1])))
-    return [*found, Beginning(plain(query), _names(parts[most]))]
-
-
-def _names(part: Pattern) -> tuple[str, ...]:
-    negated = negated_variables(part)
-    return tuple(dict.fromkeys(atom.variable for atom in atoms(part) if atom.variable not in negated))
+        if is_last:
+            found.append(Beginning(plain(query), names))
+        elif lightest(pattern, dict(query.weights)) > query.errors:
+            found.append(Beginning(_beginning(plain(query), pattern), names))
+    return found
 
 
 def _beginning(query: QuerySyntax, pattern: Pattern) -> QuerySyntax:
     """The query of some first parts, with the conditions that are about nothing else."""
     known = {atom.variable for atom in atoms(pattern)}
-    kept: list[Expression] = []
-    lost: set[str] = set()
-    for predicate in query.predicates:
-        if variables(predicate) <= known:
-            kept.append(predicate)
-        else:
-            lost |= variables(predicate)
-    for negation in [part for part in walk(pattern) if isinstance(part, Absent)]:
+    lost = {name for one in query.predicates if not variables(one) <= known for name in variables(one)}
+    for negation in negations(pattern):
         if lost & {atom.variable for atom in negation.options}:  # without its conditions it would forbid more
             pattern = without_negation(pattern, negation)
     known = {atom.variable for atom in atoms(pattern)}
     return replace(
         query,
         pattern=pattern,
-        predicates=tuple(predicate for predicate in kept if variables(predicate) <= known),
+        predicates=tuple(one for one in query.predicates if variables(one) <= known),
         weights=tuple(one for one in query.weights if one[0] in known),
         definitions=tuple(one for one in query.definitions if one.letter in known),
     )
@@ -97,7 +91,7 @@ def _beginning(query: QuerySyntax, pattern: Pattern) -> QuerySyntax:
 def loose(query: QuerySyntax) -> QuerySyntax:
     """Only what single events are asked for, their key, their order and the window."""
     pattern = query.pattern
-    for negation in [part for part in walk(pattern) if isinstance(part, Absent)]:
+    for negation in negations(pattern):
         pattern = without_negation(pattern, negation)
     known = {atom.variable for atom in atoms(pattern)}
     kept = tuple(one for one in query.predicates if is_static(one) and variables(one) <= known)
@@ -116,7 +110,7 @@ def relaxations(query: QuerySyntax) -> Iterator[tuple[str, QuerySyntax]]:
         if not is_static(predicate) and not variables(predicate) & negated:
             kept = tuple(other for other in query.predicates if other is not predicate)
             yield to_text(predicate), replace(query, predicates=kept)
-    for negation in [part for part in walk(query.pattern) if isinstance(part, Absent)]:
+    for negation in negations(query.pattern):
         gone = {atom.variable for atom in negation.options}
         kept = tuple(one for one in query.predicates if not variables(one) & gone)
         yield to_text(negation), replace(query, pattern=without_negation(query.pattern, negation), predicates=kept)
@@ -124,6 +118,11 @@ def relaxations(query: QuerySyntax) -> Iterator[tuple[str, QuerySyntax]]:
         yield query.strategy, replace(query, strategy=DEFAULT_STRATEGY)
     if query.is_simultaneous:
         yield "SIMULTANEOUS", replace(query, is_simultaneous=False)
+
+
+def negations(pattern: Pattern) -> list[Absent]:
+    """What must not come."""
+    return [part for part in walk(pattern) if isinstance(part, Absent)]
 
 
 def without_negation(pattern: Pattern, negation: Absent) -> Pattern:
@@ -226,12 +225,10 @@ class Steps:
 
     def furthest(self) -> Furthest | None:
         """The partial match that came furthest; None where there is none, or it would take too many run-steps."""
-        best: dict[str, Any] | None = None
         try:
-            for table in run_at(self.place, self.query, "partial", STEPS):
-                for row in table.to_pylist():
-                    if best is None or _progress(row) > _progress(best):
-                        best = row
+            tables = self.place.run(self.query, "partial", STEPS)
+            rows = (row for table in tables for row in table.to_pylist())
+            best: dict[str, Any] | None = max(rows, key=lambda row: (row["bound"], -row["errors"]), default=None)
         except (TooManyStepsError, AcepError):
             return None
         if best is None:
@@ -240,43 +237,25 @@ class Steps:
         events = [at for one in bound for at in (one if isinstance(one, list) else [one])]
         return Furthest(best["bound"], tuple(best["awaited"]), max(events, default=-1))
 
-    def with_errors(self, errors: int) -> Points | None:
-        """The points of the whole query with so many errors."""
-        return self.points(replace(self.query, errors=errors))
+    def points(self, query: QuerySyntax, *, is_patient: bool = False) -> Points | None:
+        """The match points of a query; None where it takes too many run-steps, or is no query.
 
-    def widest(self) -> Points | None:
-        """The points of the whole query in a window that nothing leaves."""
-        return self.points(wide(self.query))
-
-    def matches(self) -> Points | None:
-        """The points of the query itself, which may take longer; None where it takes too long."""
-        return self.points(self.query, MOST_STEPS)
-
-    def points(self, query: QuerySyntax, steps: int | None = None) -> Points | None:
-        """The match points of a query; None where it takes too many run-steps, or is no query."""
-        found = Points(0)
+        ``is_patient``: it may take longer.
+        """
+        number, first, shortest, shortest_span = 0, -1, -1, 0
         try:
-            for table in run_at(self.place, query, "points", STEPS if steps is None else steps):
-                if table.num_rows:
-                    found = _with(found, table)
+            for table in self.place.run(query, "points", MOST_STEPS if is_patient else STEPS):
+                if not table.num_rows:
+                    continue
+                rows, spans = table.column("row").to_numpy(), _spans(table)
+                nearest = int(np.argmin(spans))
+                first = first if number else int(rows[0])
+                if not number or spans[nearest] < shortest_span:
+                    shortest, shortest_span = int(rows[nearest]), int(spans[nearest])
+                number += len(rows)
         except (TooManyStepsError, AcepError):
             return None
-        return found
-
-
-def _progress(row: dict[str, Any]) -> tuple[int, int]:
-    return row["bound"], -row["errors"]
-
-
-def _with(found: Points, table: pa.Table) -> Points:
-    """The points with those of one more table."""
-    rows = table.column("row").to_numpy()
-    spans = _spans(table)
-    nearest = int(np.argmin(spans))
-    first = found.first if found.number else int(rows[0])
-    if found.number and found.span <= spans[nearest]:
-        return replace(found, number=found.number + len(rows))
-    return Points(found.number + len(rows), first, int(rows[nearest]), int(spans[nearest]))
+        return Points(number, first, shortest, shortest_span)
 
 
 def _spans(table: pa.Table) -> Ints:
@@ -284,12 +263,9 @@ def _spans(table: pa.Table) -> Ints:
     if "span" in table.column_names:
         spans: Ints = table.column("span").to_numpy()
         return spans
-    end, start = (_ticks(table.column(name)) for name in ("end", "start"))
-    return end - start
-
-
-def _ticks(column: Any) -> Ints:
-    if pa.types.is_timestamp(column.type):
-        column = pc.cast(column, pa.timestamp("us", column.type.tz))
-    ticks: Ints = column.cast(pa.int64()).to_numpy()
-    return ticks
+    columns = [table.column(name) for name in ("end", "start")]
+    if pa.types.is_timestamp(columns[0].type):
+        columns = [pc.cast(column, pa.timestamp("us", column.type.tz)) for column in columns]
+    end, start = (column.cast(pa.int64()).to_numpy() for column in columns)
+    found: Ints = end - start
+    return found

@@ -12,7 +12,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from acep_approx.arrays import Bools, Ints
-from acep_approx.automaton.automaton import Automaton
 from acep_approx.automaton.letters import Truths, unbound
 from acep_approx.matching.pipeline import Pipeline
 from acep_approx.matching.stream_batch import ColumnOf
@@ -54,6 +53,16 @@ class Tally:
     failed: tuple[OwnCondition, ...] = ()
     first: int | None = None
 
+    @property
+    def name(self) -> str:
+        """The variable with its type; see ``typed_name``."""
+        return typed_name(self.variable, self.type)
+
+
+def typed_name(variable: str, type_: str | None) -> str:
+    """``Delivered (d)``; only one of them where they are the same, or there is no type."""
+    return variable if type_ is None or type_ == variable else f"{type_} ({variable})"
+
 
 class Letters:
     """Which letters of the automaton stand for which variables, and what is reached with some of them.
@@ -62,6 +71,8 @@ class Letters:
     ----------
     order : tuple of str
         The variables that bind events, in the order of the pattern.
+    types : dict of str to (str or None)
+        Of these.
     bits : dict of str to int
         Per variable its letters, as a mask.
     """
@@ -69,7 +80,8 @@ class Letters:
     def __init__(self, plan: Plan) -> None:
         self.automaton = plan.automaton
         self._states = States(plan.query, self.automaton)
-        self.order = tuple(dict.fromkeys(one.variable for one in self.automaton.components if not one.is_negated))
+        self.types = {one.variable: one.type for one in self.automaton.components if not one.is_negated}
+        self.order = tuple(self.types)
         self.bits = dict.fromkeys(self.order, 0)
         for arc in self.automaton.arcs:
             for name in self._states.names(arc.label, arc.letter, arc.target):
@@ -115,40 +127,31 @@ def tallies(place: StreamPlace, letters: Letters) -> tuple[Tally, ...]:
 
     Complexity: O(events x conditions), vectorised.
     """
-    batch = place.table.to_batches()[0]
-    counter = _Counter(place, Truths(len(place.rows), ColumnOf(batch, place.roles)), ColumnOf(batch, place.roles))
-    masks = place.masks
-    types = {one.variable: one.type for one in place.plan.automaton.components if not one.is_negated}
-    return tuple(
-        counter.tally(name, types[name], (masks & np.uint64(letters.bits[name])) != 0, letters.bits[name])
-        for name in letters.order
-    )
+    counter = _Counter(place)
+    return tuple(counter.tally(name, letters.types[name], letters.bits[name]) for name in letters.order)
 
 
 class _Counter:
-    def __init__(self, place: StreamPlace, truths: Truths, column: Callable[[str], pa.Array]) -> None:
+    def __init__(self, place: StreamPlace) -> None:
         self._place = place
-        self._truths = truths
-        self._column = column
+        self._column = ColumnOf(place.table.to_batches()[0], place.roles)
+        self._truths = Truths(len(place.rows), self._column)
 
-    def tally(self, name: str, type_: str | None, fits: Bools, bits: int) -> Tally:
-        typed = self._typed(type_)
-        failed = tuple(
-            self._failed(text, condition, typed)
-            for text, condition in self._conditions(name, bits)
-            if not self._truths.holds_on(condition, lambda: typed)[typed].all()
-        )
+    def tally(self, name: str, type_: str | None, bits: int) -> Tally:
+        fits = (self._place.masks & np.uint64(bits)) != 0
+        typed = np.ones(len(fits), np.bool_)
+        if type_ is not None:
+            names, codes = self._truths.types
+            typed = np.array([*(name is not None and str(name) == type_ for name in names), False])[codes]
+        failed = []
+        for text, condition in self._conditions(name, bits):
+            holds = self._truths.holds_on(condition, lambda: typed)
+            if not holds[typed].all():
+                failing = int((typed & ~holds).sum())
+                failed.append(OwnCondition(text, failing, self._nearest(condition, typed)))
         firsts = np.flatnonzero(fits if fits.any() else typed)
         first = int(firsts[0]) if len(firsts) else None
-        return Tally(name, type_, int(typed.sum()), int(fits.sum()), failed, first)
-
-    def _typed(self, type_: str | None) -> Bools:
-        if type_ is None:
-            return np.ones(len(self._place.rows), np.bool_)
-        names, codes = self._truths.types
-        wanted = np.array([*(name is not None and str(name) == type_ for name in names), False])
-        typed: Bools = wanted[codes]
-        return typed
+        return Tally(name, type_, int(typed.sum()), int(fits.sum()), tuple(failed), first)
 
     def _conditions(self, name: str, bits: int) -> Iterator[tuple[str, Expression]]:
         """The conditions of the letter of a variable, as the query writes them."""
@@ -159,10 +162,6 @@ class _Counter:
         texts = {unbound(p): to_text(p) for p in query.predicates if is_static(p) and variables(p) == {name}}
         for condition in mine[0].conditions:
             yield texts.get(condition, to_text(condition)), condition
-
-    def _failed(self, text: str, condition: Expression, typed: Bools) -> OwnCondition:
-        failing = int((typed & ~self._truths.holds_on(condition, lambda: typed)).sum())
-        return OwnCondition(text, failing, self._nearest(condition, typed) if failing else "")
 
     def _nearest(self, condition: Expression, typed: Bools) -> str:
         """What values there are, where a side of a comparison is a constant."""
@@ -216,44 +215,38 @@ def no_match_from_counters(plan: Plan, pipeline: Pipeline) -> NoMatch:
     if plan.query.is_algebra:
         said = f"no match: {events:,} events were read; how far they came cannot be said, as they are gone"
         return NoMatch(events, False, "unknown", said)
-    fitting = _by_letter(plan.automaton, pipeline)
-    letters = Letters(plan)
-    present = sum(1 << number for number, count in enumerate(fitting) if count)
-    types = {one.variable: one.type for one in plan.automaton.components if not one.is_negated}
-    steps = tuple(Step(name, types[name], None, _most(fitting, letters.bits[name])) for name in letters.order)
-    if letters.accepts(present):
-        headline = f"no match: {_counts(steps)}; how far they came together cannot be said, as they are gone"
-        return NoMatch(events, False, "unknown", headline, steps)
-    step = letters.blocking(present)
-    seen = pipeline.preparer.letters.seen
-    is_type = all(types[name] is not None and types[name] not in seen for name in step)
-    clauses = [_nothing_fits(name, types[name], seen - set(filter(None, types.values()))) for name in step]
-    before = [one for one in steps if one.fitting]
-    headline = "no match: " + (f"{_counts(before)}, but " if before else "") + ", and ".join(clauses)
-    return NoMatch(events, False, "type" if is_type else "condition", headline, steps, step)
-
-
-def _by_letter(automaton: Automaton, pipeline: Pipeline) -> Ints:
-    """How many events each letter of the automaton holds on."""
-    preparer = pipeline.preparer
-    mine = [preparer.letters.letters.index(letter) for letter in automaton.letters]
+    preparer, letters = pipeline.preparer, Letters(plan)
     masks = np.array(preparer.classes, np.uint64)
     counts = preparer.class_counts[: len(masks)]
-    return np.array([int(counts[(masks >> np.uint64(number)) & np.uint64(1) == 1].sum()) for number in mine], np.int64)
+    numbers = [preparer.letters.letters.index(letter) for letter in plan.automaton.letters]  # those of all queries
+    fitting = [int(counts[(masks >> np.uint64(number)) & np.uint64(1) == 1].sum()) for number in numbers]
+    present = sum(1 << number for number, count in enumerate(fitting) if count)
+    steps = []
+    for name, type_ in letters.types.items():
+        mine = (count for number, count in enumerate(fitting) if letters.bits[name] >> number & 1)
+        steps.append(Step(name, type_, None, max(mine, default=0)))
+    if letters.accepts(present):
+        headline = f"no match: {_counts(steps)}; how far they came together cannot be said, as they are gone"
+        return NoMatch(events, False, "unknown", headline, tuple(steps))
+    step = letters.blocking(present)
+    seen = preparer.letters.seen
+    is_type = all(letters.types[name] is not None and letters.types[name] not in seen for name in step)
+    others, clauses = seen - set(filter(None, letters.types.values())), []
+    for name in step:
+        type_ = letters.types[name]
+        near = nearest(type_, others, NEAR) if type_ is not None else None
+        meant = f" (did you mean {near!r}?)" if near else ""
+        clauses.append(f"no event fits {typed_name(name, type_)}{meant}")
+    before = [one for one in steps if one.fitting]
+    headline = "no match: " + (f"{_counts(before)}, but " if before else "") + ", and ".join(clauses)
+    return NoMatch(events, False, "type" if is_type else "condition", headline, tuple(steps), step)
 
 
-def _most(fitting: Ints, bits: int) -> int:
-    return max((int(count) for number, count in enumerate(fitting) if bits >> number & 1), default=0)
-
-
-def _counts(steps: tuple[Step, ...] | list[Step]) -> str:
+def _counts(steps: list[Step]) -> str:
     return ", ".join(f"{one.fitting:,} event{'' if one.fitting == 1 else 's'} fit {one.variable}" for one in steps)
 
 
-def _nothing_fits(name: str, type_: str | None, others: set[str]) -> str:
-    what = name if type_ is None or type_ == name else f"{type_} ({name})"
-    near = nearest(str(type_), others, NEAR) if type_ is not None else None
-    return f"no event fits {what}" + (f" (did you mean {near!r}?)" if near else "")
+# --- values that never agree: keys that no two variables share, and sides of an equality ------------------------
 
 
 COMPARED = 100_000
@@ -291,7 +284,7 @@ def shared_keys(place: StreamPlace, letters: Letters) -> Keys | None:
     names = tuple(one.name for one in place.plan.query.equivalences)
     if not names:
         return None
-    columns = [place.table.column(place.roles.column(name)).combine_chunks() for name in names]
+    columns = [place.column(name) for name in names]
     codes, size = _coded(columns)
     masks, known = place.masks, codes >= 0
     present = np.zeros(size, np.uint64)
@@ -323,15 +316,12 @@ def disjoint_sides(place: StreamPlace, letters: Letters) -> Iterator[tuple[str, 
                 if one.variable == other.variable or not {one.variable, other.variable} <= letters.bits.keys():
                     continue
                 left, right = (
-                    _values(
-                        place.table.column(place.roles.column(side.name)).combine_chunks(),
-                        (masks & np.uint64(letters.bits[str(side.variable)])) != 0,
-                    )
+                    _values(place.column(side.name), (masks & np.uint64(letters.bits[str(side.variable)])) != 0)
                     for side in (one, other)
                 )
-                if len(left) and len(right) and not set(left) & set(right):
-                    is_read = alike(left, right)
-                    yield to_text(predicate), is_read or f"values are for example {_example(left, right)}"
+                if left and right and not set(left) & set(right):
+                    example = f"{shown(left[0])} on the left, and {shown(right[0])} on the right"
+                    yield to_text(predicate), alike(left, right) or f"values are for example {example}"
 
 
 def _coded(columns: list[pa.Array]) -> tuple[Ints, int]:
@@ -375,7 +365,3 @@ def alike(one: list[Any], other: list[Any]) -> str:
                 return f"{shown(texts[0])} is text and {shown(texts[1])} a number"
             return f"{shown(mine)} and {shown(value)} differ in {name}"
     return ""
-
-
-def _example(one: list[Any], other: list[Any]) -> str:
-    return f"{shown(one[0])} on the left, and {shown(other[0])} on the right"
