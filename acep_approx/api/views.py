@@ -27,9 +27,9 @@ from acep_approx.diagrams.graph import Edge, Graph, Node
 from acep_approx.diagrams.svg import WRITERS
 from acep_approx.errors import UsageError
 from acep_approx.pages.code import code
-from acep_approx.pages.drawing import moment
 from acep_approx.query.rules.printer import to_text as text_of_rules
 from acep_approx.rules.explain import graph_of as graph_of_rules
+from acep_approx.timeline.scale import moment_text
 
 FIRST, SAVED, NAMED = 10, 100_000, 2_000
 """Rows that are shown; most runs of which the state is measured; most queries that are looked at one by one."""
@@ -89,7 +89,7 @@ def matcher_view(matcher: Any, *more: str) -> str:
 def _moment(matcher: Any, tick: int) -> str:
     """A tick as the events have it."""
     assert matcher.pipeline is not None, "there was an event"
-    return moment(tick, is_time=matcher.pipeline.is_time)
+    return moment_text(tick, is_time=matcher.pipeline.is_time)
 
 
 def _bytes(number: int) -> str:

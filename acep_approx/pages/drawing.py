@@ -9,11 +9,15 @@ from typing import TYPE_CHECKING, TypeVar
 
 from acep_approx.diagrams.text_layout import label
 from acep_approx.timeline.picture import LEFT, RIGHT, WIDTH
-from acep_approx.timeline.scale import axis_ticks, clock_text, day_text
+from acep_approx.timeline.scale import axis_ticks
 from acep_approx.visible import escape
 
 if TYPE_CHECKING:
     from acep_approx.budget.ledger import Piece
+
+MOST_PIECES = 240
+Item = TypeVar("Item")
+
 
 def picture(parts: Iterable[str], *, width: float, height: float, name: str, title: str, description: str) -> str:
     """An ``<svg>`` element that says in words what it shows.
@@ -99,11 +103,6 @@ class Panel:
             yield label(LEFT - 8, y + 4, short(value), anchor="end")
 
 
-def moment(tick: int, *, is_time: bool) -> str:
-    """A tick for people."""
-    return f"{day_text(tick)}, {clock_text(tick, 1)}" if is_time else f"{tick:,}"
-
-
 def cut(text: str, most: int) -> str:
     """A text in at most so many characters.
 
@@ -165,8 +164,11 @@ def percent(share: float) -> str:
     return "below 0.001%" if share < 0.5 else "above 99.999%"
 
 
-MOST_PIECES = 240
-Item = TypeVar("Item")
+def legend(x: float, y: float, meanings: Iterable[tuple[str, str]], step: float) -> Iterator[str]:
+    """What lines mean, side by side: each as a line of its kind, and its text."""
+    for number, (kind, text) in enumerate(meanings):
+        left = x + number * step
+        yield f'<path class="{kind}" d="M{left:.1f} {y:.1f}h22"/>' + label(left + 28, y + 4, text)
 
 
 def thinned(items: Sequence[Item], most: int) -> list[Item]:
@@ -211,6 +213,10 @@ class Times:
             x = LEFT + (tick.at - self.low) / (self.high - self.low) * (WIDTH - LEFT - RIGHT)
             yield f'<path class="axis" d="M{x:.1f} {base:.1f}v5"/>'
             yield label(x, base + 20, tick.label, anchor="middle")
+
+    def line(self, panel: Panel, values: Sequence[float]) -> str:
+        """The path of a value at each edge."""
+        return "M" + "L".join(f"{x:.1f} {panel.y(value):.1f}" for x, value in zip(self.edges, values, strict=True))
 
     def stairs(self, panel: Panel, values: Sequence[float], kind: str, *, closed: bool = True) -> str:
         """One value a piece."""

@@ -7,10 +7,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from acep_approx.arrays import Ints
-from acep_approx.events.counts import said
+from acep_approx.diagrams.fragments import tiles
+from acep_approx.events.counts import counted, said
 from acep_approx.pages.code import code, command
-from acep_approx.pages.over_time import Near, OverTime, Points, errors_text, moment_text
-from acep_approx.pages.shell import facts, page, tiles
+from acep_approx.pages.over_time import Near, OverTime, Points
+from acep_approx.pages.shell import facts, page
+from acep_approx.timeline.scale import moment_text
 from acep_approx.visible import escape
 
 
@@ -238,7 +240,10 @@ def explorer_page(run: Explored, more: Iterable[str] = ()) -> str:
     Complexity: linear in what ``run`` holds.
     """
     picture = _picture(run)
-    sections = [*_head(run), *_over_time(picture), *_matches(run), *more, *_again(run)]
+    sections = [*_head(run), *_over_time(picture), *_matches(run), *more]
+    if run.again:
+        sections += ["<h2>To make this page again</h2>", *(f"<p>{escape(text)}</p>" for text in run.again_notes)]
+        sections += [f"<h3>{escape(name)}</h3>{command(text)}" for name, text in run.again]
     data = page_data(run, picture)
     return page(run.title, sections, sheets=["explorer.css"], script="explorer.js", data=data)
 
@@ -266,7 +271,7 @@ def _head(run: Explored) -> Iterator[str]:
 
 
 def _folded(query: QueryShown) -> str:
-    by_errors = ", ".join(f"{said(n)} with {errors_text(errors)}" for errors, n in query.found.items() if n)
+    by_errors = ", ".join(f"{said(n)} with {counted(errors, 'error')}" for errors, n in query.found.items() if n)
     plural = "match" if query.total == 1 else "matches"
     total = f"{said(query.total)} {plural}" + (f": {by_errors}" if len(query.found) > 1 and by_errors else "")
     return (
@@ -281,7 +286,7 @@ def _picture(run: Explored) -> OverTime | None:
     points = [Points(query.name, query.ticks, query.errors) for query in run.queries]
     near = []
     for one in run.near:
-        said = " · ".join([moment_text(one.tick, is_time=run.is_time), *(k or "-" for k in one.key)])
+        said = " · ".join([_moment(one.tick, is_time=run.is_time), *(k or "-" for k in one.key)])
         near.append(Near(one.tick, said, one.is_shed))
     least = max([1, *(query.span for query in run.queries)])
     return OverTime(points, near, is_time=run.is_time, least=least)
@@ -334,19 +339,11 @@ def _cells(run: Explored, one: MatchShown, *, many: bool) -> Iterator[str]:
         yield run.queries[one.query].name
     yield from (key or "-" for key in one.key)
     yield f"{one.errors:,}"
-    yield from (moment_text(tick, is_time=run.is_time) for tick in (one.start, one.end))
+    yield from (_moment(tick, is_time=run.is_time) for tick in (one.start, one.end))
     yield ", ".join(one.missing)
     named = [f"{variable} row {row}".strip() for variable, row in one.events[:5]]
     values = [f"{name} {value}" for name, value in zip(run.queries[one.query].columns, one.values, strict=False)]
     yield ", ".join([*named, *(["..."] if len(one.events) > 5 or one.hidden else []), *values])
-
-
-def _again(run: Explored) -> Iterator[str]:
-    if run.again:
-        yield "<h2>To make this page again</h2>"
-        yield from (f"<p>{escape(text)}</p>" for text in run.again_notes)
-    for name, text in run.again:
-        yield f"<h3>{escape(name)}</h3>{command(text)}"
 
 
 # --- data ---------------------------------------------------------------------------------------------------
@@ -354,6 +351,11 @@ def _again(run: Explored) -> Iterator[str]:
 
 def page_data(run: Explored, picture: OverTime | None) -> dict[str, Any]:
     """What the script reads: short lists in the place of objects, where there are many."""
+    binned = []  # match points by query and bin: so that it can say how many of them have a match in the table
+    if picture is not None:
+        for query in run.queries:
+            bins = picture.bins(query.ticks)
+            binned.append({str(place): int(bins[place]) for place in bins.nonzero()[0].tolist()})
     return {
         "time": run.is_time,
         "edges": [] if picture is None else picture.edges.tolist(),
@@ -375,7 +377,7 @@ def page_data(run: Explored, picture: OverTime | None) -> dict[str, Any]:
             }
             for query in run.queries
         ],
-        "points": _binned(run, picture),
+        "points": binned,
         "events": {str(row): [event.tick, event.type, *event.values] for row, event in run.events.items()},
         "matches": [
             [one.query, one.errors, one.start, one.end, one.key, one.missing, one.events, one.hidden, one.values]
@@ -385,12 +387,6 @@ def page_data(run: Explored, picture: OverTime | None) -> dict[str, Any]:
     }
 
 
-def _binned(run: Explored, picture: OverTime | None) -> list[dict[str, int]]:
-    """Match points by query and bin: so that the script can say how many of them have a match in the table."""
-    if picture is None:
-        return []
-    binned = []
-    for query in run.queries:
-        bins = picture.bins(query.ticks)
-        binned.append({str(place): int(bins[place]) for place in bins.nonzero()[0].tolist()})
-    return binned
+def _moment(tick: int, *, is_time: bool) -> str:
+    """A tick for people, without seconds where there are none."""
+    return moment_text(tick, is_time=is_time).removesuffix(":00")

@@ -81,13 +81,6 @@ def json_text(data: Any) -> str:
     return printable(text).translate(CLOSING)
 
 
-def tiles(shown: Iterable[tuple[str, str]]) -> str:
-    """Numbers to know, each with what it is; plain text."""
-    boxes = (f'<div class="tile"><b>{escape(one)}</b><span>{escape(words)}</span></div>' for one, words in shown)
-    inside = "".join(boxes)
-    return f'<div class="tiles">{inside}</div>'
-
-
 def facts(shown: Iterable[tuple[str, str]]) -> str:
     """Names with what they stand for; plain text."""
     return "<dl>" + "".join(f"<dt>{escape(name)}</dt><dd>{escape(fact)}</dd>" for name, fact in shown) + "</dl>"

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from acep_approx.profiling.roles import RoleFound
     from acep_approx.profiling.times import TimeProfile
 
+
 @dataclass(frozen=True)
 class SecondChoice:
     """A type and a key that would do about as well as those that are chosen.

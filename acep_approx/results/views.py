@@ -12,7 +12,7 @@ from acep_approx.diagrams.colours import COLOURS, GRAPH
 from acep_approx.diagrams.fragments import bounded, rows_of, soft, table, tiles, title, view
 from acep_approx.diagrams.text_layout import shortened, width
 from acep_approx.pages.budget.charts import load
-from acep_approx.pages.budget.lines import need_words, recall_words
+from acep_approx.pages.budget.lines import need_words, recall_words, spent
 from acep_approx.pages.code import code
 from acep_approx.pages.drawing import percent
 from acep_approx.pages.shell import part_of_page
@@ -180,19 +180,13 @@ def record_view(record: RunRecord) -> str:
     """The four numbers to know, and work against its bound over time."""
     estimate = record.recall
     found = "unknown" if estimate is None or estimate.recall is None else percent(estimate.recall)
-    used = percent(record.work / record.allowed) if record.allowed else "none"
-    numbers = (
-        (found, f"estimated recall: {recall_words(estimate).removeprefix('unknown: ')}"),
-        (used, f"of the budget used: {record.work:,} of {record.allowed:,} run-steps"),
-        (f"{record.shed_runs:,}", "runs shed"),
-        (f"{record.found:,}", f"match points found in {record.events:,} events"),
-    )
+    recall = (found, f"estimated recall: {recall_words(estimate).removeprefix('unknown: ')}")
     drawing = f'<div class="wide">{_scrolls(load(record))}</div>' if record.pieces else ""
     of = f"{record.source} under" if record.source else "A run under"
     return view(
         title(f"{of} a budget of {record.budget}"),
         soft(f"{record.bound}; exact run: {need_words(record)}"),
-        tiles(numbers),
+        tiles([recall, *spent(record)]),
         f"<style>{_chart_style()}</style>{drawing}" if drawing else soft("There were no events."),
     )
 

@@ -7,6 +7,8 @@ from collections.abc import Iterator, Sequence
 from math import sqrt
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from acep_approx.budget.learning_ledger import mean_score, place_words
 from acep_approx.diagrams.text_layout import label
 from acep_approx.pages.budget.lines import learning_facts
@@ -15,7 +17,7 @@ from acep_approx.pages.drawing import (
     Panel,
     Times,
     cut,
-    moment,
+    legend,
     percent,
     picture,
     short,
@@ -25,13 +27,19 @@ from acep_approx.pages.drawing import (
 )
 from acep_approx.pages.shell import facts
 from acep_approx.timeline.picture import RIGHT, WIDTH
+from acep_approx.timeline.scale import moment_text
 from acep_approx.visible import escape
 
 if TYPE_CHECKING:
-    from acep_approx.budget.learning_ledger import Learning, Score, SelectedFeature
+    from acep_approx.budget.learning_ledger import Learning, Score
     from acep_approx.budget.ledger import Piece, RunRecord
 
-MOST_ROWS, MOST_TEXT = 40, 160
+MOST_ROWS, MOST_TEXT, MOST_ALARMS, MOST_RESCORED = 40, 160, 100, 200
+_SIZE, _LEFT, _TOP, _LARGEST, _LEAST = 300.0, 70.0, 34.0, 16.0, 3.0
+_FORETOLD = (
+    '<p class="soft">Before the outcome of a run of the cohort was known, its chance to lead to a match point was '
+    "foretold. On the dashed line it came true as often as foretold; circles are as large as their number of cases.</p>"
+)
 
 
 def learned(record: RunRecord) -> Iterator[str]:
@@ -57,65 +65,36 @@ def learned(record: RunRecord) -> Iterator[str]:
     yield facts(learning_facts(record, known))
     if record.pieces:
         yield f"<figure>{learning_curve(record, known)}</figure>"
-    yield from _rescored(record, known)
-    yield from _chances(known)
-    yield from _alarms(record, known)
-    yield from _features(known)
-
-
-def _rescored(record: RunRecord, known: Learning) -> Iterator[str]:
-    if not known.revalued:
-        return
-    rows = [
-        [
-            moment(one.tick, is_time=record.is_time),
-            *(f"{number:,}" for number in (one.events, one.points, one.tests, one.work, one.explored, one.alarms)),
-        ]
-        for one in thinned(known.revalued, MOST_ROWS)
-    ]
-    head = ["runs rescored at", "events", "match points", "tests seen", "run-steps", "of the cohort", "drift alarms"]
-    shown = table(head, rows, caption="all counted from the beginning")
-    yield f"<details><summary>as a table</summary>{shown}</details>"
-
-
-def _chances(known: Learning) -> Iterator[str]:
-    if not known.cases:
-        return
-    yield (
-        '<p class="soft">Before the outcome of a run of the cohort was known, its chance to lead to a match point was '
-        "foretold. On the dashed line it came true as often as foretold; circles are as large as their number of "
-        "cases.</p>"
-    )
-    rows = [[percent(tenth.foretold), percent(tenth.reached), f"{tenth.cases:,}"] for tenth in known.tenths]
-    beside = table(["foretold", "came true", "cases"], rows, caption="chances, by tenths", texts=0)
-    yield f'<div class="pair"><figure>{reliability(known)}</figure>{beside}</div>'
-
-
-def _alarms(record: RunRecord, known: Learning) -> Iterator[str]:
-    if not known.alarms:
-        return
-    rows = [[moment(one.tick, is_time=record.is_time), one.where] for one in known.alarms[-MOST_ROWS:]]
-    caption = "drift: where what was foretold no longer fitted"
-    if len(rows) < len(known.alarms):
-        caption += f" (the last {len(rows)} of {len(known.alarms):,})"
-    yield table(["alarm at", "state"], rows, caption=caption, texts=2)
-
-
-def _features(known: Learning) -> Iterator[str]:
+    if known.revalued:
+        rows = []
+        for one in thinned(known.revalued, MOST_ROWS):
+            numbers = (one.events, one.points, one.tests, one.work, one.explored, one.alarms)
+            rows.append([moment_text(one.tick, is_time=record.is_time), *map("{:,}".format, numbers)])
+        head = ["runs rescored at", "events", "match points", "tests seen", "run-steps", "of the cohort"]
+        shown = table([*head, "drift alarms"], rows, caption="all counted from the beginning")
+        yield f"<details><summary>as a table</summary>{shown}</details>"
+    if known.cases:
+        yield _FORETOLD
+        rows = [[percent(tenth.foretold), percent(tenth.reached), f"{tenth.cases:,}"] for tenth in known.tenths]
+        beside = table(["foretold", "came true", "cases"], rows, caption="chances, by tenths", texts=0)
+        yield f'<div class="pair"><figure>{reliability(known)}</figure>{beside}</div>'
+    if known.alarms:
+        rows = [[moment_text(one.tick, is_time=record.is_time), one.where] for one in known.alarms[-MOST_ROWS:]]
+        left_out = f" (the last {len(rows)} of {len(known.alarms):,})" if len(rows) < len(known.alarms) else ""
+        caption = f"drift: where what was foretold no longer fitted{left_out}"
+        yield table(["alarm at", "state"], rows, caption=caption, texts=2)
     if not known.features:
         yield "<p>Nothing that runs remember was found to tell them apart: only how far they are, and what is left.</p>"
         return
-    rows = [[place_words(one.state, one.errors), one.feature, _ranges(one)] for one in known.features[:MOST_ROWS]]
+    rows = [
+        [place_words(one.state, one.errors), one.feature, cut("; ".join(one.ranges), MOST_TEXT)]
+        for one in known.features[:MOST_ROWS]
+    ]
     caption = "the features by which the runs of a state are told apart; pace: the arrival rate of events of their key"
     yield table(["state", "by", "in ranges"], rows, caption=caption, texts=3)
 
 
-def _ranges(one: SelectedFeature) -> str:
-    return cut("; ".join(one.ranges), MOST_TEXT)
-
-
-MOST_ALARMS, MOST_RESCORED = 100, 200
-_SIZE, _LEFT, _TOP, _LARGEST, _LEAST = 300.0, 70.0, 34.0, 16.0, 3.0
+# --- pictures ---------------------------------------------------------------------------------------------------
 
 
 def reliability(learned: Learning) -> str:
@@ -140,10 +119,12 @@ def reliability(learned: Learning) -> str:
         parts.append(label(x, base + 20, percent(share), anchor="middle"))
     parts.append(label(_LEFT + _SIZE / 2, base + 42, "chance foretold", anchor="middle"))
     parts.append(f'<path class="line l1 dash" d="M{_LEFT} {base}L{_LEFT + _SIZE} {_TOP}"/>')
+    said_of = []
     for tenth in learned.tenths:
         x, y = _LEFT + tenth.foretold * _SIZE, base - tenth.reached * _SIZE
         radius = max(_LARGEST * sqrt(tenth.cases / most), _LEAST)
         said = f"{percent(tenth.foretold)} foretold, {percent(tenth.reached)} came true, {tenth.cases:,} cases"
+        said_of.append(said)
         parts.append(f'<circle class="r0" fill-opacity=".6" cx="{x:.1f}" cy="{y:.1f}" r="{radius:.1f}">')
         parts.append(f"<title>{escape(said)}</title></circle>")
         parts.append(label(x, y - radius - 4, short(tenth.cases), anchor="middle"))
@@ -153,10 +134,7 @@ def reliability(learned: Learning) -> str:
         height=base + 54,
         name="reliability",
         title="Whether chances come true",
-        description="; ".join(
-            f"{percent(tenth.foretold)} foretold, {percent(tenth.reached)} came true, {tenth.cases:,} cases"
-            for tenth in learned.tenths
-        ),
+        description="; ".join(said_of),
     )
 
 
@@ -179,7 +157,8 @@ def learning_curve(record: RunRecord, learned: Learning) -> str:
     pieces = thinned(record.pieces, MOST_PIECES)
     time = Times.of(pieces, record.begin)
     briers = piece_scores(learned.scores, pieces)
-    points = _points(pieces)
+    found, events = (np.diff([0, *(getattr(piece, name) for piece in pieces)]) for name in ("points", "events"))
+    points = (1000 * found / np.maximum(events, 1)).tolist()
     upper = Panel(34, 90, steps(max((brier for brier in briers if brier is not None), default=0.0), 3))
     lower = Panel(upper.top + upper.height + 44, 62, steps(max(points), 2))
     base = lower.top + lower.height
@@ -200,15 +179,6 @@ def learning_curve(record: RunRecord, learned: Learning) -> str:
         description=f"Runs were rescored {len(learned.revalued):,} times; {len(learned.alarms):,} drift alarms. The "
         "numbers are in the tables below.",
     )
-
-
-def _points(pieces: Sequence[Piece]) -> list[float]:
-    """Match points found in 1,000 events, in each piece."""
-    found, events, rates = 0, 0, []
-    for piece in pieces:
-        rates.append(1000 * (piece.points - found) / max(piece.events - events, 1))
-        found, events = piece.points, piece.events
-    return rates
 
 
 def piece_scores(scores: Sequence[Score], pieces: Sequence[Piece]) -> list[float | None]:
@@ -240,10 +210,8 @@ def _marks(record: RunRecord, learned: Learning, time: Times, middle: float, bas
     for one in thinned(learned.revalued, MOST_RESCORED):
         yield f'<path class="line l3" d="M{time.x(one.tick):.1f} {middle:.1f}v8"/>'
     for alarm in learned.alarms[-MOST_ALARMS:]:
-        said = escape(f"drift alarm at {moment(alarm.tick, is_time=record.is_time)}: {alarm.where}")
+        said = escape(f"drift alarm at {moment_text(alarm.tick, is_time=record.is_time)}: {alarm.where}")
         line = f"M{time.x(alarm.tick):.1f} 34V{base:.1f}"
         yield f'<path class="line l1 dash" d="{line}"><title>{said}</title></path>'
-    x, y = WIDTH - RIGHT - 260, base + 44
-    for kind, text in (("line l3", "runs rescored"), ("line l1 dash", "drift alarm")):
-        yield f'<path class="{kind}" d="M{x:.1f} {y:.1f}h22"/>' + label(x + 28, y + 4, text)
-        x += 140
+    meanings = (("line l3", "runs rescored"), ("line l1 dash", "drift alarm"))
+    yield from legend(WIDTH - RIGHT - 260, base + 44, meanings, 140)

@@ -10,10 +10,9 @@ import pyarrow as pa
 
 from acep_approx.arrays import Ints
 from acep_approx.events.columns import to_numpy
-from acep_approx.events.counts import said
+from acep_approx.events.counts import counted, said
 from acep_approx.matching.pipeline import Pipeline
 from acep_approx.pages.explorer import Condition, Explored, QueryShown, explorer_page
-from acep_approx.pages.over_time import errors_text
 from acep_approx.planning.planner import Plan
 from acep_approx.query.cel.parser import parse_cel
 from acep_approx.query.parser import parse
@@ -133,7 +132,7 @@ def tiles_of(counts: dict[int, int], errors: Ints) -> list[tuple[str, str]]:
         levels, numbers = np.unique(errors, return_counts=True)
         by_level = dict(zip(levels.tolist(), numbers.tolist(), strict=True))
         tiles += [
-            (f"{by_level.get(level, 0):,}", f"match points that take {errors_text(level)}" if level else
+            (f"{by_level.get(level, 0):,}", f"match points that take {counted(level, 'error')}" if level else
              "match points where nothing is missing")
             for level in list(counts)[:3]
         ]  # fmt: skip
