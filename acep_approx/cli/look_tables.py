@@ -10,7 +10,7 @@ from acep_approx.visible import visible
 if TYPE_CHECKING:
     from rich.console import Console, JustifyMethod
 
-    from acep_approx.profiling.profile import Look
+    from acep_approx.profiling.seen import Look
 
 WHOLE = ("column", *NUMBERS)
 """Columns whose texts are not broken in a narrow terminal."""

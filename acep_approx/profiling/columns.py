@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -72,10 +71,6 @@ class DistinctValues:
         """The most frequent values with their counts, those that came first before others; none where they are many."""
         return sorted((self._counts or {}).items(), key=lambda item: -item[1])[:most]
 
-    def first(self, most: int) -> list[Any]:
-        """The first values; none where they are many."""
-        return list(self._counts or ())[:most]
-
 
 def hashes(values: pa.Array) -> Hashes:
     """A hash of each value; none is null.
@@ -93,16 +88,9 @@ def hashes(values: pa.Array) -> Hashes:
         return _mixed(to_numpy(values).astype(np.int64, copy=False).view(np.uint64))
     if pa.types.is_temporal(type_):
         return hashes(values.cast(pa.int32() if type_.bit_width == 32 else pa.int64()))
-    return _of_texts(values.cast(pa.large_binary()) if _is_text(type_) else _spelled(values))
-
-
-def _is_text(type_: pa.DataType) -> bool:
-    return bool(pa.types.is_string(type_) or pa.types.is_large_string(type_) or pa.types.is_binary(type_))
-
-
-def _spelled(values: pa.Array) -> pa.Array:
-    texts: Sequence[str] = [str(value) for value in values.to_pylist()]
-    return pa.array(texts, pa.string()).cast(pa.large_binary())
+    is_text = pa.types.is_string(type_) or pa.types.is_large_string(type_) or pa.types.is_binary(type_)
+    texts = values if is_text else pa.array([str(value) for value in values.to_pylist()], pa.string())
+    return _of_texts(texts.cast(pa.large_binary()))
 
 
 def _of_texts(values: pa.Array) -> Hashes:
@@ -238,16 +226,12 @@ def plain_values(column: pa.Array) -> pa.Array:
             return plain.cast(pa.binary()).cast(pa.string())
         except pa.ArrowInvalid:  # no texts in UTF-8
             return plain.cast(plain_type(plain.type))
-    return plain.cast(_computable(plain_type(plain.type)))
-
-
-def _computable(type_: pa.DataType) -> pa.DataType:
-    """The type itself, or the wider one of its kind that Arrow computes with."""
-    if pa.types.is_float16(type_):
-        return pa.float32()
-    if pa.types.is_decimal32(type_) or pa.types.is_decimal64(type_):
-        return pa.decimal128(type_.precision, type_.scale)
-    return type_
+    type_ = plain_type(plain.type)
+    if pa.types.is_float16(type_):  # Arrow computes with the wider ones of their kinds
+        type_ = pa.float32()
+    elif pa.types.is_decimal32(type_) or pa.types.is_decimal64(type_):
+        type_ = pa.decimal128(type_.precision, type_.scale)
+    return plain.cast(type_)
 
 
 def _are_in_calendar(values: pa.Array) -> bool:

@@ -95,7 +95,11 @@ class KeyedEvents:
             if len(chosen):
                 best = chosen[np.argmax(counts[chosen])]
                 types = tuple(int(code) for code in codes[:, best])
-                return Follows(types, int(counts[best]), self._spans(types))
+                starts = self._starts(len(types))
+                for place, type_ in enumerate(types):
+                    starts = starts[self.types[starts + place] == type_]
+                spans = self.ticks[starts + len(types) - 1] - self.ticks[starts]
+                return Follows(types, int(counts[best]), spans)
         return None
 
     def _starts(self, length: int) -> Ints:
@@ -113,17 +117,13 @@ class KeyedEvents:
         _, first, counts = np.unique(code, return_index=True, return_counts=True)
         return rows[:, first], counts
 
-    def _spans(self, types: tuple[int, ...]) -> Ints:
-        starts = self._starts(len(types))
-        for place, type_ in enumerate(types):
-            starts = starts[self.types[starts + place] == type_]
-        return self.ticks[starts + len(types) - 1] - self.ticks[starts]
-
 
 RISING = 100_000
 """Events that a query without types is tried on: it lists what it counts."""
 DENSE = 50
 """Events within a window; where there are more, too many pairs of them rise to be listed."""
+MEANINGS = ("time", "key", "type", "unit", "sort", "time_format")
+"""Arguments that say what columns mean; others say how files are read, and these events are read."""
 ROLE_NAMES = ("ts", "key", "type")
 SHARES = {0.75: "three quarters", 0.5: "half", 0.25: "a quarter", 0.05: "some"}
 """Of the places of a sequence that lie within the window."""
@@ -201,35 +201,27 @@ def first_query(known: ProfiledEvents, inputs: Sequence[str] | None) -> FirstQue
         except DataError as error:  # such as keys of a type that cannot be one
             return FirstQuery(lacks=f"{error.message}; {error.hint or ''}".rstrip("; "))
         if matches:
-            text, options = _on_one_line(str(made.query)), known.options | made.options
+            text, options = str(made.query), known.options | made.options
+            line = " ".join(text.split("\n"))
+            text = line if to_text(parse(line)) == text else text  # a name in it may have several lines
             command = "" if inputs is None else formatting.command(text, inputs, options)
             code = formatting.call(text, inputs, options)
             return FirstQuery(text, made.why, matches, rows, options, command, code, typical=made.typical)
     return FirstQuery(lacks="no two events follow one another in time, in the whole or of any key")
 
 
-def _on_one_line(text: str) -> str:
-    """A query on one line, unless a name in it has several."""
-    line = " ".join(text.split("\n"))
-    return line if to_text(parse(line)) == text else text
-
-
 def _tried(known: ProfiledEvents, windows: list[_Attempt]) -> tuple[_Attempt, int, int]:
     """The widest window that does not find more matches than there are events, its matches, and events it is run on."""
     for made in windows:
         options = known.options | made.options
+        meant = {name: options[name] for name in MEANINGS if name in options}
         names = dict.fromkeys([known.time.best, *made.columns])
         table = known.table.select([name for name in names if name is not None]).slice(0, made.rows)
         query = compile_query(str(made.query))
-        matches = sum(query.match(table, **_of_matching(options)).count_by_errors().values())
+        matches = sum(query.match(table, **meant).count_by_errors().values())
         if matches <= table.num_rows:
             break
     return made, matches, table.num_rows
-
-
-def _of_matching(options: dict[str, Any]) -> dict[str, Any]:
-    """The arguments that say what columns mean; others say how files are read, and these events are read."""
-    return {name: options[name] for name in ("time", "key", "type", "unit", "sort", "time_format") if name in options}
 
 
 @dataclass(frozen=True)
@@ -247,7 +239,10 @@ def _attempts(known: ProfiledEvents) -> Iterator[list[_Attempt]]:
 
     Each comes with several windows, the widest first.
     """
-    keys = _keys(known)
+    keys: list[str | None] = [known.key.column]  # the likeliest first, and at last none
+    if known.key.column is None:
+        keys = [one.column for one in known.key.others if one.column != known.type.best]
+    keys.append(None)
     if known.type.best is not None:
         yield from _with_types(known, known.type.best, keys)
     yield from _without_types(known, keys)
@@ -277,7 +272,9 @@ def _with_types(known: ProfiledEvents, type_: str, keys: list[str | None]) -> It
 
 def _without_types(known: ProfiledEvents, keys: list[str | None]) -> Iterator[list[_Attempt]]:
     """A number that rises, or else any two events."""
-    number = next((name for name in known.table.column_names if _is_measure(known, name)), None)
+    taken = (known.time.best, known.key.best, known.type.best, *ROLE_NAMES)
+    measures = (field.name for field in known.table.schema if is_number(plain_type(field.type)))
+    number = next((name for name in measures if name not in taken), None)
     rows = min(RISING, known.table.num_rows)
     for key in keys:
         events = KeyedEvents(known.ticks[:rows], np.zeros(rows, np.int64), _key_codes(known, key)[:rows])
@@ -296,13 +293,6 @@ def _without_types(known: ProfiledEvents, keys: list[str | None]) -> Iterator[li
             yield [_Attempt(query, why, (measure, key), more, rows, _typical(events, key, known.is_time))]
 
 
-def _keys(known: ProfiledEvents) -> list[str | None]:
-    """The columns to split the events by, the likeliest first, and at last none."""
-    if known.key.column is not None:
-        return [known.key.column, None]
-    return [*(one.column for one in known.key.others if one.column != known.type.best), None]
-
-
 def _key_codes(known: ProfiledEvents, key: str | None) -> Ints:
     return np.zeros(known.table.num_rows, np.int64) if key is None else _codes(known.table, key)[0]
 
@@ -311,9 +301,9 @@ def _keyed(query: QueryBuilder, known: ProfiledEvents, key: str | None) -> tuple
     """The query split by a column, and the option that it needs."""
     if key is None:
         return query, {}
-    if key == known.key.column:
-        return query.by("key"), {}
-    return (query.by("key"), {"key": key}) if key in ROLE_NAMES else (query.by(key), {})
+    if key == known.key.column or key in ROLE_NAMES:
+        return query.by("key"), {} if key == known.key.column else {"key": key}
+    return query.by(key), {}
 
 
 def _of(key: str | None) -> str:
@@ -323,12 +313,6 @@ def _of(key: str | None) -> str:
 def _typical(events: KeyedEvents, key: str | None, is_time: bool) -> str:
     typical = None if key is None else events.typical()
     return "" if typical is None else formatting.distance(typical, is_time=is_time)
-
-
-def _is_measure(known: ProfiledEvents, name: str) -> bool:
-    """Whether a column holds numbers that are neither a time nor a key."""
-    taken = (known.time.best, known.key.best, known.type.best, *ROLE_NAMES)
-    return is_number(plain_type(known.table.schema.field(name).type)) and name not in taken
 
 
 def _codes(table: pa.Table, name: str) -> tuple[Ints, list[str]]:

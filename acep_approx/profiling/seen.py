@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from acep_approx.diagrams.fragments import plain, soft, table, title, view
+from acep_approx.diagrams.fragments import never_raises, plain, soft, table, title, view
+from acep_approx.events.counts import counted
 from acep_approx.events.reading.layout import DELIMITERS
 from acep_approx.events.roles import ZONE_OF_LETTERS
 from acep_approx.events.source import Source
@@ -16,11 +17,6 @@ from acep_approx.profiling.roles import RoleFound
 from acep_approx.profiling.times import TimeProfile
 from acep_approx.shell import quoted
 from acep_approx.visible import printable, visible
-
-if TYPE_CHECKING:
-    from acep_approx.profiling.columns import ColumnProfile
-    from acep_approx.profiling.roles import RoleFound
-    from acep_approx.profiling.times import TimeProfile
 
 
 @dataclass(frozen=True)
@@ -40,8 +36,8 @@ class SecondChoice:
 
 
 @dataclass(frozen=True)
-class StreamProfile:
-    """What is in some events.
+class Look:
+    """What is in some events; made by ``look``. Prints itself, and draws itself in a notebook.
 
     Attributes
     ----------
@@ -97,7 +93,25 @@ class StreamProfile:
         """All of it as plain values, as for JSON."""
         return asdict(self)
 
+    def __str__(self) -> str:
+        return as_text(self)
 
+    def __repr__(self) -> str:
+        return f"<Look at {visible(self.name)}: {self.rows:,} rows, {len(self.columns)} columns>"
+
+    @never_raises
+    def _repr_html_(self) -> str:
+        return look_view(self)
+
+
+FORMATS = {
+    "parquet": "Parquet",
+    "csv": "CSV",
+    "jsonl": "JSON lines",
+    "json": "JSON",
+    "lines": "lines of a log",
+}
+SIGNS = {sign: name for name, sign in DELIMITERS.items() if name.isalpha()}
 PLAIN = {
     "string": "text",
     "double": "number",
@@ -106,6 +120,7 @@ PLAIN = {
     "null": "nothing yet",
     "binary": "bytes",
 }
+SINCE = {"s": "seconds", "ms": "milliseconds", "us": "microseconds", "ns": "nanoseconds"}
 NUMBERS = ("missing", "different", "events", "share")
 """Columns that stand to the right."""
 OFTEN_EMPTY = ("missing", "range")
@@ -143,32 +158,25 @@ class Section:
         return [row[place] for row in self.table]
 
 
-def sections(look: StreamProfile, width: int = WIDE) -> list[Section]:
+def sections(look: Look, width: int = WIDE) -> list[Section]:
     """What is shown, in order; fewer examples where lines have less than ``WIDE`` characters."""
-    shown = [Section(_headline(look), tuple(_about(look)))]
+    size = "" if look.size is None else f", {_bytes(look.size)}"
+    rows = counted(look.rows, "row")
+    told = f"{look.name}: {rows}{size}" if look.is_all else f"{look.name}{size}: the first {rows} (there are more)"
+    about = ["; ".join(look.understood)] if look.understood else []
+    if look.malformed:
+        them = "it" if look.malformed == 1 else "them"
+        some = f"{counted(look.malformed, 'row')} cannot be read"
+        about.append(f"{some}; a run stops there, or leaves {them} out: --on-malformed skip")
+        about += [f"  {reason}" for reason in look.reasons[:1]]
+    shown = [Section(told, tuple(about))]
     if look.columns:
-        shown.append(_columns(look, is_wide=width >= WIDE))
-        shown.append(_roles(look))
+        shown += [_columns(look, is_wide=width >= WIDE), _roles(look)]
     if look.types:
         shown.append(_types(look))
     if look.times is not None:
         shown.append(Section(f"times: {look.times.column}", tuple(_times(look, look.times))))
     return [*shown, _first(look)]
-
-
-def _headline(look: StreamProfile) -> str:
-    size = "" if look.size is None else f", {_bytes(look.size)}"
-    rows = f"{look.rows:,} row{'' if look.rows == 1 else 's'}"
-    return f"{look.name}: {rows}{size}" if look.is_all else f"{look.name}{size}: the first {rows} (there are more)"
-
-
-def _about(look: StreamProfile) -> Iterator[str]:
-    if look.understood:
-        yield "; ".join(look.understood)
-    if look.malformed:
-        some, them = ("1 row", "it") if look.malformed == 1 else (f"{look.malformed:,} rows", "them")
-        yield f"{some} cannot be read; a run stops there, or leaves {them} out: --on-malformed skip"
-        yield from (f"  {reason}" for reason in look.reasons[:1])
 
 
 def _bytes(size: int) -> str:
@@ -178,7 +186,7 @@ def _bytes(size: int) -> str:
     return f"{size} bytes"
 
 
-def _columns(look: StreamProfile, *, is_wide: bool) -> Section:
+def _columns(look: Look, *, is_wide: bool) -> Section:
     played = {role.column: role.role for role in (look.key, look.type, look.time)}
     rows = []
     for column in look.columns:
@@ -229,36 +237,26 @@ def _type(column: ColumnProfile) -> str:
     return PLAIN.get(name, name)
 
 
-def _roles(look: StreamProfile) -> Section:
+def _roles(look: Look) -> Section:
     rows = []
     for role in (look.time, look.type, look.key):
         taken = "(none)" if role.column is None else role.column
         others = [(other.option, other.why) for other in role.others] or [(f"--{role.role} COLUMN", "")]
-        rows.append((role.role, taken, _why(look, role), *others[0]))
+        is_guess = role.role == "time" and role.column and look.unit and not look.is_unit_said
+        more = f"; plain numbers without --unit {look.unit}" if is_guess else ""
+        rows.append((role.role, taken, role.why + more, *others[0]))
         rows += [("", "", "", option, why) for option, why in others[1:]]
     header = ("role", "column", "why", "to say otherwise", "which has")
-    lines = ("the time orders the events, a pattern names their types, and WHERE [key] keeps to events of one key",)
-    return Section("what acep takes them for", lines + _doubt(look), header, tuple(rows))
+    lines = ["the time orders the events, a pattern names their types, and WHERE [key] keeps to events of one key"]
+    if look.second is not None:
+        pairs = (("type", look.type, look.second.type), ("key", look.key, look.second.key))
+        what = " and ".join(f"{other!r} as the {name}" for name, role, other in pairs if other != role.best)
+        take = f"To take that: {look.second.command}"
+        lines.append(f"not sure of the type and the key: {what} would do about as well. {take}")
+    return Section("what acep takes them for", tuple(lines), header, tuple(rows))
 
 
-def _doubt(look: StreamProfile) -> tuple[str, ...]:
-    """What would do about as well as the type and the key that are chosen, if that is so."""
-    if look.second is None:
-        return ()
-    pairs = (("type", look.type, look.second.type), ("key", look.key, look.second.key))
-    others = [f"{other!r} as the {name}" for name, role, other in pairs if other != role.best]
-    what = " and ".join(others)
-    return (f"not sure of the type and the key: {what} would do about as well. To take that: {look.second.command}",)
-
-
-def _why(look: StreamProfile, role: RoleFound) -> str:
-    why = role.why
-    if role.role == "time" and role.column and look.unit and not look.is_unit_said:
-        why += f"; plain numbers without --unit {look.unit}"
-    return why
-
-
-def _types(look: StreamProfile) -> Section:
+def _types(look: Look) -> Section:
     column = next(c for c in look.columns if c.name == look.type.best)
     lines: tuple[str, ...] = () if look.type.column else (f"if you say --type {quoted(column.name)}",)
     if column.distinct is not None and column.distinct > len(look.types):
@@ -267,11 +265,11 @@ def _types(look: StreamProfile) -> Section:
     return Section(f"types: {column.name}", lines, ("type", "events", "share"), rows)
 
 
-def _times(look: StreamProfile, times: TimeProfile) -> Iterator[str]:
+def _times(look: Look, times: TimeProfile) -> Iterator[str]:
     if look.unit is not None and not look.is_unit_said:
         yield (
-            f"these are numbers. As {_unit(look.unit)} they are the times below: say --unit {look.unit}; without it "
-            "they are plain numbers, and windows count those"
+            f"these are numbers. As {SINCE[look.unit]} since 1970 they are the times below: say --unit {look.unit}; "
+            "without it they are plain numbers, and windows count those"
         )
     elif times.digits is not None:
         yield (
@@ -283,7 +281,15 @@ def _times(look: StreamProfile, times: TimeProfile) -> Iterator[str]:
     if times.as_units and not look.is_unit_said and times.digits is None:
         yield "the first one would be " + "; ".join(f"{when} as {unit}" for unit, when in times.as_units)
     yield f"from {times.first} to {times.last}{' UTC' if times.is_time else ''}: {times.span}"
-    yield _order(times)
+    if not times.late:
+        yield "in order of time"
+    elif times.is_reversed:
+        yield "the newest comes first: say --sort"
+    else:
+        yield (
+            f"not in order: {times.late:,} events are older than one before them, by {times.latest} at most. Say "
+            f"--sort, or --watermark '{times.patience}' to wait for them in a stream"
+        )
     if times.ties:
         yield f"{times.ties:,} events share their time with another one: these stay in the order of the file"
     key = f"; within one {look.key.best} {look.first.typical}" if look.first.typical else ""
@@ -298,56 +304,29 @@ def _times(look: StreamProfile, times: TimeProfile) -> Iterator[str]:
         yield "a run stops there, or leaves such rows out: --on-malformed skip"
 
 
-def _unit(unit: str) -> str:
-    return {"s": "seconds", "ms": "milliseconds", "us": "microseconds", "ns": "nanoseconds"}[unit] + " since 1970"
-
-
-def _order(times: TimeProfile) -> str:
-    if not times.late:
-        return "in order of time"
-    if times.is_reversed:
-        return "the newest comes first: say --sort"
-    return (
-        f"not in order: {times.late:,} events are older than one before them, by {times.latest} at most. Say --sort, "
-        f"or --watermark '{times.patience}' to wait for them in a stream"
-    )
-
-
-def _first(look: StreamProfile) -> Section:
+def _first(look: Look) -> Section:
     first = look.first
     if not first.text:
         return Section("a first query", (f"there is none: {first.lacks}",))
     where = f"all {first.rows:,}" if first.rows == look.rows and look.is_all else f"the first {first.rows:,}"
-    lines = (first.why, f"{first.matches:,} match{'' if first.matches == 1 else 'es'} in {where} events")
-    if look.name == "-":
-        return Section("a first query", lines, code=(first.text, "", "feed the same input to:", "", first.command))
+    lines = (first.why, f"{counted(first.matches, 'match')} in {where} events")
     commands = ("run it:", "", first.command, "") if first.command else ()
-    return Section("a first query", lines, code=(first.text, "", *commands, "from Python:", "", first.code))
+    in_python = (*commands, "from Python:", "", first.code)
+    how = ("feed the same input to:", "", first.command) if look.name == "-" else in_python
+    return Section("a first query", lines, code=(first.text, "", *how))
 
 
-def as_text(look: StreamProfile) -> str:
+def as_text(look: Look) -> str:
     """All of it as plain text; lines are as long as they are."""
-    return "\n".join(line for section in sections(look) for line in (*_lines(section), "")).rstrip()
-
-
-def _lines(section: Section) -> Iterator[str]:
-    yield visible(section.title)
-    yield from (f"  {visible(line)}" for line in section.lines)
-    if section.header:
-        rows = [[*map(visible, row)] for row in (section.header, *section.table)]
-        widths = [max(len(row[i]) for row in rows) for i in range(len(section.header))]
-        yield from ("  " + "  ".join(c.ljust(w) for c, w in zip(row, widths, strict=True)).rstrip() for row in rows)
-    yield from (f"  {printable(line)}".rstrip() for line in section.code)
-
-
-FORMATS = {
-    "parquet": "Parquet",
-    "csv": "CSV",
-    "jsonl": "JSON lines",
-    "json": "JSON",
-    "lines": "lines of a log",
-}
-SIGNS = {sign: name for name, sign in DELIMITERS.items() if name.isalpha()}
+    lines: list[str] = []
+    for section in sections(look):
+        lines += [visible(section.title), *(f"  {visible(line)}" for line in section.lines)]
+        if section.header:
+            rows = [[*map(visible, row)] for row in (section.header, *section.table)]
+            widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+            lines += ["  " + "  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
+        lines += [*(f"  {printable(line)}".rstrip() for line in section.code), ""]
+    return "\n".join(lines).rstrip()
 
 
 def layout_words(source: Source, files: int) -> Iterator[str]:
@@ -386,16 +365,14 @@ def layout_words(source: Source, files: int) -> Iterator[str]:
             )
 
 
-def look_view(look: StreamProfile) -> str:
+def look_view(look: Look) -> str:
     """All sections, one below the other."""
-    return view(*(part for section in sections(look) for part in _parts(section)))
-
-
-def _parts(section: Section) -> Iterator[str]:
-    yield title(section.title)
-    yield from map(soft, section.lines)
-    if section.header:
-        right = [place for place, name in enumerate(section.header) if name in NUMBERS]
-        yield table(section.header, section.table, numbers=right)
-    if section.code:
-        yield plain("\n".join(section.code))
+    parts = []
+    for section in sections(look):
+        parts += [title(section.title), *map(soft, section.lines)]
+        if section.header:
+            right = [place for place, name in enumerate(section.header) if name in NUMBERS]
+            parts.append(table(section.header, section.table, numbers=right))
+        if section.code:
+            parts.append(plain("\n".join(section.code)))
+    return view(*parts)

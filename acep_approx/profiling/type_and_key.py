@@ -210,9 +210,19 @@ class TypeAndKey:
         best, second = ranked[0], ranked[1] if len(ranked) > 1 else None
         types = {name: merit.with_(found.get((name, best.key or ""))) for name, merit in types.items()}
         keys = {name: merit.with_(found.get((best.type or "", name))) for name, merit in keys.items()}
+        why = {role: "you said so" if given[role] else "by its name" for role in ("type", "key")}
+        why_type = f"no column is called {', '.join(TYPE_NAMES)}"
+        if taken.type is not None:
+            why_type = why["type"]
+            count = next((column.values.count for column in self._columns if column.name == taken.type), 0)
+            if count > max(MOST_TYPES, self._rows // 3):
+                why_type += f"; but it has {count:,} different values: are these types?"
+            elif count == 1 and self._rows > 1:
+                why_type += "; but all events have the same one"
+        why_key = "no column is called key" if taken.key is None else why["key"]
         return (
-            RoleFound("type", taken.type, self._why_type(taken.type, given["type"]), _ranked(types, "type", best)),
-            RoleFound("key", taken.key, _why_key(taken.key, given["key"]), _ranked(keys, "key", best)),
+            RoleFound("type", taken.type, why_type, _ranked(types, "type", best)),
+            RoleFound("key", taken.key, why_key, _ranked(keys, "key", best)),
             second,
         )
 
@@ -235,21 +245,6 @@ class TypeAndKey:
             regular = {type_: events.regularity(codes[type_]) for type_ in types if type_ != key}
             found.update({(type_, key): one for type_, one in regular.items() if one is not None})
         return found
-
-    def _why_type(self, taken: str | None, given: str | None) -> str:
-        if taken is None:
-            return f"no column is called {', '.join(TYPE_NAMES)}"
-        why = "you said so" if given else "by its name"
-        count = next((column.values.count for column in self._columns if column.name == taken), 0)
-        if count > max(MOST_TYPES, self._rows // 3):
-            return f"{why}; but it has {count:,} different values: are these types?"
-        return f"{why}; but all events have the same one" if count == 1 and self._rows > 1 else why
-
-
-def _why_key(taken: str | None, given: str | None) -> str:
-    if taken is None:
-        return "no column is called key"
-    return "you said so" if given else "by its name"
 
 
 def _best(taken: Pair, types: Merits, keys: Merits, found: Found) -> list[Pair]:
