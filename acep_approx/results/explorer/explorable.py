@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, Self, TypeVar
@@ -99,6 +99,18 @@ class PageLabels:
         """Those of a page made from Python."""
         return cls(title=title, source=source)
 
+    def asking(self, place: str, key: Mapping[str, Any], *, is_time: bool) -> str:
+        """How to ask why there is no match at a place: the command, or the call; empty: it cannot be asked."""
+        if self.ask:
+            parts = [str(*key.values())] if len(key) == 1 else [f"{name}={value}" for name, value in key.items()]
+            around, *keys = (text if text in ("TIME", "VALUE") else quoted(text) for text in (place, *parts))
+            return " ".join([self.ask, "--around", around, *(f"--key {one}" for one in keys)])
+        if not self.events:
+            return ""
+        around = repr(place) if is_time else place
+        keyed = f", key={dict(key)!r}" if key else ""
+        return f"print(query.why({self.events}, around={around}{keyed}))"
+
 
 def silent(found: Any_) -> Any_:
     """The same matches: what is asked of these leaves no trace in the others, and tells nobody how far it is."""
@@ -158,28 +170,6 @@ def said_left_out(late: int, malformed: int, without_key: int = 0) -> list[tuple
     return [("left out", words)] if words else []
 
 
-def joined(tables: list[pa.Table]) -> pa.Table:
-    """Tables as one."""
-    filled = [table for table in tables if table.num_rows] or tables[:1]
-    return pa.concat_tables(filled, promote_options="permissive") if filled else pa.table({})
-
-
-def asking(labels: PageLabels, place: str, key: Mapping[str, Any], *, is_time: bool) -> str:
-    """The command, or the call, that asks about a place."""
-    if labels.ask:
-        return " ".join([labels.ask, "--around", _word(place), *(f"--key {_word(part)}" for part in _parts(key))])
-    if not labels.events:
-        return ""
-    around = repr(place) if is_time else place
-    keys = f", key={dict(key)!r}" if key else ""
-    return f"print(query.why({labels.events}, around={around}{keys}))"
-
-
-def _parts(key: Mapping[str, Any]) -> Sequence[str]:
-    if len(key) == 1:
-        return [str(*key.values())]
-    return [f"{name}={value}" for name, value in key.items()]
-
-
-def _word(text: str) -> str:
-    return text if text in ("TIME", "VALUE") else quoted(text)
+def keys_of(found: Explorable) -> list[str]:
+    """The attributes by which the query splits its events."""
+    return [one.name for one in found.plan.query.equivalences]

@@ -9,18 +9,17 @@ import numpy as np
 import pyarrow as pa
 
 from acep_approx.arrays import Ints
-from acep_approx.events.columns import to_numpy
+from acep_approx.events.columns import integers
 from acep_approx.events.counts import counted, said
-from acep_approx.matching.pipeline import Pipeline
 from acep_approx.pages.explorer import Condition, Explored, QueryShown, explorer_page
 from acep_approx.planning.planner import Plan
 from acep_approx.query.cel.parser import parse_cel
 from acep_approx.query.parser import parse
 from acep_approx.query.printer import to_text
 from acep_approx.query.shape import atoms, expressions_of, negated_variables, walk
-from acep_approx.query.syntax import Aggregate, Attribute, Expression, Machine, QuerySyntax, Window
+from acep_approx.query.syntax import Aggregate, Attribute, Machine, QuerySyntax
 from acep_approx.results.explorer.events import EventColumns, events_at, in_time_order
-from acep_approx.results.explorer.explorable import Explorable, PageLabels, asking, by_rows, said_left_out, silent
+from acep_approx.results.explorer.explorable import Explorable, PageLabels, by_rows, keys_of, said_left_out, silent
 from acep_approx.results.explorer.listing import Listing, listing, with_events
 from acep_approx.results.explorer.near_matches import near_or_shed, number_of_places
 
@@ -50,7 +49,10 @@ def explored(found: Explorable, labels: PageLabels, counts: dict[int, int]) -> E
     plain = by_rows(found)
     _, pipeline = found.source.settle(partial(plain._bound, "points"))
     if pipeline is None:  # no columns, no events
-        return _empty(found, labels)
+        none = np.zeros(0, np.int64)
+        query = query_shown(found.plan.query, 0, PointsOf({}, none, none), Listing([], (), ""))
+        title, again = labels.title or _title(0, labels.source), how_to_reproduce(found, labels)
+        return Explored(title, [query], explanation=("There were no events.",), again=again)
     points = plain.points()
     late, malformed = found.source.late.count, found.source.malformed.count
     left_out = said_left_out(late, malformed, plain.progress.without_key)  # of a whole pass: others stop early
@@ -60,10 +62,12 @@ def explored(found: Explorable, labels: PageLabels, counts: dict[int, int]) -> E
         chosen = with_events(plain, chosen, number_of_places(plain, points, pipeline.window), is_time=is_time)
     near = near_or_shed(plain, labels, points)
     read = plain.progress
-    columns = _columns(found, pipeline)
+    keys, more = keys_of(found), found._options.get("bind") or ()
+    named = [*(name for _, name in uses(found.plan.query)), *([more] if isinstance(more, str) else more)]
+    columns = EventColumns.of(pipeline.roles, found.source.schema, named, keys)
     bound = [*(one.events for one in chosen.matches), *(one.events for one in near.places)]
     rows = np.unique(np.array([row for events in bound for _, row in events], np.int64))
-    points_of = _points_of(points, counts)
+    points_of = PointsOf.of(counts, integers(points, "end"), integers(points, "errors"))
     query = query_shown(pipeline.plan.query, pipeline.window, points_of, chosen)
     facts = [("events", f"{read.events:,} read, {read.relevant:,} relevant to the query")]
     facts += [("window", query.window)] if query.window else []
@@ -81,21 +85,14 @@ def explored(found: Explorable, labels: PageLabels, counts: dict[int, int]) -> E
         facts=[*([("input", labels.source)] if labels.source else []), *facts, *left_out, *labels.facts],
         tiles=tiles_of(counts, points_of.errors),
         is_time=is_time,
-        keys=tuple(one.name for one in found.plan.query.equivalences),
+        keys=tuple(keys),
         attributes=columns.names,
         used=columns.used,
-        ask=_ask(found, labels, is_time=is_time),
+        ask=labels.asking("TIME", dict.fromkeys(keys, "VALUE"), is_time=is_time),
         again=how_to_reproduce(found, labels),
         notes=[note for note in (chosen.note, kept.note if kept else "") if note],
         again_notes=labels.notes,
     )
-
-
-def _points_of(points: pa.Table, counts: dict[int, int]) -> PointsOf:
-    """The match points in order of time."""
-    ticks, errors = (to_numpy(points.column(n).combine_chunks().cast(pa.int64())) for n in ("end", "errors"))
-    by_time = np.argsort(ticks, kind="stable")
-    return PointsOf(counts, ticks[by_time], errors[by_time])
 
 
 def capital(text: str) -> str:
@@ -112,13 +109,6 @@ def capital(text: str) -> str:
 def _title(total: int, source: str) -> str:
     number = f"{capital(said(total))[:-1]} match{'' if total == 1 else 'es'}" if total else "No match"
     return f"{number} in {source}" if source else number
-
-
-def _empty(found: Explorable, labels: PageLabels) -> Explored:
-    none = np.zeros(0, np.int64)
-    query = query_shown(found.plan.query, 0, PointsOf({}, none, none), Listing([], (), ""))
-    title = labels.title or _title(0, labels.source)
-    return Explored(title, [query], explanation=("There were no events.",), again=how_to_reproduce(found, labels))
 
 
 def tiles_of(counts: dict[int, int], errors: Ints) -> list[tuple[str, str]]:
@@ -139,26 +129,7 @@ def tiles_of(counts: dict[int, int], errors: Ints) -> list[tuple[str, str]]:
     return tiles
 
 
-# --- events and words ---------------------------------------------------------------------------------------
-
-
-def _columns(found: Explorable, pipeline: Pipeline) -> EventColumns:
-    """Which values of events are shown: those the query names, those of ``bind``, some others."""
-    bound = found._options.get("bind") or ()
-    named = [*(name for _, name in uses(found.plan.query)), *([bound] if isinstance(bound, str) else bound)]
-    schema = found.source.schema
-    keys = [one.name for one in found.plan.query.equivalences]
-    return EventColumns.of(pipeline.roles, schema, named, keys)
-
-
 # --- how it is made again -----------------------------------------------------------------------------------
-
-
-def _ask(found: Explorable, labels: PageLabels, *, is_time: bool) -> str:
-    if not (labels.ask or labels.events):
-        return ""
-    keys = dict.fromkeys((one.name for one in found.plan.query.equivalences), "VALUE")
-    return asking(labels, "TIME", keys, is_time=is_time)
 
 
 def how_to_reproduce(found: Explorable, labels: PageLabels) -> list[tuple[str, str]]:
@@ -200,6 +171,12 @@ class PointsOf:
     ticks: Ints
     errors: Ints
 
+    @classmethod
+    def of(cls, counts: dict[int, int], ticks: Ints, errors: Ints) -> PointsOf:
+        """Those of match points in any order."""
+        by_time = np.argsort(ticks, kind="stable")
+        return cls(counts, ticks[by_time], errors[by_time])
+
 
 def query_shown(
     query: QuerySyntax, window: int, found: PointsOf, chosen: Listing, *, name: str = "", text: str = ""
@@ -218,13 +195,20 @@ def query_shown(
         Empty: it has no name; it is its own text.
     """
     unbounded = query.window.unit == "unbounded"
+    conditions: list[Condition] = []
+    for one in query.predicates if not query.is_algebra else ():  # of CEL its text says them better
+        leaves = [leaf for leaf in walk(one) if isinstance(leaf, Attribute)]
+        reads = dict.fromkeys((leaf.variable or "", leaf.name) for leaf in leaves)
+        conditions.append(Condition(to_text(one), tuple(reads)))
+    if not query.is_algebra:
+        conditions += [Condition(f"{one.letter} AS {to_text(one.condition)}") for one in query.definitions]
     return QueryShown(
         name=name,
         text=text or str(query.text).strip() or to_text(query),
         variables=variables(query),
-        conditions=_conditions(query),
+        conditions=tuple(conditions),
         uses=uses(query),
-        window="" if unbounded else _window(query.window),
+        window="" if unbounded else f"{query.window.amount:g} {query.window.unit}",
         span=0 if query.window.unit == "events" or unbounded else window,
         found=found.counts,
         ticks=found.ticks,
@@ -232,10 +216,6 @@ def query_shown(
         listed=len(chosen.matches),
         columns=chosen.columns,
     )
-
-
-def _window(window: Window) -> str:
-    return f"{window.amount:g} {window.unit}"
 
 
 def variables(query: QuerySyntax) -> tuple[tuple[str, str], ...]:
@@ -249,19 +229,6 @@ def variables(query: QuerySyntax) -> tuple[tuple[str, str], ...]:
         return tuple(types.items())
     hidden = negated_variables(pattern)
     return tuple((name, type_) for name, type_ in types.items() if name not in hidden)
-
-
-def _conditions(query: QuerySyntax) -> tuple[Condition, ...]:
-    if query.is_algebra:  # its text says them better
-        return ()
-    letters = (Condition(f"{one.letter} AS {to_text(one.condition)}") for one in query.definitions)
-    return (*(Condition(to_text(one), _reads(one)) for one in query.predicates), *letters)
-
-
-def _reads(condition: Expression) -> tuple[tuple[str, str], ...]:
-    """The (variable, attribute) of single events that a condition reads."""
-    leaves = [leaf for leaf in walk(condition) if isinstance(leaf, Attribute)]
-    return tuple(dict.fromkeys((leaf.variable or "", leaf.name) for leaf in leaves))
 
 
 def uses(query: QuerySyntax) -> tuple[tuple[str, str], ...]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -13,13 +12,14 @@ import pyarrow as pa
 from acep_approx.arrays import Ints
 from acep_approx.automaton.algebra import attribute_of
 from acep_approx.errors import AcepError
-from acep_approx.events.columns import to_numpy
+from acep_approx.events.columns import integers
 from acep_approx.events.counts import said
 from acep_approx.pages.explorer import MatchShown
 from acep_approx.results.explorer.events import texts
-from acep_approx.results.explorer.explorable import Explorable, by_rows, joined
+from acep_approx.results.explorer.explorable import Explorable, by_rows, keys_of
+from acep_approx.results.match_tables import joined
 from acep_approx.why.chains import Chains, Run
-from acep_approx.why.place import StreamPlace, find_places, tick_text
+from acep_approx.why.place import find_places, tick_text
 
 MOST_MATCHES, MOST_EVENTS = 2_000, 40
 """Matches of a page, and events of each."""
@@ -68,29 +68,31 @@ def listing(found: Explorable, total: int, query: int = 0, most: int = MOST_MATC
     number = min(most, total if found.limit is None else found.limit)
     plain = by_rows(found)
     if not is_first and total <= KEPT:
-        every = joined(list(plain.tables()))
+        every = joined(plain.tables())
         chosen = spread(errors_of(every), number)
         rows, seen = every.take(pa.array(chosen)), every.num_rows
     else:
         chosen = np.arange(number) if is_first else spread(np.concatenate(list(map(errors_of, plain.tables()))), number)
         rows, seen = _rows(plain, chosen, is_first=is_first)
     if found.plan.query.is_algebra:
-        columns, values = value_columns(rows, _keys(found))
+        columns, values = value_columns(rows, keys_of(found))
     elif found.plan is plain.plan:
         columns, values = (), []
     else:
-        columns, values = _returned(found, chosen, seen, is_first=is_first)
+        bound = by_rows(found)
+        bound.plan = found.plan  # with what RETURN asks for, where it says that of each match
+        returned, mine = _rows(bound, chosen, is_first=is_first)
+        # matches of an automaton whose registers are equal are one result: these cannot be told apart by number
+        is_apart = not found.plan.query.is_machine if is_first else mine == seen
+        columns, values = value_columns(returned, keys_of(found)) if is_apart else ((), [])
     named = () if found.plan.query.is_algebra else (*found.plan.automaton.shown, "events")
     names = [name for name in named if name in rows.column_names]
-    matches = list(shown(rows, query, rows.column_names[: len(_keys(found))], names, values))
-    return Listing(matches, columns, _note(len(matches), total, is_first=is_first))
-
-
-def _note(listed: int, total: int, *, is_first: bool) -> str:
-    if listed == total:
-        return ""
-    some = "the first ones" if is_first else "some of each number of errors, evenly over the stream"
-    return f"The table holds {listed:,} of {said(total)} matches: {some}. The bars count all match points."
+    matches = list(shown(rows, query, rows.column_names[: len(keys_of(found))], names, values))
+    note = ""
+    if len(matches) < total:
+        some = "the first ones" if is_first else "some of each number of errors, evenly over the stream"
+        note = f"The table holds {len(matches):,} of {said(total)} matches: {some}. The bars count all match points."
+    return Listing(matches, columns, note)
 
 
 def _rows(found: Explorable, chosen: Ints, *, is_first: bool) -> tuple[pa.Table, int]:
@@ -110,27 +112,7 @@ def errors_of(table: pa.Table) -> Ints:
     """The errors of each match; of results that have none 0."""
     if "errors" not in table.column_names:
         return np.zeros(table.num_rows, np.int64)
-    return to_numpy(table.column("errors").combine_chunks().cast(pa.int64()))
-
-
-def _returned(
-    found: Explorable, chosen: Ints, seen: int, *, is_first: bool
-) -> tuple[tuple[str, ...], list[tuple[str | None, ...]]]:
-    """What RETURN says of the chosen matches, where it says it of each match.
-
-    Matches of an automaton whose registers are equal are one result: these cannot be told apart by number.
-    """
-    rows, mine = _rows(by_bindings(found), chosen, is_first=is_first)
-    if (mine != seen and not is_first) or (is_first and found.plan.query.is_machine):
-        return (), []
-    return value_columns(rows, _keys(found))
-
-
-def by_bindings(found: Explorable) -> Explorable:
-    """The same matches with what RETURN asks for."""
-    other = by_rows(found)
-    other.plan = found.plan
-    return other
+    return integers(table, "errors")
 
 
 def value_columns(table: pa.Table, keys: Sequence[str]) -> tuple[tuple[str, ...], list[tuple[str | None, ...]]]:
@@ -138,10 +120,6 @@ def value_columns(table: pa.Table, keys: Sequence[str]) -> tuple[tuple[str, ...]
     names = tuple(name for name in table.column_names[len(keys) :] if name not in OWN)
     columns = [texts(table.column(name)) for name in names]
     return names, list(zip(*columns, strict=True)) if columns else []
-
-
-def _keys(found: Explorable) -> list[str]:
-    return [one.name for one in found.plan.query.equivalences]
 
 
 def shown(
@@ -165,25 +143,20 @@ def shown(
     values : sequence
         Other values by row; empty: there are none.
     """
-    starts, ends = (_ticks(table.column(name)) for name in ("start", "end"))
+    starts, ends = (table.column(name).cast(pa.int64()).to_pylist() for name in ("start", "end"))
     key = [[None] * table.num_rows if name is None else texts(table.column(name)) for name in keys]
     keyed: list[tuple[str | None, ...]] = list(zip(*key, strict=True)) if key else [()] * table.num_rows
     rows = table.select([n for n in ("missing", *names) if n in table.column_names]).to_pylist()
     together = zip(errors_of(table).tolist(), starts, ends, keyed, rows or [{}] * table.num_rows, strict=True)
     for at, (errors, start, end, mine, row) in enumerate(together):
-        events, hidden = _events(row, names)
+        bound = []
+        for name in names:
+            value, variable = row[name], "" if name == "events" else name
+            places = value if isinstance(value, list) else [] if value is None else [value]
+            bound += [(variable, place) for place in places]
+        events, hidden = bounded(sorted(bound, key=lambda item: item[1]))
         cells = values[at] if values else ()
         yield MatchShown(query, errors, start, end, mine, tuple(row.get("missing") or ()), events, hidden, cells)
-
-
-def _events(row: dict[str, Any], names: Sequence[str]) -> tuple[tuple[tuple[str, int], ...], int]:
-    """Variables with rows, in order of time; of many events the first and the last ones."""
-    bound = []
-    for name in names:
-        value = row[name]
-        variable = "" if name == "events" else name
-        bound += [(variable, at) for at in (value if isinstance(value, list) else [] if value is None else [value])]
-    return bounded(sorted(bound, key=lambda item: item[1]))
 
 
 def bounded(bound: Sequence[tuple[str, int]]) -> tuple[tuple[tuple[str, int], ...], int]:
@@ -192,11 +165,6 @@ def bounded(bound: Sequence[tuple[str, int]]) -> tuple[tuple[tuple[str, int], ..
         return tuple(bound), 0
     half = MOST_EVENTS // 2
     return (*bound[:half], *bound[-half:]), len(bound) - 2 * half
-
-
-def _ticks(column: pa.ChunkedArray) -> list[int]:
-    ticks: list[int] = column.cast(pa.int64()).to_pylist()
-    return ticks
 
 
 def spread(kinds: Ints, most: int) -> Ints:
@@ -264,22 +232,17 @@ def with_events(found: Explorable, chosen: Listing, most: int, *, is_time: bool)
         return chosen
     matches = list(chosen.matches)
     for number, place in zip(numbers, places, strict=True):
-        matches[number] = _with_events(place, matches[number], chosen.columns)
+        match, chains = matches[number], Chains(place)
+        chains.left = RUNS
+        runs = [*chains.results(match.start, match.end)]
+        run = next((one for one in runs if _values(one, chosen.columns) == match.values), None)
+        if run is not None:
+            rows = [("", int(place.rows[at])) for at in dict.fromkeys(at for _, at in run.path)]
+            events, hidden = bounded(rows)
+            matches[number] = replace(match, events=events, hidden=hidden)
     known = sum(bool(match.events) for match in matches)
     told = "" if known == len(matches) else f"The events of {known:,} of {len(matches):,} results are shown."
     return replace(chosen, matches=matches, note=" ".join(filter(None, (chosen.note, told))))
-
-
-def _with_events(place: StreamPlace, match: MatchShown, columns: tuple[str, ...]) -> MatchShown:
-    chains = Chains(place)
-    chains.left = RUNS
-    runs = [*chains.results(match.start, match.end)]
-    run = next((one for one in runs if _values(one, columns) == match.values), None)
-    if run is None:
-        return match
-    rows = [("", int(place.rows[at])) for at in dict.fromkeys(at for _, at in run.path)]
-    events, hidden = bounded(rows)
-    return replace(match, events=events, hidden=hidden)
 
 
 def _values(run: Run, columns: tuple[str, ...]) -> tuple[str | None, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
@@ -12,12 +13,14 @@ import pyarrow.compute as pc
 
 from acep_approx.arrays import Ints
 from acep_approx.errors import AcepError
-from acep_approx.events.columns import to_numpy
+from acep_approx.events.columns import integers, to_numpy
 from acep_approx.matching.outputs.of_runs import TooManyStepsError
-from acep_approx.pages.explorer import MatchShown, NearShown
+from acep_approx.matching.pipeline import OutputKind, Pipeline
+from acep_approx.pages.explorer import NearShown
 from acep_approx.results.explorer.events import texts
-from acep_approx.results.explorer.explorable import Explorable, PageLabels, asking, joined
+from acep_approx.results.explorer.explorable import Explorable, PageLabels, keys_of
 from acep_approx.results.explorer.listing import errors_of, shown, spread
+from acep_approx.results.match_tables import joined
 from acep_approx.why.answer import explain_all
 from acep_approx.why.place import tick_text
 from acep_approx.why.result import Why
@@ -60,19 +63,24 @@ def near_matches(
     Complexity: one pass for the partial matches, one for all questions; both bounded in run-steps.
     """
     try:
-        table, is_whole, window = _partial(found)
-        if not table.num_rows:
+        table, is_whole, pipeline = _some_of(found, "partial", lambda table: table)
+        if pipeline is None or not table.num_rows:
             return NearMatches([], "No partial match was left over: nothing came near without a match.")
-        apart = table.filter(pa.array(~_covered(table, points, len(found.plan.query.equivalences))))
+        apart = table.filter(pa.array(~_covered(table, points, len(keys_of(found)))))
         furthest = apart.filter(pc.equal(apart.column("bound"), pc.max(apart.column("bound"))))
-        number = min(number_of_places(found, table, window), PLACES if most is None else most)
-        asked = furthest.take(pa.array(spread(_reasons(furthest), number)))
-        answers = _answers(found, asked)
+        number = min(number_of_places(found, table, pipeline.window), PLACES if most is None else most)
+        reasons = to_numpy(furthest.column("why").combine_chunks().dictionary_encode().indices.cast(pa.int64()))
+        asked = furthest.take(pa.array(spread(reasons, number)))  # each reason has its share of the places
+        keys = asked.select(range(len(keys_of(found)))).rename_columns(keys_of(found)).to_pylist()
+        around = asked.column("end").to_pylist()
+        places = [(at, keys[row] if keys else None) for row, at in enumerate(around)]
+        roles = {name: found._options[name] for name in ("time", "key", "type", "unit", "start")}
+        answers = explain_all(found.plan, found.source, places, roles, sort=found._sort, steps=ANSWER_STEPS)
     except AcepError as error:  # of some queries they cannot be had: the page is right without them
         return NearMatches([], f"What nearly matched is not shown: {error.message}.")
     pairs = [(row, why) for row, why in enumerate(answers) if not why.matched and why.events]
-    places = [_shown(found, labels, query, asked, row, why) for row, why in pairs]
-    return NearMatches(places, _note(len(places), furthest, apart.num_rows, is_whole=is_whole))
+    shown_places = [_shown(found, labels, query, asked.slice(row, 1), why) for row, why in pairs]
+    return NearMatches(shown_places, _note(len(shown_places), furthest, apart.num_rows, is_whole=is_whole))
 
 
 def near_or_shed(plain: Explorable, labels: PageLabels, points: pa.Table) -> NearMatches:
@@ -100,22 +108,24 @@ def _note(places: int, furthest: pa.Table, rows: int, *, is_whole: bool) -> str:
     )
 
 
-def _partial(found: Explorable) -> tuple[pa.Table, bool, int]:
-    """Partial matches, whether these are all, and the window."""
-    matcher, pipeline = found.source.settle(partial(found._bound, "partial"))
-    if pipeline is None:
-        return pa.table({}), True, 0
-    pipeline.give_up_after(RUN_STEPS)
-    tables, rows = [], 0
-    try:
-        for table in found._through(matcher, pipeline):
-            tables.append(table)
-            rows += table.num_rows
-            if rows > ROWS:
-                return joined(tables), False, pipeline.window
-    except TooManyStepsError:
-        return joined(tables), False, pipeline.window
-    return joined(tables), True, pipeline.window
+def _some_of(
+    found: Explorable, kind: OutputKind, kept: Callable[[pa.Table], pa.Table]
+) -> tuple[pa.Table, bool, Pipeline | None]:
+    """What is kept of the first results, whether these are all, and what found them; None: there are no columns."""
+    matcher, pipeline = found.source.settle(partial(found._bound, kind))
+    tables, rows, is_whole = list[pa.Table](), 0, True
+    if pipeline is not None:
+        pipeline.give_up_after(RUN_STEPS)
+        try:
+            for table in found._through(matcher, pipeline):
+                tables.append(kept(table))
+                rows += table.num_rows
+                if rows > ROWS:
+                    is_whole = False
+                    break
+        except TooManyStepsError:
+            is_whole = False
+    return joined(tables), is_whole, pipeline
 
 
 def _covered(table: pa.Table, points: pa.Table, keys: int) -> npt.NDArray[np.bool_]:
@@ -125,7 +135,7 @@ def _covered(table: pa.Table, points: pa.Table, keys: int) -> npt.NDArray[np.boo
         return covered
     codes = _key_codes(table, points, keys)
     mine, theirs = codes[: table.num_rows], codes[table.num_rows :]
-    at, start, end = _ticks(table, "end"), _ticks(points, "start"), _ticks(points, "end")
+    at, start, end = integers(table, "end"), integers(points, "start"), integers(points, "end")
     by_key, by_end = np.argsort(mine, kind="stable"), np.lexsort((end, theirs))
     sorted_, start, end, theirs = mine[by_key], start[by_end], end[by_end], theirs[by_end]
     for code in np.unique(theirs).tolist():
@@ -148,49 +158,41 @@ def _key_codes(table: pa.Table, points: pa.Table, keys: int) -> Ints:
     return np.array([numbers.setdefault(key, len(numbers)) for key in zip(*both, strict=True)], np.int64)
 
 
-def _ticks(table: pa.Table, name: str) -> Ints:
-    return to_numpy(table.column(name).combine_chunks().cast(pa.int64()))
-
-
-def _reasons(table: pa.Table) -> Ints:
-    """Why each came no further, as a number: each reason has its share of the places."""
-    encoded = table.column("why").combine_chunks().dictionary_encode().indices
-    return to_numpy(encoded.cast(pa.int64()))
-
-
 def number_of_places(found: Explorable, table: pa.Table, window: int) -> int:
     """How many places can be asked about: each keeps the events of its key within two windows."""
     events = max(found.progress.events, 1)
     if not found.plan.is_count_window:
-        ends = _ticks(table, "end")
+        ends = integers(table, "end")
         events = int(events * min(1.0, 4 * window / max(int(ends.max() - ends.min()), 1))) + 1
-    keys = len(found.plan.query.equivalences)
-    if keys and found.plan.counted != "stream":
+    if keys_of(found) and found.plan.counted != "stream":
         events = events // max(len(pc.unique(table.column(0))), 1) + 1
     return min(PLACES, max(FEWEST, KEPT // events))
 
 
-def _answers(found: Explorable, asked: pa.Table) -> list[Why]:
-    names = [one.name for one in found.plan.query.equivalences]
-    keys = [dict(zip(names, row.values(), strict=True)) for row in asked.select(range(len(names))).to_pylist()]
-    around = asked.column("end").to_pylist()
-    places = [(at, keys[row] if keys else None) for row, at in enumerate(around)]
-    roles = {name: found._options[name] for name in ("time", "key", "type", "unit", "start")}
-    return explain_all(found.plan, found.source, places, roles, sort=found._sort, steps=ANSWER_STEPS)
-
-
-def _shown(found: Explorable, labels: PageLabels, query: int, asked: pa.Table, row: int, why: Why) -> NearShown:
-    one = asked.slice(row, 1)
+def _shown(found: Explorable, labels: PageLabels, query: int, one: pa.Table, why: Why) -> NearShown:
     start, end = (one.column(name).cast(pa.int64())[0].as_py() for name in ("start", "end"))
-    names = [equivalence.name for equivalence in found.plan.query.equivalences]
+    names = keys_of(found)
     key = tuple(texts(one.column(at))[0] for at in range(len(names)))
     is_time = pa.types.is_timestamp(one.column("end").type)
-    place = tick_text(end, is_time=is_time)
-    ask = asking(labels, place, dict(zip(names, key, strict=True)), is_time=is_time)
-    events = tuple((event["variable"], event["row"]) for event in why.events)
-    awaited = tuple(dict.fromkeys(waiting["variable"] for waiting in why.awaited if waiting["variable"]))
+    asked = labels.asking(tick_text(end, is_time=is_time), dict(zip(names, key, strict=True)), is_time=is_time)
     lines = why.lines[: len(why.lines) - len(why.helps) - 1] if why.helps else why.lines  # these are told apart
-    return NearShown(query, start, end, key, why.errors, events, why.why, awaited, why.headline, lines, why.helps, ask)
+    return NearShown(
+        query=query,
+        start=start,
+        tick=end,
+        key=key,
+        errors=why.errors,
+        events=tuple((event["variable"], event["row"]) for event in why.events),
+        why=why.why,
+        awaited=tuple(dict.fromkeys(waiting["variable"] for waiting in why.awaited if waiting["variable"])),
+        headline=why.headline,
+        lines=lines,
+        helps=why.helps,
+        ask=asked,
+    )
+
+
+# --- what a budget shed -----------------------------------------------------------------------------------------
 
 
 def shed_matches(
@@ -215,8 +217,15 @@ def shed_matches(
 
     Complexity: one exact pass, bounded in run-steps and in matches.
     """
+    keys = keys_of(found)
+    known = set(_ends(points, len(keys)))
+
+    def missed(table: pa.Table) -> pa.Table:
+        is_missed = np.array([end not in known for end in _ends(table, len(keys))], np.bool_)
+        return table.filter(pa.array(is_missed))
+
     try:
-        table, is_whole = _missed(exact, points, len(found.plan.query.equivalences))
+        table, is_whole, _ = _some_of(exact, "matches", missed)
     except AcepError as error:
         return [], f"What the budget shed is not shown: {error.message}."
     so_far = "" if is_whole else " among the first ones, which were all that was looked through"
@@ -225,57 +234,34 @@ def shed_matches(
     some = table.take(pa.array(spread(errors_of(table), most)))
     named = () if found.plan.query.is_algebra else (*found.plan.automaton.shown, "events")
     names = [name for name in named if name in some.column_names]
-    keys = some.column_names[: len(found.plan.query.equivalences)]
     is_time = pa.types.is_timestamp(some.column("end").type)
-    places = [_place(found, labels, one, is_time=is_time) for one in shown(some, 0, keys, names, ())]
+    places = []
+    for one in shown(some, 0, some.column_names[: len(keys)], names, ()):
+        at = tick_text(one.end, is_time=is_time)
+        of = f" of {', '.join(key or '-' for key in one.key)}" if one.key else ""
+        without = f", without {', '.join(one.missing)}," if one.missing else ""
+        places.append(
+            NearShown(
+                query=one.query,
+                start=one.start,
+                tick=one.end,
+                key=one.key,
+                errors=one.errors,
+                events=one.events,
+                why="shed",
+                awaited=one.missing,
+                headline=f"a match{of} at {at}{without} was shed",
+                lines=("the exact answer has it; the budget had no room for the run that leads to it",),
+                helps=("more budget",),
+                ask=labels.asking(at, dict(zip(keys, one.key, strict=True)), is_time=is_time),
+            )
+        )
     plural = "match" if table.num_rows == 1 else "matches"
     listed = f"{len(places):,} {'is' if len(places) == 1 else 'are'} listed"
     return places, f"The budget shed {table.num_rows:,} {plural} at match points that it missed{so_far}; {listed}."
-
-
-def _missed(exact: Explorable, points: pa.Table, keys: int) -> tuple[pa.Table, bool]:
-    """The matches that end where no match point was found, and whether these are all."""
-    matcher, pipeline = exact.source.settle(partial(exact._bound, "matches"))
-    if pipeline is None:
-        return pa.table({}), True
-    pipeline.give_up_after(RUN_STEPS)
-    known = set(_ends(points, keys))
-    tables: list[pa.Table] = []
-    rows = 0
-    try:
-        for table in exact._through(matcher, pipeline):
-            is_missed = np.array([end not in known for end in _ends(table, keys)], np.bool_)
-            tables.append(table.filter(pa.array(is_missed)))
-            rows += table.num_rows
-            if rows > ROWS:
-                return joined(tables), False
-    except TooManyStepsError:
-        return joined(tables), False
-    return joined(tables), True
 
 
 def _ends(table: pa.Table, keys: int) -> list[tuple[object, ...]]:
     """Where each row ends: the key and the time."""
     ends = table.column("end").cast(pa.int64()).to_pylist()
     return list(zip(ends, *(texts(table.column(at)) for at in range(keys)), strict=True))
-
-
-def _place(found: Explorable, labels: PageLabels, one: MatchShown, *, is_time: bool) -> NearShown:
-    names = [equivalence.name for equivalence in found.plan.query.equivalences]
-    at = tick_text(one.end, is_time=is_time)
-    of = f" of {', '.join(key or '-' for key in one.key)}" if one.key else ""
-    without = f", without {', '.join(one.missing)}" if one.missing else ""
-    return NearShown(
-        query=one.query,
-        start=one.start,
-        tick=one.end,
-        key=one.key,
-        errors=one.errors,
-        events=one.events,
-        why="shed",
-        awaited=one.missing,
-        headline=f"a match{of} at {at}{without and without + ','} was shed",
-        lines=("the exact answer has it; the budget had no room for the run that leads to it",),
-        helps=("more budget",),
-        ask=asking(labels, at, dict(zip(names, one.key, strict=True)), is_time=is_time),
-    )
