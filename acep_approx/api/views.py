@@ -5,6 +5,7 @@ Their classes import this: it does not import them, not for types either, which 
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping
 from itertools import islice
 from typing import Any
@@ -75,26 +76,17 @@ def matcher_view(matcher: Any, *more: str) -> str:
     if matcher.plan.registers is not None:
         numbers += [(f"{progress.live:,}", "live runs"), (f"{progress.steps:,}", "run-steps so far")]
     if progress.live + progress.keys <= SAVED:
-        numbers.append((_bytes(len(matcher.state_bytes())), "to save its state"))
-    at = matcher.last_tick
+        number = len(matcher.state_bytes())
+        size, unit = (1, "B") if number < 10_000 else (1e3, "kB") if number < 1e7 else (1e6, "MB")
+        numbers.append((f"{number / size:,.0f} {unit}", "to save its state"))
+    at = "" if matcher.last_tick is None else moment_text(matcher.last_tick, is_time=matcher.pipeline.is_time)
     return view(
         title(f"Live run of a query, output {matcher.output}"),
         code(bounded(str(matcher.plan.query.text))),
         tiles(numbers),
-        soft("" if at is None else f"the last event was at {_moment(matcher, at)}"),
+        soft(at and f"the last event was at {at}"),
         *more,
     )
-
-
-def _moment(matcher: Any, tick: int) -> str:
-    """A tick as the events have it."""
-    assert matcher.pipeline is not None, "there was an event"
-    return moment_text(tick, is_time=matcher.pipeline.is_time)
-
-
-def _bytes(number: int) -> str:
-    size, unit = (1, "B") if number < 10_000 else (1e3, "kB") if number < 1e7 else (1e6, "MB")
-    return f"{number / size:,.0f} {unit}"
 
 
 # --- many queries -----------------------------------------------------------------------------------------------
@@ -137,17 +129,16 @@ def set_graph(levels: Mapping[int, list[str]], streams: Mapping[str, tuple[list[
     streams : mapping of str to (list of str, list of str)
         For each stream who publishes and who reads it.
     """
-    publishes: dict[str, list[str]] = {}
-    reads: dict[str, list[str]] = {}
+    publishes, reads = defaultdict[str, list[str]](list), defaultdict[str, list[str]](list)
     for name, (publishers, readers) in streams.items():
         for id_ in publishers:
-            publishes.setdefault(id_, []).append(name)
+            publishes[id_].append(name)
         for id_ in readers:
-            reads.setdefault(id_, []).append(name)
+            reads[id_].append(name)
     groups: dict[tuple[int, tuple[str, ...], tuple[str, ...]], list[str]] = {}
     for level, ids in sorted(levels.items()):
         for id_ in ids:
-            groups.setdefault((level, tuple(reads.get(id_, ())), tuple(publishes.get(id_, ()))), []).append(id_)
+            groups.setdefault((level, tuple(reads[id_]), tuple(publishes[id_])), []).append(id_)
     number = {name: f"s{i}" for i, name in enumerate(streams)}
     nodes, edges = [Node("events", "events", "stream")], []
     nodes += [Node(number[name], name, "stream") for name in streams]

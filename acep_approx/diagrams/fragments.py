@@ -128,18 +128,19 @@ FIRST, OF_EACH, COPIED = 10, 5, 200_000
 
 def rows_of(columns: Sequence[str], rows: Iterable[dict[str, Any]], total: int, caption: str = "") -> str:
     """Rows as a table; ``total`` is how many there are, of which those given are the first."""
-    shown = [[_cell(name, row) for name in columns] for row in rows]
+    shown = []
+    for row in rows:
+        gone = row.get("missing") or ()
+        shown.append([_cell(row[name], "missing" if name in gone else "-") for name in columns])
     said = caption or (f"the first {len(shown)} of {total:,} rows" if len(shown) < total else "")
     values = [[row[i] for row in shown] for i in range(len(columns))]
     numbers = [i for i, column in enumerate(values) if column and all(map(_is_number, column))]
     return table(columns, shown, said, numbers)
 
 
-def _cell(name: str, row: dict[str, Any]) -> str:
-    """A value for people; that of a variable whose event is missing says so."""
-    value = row[name]
+def _cell(value: Any, none: str) -> str:
     if value is None:
-        return "missing" if name in (row.get("missing") or ()) else "-"
+        return none
     if isinstance(value, list):
         return ", ".join(map(str, value)) or "-"
     return f"{value:g}" if isinstance(value, float) else str(value)

@@ -358,59 +358,47 @@ def _key(plan: Plan, given: Any, schema: pa.Schema, roles: Roles) -> dict[str, p
     """Attribute of each equivalence -> the value asked for."""
     names = [e.name for e in plan.query.equivalences]
     values = _given(names, given)
+    each = " ".join(f"--key {name}=VALUE" for name in names)
     if missing := [name for name in names if name not in values]:
-        raise UsageError(
-            f"which {missing[0]}? the query has " + " ".join(f"[{name}]" for name in names),
-            code="ACEP-U111",
-            hint="give a value for each: " + " ".join(f"--key {name}=VALUE" for name in names),
-        )
+        message = f"which {missing[0]}? the query has " + " ".join(f"[{name}]" for name in names)
+        raise UsageError(message, code="ACEP-U111", hint=f"give a value for each: {each}")
     for name in names:
         if values[name] is None:
-            raise UsageError(
-                f"NULL is given for {name}, and an event without {name} belongs to no key",
-                code="ACEP-U111",
-                hint="give a value that events have: " + " ".join(f"--key {name}=VALUE" for name in names),
-            )
+            message = f"NULL is given for {name}, and an event without {name} belongs to no key"
+            raise UsageError(message, code="ACEP-U111", hint=f"give a value that events have: {each}")
     found = {}
     for name in names:
-        type_ = plain_type(schema.field(roles.column(name)).type)
+        value, type_ = values[name], plain_type(schema.field(roles.column(name)).type)
         type_ = pa.string() if is_bytes(type_) else type_  # keys are read as text
         try:
-            value = values[name]
             if pa.types.is_null(type_):  # no event has one so far
                 found[name] = pa.scalar(value)
             else:
                 found[name] = pa.scalar(value).cast(type_) if isinstance(value, str) else pa.scalar(value, type_)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError, ValueError) as error:
-            raise UsageError(
-                f"{values[name]!r} cannot be a value of {name}, which is {type_}", code="ACEP-U111"
-            ) from error
+            message = f"{value!r} cannot be a value of {name}, which is {type_}"
+            raise UsageError(message, code="ACEP-U111") from error
     return found
 
 
 def _given(names: list[str], given: Any) -> dict[str, Any]:
     """The values asked for by attribute; a plain value is that of the attribute not named."""
-    if isinstance(given, Mapping):
-        values: dict[str, Any] = dict(given)
-        rest: list[Any] = []
-    else:
-        values, rest = {}, []
-        for item in [] if given is None else given if isinstance(given, (list, tuple)) else [given]:
-            name, equals, value = item.partition("=") if isinstance(item, str) else (item, "", "")
-            if equals and name in names:
-                values[name] = value
-            else:
-                rest.append(item)
+    values: dict[str, Any] = dict(given) if isinstance(given, Mapping) else {}
+    rest: list[Any] = []
+    several = given if isinstance(given, (list, tuple)) else [given]
+    for item in [] if given is None or isinstance(given, Mapping) else several:
+        name, equals, value = item.partition("=") if isinstance(item, str) else (item, "", "")
+        if equals and name in names:
+            values[name] = value
+        else:
+            rest.append(item)
     left = [name for name in names if name not in values]
     if len(rest) > len(left) or (len(rest) > 1) or set(values) - set(names):
         unknown = sorted(set(values) - set(names)) or rest
-        raise UsageError(
-            f"{unknown[0]!r} is no key of this query",
-            code="ACEP-U111",
-            hint="give " + " ".join(f"--key {name}=VALUE" for name in names)
-            if names
-            else "the query has no [attribute], so all events are one partition: leave the key out",
-        )
+        hint = "the query has no [attribute], so all events are one partition: leave the key out"
+        if names:
+            hint = "give " + " ".join(f"--key {name}=VALUE" for name in names)
+        raise UsageError(f"{unknown[0]!r} is no key of this query", code="ACEP-U111", hint=hint)
     return values | dict(zip(left, rest, strict=False))
 
 
