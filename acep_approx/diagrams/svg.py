@@ -327,14 +327,17 @@ class _Picture:
 
     def _edge(self, edge: Edge, route: Route, ports: tuple[float, float]) -> Iterator[str]:
         spots, way = route.spots, -1 if route.is_back else 1
+        (_, source_end), (target_begin, _) = (
+            self.layout.layers[spot.layer][::way] for spot in (spots[0], spots[-1])
+        )  # where their layers end, on the way
         begin = (self._border(spots[0], ports[0], is_front=way > 0), spots[0].across + ports[0])
         end = (self._border(spots[-1], ports[1], is_front=way < 0), spots[-1].across + ports[1])
         tip = (end[0] - way * (HEAD - 1), end[1])
-        stops = [begin, (self._edge_of(spots[0], way), begin[1])]
+        stops = [begin, (source_end, begin[1])]
         for spot in spots[1:-1]:
             low, high = self.layout.layers[spot.layer]
             stops += [(low, spot.across), (high, spot.across)][::way]
-        stops += [(min(self._edge_of(spots[-1], -way) * way, tip[0] * way) * way, end[1]), tip]
+        stops += [(min(target_begin * way, tip[0] * way) * way, end[1]), tip]
         said = "M{:.1f} {:.1f}".format(*self._at(*begin))
         for one, two in pairwise(stops):
             half = (one[0] + two[0]) / 2
@@ -345,11 +348,6 @@ class _Picture:
         yield f'<path class="edge {edge.kind}"{wide} d="{said}"/>'
         x, y = self._at(*end)
         yield _arrow(x, y, (way, 0) if self.is_right else (0, way), edge.kind)
-
-    def _edge_of(self, spot: Spot, way: int) -> float:
-        """Where the layer of a node ends, on the way."""
-        low, high = self.layout.layers[spot.layer]
-        return high if way > 0 else low
 
 
 def _block(lines: Sequence[str]) -> tuple[float, float]:

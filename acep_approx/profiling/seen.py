@@ -112,6 +112,15 @@ FORMATS = {
     "lines": "lines of a log",
 }
 SIGNS = {sign: name for name, sign in DELIMITERS.items() if name.isalpha()}
+KINDS = (
+    ("int", "whole number"),
+    ("uint", "whole number"),
+    ("date", "date"),
+    ("time", "time of day"),
+    ("list", "list"),
+    ("struct", "object"),
+)
+"""What types are called that begin so."""
 PLAIN = {
     "string": "text",
     "double": "number",
@@ -160,7 +169,11 @@ class Section:
 
 def sections(look: Look, width: int = WIDE) -> list[Section]:
     """What is shown, in order; fewer examples where lines have less than ``WIDE`` characters."""
-    size = "" if look.size is None else f", {_bytes(look.size)}"
+    size = ""
+    if look.size is not None:
+        units = (("GB", 10**9), ("MB", 10**6), ("kB", 10**3))
+        bytes_ = f"{look.size} bytes"
+        size = ", " + next((f"{look.size / n:.3g} {unit}" for unit, n in units if look.size >= n), bytes_)
     rows = counted(look.rows, "row")
     told = f"{look.name}: {rows}{size}" if look.is_all else f"{look.name}{size}: the first {rows} (there are more)"
     about = ["; ".join(look.understood)] if look.understood else []
@@ -179,13 +192,6 @@ def sections(look: Look, width: int = WIDE) -> list[Section]:
     return [*shown, _first(look)]
 
 
-def _bytes(size: int) -> str:
-    for unit, factor in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
-        if size >= factor:
-            return f"{size / factor:.3g} {unit}"
-    return f"{size} bytes"
-
-
 def _columns(look: Look, *, is_wide: bool) -> Section:
     played = {role.column: role.role for role in (look.key, look.type, look.time)}
     rows = []
@@ -194,17 +200,13 @@ def _columns(look: Look, *, is_wide: bool) -> Section:
         is_told_below = not is_wide and look.times is not None and column.name == look.times.column
         span = "" if column.least is None or is_told_below else f"{column.least} .. {column.most}"
         missing = f"{column.missing:,}" if column.missing else ""
-        rows.append(
-            (
-                column.name,
-                _type(column),
-                missing,
-                distinct,
-                _examples(column, WIDE if is_wide else FEW),
-                span,
-                played.get(column.name, ""),
-            )
-        )
+        examples, room = ", ".join(column.examples[:1]), WIDE if is_wide else FEW
+        for example in column.examples[1:]:
+            if len(examples) + 2 + len(example) > room:
+                break
+            examples += f", {example}"
+        role = played.get(column.name, "")
+        rows.append((column.name, _type(column.type), missing, distinct, examples, span, role))
     header = ("column", "type", "missing", "different", "examples", "range", "taken as")
     kept = [place for place, name in enumerate(header) if name not in OFTEN_EMPTY or any(row[place] for row in rows)]
     return Section(
@@ -215,26 +217,10 @@ def _columns(look: Look, *, is_wide: bool) -> Section:
     )
 
 
-def _examples(column: ColumnProfile, room: int) -> str:
-    """As many as there is room for, and at least one."""
-    shown = ", ".join(column.examples[:1])
-    for example in column.examples[1:]:
-        if len(shown) + 2 + len(example) > room:
-            break
-        shown += f", {example}"
-    return shown
-
-
-def _type(column: ColumnProfile) -> str:
-    name = column.type
-    if name.startswith(("int", "uint")):
-        return "whole number"
+def _type(name: str) -> str:
     if name.startswith("timestamp"):
         return "time" if "tz=" in name else "time without a zone"
-    for begin, word in (("date", "date"), ("time", "time of day"), ("list", "list"), ("struct", "object")):
-        if name.startswith(begin):
-            return word
-    return PLAIN.get(name, name)
+    return next((word for begin, word in KINDS if name.startswith(begin)), PLAIN.get(name, name))
 
 
 def _roles(look: Look) -> Section:

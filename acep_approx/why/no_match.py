@@ -184,10 +184,12 @@ class _Search:
             fitting = (self.of[name].first for name in step if name in self.of and self.of[name].fitting)
             at = next(fitting, None)
         blocked = self.steps.blocked(query)
+        keys = [one.name for one in self.place.plan.query.equivalences]
+        after = f" after {_and([' or '.join(names) for names in before])}" if before else ""
+        after += f" of the same {' and '.join(keys)}" if keys else ""
         if blocked is None:
-            sentence = f"no {self._names(step)} passes{self._after(before)}"
-            return _Findings("together", step, sentence, (), at)
-        return self._kept_out(blocked, step, before, at)
+            return _Findings("together", step, f"no {self._names(step)} passes{after}", (), at)
+        return self._kept_out(blocked, step, before, after, at)
 
     def _passed(self) -> tuple[list[tuple[tuple[str, ...], Points | None]], QuerySyntax]:
         """The events that pass each step, up to the first that none passes; and its query."""
@@ -197,10 +199,10 @@ class _Search:
         return passed, query
 
     def _kept_out(
-        self, blocked: Blocked, step: tuple[str, ...], before: list[tuple[str, ...]], at: int | None
+        self, blocked: Blocked, step: tuple[str, ...], before: list[tuple[str, ...]], after: str, at: int | None
     ) -> _Findings:
+        """What keeps events from passing a step; ``after`` says in words after which others they would come."""
         lines = tuple(f"{text}: {how}" for text, how in disjoint_sides(self.place, self.letters))
-        after = self._after(before)
         if blocked.kind == "order":
             comes = "comes" if before else "comes as the pattern asks"
             return _Findings("order", step, f"no {self._names(step)} {comes}{after}", lines, at)
@@ -227,11 +229,6 @@ class _Search:
         next_ = f": after these no {self._names(furthest.awaited)} came that fits" if furthest.awaited else ""
         sentence = f"the furthest partial match has {_events(furthest.bound)}{next_}"
         return _Findings("together", furthest.awaited, sentence, (), furthest.at)
-
-    def _after(self, before: list[tuple[str, ...]]) -> str:
-        keys = [one.name for one in self.place.plan.query.equivalences]
-        of = f" of the same {' and '.join(keys)}" if keys else ""
-        return (f" after {_and([' or '.join(names) for names in before])}" if before else "") + of
 
     def _names(self, names: tuple[str, ...]) -> str:
         return " or ".join(self.of[name].name if name in self.of else name for name in names)

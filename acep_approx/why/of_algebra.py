@@ -92,7 +92,11 @@ class _Answer:
             one = self._awaited(run, step, np.arange(first, last))
             alike.setdefault((one.stream, one.came, one.failed), []).append(one.edge)
         awaited = [Awaited(", ".join(names), *key) for key, names in alike.items()]
-        helps = self._helps(ended)
+        helps: tuple[str, ...] = ()
+        if self._reason(ended) == "window closed" and self.place.window:  # a longer one, where that would do
+            wider = Chains(self.place, 2 * self.place.window).search(self.place.around).result
+            if wider is not None:
+                helps = (f"WITHIN {span_text(wider.came - wider.began, is_time=self.place.is_time)}",)
         many = f"; the latest {RUNS:,} runs were looked at" if gave_up else ""
         lines = [
             *self._ending(ended),
@@ -184,15 +188,6 @@ class _Answer:
         """The same as plain values, with rows of the input in place of places."""
         failed = [each.plain(self.place) for each in one.failed]
         return {"variable": one.edge, "type": one.stream, "came": one.came, "failed": failed}
-
-    def _helps(self, ended: Ended) -> tuple[str, ...]:
-        """A longer window, where that would do."""
-        if self._reason(ended) != "window closed" or not self.place.window:
-            return ()
-        wider = Chains(self.place, 2 * self.place.window).search(self.place.around).result
-        if wider is None:
-            return ()
-        return (f"WITHIN {span_text(wider.came - wider.began, is_time=self.place.is_time)}",)
 
 
 def _length(run: Run) -> str:
