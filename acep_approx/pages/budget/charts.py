@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from math import isfinite
 from typing import TYPE_CHECKING
 
@@ -18,7 +18,7 @@ from acep_approx.visible import escape
 
 if TYPE_CHECKING:
     from acep_approx.budget.audit import RecallEstimate
-    from acep_approx.budget.ledger import Bundle, RunRecord, Shed
+    from acep_approx.budget.ledger import Bundle, Piece, RunRecord, Shed
 
 MOST_STATES, MOST_REASONS, MOST_BUNDLES = 12, 5, 400
 
@@ -75,17 +75,7 @@ def load(record: RunRecord) -> str:
             parts.append(time.stairs(panel, allowed, "line l1 dash", closed=False))
         top += 62 + 42
     base = top - 42
-    parts += time.ticks(base, is_time=record.is_time)
-    for piece, left, right in zip(pieces, time.edges, time.edges[1:], strict=False):  # what the pointer finds
-        said = (
-            f"up to {moment_text(piece.tick, is_time=record.is_time)}\n{piece.events:,} events\n{piece.work:,} "
-            f"run-steps of {piece.bound:,}\n{piece.live:,} live runs\nprice {piece.price:.4g}\n"
-            f"{piece.shed:,} runs shed so far\n{piece.points:,} match points so far"
-        )
-        parts.append(
-            f'<rect class="hit" x="{left:.1f}" y="24" width="{max(right - left, 0.5):.1f}" height="{base - 24:.1f}">'
-            f"<title>{escape(said)}</title></rect>"
-        )
+    parts += [*time.ticks(base, is_time=record.is_time), *_hits(record, pieces, time, base)]
     return picture(
         parts,
         width=WIDTH,
@@ -95,6 +85,20 @@ def load(record: RunRecord) -> str:
         description=f"{record.work:,} run-steps of {record.allowed:,} allowed ones, over {record.events:,} events; "
         f"{record.shed_runs:,} runs were shed. The numbers are in the table below.",
     )
+
+
+def _hits(record: RunRecord, pieces: Sequence[Piece], time: Times, base: float) -> Iterator[str]:
+    """What the pointer finds: all numbers of a piece."""
+    for piece, left, right in zip(pieces, time.edges, time.edges[1:], strict=False):
+        said = (
+            f"up to {moment_text(piece.tick, is_time=record.is_time)}\n{piece.events:,} events\n{piece.work:,} "
+            f"run-steps of {piece.bound:,}\n{piece.live:,} live runs\nprice {piece.price:.4g}\n"
+            f"{piece.shed:,} runs shed so far\n{piece.points:,} match points so far"
+        )
+        yield (
+            f'<rect class="hit" x="{left:.1f}" y="24" width="{max(right - left, 0.5):.1f}" height="{base - 24:.1f}">'
+            f"<title>{escape(said)}</title></rect>"
+        )
 
 
 def by_state(shed: Sequence[Shed]) -> tuple[list[str], list[str], Counter[tuple[str, str]]]:

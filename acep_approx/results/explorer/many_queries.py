@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from acep_approx.errors import AcepError
 from acep_approx.events.columns import integers
+from acep_approx.events.counts import counted
 from acep_approx.events.roles import infer_roles
 from acep_approx.events.source import Source
 from acep_approx.events.time import tick_unit
@@ -155,7 +156,7 @@ class GatheredMatches:
             return tuple(mine.get(key) for key in keys)
 
         return Explored(
-            title=labels.title or f"{total:,} match{'' if total == 1 else 'es'} in {labels.source}",
+            title=labels.title or f"{counted(total, 'match')} in {labels.source}",
             queries=queries,
             matches=in_time_order(sorted(matches, key=lambda match: match.end), events),
             events=events,
@@ -186,20 +187,17 @@ class GatheredMatches:
         plain = [(name, matches) for name in rarest if (matches := again.alone(name)) is not None]
         asked = plain[:MOST_NEAR]
         places: list[NearShown] = []
+        unasked = replace(labels, events="", ask="")
         for name, matches in asked:
             matches.has_warned = True
             mine = by_rows(silent(matches))
             most = max(1, PLACES // len(asked))
-            labelled = replace(labels, events="", ask="")
-            places += near_matches(mine, labelled, mine.points(), chosen.index(name), most).places
-        left_out = len(chosen) - len(asked)
-        others = (
-            f" {left_out:,} other{'' if left_out == 1 else 's'} not asked: in CEL, or reading what others publish or "
-            "tables, or with more matches."
-        )
-        number = f"{len(places):,} place{'' if len(places) == 1 else 's'}"
+            places += near_matches(mine, unasked, mine.points(), chosen.index(name), most).places
         of = f"{len(asked):,} {'query, run' if len(asked) == 1 else 'queries, each run'} by itself"
-        note = f"Nearly matched: {number} of {of}.{others if left_out else ''}"
+        note = f"Nearly matched: {counted(len(places), 'place')} of {of}."
+        if left_out := len(chosen) - len(asked):
+            why = "in CEL, or reading what others publish or tables, or with more matches"
+            note += f" {counted(left_out, 'other')} not asked: {why}."
         return NearMatches(sorted(places, key=lambda place: place.tick), note)
 
     def _listing(self, name: str, number: int, keys: Sequence[str], most: int) -> Listing:

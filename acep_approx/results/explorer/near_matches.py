@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from acep_approx.arrays import Ints
 from acep_approx.errors import AcepError
 from acep_approx.events.columns import integers, to_numpy
+from acep_approx.events.counts import counted
 from acep_approx.matching.outputs.of_runs import TooManyStepsError
 from acep_approx.matching.pipeline import OutputKind, Pipeline
 from acep_approx.pages.explorer import NearShown
@@ -97,13 +98,12 @@ def _note(places: int, furthest: pa.Table, rows: int, *, is_whole: bool) -> str:
     if not places:
         return "Nothing came near but where there is a match, too."
     events = furthest.column("bound")[0].as_py()
-    plural = "" if furthest.num_rows == 1 else "es"
-    of = f"{furthest.num_rows:,} partial match{plural} that came furthest where no match is"
+    of = f"{counted(furthest.num_rows, 'partial match')} that came furthest where no match is"
     so_far = "" if is_whole else " among the first ones, which were all that was looked through"
     others = rows - furthest.num_rows
     less = f"; {others:,} more came less far" if others else ""
     return (
-        f"Nearly matched: {places:,} place{'' if places == 1 else 's'}, evenly chosen from {of} "
+        f"Nearly matched: {counted(places, 'place')}, evenly chosen from {of} "
         f"({events} event{'' if events == 1 else 's'}){so_far}{less}."
     )
 
@@ -256,9 +256,9 @@ def shed_matches(
                 ask=labels.asking(at, dict(zip(keys, one.key, strict=True)), is_time=is_time),
             )
         )
-    plural = "match" if table.num_rows == 1 else "matches"
     listed = f"{len(places):,} {'is' if len(places) == 1 else 'are'} listed"
-    return places, f"The budget shed {table.num_rows:,} {plural} at match points that it missed{so_far}; {listed}."
+    number = counted(table.num_rows, "match")
+    return places, f"The budget shed {number} at match points that it missed{so_far}; {listed}."
 
 
 def _ends(table: pa.Table, keys: int) -> list[tuple[object, ...]]:
