@@ -19,6 +19,8 @@ TALL, PHONE = 900, 600
 """Pictures of more pixels than fit on a page, and boxes of fewer than a desk has."""
 MOST_LETTERS, MOST_LINES = 60, 40
 """Most letters of a value in a table; most lines of a text."""
+FIRST, OF_EACH, COPIED = 10, 5, 200_000
+"""Rows that are shown, and of each of some tables; most rows of a table that is copied to be looked at."""
 
 
 def view(*parts: str) -> str:
@@ -120,10 +122,6 @@ def never_raises(draw: Callable[[Any], str]) -> Callable[[Any], str]:
             return view(plain(repr(self)), soft(f"It cannot be drawn: {type(error).__name__}: {error}"))
 
     return shown
-
-
-FIRST, OF_EACH, COPIED = 10, 5, 200_000
-"""Rows that are shown, and of each of some tables; most rows of a table that is copied to be looked at."""
 
 
 def rows_of(columns: Sequence[str], rows: Iterable[dict[str, Any]], total: int, caption: str = "") -> str:

@@ -111,7 +111,6 @@ class _Shape:
 
     @property
     def radius(self) -> float:
-        """Of its corners."""
         round_ = self.node.kind in ("state", "end", "gone", "call", "stream")
         return min(self.high / 2, 19.0) if round_ else 6.0
 
@@ -177,7 +176,6 @@ class _Picture:
     # --- the picture --------------------------------------------------------------------------------------------
 
     def text(self) -> str:
-        """All of it."""
         along, across = self.layout.along, self.layout.high - self.layout.low
         wide, high = (along, across) if self.is_right else (across, along)
         meanings = self._meanings()
@@ -351,7 +349,6 @@ class _Picture:
 
 
 def _block(lines: Sequence[str]) -> tuple[float, float]:
-    """Width and height of lines."""
     return (max(map(len, lines)) * MONO + 8, ROW * len(lines)) if lines else (0.0, 0.0)
 
 

@@ -15,6 +15,11 @@ from acep_approx.pages.shell import facts, page
 from acep_approx.timeline.scale import moment_text
 from acep_approx.visible import escape
 
+ROWS = 50
+"""Matches of the table that those without a script see."""
+SHORT = 24
+"""Lines of a query that is not folded away."""
+
 
 @dataclass(frozen=True)
 class Condition:
@@ -213,12 +218,6 @@ class Explored:
     def total(self) -> int:
         """All matches of all queries."""
         return sum(query.total for query in self.queries)
-
-
-ROWS = 50
-"""Matches of the table that those without a script see."""
-SHORT = 24
-"""Lines of a query that is not folded away."""
 
 
 def explorer_page(run: Explored, more: Iterable[str] = ()) -> str:

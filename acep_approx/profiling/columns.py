@@ -19,6 +19,9 @@ KEPT = 4_096
 """Least hash values that are kept of more: the estimate is right to within 1.6% (one standard deviation)."""
 _WHOLE = float(2**64)
 Hashes = npt.NDArray[np.uint64]
+EXAMPLES = 3
+FREQUENT = 12
+"""Values that are listed with their counts."""
 
 
 class DistinctValues:
@@ -113,11 +116,6 @@ def _mixed(values: Hashes) -> Hashes:
     mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return mixed ^ (mixed >> np.uint64(31))
-
-
-EXAMPLES = 3
-FREQUENT = 12
-"""Values that are listed with their counts."""
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,15 @@ ENOUGH = 3
 """Places at which a sequence must be found to be preferred to a shorter one."""
 SHARE = 0.05
 """Of the places of the most frequent pair."""
+RISING = 100_000
+"""Events that a query without types is tried on: it lists what it counts."""
+DENSE = 50
+"""Events within a window; where there are more, too many pairs of them rise to be listed."""
+MEANINGS = ("time", "key", "type", "unit", "sort", "time_format")
+"""Arguments that say what columns mean; others say how files are read, and these events are read."""
+ROLE_NAMES = ("ts", "key", "type")
+SHARES = {0.75: "three quarters", 0.5: "half", 0.25: "a quarter", 0.05: "some"}
+"""Of the places of a sequence that lie within the window."""
 
 
 @dataclass(frozen=True)
@@ -116,17 +125,6 @@ class KeyedEvents:
             code = code * width + row
         _, first, counts = np.unique(code, return_index=True, return_counts=True)
         return rows[:, first], counts
-
-
-RISING = 100_000
-"""Events that a query without types is tried on: it lists what it counts."""
-DENSE = 50
-"""Events within a window; where there are more, too many pairs of them rise to be listed."""
-MEANINGS = ("time", "key", "type", "unit", "sort", "time_format")
-"""Arguments that say what columns mean; others say how files are read, and these events are read."""
-ROLE_NAMES = ("ts", "key", "type")
-SHARES = {0.75: "three quarters", 0.5: "half", 0.25: "a quarter", 0.05: "some"}
-"""Of the places of a sequence that lie within the window."""
 
 
 @dataclass(frozen=True)
@@ -316,7 +314,6 @@ def _typical(events: KeyedEvents, key: str | None, is_time: bool) -> str:
 
 
 def _codes(table: pa.Table, name: str) -> tuple[Ints, list[str]]:
-    """A column as codes, -1 where it is null, and the texts that they stand for."""
     column = plain_values(pa.chunked_array([decoded(chunk) for chunk in table.column(name).chunks]).combine_chunks())
     coded = encode_text(column) if pa.types.is_string(column.type) else column.dictionary_encode()
     return text_codes(coded), [str(value) for value in in_python(coded.dictionary)]

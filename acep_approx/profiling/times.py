@@ -250,7 +250,6 @@ class TimeScan:
 
 
 def _is_present(column: pa.Array) -> pa.Array:
-    """Where there is a value."""
     if pa.types.is_floating(plain_type(column.type)):
         plain = plain_values(column)
         return pc.fill_null(pc.invert(pc.is_nan(plain)), False)

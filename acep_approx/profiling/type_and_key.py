@@ -24,6 +24,33 @@ FEW = 8
 """Pairs of events that tell half of what many tell."""
 SHUFFLES = 2
 """Other orders that the order of the events is compared with."""
+TYPE_LIKE = re.compile(
+    r"type|event|kind|action|activity|status|state|level|severity|method|operation|category|name|code|art$|verb|phase|"
+    r"vorgang|ereignis|aktion|aktivit|schritt|zustand",
+    re.I,
+)
+KEY_LIKE = re.compile(
+    r"(^|_|\b)(id|key|uuid|guid|user|client|customer|kunde|session|host|ip|src|dst|addr\w*|device|machine|sensor|account|konto|"
+    r"order|case|box|bike|car|vehicle|patient|ticker|symbol|server|node|station|number|nr|no|tail|flight|trip|thread|pid|"
+    r"player|team|match|visitor|request|trace|job|worker|room|item|product|sku|name|ticket|kunden\w*|auftrag\w*|bestell\w*|"
+    r"ger(ä|ae)t\w*|maschine|benutzer|nutzer|sitzung|fall)s?($|_|\b)|(?<=[a-z])(Id|ID|Key|id)$",
+    re.I,
+)
+"""Names that people give to such columns."""
+MOST_TYPES = 200
+"""A column with more different values is hardly one of types."""
+SMALL = 20
+"""Rows of a file in which types may occur less than twice."""
+LOOKED_AT = 300_000
+"""Events whose order is looked at."""
+TRIED = 8
+"""Columns that are tried as types, and as keys."""
+WEIGHT = 12.0
+"""What it weighs that types follow one another regularly within keys: more than a name."""
+LINKING = 1.0
+"""What it weighs that keys have events of several types: one whose events are all of one type links nothing."""
+SURE = 1.0
+"""How much better a choice is than the next one where it is no guess; a name alone weighs more."""
 
 
 @dataclass(frozen=True)
@@ -118,35 +145,6 @@ def _is_sampled(codes: Ints) -> Bools:
 def _entropy(counts: Ints) -> float:
     shares: Floats = counts[counts > 0] / counts.sum()
     return float(-(shares * np.log2(shares)).sum())
-
-
-TYPE_LIKE = re.compile(
-    r"type|event|kind|action|activity|status|state|level|severity|method|operation|category|name|code|art$|verb|phase|"
-    r"vorgang|ereignis|aktion|aktivit|schritt|zustand",
-    re.I,
-)
-KEY_LIKE = re.compile(
-    r"(^|_|\b)(id|key|uuid|guid|user|client|customer|kunde|session|host|ip|src|dst|addr\w*|device|machine|sensor|account|konto|"
-    r"order|case|box|bike|car|vehicle|patient|ticker|symbol|server|node|station|number|nr|no|tail|flight|trip|thread|pid|"
-    r"player|team|match|visitor|request|trace|job|worker|room|item|product|sku|name|ticket|kunden\w*|auftrag\w*|bestell\w*|"
-    r"ger(ä|ae)t\w*|maschine|benutzer|nutzer|sitzung|fall)s?($|_|\b)|(?<=[a-z])(Id|ID|Key|id)$",
-    re.I,
-)
-"""Names that people give to such columns."""
-MOST_TYPES = 200
-"""A column with more different values is hardly one of types."""
-SMALL = 20
-"""Rows of a file in which types may occur less than twice."""
-LOOKED_AT = 300_000
-"""Events whose order is looked at."""
-TRIED = 8
-"""Columns that are tried as types, and as keys."""
-WEIGHT = 12.0
-"""What it weighs that types follow one another regularly within keys: more than a name."""
-LINKING = 1.0
-"""What it weighs that keys have events of several types: one whose events are all of one type links nothing."""
-SURE = 1.0
-"""How much better a choice is than the next one where it is no guess; a name alone weighs more."""
 
 
 @dataclass(frozen=True)

@@ -97,12 +97,10 @@ class _Picture:
         self.base = TOP + PLOT
 
     def x(self, at: int) -> float:
-        """Place of a moment."""
         low, high = int(self.edges[0]), int(self.edges[-1])
         return round(LEFT + (at - low) / (high - low) * (WIDTH - LEFT - RIGHT), 1)
 
     def y(self, count: int) -> float:
-        """Place of a number of points."""
         return round(self.base - count / self.top * PLOT, 1)
 
     def parts(self) -> Iterator[str]:

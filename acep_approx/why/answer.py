@@ -38,6 +38,8 @@ STEPS = 2_000_000
 LISTED = 10_000
 """Matches that are looked at to find the best one."""
 MORE_ERRORS = 3
+MOST_EVENTS = 10_000_000
+"""Events that are looked at."""
 
 
 def explain(
@@ -124,7 +126,6 @@ class _Diagnosis:
         self.around = place.when(place.around)
 
     def answer(self) -> Why:
-        """The answer."""
         if match := self._match(self.query):
             return self._matched(match)
         if not self.place.near().any():
@@ -371,10 +372,6 @@ def _amount(number: int, thing: str) -> str:
 # --- asked of a whole stream --------------------------------------------------------------------------------
 
 
-MOST_EVENTS = 10_000_000
-"""Events that are looked at."""
-
-
 def explain_stream(
     wanted: Plan, source: Source, key: Any, options: Mapping[str, Any], *, sort: bool = False
 ) -> Why | NoMatch:
@@ -433,7 +430,6 @@ def explain_stream(
 def _first_match(
     wanted: Plan, source: Source, options: Mapping[str, Any], *, sort: bool
 ) -> tuple[Any, dict[str, Any]] | None:
-    """When the first match ends, and its key."""
     if not len(source.schema):
         return None
     matcher = Execution(wanted, output="points", **options)

@@ -80,7 +80,6 @@ class _Search:
         self.passed: dict[str, int | None] = {}
 
     def answer(self) -> NoMatch:
-        """The answer."""
         found = self._alone() or self._of_key() or self._in_order()
         around, key = self._where(found.at, found.back)
         where = f" in the first {len(self.place.rows):,} events, which were looked at" if self.is_cut else ""

@@ -20,6 +20,9 @@ from acep_approx.why.conditions import COMPARISONS, Failed, Miss, distance, show
 from acep_approx.why.place import StreamPlace, span_text
 from acep_approx.why.result import NoMatch, Why, text_of
 
+MOST_EVENTS = 100_000
+"""Events that are looked at: chains are followed one by one."""
+
 
 @dataclass(frozen=True)
 class Awaited:
@@ -52,7 +55,6 @@ class _Answer:
         self.around = place.when(place.around)
 
     def answer(self) -> Why:
-        """The answer."""
         found = self.chains.search(self.place.around)
         nothing = f"no result at {self.around}"
         if found.result is not None:
@@ -196,10 +198,6 @@ def _length(run: Run) -> str:
 
 
 # --- asked of a whole stream --------------------------------------------------------------------------------
-
-
-MOST_EVENTS = 100_000
-"""Events that are looked at: chains are followed one by one."""
 
 
 def no_match_of_algebra(place: StreamPlace, *, is_cut: bool) -> NoMatch:

@@ -35,6 +35,10 @@ from acep_approx.why.place import StreamPlace
 
 WIDEST = LARGEST_WINDOW // 2
 """A window that nothing leaves, in ticks or events."""
+STEPS = 5_000_000
+"""Run-steps after which one changed query is given up."""
+MOST_STEPS = 100_000_000
+"""Run-steps after which it is given up to say whether the query itself has a match: some ten seconds."""
 
 
 @dataclass(frozen=True)
@@ -135,12 +139,6 @@ def without_negation(pattern: Pattern, negation: Absent) -> Pattern:
         case Repeat(part=part):
             return replace(pattern, part=without_negation(part, negation))
     return pattern
-
-
-STEPS = 5_000_000
-"""Run-steps after which one changed query is given up."""
-MOST_STEPS = 100_000_000
-"""Run-steps after which it is given up to say whether the query itself has a match: some ten seconds."""
 
 
 @dataclass(frozen=True)

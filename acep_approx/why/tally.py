@@ -28,6 +28,16 @@ from acep_approx.why.result import NoMatch, Step
 
 EXAMPLES = 3
 """Values of an attribute that are shown."""
+COMPARED = 100_000
+"""Distinct values of each side that are compared by how they are written."""
+LIKENESSES: tuple[tuple[str, Callable[[str], str]], ...] = (
+    ("blanks around them", str.strip),
+    ("upper and lower case", lambda text: text.strip().casefold()),
+    ("zeros in front", lambda text: text.strip().casefold().lstrip("0")),
+    ("how they are encoded", lambda text: unicodedata.normalize("NFKC", text).strip().casefold()),
+    ("signs between letters and digits", lambda text: "".join(c for c in text.casefold() if c.isalnum())),
+)
+"""Ways in which two texts may mean the same, the most alike first."""
 
 
 @dataclass(frozen=True)
@@ -247,18 +257,6 @@ def _counts(steps: list[Step]) -> str:
 
 
 # --- values that never agree: keys that no two variables share, and sides of an equality ------------------------
-
-
-COMPARED = 100_000
-"""Distinct values of each side that are compared by how they are written."""
-LIKENESSES: tuple[tuple[str, Callable[[str], str]], ...] = (
-    ("blanks around them", str.strip),
-    ("upper and lower case", lambda text: text.strip().casefold()),
-    ("zeros in front", lambda text: text.strip().casefold().lstrip("0")),
-    ("how they are encoded", lambda text: unicodedata.normalize("NFKC", text).strip().casefold()),
-    ("signs between letters and digits", lambda text: "".join(c for c in text.casefold() if c.isalnum())),
-)
-"""Ways in which two texts may mean the same, the most alike first."""
 
 
 @dataclass(frozen=True)

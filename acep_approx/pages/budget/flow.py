@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 _NUMBER = re.compile(r"\W*(?:state\s*)?\d*\W*", re.IGNORECASE)
 """A state that is a number, or has no name."""
+MOST_PATHS, MOST_STEPS = 5, 6
+_TOP, _NODE, _FLOW, _LEAST, _SLOT, _GAP = 16.0, 10.0, 170.0, 6.0, 50.0, 16.0
+"""Margin, width of a vertex, thickness of all bands and of the thinnest, height of a vertex, gap between two."""
 
 
 def readable_paths(paths: Sequence[HistoryPath]) -> list[HistoryPath]:
@@ -53,11 +56,6 @@ def readable_paths(paths: Sequence[HistoryPath]) -> list[HistoryPath]:
     return sorted(found, key=lambda way: -way.count)
 
 
-MOST_PATHS, MOST_STEPS = 5, 6
-_TOP, _NODE, _FLOW, _LEAST, _SLOT, _GAP = 16.0, 10.0, 170.0, 6.0, 50.0, 16.0
-"""Margin, width of a vertex, thickness of all bands and of the thinnest, height of a vertex, gap between two."""
-
-
 @dataclass
 class _Node:
     """A vertex in one column of the picture; without words: the place where a band passes by a column."""
@@ -70,7 +68,6 @@ class _Node:
 
     @property
     def width(self) -> float:
-        """Of its bar."""
         return _NODE if self.words else 0.0
 
     @property
@@ -188,7 +185,6 @@ def _bands(paths: Sequence[HistoryPath], routes: list[list[_Node]], thick: list[
 
 
 def _names(columns: list[list[_Node]]) -> list[str]:
-    """The words beside the vertices."""
     parts = []
     room = int((WIDTH - 2 * _TOP - 90) / max(len(columns) - 1, 1) / 7.2)
     for node in (node for column in columns for node in column):

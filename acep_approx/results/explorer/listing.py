@@ -27,6 +27,8 @@ LISTED, KEPT = 5_000_000, 20_000
 """Of up to ``LISTED`` matches a page chooses from all; up to ``KEPT`` are kept in memory while it chooses."""
 OWN = ("errors", "start", "end", "missing", "times")
 """Columns of matches that are not values of the query's."""
+RUNS = 100
+"""Runs that are followed for each result."""
 
 
 @dataclass(frozen=True)
@@ -201,10 +203,6 @@ def spread(kinds: Ints, most: int) -> Ints:
         left -= share
     places: Ints = np.sort(np.concatenate(chosen)) if chosen else np.zeros(0, np.int64)
     return places
-
-
-RUNS = 100
-"""Runs that are followed for each result."""
 
 
 def with_events(found: Explorable, chosen: Listing, most: int, *, is_time: bool) -> Listing:
