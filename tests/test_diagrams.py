@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 from acep_approx import compile_query, compile_rules
 from acep_approx.automaton.draw import graph_of
 from acep_approx.diagrams.fragments import drawn
-from acep_approx.diagrams.graph import Edge, Graph, Node
+from acep_approx.diagrams.graph import Edge, Graph, Node, dot, mermaid
 from acep_approx.diagrams.layered_layout import Box, lay_out
-from acep_approx.diagrams.mermaid_graphviz import dot, mermaid
 from acep_approx.diagrams.svg import MOST_EDGES, MOST_NODES, svg
 from acep_approx.diagrams.text_layout import shortened, wrapped
 from tests.cases import examples

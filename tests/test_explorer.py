@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from acep_approx import compile_query
 from acep_approx.pages.over_time import MOST_STRIPS, Near, OverTime, Points
 from acep_approx.results.explorer import listing, near_matches
-from acep_approx.results.explorer.sampling import spread
+from acep_approx.results.explorer.listing import spread
 from tests.command_line import acep, csv_text
 
 HOSTILE = "</script><script>alert(1)</script><!-- \" ' & \u2028 \u202eabc 👩‍👩‍👧 " + "x" * 400

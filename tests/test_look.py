@@ -18,8 +18,8 @@ from acep_approx.cli.look_tables import show
 from acep_approx.errors import DataError, UsageError
 from acep_approx.events.source import open_source
 from acep_approx.events.time import plausible_unit
-from acep_approx.profiling.distinct import EXACT, DistinctValues
-from acep_approx.profiling.text import sections
+from acep_approx.profiling.columns import EXACT, DistinctValues
+from acep_approx.profiling.seen import sections
 from acep_approx.profiling.times import GAPS
 from tests.command_line import acep
 

@@ -13,10 +13,10 @@ from acep_approx import UsageError, compile_query
 from acep_approx.events.source import open_source
 from acep_approx.query.shape import atoms, walk
 from acep_approx.query.syntax import Absent, Atom, Sequence
-from acep_approx.why.no_match import steps
-from acep_approx.why.no_match.relaxed_queries import Beginning, beginnings, loose, relaxations, wide
-from acep_approx.why.no_match.result import NoMatch
-from acep_approx.why.no_match.search import explain_no_match
+from acep_approx.why import steps
+from acep_approx.why.no_match import explain_no_match
+from acep_approx.why.result import NoMatch
+from acep_approx.why.steps import Beginning, beginnings, loose, relaxations, wide
 from tests.cases import examples
 from tests.command_line import acep
 from tests.naive import PartitionSearch, expected_matches, partitions

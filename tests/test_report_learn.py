@@ -23,7 +23,7 @@ from acep_approx.budget.ledger import (
     mean_score,
 )
 from acep_approx.learning.learned import learning_table, news
-from acep_approx.pages.budget.learning_charts import learning_curve, piece_scores, reliability
+from acep_approx.pages.budget.learned import learning_curve, piece_scores, reliability
 from acep_approx.pages.budget.lines import summary
 from acep_approx.pages.budget.page import report_html
 

@@ -24,8 +24,7 @@ if TYPE_CHECKING:
     from acep_approx.results.budgeted import BudgetedMatches
     from acep_approx.spark.plan.matcher import SparkMatcher
     from acep_approx.training.history_graph import HistoryGraph
-    from acep_approx.why.no_match.result import NoMatch
-    from acep_approx.why.result import Why
+    from acep_approx.why.result import NoMatch, Why
 
 
 class Query(PushedQuery):
@@ -264,8 +263,7 @@ class Query(PushedQuery):
         it would match with
           no condition b.x > a.x
         """
-        from acep_approx.why.answer import explain
-        from acep_approx.why.stream import explain_stream
+        from acep_approx.why.answer import explain, explain_stream
 
         how = EventOptions(
             time=time,

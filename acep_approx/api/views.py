@@ -5,21 +5,32 @@ Their classes import this: it does not import them, not for types either, which 
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping
 from itertools import islice
 from typing import Any
 
 from acep_approx.automaton.draw import graph_of
-from acep_approx.diagrams.fragments import bounded, drawn, folded, listed, plain, soft, table, tiles, title, view
+from acep_approx.diagrams.fragments import (
+    bounded,
+    drawn,
+    first_rows,
+    folded,
+    listed,
+    plain,
+    soft,
+    table,
+    tiles,
+    title,
+    view,
+)
 from acep_approx.diagrams.graph import Edge, Graph, Node
-from acep_approx.diagrams.mermaid_graphviz import dot, mermaid
-from acep_approx.diagrams.rows import first_rows
-from acep_approx.diagrams.svg import svg
+from acep_approx.diagrams.svg import WRITERS
 from acep_approx.errors import UsageError
 from acep_approx.pages.code import code
-from acep_approx.pages.drawing import moment
 from acep_approx.query.rules.printer import to_text as text_of_rules
 from acep_approx.rules.explain import graph_of as graph_of_rules
+from acep_approx.timeline.scale import moment_text
 
 FIRST, SAVED, NAMED = 10, 100_000, 2_000
 """Rows that are shown; most runs of which the state is measured; most queries that are looked at one by one."""
@@ -65,26 +76,17 @@ def matcher_view(matcher: Any, *more: str) -> str:
     if matcher.plan.registers is not None:
         numbers += [(f"{progress.live:,}", "live runs"), (f"{progress.steps:,}", "run-steps so far")]
     if progress.live + progress.keys <= SAVED:
-        numbers.append((_bytes(len(matcher.state_bytes())), "to save its state"))
-    at = matcher.last_tick
+        number = len(matcher.state_bytes())
+        size, unit = (1, "B") if number < 10_000 else (1e3, "kB") if number < 1e7 else (1e6, "MB")
+        numbers.append((f"{number / size:,.0f} {unit}", "to save its state"))
+    at = "" if matcher.last_tick is None else moment_text(matcher.last_tick, is_time=matcher.pipeline.is_time)
     return view(
         title(f"Live run of a query, output {matcher.output}"),
         code(bounded(str(matcher.plan.query.text))),
         tiles(numbers),
-        soft("" if at is None else f"the last event was at {_moment(matcher, at)}"),
+        soft(at and f"the last event was at {at}"),
         *more,
     )
-
-
-def _moment(matcher: Any, tick: int) -> str:
-    """A tick as the events have it."""
-    assert matcher.pipeline is not None, "there was an event"
-    return moment(tick, is_time=matcher.pipeline.is_time)
-
-
-def _bytes(number: int) -> str:
-    size, unit = (1, "B") if number < 10_000 else (1e3, "kB") if number < 1e7 else (1e6, "MB")
-    return f"{number / size:,.0f} {unit}"
 
 
 # --- many queries -----------------------------------------------------------------------------------------------
@@ -111,11 +113,10 @@ def set_view(desk: Any) -> str:
 
 def drawn_set(desk: Any, format: str) -> str:  # noqa: A002
     """The queries of a set, and the streams between them, as a picture; see ``QuerySet.graph``."""
-    writers = {"mermaid": mermaid, "dot": dot, "svg": svg}
-    if format not in writers:
-        hint = "choose one of " + ", ".join(writers)
+    if format not in WRITERS:
+        hint = "choose one of " + ", ".join(WRITERS)
         raise UsageError(f"there is no format {format!r}", code="ACEP-U001", hint=hint)
-    return writers[format](set_graph(desk.levels(), desk.streams()))
+    return WRITERS[format](set_graph(desk.levels(), desk.streams()))
 
 
 def set_graph(levels: Mapping[int, list[str]], streams: Mapping[str, tuple[list[str], list[str]]]) -> Graph:
@@ -128,17 +129,16 @@ def set_graph(levels: Mapping[int, list[str]], streams: Mapping[str, tuple[list[
     streams : mapping of str to (list of str, list of str)
         For each stream who publishes and who reads it.
     """
-    publishes: dict[str, list[str]] = {}
-    reads: dict[str, list[str]] = {}
+    publishes, reads = defaultdict[str, list[str]](list), defaultdict[str, list[str]](list)
     for name, (publishers, readers) in streams.items():
         for id_ in publishers:
-            publishes.setdefault(id_, []).append(name)
+            publishes[id_].append(name)
         for id_ in readers:
-            reads.setdefault(id_, []).append(name)
+            reads[id_].append(name)
     groups: dict[tuple[int, tuple[str, ...], tuple[str, ...]], list[str]] = {}
     for level, ids in sorted(levels.items()):
         for id_ in ids:
-            groups.setdefault((level, tuple(reads.get(id_, ())), tuple(publishes.get(id_, ()))), []).append(id_)
+            groups.setdefault((level, tuple(reads[id_]), tuple(publishes[id_])), []).append(id_)
     number = {name: f"s{i}" for i, name in enumerate(streams)}
     nodes, edges = [Node("events", "events", "stream")], []
     nodes += [Node(number[name], name, "stream") for name in streams]

@@ -25,8 +25,7 @@ from acep_approx.automaton.words import (
     stream_of,
 )
 from acep_approx.diagrams.graph import Edge, EdgeKind, Graph, Node
-from acep_approx.diagrams.mermaid_graphviz import dot, mermaid
-from acep_approx.diagrams.svg import svg
+from acep_approx.diagrams.svg import WRITERS
 from acep_approx.errors import UsageError
 from acep_approx.query.printer import to_text
 
@@ -54,10 +53,9 @@ def draw(automaton: Automaton | RegisterAutomaton, format: str) -> str:  # noqa:
     """
     if format == "json":
         return json.dumps(_data(automaton), indent=2)
-    writers = {"mermaid": mermaid, "dot": dot, "svg": svg}
-    if format not in writers:
+    if format not in WRITERS:
         raise UsageError(f"there is no format {format!r}", code="ACEP-U003", hint="choose one of " + ", ".join(FORMATS))
-    return writers[format](graph_of(automaton))
+    return WRITERS[format](graph_of(automaton))
 
 
 def graph_of(automaton: Automaton | RegisterAutomaton) -> Graph:

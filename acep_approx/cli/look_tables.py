@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from acep_approx.profiling.text import NUMBERS, Section, sections
+from acep_approx.profiling.seen import NUMBERS, Section, sections
 from acep_approx.visible import visible
 
 if TYPE_CHECKING:
     from rich.console import Console, JustifyMethod
 
-    from acep_approx.profiling.profile import Look
+    from acep_approx.profiling.seen import Look
 
 WHOLE = ("column", *NUMBERS)
 """Columns whose texts are not broken in a narrow terminal."""

@@ -18,7 +18,7 @@ from acep_approx.shell import command_of, quoted
 if TYPE_CHECKING:
     from acep_approx.cli.write import Results
     from acep_approx.events.source import Source
-    from acep_approx.why.no_match.result import NoMatch
+    from acep_approx.why.result import NoMatch
 
 STDIN = "-"
 SHOWN = 10

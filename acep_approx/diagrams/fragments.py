@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import wraps
 from typing import TYPE_CHECKING, Any
 
-from acep_approx.diagrams.style import COLOURS, VIEW
+from acep_approx.diagrams.colours import COLOURS, VIEW
 from acep_approx.diagrams.text_layout import shortened
 from acep_approx.visible import escape
 
@@ -19,6 +19,8 @@ TALL, PHONE = 900, 600
 """Pictures of more pixels than fit on a page, and boxes of fewer than a desk has."""
 MOST_LETTERS, MOST_LINES = 60, 40
 """Most letters of a value in a table; most lines of a text."""
+FIRST, OF_EACH, COPIED = 10, 5, 200_000
+"""Rows that are shown, and of each of some tables; most rows of a table that is copied to be looked at."""
 
 
 def view(*parts: str) -> str:
@@ -120,3 +122,46 @@ def never_raises(draw: Callable[[Any], str]) -> Callable[[Any], str]:
             return view(plain(repr(self)), soft(f"It cannot be drawn: {type(error).__name__}: {error}"))
 
     return shown
+
+
+def rows_of(columns: Sequence[str], rows: Iterable[dict[str, Any]], total: int, caption: str = "") -> str:
+    """Rows as a table; ``total`` is how many there are, of which those given are the first."""
+    shown = []
+    for row in rows:
+        gone = row.get("missing") or ()
+        shown.append([_cell(row[name], "missing" if name in gone else "-") for name in columns])
+    said = caption or (f"the first {len(shown)} of {total:,} rows" if len(shown) < total else "")
+    values = [[row[i] for row in shown] for i in range(len(columns))]
+    numbers = [i for i, column in enumerate(values) if column and all(map(_is_number, column))]
+    return table(columns, shown, said, numbers)
+
+
+def _cell(value: Any, none: str) -> str:
+    if value is None:
+        return none
+    if isinstance(value, list):
+        return ", ".join(map(str, value)) or "-"
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _is_number(text: str) -> bool:
+    return text == "-" or text.replace(",", "").replace(".", "", 1).lstrip("-").isdigit()
+
+
+def first_rows(rows: Any, name: str, most: int = FIRST) -> str:
+    """The first rows of an Arrow table, or of what has ``to_arrow``, with its name."""
+    count = len(rows)
+    if hasattr(rows, "to_arrow"):
+        if count > COPIED:
+            return soft(f"{name}: {count:,} rows")
+        rows = rows.to_arrow()
+    first = rows.slice(0, most)
+    some = f"the first {most} of {count:,} rows" if count > most else f"{count} row{'' if count == 1 else 's'}"
+    return rows_of(first.column_names, first.to_pylist(), count, f"{name}: {some}")
+
+
+def tables_view(head: str, tables: Iterable[tuple[str, Any]], most: int = 5) -> str:
+    """Some tables, the first rows of the first few."""
+    some = [*tables]
+    shown = [first_rows(rows, name, OF_EACH) for name, rows in some[:most]]
+    return view(title(head), *shown, soft(f"and {len(some) - most:,} more" if len(some) > most else ""))

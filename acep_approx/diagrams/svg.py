@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import sqrt
 from typing import Literal
 
-from acep_approx.diagrams.graph import Edge, Graph, Node
+from acep_approx.diagrams.colours import COLOURS, GRAPH
+from acep_approx.diagrams.graph import Edge, Graph, Node, dot, mermaid
 from acep_approx.diagrams.layered_layout import Box, Layout, Route, Spot, lay_out
-from acep_approx.diagrams.style import COLOURS, GRAPH
-from acep_approx.diagrams.text_layout import MONO, shortened, width, wrapped
+from acep_approx.diagrams.text_layout import MONO, label, shortened, width, wrapped
 from acep_approx.visible import escape
 
 Direction = Literal["right", "down"]
@@ -111,7 +111,6 @@ class _Shape:
 
     @property
     def radius(self) -> float:
-        """Of its corners."""
         round_ = self.node.kind in ("state", "end", "gone", "call", "stream")
         return min(self.high / 2, 19.0) if round_ else 6.0
 
@@ -130,10 +129,13 @@ class _Picture:
         number = {node.id: i for i, node in enumerate(graph.nodes)}
         self.edges = [edge for edge in graph.edges if edge.source != edge.target]
         self.lines = [wrapped(edge.text, self.letters, LABEL_LINES) for edge in self.edges]
-        ways = [
-            (number[edge.source], number[edge.target], self._label_box(lines), PULL.get(edge.kind, 1.0))
-            for edge, lines in zip(self.edges, self.lines, strict=True)
-        ]
+        ways = []
+        for edge, lines in zip(self.edges, self.lines, strict=True):
+            label_box = None
+            if lines:
+                wide, high = max(map(len, lines)) * MONO + 10, ROW * len(lines) + 4
+                label_box = Box(wide, high / 2, high / 2) if self.is_right else Box(high, wide / 2, wide / 2)
+            ways.append((number[edge.source], number[edge.target], label_box, PULL.get(edge.kind, 1.0)))
         self.layout: Layout = lay_out([self._box(shape) for shape in self.shapes], ways)
         self.turn = {id_ for group in graph.groups for id_ in group.nodes}
 
@@ -147,39 +149,25 @@ class _Picture:
         passes = node.passes if node.passes not in ("", "every event") else ""
         wide = max([width(name, 13.8), *(width(note, 11.5) for note in notes)]) + 26
         high = 16 + NAME_ROW + ROW * len(notes) if notes else 36.0
-        return _Shape(
-            node, name, notes, self._loops(loops), wrapped(passes, self.letters, 2), max(wide, 40.0), high
-        )
-
-    def _loops(self, edges: Sequence[Edge]) -> list[_Loop]:
         found = []
-        for kind in dict.fromkeys(edge.kind for edge in edges):
-            mine = [edge for edge in edges if edge.kind == kind]
+        for kind in dict.fromkeys(edge.kind for edge in loops):
+            mine = [edge for edge in loops if edge.kind == kind]
             lines = [line for edge in mine[:LOOPS] for line in wrapped(edge.text, self.letters, LABEL_LINES)]
             lines += [f"and {len(mine) - LOOPS} more"] if len(mine) > LOOPS else []
             found.append(_Loop(kind, mine, lines))
-        return found
-
-    def _label_box(self, lines: Sequence[str]) -> Box | None:
-        if not lines:
-            return None
-        wide, high = max(map(len, lines)) * MONO + 10, ROW * len(lines) + 4
-        return Box(wide, high / 2, high / 2) if self.is_right else Box(high, wide / 2, wide / 2)
+        return _Shape(node, name, notes, found, wrapped(passes, self.letters, 2), max(wide, 40.0), high)
 
     def _box(self, shape: _Shape) -> Box:
-        half = (shape.high if self.is_right else shape.wide) / 2
-        before = after = half
-        along = shape.wide if self.is_right else shape.high
-        loops, beside = [_block(loop.lines) for loop in shape.loops], _block(shape.pass_lines)
+        loops, (pass_wide, pass_high) = [_block(loop.lines) for loop in shape.loops], _block(shape.pass_lines)
         if self.is_right:
-            before += LOOP + max(high for _, high in loops) if loops else 0
-            after += PASS + beside[1] if shape.node.passes else 0
-            along = max(along, sum(wide + LOOP / 2 for wide, _ in loops), beside[0])
+            half, of_loops, of_pass = shape.high / 2, max([high for _, high in loops], default=0.0), pass_high
+            along = max(shape.wide, sum(wide + LOOP / 2 for wide, _ in loops), pass_wide)
         else:
-            after += LOOP + max(wide for wide, _ in loops) if loops else 0
-            before += PASS + beside[0] if shape.node.passes else 0
-            along = max(along, sum(max(high, LOOP) + LOOP / 2 for _, high in loops), beside[1])
-        return Box(along, before, after)
+            half, of_loops, of_pass = shape.wide / 2, max([wide for wide, _ in loops], default=0.0), pass_wide
+            along = max(shape.high, sum(max(high, LOOP) + LOOP / 2 for _, high in loops), pass_high)
+        with_loops = half + (LOOP + of_loops if loops else 0)
+        with_pass = half + (PASS + of_pass if shape.node.passes else 0)
+        return Box(along, with_loops, with_pass) if self.is_right else Box(along, with_pass, with_loops)
 
     def _at(self, along: float, across: float) -> tuple[float, float]:
         across -= self.layout.low
@@ -188,15 +176,19 @@ class _Picture:
     # --- the picture --------------------------------------------------------------------------------------------
 
     def text(self) -> str:
-        """All of it."""
         along, across = self.layout.along, self.layout.high - self.layout.low
         wide, high = (along, across) if self.is_right else (across, along)
-        rows = list(self._legend())
-        total = max([wide, 120.0, *(size for size, _, _ in rows)]) + 2 * MARGIN
-        below = high + 2 * MARGIN
-        meant = (_meaning(kind, said, below + 8 + 18 * row) for row, (_, kind, said) in enumerate(rows))
-        legend = [part for parts in meant for part in parts]
-        below += 18 * len(rows) + 6 if rows else 0
+        meanings = self._meanings()
+        total = max([wide, 120.0, *(42 + width(words, 11.5) for _, words in meanings)]) + 2 * MARGIN
+        below, legend = high + 2 * MARGIN, []
+        for row, (kind, words) in enumerate(meanings):
+            x, y = MARGIN, below + 8 + 18 * row
+            if kind == "turn":
+                legend.append(f'<rect class="node turn" x="{x + 4}" y="{y - 7:.1f}" width="26" height="13" rx="4"/>')
+            elif kind:
+                legend.append(f'<path class="edge {kind}" d="M{x} {y:.1f}h26"/>{_arrow(x + 34, y, (1, 0), kind)}')
+            legend.append(label(x + 42, y + 4, words, kind="note"))
+        below += 18 * len(meanings) + 6 if meanings else 0
         name = f"{self.graph.name} of {len(self.graph.nodes)} nodes and {len(self.graph.edges)} edges"
         shift = 0.0 if self.is_right else (total - 2 * MARGIN - wide) / 2
         head = (
@@ -208,25 +200,25 @@ class _Picture:
         parts = [*self._edges(), *self._nodes()]
         return "\n".join([head, f"<style>{COLOURS}{GRAPH}</style>", back, moved, *parts, "</g>", *legend, "</svg>"])
 
-    def _legend(self) -> Iterator[tuple[float, str, str]]:
-        """What the lines mean that are not plain: how wide it is, which line, and the words."""
-        kinds = dict.fromkeys(edge.kind for edge in self.graph.edges if edge.kind != "plain")
-        has_pass = any(shape.node.passes for shape in self.shapes)
-        for kind in [*kinds, *(["pass"] if has_pass else [])]:
-            yield 42 + width(LEGEND[kind], 11.5), kind, LEGEND[kind]
-        for group in self.graph.groups:
-            yield 42 + width(group.title, 11.5), "turn", escape(group.title)
-            break
-        if self.left_out:
-            yield 42 + width(self.left_out, 11.5), "", self.left_out
+    def _meanings(self) -> list[tuple[str, str]]:
+        """The lines and frames that are not plain, and what they mean; at last what is not drawn."""
+        kinds: list[str] = list(dict.fromkeys(edge.kind for edge in self.graph.edges if edge.kind != "plain"))
+        kinds += ["pass"] if any(shape.node.passes for shape in self.shapes) else []
+        found = [(kind, LEGEND[kind]) for kind in kinds]
+        found += [("turn", group.title) for group in self.graph.groups[:1]]
+        return [*found, *([("", self.left_out)] if self.left_out else [])]
 
     # --- nodes --------------------------------------------------------------------------------------------------
 
     def _nodes(self) -> Iterator[str]:
         for shape, spot in zip(self.shapes, self.layout.nodes, strict=True):
+            node = shape.node
             x, y = self._at(spot.at, spot.across)
-            yield f"<g><title>{escape(_title(shape))}</title>"
-            if shape.node.passes:
+            loops = [f"to itself: {edge.text}" for loop in shape.loops for edge in loop.edges]
+            passes = [f"passes over {node.passes}"] if node.passes else []
+            whole = "\n".join([node.text, *loops, *passes])
+            yield f"<g><title>{escape(whole)}</title>"
+            if passes:
                 yield from self._pass(shape, x, y)
             yield from self._loop_lines(shape, x, y)
             yield from self._body(shape, x, y)
@@ -247,10 +239,8 @@ class _Picture:
         if node.kind == "table":
             yield f'<path class="edge table" d="M{left:.1f} {top + 6:.1f}h{shape.wide:.1f}"/>'
         line = top + (12 if shape.notes else (shape.high - NAME_ROW) / 2) + 12.5 - (4 if shape.notes else 0)
-        yield f'<text class="name" x="{x:.1f}" y="{line:.1f}" text-anchor="middle">{escape(shape.name)}</text>'
-        for note in shape.notes:
-            line += ROW
-            yield f'<text class="note" x="{x:.1f}" y="{line:.1f}" text-anchor="middle">{escape(note)}</text>'
+        yield label(x, line, shape.name, kind="name", anchor="middle")
+        yield from _lines(shape.notes, x, line + ROW, "middle", "note")
 
     def _loop_lines(self, shape: _Shape, x: float, y: float) -> Iterator[str]:
         """The loops of a node, side by side above it, or one below the other to its right."""
@@ -262,22 +252,18 @@ class _Picture:
             middle, place = at + size / 2, side * ((number + 0.5) / len(sizes) - 0.5)
             at += size
             if self.is_right:
-                yield from self._loop_above(loop.kind, x + place, y - shape.high / 2)
-                yield from _lines(loop.lines, x + middle, y - shape.high / 2 - LOOP - high + 10, "middle", loop.kind)
+                at_x, top = x + place, y - shape.high / 2
+                bend = f"C{at_x - 26:.1f} {top - 26:.1f} {at_x + 26:.1f} {top - 26:.1f} {at_x + 9:.1f} {top - 5:.1f}"
+                arrow = _arrow(at_x + 6, top, (0, 1), loop.kind)
+                yield f'<path class="edge {loop.kind}" d="M{at_x - 9:.1f} {top:.1f}{bend}"/>{arrow}'
+                yield from _said(loop.lines, x + middle, top - LOOP - high + 10, "middle", loop.kind)
             else:
-                yield from self._loop_beside(loop.kind, x + shape.wide / 2, y + place)
-                right, line = x + shape.wide / 2, y + middle - high / 2 + 12
-                yield from _lines(loop.lines, right + LOOP + 2, line, "start", loop.kind)
-
-    @staticmethod
-    def _loop_above(kind: str, x: float, top: float) -> Iterator[str]:
-        bend = f"C{x - 26:.1f} {top - 26:.1f} {x + 26:.1f} {top - 26:.1f} {x + 9:.1f} {top - 5:.1f}"
-        yield f'<path class="edge {kind}" d="M{x - 9:.1f} {top:.1f}{bend}"/>{_arrow(x + 6, top, (0, 1), kind)}'
-
-    @staticmethod
-    def _loop_beside(kind: str, right: float, y: float) -> Iterator[str]:
-        bend = f"C{right + 26:.1f} {y - 24:.1f} {right + 26:.1f} {y + 24:.1f} {right + 5:.1f} {y + 8:.1f}"
-        yield f'<path class="edge {kind}" d="M{right - 2:.1f} {y - 9:.1f}{bend}"/>{_arrow(right, y + 6, (-1, 0), kind)}'
+                right, at_y = x + shape.wide / 2, y + place
+                far = right + 26
+                bend = f"C{far:.1f} {at_y - 24:.1f} {far:.1f} {at_y + 24:.1f} {right + 5:.1f} {at_y + 8:.1f}"
+                arrow = _arrow(right, at_y + 6, (-1, 0), loop.kind)
+                yield f'<path class="edge {loop.kind}" d="M{right - 2:.1f} {at_y - 9:.1f}{bend}"/>{arrow}'
+                yield from _said(loop.lines, right + LOOP + 2, y + middle - high / 2 + 12, "start", loop.kind)
 
     def _pass(self, shape: _Shape, x: float, y: float) -> Iterator[str]:
         """That a run waits while events pass by: below the node, or to its left."""
@@ -286,24 +272,31 @@ class _Picture:
             bend = f"C{x + 22:.1f} {low + 18:.1f} {x - 22:.1f} {low + 18:.1f} {x - 7:.1f} {low + 4:.1f}"
             yield f'<path class="edge pass" d="M{x + 8:.1f} {low - 1:.1f}{bend}"/>'
             yield _arrow(x - 5, low, (0, -1), "pass", 5)
-            yield from _lines(shape.pass_lines, x, low + PASS + 12, "middle", "quiet")
+            yield from _said(shape.pass_lines, x, low + PASS + 12, "middle", "quiet")
         else:
             left = x - shape.wide / 2
             bend = f"C{left - 18:.1f} {y + 20:.1f} {left - 18:.1f} {y - 20:.1f} {left - 4:.1f} {y - 7:.1f}"
             yield f'<path class="edge pass" d="M{left + 1:.1f} {y + 8:.1f}{bend}"/>'
             yield _arrow(left, y - 5, (1, 0), "pass", 5)
             block = _block(shape.pass_lines)
-            yield from _lines(shape.pass_lines, left - PASS - 2, y - block[1] / 2 + 12, "end", "quiet")
+            yield from _said(shape.pass_lines, left - PASS - 2, y - block[1] / 2 + 12, "end", "quiet")
 
     # --- edges --------------------------------------------------------------------------------------------------
 
     def _edges(self) -> Iterator[str]:
-        ports = self._ports()
+        ports, names = self._ports(), {node.id: node.shown for node in self.graph.nodes}
         for number, (edge, lines, route) in enumerate(zip(self.edges, self.lines, self.layout.routes, strict=True)):
-            yield f"<g><title>{escape(edge.text or _plain(edge, self.graph))}</title>"
+            whole = edge.text or f"{names[edge.source]} to {names[edge.target]}"
+            yield f"<g><title>{escape(whole)}</title>"
             yield from self._edge(edge, route, ports[number])
             if route.label is not None and lines:
-                yield from self._label(lines, route.label, edge.kind)
+                x, y = self._at(route.label.at, route.label.across)
+                wide, high = max(map(len, lines)) * MONO + 8, ROW * len(lines) + 2
+                yield (
+                    f'<rect class="back" x="{x - wide / 2:.1f}" y="{y - high / 2:.1f}" width="{wide:.1f}" '
+                    f'height="{high:.1f}" rx="3"/>'
+                )
+                yield from _said(lines, x, y - high / 2 + 12, "middle", edge.kind)
             yield "</g>"
 
     def _ports(self) -> list[tuple[float, float]]:
@@ -332,67 +325,39 @@ class _Picture:
 
     def _edge(self, edge: Edge, route: Route, ports: tuple[float, float]) -> Iterator[str]:
         spots, way = route.spots, -1 if route.is_back else 1
+        (_, source_end), (target_begin, _) = (
+            self.layout.layers[spot.layer][::way] for spot in (spots[0], spots[-1])
+        )  # where their layers end, on the way
         begin = (self._border(spots[0], ports[0], is_front=way > 0), spots[0].across + ports[0])
         end = (self._border(spots[-1], ports[1], is_front=way < 0), spots[-1].across + ports[1])
         tip = (end[0] - way * (HEAD - 1), end[1])
-        stops = [begin, (self._edge_of(spots[0], way), begin[1])]
+        stops = [begin, (source_end, begin[1])]
         for spot in spots[1:-1]:
             low, high = self.layout.layers[spot.layer]
             stops += [(low, spot.across), (high, spot.across)][::way]
-        stops += [(min(self._edge_of(spots[-1], -way) * way, tip[0] * way) * way, end[1]), tip]
+        stops += [(min(target_begin * way, tip[0] * way) * way, end[1]), tip]
         said = "M{:.1f} {:.1f}".format(*self._at(*begin))
         for one, two in pairwise(stops):
-            said += self._piece(one, two)
+            half = (one[0] + two[0]) / 2
+            is_straight = abs(one[1] - two[1]) < 0.05
+            bends = [] if is_straight else [self._at(half, one[1]), self._at(half, two[1])]
+            said += "CL"[is_straight] + " ".join(f"{x:.1f} {y:.1f}" for x, y in [*bends, self._at(*two)])
         wide = f' style="stroke-width:{1.2 + 7 * edge.weight:.1f}"' if edge.weight else ""
         yield f'<path class="edge {edge.kind}"{wide} d="{said}"/>'
         x, y = self._at(*end)
         yield _arrow(x, y, (way, 0) if self.is_right else (0, way), edge.kind)
 
-    def _piece(self, one: tuple[float, float], two: tuple[float, float]) -> str:
-        if abs(one[1] - two[1]) < 0.05:
-            return "L{:.1f} {:.1f}".format(*self._at(*two))
-        half = (one[0] + two[0]) / 2
-        bends = [self._at(half, one[1]), self._at(half, two[1]), self._at(*two)]
-        return "C" + " ".join(f"{x:.1f} {y:.1f}" for x, y in bends)
-
-    def _edge_of(self, spot: Spot, way: int) -> float:
-        """Where the layer of a node ends, on the way."""
-        low, high = self.layout.layers[spot.layer]
-        return high if way > 0 else low
-
-    def _label(self, lines: Sequence[str], spot: Spot, kind: str) -> Iterator[str]:
-        x, y = self._at(spot.at, spot.across)
-        wide, high = max(map(len, lines)) * MONO + 8, ROW * len(lines) + 2
-        yield (
-            f'<rect class="back" x="{x - wide / 2:.1f}" y="{y - high / 2:.1f}" width="{wide:.1f}" '
-            f'height="{high:.1f}" rx="3"/>'
-        )
-        yield from _lines(lines, x, y - high / 2 + 12, "middle", kind)
-
-
-def _title(shape: _Shape) -> str:
-    """All that is to be said of a node."""
-    node = shape.node
-    loops = [f"to itself: {edge.text}" for loop in shape.loops for edge in loop.edges]
-    return "\n".join([node.text, *loops, *([f"passes over {node.passes}"] if node.passes else [])])
-
-
-def _plain(edge: Edge, graph: Graph) -> str:
-    names = {node.id: node.shown for node in graph.nodes}
-    return f"{names[edge.source]} to {names[edge.target]}"
-
 
 def _block(lines: Sequence[str]) -> tuple[float, float]:
-    """Width and height of lines."""
     return (max(map(len, lines)) * MONO + 8, ROW * len(lines)) if lines else (0.0, 0.0)
 
 
 def _lines(lines: Sequence[str], x: float, y: float, anchor: str, kind: str) -> Iterator[str]:
-    for number, line in enumerate(lines):
-        yield (
-            f'<text class="said {kind}" x="{x:.1f}" y="{y + ROW * number:.1f}" text-anchor="{anchor}">'
-            f"{escape(line)}</text>"
-        )
+    return (label(x, y + ROW * row, line, kind=kind, anchor=anchor) for row, line in enumerate(lines))
+
+
+def _said(lines: Sequence[str], x: float, y: float, anchor: str, kind: str) -> Iterator[str]:
+    return _lines(lines, x, y, anchor, f"said {kind}")
 
 
 def _arrow(x: float, y: float, way: tuple[float, float], kind: str, size: float = HEAD) -> str:
@@ -408,10 +373,5 @@ def _arrow(x: float, y: float, way: tuple[float, float], kind: str, size: float 
     return f'<path class="head {kind}" d="M{x:.1f} {y:.1f}L{one[0]:.1f} {one[1]:.1f}L{two[0]:.1f} {two[1]:.1f}Z"/>'
 
 
-def _meaning(kind: str, said: str, y: float) -> Iterator[str]:
-    """A row of the legend: a short line of a kind, and what it means."""
-    if kind == "turn":
-        yield f'<rect class="node turn" x="{MARGIN + 4}" y="{y - 7:.1f}" width="26" height="13" rx="4"/>'
-    elif kind:
-        yield f'<path class="edge {kind}" d="M{MARGIN} {y:.1f}h26"/>{_arrow(MARGIN + 34, y, (1, 0), kind)}'
-    yield f'<text class="note" x="{MARGIN + 42}" y="{y + 4:.1f}">{said}</text>'
+WRITERS: dict[str, Callable[[Graph], str]] = {"mermaid": mermaid, "dot": dot, "svg": svg}
+"""What writes a graph, by the names of formats."""

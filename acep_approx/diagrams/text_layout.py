@@ -1,15 +1,24 @@
-"""Texts in pictures: how wide they are, about; shortened in the middle; in lines."""
+"""Texts in pictures: how they are written, how wide they are, about; shortened in the middle; in lines."""
 
 from __future__ import annotations
 
 import re
 import textwrap
 
+from acep_approx.visible import escape
+
 _BREAKS = re.compile(r" (?=\[\w.* missing: )| (?=/ )| (?=if no )| (?=unless )")
 """Where a label on an edge begins anew: with what is missing, with what is set, with what must not come."""
 _NARROW, _WIDE = frozenset("fijlrtI.,:;'|!()[]{}/\\- \""), frozenset("mwMWQOG@%→≥≤≠…")
 MONO = 7.25
 """Width of a letter of 12 pixels where all are equally wide."""
+
+
+def label(x: float, y: float, text: str, *, kind: str = "", anchor: str = "") -> str:
+    """A text in a picture of SVG, at a place; plain text is escaped."""
+    kind = f' class="{kind}"' if kind else ""
+    anchor = f' text-anchor="{anchor}"' if anchor else ""
+    return f'<text{kind} x="{x:.1f}" y="{y:.1f}"{anchor}>{escape(text)}</text>'
 
 
 def width(text: str, size: float = 13.0) -> float:

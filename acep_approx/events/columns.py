@@ -16,6 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from acep_approx.arrays import Ints
 from acep_approx.errors import DataError
 from acep_approx.without_pandas import leave_pandas_out
 
@@ -494,6 +495,12 @@ def to_numpy(column: pa.Array) -> npt.NDArray[Any]:
     if pa.types.is_boolean(column.type):
         return np.from_dlpack(column.cast(pa.uint8())).view(np.bool_)
     return np.from_dlpack(column)
+
+
+def integers(table: pa.Table, name: str) -> Ints:
+    """A column without nulls of integers, or of times, which are ticks then."""
+    found: Ints = to_numpy(table.column(name).combine_chunks().cast(pa.int64()))
+    return found
 
 
 def text_codes(column: pa.Array) -> npt.NDArray[np.int64]:

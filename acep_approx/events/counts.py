@@ -1,4 +1,4 @@
-"""Numbers of matches in words; from a limit on they mean "at least so many"."""
+"""Numbers in words; those of matches mean "at least so many" from a limit on."""
 
 from __future__ import annotations
 
@@ -20,3 +20,15 @@ def said(total: int) -> str:
     ('1,200', 'at least 9,223,372,036,854,775,807')
     """
     return f"at least {total:,}" if is_at_least(total) else f"{total:,}"
+
+
+def counted(number: int, thing: str) -> str:
+    """A number of things.
+
+    Examples
+    --------
+    >>> counted(1, "cell"), counted(1200, "cell"), counted(2, "match")
+    ('1 cell', '1,200 cells', '2 matches')
+    """
+    plural = f"{thing}es" if thing.endswith("ch") else f"{thing}s"
+    return f"{number:,} {thing if number == 1 else plural}"

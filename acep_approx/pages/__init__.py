@@ -8,13 +8,13 @@ from history.lazy import lazy
 
 if TYPE_CHECKING:
     from acep_approx.pages.budget.lines import summary
-    from acep_approx.pages.timeline import timeline_html
+    from acep_approx.pages.over_time import timeline_html
 else:
     __getattr__, __dir__ = lazy(
         __name__,
         {
             "acep_approx.pages.budget.lines": "summary",
-            "acep_approx.pages.timeline": "timeline_html",
+            "acep_approx.pages.over_time": "timeline_html",
         },
     )
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import ceil, floor, log10
 
+from acep_approx.diagrams.text_layout import label
 from acep_approx.pages.code import code
-from acep_approx.pages.drawing import cut, label, percent, picture, short
+from acep_approx.pages.drawing import cut, percent, picture, short
 from acep_approx.pages.shell import page
 from acep_approx.visible import escape
 
@@ -91,23 +92,19 @@ def _picture(name: str, title: str, across: _Axis, up: _Axis, curves: Sequence[C
         parts.append(f'<path class="axis" d="M{x:.1f} {base:.1f}v5"/>' + label(x, base + 20, text, anchor="middle"))
     parts.append(label(_LEFT + _PLOT_WIDTH / 2, base + 42, across.title, anchor="middle"))
     for number, curve in enumerate(curves):
-        parts += _line(number, curve, across, up, base)
+        colour, dash = number % COLOURS, " dash" if number >= COLOURS else ""
+        places = [(_LEFT + across.place(x) * _PLOT_WIDTH, base - up.place(y) * _PLOT_HEIGHT) for x, y in curve.points]
+        path = "L".join(f"{x:.1f} {y:.1f}" for x, y in places)
+        parts.append(f'<path class="line l{colour}{dash}" d="M{path}"/>')
+        for (x, y), (first, second) in zip(places, curve.points, strict=True):
+            words = escape(f"{curve.name}: {first:.3g}, {second:,.3g}")
+            parts.append(f'<circle class="r{colour}" cx="{x:.1f}" cy="{y:.1f}" r="4"><title>{words}</title></circle>')
+        x, y = _LEFT + _PLOT_WIDTH + 24, _TOP + 12 + 20 * number
+        parts.append(f'<path class="line l{colour}{dash}" d="M{x:.1f} {y:.1f}h22"/>')
+        parts[-1] += label(x + 30, y + 4, cut(curve.name, 32))
     said = "; ".join(f"{one.name}: " + ", ".join(f"{x:.3g} {y:.3g}" for x, y in one.points) for one in curves)
     height = max(_HEIGHT, _TOP + 24 + 20 * len(curves))
     return picture(parts, width=_WIDTH, height=height, name=name, title=title, description=said)
-
-
-def _line(number: int, curve: Curve, across: _Axis, up: _Axis, base: float) -> Iterator[str]:
-    """A line with its points, and its entry in the legend."""
-    colour, dash = number % COLOURS, " dash" if number >= COLOURS else ""
-    places = [(_LEFT + across.place(x) * _PLOT_WIDTH, base - up.place(y) * _PLOT_HEIGHT) for x, y in curve.points]
-    path = "L".join(f"{x:.1f} {y:.1f}" for x, y in places)
-    yield f'<path class="line l{colour}{dash}" d="M{path}"/>'
-    for (x, y), (first, second) in zip(places, curve.points, strict=True):
-        said = escape(f"{curve.name}: {first:.3g}, {second:,.3g}")
-        yield f'<circle class="r{colour}" cx="{x:.1f}" cy="{y:.1f}" r="4"><title>{said}</title></circle>'
-    x, y = _LEFT + _PLOT_WIDTH + 24, _TOP + 12 + 20 * number
-    yield f'<path class="line l{colour}{dash}" d="M{x:.1f} {y:.1f}h22"/>' + label(x + 30, y + 4, cut(curve.name, 32))
 
 
 def curves_page(
@@ -129,15 +126,15 @@ def curves_page(
     str
         HTML with its style and its pictures; needs no network and no script.
     """
-    figures = []
+    drawn = []
     if recall:
-        figures.append(("What a budget finds", recall_curves(recall)))
+        drawn.append(f"<h2>What a budget finds</h2>\n<figure>{recall_curves(recall)}</figure>")
     if matches:
-        figures.append(("What errors bring", growth_curves("matches", "Matches by errors", "matches", matches)))
+        figure = growth_curves("matches", "Matches by errors", "matches", matches)
+        drawn.append(f"<h2>What errors bring</h2>\n<figure>{figure}</figure>")
     if load:
-        title = "What errors cost"
-        figures.append((title, growth_curves("load", "Load by errors", "run-steps per event", load)))
-    drawn = [f"<h2>{title}</h2>\n<figure>{figure}</figure>" for title, figure in figures]
+        figure = growth_curves("load", "Load by errors", "run-steps per event", load)
+        drawn.append(f"<h2>What errors cost</h2>\n<figure>{figure}</figure>")
     reasons = [f"<p>{escape(text)}</p>" for text in said]
     title = "Errors, window and budget"
     return page(title, [f"<h1>{title}</h1>", code(query), *reasons, *drawn])

@@ -1,14 +1,22 @@
-"""What all pictures of the report share: frames, scales, and numbers in few characters."""
+"""What all pictures of the report share: frames, scales, an axis of times, and numbers in few characters."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from math import ceil, floor, log10
+from typing import TYPE_CHECKING, TypeVar
 
+from acep_approx.diagrams.text_layout import label
 from acep_approx.timeline.picture import LEFT, RIGHT, WIDTH
-from acep_approx.timeline.scale import clock_text, day_text
+from acep_approx.timeline.scale import axis_ticks
 from acep_approx.visible import escape
+
+if TYPE_CHECKING:
+    from acep_approx.budget.ledger import Piece
+
+MOST_PIECES = 240
+Item = TypeVar("Item")
 
 
 def picture(parts: Iterable[str], *, width: float, height: float, name: str, title: str, description: str) -> str:
@@ -95,18 +103,6 @@ class Panel:
             yield label(LEFT - 8, y + 4, short(value), anchor="end")
 
 
-def label(x: float, y: float, text: str, *, kind: str = "", anchor: str = "start") -> str:
-    """A text in a picture; plain text is escaped."""
-    kind = f' class="{kind}"' if kind else ""
-    anchor = "" if anchor == "start" else f' text-anchor="{anchor}"'
-    return f'<text{kind} x="{x:.1f}" y="{y:.1f}"{anchor}>{escape(text)}</text>'
-
-
-def moment(tick: int, *, is_time: bool) -> str:
-    """A tick for people."""
-    return f"{day_text(tick)}, {clock_text(tick, 1)}" if is_time else f"{tick:,}"
-
-
 def cut(text: str, most: int) -> str:
     """A text in at most so many characters.
 
@@ -166,3 +162,64 @@ def percent(share: float) -> str:
         if share in (0, 1) or 0 < float(text) < 100:
             return f"{text.rstrip('0').rstrip('.')}%"
     return "below 0.001%" if share < 0.5 else "above 99.999%"
+
+
+def legend(x: float, y: float, meanings: Iterable[tuple[str, str]], step: float) -> Iterator[str]:
+    """What lines mean, side by side: each as a line of its kind, and its text."""
+    for number, (kind, text) in enumerate(meanings):
+        left = x + number * step
+        yield f'<path class="{kind}" d="M{left:.1f} {y:.1f}h22"/>' + label(left + 28, y + 4, text)
+
+
+def thinned(items: Sequence[Item], most: int) -> list[Item]:
+    """At most ``most`` items at equal distances, the last one among them; sums so far stay right."""
+    step = -(-len(items) // most) if items else 1
+    return list(items[::-1][::step][::-1])
+
+
+@dataclass(frozen=True)
+class Times:
+    """Place of each piece on the axis: from the end of the piece before to its own end.
+
+    Attributes
+    ----------
+    edges : list of float
+        Of the pieces: one more than there are.
+    low, high : int
+        Ticks at the ends of the axis.
+    """
+
+    edges: list[float]
+    low: int
+    high: int
+
+    @classmethod
+    def of(cls, pieces: Sequence[Piece], begin: int | None) -> Times:
+        """The axis of some pieces, at least one; ``begin`` is the tick of the first event."""
+        low = min(pieces[0].tick, pieces[0].tick if begin is None else begin)
+        high = max(pieces[-1].tick, low + 1)
+        empty = cls([], low, high)
+        return cls([empty.x(tick) for tick in (low, *(piece.tick for piece in pieces))], low, high)
+
+    def x(self, tick: int) -> float:
+        """Place of a tick; those beyond the ends are put there."""
+        share = (min(max(tick, self.low), self.high) - self.low) / (self.high - self.low)
+        return LEFT + share * (WIDTH - LEFT - RIGHT)
+
+    def ticks(self, base: float, *, is_time: bool) -> Iterator[str]:
+        """The axis."""
+        yield f'<path class="axis" d="M{LEFT} {base:.1f}H{WIDTH - RIGHT}"/>'
+        for tick in axis_ticks(self.low, self.high, 8, is_time=is_time):
+            x = LEFT + (tick.at - self.low) / (self.high - self.low) * (WIDTH - LEFT - RIGHT)
+            yield f'<path class="axis" d="M{x:.1f} {base:.1f}v5"/>'
+            yield label(x, base + 20, tick.label, anchor="middle")
+
+    def line(self, panel: Panel, values: Sequence[float]) -> str:
+        """The path of a value at each edge."""
+        return "M" + "L".join(f"{x:.1f} {panel.y(value):.1f}" for x, value in zip(self.edges, values, strict=True))
+
+    def stairs(self, panel: Panel, values: Sequence[float], kind: str, *, closed: bool = True) -> str:
+        """One value a piece."""
+        path = f"M{self.edges[0]:.1f} {panel.y(0 if closed else values[0]):.1f}"
+        path += "".join(f"V{panel.y(v):.1f}H{x:.1f}" for v, x in zip(values, self.edges[1:], strict=True))
+        return f'<path class="{kind}" d="{path}{f"V{panel.y(0):.1f}Z" if closed else ""}"/>'

@@ -6,10 +6,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import pyarrow as pa
 
 from acep_approx.arrays import Ints
 from acep_approx.diagrams.colours import SERIES
-from acep_approx.timeline.scale import axis_ticks, bin_edges, clock_text, day_text, nice, span_text, width_text
+from acep_approx.events.columns import integers
+from acep_approx.events.counts import counted
+from acep_approx.pages.code import code
+from acep_approx.pages.shell import page
+from acep_approx.timeline.picture import by_errors
+from acep_approx.timeline.scale import axis_ticks, bin_edges, nice, span_text, width_text
 from acep_approx.visible import escape
 
 BINS, TICKS, MOST_STRIPS = 72, 8, 12
@@ -91,10 +97,15 @@ class OverTime:
 
     def html(self, more: str = "") -> str:
         """The picture as HTML, already escaped; needs the style sheet of the pages. ``more``: strips above the axis."""
-        return "\n".join(
-            [f'<div class="over-time" data-bins="{len(self.edges) - 1}">', *self._strips(), *self._near(),
-             more, *self._axis(), "</div>", *self._rest()]
-        )  # fmt: skip
+        begin = f'<div class="over-time" data-bins="{len(self.edges) - 1}">'
+        rest = []
+        if self.left_out:
+            others = sum(len(one.ticks) for _, one in self.left_out)
+            rest.append(
+                f'<p class="soft">Drawn are the {len(self.shown)} queries with most match points; '
+                f"{len(self.left_out):,} others have {others:,} more.</p>"
+            )
+        return "\n".join([begin, *self._strips(), *self._near(), more, self._axis(), "</div>", *rest])
 
     def bins(self, ticks: Ints) -> Ints:
         """How many of some ticks lie in each bin."""
@@ -106,24 +117,25 @@ class OverTime:
     def _strips(self) -> Iterator[str]:
         for number, points in self.shown:
             series = self._series(points)
-            groups = [[one] for one in series] if _has_slivers(series) else [series]
+            tallest = [int(one.counts.max()) for one in series]
+            has_slivers = len(series) > 3 or min(tallest) < SLIVER * max(tallest)  # or too many to read
+            groups = [[one] for one in series] if has_slivers else [series]
             height = 150 if len(self.shown) * len(groups) == 1 else 76
             for group in groups:
                 yield self._strip(points.name, number, group, height)
 
     def _series(self, points: Points) -> list[Series]:
         """By number of errors; those that could not be told apart are one."""
-        levels = np.unique(points.errors).tolist()
-        shown = levels if len(levels) <= SERIES else levels[: SERIES - 1]
-        parts = [(errors_text(level), points.ticks[points.errors == level]) for level in shown]
-        if levels == [0]:  # nothing is to be told apart
-            parts = [("match points", points.ticks)]
-        if len(shown) < len(levels):
-            parts.append((f"{levels[len(shown)]} or more errors", points.ticks[points.errors >= levels[len(shown)]]))
-        colours = levels if levels and levels[-1] < SERIES else range(len(parts))  # as of the table of matches
-        return [
-            Series(name, colour, ticks, self.bins(ticks)) for colour, (name, ticks) in zip(colours, parts, strict=True)
-        ]
+        groups = by_errors(points.errors)
+        is_few = groups[-1][0] < SERIES and not groups[-1][1]
+        series = []
+        for number, (level, with_more, where) in enumerate(groups):
+            name = f"{level} or more errors" if with_more else counted(level, "error")
+            if len(groups) == 1 and not level:  # nothing is to be told apart
+                name = "match points"
+            ticks = points.ticks[where]
+            series.append(Series(name, level if is_few else number, ticks, self.bins(ticks)))  # as the table has it
+        return series
 
     def _strip(self, name: str, number: int, series: list[Series], height: int) -> str:
         sums = np.sum([one.counts for one in series], axis=0)
@@ -187,7 +199,7 @@ class OverTime:
             f'title="{escape(one.said)}"></span>'
             for number, one in enumerate(self.near)
         )
-        number = f"{len(self.near):,} place{'' if len(self.near) == 1 else 's'}"
+        number = counted(len(self.near), "place")
         shed = sum(one.is_shed for one in self.near)
         told = f"nearly matched: {number}" if not shed else f"shed or nearly matched: {number}, {shed:,} of them shed"
         yield (
@@ -195,7 +207,7 @@ class OverTime:
             f'<div class="marks dots" role="img" aria-label="{told}">{dots}</div></div>'
         )
 
-    def _axis(self) -> Iterator[str]:
+    def _axis(self) -> str:
         low, high = int(self.edges[0]), int(self.edges[-1])
         ticks = axis_ticks(low, high, TICKS, is_time=self.is_time)
         spans = []
@@ -205,15 +217,7 @@ class OverTime:
             kinds = [kind for kind, is_so in told.items() if is_so]
             kind = f' class="{" ".join(kinds)}"' if kinds else ""
             spans.append(f'<span{kind} style="left:{100 * share:.3f}%">{escape(tick.label)}</span>')
-        yield f'<div class="times" aria-hidden="true">{"".join(spans)}</div>'
-
-    def _rest(self) -> Iterator[str]:
-        if self.left_out:
-            more = sum(len(one.ticks) for _, one in self.left_out)
-            yield (
-                f'<p class="soft">Drawn are the {len(self.shown)} queries with most match points; '
-                f"{len(self.left_out):,} others have {more:,} more.</p>"
-            )
+        return f'<div class="times" aria-hidden="true">{"".join(spans)}</div>'
 
     def share(self, ticks: int | Ints) -> float | np.ndarray:
         """Where ticks lie on the axis: from 0 to 1."""
@@ -221,17 +225,30 @@ class OverTime:
         return (ticks - low) / (high - low)
 
 
-def _has_slivers(series: list[Series]) -> bool:
-    """Whether some series could not be seen on top of another, or there are too many to read."""
-    tallest = [int(one.counts.max()) for one in series]
-    return len(series) > 3 or min(tallest) < SLIVER * max(tallest)
+def timeline_html(points: pa.Table, *, title: str, subtitle: str, is_time: bool, query: str = "") -> str:
+    """A page that shows where match points lie in time.
 
+    Parameters
+    ----------
+    points : pyarrow.Table
+        Columns ``errors`` and ``end``, as ``Matches.points`` makes them.
+    title, subtitle : str
+        Heading and explanation; plain text, empty lines separate paragraphs.
+    is_time : bool
+        Whether ``end`` holds times, or integers.
+    query : str
+        Shown as code; empty: none.
 
-def errors_text(errors: int) -> str:
-    """``1 error``."""
-    return f"{errors:,} error{'' if errors == 1 else 's'}"
+    Returns
+    -------
+    str
+        HTML; needs no other file and no network.
 
-
-def moment_text(tick: int, *, is_time: bool) -> str:
-    """A tick for people: ``3 Jan 2013, 08:15``."""
-    return f"{day_text(tick)}, {clock_text(tick, 1).removesuffix(':00')}" if is_time else f"{tick:,}"
+    Complexity: linear in the number of points; the size of the page is bounded.
+    """
+    ticks, errors = integers(points, "end"), integers(points, "errors")
+    shown = "<p>no match points</p>"
+    if len(ticks):
+        shown = OverTime([Points("", ticks, errors)], [], is_time=is_time).html()
+    told = [f"<p>{escape(text)}</p>" for text in subtitle.split("\n\n")]
+    return page(title, [f"<h1>{escape(title)}</h1>", *told, *([code(query)] if query else []), shown])

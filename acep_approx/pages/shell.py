@@ -35,7 +35,7 @@ def page(
     sections : iterable of str
         HTML, already escaped.
     sheets : sequence of str
-        More style sheets: files of this package, e.g. ``"explorer/explorer.css"``.
+        More style sheets: files of this package, e.g. ``"explorer.css"``.
     script : str, optional
         Its script, a file of this package, too.
     data : mapping, optional
@@ -79,13 +79,6 @@ def json_text(data: Any) -> str:
     """
     text = json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     return printable(text).translate(CLOSING)
-
-
-def tiles(shown: Iterable[tuple[str, str]]) -> str:
-    """Numbers to know, each with what it is; plain text."""
-    boxes = (f'<div class="tile"><b>{escape(one)}</b><span>{escape(words)}</span></div>' for one, words in shown)
-    inside = "".join(boxes)
-    return f'<div class="tiles">{inside}</div>'
 
 
 def facts(shown: Iterable[tuple[str, str]]) -> str:

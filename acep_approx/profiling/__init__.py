@@ -7,8 +7,11 @@ from typing import TYPE_CHECKING
 from history.lazy import lazy
 
 if TYPE_CHECKING:
-    from acep_approx.profiling.profile import Look, look
+    from acep_approx.profiling.profile import look
+    from acep_approx.profiling.seen import Look
 else:
-    __getattr__, __dir__ = lazy(__name__, {"acep_approx.profiling.profile": "Look look"})
+    __getattr__, __dir__ = lazy(
+        __name__, {"acep_approx.profiling.profile": "look", "acep_approx.profiling.seen": "Look"}
+    )
 
 __all__ = ["Look", "look"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
@@ -11,25 +11,120 @@ import numpy as np
 import pyarrow as pa
 
 from acep_approx.api.compile import compile_query
-from acep_approx.arrays import Ints
+from acep_approx.arrays import Bools, Ints
 from acep_approx.errors import DataError
 from acep_approx.events.columns import decoded, encode_text, in_python, plain_type, text_codes
 from acep_approx.events.roles import is_number
 from acep_approx.profiling import formatting
 from acep_approx.profiling.columns import plain_values
-from acep_approx.profiling.frequent_sequences import KeyedEvents
 from acep_approx.profiling.roles import RoleFound
 from acep_approx.query.builder import QueryBuilder, event, seq
 from acep_approx.query.parser import parse
 from acep_approx.query.printer import field_name, to_text
 
+ENOUGH = 3
+"""Places at which a sequence must be found to be preferred to a shorter one."""
+SHARE = 0.05
+"""Of the places of the most frequent pair."""
 RISING = 100_000
 """Events that a query without types is tried on: it lists what it counts."""
 DENSE = 50
 """Events within a window; where there are more, too many pairs of them rise to be listed."""
+MEANINGS = ("time", "key", "type", "unit", "sort", "time_format")
+"""Arguments that say what columns mean; others say how files are read, and these events are read."""
 ROLE_NAMES = ("ts", "key", "type")
 SHARES = {0.75: "three quarters", 0.5: "half", 0.25: "a quarter", 0.05: "some"}
 """Of the places of a sequence that lie within the window."""
+
+
+@dataclass(frozen=True)
+class Follows:
+    """Types that follow one another.
+
+    Attributes
+    ----------
+    types : tuple of int
+        Their codes.
+    places : int
+        At how many places they follow one another, with nothing of the key between them.
+    spans : numpy.ndarray of int64
+        From the first event to the last at each of these places, in ticks.
+    """
+
+    types: tuple[int, ...]
+    places: int
+    spans: Ints
+
+    def within(self, share: float) -> int:
+        """Ticks within which such a share of the places lie."""
+        return int(np.quantile(self.spans, share, method="inverted_cdf"))
+
+
+class KeyedEvents:
+    """Events of each key in order of time, then of arrival.
+
+    Parameters
+    ----------
+    ticks, types, keys : numpy.ndarray of int64, shape (n,)
+        Codes of types and keys; -1: none, and such events are left out.
+    """
+
+    def __init__(self, ticks: Ints, types: Ints, keys: Ints) -> None:
+        kept = np.flatnonzero((types >= 0) & (keys >= 0))
+        order = kept[np.lexsort((ticks[kept], keys[kept]))]
+        self.ticks, self.types, self.keys = ticks[order], types[order], keys[order]
+
+    def typical(self) -> float | None:
+        """The median distance from the event before of the same key; None where no key has two events."""
+        steps = np.diff(self.ticks)[self.keys[1:] == self.keys[:-1]]
+        return float(np.median(steps)) if len(steps) else None
+
+    def are_dense(self, ticks: float, most: int) -> bool:
+        """Whether somewhere more than ``most`` events of one key lie within so many ticks."""
+        first, last = slice(0, max(len(self.keys) - most, 0)), slice(most, None)
+        is_near = self.ticks[last] - self.ticks[first] <= ticks
+        return bool((is_near & (self.keys[last] == self.keys[first])).any())
+
+    def most_frequent(self) -> Follows | None:
+        """The sequence for a first query: three different types if there are such, else what comes next.
+
+        Events of a type that is followed by itself say little, so these come last.
+        """
+        pairs, triples = self._sequences(2), self._sequences(3)
+        best = pairs[1].max(initial=0)
+        least = min(best, max(ENOUGH, SHARE * best))
+        kinds: tuple[tuple[tuple[Ints, Ints], Callable[[Ints], Bools], float], ...] = (
+            (triples, lambda codes: (codes[0] != codes[1]) & (codes[1] != codes[2]) & (codes[0] != codes[2]), least),
+            (triples, lambda codes: (codes[0] != codes[1]) & (codes[1] != codes[2]), least),
+            (pairs, lambda codes: codes[0] != codes[1], 1),
+            (pairs, lambda codes: codes[0] == codes[1], 1),
+        )
+        for (codes, counts), fits, enough in kinds:
+            chosen = np.flatnonzero(fits(codes) & (counts >= enough))
+            if len(chosen):
+                best = chosen[np.argmax(counts[chosen])]
+                types = tuple(int(code) for code in codes[:, best])
+                starts = self._starts(len(types))
+                for place, type_ in enumerate(types):
+                    starts = starts[self.types[starts + place] == type_]
+                spans = self.ticks[starts + len(types) - 1] - self.ticks[starts]
+                return Follows(types, int(counts[best]), spans)
+        return None
+
+    def _starts(self, length: int) -> Ints:
+        """Where events stand that are followed by others of their key."""
+        return np.flatnonzero(self.keys[length - 1 :] == self.keys[: len(self.keys) - length + 1])
+
+    def _sequences(self, length: int) -> tuple[Ints, Ints]:
+        """The different sequences of some length, one a column, and at how many places each is found."""
+        starts = self._starts(length)
+        rows = np.stack([self.types[starts + i] for i in range(length)])
+        width = int(self.types.max(initial=0)) + 1
+        code = rows[0]
+        for row in rows[1:]:
+            code = code * width + row
+        _, first, counts = np.unique(code, return_index=True, return_counts=True)
+        return rows[:, first], counts
 
 
 @dataclass(frozen=True)
@@ -104,35 +199,27 @@ def first_query(known: ProfiledEvents, inputs: Sequence[str] | None) -> FirstQue
         except DataError as error:  # such as keys of a type that cannot be one
             return FirstQuery(lacks=f"{error.message}; {error.hint or ''}".rstrip("; "))
         if matches:
-            text, options = _on_one_line(str(made.query)), known.options | made.options
+            text, options = str(made.query), known.options | made.options
+            line = " ".join(text.split("\n"))
+            text = line if to_text(parse(line)) == text else text  # a name in it may have several lines
             command = "" if inputs is None else formatting.command(text, inputs, options)
             code = formatting.call(text, inputs, options)
             return FirstQuery(text, made.why, matches, rows, options, command, code, typical=made.typical)
     return FirstQuery(lacks="no two events follow one another in time, in the whole or of any key")
 
 
-def _on_one_line(text: str) -> str:
-    """A query on one line, unless a name in it has several."""
-    line = " ".join(text.split("\n"))
-    return line if to_text(parse(line)) == text else text
-
-
 def _tried(known: ProfiledEvents, windows: list[_Attempt]) -> tuple[_Attempt, int, int]:
     """The widest window that does not find more matches than there are events, its matches, and events it is run on."""
     for made in windows:
         options = known.options | made.options
+        meant = {name: options[name] for name in MEANINGS if name in options}
         names = dict.fromkeys([known.time.best, *made.columns])
         table = known.table.select([name for name in names if name is not None]).slice(0, made.rows)
         query = compile_query(str(made.query))
-        matches = sum(query.match(table, **_of_matching(options)).count_by_errors().values())
+        matches = sum(query.match(table, **meant).count_by_errors().values())
         if matches <= table.num_rows:
             break
     return made, matches, table.num_rows
-
-
-def _of_matching(options: dict[str, Any]) -> dict[str, Any]:
-    """The arguments that say what columns mean; others say how files are read, and these events are read."""
-    return {name: options[name] for name in ("time", "key", "type", "unit", "sort", "time_format") if name in options}
 
 
 @dataclass(frozen=True)
@@ -150,7 +237,10 @@ def _attempts(known: ProfiledEvents) -> Iterator[list[_Attempt]]:
 
     Each comes with several windows, the widest first.
     """
-    keys = _keys(known)
+    keys: list[str | None] = [known.key.column]  # the likeliest first, and at last none
+    if known.key.column is None:
+        keys = [one.column for one in known.key.others if one.column != known.type.best]
+    keys.append(None)
     if known.type.best is not None:
         yield from _with_types(known, known.type.best, keys)
     yield from _without_types(known, keys)
@@ -180,7 +270,9 @@ def _with_types(known: ProfiledEvents, type_: str, keys: list[str | None]) -> It
 
 def _without_types(known: ProfiledEvents, keys: list[str | None]) -> Iterator[list[_Attempt]]:
     """A number that rises, or else any two events."""
-    number = next((name for name in known.table.column_names if _is_measure(known, name)), None)
+    taken = (known.time.best, known.key.best, known.type.best, *ROLE_NAMES)
+    measures = (field.name for field in known.table.schema if is_number(plain_type(field.type)))
+    number = next((name for name in measures if name not in taken), None)
     rows = min(RISING, known.table.num_rows)
     for key in keys:
         events = KeyedEvents(known.ticks[:rows], np.zeros(rows, np.int64), _key_codes(known, key)[:rows])
@@ -199,13 +291,6 @@ def _without_types(known: ProfiledEvents, keys: list[str | None]) -> Iterator[li
             yield [_Attempt(query, why, (measure, key), more, rows, _typical(events, key, known.is_time))]
 
 
-def _keys(known: ProfiledEvents) -> list[str | None]:
-    """The columns to split the events by, the likeliest first, and at last none."""
-    if known.key.column is not None:
-        return [known.key.column, None]
-    return [*(one.column for one in known.key.others if one.column != known.type.best), None]
-
-
 def _key_codes(known: ProfiledEvents, key: str | None) -> Ints:
     return np.zeros(known.table.num_rows, np.int64) if key is None else _codes(known.table, key)[0]
 
@@ -214,9 +299,9 @@ def _keyed(query: QueryBuilder, known: ProfiledEvents, key: str | None) -> tuple
     """The query split by a column, and the option that it needs."""
     if key is None:
         return query, {}
-    if key == known.key.column:
-        return query.by("key"), {}
-    return (query.by("key"), {"key": key}) if key in ROLE_NAMES else (query.by(key), {})
+    if key == known.key.column or key in ROLE_NAMES:
+        return query.by("key"), {} if key == known.key.column else {"key": key}
+    return query.by(key), {}
 
 
 def _of(key: str | None) -> str:
@@ -228,14 +313,7 @@ def _typical(events: KeyedEvents, key: str | None, is_time: bool) -> str:
     return "" if typical is None else formatting.distance(typical, is_time=is_time)
 
 
-def _is_measure(known: ProfiledEvents, name: str) -> bool:
-    """Whether a column holds numbers that are neither a time nor a key."""
-    taken = (known.time.best, known.key.best, known.type.best, *ROLE_NAMES)
-    return is_number(plain_type(known.table.schema.field(name).type)) and name not in taken
-
-
 def _codes(table: pa.Table, name: str) -> tuple[Ints, list[str]]:
-    """A column as codes, -1 where it is null, and the texts that they stand for."""
     column = plain_values(pa.chunked_array([decoded(chunk) for chunk in table.column(name).chunks]).combine_chunks())
     coded = encode_text(column) if pa.types.is_string(column.type) else column.dictionary_encode()
     return text_codes(coded), [str(value) for value in in_python(coded.dictionary)]

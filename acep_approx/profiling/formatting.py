@@ -10,6 +10,7 @@ from typing import Any
 from acep_approx.events.reading.layout import Layout
 from acep_approx.events.time_formats import TimeFormat
 from acep_approx.shell import command_of
+from acep_approx.timeline.scale import nice
 
 LONGEST = 40
 """Characters of a value that are shown."""
@@ -81,17 +82,10 @@ def window(ticks: float, *, is_time: bool) -> str:
     ('2 min', '5 s', '50', '463 d')
     """
     if not is_time:
-        size = 1
-        while True:
-            for step in (1, 2, 5):
-                if step * size >= ticks:
-                    return str(step * size)
-            size *= 10
-    for unit, size in reversed(SCALE[:-1]):
-        for step in NICE[unit]:
-            if step * size >= ticks:
-                return f"{step} {unit}"
-    return f"{-(-int(ticks) // 86_400_000_000)} d"
+        return str(nice(ticks))
+    lengths = ((step, unit, size) for unit, size in reversed(SCALE[:-1]) for step in NICE[unit])
+    days = f"{-(-int(ticks) // 86_400_000_000)} d"
+    return next((f"{step} {unit}" for step, unit, size in lengths if step * size >= ticks), days)
 
 
 def options(given: Mapping[str, Any]) -> list[str]:
@@ -114,7 +108,10 @@ def options(given: Mapping[str, Any]) -> list[str]:
             continue
         if name in ("column_types", "null"):
             option = "--null" if name == "null" else "--column-type"
-            words += [word for said in _several(value) for word in (option, said)]
+            several = [value] if isinstance(value, str) else list(value)
+            if isinstance(value, Mapping):
+                several = [",".join(f"{column}={type_}" for column, type_ in value.items())]
+            words += [word for said in several for word in (option, said)]
             continue
         option = "--input-format" if name == "format" else f"--{name.replace('_', '-')}"
         words.append(option)
@@ -165,13 +162,6 @@ def call(query: str, inputs: Sequence[str] | None, given: Mapping[str, Any]) -> 
         events = f"open_source({events}{_arguments(opened)})"
         texts = {name: texts[name] for name in texts if name in ("time", "time_format") or name not in opened}
     return f"compile_query({query!r}).match({events}{_arguments(texts)})"
-
-
-def _several(given: Any) -> list[str]:
-    """What is said by an option that may be given several times."""
-    if isinstance(given, Mapping):
-        return [",".join(f"{name}={type_}" for name, type_ in given.items())]
-    return [given] if isinstance(given, str) else list(given)
 
 
 def _arguments(given: Mapping[str, Any]) -> str:

@@ -2,47 +2,152 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import NoneType
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from acep_approx.arguments import checked
-from acep_approx.diagrams.fragments import never_raises
+from acep_approx.arrays import Ints
 from acep_approx.errors import UsageError, expect
-from acep_approx.events.columns import to_arrow
+from acep_approx.events.columns import events_in_lists, plain_type, refuse_unreadable, to_arrow
 from acep_approx.events.reading.files import find_files
 from acep_approx.events.reading.paths import named_paths
+from acep_approx.events.reading.widening import one_table
+from acep_approx.events.roles import Roles, open_times
 from acep_approx.events.source import Source, open_source
+from acep_approx.events.time import tick_unit
 from acep_approx.events.time_formats import TimeFormat
 from acep_approx.profiling import formatting
+from acep_approx.profiling.columns import ColumnScan
 from acep_approx.profiling.first_query import FirstQuery, ProfiledEvents, first_query
-from acep_approx.profiling.layout_words import layout_words
-from acep_approx.profiling.roles import RoleFound
-from acep_approx.profiling.scan import Scan
-from acep_approx.profiling.stream_profile import SecondChoice, StreamProfile
-from acep_approx.profiling.text import as_text
-from acep_approx.profiling.times import TimeProfile
+from acep_approx.profiling.roles import RoleFound, taken_roles, time_role
+from acep_approx.profiling.seen import Look, SecondChoice, layout_words
+from acep_approx.profiling.times import TimeProfile, TimeScan, has_fractions, unit_of
 from acep_approx.profiling.type_and_key import Pair, TypeAndKey
-from acep_approx.visible import visible
+
+KEPT_ROWS = 1_000_000
+KEPT_BYTES = 128 * 2**20
+"""So many of the first events are kept, for the first query."""
+LOOKED_AT = 500
+"""Columns that are looked at, where there are more: nobody reads on."""
 
 
-class Look(StreamProfile):
-    """What is in some events; made by ``look``. Prints itself, and draws itself in a notebook."""
+class Scan:
+    """What one pass over events finds.
 
-    def __str__(self) -> str:
-        return as_text(self)
+    Parameters
+    ----------
+    source : Source
+    given : dict
+        The columns that were said to be ``time``, ``key`` and ``type``.
+    unit : str or None
+        The unit that was said.
+    time_format : TimeFormat or None
+        How times are written, as far as it was said.
 
-    def __repr__(self) -> str:
-        return f"<Look at {visible(self.name)}: {self.rows:,} rows, {len(self.columns)} columns>"
+    Attributes
+    ----------
+    columns : list of ColumnScan
+    roles : Roles or None
+        As a run takes them.
+    time : RoleFound
+    open_times : tuple of str
+        Where no column is recognised as the time, although one holds times: why, and what to say. Else empty.
+    unit : str or None
+        Of the times: said, or plausible.
+    times : TimeScan or None
+        None where no column could be the time.
+    schema : pyarrow.Schema
+        The columns that are looked at.
+    more_columns : int
+        How many others there are.
+    rows : int
+    is_all : bool
+        Whether there are no more rows.
+    """
 
-    @never_raises
-    def _repr_html_(self) -> str:
-        from acep_approx.profiling.views import look_view
+    def __init__(
+        self, source: Source, given: dict[str, str | None], unit: str | None, time_format: TimeFormat | None
+    ) -> None:
+        self._source = source
+        self._time_format = time_format
+        self._given = given
+        self.unit = unit
+        refuse_unreadable(source.schema, [name for name in source.schema.names if name in given.values()])
+        schema = source.readable
+        self.roles: Roles | None = taken_roles(schema, given, unit, time_format) if schema.names else None
+        played = [] if self.roles is None else [self.roles.time, self.roles.type, self.roles.key]
+        others = [field for field in list(schema)[LOOKED_AT:] if field.name in (*given.values(), *played)]
+        self.schema = pa.schema([*list(schema)[:LOOKED_AT], *others], schema.metadata)
+        self.more_columns = len(schema) - len(self.schema)
+        self.columns = [ColumnScan(field.name, field.type) for field in self.schema]
+        self.open_times = open_times(source.schema) if self.roles is None else ()
+        nothing = [pa.nulls(0, field.type) for field in self.schema]
+        no_events = pa.RecordBatch.from_arrays(nothing, schema=self.schema)
+        self.time = time_role(self.roles, given["time"], no_events, self.open_times)
+        self.in_lists = events_in_lists(source.schema)
+        self.times: TimeScan | None = None
+        self.rows = 0
+        self.is_all = True
+        self._head: list[pa.RecordBatch] = []
+        self._ticks: list[Ints] = []
 
-        return look_view(self)
+    def read(self, most: int | None, on_progress: Callable[[int], None] | None) -> None:
+        """Read the events, or so many of the first."""
+        kept = 0
+        for batch in self._batches(most):
+            if self.rows == 0:
+                self._begin(batch)
+            for column, values in zip(self.columns, batch.columns, strict=True):
+                column.add(values)
+            ticks = None if self.times is None else self.times.add(batch.column(self.times.column))
+            if kept < KEPT_BYTES and (room := KEPT_ROWS - sum(map(len, self._head))) > 0:
+                kept += batch.nbytes
+                self._head.append(batch.slice(0, room))
+                self._ticks.append(np.zeros(len(batch), np.int64) if ticks is None else ticks[:room])
+            self.rows += batch.num_rows
+            if on_progress is not None:
+                on_progress(self.rows)
+
+    def _batches(self, most: int | None) -> Iterator[pa.RecordBatch]:
+        left = most
+        for batch in self._source.batches(self.schema.names):
+            if left is not None:
+                if left == 0 and batch.num_rows:
+                    self.is_all = False
+                    return
+                self.is_all = batch.num_rows <= left
+                batch = batch.slice(0, min(left, batch.num_rows))  # noqa: PLW2901
+                left -= batch.num_rows
+            if batch.num_rows:
+                yield batch
+            if not self.is_all:
+                return
+
+    def _begin(self, first: pa.RecordBatch) -> None:
+        """Choose the column of the times, now that there are some."""
+        self.time = time_role(self.roles, self._given["time"], first, self.open_times)
+        column = self.time.best
+        if column is None:
+            return
+        type_ = plain_type(first.schema.field(column).type)
+        if self.unit is None and self._time_format is None:
+            self.unit = unit_of(first.column(column)) if self.time.column else self.time.others[0].unit
+            if self.unit is None and has_fractions(first.column(column)):
+                self.unit = "s"
+        unit = self.roles.unit if self.roles is not None and self.roles.time == column else None  # may be digits
+        unit = unit or self.unit
+        self.times = TimeScan(column, unit, tick_unit(type_, unit) is not None, self._time_format)
+
+    def head(self) -> tuple[pa.Table, Ints]:
+        """The first events, and their ticks."""
+        if not self._head:
+            return self.schema.empty_table(), np.zeros(0, np.int64)
+        return one_table(self._head), np.concatenate(self._ticks)
 
 
 @checked
@@ -113,13 +218,15 @@ def look(
     paths = _paths(events)
     files = _files(paths, "lines" if reading.get("line_format") else reading.get("format"))
     times = None if scan.times is None else scan.times.profile()
+    unseen = [f"{scan.more_columns:,} more columns, which were not looked at"] if scan.more_columns else []
+    columns = tuple(column.profile() for column in scan.columns)
     return Look(
         name="these events" if paths is None else ", ".join(paths),
         rows=scan.rows,
         is_all=scan.is_all,
         size=sum(file.stat().st_size for file in files) if files else None,
-        understood=(*layout_words(source, len(files)), *_unseen(scan.more_columns)),
-        columns=tuple(column.profile() for column in scan.columns),
+        understood=(*layout_words(source, len(files)), *unseen),
+        columns=columns,
         time=scan.time,
         type=type_,
         key=key_,
@@ -127,16 +234,11 @@ def look(
         unit=scan.unit,
         is_unit_said=unit is not None,
         times=times,
-        types=_types(scan, type_),
+        types=next((column.frequent for column in columns if column.name == type_.best), ()),
         malformed=source.malformed.count,
         reasons=tuple(source.malformed.reasons),
         first=_first(scan, times, (type_, key_), given, paths),
     )
-
-
-def _unseen(columns: int) -> list[str]:
-    """What is to be said of columns that were not looked at."""
-    return [f"{columns:,} more columns, which were not looked at"] if columns else []
 
 
 def _paths(events: Any) -> list[str] | None:
@@ -167,12 +269,6 @@ def _second(
     return SecondChoice(other.type, other.key, formatting.look_command(paths, said))
 
 
-def _types(scan: Scan, role: RoleFound) -> tuple[tuple[str, int], ...]:
-    """The types with their counts."""
-    found = [column.profile().frequent for column in scan.columns if column.name == role.best]
-    return found[0] if found else ()
-
-
 def _first(
     scan: Scan, times: TimeProfile | None, roles: tuple[RoleFound, RoleFound], given: dict[str, Any], paths: Any
 ) -> FirstQuery:
@@ -196,7 +292,9 @@ def _first(
         )
     if times is None:
         return FirstQuery(lacks="there are no times")
-    options = given | {"unit": scan.unit, "sort": scan.times.late > 0, "time": given["time"] or _unsaid(scan.time)}
+    options = given | {"unit": scan.unit, "sort": scan.times.late > 0, "time": given["time"]}
+    if scan.time.column is None:  # it must be said, as none is taken
+        options["time"] = given["time"] or scan.time.best
     options |= {"on_malformed": "skip"} if wrong else {}
     options = {name: value for name, value in options.items() if value not in (None, False)}
     table, ticks = scan.head()
@@ -204,8 +302,3 @@ def _first(
         is_read = np.flatnonzero(ticks > np.iinfo(np.int64).min)
         table, ticks = table.take(to_arrow(is_read)), ticks[is_read]
     return first_query(ProfiledEvents(table, ticks, scan.time, *roles, times.is_time, options), paths)
-
-
-def _unsaid(role: RoleFound) -> str | None:
-    """The column that must be said, as none is taken."""
-    return role.best if role.column is None else None

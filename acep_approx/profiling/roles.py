@@ -113,12 +113,11 @@ def _times_among(batch: pa.RecordBatch, taken: str | None) -> tuple[Candidate, .
     found = []
     for name, column in zip(batch.schema.names, batch.columns, strict=True):
         why = None if name == taken else _as_time(name, column)
-        if why is not None:
-            rank, reason, unit = why
-            if rank == COUNTER and taken is not None:
-                continue
-            option = " ".join(map(quoted, options({"time": name} | ({"unit": unit} if unit else {}))))
-            found.append((rank - bool(TIME_LIKE.search(name)) * 2, Candidate(name, reason, option, unit)))
+        if why is None or (why[0] == COUNTER and taken is not None):
+            continue
+        rank, reason, unit = why
+        option = " ".join(map(quoted, options({"time": name} | ({"unit": unit} if unit else {}))))
+        found.append((rank - bool(TIME_LIKE.search(name)) * 2, Candidate(name, reason, option, unit)))
     found.sort(key=lambda item: item[0])
     return tuple(candidate for _, candidate in found[:OTHERS])
 
@@ -126,28 +125,18 @@ def _times_among(batch: pa.RecordBatch, taken: str | None) -> tuple[Candidate, .
 def _as_time(name: str, column: pa.Array) -> tuple[int, str, str | None] | None:
     """How well a column would do as the time (0: best), why, and the unit to say."""
     type_ = plain_type(column.type)
-    if pa.types.is_timestamp(type_):
-        return 0, "times", None
-    if pa.types.is_date(type_):
-        return 1, "dates", None
+    if pa.types.is_timestamp(type_) or pa.types.is_date(type_):
+        return (0, "times", None) if pa.types.is_timestamp(type_) else (1, "dates", None)
     unit = unit_of(column)
     if unit is not None:
         return 1, f"numbers that are times between 1990 and 2100 as {unit}", unit
     if pa.types.is_string(type_):
-        return (1, "texts that are times", None) if _are_times(column) else None
-    return _as_number(name, column) if is_number(type_) and not column.null_count else None
-
-
-def _as_number(name: str, column: pa.Array) -> tuple[int, str, str | None] | None:
-    """The same of a column of numbers that are no times since 1970."""
-    type_ = plain_type(column.type)
-    values = to_numpy(plain_values(column))
+        texts = plain_values(column).drop_null().slice(0, 100)
+        return (1, "texts that are times", None) if len(texts) and are_iso(texts, "ns") else None
+    if not is_number(type_) or column.null_count:
+        return None
+    values = to_numpy(plain_values(column))  # numbers that are no times since 1970
     steps = np.diff(values.astype(np.float64))
     if (steps >= 0).all() and (steps > 0).any():
         return COUNTER, "numbers that never fall", None if pa.types.is_integer(type_) else "s"
     return (2, "numbers, by its name", None) if TIME_LIKE.search(name) else None
-
-
-def _are_times(column: pa.Array) -> bool:
-    texts = plain_values(column).drop_null().slice(0, 100)
-    return len(texts) > 0 and are_iso(texts, "ns")

@@ -14,7 +14,7 @@ from acep_approx.arrays import Ints
 from acep_approx.errors import DataError
 from acep_approx.events.columns import plain_type, to_numpy
 from acep_approx.events.roles import UNITS, is_number
-from acep_approx.events.time import FIRST, PER_SECOND, plausible_unit, tick_unit, ticks
+from acep_approx.events.time import FIRST, PER_SECOND, plausible_unit, ticks
 from acep_approx.events.time_formats import TimeFormat, digits_format
 from acep_approx.profiling.columns import plain_values
 from acep_approx.profiling.formatting import distance, moment, window
@@ -122,9 +122,8 @@ def as_units(number: float) -> list[tuple[str, str]]:
     for unit in UNITS:
         seconds = number / PER_SECOND[unit]
         year = 1970 + seconds / 31_556_952
-        found.append(
-            (unit, moment(round(seconds * 10**6), is_time=True) if year < LAST_YEAR else f"the year {year:,.0f}")
-        )
+        when = moment(round(seconds * 10**6), is_time=True) if year < LAST_YEAR else f"the year {year:,.0f}"
+        found.append((unit, when))
     return found
 
 
@@ -148,11 +147,6 @@ class TimeScan:
     units: tuple[tuple[str, str], ...] = ()
     _kept: list[Ints] = field(default_factory=list)
 
-    @classmethod
-    def of(cls, column: str, type_: pa.DataType, unit: str | None, time_format: TimeFormat | None) -> TimeScan:
-        """For a column of a type."""
-        return cls(column, unit, tick_unit(type_, unit) is not None, time_format)
-
     @property
     def is_counted(self) -> bool:
         """Whether all values that are no times were looked for."""
@@ -160,8 +154,10 @@ class TimeScan:
 
     def add(self, column: pa.Array) -> Ints:
         """Take in a batch; gives the ticks, and where there is none the least number."""
-        if self.rows == 0:
-            self.units = _in_units(column)
+        if self.rows == 0 and is_number(plain_type(column.type)):
+            first = column.filter(_is_present(column)).slice(0, 1)
+            number = abs(first[0].as_py()) if len(first) else 0
+            self.units = tuple(as_units(number)) if number >= FIRST / 10 else ()
         values, is_read = self._read(column)
         known = values[is_read]
         if len(known):
@@ -229,6 +225,7 @@ class TimeScan:
             for place in largest
             if steps[place] > LARGE * typical
         ]
+        is_same = np.concatenate(([False], steps == 0, [False]))  # as the time before
         return TimeProfile(
             column=self.column,
             unit=self.unit,
@@ -242,7 +239,7 @@ class TimeScan:
             latest=distance(self.latest, is_time=self.is_time),
             patience=window(self.latest, is_time=self.is_time),
             is_reversed=self.late > 0 and not self.rising,
-            ties=_ties(steps),
+            ties=int((is_same[:-1] | is_same[1:]).sum()),
             typical=distance(typical, is_time=self.is_time),
             gaps=tuple(gaps),
             kept=len(known),
@@ -252,14 +249,7 @@ class TimeScan:
         )
 
 
-def _ties(steps: Ints) -> int:
-    """Events that share their time with another one, from the distances of sorted times."""
-    is_same = np.concatenate(([False], steps == 0, [False]))
-    return int((is_same[:-1] | is_same[1:]).sum())
-
-
 def _is_present(column: pa.Array) -> pa.Array:
-    """Where there is a value."""
     if pa.types.is_floating(plain_type(column.type)):
         plain = plain_values(column)
         return pc.fill_null(pc.invert(pc.is_nan(plain)), False)
@@ -288,12 +278,3 @@ def has_fractions(column: pa.Array) -> bool:
     plain = plain_values(column)
     present = plain.filter(_is_present(plain))
     return bool(pc.any(pc.not_equal(present, pc.floor(present))).as_py())
-
-
-def _in_units(column: pa.Array) -> tuple[tuple[str, str], ...]:
-    """What the first of the numbers of a column would be as a time."""
-    present = (
-        column.filter(_is_present(column)).slice(0, 1) if is_number(plain_type(column.type)) else column.slice(0, 0)
-    )
-    number = abs(present[0].as_py()) if len(present) else 0
-    return tuple(as_units(number)) if number >= FIRST / 10 else ()

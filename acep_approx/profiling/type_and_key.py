@@ -10,15 +10,20 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from acep_approx.arrays import Ints
+from acep_approx.arrays import Bools, Floats, Ints
 from acep_approx.events.columns import can_be_told_apart, decoded, plain_type, to_numpy
 from acep_approx.events.keys import can_be_key
 from acep_approx.events.roles import TYPE_NAMES, Roles
 from acep_approx.profiling.columns import ColumnScan, plain_values
-from acep_approx.profiling.regularity import KeyOrder, Regularity
 from acep_approx.profiling.roles import OTHERS, Candidate, RoleFound
 from acep_approx.shell import quoted
 
+SAMPLE = 20_000
+"""Events that are looked at for each key."""
+FEW = 8
+"""Pairs of events that tell half of what many tell."""
+SHUFFLES = 2
+"""Other orders that the order of the events is compared with."""
 TYPE_LIKE = re.compile(
     r"type|event|kind|action|activity|status|state|level|severity|method|operation|category|name|code|art$|verb|phase|"
     r"vorgang|ereignis|aktion|aktivit|schritt|zustand",
@@ -46,6 +51,100 @@ LINKING = 1.0
 """What it weighs that keys have events of several types: one whose events are all of one type links nothing."""
 SURE = 1.0
 """How much better a choice is than the next one where it is no guess; a name alone weighs more."""
+
+
+@dataclass(frozen=True)
+class Regularity:
+    """What the order of events tells of two columns as type and key.
+
+    Attributes
+    ----------
+    order : float
+        How much less uncertain the next type is for who knows the one before, in the order of the events, than in any
+        other order of the same events of each key: 0 (not at all) to 1.
+    several : float
+        Share of the keys of several events that hold several types.
+    recurring : float
+        In what share of the keys a type occurs, on average over the events.
+    repeats : float
+        Share of the events that are of the type of the one before, within a key.
+    pairs : int
+        Events that follow one of the same key.
+    """
+
+    order: float
+    several: float
+    recurring: float
+    repeats: float
+    pairs: int
+
+    @property
+    def strength(self) -> float:
+        """How much this speaks for the two columns, 0 to 1; little of few events."""
+        order = max(self.order, 0.0) * (1 - self.repeats) * self.several * self.recurring
+        return order * self.pairs / (self.pairs + FEW)
+
+
+class KeyOrder:
+    """The events of each value of a column, in order of time; of many events those of some values.
+
+    Parameters
+    ----------
+    codes : numpy.ndarray of int64
+        The value of each event, in order of time; -1: none.
+    """
+
+    def __init__(self, codes: Ints) -> None:
+        rows = np.flatnonzero(codes >= 0)
+        if len(rows) > SAMPLE:
+            rows = rows[_is_sampled(codes[rows])][:SAMPLE]
+        rows = rows[np.argsort(codes[rows], kind="stable")]
+        self._rows, self._keys = rows, codes[rows]
+        self._is_next = self._keys[1:] == self._keys[:-1]
+        random = np.random.default_rng(17)
+        self._others = [np.lexsort((random.random(len(rows)), self._keys)) for _ in range(SHUFFLES)]
+
+    def regularity(self, codes: Ints) -> Regularity | None:
+        """How regularly the values of another column follow one another; None where no event follows another.
+
+        Events without a value count as one more type.
+        """
+        types = codes[self._rows] + 1
+        if not self._is_next.any():
+            return None
+        entropy, width = _entropy(np.bincount(types)), int(types.max()) + 1
+        other = np.mean([self._certainty(types[order]) for order in self._others])
+        _, of_keys = np.unique(self._keys, return_inverse=True)
+        sizes = np.bincount(of_keys)
+        held = np.unique(of_keys * width + types)
+        kinds = np.bincount(held // width, minlength=len(sizes))
+        keys_of_type = np.bincount(held % width, minlength=width)
+        return Regularity(
+            order=float(self._certainty(types) - other) / entropy if entropy else 0.0,
+            several=float((kinds > 1)[sizes > 1].mean()),
+            recurring=float(keys_of_type[types].mean()) / len(sizes),
+            repeats=float((types[1:] == types[:-1])[self._is_next].mean()),
+            pairs=int(self._is_next.sum()),
+        )
+
+    def _certainty(self, types: Ints) -> float:
+        """The mutual information of a type and the next one, in bits."""
+        before, after = types[:-1][self._is_next], types[1:][self._is_next]
+        _, pairs = np.unique(before * (int(types.max()) + 1) + after, return_counts=True)
+        return _entropy(np.bincount(before)) + _entropy(np.bincount(after)) - _entropy(pairs)
+
+
+def _is_sampled(codes: Ints) -> Bools:
+    """Whether the value of an event is one of those that are looked at: any, as long as they have few events."""
+    counts = np.bincount(codes)
+    order = np.random.default_rng(17).permutation(len(counts))
+    before = np.cumsum(counts[order]) - counts[order]
+    return np.isin(codes, order[before < SAMPLE])
+
+
+def _entropy(counts: Ints) -> float:
+    shares: Floats = counts[counts > 0] / counts.sum()
+    return float(-(shares * np.log2(shares)).sum())
 
 
 @dataclass(frozen=True)
@@ -109,9 +208,19 @@ class TypeAndKey:
         best, second = ranked[0], ranked[1] if len(ranked) > 1 else None
         types = {name: merit.with_(found.get((name, best.key or ""))) for name, merit in types.items()}
         keys = {name: merit.with_(found.get((best.type or "", name))) for name, merit in keys.items()}
+        why = {role: "you said so" if given[role] else "by its name" for role in ("type", "key")}
+        why_type = f"no column is called {', '.join(TYPE_NAMES)}"
+        if taken.type is not None:
+            why_type = why["type"]
+            count = next((column.values.count for column in self._columns if column.name == taken.type), 0)
+            if count > max(MOST_TYPES, self._rows // 3):
+                why_type += f"; but it has {count:,} different values: are these types?"
+            elif count == 1 and self._rows > 1:
+                why_type += "; but all events have the same one"
+        why_key = "no column is called key" if taken.key is None else why["key"]
         return (
-            RoleFound("type", taken.type, self._why_type(taken.type, given["type"]), _ranked(types, "type", best)),
-            RoleFound("key", taken.key, _why_key(taken.key, given["key"]), _ranked(keys, "key", best)),
+            RoleFound("type", taken.type, why_type, _ranked(types, "type", best)),
+            RoleFound("key", taken.key, why_key, _ranked(keys, "key", best)),
             second,
         )
 
@@ -134,21 +243,6 @@ class TypeAndKey:
             regular = {type_: events.regularity(codes[type_]) for type_ in types if type_ != key}
             found.update({(type_, key): one for type_, one in regular.items() if one is not None})
         return found
-
-    def _why_type(self, taken: str | None, given: str | None) -> str:
-        if taken is None:
-            return f"no column is called {', '.join(TYPE_NAMES)}"
-        why = "you said so" if given else "by its name"
-        count = next((column.values.count for column in self._columns if column.name == taken), 0)
-        if count > max(MOST_TYPES, self._rows // 3):
-            return f"{why}; but it has {count:,} different values: are these types?"
-        return f"{why}; but all events have the same one" if count == 1 and self._rows > 1 else why
-
-
-def _why_key(taken: str | None, given: str | None) -> str:
-    if taken is None:
-        return "no column is called key"
-    return "you said so" if given else "by its name"
 
 
 def _best(taken: Pair, types: Merits, keys: Merits, found: Found) -> list[Pair]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from numbers import Integral
 from types import NoneType
@@ -249,7 +249,7 @@ class MatchTables:
         return {name: value for name, value in self._options.items() if name not in ("merge", "bind", "key_idle")}
 
 
-def joined(tables: Iterator[pa.Table]) -> pa.Table:
+def joined(tables: Iterable[pa.Table]) -> pa.Table:
     """Tables as one; one that has columns even where no row was found."""
     parts = list(tables)
     filled = [part for part in parts if part.num_rows] or parts[:1]

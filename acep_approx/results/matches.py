@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
 
-    from acep_approx.why.no_match.result import NoMatch
+    from acep_approx.why.result import NoMatch
 
 
 class Matches(MatchTables):
@@ -236,8 +236,8 @@ class Matches(MatchTables):
         """
         if most is not None and most < 1:
             raise UsageError(f"most is {most}", code="ACEP-U126", hint="look at one event at least; None looks at all")
-        from acep_approx.why.no_match.from_counters import no_match_from_counters
-        from acep_approx.why.no_match.search import explain_no_match
+        from acep_approx.why.no_match import explain_no_match
+        from acep_approx.why.tally import no_match_from_counters
 
         if self.source.reusable:
             with self.source.looked_at():

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from acep_approx.arguments import checked
-from acep_approx.diagrams.fragments import never_raises, view
-from acep_approx.diagrams.rows import first_rows, tables_view
+from acep_approx.diagrams.fragments import first_rows, never_raises, tables_view, view
 from acep_approx.events.writing.frames import to_pandas
 from acep_approx.results.match import named
 from acep_approx.rules.execution import Outcome

@@ -8,20 +8,19 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from acep_approx.diagrams.fragments import bounded, soft, table, tiles, title, view
-from acep_approx.diagrams.rows import rows_of
-from acep_approx.diagrams.style import COLOURS, GRAPH
+from acep_approx.diagrams.colours import COLOURS, GRAPH
+from acep_approx.diagrams.fragments import bounded, rows_of, soft, table, tiles, title, view
 from acep_approx.diagrams.text_layout import shortened, width
-from acep_approx.pages.budget.lines import recall_words
-from acep_approx.pages.budget.load import load
-from acep_approx.pages.budget.need import need_words
+from acep_approx.events.counts import counted
+from acep_approx.pages.budget.charts import load
+from acep_approx.pages.budget.lines import need_words, recall_words, spent
 from acep_approx.pages.code import code
 from acep_approx.pages.drawing import percent
 from acep_approx.pages.shell import part_of_page
 from acep_approx.results.preview import MOST_EVENTS, Preview, preview
 from acep_approx.timeline.picture import svg
 from acep_approx.visible import escape
-from acep_approx.why.views import no_match_parts
+from acep_approx.why.result import no_match_parts
 
 if TYPE_CHECKING:
     from acep_approx.budget.ledger import RunRecord
@@ -50,18 +49,14 @@ def matches_view(matches: Any) -> str:
         sort=matches.is_sorted,
     )
     if found is not None and found.is_all and not found.points.num_rows and found.events:
-        return view(title(_headline(found)), query, *_why_nothing(matches))
+        from acep_approx.why.no_match import explain_no_match
+
+        with matches.source.looked_at():
+            source, roles, is_sorted = matches.source.beside(), matches.roles, matches.is_sorted
+            reasons = explain_no_match(matches.plan, source, roles, sort=is_sorted, most=EXPLAINED)
+        return view(title(_headline(found)), query, *no_match_parts(reasons))
     some = "" if matches.limit is None else f"The first {matches.limit:,} matches of those of "
     return view(title(some + _headline(found)), query, *_found(found, matches.source.rows))
-
-
-def _why_nothing(matches: Any) -> Iterator[str]:
-    """Which step of the pattern no event passed."""
-    from acep_approx.why.no_match.search import explain_no_match
-
-    with matches.source.looked_at():
-        source, roles, is_sorted = matches.source.beside(), matches.roles, matches.is_sorted
-        return no_match_parts(explain_no_match(matches.plan, source, roles, sort=is_sorted, most=EXPLAINED))
 
 
 def budgeted_view(matches: Any) -> str:
@@ -78,8 +73,7 @@ def _headline(found: Preview | None) -> str:
     if found is None:
         return "Matches"
     some = found.points.num_rows
-    where = f"{found.events:,} events" if found.is_all else f"the first {found.events:,} events"
-    return f"{some:,} match point{'' if some == 1 else 's'} in {where}"
+    return f"{counted(some, 'match point')} in {'' if found.is_all else 'the first '}{found.events:,} events"
 
 
 def _found(found: Preview | None, rows: int | None) -> Iterator[str]:
@@ -182,26 +176,17 @@ def record_view(record: RunRecord) -> str:
     """The four numbers to know, and work against its bound over time."""
     estimate = record.recall
     found = "unknown" if estimate is None or estimate.recall is None else percent(estimate.recall)
-    used = percent(record.work / record.allowed) if record.allowed else "none"
-    numbers = (
-        (found, f"estimated recall: {recall_words(estimate).removeprefix('unknown: ')}"),
-        (used, f"of the budget used: {record.work:,} of {record.allowed:,} run-steps"),
-        (f"{record.shed_runs:,}", "runs shed"),
-        (f"{record.found:,}", f"match points found in {record.events:,} events"),
-    )
+    recall = (found, f"estimated recall: {recall_words(estimate).removeprefix('unknown: ')}")
     drawing = f'<div class="wide">{_scrolls(load(record))}</div>' if record.pieces else ""
+    rules = re.findall(r"\.chart[^{}]*\{[^{}]*\}", part_of_page("page.css"))  # about pictures with a frame
+    style = "".join(f".acep-view {rule}" for rule in rules)
     of = f"{record.source} under" if record.source else "A run under"
     return view(
         title(f"{of} a budget of {record.budget}"),
         soft(f"{record.bound}; exact run: {need_words(record)}"),
-        tiles(numbers),
-        f"<style>{_chart_style()}</style>{drawing}" if drawing else soft("There were no events."),
+        tiles([recall, *spent(record)]),
+        f"<style>{style}</style>{drawing}" if drawing else soft("There were no events."),
     )
-
-
-def _chart_style() -> str:
-    """The rules of the pages' style sheet that are about pictures with a frame."""
-    return "".join(f".acep-view {rule}" for rule in re.findall(r"\.chart[^{}]*\{[^{}]*\}", part_of_page("page.css")))
 
 
 # --- tuning -----------------------------------------------------------------------------------------------------
@@ -210,17 +195,16 @@ def _chart_style() -> str:
 def tuning_view(tuning: Any) -> str:
     """What each choice finds within each budget, as a table."""
     head = ["ERRORS", "WITHIN", "match points", "matches", "run-steps per event", *map(str, tuning.budgets)]
-    rows = [_trial(trial, len(tuning.budgets)) for trial in tuning.trials]
+    rows = []
+    for trial in tuning.trials:
+        found, recalls = ["-", "-"], ["too much"] * len(tuning.budgets)
+        if not trial.skipped:
+            found, recalls = [f"{trial.points:,}", f"{trial.matches:,}"], [*map(percent, trial.recalls)]
+        steps = "-" if trial.skipped and not trial.steps else f"{trial.steps:,.3g}"
+        rows.append([str(trial.errors), trial.within, *found, steps, *recalls])
     told = f"learned from {tuning.trained:,} events, measured on the {tuning.measured:,} after them"
     return view(
         title("What each choice finds, and what each budget finds of it"),
         table(head, rows, "", range(2, len(head))),
         soft(f"{told}; below a budget stands which share of the match points it found"),
     )
-
-
-def _trial(trial: Any, budgets: int) -> list[str]:
-    start = [str(trial.errors), trial.within]
-    if trial.skipped:
-        return [*start, "-", "-", f"{trial.steps:,.3g}" if trial.steps else "-", *["too much"] * budgets]
-    return [*start, f"{trial.points:,}", f"{trial.matches:,}", f"{trial.steps:,.3g}", *map(percent, trial.recalls)]

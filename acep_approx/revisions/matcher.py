@@ -14,7 +14,7 @@ import pyarrow as pa
 from acep_approx.archive import Scope
 from acep_approx.arguments import checked as public
 from acep_approx.arrays import Bools, Ints
-from acep_approx.diagrams.fragments import never_raises
+from acep_approx.diagrams.fragments import bounded, never_raises, plain, soft, tiles, title, view
 from acep_approx.diagrams.text_layout import one_line
 from acep_approx.errors import DataError, expect
 from acep_approx.events.changes import Op, find_op, ops_of
@@ -39,6 +39,7 @@ from acep_approx.run.left_out import BACKWARDS, LATE, REASONS, LeftOut
 from acep_approx.run.order import numbers_of
 from acep_approx.run.run import Run
 from acep_approx.run.watermarks import ENDED, NEVER, Held
+from acep_approx.timeline.scale import moment_text
 
 CHANGES = ("inserted", "retracted")
 PROGRESSED = ("mz_progressed", "progressed")
@@ -54,6 +55,12 @@ class RevisedMatcher(Run):
         How events may come late and change.
     **options
         As for ``Matcher``: ``output``, ``time``, ``key``, ``type``, ``unit``, ``merge``, ``bind``.
+
+    Attributes
+    ----------
+    final_rows : list of numpy.ndarray of int64, or None
+        A list, set before the first push where results are final: no query is run, and the numbers of the rows that
+        can change no more are put there, in order of time.
 
     Notes
     -----
@@ -73,12 +80,19 @@ class RevisedMatcher(Run):
         self.rows = 0
         self.stream: RevisedStream | None = None
         self.left_out = LeftOut()
+        self.final_rows: list[Ints] | None = None
 
     @never_raises
     def _repr_html_(self) -> str:
-        from acep_approx.revisions.views import revised_view
-
-        return revised_view(self)
+        numbers = [(f"{self.rows:,}", "rows so far"), (f"{self.held_events:,}", "events held: they may still change")]
+        counts = vars(self.revisions).items()
+        numbers += [(f"{number:,}", name.replace("_", " ")) for name, number in counts if number]
+        told = "Nothing has moved the watermark yet."
+        if self.watermark is not None:
+            told = f"The watermark is at {moment_text(self.watermark, is_time=self.is_time)}."
+        query = plain(bounded(str(self.plan.query.text)))
+        head = title("Live run of a query whose events may be late or change")
+        return view(head, query, tiles(numbers), soft(told))
 
     def __repr__(self) -> str:
         query = one_line(self.plan.query.text)
@@ -377,6 +391,9 @@ class RevisedMatcher(Run):
         due = stream.waiting.due(horizon)
         if isinstance(stream.run, FinalRun):
             assert not len(arrival), "what the watermark has passed does not change"
+            if self.final_rows is not None:
+                self.final_rows += [events.arrival for events in due]
+                return []
             tables = [table for events in due for table in stream.run.run(events)]
             return tables + (stream.run.pass_time(watermark) if watermark > NEVER else [])
         if not due and not len(arrival):

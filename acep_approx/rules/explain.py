@@ -6,8 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal
 
 from acep_approx.diagrams.graph import Edge, Graph, Group, Node
-from acep_approx.diagrams.mermaid_graphviz import dot, mermaid
-from acep_approx.diagrams.svg import svg
+from acep_approx.diagrams.svg import WRITERS
 from acep_approx.errors import UsageError
 from acep_approx.planning.explain import section
 from acep_approx.query.printer import field_name, to_text
@@ -26,7 +25,6 @@ DRIVERS = {
     "stepping": "in turn, in the order of the stream, one transaction after the other",
 }
 """What the drivers do, by their names."""
-FORMATS = ("mermaid", "dot", "svg")
 
 
 def driver_of(planned: Planned) -> str:
@@ -78,9 +76,9 @@ def drawn(program: Program, format: str = "mermaid") -> str:  # noqa: A002  (as 
     UsageError
         ``ACEP-U001``: no such format.
     """
-    if format not in FORMATS:
-        raise UsageError(f"there is no format {format!r}", code="ACEP-U001", hint="choose one of " + ", ".join(FORMATS))
-    return {"mermaid": mermaid, "dot": dot, "svg": svg}[format](graph_of(program))
+    if format not in WRITERS:
+        raise UsageError(f"there is no format {format!r}", code="ACEP-U001", hint="choose one of " + ", ".join(WRITERS))
+    return WRITERS[format](graph_of(program))
 
 
 class _Words:

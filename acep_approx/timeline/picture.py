@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-from acep_approx.arrays import Ints
+from acep_approx.arrays import Bools, Ints
 from acep_approx.diagrams.colours import FONT, SERIES, variables
-from acep_approx.events.columns import to_numpy
-from acep_approx.timeline.scale import axis_ticks, bin_edges, clock_text, day_text, nice, span_text, width_text
+from acep_approx.events.columns import integers
+from acep_approx.timeline.scale import axis_ticks, bin_edges, moment_text, nice, span_text, width_text
 from acep_approx.visible import escape
 
 WIDTH, LEFT, RIGHT, TOP, PLOT = 960, 64, 20, 64, 240
@@ -49,9 +48,11 @@ def svg(points: pa.Table, *, is_time: bool, title: str = "match points over time
         Above the axis the number of match points per bin, stacked by number of errors; below it a lane per number of
         errors, with a mark for every point.
     """
-    errors = to_numpy(points.column("errors").combine_chunks().cast(pa.int64()))
-    ends = to_numpy(points.column("end").combine_chunks().cast(pa.int64()))
-    series = _series(errors)
+    errors, ends = integers(points, "errors"), integers(points, "end")
+    series = [
+        (f"{level} or more" if with_more else f"{level} error{'' if level == 1 else 's'}", where)
+        for level, with_more, where in by_errors(errors)
+    ]
     height = TOP + PLOT + 34 + len(series) * (LANE + LANE_GAP) + 8
     total = f"{len(ends):,} match point{'' if len(ends) == 1 else 's'}"
     parts = [
@@ -70,21 +71,23 @@ def svg(points: pa.Table, *, is_time: bool, title: str = "match points over time
     return "\n".join([*parts, "</svg>"])
 
 
-def _series(errors: Ints) -> list[tuple[str, npt.NDArray[np.bool_]]]:
-    """Names and places of the points by number of errors; those that could not be told apart are one."""
+def by_errors(errors: Ints) -> list[tuple[int, bool, Bools]]:
+    """The points by number of errors: how many, whether those of more are with them, and where they are.
+
+    More groups than there are colours could not be told apart.
+    """
     levels = np.unique(errors).tolist()
-    shown = levels if len(levels) <= SERIES else levels[: SERIES - 1]
-    series = [(f"{level} error{'' if level == 1 else 's'}", errors == level) for level in shown]
-    if len(shown) < len(levels):
-        series.append((f"{levels[len(shown)]} or more", errors >= levels[len(shown)]))
-    return series
+    groups = [(level, False, errors == level) for level in levels[:SERIES]]
+    if len(levels) > SERIES:
+        groups[-1] = (levels[SERIES - 1], True, errors >= levels[SERIES - 1])
+    return groups
 
 
 class _Picture:
     """The parts of a timeline with at least one point."""
 
     def __init__(
-        self, ends: Ints, errors: Ints, series: list[tuple[str, npt.NDArray[np.bool_]]], *, is_time: bool
+        self, ends: Ints, errors: Ints, series: list[tuple[str, Bools]], *, is_time: bool
     ) -> None:
         self.ends, self.errors, self.series, self.is_time = ends, errors, series, is_time
         self.edges = bin_edges(int(ends.min()), int(ends.max()), BINS, is_time=is_time)
@@ -94,23 +97,14 @@ class _Picture:
         self.base = TOP + PLOT
 
     def x(self, at: int) -> float:
-        """Place of a moment."""
         low, high = int(self.edges[0]), int(self.edges[-1])
         return round(LEFT + (at - low) / (high - low) * (WIDTH - LEFT - RIGHT), 1)
 
     def y(self, count: int) -> float:
-        """Place of a number of points."""
         return round(self.base - count / self.top * PLOT, 1)
 
     def parts(self) -> Iterator[str]:
         """Everything but the frame."""
-        yield from self._legend()
-        yield from self._grid()
-        yield from self._bars()
-        yield from self._axis()
-        yield from self._lanes()
-
-    def _legend(self) -> Iterator[str]:
         x = LEFT
         for i, (name, where) in enumerate(self.series):
             text = f"{name}: {int(where.sum()):,}"
@@ -119,12 +113,16 @@ class _Picture:
             x += 34 + 7 * len(text)
         unit = width_text(int(self.edges[1] - self.edges[0]), is_time=self.is_time)
         yield f'<text x="{WIDTH - RIGHT}" y="47" text-anchor="end">match points per {unit}</text>'
-
-    def _grid(self) -> Iterator[str]:
         for count in range(0, self.top + 1, self.step):
             y = self.y(count)
             yield f'<path class="grid" d="M{LEFT} {y}H{WIDTH - RIGHT}"/>'
             yield f'<text x="{LEFT - 8}" y="{y + 4}" text-anchor="end">{count:,}</text>'
+        yield from self._bars()
+        for tick in axis_ticks(int(self.edges[0]), int(self.edges[-1]), TICKS, is_time=self.is_time):
+            at = self.x(tick.at)
+            yield f'<path class="grid" d="M{at} {self.base}v6"/>'
+            yield f'<text x="{at}" y="{self.base + 20}" text-anchor="middle">{tick.label}</text>'
+        yield from self._lanes()
 
     def _bars(self) -> Iterator[str]:
         for column, (begin, end) in enumerate(zip(self.edges.tolist(), self.edges[1:].tolist(), strict=False)):
@@ -148,12 +146,6 @@ class _Picture:
                 below += n
             yield "</g>"
 
-    def _axis(self) -> Iterator[str]:
-        for tick in axis_ticks(int(self.edges[0]), int(self.edges[-1]), TICKS, is_time=self.is_time):
-            x = self.x(tick.at)
-            yield f'<path class="grid" d="M{x} {self.base}v6"/>'
-            yield f'<text x="{x}" y="{self.base + 20}" text-anchor="middle">{tick.label}</text>'
-
     def _lanes(self) -> Iterator[str]:
         """One mark per point; so that few points are seen beside many."""
         for i, (name, where) in enumerate(self.series):
@@ -163,13 +155,10 @@ class _Picture:
             ends = self.ends[where]
             if len(ends) <= NAMED:
                 for at, errors in zip(ends.tolist(), self.errors[where].tolist(), strict=True):
-                    said = f"{self._moment(at)}: {errors} error{'' if errors == 1 else 's'}"
+                    said = f"{moment_text(at, is_time=self.is_time)}: {errors} error{'' if errors == 1 else 's'}"
                     mark = f"M{self.x(at)} {y}v{LANE}"
                     yield f'<path class="m{i}" stroke-width="2" d="{mark}"><title>{said}</title></path>'
             else:
                 places = sorted({self.x(at) for at in np.unique(ends).tolist()})
                 marks = "".join(f"M{x} {y}v{LANE}" for x in places)
                 yield f'<path class="m{i}" stroke-width=".5" stroke-opacity=".7" d="{marks}"/>'
-
-    def _moment(self, at: int) -> str:
-        return f"{day_text(at)}, {clock_text(at, 1)}" if self.is_time else f"{at:,}"

@@ -91,7 +91,7 @@ def axis_ticks(low: int, high: int, most: int, *, is_time: bool) -> list[Tick]:
 
 def _month_ticks(low: int, high: int, least: float) -> list[Tick]:
     step = next((n for n in _MONTHS if n * 30 * DAY >= least), _MONTHS[-1])
-    first, last = (int(moment(at).astype("datetime64[M]").astype(np.int64)) for at in (low, high))
+    first, last = (int(np.datetime64(at, "us").astype("datetime64[M]").astype(np.int64)) for at in (low, high))
     months = np.arange(-(-first // step) * step, last + 1, step).astype("datetime64[M]")
     places = [(int(month.astype("datetime64[us]").astype(np.int64)), str(month)) for month in months]
     places = [(at, name) for at, name in places if low <= at <= high]
@@ -99,11 +99,6 @@ def _month_ticks(low: int, high: int, least: float) -> list[Tick]:
         return [Tick(at, name[:-3]) for at, name in places]
     names = [_month(name, with_year=i == 0 or name.endswith("-01")) for i, (_, name) in enumerate(places)]
     return [Tick(at, name) for (at, _), name in zip(places, names, strict=True)]
-
-
-def moment(at: int) -> np.datetime64:
-    """Microseconds since 1970 as a date and time."""
-    return np.datetime64(at, "us")
 
 
 def _month(name: str, *, with_year: bool) -> str:
@@ -115,15 +110,13 @@ def _month(name: str, *, with_year: bool) -> str:
 
 def day_text(at: int, *, with_year: bool = True) -> str:
     """The day of a moment: ``20 Feb 2013``."""
-    name = str(moment(at).astype("datetime64[D]"))
+    name = str(np.datetime64(at, "us").astype("datetime64[D]"))
     return f"{int(name[-2:])} {_month(name[:-3], with_year=with_year)}"
 
 
 def _label(at: int, step: int, *, is_first: bool) -> str:
     """A date at midnight and first of all, else the time of the day, as finely as the step asks."""
-    if step >= DAY:
-        return day_text(at, with_year=is_first)
-    if at % DAY == 0:
+    if at % DAY == 0 or step >= DAY:
         return day_text(at, with_year=is_first)
     time = clock_text(at, step)
     return f"{day_text(at, with_year=False)}, {time}" if is_first else time
@@ -131,10 +124,21 @@ def _label(at: int, step: int, *, is_first: bool) -> str:
 
 def clock_text(at: int, step: int) -> str:
     """The time of the day, as finely as ``step`` asks."""
-    text = str(moment(at))[-15:]  # 17:45:00.500000
+    text = str(np.datetime64(at, "us"))[-15:]  # 17:45:00.500000
     if step % (60 * SECOND) == 0:
         return text[:5]
     return text[:8] if step % SECOND == 0 else text.rstrip("0").rstrip(".")
+
+
+def moment_text(at: int, *, is_time: bool) -> str:
+    """A moment for people.
+
+    Examples
+    --------
+    >>> moment_text(2 * DAY + SECOND, is_time=True), moment_text(1200, is_time=False)
+    ('3 Jan 1970, 00:00:01', '1,200')
+    """
+    return f"{day_text(at)}, {clock_text(at, 1)}" if is_time else f"{at:,}"
 
 
 def span_text(begin: int, end: int, *, is_time: bool) -> str:

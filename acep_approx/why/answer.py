@@ -9,30 +9,37 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from collections.abc import Sequence as Items
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any
 
 import pyarrow as pa
 
-from acep_approx.errors import AcepError, UnsupportedError
-from acep_approx.events.source import Source
+from acep_approx.automaton.automaton import START
+from acep_approx.errors import AcepError, UnsupportedError, UsageError
+from acep_approx.events.reading.widening import one_table
+from acep_approx.events.source import Source, open_source
+from acep_approx.events.stream import read_events
 from acep_approx.matching.choice import OutputKind
+from acep_approx.matching.execution import Execution
 from acep_approx.matching.outputs.of_runs import TooManyStepsError
 from acep_approx.planning.planner import Plan
 from acep_approx.query.printer import to_text
-from acep_approx.query.shape import walk
-from acep_approx.query.syntax import Absent, QuerySyntax
-from acep_approx.why.no_match.relaxed_queries import without_negation
+from acep_approx.query.syntax import QuerySyntax
+from acep_approx.why.conditions import Failed
+from acep_approx.why.no_match import explain_no_match
 from acep_approx.why.of_algebra import explain_algebra
-from acep_approx.why.place import StreamPlace, find_places, span_text, tick_text
-from acep_approx.why.result import Why, text_of
-from acep_approx.why.running import run_at
-from acep_approx.why.waiting import Awaited, Bound, Failed, Refused, Waiting
+from acep_approx.why.place import StreamPlace, find_places, span_text, unified
+from acep_approx.why.result import NoMatch, Why, text_of
+from acep_approx.why.steps import negations, without_negation
+from acep_approx.why.waiting import Awaited, Bound, Waiting
 
 STEPS = 2_000_000
 """Run-steps after which a question is given up."""
 LISTED = 10_000
 """Matches that are looked at to find the best one."""
 MORE_ERRORS = 3
+MOST_EVENTS = 10_000_000
+"""Events that are looked at."""
 
 
 def explain(
@@ -116,63 +123,76 @@ class _Diagnosis:
         self.clock = place.clock
         self.waiting = Waiting(place)
         self.gave_up = False
-        self.around = tick_text(place.around, is_time=place.is_time)
+        self.around = place.when(place.around)
 
     def answer(self) -> Why:
-        """The answer."""
         if match := self._match(self.query):
             return self._matched(match)
         if not self.place.near().any():
-            return self._why(False, f"no match{self._of()} at {self.around}: no event came within a window of it")
+            return self._why(": no event came within a window of it")
         partial = self._partial()
-        if partial is None and self.gave_up:
-            return self._why(False, f"no match{self._of()} at {self.around}; too many partial matches to look through")
-        if partial is None:
-            return self._nothing_began()
-        return self._unmatched(partial)
+        if partial is not None:
+            return self._unmatched(partial)
+        if self.gave_up:
+            return self._why("; too many partial matches to look through")
+        awaited = self.waiting.awaited((), 0, self.waiting.states.at(START, 0)[0])
+        return self._why(": no event there could begin one", awaited=awaited)
 
     # --- answers --------------------------------------------------------------------------------------------
 
-    def _why(self, matched: bool, headline: str, found: _Candidate | None = None, **more: Any) -> Why:
-        events = tuple({"variable": name, **self._event(at)} for at, name in (found.bound if found else ()))
-        answer = Why(self.around, self.place.key, matched, events=events, headline=headline, **more)
-        return replace(answer, errors=found.errors, missing=found.missing, why=found.why) if found else answer
+    def _why(
+        self,
+        rest: str,
+        found: _Candidate | None = None,
+        refused: tuple[Items[Failed], Items[tuple[str, int]]] = ((), ()),
+        awaited: Items[Awaited] | None = None,
+        lines: Items[str] = (),
+    ) -> Why:
+        """Why there is no match: what was found instead, what spoke against it, and what it waited for."""
+        failed, negated = refused
+        is_known, awaited = awaited is not None, awaited or ()
+        helps = self._helps([*failed, *(each for one in awaited for each in one.failed)]) if is_known else ()
+        said = [
+            *lines,
+            *(f"  {one.condition} does not hold: {one.nearest.values}" for one in failed),
+            *(f"  {variable} came, which must not happen ({self.place.named(at)})" for variable, at in negated),
+            *(line for one in awaited for line in self._awaited_lines(one, began=found is not None)),
+            *(("it would match with", *(f"  {one}" for one in helps)) if helps else ()),
+        ]
+        return Why(
+            self.around,
+            self.place.key,
+            matched=False,
+            errors=found.errors if found else 0,
+            missing=found.missing if found else (),
+            events=self._events(found) if found else (),
+            why=found.why if found else "",
+            awaited=tuple(map(self._plain, awaited)),
+            helps=helps,
+            headline=f"no match{self._of()} at {self.around}{rest}",
+            lines=tuple(said),
+        )
 
     def _matched(self, found: _Candidate) -> Why:
         missing = f", without {', '.join(found.missing)}" if found.missing else ""
-        lines = []
-        if self.place.plan.query.non_overlap:
-            lines.append("NON OVERLAP leaves it out if a match that is reported before overlaps it")
-        headline = f"there is a match{self._of()} at {self.around}, with {_amount(found.errors, 'error')}{missing}"
-        return self._why(True, headline, found, lines=tuple(lines))
-
-    def _nothing_began(self) -> Why:
-        awaited = self.waiting.first()
-        helps = self._helps([failed for one in awaited for failed in one.failed])
-        lines = [*(line for one in awaited for line in self._awaited_lines(one, began=False)), *_help_lines(helps)]
-        headline = f"no match{self._of()} at {self.around}: no event there could begin one"
-        return self._why(False, headline, awaited=tuple(map(self._plain, awaited)), helps=helps, lines=tuple(lines))
+        is_apart = self.place.plan.query.non_overlap
+        return Why(
+            self.around,
+            self.place.key,
+            matched=True,
+            errors=found.errors,
+            missing=found.missing,
+            events=self._events(found),
+            headline=f"there is a match{self._of()} at {self.around}, with {_amount(found.errors, 'error')}{missing}",
+            lines=("NON OVERLAP leaves it out if a match that is reported before overlaps it",) if is_apart else (),
+        )
 
     def _unmatched(self, found: _Candidate) -> Why:
-        awaited = self.waiting.awaited(found.bound, found.errors, found.awaited)
-        refused = Refused()
-        if found.why == "refused":
-            refused = self.waiting.refused(found.bound, found.errors, found.awaited)
-        helps = self._helps([*refused.failed, *(failed for one in awaited for failed in one.failed)])
-        lines = [
-            self._ending(found),
-            *self._refused_lines(refused),
-            *(line for one in awaited for line in self._awaited_lines(one, began=True)),
-            *_help_lines(helps),
-        ]
+        asked = found.bound, found.errors, found.awaited
+        refused = self.waiting.refused(*asked) if found.why == "refused" else ((), ())
         errors = f", with {_amount(found.errors, 'error')} so far" if found.errors else ""
-        headline = (
-            f"no match{self._of()} at {self.around}; the furthest partial match has "
-            f"{_amount(len(found.bound), 'event')}{errors}"
-        )
-        return self._why(
-            False, headline, found, awaited=tuple(map(self._plain, awaited)), helps=helps, lines=tuple(lines)
-        )
+        rest = f"; the furthest partial match has {_amount(len(found.bound), 'event')}{errors}"
+        return self._why(rest, found, refused, self.waiting.awaited(*asked), [self._ending(found)])
 
     # --- words ----------------------------------------------------------------------------------------------
 
@@ -180,37 +200,27 @@ class _Diagnosis:
         values = ", ".join(text_of(value) for value in self.place.key.values())
         return f" of {values}" if values else ""
 
-    def _event(self, at: int) -> dict[str, Any]:
-        event = self.waiting.event(at)
-        return {**event, "time": tick_text(int(self.place.ticks[at]), is_time=self.place.is_time)}
-
-    def _at(self, at: int) -> str:
-        return f"row {self.place.rows[at]}, {tick_text(int(self.place.ticks[at]), is_time=self.place.is_time)}"
+    def _events(self, found: _Candidate) -> tuple[dict[str, Any], ...]:
+        """The events by variable; their time, whatever attribute is called so."""
+        times = [self.place.when(int(self.place.ticks[at])) for at, _ in found.bound]
+        named = zip(found.bound, times, strict=True)
+        return tuple({"variable": name, **self.place.event(at), "time": time} for (at, name), time in named)
 
     def _ending(self, found: _Candidate) -> str:
         first, last = found.bound[0][0], found.bound[-1][0]
         match found.why:
             case "window closed" if not self.place.plan.is_count_window:
-                end = tick_text(int(self.place.ticks[first]) + self.place.window, is_time=self.place.is_time)
+                end = self.place.when(int(self.place.ticks[first]) + self.place.window)
                 return f"its window closed after {end}"
             case "window closed":
                 return f"its window of {_amount(self.place.window, 'event')} closed"
             case "stream ended":
                 return "the stream ended before its window closed"
             case "broken":
-                later = self.place.between(last, len(self.place.rows), of_part=not self._is_strict)
-                return f"the next event ({self._at(later[0])}) did not fit, and it cannot be skipped"
+                is_of_all = self.place.plan.counted == "stream"
+                later = self.place.between(last, len(self.place.rows), of_part=not is_of_all)
+                return f"the next event ({self.place.named(later[0])}) did not fit, and it cannot be skipped"
         return "all its events came, but:"
-
-    @property
-    def _is_strict(self) -> bool:
-        return self.place.plan.counted == "stream"
-
-    def _refused_lines(self, refused: Refused) -> Iterator[str]:
-        for failed in refused.failed:
-            yield f"  {failed.condition} does not hold: {failed.nearest.values}"
-        for variable, at in refused.negated:
-            yield f"  {variable} came, which must not happen ({self._at(at)})"
 
     def _awaited_lines(self, one: Awaited, *, began: bool) -> Iterator[str]:
         type_ = f" ({one.type})" if one.type and one.type != one.variable else ""
@@ -219,18 +229,14 @@ class _Diagnosis:
         yield f"waited for {one.variable}{type_}: {came}{fits}"
         if one.before and began and not one.came:
             yield f"  {one.before} came before the last event of the partial match"
-        for failed in one.failed:
-            fail = "fails" if failed.events == 1 else "fail"
-            yield (
-                f"  {failed.events} {fail} {failed.condition}; nearest: {failed.nearest.values} ({self._at(failed.at)})"
-            )
+        yield from (f"  {failed.line(self.place)}" for failed in one.failed)
         if one.late:
             late, at = one.late
-            yield f"  one that fits came too late, by {self._span(late)} ({self._at(at)})"
+            yield f"  one that fits came too late, by {self._span(late)} ({self.place.named(at)})"
         if one.cut:
-            fits_at, by = one.cut
+            fits_at, by = map(self.place.named, one.cut)
             who = f"{one.cut_by} came" if one.cut_by else "another event, which cannot be skipped, came"
-            yield f"  one would fit ({self._at(fits_at)}), but {who} before it ({self._at(by)})"
+            yield f"  one would fit ({fits_at}), but {who} before it ({by})"
 
     def _span(self, amount: int) -> str:
         """A part of a window as a query would write it."""
@@ -241,19 +247,18 @@ class _Diagnosis:
     def _plain(self, one: Awaited) -> dict[str, Any]:
         """What came for a variable, with rows of the input in place of places."""
         rows = self.place.rows
+        late = {"by": self._span(one.late[0]), "row": int(rows[one.late[1]])} if one.late else None
+        cut = None
+        if one.cut:
+            cut = {"row": int(rows[one.cut[0]]), "by": int(rows[one.cut[1]]), "variable": one.cut_by or None}
         return {
             "variable": one.variable,
             "type": one.type,
             "came": one.came,
             "before": one.before,
-            "failed": [
-                {"condition": f.condition, "events": f.events, "nearest": f.nearest.values, "row": int(rows[f.at])}
-                for f in one.failed
-            ],
-            "late": {"by": self._span(one.late[0]), "row": int(rows[one.late[1]])} if one.late else None,
-            "cut": {"row": int(rows[one.cut[0]]), "by": int(rows[one.cut[1]]), "variable": one.cut_by or None}
-            if one.cut
-            else None,
+            "failed": [failed.plain(self.place) for failed in one.failed],
+            "late": late,
+            "cut": cut,
         }
 
     # --- what would have helped -----------------------------------------------------------------------------
@@ -263,23 +268,23 @@ class _Diagnosis:
         helps: list[str] = []
         wider = replace(query.window, amount=2 * query.window.amount)
         if query.window.amount and (match := self._match(replace(query, window=wider), shortest=True)):
-            span = int(self.clock[match.bound[-1][0]] - self.clock[match.bound[0][0]])
-            helps.append(f"WITHIN {self._span(span)}")
+            helps.append(f"WITHIN {self._span(self._length(match))}")
         for errors in range(query.errors + 1, query.errors + 1 + MORE_ERRORS):
             match = self._match(replace(query, errors=errors))
             if match and len(match.bound) > 1:  # one event alone says little
                 without = f" (without {', '.join(match.missing)})" if match.missing else ""
                 helps.append(f"ERRORS {errors}{without}")
                 break
-        blamed = {one.condition for one in failed}
         for predicate in query.predicates:
             kept = tuple(p for p in query.predicates if p is not predicate)
-            is_blamed = any(text == to_text(predicate) or text in to_text(predicate) for text in blamed)
+            is_blamed = any(one.condition in to_text(predicate) for one in failed)
             if is_blamed and self._match(replace(query, predicates=kept)):
                 helps.append(f"no condition {to_text(predicate)}")
-        negations = [part for part in walk(query.pattern) if isinstance(part, Absent)]
-        changed = [replace(query, pattern=without_negation(query.pattern, negation)) for negation in negations]
-        helps += [f"no {to_text(no)}" for no, other in zip(negations, changed, strict=True) if self._match(other)]
+        helps += [
+            f"no {to_text(negation)}"
+            for negation in negations(query.pattern)
+            if self._match(replace(query, pattern=without_negation(query.pattern, negation)))
+        ]
         if query.strategy != "skip_till_any_match" and (
             match := self._match(replace(query, strategy="skip_till_any_match"))
         ):
@@ -293,34 +298,35 @@ class _Diagnosis:
 
     def _match(self, query: QuerySyntax, *, shortest: bool = False) -> _Candidate | None:
         """A match around the time: with fewest errors, or the shortest."""
+        ticks, around = self.place.ticks, self.place.around
+
+        def rank(found: _Candidate) -> tuple[int, int]:
+            span = self._length(found)
+            return (span, found.errors) if shortest else (found.errors, span)
+
         best: _Candidate | None = None
         seen = 0
         for table in self._run(query, "matches"):
             for row in table.to_pylist():
                 found = _Candidate(self._bound(row, query), row["errors"], tuple(row.get("missing") or ()))
-                if self._is_there(found) and (best is None or self._rank(found, shortest) < self._rank(best, shortest)):
+                first, last = found.bound[0][0], found.bound[-1][0]
+                is_there = self.place.is_part[first] and ticks[first] <= around <= ticks[last]
+                if is_there and (best is None or rank(found) < rank(best)):
                     best = found
             seen += table.num_rows
             if seen > LISTED:
                 break
         return best
 
-    def _rank(self, found: _Candidate, shortest: bool) -> tuple[int, int]:
-        span = int(self.clock[found.bound[-1][0]] - self.clock[found.bound[0][0]])
-        return (span, found.errors) if shortest else (found.errors, span)
-
-    def _is_there(self, found: _Candidate) -> bool:
-        first, last = found.bound[0][0], found.bound[-1][0]
-        return bool(
-            self.place.is_part[first] and self.place.ticks[first] <= self.place.around <= self.place.ticks[last]
-        )
+    def _length(self, found: _Candidate) -> int:
+        return int(self.clock[found.bound[-1][0]] - self.clock[found.bound[0][0]])
 
     def _partial(self) -> _Candidate | None:
         """The furthest partial match whose window holds the time; else the one that began soonest after it."""
-        rows = [row for table in self._run(self.query, "partial") for row in table.to_pylist()]
         found = [
             _Candidate(self._bound(row, self.query), row["errors"], (), row["why"], tuple(row["awaited"]))
-            for row in rows
+            for table in self._run(self.query, "partial")
+            for row in table.to_pylist()
         ]
         near = self.place.near()
         found = [one for one in found if near[one.bound[0][0]]]
@@ -345,19 +351,13 @@ class _Diagnosis:
         if not len(self.place.rows):
             return
         try:
-            yield from run_at(self.place, query, output, self.steps)
+            yield from self.place.run(query, output, self.steps)
         except TooManyStepsError:
             self.gave_up = True
         except AcepError:
             if query is self.query:
                 raise
             return  # changed in this way it is no query
-
-
-def _help_lines(helps: Items[str]) -> Iterator[str]:
-    if helps:
-        yield "it would match with"
-        yield from (f"  {one}" for one in helps)
 
 
 def _progress(found: _Candidate) -> tuple[int, int, int, int]:
@@ -367,3 +367,78 @@ def _progress(found: _Candidate) -> tuple[int, int, int, int]:
 
 def _amount(number: int, thing: str) -> str:
     return f"{number} {thing}{'' if number == 1 else 's'}"
+
+
+# --- asked of a whole stream --------------------------------------------------------------------------------
+
+
+def explain_stream(
+    wanted: Plan, source: Source, key: Any, options: Mapping[str, Any], *, sort: bool = False
+) -> Why | NoMatch:
+    """Find out why a query matched first where it did, or why it matched nowhere.
+
+    Parameters
+    ----------
+    wanted : Plan
+    source : Source
+    key : any
+        Must be None: what is asked about is the whole stream.
+    options : mapping
+        ``time``, ``key``, ``type``, ``unit``, ``start``, as for ``Execution``.
+    sort : bool
+        Sort the events by time first.
+
+    Returns
+    -------
+    Why or NoMatch
+        Of the first match; of all events where there is none, with the furthest partial match.
+
+    Raises
+    ------
+    UsageError
+        ``ACEP-U130``: a key without a time.
+
+    Complexity: a run of the query up to its first match; see ``no_match`` where there is none. Events that
+    can be read only once are kept.
+    """
+    if key is not None:
+        raise UsageError(
+            "a key says little without a time",
+            code="ACEP-U130",
+            hint="say when, too (around=, on the command line --around); or leave both out, to ask of the whole stream",
+        )
+    if not source.reusable:
+        batches = list(source.batches(source.readable.names))
+        source = open_source(unified(one_table(batches)) if batches else source.readable.empty_table())
+    first = _first_match(wanted, source, options, sort=sort)
+    if first is not None:
+        around, keys = first
+        answer = explain(wanted, source, around, keys or None, options, sort=sort)
+        asking = (
+            "this is the first match of the stream; say when to ask about others: --around TIME, with --key VALUE "
+            "(around= and key= in Python)"
+        )
+        return replace(answer, lines=(*answer.lines, asking))
+    found = explain_no_match(wanted, source, options, sort=sort, most=MOST_EVENTS)
+    if not found.around:
+        return found
+    furthest = explain(wanted, source, found.around, found.key or None, options, sort=sort)
+    lines = () if wanted.cel is not None else found.lines  # those of a chain are said below
+    return replace(found, lines=lines, furthest=furthest)
+
+
+def _first_match(
+    wanted: Plan, source: Source, options: Mapping[str, Any], *, sort: bool
+) -> tuple[Any, dict[str, Any]] | None:
+    if not len(source.schema):
+        return None
+    matcher = Execution(wanted, output="points", **options)
+    pipeline = matcher.bind(source.schema)
+    keys = [one.name for one in wanted.query.equivalences]
+    batches = read_events(source, pipeline.roles, columns=pipeline.columns, sort=sort)
+    running = (table for batch in batches for table in matcher.run(batch))
+    for table in chain(running, pipeline.finish()):
+        if table.num_rows:
+            row = table.slice(0, 1).to_pylist()[0]
+            return row["end"], {name: table.column(number)[0].as_py() for number, name in enumerate(keys)}
+    return None

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
@@ -87,20 +86,12 @@ class Chains:
         self.place = place
         self.window = place.window if window is None else window
         self.end = len(registers.states) - 1
-        self.t1 = place.ticks
-        start = place.roles.start
-        roles, table = place.roles, place.table
-        self.t0 = self.t1
-        if start is not None:
-            began = table.column(start).combine_chunks()
-            self.t0 = ticks(began, roles.unit, format=roles.time_format)
+        self.t0 = self.t1 = place.ticks
+        if place.roles.start is not None:
+            began = place.table.column(place.roles.start).combine_chunks()
+            self.t0 = ticks(began, place.roles.unit, format=place.roles.time_format)
         self.left = RUNS
-        self._masks = place.masks
-
-    @cached_property
-    def first_steps(self) -> list[Step]:
-        """The steps that begin runs."""
-        return self.out_of(START)
+        self.first_steps = self.out_of(START)
 
     def out_of(self, state: int) -> list[Step]:
         """The steps out of a state."""
@@ -111,28 +102,27 @@ class Chains:
 
         Complexity: O(runs x events between two of their steps), of ``RUNS`` runs at most.
         """
-        furthest: Ended | None = None
-        for run in self._begun(around):
-            ended: list[Ended] = []
-            result = self._follow(run, around, ended)
+        begun = sorted(self._begun(np.arange(len(self.t1))), key=lambda one: (self.t0[one[1]], one[1]))
+        before = [one for one in begun if self.t0[one[1]] <= around <= self.t0[one[1]] + self.window]
+        ended: list[Ended] = []
+        for step, at in reversed(before) if before else begun[:1]:  # whose window is open then; else the first after it
+            result = self._follow(self.taken(None, step, at), around, ended)
             if result is not None:
                 return Search(result)
-            furthest = max(
-                [*([furthest] if furthest else []), *ended], key=lambda one: _progress(one, around), default=None
-            )
             if self.left <= 0:
                 break
-        return Search(None, furthest, self.left <= 0)
+
+        def progress(one: Ended) -> tuple[bool, int, int]:
+            return one.run.began <= around <= one.until, len(one.run.path), one.run.came
+
+        return Search(None, max(ended, key=progress, default=None), self.left <= 0)
 
     def results(self, began: int, came: int) -> Iterator[Run]:
         """The results from one time to another.
 
         Complexity: as for ``search``, of the runs that begin then.
         """
-        first = np.flatnonzero(self.t0 == began)
-        waiting = deque(
-            self.taken(None, step, int(at)) for step in self.first_steps for at in first[self.holds(step, first, None)]
-        )
+        waiting = deque(self.taken(None, step, at) for step, at in self._begun(np.flatnonzero(self.t0 == began)))
         while waiting and self.left > 0:
             run = waiting.popleft()
             if run.state == self.end:
@@ -148,21 +138,14 @@ class Chains:
         Complexity: as for ``search``, the earliest beginning first.
         """
         ended: list[Ended] = []
-        everything = np.arange(len(self.t1))
-        for step in self.first_steps:
-            for at in everything[self.holds(step, everything, None)].tolist():
-                if self.left > 0:
-                    self._follow(self.taken(None, step, at), NEVER, ended)
+        for step, at in self._begun(np.arange(len(self.t1))):
+            if self.left > 0:
+                self._follow(self.taken(None, step, at), NEVER, ended)
         return max(ended, key=lambda one: len(one.run.path), default=None)
 
-    def _begun(self, around: int) -> Iterator[Run]:
-        """The runs that begin at or before a time and whose window is open then; else the first one after it."""
-        everything = np.arange(len(self.t1))
-        began = [(int(at), step) for step in self.first_steps for at in everything[self.holds(step, everything, None)]]
-        began.sort(key=lambda one: (self.t0[one[0]], one[0]))
-        before = [one for one in began if self.t0[one[0]] <= around <= self.t0[one[0]] + self.window]
-        for at, step in reversed(before) if before else began[:1]:
-            yield self.taken(None, step, at)
+    def _begun(self, events: Ints) -> list[tuple[Step, int]]:
+        """The steps that begin runs, each with those of some events that it is open to."""
+        return [(step, at) for step in self.first_steps for at in events[self.holds(step, events, None)].tolist()]
 
     def _follow(self, first: Run, around: int, ended: list[Ended]) -> Run | None:
         """A result that is there; else the runs that did not go on are noted."""
@@ -205,7 +188,7 @@ class Chains:
 
     def holds(self, step: Step, events: Ints, run: Run | None) -> Bools:
         """On which of some events a step is open to a run."""
-        open_: Bools = (self._masks[events] >> np.uint64(step.letter)) & np.uint64(1) == 1
+        open_: Bools = (self.place.masks[events] >> np.uint64(step.letter)) & np.uint64(1) == 1
         for check in step.checks:
             if open_.any():
                 open_[open_] = self.truths(check, events[open_], run)
@@ -254,8 +237,3 @@ class Chains:
         values = {register: self.values(value, event, run)[0] for register, value in asked.items()}
         began = next(value.as_py() for register, value in values.items() if attribute_of(register) == BEGAN)
         return Run(step.target, began, int(self.t1[at]), values, (*(run.path if run else ()), (step, at)))
-
-
-def _progress(one: Ended, around: int) -> tuple[bool, int, int]:
-    """How far a run came; those that were there at the time before others."""
-    return one.run.began <= around <= one.until, len(one.run.path), one.run.came

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import product
 from typing import Any
 
@@ -28,7 +28,28 @@ class Miss:
     """A condition that does not hold: the values it saw, and how far they are apart (for numbers)."""
 
     values: str
-    distance: float
+    distance: float = field(default=float("inf"), compare=False)
+
+
+@dataclass(frozen=True)
+class Failed:
+    """A condition that some events failed, with the values that it saw at the nearest of them."""
+
+    condition: str
+    events: int
+    nearest: Miss
+    at: int
+
+    def line(self, place: StreamPlace) -> str:
+        """The same in words."""
+        fail = "fails" if self.events == 1 else "fail"
+        nearest = f"; nearest: {self.nearest.values}" if self.nearest.values else ", as the one at"
+        return f"{self.events} {fail} {self.condition}{nearest} ({place.named(self.at)})"
+
+    def plain(self, place: StreamPlace) -> dict[str, Any]:
+        """The same as plain values, with the row of the input in place of the place."""
+        row = int(place.rows[self.at])
+        return {"condition": self.condition, "events": self.events, "nearest": self.nearest.values, "row": row}
 
 
 @dataclass(frozen=True)
@@ -56,7 +77,11 @@ class Tester:
         only : str, optional
             Of this variable only the last event counts: the others have been tested.
         """
-        units = list(_units(condition, binding, only))
+        each, ranges = sorted(condition.each), []
+        for name in each:
+            count, first = len(binding[name]), int(name in condition.looks_back)
+            ranges.append(range(max(first, count - 1) if name == only else first, count))
+        units = [_Instance(binding, dict(zip(each, at, strict=True))) for at in product(*ranges)]
         if not units:
             return None
         holds = self._values(condition.expression, units)
@@ -71,7 +96,7 @@ class Tester:
                 return Miss(f"{shown(one)} {op} {shown(other)}", distance(one, other))
         named = dict.fromkeys(leaf for leaf in walk(expression) if isinstance(leaf, (Attribute, Aggregate)))
         values = [f"{to_text(leaf)} is {shown(self._values(leaf, [unit])[0])}" for leaf in named]
-        return Miss(", ".join(values), float("inf"))
+        return Miss(", ".join(values))
 
     def _values(self, expression: Expression, units: list[_Instance]) -> list[Any]:
         value = evaluate(expression, lambda leaf: self._column(leaf, units))
@@ -80,7 +105,8 @@ class Tester:
     def _column(self, leaf: Leaf, units: list[_Instance]) -> pa.Array:
         if isinstance(leaf, Attribute):
             return self._take(leaf.name, [_event(leaf, unit) for unit in units])
-        events = [_events(leaf, unit) for unit in units]
+        of_variable = [(unit.binding[leaf.variable], unit.at) for unit in units]
+        events = [some[: at[leaf.variable]] if leaf.prior else some for some, at in of_variable]
         if leaf.name is None:
             return pa.array([len(some) for some in events], pa.int64())
         if leaf.function in ("first", "last"):
@@ -94,17 +120,6 @@ class Tester:
         return column.take(pa.array(events, pa.int64())).combine_chunks()
 
 
-def _units(condition: Condition, binding: Binding, only: str | None) -> Iterator[_Instance]:
-    each = sorted(condition.each)
-    ranges = []
-    for name in each:
-        count = len(binding[name])
-        first = int(name in condition.looks_back)
-        ranges.append(range(max(first, count - 1) if name == only else first, count))
-    for at in product(*ranges):
-        yield _Instance(binding, dict(zip(each, at, strict=True)))
-
-
 def _event(leaf: Attribute, unit: _Instance) -> int:
     events = unit.binding[leaf.variable or ""]
     if leaf.index == "first":
@@ -112,11 +127,6 @@ def _event(leaf: Attribute, unit: _Instance) -> int:
     if leaf.index == "last" or leaf.variable not in unit.at:
         return events[-1]
     return events[unit.at[str(leaf.variable)] - (leaf.index == "previous")]
-
-
-def _events(leaf: Aggregate, unit: _Instance) -> Sequence[int]:
-    events = unit.binding[leaf.variable]
-    return events[: unit.at[leaf.variable]] if leaf.prior else events
 
 
 def distance(one: Any, other: Any) -> float:

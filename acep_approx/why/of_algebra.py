@@ -1,9 +1,9 @@
-"""Why a query in CEL has a result around a time, or has none, in words."""
+"""Why a query in CEL has a result around a time, or has none, there or in a whole stream, in words."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,19 +16,12 @@ from acep_approx.planning.planner import LARGEST_WINDOW
 from acep_approx.query.cel.syntax import SECOND
 from acep_approx.query.syntax import Binary
 from acep_approx.why.chains import RUNS, Chains, Ended, Run
-from acep_approx.why.conditions import COMPARISONS, distance, shown
-from acep_approx.why.place import StreamPlace, span_text, tick_text
-from acep_approx.why.result import Why, text_of
+from acep_approx.why.conditions import COMPARISONS, Failed, Miss, distance, shown
+from acep_approx.why.place import StreamPlace, span_text
+from acep_approx.why.result import NoMatch, Why, text_of
 
-
-@dataclass(frozen=True)
-class Failed:
-    """A condition that some events failed first, with the values it saw at the nearest of them."""
-
-    condition: str
-    events: int
-    nearest: str
-    at: int
+MOST_EVENTS = 100_000
+"""Events that are looked at: chains are followed one by one."""
 
 
 @dataclass(frozen=True)
@@ -59,35 +52,15 @@ class _Answer:
         self.place = place
         self.chains = Chains(place)
         self.states = places(self.chains.registers)
-        self.around = tick_text(place.around, is_time=place.is_time)
+        self.around = place.when(place.around)
 
     def answer(self) -> Why:
-        """The answer."""
         found = self.chains.search(self.place.around)
+        nothing = f"no result at {self.around}"
         if found.result is not None:
             return self._matched(found.result)
-        nothing = f"no result at {self.around}"
-        if found.furthest is None:
-            return self._nothing_began(nothing)
-        return self._unmatched(found.furthest, nothing, gave_up=found.gave_up)
-
-    # --- answers --------------------------------------------------------------------------------------------
-
-    def _matched(self, run: Run) -> Why:
-        values = {attribute_of(register): value.as_py() for register, value in run.values.items()}
-        shown_ = ", ".join(f"{name} {text_of(value)}" for name, value in values.items() if name not in TIMES)
-        began, came = (tick_text(tick, is_time=self.place.is_time) for tick in (run.began, run.came))
-        lines = (f"the result: {shown_}",) if shown_ else ()
-        return Why(
-            self.around,
-            {},
-            matched=True,
-            events=self._events(run),
-            headline=f"there is a result at {self.around}, from {began} to {came}",
-            lines=lines,
-        )
-
-    def _nothing_began(self, nothing: str) -> Why:
+        if found.furthest is not None:
+            return self._unmatched(found.furthest, nothing, gave_up=found.gave_up)
         events = np.flatnonzero(self.place.near())
         awaited = tuple(self._awaited(None, step, events) for step in self.chains.first_steps)
         return Why(
@@ -99,19 +72,39 @@ class _Answer:
             lines=tuple(line for one in awaited for line in self._awaited_lines(one)),
         )
 
+    def _matched(self, run: Run) -> Why:
+        values = {attribute_of(register): value.as_py() for register, value in run.values.items()}
+        shown_ = ", ".join(f"{name} {text_of(value)}" for name, value in values.items() if name not in TIMES)
+        began, came = map(self.place.when, (run.began, run.came))
+        return Why(
+            self.around,
+            {},
+            matched=True,
+            events=self._events(run),
+            headline=f"there is a result at {self.around}, from {began} to {came}",
+            lines=(f"the result: {shown_}",) if shown_ else (),
+        )
+
     def _unmatched(self, ended: Ended, nothing: str, *, gave_up: bool) -> Why:
         run = ended.run
         first, last = np.searchsorted(self.chains.t1, [run.came, ended.until], side="right").tolist()
         steps = [step for step in self.chains.out_of(run.state) if step.target is not None and not ended.is_done]
-        awaited = _together([self._awaited(run, step, np.arange(first, last)) for step in steps])
-        helps = self._helps(ended)
+        alike: dict[tuple[str, int, tuple[Failed, ...]], list[str]] = {}
+        for step in steps:  # edges for which the same came are one: those of FOLD that rebind and that give results
+            one = self._awaited(run, step, np.arange(first, last))
+            alike.setdefault((one.stream, one.came, one.failed), []).append(one.edge)
+        awaited = [Awaited(", ".join(names), *key) for key, names in alike.items()]
+        helps: tuple[str, ...] = ()
+        if self._reason(ended) == "window closed" and self.place.window:  # a longer one, where that would do
+            wider = Chains(self.place, 2 * self.place.window).search(self.place.around).result
+            if wider is not None:
+                helps = (f"WITHIN {span_text(wider.came - wider.began, is_time=self.place.is_time)}",)
         many = f"; the latest {RUNS:,} runs were looked at" if gave_up else ""
         lines = [
             *self._ending(ended),
             *(line for one in awaited for line in self._awaited_lines(one)),
             *(("it would match with", *(f"  {one}" for one in helps)) if helps else ()),
         ]
-        number = len(run.path)
         return Why(
             self.around,
             {},
@@ -120,7 +113,7 @@ class _Answer:
             why=self._reason(ended),
             awaited=tuple(map(self._plain, awaited)),
             helps=helps,
-            headline=f"{nothing}; the chain that came furthest has {number} event{'s' if number > 1 else ''}{many}",
+            headline=f"{nothing}; the chain that came furthest has {_length(run)}{many}",
             lines=tuple(lines),
         )
 
@@ -128,17 +121,7 @@ class _Answer:
 
     def _events(self, run: Run) -> tuple[dict[str, Any], ...]:
         """The events of a run, each with the edge that it took."""
-        types = self.place.types()
-        return tuple(
-            {
-                "variable": self._edge(step),
-                "row": int(self.place.rows[at]),
-                "time": tick_text(int(self.place.ticks[at]), is_time=self.place.is_time),
-                "type": types[at],
-                **self.place.values(at),
-            }
-            for step, at in run.path
-        )
+        return tuple({"variable": self._edge(step), **self.place.event(at)} for step, at in run.path)
 
     def _edge(self, step: Step) -> str:
         """``forward to q1``, ``rebind q1``, ``kill``."""
@@ -146,9 +129,6 @@ class _Answer:
             return "kill"
         name = self.states[step.target].name
         return f"rebind {name}" if step.target == step.source else f"forward to {name}"
-
-    def _at(self, at: int) -> str:
-        return f"row {self.place.rows[at]}, {tick_text(int(self.place.ticks[at]), is_time=self.place.is_time)}"
 
     def _reason(self, ended: Ended) -> str:
         if ended.by:
@@ -158,7 +138,7 @@ class _Answer:
     def _ending(self, ended: Ended) -> Iterator[str]:
         """Why it did not go on."""
         state = self.states[ended.run.state]
-        by = " and ".join(self._at(at) for at in ended.by)
+        by = " and ".join(map(self.place.named, ended.by))
         if ended.is_done:
             yield f"it ended with a result: {by}"
             return
@@ -167,15 +147,14 @@ class _Answer:
         if by:
             yield f"it was ended by what came next and did not go on: {by}"
         elif self._reason(ended) == "window closed":
-            yield f"its window closed after {tick_text(ended.until, is_time=self.place.is_time)}"
+            yield f"its window closed after {self.place.when(ended.until)}"
         else:
             yield "the stream ended before " + ("its window closed" if self.place.window < LARGEST_WINDOW else "it did")
 
     def _awaited(self, run: Run | None, step: Step, events: Any) -> Awaited:
         """What came for a step while a run waited, and which condition each of these failed first."""
         stream = stream_of(self.chains.registers, step)
-        types = self.place.types()
-        mine = events[[types[at] == stream for at in events]] if len(events) else events
+        mine = events[[self.place.types[at] == stream for at in events]] if len(events) else events
         letter = self.chains.registers.letters[step.letter]
         failing, failed = mine, []
         for check in (*map(Own, letter.conditions), *step.checks):
@@ -193,47 +172,72 @@ class _Answer:
         text = cel_text(check, side)
         comparison = check.value if isinstance(check, Own) else check
         if not isinstance(comparison, Binary) or comparison.op not in COMPARISONS:
-            return Failed(text, len(events), "", int(events[0]))
+            return Failed(text, len(events), Miss(""), int(events[0]))
         wrap = Own if isinstance(check, Own) else lambda node: node
         left, right = (
             self.chains.values(wrap(one), events, run).to_pylist() for one in (comparison.left, comparison.right)
         )
         apart = [distance(one, other) for one, other in zip(left, right, strict=True)]
         near = int(np.argmin(apart))
-        return Failed(text, len(events), f"{shown(left[near])} {comparison.op} {shown(right[near])}", int(events[near]))
+        miss = Miss(f"{shown(left[near])} {comparison.op} {shown(right[near])}")
+        return Failed(text, len(events), miss, int(events[near]))
 
     def _awaited_lines(self, one: Awaited) -> Iterator[str]:
         yield f"{one.edge}: {one.came or 'none'} of {one.stream} came"
-        for failed in one.failed:
-            fail = "fails" if failed.events == 1 else "fail"
-            nearest = f"; nearest: {failed.nearest}" if failed.nearest else ", as the one at"
-            yield f"  {failed.events} {fail} {failed.condition}{nearest} ({self._at(failed.at)})"
+        yield from (f"  {failed.line(self.place)}" for failed in one.failed)
 
     def _plain(self, one: Awaited) -> dict[str, Any]:
         """The same as plain values, with rows of the input in place of places."""
-        return {
-            "variable": one.edge,
-            "type": one.stream,
-            "came": one.came,
-            "failed": [
-                {"condition": f.condition, "events": f.events, "nearest": f.nearest, "row": int(self.place.rows[f.at])}
-                for f in one.failed
-            ],
-        }
-
-    def _helps(self, ended: Ended) -> tuple[str, ...]:
-        """A longer window, where that would do."""
-        if self._reason(ended) != "window closed" or not self.place.window:
-            return ()
-        wider = Chains(self.place, 2 * self.place.window).search(self.place.around).result
-        if wider is None:
-            return ()
-        return (f"WITHIN {span_text(wider.came - wider.began, is_time=self.place.is_time)}",)
+        failed = [each.plain(self.place) for each in one.failed]
+        return {"variable": one.edge, "type": one.stream, "came": one.came, "failed": failed}
 
 
-def _together(awaited: list[Awaited]) -> tuple[Awaited, ...]:
-    """Edges for which the same came, as one: those of FOLD that rebind and that give results."""
-    alike: dict[tuple[str, int, tuple[Failed, ...]], list[str]] = {}
-    for one in awaited:
-        alike.setdefault((one.stream, one.came, one.failed), []).append(one.edge)
-    return tuple(Awaited(", ".join(names), *key) for key, names in alike.items())
+def _length(run: Run) -> str:
+    number = len(run.path)
+    return f"{number} event{'s' if number > 1 else ''}"
+
+
+# --- asked of a whole stream --------------------------------------------------------------------------------
+
+
+def no_match_of_algebra(place: StreamPlace, *, is_cut: bool) -> NoMatch:
+    """Find out how far the chains of a query came that has no results.
+
+    Parameters
+    ----------
+    place : StreamPlace
+        All events, or the first ones.
+    is_cut : bool
+        Whether there are more.
+
+    Complexity: see ``chains.Chains.search``.
+    """
+    events = len(place.rows)
+    if number := sum(table.num_rows for table in place.run(None, "points")):
+        said = f"there are results, completed by {number:,} events: this run did not put them out"
+        return NoMatch(events, is_cut, "found", said)
+    if events > MOST_EVENTS:
+        is_cut, kept = True, slice(0, MOST_EVENTS)
+        columns = {name: getattr(place, name)[kept] for name in ("rows", "ticks", "is_part")}
+        place = replace(place, table=place.table.slice(0, MOST_EVENTS), until=int(place.ticks[kept][-1]), **columns)
+    furthest = Chains(place).furthest()
+    if furthest is None:  # asked of all events
+        answer = explain_algebra(replace(place, around=int(place.ticks[0]), window=LARGEST_WINDOW // 2))
+        rest, around, reason = ": no event could begin one", "", "condition"
+    else:
+        answer = explain_algebra(replace(place, around=furthest.run.came))
+        rest, around, reason = ": the chain that came furthest has ", place.when(furthest.run.came), "together"
+        rest += _length(furthest.run)
+    where = f" in the first {len(place.rows):,} events" if is_cut else ""
+    step = tuple(one["variable"] for one in answer.awaited)
+    return NoMatch(
+        events=len(place.rows),
+        is_cut=is_cut,
+        reason=reason,
+        headline=f"no result{where}{rest}",
+        step=step,
+        lines=answer.lines,
+        helps=answer.helps,
+        around=around,
+        key={},
+    )

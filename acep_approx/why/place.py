@@ -1,12 +1,13 @@
-"""A place in the stream: the events of one partition around a time."""
+"""A place in the stream: the events of one partition around a time, or all events; and queries run over it."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from difflib import get_close_matches
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -20,16 +21,17 @@ from acep_approx.errors import AcepError, DataError, UsageError
 from acep_approx.events.columns import is_bytes, plain_type
 from acep_approx.events.reading.widening import one_table
 from acep_approx.events.roles import Roles
-from acep_approx.events.source import Source
+from acep_approx.events.source import Source, open_source
 from acep_approx.events.stream import EventBatch, read_events
 from acep_approx.events.time import tick_unit, ticks, to_datetime
 from acep_approx.events.writing.plain import plain_text
+from acep_approx.matching.choice import OutputKind
 from acep_approx.matching.execution import Execution
 from acep_approx.matching.pipeline import Pipeline
 from acep_approx.matching.stream_batch import ColumnOf
-from acep_approx.planning.planner import MICROSECONDS, Plan
+from acep_approx.planning.planner import MICROSECONDS, Plan, plan
 from acep_approx.query.shape import walk
-from acep_approx.query.syntax import Aggregate, Attribute
+from acep_approx.query.syntax import Aggregate, Attribute, QuerySyntax
 
 SAMPLE = 1000
 """Keys that are remembered to propose the one that was meant."""
@@ -55,12 +57,12 @@ class StreamPlace:
     is_part: npt.NDArray[np.bool_]
     until: int
 
-    @property
+    @cached_property
     def clock(self) -> Ints:
         """What the window counts, per event."""
         return np.cumsum(self.is_part) - 1 if self.plan.is_count_window else self.ticks
 
-    @property
+    @cached_property
     def masks(self) -> npt.NDArray[np.uint64]:
         """Which letters of the automaton hold on each event."""
         if not len(self.rows):
@@ -68,11 +70,16 @@ class StreamPlace:
         batch = self.table.combine_chunks().to_batches()[0]
         return LetterReader(self.plan.automaton.letters).masks(Truths(len(self.rows), ColumnOf(batch, self.roles)))
 
+    @cached_property
     def types(self) -> list[str | None]:
         """The type of each event, where there are types."""
         if self.roles.type is None or self.roles.type not in self.table.column_names:
             return [None] * len(self.rows)
         return list(map(type_name, self.table.column(self.roles.type).to_pylist()))
+
+    def column(self, name: str) -> pa.Array:
+        """The values of an attribute."""
+        return self.table.column(self.roles.column(name)).combine_chunks()
 
     def is_before(self, one: int, other: int) -> bool:
         """Whether an event (-1: the beginning) comes before another one: where times are shared, at an earlier time."""
@@ -93,17 +100,47 @@ class StreamPlace:
         near: npt.NDArray[np.bool_] = self.is_part & (np.abs(self.clock - middle) <= self.window)
         return near
 
-    def time(self, tick: int) -> Any:
-        """A tick as people know it: a datetime, or a number."""
-        return to_datetime(np.array([tick]))[0].as_py() if self.is_time else tick
+    def when(self, tick: int) -> str:
+        """A tick as people write it."""
+        return tick_text(tick, is_time=self.is_time)
 
-    def attributes(self) -> tuple[str, ...]:
-        """The attributes that the query names, in order."""
-        return tuple(name for name in _named(self.plan) if name not in ("ts", "type"))
+    def named(self, at: int) -> str:
+        """An event in words: the number of its row, and its time."""
+        return f"row {self.rows[at]}, {self.when(int(self.ticks[at]))}"
 
-    def values(self, at: int) -> dict[str, Any]:
-        """The attributes that the query names, of one event."""
-        return {name: self.table.column(self.roles.column(name))[at].as_py() for name in self.attributes()}
+    def event(self, at: int) -> dict[str, Any]:
+        """Row, time and type of an event, and the attributes that the query names."""
+        values = {name: self.column(name)[at].as_py() for name in _named(self.plan) if name not in ("ts", "type")}
+        return {"row": int(self.rows[at]), "time": self.when(int(self.ticks[at])), "type": self.types[at], **values}
+
+    def run(
+        self, query: QuerySyntax | None, output: OutputKind, most_steps: int | None = None
+    ) -> Iterator[pa.Table]:
+        """Run a query over the events; rows of the results are places among them.
+
+        Parameters
+        ----------
+        query : QuerySyntax or None
+            One made from that of the place; None: that itself, as it is planned.
+        output : str
+            As for ``Execution``.
+        most_steps : int, optional
+            Run-steps after which it is given up.
+
+        Raises
+        ------
+        TooManyStepsError
+            It takes more.
+        QueryError
+            It is no query.
+        """
+        execution = Execution(self.plan if query is None else plan(query), output=output)
+        pipeline = execution.bind(self.table.schema, self.roles)
+        if most_steps is not None:
+            pipeline.results.give_up_after(most_steps)
+        for batch in read_events(open_source(self.table), self.roles, columns=pipeline.columns):
+            yield from execution.run(batch)
+        yield from pipeline.finish()
 
 
 def find_places(
@@ -141,17 +178,11 @@ def find_places(
     pipeline = Execution(plan, **options).bind(source.schema)
     roles = pipeline.roles
     time_type = source.schema.field(roles.time).type
+    columns = columns_asked(pipeline)
     readers = [
-        _Collector(
-            plan,
-            _tick(around, time_type, roles.unit),
-            pipeline.window,
-            _key(plan, key, source.schema, roles),
-            roles,
-        )
+        _Collector(pipeline, _tick(around, time_type, roles.unit), _key(plan, key, source.schema, roles))
         for around, key in asked
     ]
-    columns = columns_asked(pipeline)
     waiting = readers
     for given in read_events(source, roles, columns=columns, sort=sort):
         known, batch = pipeline.schema, pipeline.stream.fit(given)
@@ -164,16 +195,8 @@ def find_places(
         for reader in waiting:
             reader.take(batch)
     is_time = tick_unit(time_type, roles.unit) is not None
-    places = []
-    for reader in readers:
-        table, rows, found_ticks, is_part = reader.result(pipeline.schema, columns, is_time=is_time)
-        key_values = {name: value.as_py() for name, value in reader.wanted.items()}
-        rows = source.late.original(rows)
-        at, window, last = reader.around, pipeline.window, reader.last
-        places.append(
-            StreamPlace(pipeline.plan, roles, at, window, is_time, key_values, table, rows, found_ticks, is_part, last)
-        )
-    return places
+    places = [reader.place(columns, is_time=is_time) for reader in readers]
+    return [replace(place, rows=source.late.original(place.rows)) for place in places]
 
 
 def columns_asked(pipeline: Pipeline) -> tuple[str, ...]:
@@ -186,11 +209,11 @@ def columns_asked(pipeline: Pipeline) -> tuple[str, ...]:
 class _Collector:
     """Keeps what lies near the time."""
 
-    def __init__(self, plan: Plan, around: int, window: int, key: dict[str, pa.Scalar], roles: Roles) -> None:
-        self.around, self.window, self.roles = around, window, roles
+    def __init__(self, pipeline: Pipeline, around: int, key: dict[str, pa.Scalar]) -> None:
+        self.pipeline, self.roles, self.window, self.around = pipeline, pipeline.roles, pipeline.window, around
         self.ask_for(key)
-        self.is_count = plan.is_count_window
-        self.takes_all = plan.counted == "stream"
+        self.is_count = pipeline.plan.is_count_window
+        self.takes_all = pipeline.plan.counted == "stream"
         self.first: int | None = None
         self.last = 0
         self.seen = 0  # events of the key
@@ -205,23 +228,20 @@ class _Collector:
 
     def is_done(self, batch: EventBatch) -> bool:
         """Whether this batch and what comes after it cannot matter; then it is the last that is looked at."""
-        if not self._is_enough(batch):
+        if not self.seen:
+            return False
+        if self.after <= 2 * self.window if self.is_count else batch.ticks[0] <= self.around + 2 * self.window:
             return False
         self.last = int(batch.ticks[0])
         return True
 
-    def _is_enough(self, batch: EventBatch) -> bool:
-        if not self.seen:
-            return False
-        if self.is_count:
-            return self.after > 2 * self.window
-        return int(batch.ticks[0]) > self.around + 2 * self.window
-
     def take(self, batch: EventBatch) -> None:
         self.first = int(batch.ticks[0]) if self.first is None else self.first
         self.last = int(batch.ticks[-1])
-        if self.seen and not self.is_count:  # all that is still to be known lies near the time
-            batch = self._near(batch)
+        reach = 2 * self.window
+        if self.seen and not self.is_count:  # all that is still to be known lies within two windows of the time
+            first = int(np.searchsorted(batch.ticks, self.around - reach))
+            batch = batch.slice(first, int(np.searchsorted(batch.ticks, self.around + reach, side="right")) - first)
         mine = np.ones(len(batch), np.bool_)
         for column, value in self.key.items():
             values = _plain(batch.data.column(column))
@@ -236,20 +256,12 @@ class _Collector:
             self.others.update(dict.fromkeys(map(str, known.to_pylist())))
         keep = mine | self.takes_all
         if not self.is_count:
-            keep = keep & (np.abs(batch.ticks - self.around) <= 2 * self.window)
+            keep = keep & (np.abs(batch.ticks - self.around) <= reach)
         some = np.flatnonzero(keep)
         if len(some):
             self.parts.append((batch.data.take(pa.array(some)), some + batch.first_row, batch.ticks[some], mine[some]))
 
-    def _near(self, batch: EventBatch) -> EventBatch:
-        """The part of a batch within two windows of the time."""
-        reach = 2 * self.window
-        first = int(np.searchsorted(batch.ticks, self.around - reach))
-        return batch.slice(first, int(np.searchsorted(batch.ticks, self.around + reach, side="right")) - first)
-
-    def result(
-        self, schema: pa.Schema, columns: Iterable[str], *, is_time: bool
-    ) -> tuple[pa.Table, Ints, Ints, npt.NDArray[np.bool_]]:
+    def place(self, columns: Iterable[str], *, is_time: bool) -> StreamPlace:
         """What was kept; refuses a key or a time that is nowhere."""
         if self.key and not self.seen:
             names = ", ".join(f"{name} = {value.as_py()!r}" for name, value in self.key.items())
@@ -261,20 +273,22 @@ class _Collector:
             around, first, last = (tick_text(t, is_time=is_time) for t in (self.around, self.first or 0, self.last))
             extent = "there are no events" if self.first is None else f"the events go from {first} to {last}"
             raise DataError(f"no events around {around}: {extent}", code="ACEP-D051", hint="ask for a time within")
-        if not self.parts:
-            empty = pa.schema([schema.field(name) for name in columns]).empty_table()
-            nothing = np.zeros(0, np.int64)
-            return empty, nothing, nothing, np.zeros(0, np.bool_)
-        table = unified(one_table([part[0] for part in self.parts])).combine_chunks()
-        rows, found, mine = (np.concatenate([part[i] for part in self.parts]) for i in (1, 2, 3))
-        if self.is_count:
+        if self.parts:
+            table = unified(one_table([part[0] for part in self.parts])).combine_chunks()
+            rows, found, mine = (np.concatenate([part[i] for part in self.parts]) for i in (1, 2, 3))
+        else:
+            table = pa.schema([self.pipeline.schema.field(name) for name in columns]).empty_table()
+            rows, found, mine = np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.bool_)
+        if self.parts and self.is_count:
             places = np.flatnonzero(mine)
             middle = int(np.searchsorted(found[places], self.around))
             after = max(middle, int(np.searchsorted(found[places], self.around, side="right")) - 1)
             low, high = max(middle - 2 * self.window, 0), min(after + 2 * self.window, len(places) - 1)
             cut = slice(int(places[low]), int(places[high]) + 1)
             table, rows, found, mine = table.slice(cut.start, cut.stop - cut.start), rows[cut], found[cut], mine[cut]
-        return table, rows, found, mine.astype(np.bool_)
+        key = {name: value.as_py() for name, value in self.wanted.items()}
+        plan, window = self.pipeline.plan, self.window
+        return StreamPlace(plan, self.roles, self.around, window, is_time, key, table, rows, found, mine, self.last)
 
 
 def _named(plan: Plan) -> tuple[str, ...]:
@@ -331,7 +345,7 @@ def _tick(around: Any, type_: pa.DataType, unit: str | None) -> int:
     """The time asked for, in ticks."""
     is_time = tick_unit(type_, unit) is not None
     try:
-        if isinstance(around, str) and (not is_time or _is_number(around)):
+        if isinstance(around, str) and (not is_time or around.lstrip("+-").isdigit()):
             around = int(around)
         if isinstance(around, datetime) or (isinstance(around, str) and is_time):
             return int(ticks(pa.array([around]))[0])
@@ -341,65 +355,92 @@ def _tick(around: Any, type_: pa.DataType, unit: str | None) -> int:
         raise UsageError(f"{around!r} is not a time of these events", code="ACEP-U112", hint=hint) from error
 
 
-def _is_number(text: str) -> bool:
-    return text.lstrip("+-").isdigit()
-
-
 def _key(plan: Plan, given: Any, schema: pa.Schema, roles: Roles) -> dict[str, pa.Scalar]:
     """Attribute of each equivalence -> the value asked for."""
     names = [e.name for e in plan.query.equivalences]
     values = _given(names, given)
+    each = " ".join(f"--key {name}=VALUE" for name in names)
     if missing := [name for name in names if name not in values]:
-        raise UsageError(
-            f"which {missing[0]}? the query has " + " ".join(f"[{name}]" for name in names),
-            code="ACEP-U111",
-            hint="give a value for each: " + " ".join(f"--key {name}=VALUE" for name in names),
-        )
+        message = f"which {missing[0]}? the query has " + " ".join(f"[{name}]" for name in names)
+        raise UsageError(message, code="ACEP-U111", hint=f"give a value for each: {each}")
     for name in names:
         if values[name] is None:
-            raise UsageError(
-                f"NULL is given for {name}, and an event without {name} belongs to no key",
-                code="ACEP-U111",
-                hint="give a value that events have: " + " ".join(f"--key {name}=VALUE" for name in names),
-            )
+            message = f"NULL is given for {name}, and an event without {name} belongs to no key"
+            raise UsageError(message, code="ACEP-U111", hint=f"give a value that events have: {each}")
     found = {}
     for name in names:
-        type_ = plain_type(schema.field(roles.column(name)).type)
+        value, type_ = values[name], plain_type(schema.field(roles.column(name)).type)
         type_ = pa.string() if is_bytes(type_) else type_  # keys are read as text
         try:
-            value = values[name]
             if pa.types.is_null(type_):  # no event has one so far
                 found[name] = pa.scalar(value)
             else:
                 found[name] = pa.scalar(value).cast(type_) if isinstance(value, str) else pa.scalar(value, type_)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError, ValueError) as error:
-            raise UsageError(
-                f"{values[name]!r} cannot be a value of {name}, which is {type_}", code="ACEP-U111"
-            ) from error
+            message = f"{value!r} cannot be a value of {name}, which is {type_}"
+            raise UsageError(message, code="ACEP-U111") from error
     return found
 
 
 def _given(names: list[str], given: Any) -> dict[str, Any]:
     """The values asked for by attribute; a plain value is that of the attribute not named."""
-    if isinstance(given, Mapping):
-        values: dict[str, Any] = dict(given)
-        rest: list[Any] = []
-    else:
-        values, rest = {}, []
-        for item in [] if given is None else given if isinstance(given, (list, tuple)) else [given]:
-            name, equals, value = item.partition("=") if isinstance(item, str) else (item, "", "")
-            if equals and name in names:
-                values[name] = value
-            else:
-                rest.append(item)
+    values: dict[str, Any] = dict(given) if isinstance(given, Mapping) else {}
+    rest: list[Any] = []
+    several = given if isinstance(given, (list, tuple)) else [given]
+    for item in [] if given is None or isinstance(given, Mapping) else several:
+        name, equals, value = item.partition("=") if isinstance(item, str) else (item, "", "")
+        if equals and name in names:
+            values[name] = value
+        else:
+            rest.append(item)
     left = [name for name in names if name not in values]
     if len(rest) > len(left) or (len(rest) > 1) or set(values) - set(names):
         unknown = sorted(set(values) - set(names)) or rest
-        raise UsageError(
-            f"{unknown[0]!r} is no key of this query",
-            code="ACEP-U111",
-            hint="give " + " ".join(f"--key {name}=VALUE" for name in names)
-            if names
-            else "the query has no [attribute], so all events are one partition: leave the key out",
-        )
+        hint = "the query has no [attribute], so all events are one partition: leave the key out"
+        if names:
+            hint = "give " + " ".join(f"--key {name}=VALUE" for name in names)
+        raise UsageError(f"{unknown[0]!r} is no key of this query", code="ACEP-U111", hint=hint)
     return values | dict(zip(left, rest, strict=False))
+
+
+def whole_stream(
+    plan: Plan, source: Source, options: Mapping[str, Any], *, sort: bool = False, most: int | None = None
+) -> tuple[StreamPlace, bool] | None:
+    """Read the first events of a source, of all keys.
+
+    Parameters
+    ----------
+    plan : Plan
+    source : Source
+    options : mapping
+        ``time``, ``key``, ``type``, ``unit`` and ``start``, as for ``Execution``.
+    sort : bool
+        Sort the events by time first.
+    most : int, optional
+        So many events at most. Default: all.
+
+    Returns
+    -------
+    (StreamPlace, bool) or None
+        And whether there are more of them. None: there are no events.
+
+    Complexity: memory for the columns that the query names.
+    """
+    if not len(source.schema):
+        return None
+    pipeline = Execution(plan, **options).bind(source.schema)
+    roles, parts, seen = pipeline.roles, [], 0
+    for batch in read_events(source, roles, columns=columns_asked(pipeline), sort=sort):
+        parts.append(pipeline.stream.fit(batch))
+        seen += len(batch)
+        if most is not None and seen > most:
+            break
+    if not parts:
+        return None
+    table = unified(one_table([part.data for part in parts])).combine_chunks().slice(0, most)
+    ticks = np.concatenate([part.ticks for part in parts])[:most]
+    is_time = tick_unit(source.schema.field(roles.time).type, roles.unit) is not None
+    rows, mine = source.late.original(np.arange(len(ticks), dtype=np.int64)), np.ones(len(ticks), np.bool_)
+    last, window = int(ticks[-1]), pipeline.window
+    place = StreamPlace(pipeline.plan, roles, last, window, is_time, {}, table, rows, ticks, mine, last)
+    return place, len(ticks) < seen

@@ -1,12 +1,13 @@
-"""What ``Query.why`` answers."""
+"""What ``Query.why`` answers, and what is said where a query found nothing: as data, in words, in a notebook."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from acep_approx.diagrams.fragments import never_raises
-from acep_approx.visible import printable, visible
+from acep_approx.diagrams.fragments import never_raises, table, title, view
+from acep_approx.visible import escape, printable, visible
 
 
 @dataclass(frozen=True)
@@ -63,16 +64,11 @@ class Why:
 
     def text(self) -> str:
         """The answer in words."""
-        rows = self.table()
-        widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))] if rows else []
-        shown = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
-        return printable("\n".join([self.headline, *(f"  {line}" for line in shown), *self.lines]))
+        return printable("\n".join([self.headline, *_aligned(self.table()), *self.lines]))
 
     @never_raises
     def _repr_html_(self) -> str:
-        from acep_approx.why.views import why_view
-
-        return why_view(self)
+        return view(*_parts(self))
 
     def __repr__(self) -> str:
         return f"<Why: {visible(self.headline)}>"
@@ -88,3 +84,150 @@ class Why:
 def text_of(value: Any) -> str:
     """A value for people."""
     return "-" if value is None else visible(str(value))
+
+
+@dataclass(frozen=True)
+class Step:
+    """A variable of the pattern.
+
+    Attributes
+    ----------
+    variable, type : str
+        As the query names them; the type is None where any will do.
+    events : int or None
+        Of this type; None: not counted, as the input could be read only once.
+    fitting : int
+        Of these the events that meet the conditions on single events.
+    passed : int or None
+        Events that complete a match of the pattern up to here; None: not known.
+    failed : tuple of dict
+        The conditions on single events: ``condition``, the number ``failing``, and the ``nearest`` values.
+    """
+
+    variable: str
+    type: str | None
+    events: int | None
+    fitting: int
+    passed: int | None = None
+    failed: tuple[dict[str, Any], ...] = ()
+
+
+@dataclass(frozen=True)
+class NoMatch:
+    """Why a query found nothing: the first step of its pattern that no event passed.
+
+    Attributes
+    ----------
+    events : int
+        Events that were looked at.
+    is_cut : bool
+        Whether there are more: what is said is about the first ones.
+    steps : tuple of Step
+        The variables in the order of the pattern.
+    step : tuple of str
+        The variables of the first step that no event passed; empty where it could not be found.
+    reason : str
+        What kept the events out: "no events", "type", "condition" (of single events), "key" (no key has all of them),
+        "order", "window", "together" (conditions on several events, negations, the strategy), "too much" (too many
+        partial matches to say), "unknown" (the events are gone), or
+        "found": there are matches, which the run did not look for, or shed.
+    headline : str
+        The same in a sentence.
+    lines : tuple of str
+        More to it.
+    helps : tuple of str
+        What would make a match, each on its own.
+    around : str
+        The time of the furthest partial match, to ask ``Query.why`` about; empty where there is none.
+    key : dict
+        Its key.
+    furthest : Why or None
+        What ``Query.why`` says about it, where that was asked for.
+    """
+
+    events: int
+    is_cut: bool
+    reason: str
+    headline: str
+    steps: tuple[Step, ...] = ()
+    step: tuple[str, ...] = ()
+    lines: tuple[str, ...] = ()
+    helps: tuple[str, ...] = ()
+    around: str = ""
+    key: dict[str, Any] | None = None
+    furthest: Why | None = None
+
+    def table(self) -> list[list[str]]:
+        """The steps as a table of texts, its header first; empty where there are none."""
+        rows = []
+        for one in self.steps:
+            events, passed = ("" if number is None else f"{number:,}" for number in (one.events, one.passed))
+            rows.append([one.variable, one.type or "any", events, f"{one.fitting:,}", passed])
+        return [["step", "type", "events", "fit", "passed"], *rows] if rows else []
+
+    @property
+    def more(self) -> tuple[str, ...]:
+        """What is said below the headline."""
+        helps = (f"it would match with {', or '.join(self.helps)}",) if self.helps else ()
+        return (*self.lines, *helps)
+
+    def text(self) -> str:
+        """All of it in words."""
+        furthest = ("", self.furthest.text()) if self.furthest is not None else ()
+        return printable("\n".join([self.headline, *_aligned(self.table(), texts=2), *self.more, *furthest]))
+
+    def to_dict(self) -> dict[str, Any]:
+        """The answer as plain values, as for JSON."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        return self.text()
+
+    @never_raises
+    def _repr_html_(self) -> str:
+        return view(*no_match_parts(self))
+
+
+def _aligned(rows: list[list[str]], texts: int | None = None) -> Iterator[str]:
+    """Rows as lines; the columns behind the first ``texts`` are numbers, to the right."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        left = [cell.ljust(width) for cell, width in zip(row, widths, strict=True)]
+        right = [cell.rjust(width) for cell, width in zip(row, widths, strict=True)]
+        cells = left if texts is None else [*left[:texts], *right[texts:]]
+        yield f"  {'  '.join(cells).rstrip()}"
+
+
+# --- in a notebook ----------------------------------------------------------------------------------------------
+
+
+def _parts(answer: Why) -> Iterator[str]:
+    """The headline, the events, and line by line what came and what would have helped."""
+    yield title(answer.headline, "good" if answer.matched else "bad")
+    if rows := answer.table():
+        yield table(rows[0], rows[1:], numbers=[i for i, name in enumerate(rows[0]) if name == "row"])
+    yield from _lines(answer.lines)
+
+
+def no_match_parts(answer: NoMatch) -> Iterator[str]:
+    """The headline, how many events came to each step, what would make a match, and the furthest partial match."""
+    yield title(answer.headline, "good" if answer.reason == "found" else "bad")
+    if rows := answer.table():
+        yield table(rows[0], rows[1:], numbers=(2, 3, 4))
+    yield from _lines(answer.more)
+    if answer.furthest is not None:
+        yield from _parts(answer.furthest)
+
+
+def _lines(lines: Sequence[str]) -> Iterator[str]:
+    """Lines as paragraphs; those that are indented are what the one before them leads to."""
+    under: list[str] = []
+    for line in [*lines, ""]:
+        if line.startswith("  "):
+            under.append(f"<li>{escape(line.strip())}</li>")
+            continue
+        if under:
+            yield f"<ul>{''.join(under)}</ul>"
+            under = []
+        if line:
+            yield f"<p>{escape(line)}</p>"

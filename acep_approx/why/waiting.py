@@ -2,30 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
-from acep_approx.automaton.automaton import START, Arc, Component
+import numpy as np
+
+from acep_approx.automaton.automaton import START, Arc
 from acep_approx.automaton.resolve import Condition, dynamic_conditions, negation_conditions
 from acep_approx.matching.tracing.partial import States
 from acep_approx.query.printer import to_text
 from acep_approx.query.shape import is_static, variables
-from acep_approx.why.conditions import Binding, Miss, Tester
+from acep_approx.why.conditions import Binding, Failed, Miss, Tester
 from acep_approx.why.place import StreamPlace
 
 Bound = Sequence[tuple[int, str]]
 """Events of a partial match by their places, with their variables, in order."""
-
-
-@dataclass
-class Failed:
-    """A condition that events of the right type did not satisfy: how many, and the nearest of them."""
-
-    condition: str
-    events: int
-    nearest: Miss
-    at: int
 
 
 @dataclass
@@ -47,14 +38,6 @@ class Awaited:
     cut_by: str = ""
 
 
-@dataclass
-class Refused:
-    """What speaks against a binding that is whole: failed conditions, and events that must not have come."""
-
-    failed: list[Failed] = field(default_factory=list)
-    negated: list[tuple[str, int]] = field(default_factory=list)
-
-
 class Waiting:
     """Looks at what came at a place.
 
@@ -70,25 +53,19 @@ class Waiting:
         self.automaton = place.plan.automaton
         self.states = States(query, self.automaton)
         self.tester = Tester(place)
-        self.clock, self.masks, self.types = place.clock, place.masks, place.types()
-        self.negated = self.automaton.negated
+        self.clock = place.clock
         self.components = {one.variable: one for one in self.automaton.components if not one.is_negated}
         self.dynamic = dynamic_conditions(query)
         self.to_come = self._variables_to_come()
-        self.kleene = self.automaton.kleene - self.negated
+        self.kleene = self.automaton.kleene - self.automaton.negated
 
     # --- variables that did not come ------------------------------------------------------------------------
 
     def awaited(self, bound: Bound, errors: int, names: Sequence[str]) -> list[Awaited]:
-        """What came for each of the variables that could have come next."""
+        """What came for each of the variables that could have come next; without events, for those that can begin."""
         way = self.way(bound, errors, tuple(names))
         state = way[-1].target if way else START
         return [self._awaited(bound, name, self._arcs(state, errors, name)) for name in names]
-
-    def first(self) -> list[Awaited]:
-        """What came of the variables that can begin a match, where none did."""
-        names, _ = self.states.at(START, 0)
-        return [self._awaited((), name, self._arcs(START, 0, name)) for name in names]
 
     def way(self, bound: Bound, errors: int, names: tuple[str, ...]) -> tuple[Arc, ...]:
         """The arcs that bind these events with so many errors and then wait for these variables."""
@@ -98,7 +75,7 @@ class Waiting:
                 ((*way, arc), arc.target, paid + arc.cost)
                 for way, state, paid in ways
                 for arc in self.automaton.arcs
-                if arc.source == state and paid + arc.cost <= errors and self.masks[event] >> arc.letter & 1
+                if arc.source == state and paid + arc.cost <= errors and self.place.masks[event] >> arc.letter & 1
                 if self.query.is_regex or self.automaton.variables[arc.label] == variable
             ]
             ways = list({(state, paid): (way, state, paid) for way, state, paid in reversed(ways)}.values())
@@ -118,7 +95,8 @@ class Waiting:
         atom = self.components[name]
         result = Awaited(name, atom.type)
         first, last = (bound[0][0], bound[-1][0]) if bound else (-1, -1)
-        typed = [i for i in self._part() if atom.type is None or self.types[i] == atom.type]
+        part = np.flatnonzero(self.place.is_part).tolist()
+        typed = [i for i in part if atom.type is None or self.place.types[i] == atom.type]
         if bound:
             result.before = len(set(self.place.between(first, last)) & set(typed))
             end = self.clock[first] + self.place.window
@@ -143,9 +121,6 @@ class Waiting:
             result.late = int(self.clock[late[0]] - end), late[0]
         return result
 
-    def _part(self) -> Iterator[int]:
-        return (i for i, is_mine in enumerate(self.place.is_part) if is_mine)
-
     def _variables_to_come(self) -> list[frozenset[str]]:
         """Per state the variables that can still be bound."""
         found = [frozenset[str]()] * self.automaton.size
@@ -162,19 +137,15 @@ class Waiting:
         event, name = bound[-1]
         binding = self.binding(bound)
         is_failing = False
-        for condition in self._conditions(name, binding, to_come):
+        stated = [p for p in self.query.predicates if is_static(p) and variables(p) == {name}]
+        defined = [d.condition for d in self.query.definitions if d.letter == name]
+        decided = [c for c in self.dynamic if name in c.names and c.is_decided(frozenset(binding), to_come)]
+        for condition in (*(Condition(expression, self.kleene) for expression in (*defined, *stated)), *decided):
             if (miss := self.tester.miss(condition, binding, only=name)) is not None:
                 is_failing = True
                 if failed is not None:
                     _note(failed, to_text(condition.expression), miss, event)
         return is_failing
-
-    def _conditions(self, name: str, binding: Binding, to_come: frozenset[str]) -> list[Condition]:
-        """The conditions that an event can be tested with when it is bound to a variable."""
-        stated = [p for p in self.query.predicates if is_static(p) and variables(p) == {name}]
-        defined = [d.condition for d in self.query.definitions if d.letter == name]
-        decided = [c for c in self.dynamic if name in c.names and c.is_decided(frozenset(binding), to_come)]
-        return [*(Condition(expression, self.kleene) for expression in (*defined, *stated)), *decided]
 
     @staticmethod
     def binding(bound: Bound) -> Binding:
@@ -189,7 +160,7 @@ class Waiting:
         between = self.place.between(last, event)
         for letter in sorted(arc.guard):
             for i in between:
-                if self.masks[i] >> letter & 1:
+                if self.place.masks[i] >> letter & 1:
                     return (event, i), self._negated(letter)
         if self.place.plan.counted == "stream":
             between = self.place.between(last, event, of_part=False)
@@ -199,61 +170,50 @@ class Waiting:
         wanted = self.automaton.letters[letter]
         if wanted.negated:
             return wanted.negated
-        return next((a.variable for a in self._absent() if a.type == wanted.type), "")
-
-    def _absent(self) -> Iterator[Component]:
-        return (one for one in self.automaton.components if one.is_negated)
+        absent = (one.variable for one in self.automaton.components if one.is_negated and one.type == wanted.type)
+        return next(absent, "")
 
     # --- a binding that was refused -------------------------------------------------------------------------
 
-    def refused(self, bound: Bound, errors: int, names: Sequence[str]) -> Refused:
-        """What speaks against a match of exactly these events."""
-        binding = self.binding(bound)
-        result = Refused()
+    def refused(
+        self, bound: Bound, errors: int, names: Sequence[str]
+    ) -> tuple[list[Failed], list[tuple[str, int]]]:
+        """What speaks against a match of exactly these events: failed conditions, and events that must not have come.
+
+        The latter by the variable of the negation, with their places.
+        """
+        binding, failed = self.binding(bound), list[Failed]()
         for condition in self.dynamic:
             if condition.names <= binding.keys() and (miss := self.tester.miss(condition, binding)) is not None:
-                _note(result.failed, to_text(condition.expression), miss, bound[-1][0])
+                _note(failed, to_text(condition.expression), miss, bound[-1][0])
         way = self.way(bound, errors, tuple(names))
         first, last = bound[0][0], bound[-1][0]
         events = [event for event, _ in bound]
         low, high = self.clock[last] - self.place.window, self.clock[first] + self.place.window
         gaps = [(arc.guard, before, event) for arc, before, event in zip(way, [-1, *events], events, strict=False)]
         finals = [f for f in self.automaton.finals if way and f.state == way[-1].target]
-        gaps += [(min((f.guard for f in finals), key=len), last, len(self.types))] if finals else []
+        gaps += [(min((f.guard for f in finals), key=len), last, len(self.place.rows))] if finals else []
+        negated = []
         for guard, after, before in gaps:
             inside = [i for i in self.place.between(after, before) if low <= self.clock[i] <= high]
-            result.negated += [
-                (self._negated(letter), i)
-                for letter in sorted(guard)
-                for i in inside
-                if self.masks[i] >> letter & 1 and self._qualifies(self._negated(letter), i, binding)
-            ]
-        return result
-
-    def _qualifies(self, variable: str, event: int, binding: Binding) -> bool:
-        extended = {**binding, variable: [event]}
-        conditions = negation_conditions(self.query).get(variable, ())
-        return all(c.names <= extended.keys() and self.tester.miss(c, extended) is None for c in conditions)
-
-    # --- events, as people know them ------------------------------------------------------------------------
-
-    def event(self, at: int) -> dict[str, Any]:
-        """Row, time, type and the attributes that the query names."""
-        place = self.place
-        return {
-            "row": int(place.rows[at]),
-            "time": place.time(int(place.ticks[at])),
-            "type": self.types[at],
-            **place.values(at),
-        }
+            for letter in sorted(guard):
+                name = self._negated(letter)
+                conditions = negation_conditions(self.query).get(name, ())
+                for i in inside:
+                    extended = {**binding, name: [i]}
+                    if self.place.masks[i] >> letter & 1 and all(
+                        c.names <= extended.keys() and self.tester.miss(c, extended) is None for c in conditions
+                    ):
+                        negated.append((name, i))
+        return failed, negated
 
 
 def _note(failed: list[Failed], condition: str, miss: Miss, event: int) -> None:
     """Count an event that fails a condition; keep the nearest."""
-    for known in failed:
+    for number, known in enumerate(failed):
         if known.condition == condition:
-            known.events += 1
-            if miss.distance < known.nearest.distance:
-                known.nearest, known.at = miss, event
+            is_nearer = miss.distance < known.nearest.distance
+            nearest, at = (miss, event) if is_nearer else (known.nearest, known.at)
+            failed[number] = Failed(condition, known.events + 1, nearest, at)
             return
     failed.append(Failed(condition, 1, miss, event))

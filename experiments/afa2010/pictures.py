@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from acep_approx.pages.drawing import label, short, steps
+from acep_approx.diagrams.text_layout import label
+from acep_approx.pages.drawing import short, steps
 from experiments.report import Row
 
 STYLE = (

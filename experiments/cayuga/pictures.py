@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from math import ceil, floor, log10
 from pathlib import Path
 
-from acep_approx.pages.drawing import label, short
+from acep_approx.diagrams.text_layout import label
+from acep_approx.pages.drawing import short
 from experiments.afa2010.pictures import LEFT, RIGHT, SIZE, WIDTH, Lines, drawing
 from experiments.report import Row
 

@@ -219,7 +219,7 @@ def _without_arrival(events: pa.Table, departures: list[int]) -> list[bool]:
 def picture(events: pa.Table, findings: Findings) -> str:
     """The page: where the matches lie, their flights, and what nearly matched."""
     from acep_approx.api import compile_query
-    from acep_approx.pages.explorer.page import explorer_page
+    from acep_approx.pages.explorer import explorer_page
     from acep_approx.results.explorer.explorable import PageLabels
     from acep_approx.results.explorer.explore import explored
 

@@ -19,8 +19,7 @@ from acep_approx.cli.summary import say_how_read
 from acep_approx.cli.terminal import tell
 
 if TYPE_CHECKING:
-    from acep_approx.why.no_match.result import NoMatch
-    from acep_approx.why.result import Why
+    from acep_approx.why.result import NoMatch, Why
 
 
 class Answer(StrEnum):

@@ -96,8 +96,7 @@ def budget_lines(numbers: Numbers, spending: Spending, full_work: float | None) 
 
     ``full_work``: run-steps per event of the exact run, where they are known.
     """
-    from acep_approx.pages.budget.lines import recall_words
-    from acep_approx.pages.budget.need import work_words
+    from acep_approx.pages.budget.lines import recall_words, work_words
 
     counts = numbers.counts
     yield f"exact run: {work_words(full_work, counts['steps'] / max(counts['events'], 1))}"

@@ -140,7 +140,7 @@ class PageRequest:
             Events of earlier runs of the same stream.
         """
         from acep_approx.api.compile import compile_query
-        from acep_approx.pages.explorer.page import explorer_page
+        from acep_approx.pages.explorer import explorer_page
         from acep_approx.pages.shell import write_page
         from acep_approx.results.explorer.many_queries import RereadEvents
 

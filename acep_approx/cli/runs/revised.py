@@ -78,7 +78,7 @@ def page_of_remaining(
     partitions: Partitions | None = None,
 ) -> None:
     """Make the page of the events that are there in the end, in order of time; ``before`` rows came in earlier runs."""
-    from acep_approx.results.explorer.remaining import remaining
+    from acep_approx.revisions.remaining import remaining
 
     assert job.page is not None, "it is asked for"
     assert job.revisions is not None, "it is asked for"

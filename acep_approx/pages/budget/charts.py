@@ -1,22 +1,107 @@
-"""Smaller pictures of the report: what was shed, recall, bundles."""
+"""Pictures of the report: work against its bound over time, what was shed, recall, bundles."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from math import isfinite
 from typing import TYPE_CHECKING
 
-from acep_approx.pages.drawing import cut, label, moment, percent, picture, short, steps
+import numpy as np
+
+from acep_approx.diagrams.text_layout import label
+from acep_approx.pages.drawing import MOST_PIECES, Panel, Times, cut, legend, percent, picture, short, steps, thinned
 from acep_approx.pages.over_time import OverTime
+from acep_approx.timeline.picture import RIGHT, WIDTH
+from acep_approx.timeline.scale import moment_text
 from acep_approx.visible import escape
 
 if TYPE_CHECKING:
     from acep_approx.budget.audit import RecallEstimate
-    from acep_approx.budget.ledger import Bundle, Shed
+    from acep_approx.budget.ledger import Bundle, Piece, RunRecord, Shed
 
 MOST_STATES, MOST_REASONS, MOST_BUNDLES = 12, 5, 400
 
 
-def by_state(shed: Sequence[Shed]) -> tuple[list[str], list[str], dict[tuple[str, str], int]]:
+def load(record: RunRecord) -> str:
+    """Work against its bound, and what it depends on, over time.
+
+    Parameters
+    ----------
+    record : RunRecord
+        With at least one piece; more than 240 are shown as 240.
+
+    Returns
+    -------
+    str
+        Five strips on one axis: work so far below the bound so far, run-steps per event, live runs, runs shed, price.
+    """
+    pieces = thinned(record.pieces, MOST_PIECES)
+    time = Times.of(pieces, record.begin)
+    first = Panel(34, 170, steps(max(max(p.bound, p.work) for p in pieces), 4))
+    parts = [*first.frame("run-steps so far")]
+    lines = {name: time.line(first, [0, *(getattr(piece, name) for piece in pieces)]) for name in ("bound", "work")}
+    below = f"L{time.edges[-1]:.1f} {first.y(0):.1f}H{time.edges[0]:.1f}Z"
+    for name, kind, end in (
+        ("bound", "room", below),
+        ("work", "r0 soft", below),
+        ("bound", "line l1 dash", ""),
+        ("work", "line l0", ""),
+    ):
+        parts.append(f'<path class="{kind}" d="{lines[name]}{end}"/>')
+    meanings = (("line l0", "work done"), ("line l1 dash", "allowed"))
+    parts += legend(WIDTH - RIGHT - 190, first.top - 14, meanings, 110)
+    work, bound, events, shed = (
+        np.diff([0, *(getattr(piece, name) for piece in pieces)]) for name in ("work", "bound", "events", "shed")
+    )
+    allowed = (bound / np.maximum(events, 1)).tolist()
+    highest = max((piece.price for piece in pieces if isfinite(piece.price)), default=1.0)
+    strips: list[tuple[str, list[float], int]] = [
+        ("run-steps per event", (work / np.maximum(events, 1)).tolist(), 0),
+        ("live runs", [float(piece.live) for piece in pieces], 3),
+        ("runs shed", shed.astype(float).tolist(), 1),
+        (
+            "price: least gain per run-step of a run that is kept",  # one at which nothing is kept has no limit
+            [piece.price if isfinite(piece.price) else highest for piece in pieces],
+            2,
+        ),
+    ]
+    top = first.top + first.height + 44
+    for name, values, colour in strips:
+        reach = max(values + (allowed if colour == 0 else []))
+        panel = Panel(top, 62, steps(reach, 2))
+        parts += [*panel.frame(name), time.stairs(panel, values, f"r{colour}")]
+        if colour == 0:
+            parts.append(time.stairs(panel, allowed, "line l1 dash", closed=False))
+        top += 62 + 42
+    base = top - 42
+    parts += [*time.ticks(base, is_time=record.is_time), *_hits(record, pieces, time, base)]
+    return picture(
+        parts,
+        width=WIDTH,
+        height=base + 30,
+        name="load",
+        title="Load and budget over time",
+        description=f"{record.work:,} run-steps of {record.allowed:,} allowed ones, over {record.events:,} events; "
+        f"{record.shed_runs:,} runs were shed. The numbers are in the table below.",
+    )
+
+
+def _hits(record: RunRecord, pieces: Sequence[Piece], time: Times, base: float) -> Iterator[str]:
+    """What the pointer finds: all numbers of a piece."""
+    for piece, left, right in zip(pieces, time.edges, time.edges[1:], strict=False):
+        said = (
+            f"up to {moment_text(piece.tick, is_time=record.is_time)}\n{piece.events:,} events\n{piece.work:,} "
+            f"run-steps of {piece.bound:,}\n{piece.live:,} live runs\nprice {piece.price:.4g}\n"
+            f"{piece.shed:,} runs shed so far\n{piece.points:,} match points so far"
+        )
+        yield (
+            f'<rect class="hit" x="{left:.1f}" y="24" width="{max(right - left, 0.5):.1f}" height="{base - 24:.1f}">'
+            f"<title>{escape(said)}</title></rect>"
+        )
+
+
+def by_state(shed: Sequence[Shed]) -> tuple[list[str], list[str], Counter[tuple[str, str]]]:
     """What was shed, for a table.
 
     Parameters
@@ -29,20 +114,19 @@ def by_state(shed: Sequence[Shed]) -> tuple[list[str], list[str], dict[tuple[str
     tuple
         States and reasons, those of most runs first, at most 12 and 5 with the rest as one; runs by (state, reason).
     """
-    counts: dict[tuple[str, str], int] = {}
+    counts: Counter[tuple[str, str]] = Counter()
     states = _ranked(shed, lambda one: one.state, MOST_STATES, "other states")
     reasons = _ranked(shed, lambda one: one.reason, MOST_REASONS, "other reasons")
     for one in shed:
-        place = (states.get(one.state, "other states"), reasons.get(one.reason, "other reasons"))
-        counts[place] = counts.get(place, 0) + one.runs
+        counts[states[one.state], reasons[one.reason]] += one.runs
     return list(dict.fromkeys(states.values())), list(dict.fromkeys(reasons.values())), counts
 
 
 def _ranked(shed: Sequence[Shed], name: Callable[[Shed], str], most: int, rest: str) -> dict[str, str]:
     """Names by runs shed; from the ``most``-th on they are all called ``rest``."""
-    sums: dict[str, int] = {}
+    sums: Counter[str] = Counter()
     for one in shed:
-        sums[name(one)] = sums.get(name(one), 0) + one.runs
+        sums[name(one)] += one.runs
     order = sorted(sums, key=lambda key: (-sums[key], key))
     return {key: key if len(order) <= most or i < most - 1 else rest for i, key in enumerate(order)}
 
@@ -60,7 +144,7 @@ def shed_bars(shed: Sequence[Shed]) -> str:
     str
     """
     states, reasons, counts = by_state(shed)
-    sums = {state: sum(counts.get((state, reason), 0) for reason in reasons) for state in states}
+    sums = {state: sum(counts[state, reason] for reason in reasons) for state in states}
     marks = steps(max(sums.values()), 4)
     width, left, right, top, lane = 560.0, 130.0, 60.0, 16.0 + 20 * len(reasons), 30.0
     scale = (width - left - right) / marks[-1]
@@ -77,7 +161,7 @@ def shed_bars(shed: Sequence[Shed]) -> str:
         y, x = top + row * lane + 5, left
         parts.append(label(left - 10, y + 15, cut(state, 18), kind="ink", anchor="end"))
         for i, reason in enumerate(reasons):
-            size = counts.get((state, reason), 0) * scale
+            size = counts[state, reason] * scale
             if size:
                 said = escape(f"{state}: {counts[state, reason]:,} {reason}")
                 parts.append(f'<rect class="r{i}" x="{x:.1f}" y="{y:.1f}" width="{size:.1f}" height="20">')
@@ -158,7 +242,7 @@ def bundle_strip(bundles: Sequence[Bundle], picture: OverTime) -> str:
     for bundle in shown:
         x, end = (1000 * float(picture.share(tick)) for tick in (bundle.first, bundle.last))
         ticks = dict.fromkeys((bundle.first, bundle.last))
-        span = " to ".join(moment(tick, is_time=picture.is_time) for tick in ticks)
+        span = " to ".join(moment_text(tick, is_time=picture.is_time) for tick in ticks)
         bars.append(
             f'<rect class="f4" fill-opacity=".75" x="{x:.2f}" y="{most - bundle.points}" '
             f'width="{max(end - x, 1.5):.2f}" height="{bundle.points}"><title>{escape(span)}: {bundle.points:,} match '

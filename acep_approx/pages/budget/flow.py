@@ -1,22 +1,59 @@
-"""The strongest paths of the history as bands that flow from the first event to the match point."""
+"""The strongest paths of the history, as a person can read them: bands from the first event to the match point."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from acep_approx.pages.drawing import cut, label, percent, picture
+from acep_approx.budget.ledger import HistoryPath, PathStep
+from acep_approx.diagrams.text_layout import label
+from acep_approx.pages.drawing import cut, percent, picture
 from acep_approx.timeline.picture import WIDTH
 from acep_approx.visible import escape
 
 if TYPE_CHECKING:
     from acep_approx.budget.ledger import HistoryPath, PathStep
 
+_NUMBER = re.compile(r"\W*(?:state\s*)?\d*\W*", re.IGNORECASE)
+"""A state that is a number, or has no name."""
 MOST_PATHS, MOST_STEPS = 5, 6
 _TOP, _NODE, _FLOW, _LEAST, _SLOT, _GAP = 16.0, 10.0, 170.0, 6.0, 50.0, 16.0
 """Margin, width of a vertex, thickness of all bands and of the thinnest, height of a vertex, gap between two."""
+
+
+def readable_paths(paths: Sequence[HistoryPath]) -> list[HistoryPath]:
+    """The ways that paths stand for.
+
+    Parameters
+    ----------
+    paths : sequence of HistoryPath
+        Strongest first. Many differ only in how much of the window is left, or in what registers hold.
+
+    Returns
+    -------
+    list of HistoryPath
+        Strongest first, without details. Empty where states have no names, or all go the same way: that says nothing.
+
+    Examples
+    --------
+    >>> a, late, b = PathStep("a", 0, "90% left"), PathStep("a", 0, "10% left"), PathStep("b", 0)
+    >>> paths = [HistoryPath([a, late, b], 3, 0.3), HistoryPath([a, b], 2, 0.2), HistoryPath([b], 1, 0.1)]
+    >>> [("-".join(step.state for step in way.steps), way.count) for way in readable_paths(paths)]
+    [('a-b', 5.0), ('b', 1.0)]
+    """
+    sums: dict[tuple[tuple[str, int], ...], tuple[float, float]] = {}
+    for path in paths:
+        steps = [(step.state, step.errors) for step in path.steps]
+        way = tuple(step for at, step in enumerate(steps) if not at or step != steps[at - 1])
+        count, share = sums.get(way, (0.0, 0.0))
+        sums[way] = (count + path.count, share + path.share)
+    if len(sums) < 2 or any(_NUMBER.fullmatch(state) for way in sums for state, _ in way):
+        return []
+    found = [HistoryPath([PathStep(*step) for step in way], *both) for way, both in sums.items()]
+    return sorted(found, key=lambda way: -way.count)
 
 
 @dataclass
@@ -31,7 +68,6 @@ class _Node:
 
     @property
     def width(self) -> float:
-        """Of its bar."""
         return _NODE if self.words else 0.0
 
     @property
@@ -149,7 +185,6 @@ def _bands(paths: Sequence[HistoryPath], routes: list[list[_Node]], thick: list[
 
 
 def _names(columns: list[list[_Node]]) -> list[str]:
-    """The words beside the vertices."""
     parts = []
     room = int((WIDTH - 2 * _TOP - 90) / max(len(columns) - 1, 1) / 7.2)
     for node in (node for column in columns for node in column):

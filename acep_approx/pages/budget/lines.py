@@ -1,16 +1,67 @@
-"""What a run under a budget did, in a few lines for the terminal."""
+"""What a run under a budget did, in words: whether one is needed, and a few lines for the terminal."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from acep_approx.pages.budget.need import need_words
-from acep_approx.pages.drawing import moment, percent
+from acep_approx.budget.ledger import LIGHT
+from acep_approx.events.counts import counted
+from acep_approx.pages.drawing import percent
+from acep_approx.timeline.scale import moment_text
 
 if TYPE_CHECKING:
     from acep_approx.budget.audit import RecallEstimate
     from acep_approx.budget.ledger import Learning, RunRecord
+
+
+def need_words(record: RunRecord) -> str:
+    """Work and time of the exact run against those of this one; whether a budget can save time at such a load.
+
+    Parameters
+    ----------
+    record : RunRecord
+
+    Returns
+    -------
+    str
+        Sentences without a stop at the end. Times only where the run has shown how long a run-step takes.
+
+    Examples
+    --------
+    >>> from acep_approx.budget import Piece, RunRecord
+    >>> done = [Piece(tick=99, events=1000, work=9_000, bound=9_500, live=7, price=0.1, shed=30, points=12)]
+    >>> print(need_words(RunRecord("", "", "20%", "", "history", pieces=done, full_work=45.0, seconds=0.5)))
+    it takes about 45 run-steps per event, this one took 9 (20%)
+    >>> print(need_words(RunRecord("", "", "20%", "", "history", pieces=done, full_work=2.5, seconds=0.5)))
+    it takes about 2.5 run-steps per event: below 10 a budget saves no time and may take more; run it exactly
+    >>> print(need_words(RunRecord("", "", "9 runs", "", "oldest", pieces=done)))
+    unknown: nobody knows the work of the exact run here; a run without a budget, or acep train, says it
+    """
+    if record.full_work is None or not record.events:
+        return work_words(None, 0.0)
+    words = work_words(record.full_work, record.work / record.events)
+    if record.is_light or record.exact_seconds is None or record.seconds is None:
+        return words
+    return f"{words}; it would take about {record.exact_seconds:,.2g} s, this one took {record.seconds:,.2g} s"
+
+
+def work_words(full: float | None, done: float) -> str:
+    """Run-steps per event of the exact run, as far as they are known, against those of one within a budget.
+
+    Examples
+    --------
+    >>> work_words(45.0, 9.0)
+    'it takes about 45 run-steps per event, this one took 9 (20%)'
+    """
+    if full is None:
+        return "unknown: nobody knows the work of the exact run here; a run without a budget, or acep train, says it"
+    exact = f"it takes about {full:,.3g} run-steps per event"
+    if full < LIGHT:
+        return f"{exact}: below {LIGHT:g} a budget saves no time and may take more; run it exactly"
+    share = f" ({done / full:.0%})" if done < full else ""
+    return f"{exact}, this one took {done:,.3g}{share}"
 
 
 def summary(record: RunRecord) -> list[str]:
@@ -43,15 +94,30 @@ def summary(record: RunRecord) -> list[str]:
     estimated recall: 90% (84% to 94% with 95% confidence; 40 match points audited in 11 cells)
     audit: 34 run-steps, 4% of the work
     """
-    return [
-        f"exact run: {need_words(record)}",
-        _work(record),
-        *_shed(record),
-        f"estimated recall: {recall_words(record.recall)}",
-        *_audit(record),
-        *_learned(record),
-        *_left_out(record),
-    ]
+    lines = [f"exact run: {need_words(record)}"]
+    if record.events:
+        used = f" ({percent(record.work / record.allowed)})" if record.allowed else ""
+        rate = f"{record.work / record.events:,.1f} per event"
+        lines.append(f"work: {record.work:,} run-steps of {record.allowed:,} allowed{used}, {rate}; {record.bound}")
+    else:
+        lines.append(f"work: none, there were no events; {record.bound}")
+    lines.append(f"shed: {counted(record.shed_runs, 'run')}")
+    by_state: dict[str, Counter[str]] = {}
+    for shed in record.shed:
+        by_state.setdefault(shed.state, Counter())[shed.reason] += shed.runs
+    for state, reasons in sorted(by_state.items(), key=lambda item: (-item[1].total(), item[0])):
+        ranked = sorted(reasons.items(), key=lambda item: (-item[1], item[0]))
+        lines.append(f"  {state}: " + ", ".join(f"{runs:,} {reason}" for reason, runs in ranked))
+    lines.append(f"estimated recall: {recall_words(record.recall)}")
+    if record.audit_work is not None and record.learning is None:  # of a run that learns it is its exploration
+        share = f", {percent(record.audit_work / record.work)} of the work" if record.work else ""
+        lines.append(f"audit: {record.audit_work:,} run-steps{share}")
+    if record.learning is not None:
+        lines += [f"{name}: {fact}" for name, fact in learning_facts(record, record.learning)]
+    left_out = (("late", record.late), ("malformed", record.malformed), ("without key", record.without_key))
+    if any(number for _, number in left_out):
+        lines.append("events not matched: " + ", ".join(f"{number:,} {name}" for name, number in left_out if number))
+    return lines
 
 
 def recall_words(estimate: RecallEstimate | None) -> str:
@@ -74,15 +140,14 @@ def recall_words(estimate: RecallEstimate | None) -> str:
     return f"{percent(estimate.recall)} ({low} to {high} with {level} confidence; {points} audited in {cells})"
 
 
-def counted(number: int, thing: str) -> str:
-    """A number of things.
-
-    Examples
-    --------
-    >>> counted(1, "cell"), counted(1200, "cell")
-    ('1 cell', '1,200 cells')
-    """
-    return f"{number:,} {thing}{'' if number == 1 else 's'}"
+def spent(record: RunRecord) -> list[tuple[str, str]]:
+    """Numbers to know, each with what it is: what a run used of its budget, shed and found."""
+    used = percent(record.work / record.allowed) if record.allowed else "none"
+    return [
+        (used, f"of the budget used: {record.work:,} of {record.allowed:,} run-steps"),
+        (f"{record.shed_runs:,}", "runs shed"),
+        (f"{record.found:,}", f"match points found in {record.events:,} events"),
+    ]
 
 
 def learning_facts(record: RunRecord, known: Learning) -> Iterator[tuple[str, str]]:
@@ -94,85 +159,30 @@ def learning_facts(record: RunRecord, known: Learning) -> Iterator[tuple[str, st
     known : Learning
         Of this record.
     """
-    tests = f"{known.tests:,} test{'' if known.tests == 1 else 's'} seen"
+
+    def times(number: int) -> str:
+        return "once" if number == 1 else f"{number:,} times"
+
+    rescored = "runs were never rescored"
     if known.revalued:
-        last = known.revalued[-1].events
-        yield "learned", f"{tests}; runs rescored {_times(len(known.revalued))}, the last after {last:,} events"
+        rescored = f"runs rescored {times(len(known.revalued))}, the last after {known.revalued[-1].events:,} events"
+    yield "learned", f"{counted(known.tests, 'test')} seen; {rescored}"
+    if known.brier is None:
+        yield "calibration", "no outcome of the cohort is known: nothing to hold chances against"
     else:
-        yield "learned", f"{tests}; runs were never rescored"
-    yield "calibration", _calibration(known)
-    yield "drift", _drift(record, known)
-    yield "exploration", _exploration(record, known)
+        alone = f"the mean alone would have {known.plain_brier:.3g}"
+        yield "calibration", f"Brier score {known.brier:.3g} over {counted(known.cases, 'case')} ({alone})"
+    drift = "no alarm"
+    if known.alarms:
+        when = f"{moment_text(known.alarms[-1].tick, is_time=record.is_time)}, {known.alarms[-1].where}"
+        drift = f"{counted(len(known.alarms), 'alarm')},{' the last' if len(known.alarms) > 1 else ''} at {when}"
+    yield "drift", drift
+    explored = "none"
+    if known.explores:
+        share = f"{percent(known.explored / record.work)} of the work" if record.work else "no work"
+        of_budget = f"{percent(known.explores)} of the budget is for it"
+        given_up = f"; given up {times(known.given_up)}, for want of budget" if known.given_up else ""
+        explored = f"{known.explored:,} run-steps, {share} ({of_budget}){given_up}"
+    yield "exploration", explored
     share = f", {percent(known.seconds / record.seconds)} of the time" if record.seconds else ""
     yield "learning took", f"{known.seconds:,.2f} s{share}"
-
-
-def _times(number: int) -> str:
-    return "once" if number == 1 else f"{number:,} times"
-
-
-def _calibration(known: Learning) -> str:
-    if known.brier is None:
-        return "no outcome of the cohort is known: nothing to hold chances against"
-    cases = f"{known.cases:,} case{'' if known.cases == 1 else 's'}"
-    return f"Brier score {known.brier:.3g} over {cases} (the mean alone would have {known.plain_brier:.3g})"
-
-
-def _drift(record: RunRecord, known: Learning) -> str:
-    if not known.alarms:
-        return "no alarm"
-    last = known.alarms[-1]
-    when = f"{moment(last.tick, is_time=record.is_time)}, {last.where}"
-    return f"1 alarm, at {when}" if len(known.alarms) == 1 else f"{len(known.alarms):,} alarms, the last at {when}"
-
-
-def _exploration(record: RunRecord, known: Learning) -> str:
-    if not known.explores:
-        return "none"
-    share = f"{percent(known.explored / record.work)} of the work" if record.work else "no work"
-    given_up = f"; given up {_times(known.given_up)}, for want of budget" if known.given_up else ""
-    return f"{known.explored:,} run-steps, {share} ({percent(known.explores)} of the budget is for it){given_up}"
-
-
-def _work(record: RunRecord) -> str:
-    if not record.events:
-        return f"work: none, there were no events; {record.bound}"
-    used = f" ({percent(record.work / record.allowed)})" if record.allowed else ""
-    return (
-        f"work: {record.work:,} run-steps of {record.allowed:,} allowed{used}, "
-        f"{record.work / record.events:,.1f} per event; {record.bound}"
-    )
-
-
-def _audit(record: RunRecord) -> list[str]:
-    """What the audit took of the work, if that is known; of a run that learns it is its exploration."""
-    if record.audit_work is None or record.learning is not None:
-        return []
-    share = f", {percent(record.audit_work / record.work)} of the work" if record.work else ""
-    return [f"audit: {record.audit_work:,} run-steps{share}"]
-
-
-def _shed(record: RunRecord) -> list[str]:
-    """A line a state, the largest first."""
-    by_state: dict[str, dict[str, int]] = {}
-    for shed in record.shed:
-        reasons = by_state.setdefault(shed.state, {})
-        reasons[shed.reason] = reasons.get(shed.reason, 0) + shed.runs
-    lines = [f"shed: {record.shed_runs:,} run{'' if record.shed_runs == 1 else 's'}"]
-    for state, reasons in sorted(by_state.items(), key=lambda item: (-sum(item[1].values()), item[0])):
-        ranked = sorted(reasons.items(), key=lambda item: (-item[1], item[0]))
-        lines.append(f"  {state}: " + ", ".join(f"{runs:,} {reason}" for reason, runs in ranked))
-    return lines
-
-
-def _learned(record: RunRecord) -> list[str]:
-    """What was learned, if the run learned."""
-    known = record.learning
-    return [f"{name}: {fact}" for name, fact in learning_facts(record, known)] if known is not None else []
-
-
-def _left_out(record: RunRecord) -> list[str]:
-    """Events that were not matched, if there are any."""
-    counts = (("late", record.late), ("malformed", record.malformed), ("without key", record.without_key))
-    said = [f"{number:,} {name}" for name, number in counts if number]
-    return [f"events not matched: {', '.join(said)}"] if said else []

@@ -8,24 +8,22 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from acep_approx.pages.budget.charts import bundle_strip, by_state, recall_bar, shed_bars
-from acep_approx.pages.budget.flow import MOST_PATHS, flow, words
+from acep_approx.diagrams.fragments import tiles
+from acep_approx.events.counts import counted
+from acep_approx.pages.budget.charts import bundle_strip, by_state, load, recall_bar, shed_bars
+from acep_approx.pages.budget.flow import MOST_PATHS, flow, readable_paths, words
 from acep_approx.pages.budget.learned import learned
-from acep_approx.pages.budget.lines import counted, recall_words
-from acep_approx.pages.budget.load import load
-from acep_approx.pages.budget.need import need_words
-from acep_approx.pages.budget.readable_paths import readable_paths
-from acep_approx.pages.budget.times import thinned
+from acep_approx.pages.budget.lines import need_words, recall_words, spent
 from acep_approx.pages.code import code
-from acep_approx.pages.drawing import moment, percent, table
+from acep_approx.pages.drawing import percent, table, thinned
 from acep_approx.pages.over_time import OverTime, Points
-from acep_approx.pages.shell import facts as listed
-from acep_approx.pages.shell import page, tiles, write_page
+from acep_approx.pages.shell import facts, page, write_page
+from acep_approx.timeline.scale import moment_text
 from acep_approx.visible import escape
 
 if TYPE_CHECKING:
     from acep_approx.budget.audit import RecallEstimate
-    from acep_approx.budget.ledger import Piece, RunRecord
+    from acep_approx.budget.ledger import RunRecord
 
 MOST_ROWS = 40
 NOTHING, ABSURD = 0.95, 1_000
@@ -100,30 +98,18 @@ def _head(record: RunRecord) -> Iterator[str]:
     yield f"<h1>{escape(record.source)} under a budget of {escape(record.budget)}</h1>"
     yield from _numbers(record)
     yield code(record.query)
-    yield listed(_facts(record))
+    left_out = f"{record.late:,} late, {record.malformed:,} malformed, {record.without_key:,} without key"
+    known = [("policy", f"{record.policy}, seed {record.seed}"), ("events not matched", left_out)]
+    if record.seconds is not None:
+        speed = f", {record.events / record.seconds:,.0f} events/s" if record.seconds > 0 else ""
+        known.append(("time", f"{record.seconds:,.2f} s{speed}"))
+    yield facts(known)
 
 
 def _numbers(record: RunRecord) -> Iterator[str]:
     yield f'<p class="soft">{escape(record.bound)}</p>'
     yield f"<p><b>Is a budget needed?</b> Exact run: {escape(need_words(record))}.</p>"
-    recall, of_recall = _recall_tile(record.recall)
-    used = percent(record.work / record.allowed) if record.allowed else "none"
-    numbers = (
-        (recall, of_recall),
-        (used, f"of the budget used: {record.work:,} of {record.allowed:,} run-steps"),
-        (f"{record.shed_runs:,}", "runs shed"),
-        (f"{record.found:,}", f"match points found in {record.events:,} events"),
-    )
-    yield tiles(numbers)
-
-
-def _facts(record: RunRecord) -> Iterator[tuple[str, str]]:
-    unmatched = f"{record.late:,} late, {record.malformed:,} malformed, {record.without_key:,} without key"
-    yield "policy", f"{record.policy}, seed {record.seed}"
-    yield "events not matched", unmatched
-    if record.seconds is not None:
-        speed = f", {record.events / record.seconds:,.0f} events/s" if record.seconds > 0 else ""
-        yield "time", f"{record.seconds:,.2f} s{speed}"
+    yield tiles([_recall_tile(record.recall), *spent(record)])
 
 
 def _recall_tile(estimate: RecallEstimate | None) -> tuple[str, str]:
@@ -150,16 +136,14 @@ def _load(record: RunRecord) -> Iterator[str]:
         "used in quiet times may be used later, within limits. The price rises when the budget gets short.</p>"
     )
     yield f"<figure>{load(record)}</figure>"
-    rows = [_row(piece, is_time=record.is_time) for piece in thinned(record.pieces, MOST_ROWS)]
+    rows = []
+    for piece in thinned(record.pieces, MOST_ROWS):
+        texts = [f"{number:,}" for number in (piece.events, piece.work, piece.bound, piece.live)]
+        shed = (f"{piece.price:.4g}", f"{piece.shed:,}", f"{piece.points:,}")
+        rows.append([moment_text(piece.tick, is_time=record.is_time), *texts, *shed])
     head = ["up to", "events", "run-steps", "allowed", "live runs", "price", "shed", "match points"]
     caption = "all but live runs and price are counted from the beginning"
     yield f"<details><summary>as a table</summary>{table(head, rows, caption=caption)}</details>"
-
-
-def _row(piece: Piece, *, is_time: bool) -> list[str]:
-    counts = (piece.events, piece.work, piece.bound, piece.live)
-    texts = (moment(piece.tick, is_time=is_time), *map("{:,}".format, counts))
-    return [*texts, f"{piece.price:.4g}", f"{piece.shed:,}", f"{piece.points:,}"]
 
 
 def _shed(record: RunRecord) -> Iterator[str]:
@@ -168,7 +152,7 @@ def _shed(record: RunRecord) -> Iterator[str]:
         yield "<p>Nothing: the budget was enough for all runs.</p>"
         return
     states, reasons, counts = by_state(record.shed)
-    rows = [[state, *(f"{counts.get((state, reason), 0):,}" for reason in reasons)] for state in states]
+    rows = [[state, *(f"{counts[state, reason]:,}" for reason in reasons)] for state in states]
     yield '<p class="soft">Runs by the state that they were in, and why they were shed.</p>'
     beside = table(["state", *reasons], rows, caption="runs shed")
     yield f'<div class="pair"><figure>{shed_bars(record.shed)}</figure>{beside}</div>'
@@ -177,34 +161,27 @@ def _shed(record: RunRecord) -> Iterator[str]:
 def _recall(record: RunRecord) -> Iterator[str]:
     yield "<h2>Estimated recall</h2>"
     estimate = record.recall
+    if estimate is None or estimate.low is None or estimate.recall is None:
+        words = recall_words(estimate)
+        yield f"<p>{escape(f'{words[0].upper()}{words[1:]}.')}</p>"
     if estimate is None or estimate.low is None:
-        yield f"<p>{escape(_sentence(recall_words(estimate)))}</p>"
         return
-    if estimate.recall is None:
-        yield f"<p>{escape(_sentence(recall_words(estimate)))}</p>"
     yield f'<p class="soft">{_MARKED if record.audit_work is None else _COHORT}</p>'
+    audited = "not told apart from the run's"
+    if record.audit_work is not None:
+        share = f" ({percent(record.audit_work / record.work)})" if record.work else ""
+        audited = f"{record.audit_work:,}{share}"
     rows = [
         ["estimate", "too few to say" if estimate.recall is None else percent(estimate.recall)],
         [f"interval, {percent(estimate.level)}", _interval(estimate)],
         ["match points audited", f"{estimate.points:,}"],
         ["cells audited", f"{estimate.cells:,}"],
-        ["run-steps of the audit", _audit_words(record)],
+        ["run-steps of the audit", audited],
         ["match points found elsewhere", f"{estimate.outside:,}"],
         ["match points in the input", _total_words(estimate)],
     ]
     beside = table(["recall of the policy", ""], rows, caption="")
     yield f'<div class="pair"><figure>{recall_bar(estimate)}</figure>{beside}</div>'
-
-
-def _audit_words(record: RunRecord) -> str:
-    """What the audit took of the work."""
-    if record.audit_work is None:
-        return "not told apart from the run's"
-    return f"{record.audit_work:,}" + (f" ({percent(record.audit_work / record.work)})" if record.work else "")
-
-
-def _sentence(text: str) -> str:
-    return f"{text[0].upper()}{text[1:]}."
 
 
 def _total_words(estimate: RecallEstimate) -> str:

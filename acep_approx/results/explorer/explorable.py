@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, Self, TypeVar
@@ -16,7 +16,8 @@ from acep_approx.matching.choice import OutputKind
 from acep_approx.matching.execution import Execution
 from acep_approx.matching.pipeline import Pipeline
 from acep_approx.planning.planner import Plan, plan
-from acep_approx.why.no_match.result import NoMatch
+from acep_approx.shell import quoted
+from acep_approx.why.result import NoMatch
 
 
 class Explorable(Protocol):
@@ -99,6 +100,18 @@ class PageLabels:
         """Those of a page made from Python."""
         return cls(title=title, source=source)
 
+    def asking(self, place: str, key: Mapping[str, Any], *, is_time: bool) -> str:
+        """How to ask why there is no match at a place: the command, or the call; empty: it cannot be asked."""
+        if self.ask:
+            parts = [str(*key.values())] if len(key) == 1 else [f"{name}={value}" for name, value in key.items()]
+            around, *keys = (text if text in ("TIME", "VALUE") else quoted(text) for text in (place, *parts))
+            return " ".join([self.ask, "--around", around, *(f"--key {one}" for one in keys)])
+        if not self.events:
+            return ""
+        around = repr(place) if is_time else place
+        keyed = f", key={dict(key)!r}" if key else ""
+        return f"print(query.why({self.events}, around={around}{keyed}))"
+
 
 def silent(found: Any_) -> Any_:
     """The same matches: what is asked of these leaves no trace in the others, and tells nobody how far it is."""
@@ -158,7 +171,6 @@ def said_left_out(late: int, malformed: int, without_key: int = 0) -> list[tuple
     return [("left out", words)] if words else []
 
 
-def joined(tables: list[pa.Table]) -> pa.Table:
-    """Tables as one."""
-    filled = [table for table in tables if table.num_rows] or tables[:1]
-    return pa.concat_tables(filled, promote_options="permissive") if filled else pa.table({})
+def keys_of(found: Explorable) -> list[str]:
+    """The attributes by which the query splits its events."""
+    return [one.name for one in found.plan.query.equivalences]

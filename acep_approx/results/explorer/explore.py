@@ -1,30 +1,27 @@
-"""The explorer of the matches of one query."""
+"""The explorer of the matches of one query, and how a page shows any query."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 import pyarrow as pa
 
 from acep_approx.arrays import Ints
-from acep_approx.events.columns import to_numpy
-from acep_approx.events.counts import said
-from acep_approx.matching.pipeline import Pipeline
-from acep_approx.pages.explorer.data import Explored
-from acep_approx.pages.explorer.page import explorer_page
-from acep_approx.pages.over_time import errors_text
+from acep_approx.events.columns import integers
+from acep_approx.events.counts import counted, said
+from acep_approx.pages.explorer import Condition, Explored, QueryShown, explorer_page
 from acep_approx.planning.planner import Plan
 from acep_approx.query.cel.parser import parse_cel
 from acep_approx.query.parser import parse
 from acep_approx.query.printer import to_text
-from acep_approx.results.explorer.asking import asking
-from acep_approx.results.explorer.cel_events import with_events
+from acep_approx.query.shape import atoms, expressions_of, negated_variables, walk
+from acep_approx.query.syntax import Aggregate, Attribute, Machine, QuerySyntax
 from acep_approx.results.explorer.events import EventColumns, events_at, in_time_order
-from acep_approx.results.explorer.explorable import Explorable, PageLabels, by_rows, said_left_out, silent
-from acep_approx.results.explorer.listing import Listing, listing
+from acep_approx.results.explorer.explorable import Explorable, PageLabels, by_rows, keys_of, said_left_out, silent
+from acep_approx.results.explorer.listing import Listing, listing, with_events
 from acep_approx.results.explorer.near_matches import near_or_shed, number_of_places
-from acep_approx.results.explorer.shown_queries import PointsOf, query_shown, uses
 
 
 def page_text(found: Explorable, labels: PageLabels) -> str:
@@ -52,7 +49,10 @@ def explored(found: Explorable, labels: PageLabels, counts: dict[int, int]) -> E
     plain = by_rows(found)
     _, pipeline = found.source.settle(partial(plain._bound, "points"))
     if pipeline is None:  # no columns, no events
-        return _empty(found, labels)
+        none = np.zeros(0, np.int64)
+        query = query_shown(found.plan.query, 0, PointsOf({}, none, none), Listing([], (), ""))
+        title, again = labels.title or _title(0, labels.source), how_to_reproduce(found, labels)
+        return Explored(title, [query], explanation=("There were no events.",), again=again)
     points = plain.points()
     late, malformed = found.source.late.count, found.source.malformed.count
     left_out = said_left_out(late, malformed, plain.progress.without_key)  # of a whole pass: others stop early
@@ -62,10 +62,12 @@ def explored(found: Explorable, labels: PageLabels, counts: dict[int, int]) -> E
         chosen = with_events(plain, chosen, number_of_places(plain, points, pipeline.window), is_time=is_time)
     near = near_or_shed(plain, labels, points)
     read = plain.progress
-    columns = _columns(found, pipeline)
+    keys, more = keys_of(found), found._options.get("bind") or ()
+    named = [*(name for _, name in uses(found.plan.query)), *([more] if isinstance(more, str) else more)]
+    columns = EventColumns.of(pipeline.roles, found.source.schema, named, keys)
     bound = [*(one.events for one in chosen.matches), *(one.events for one in near.places)]
     rows = np.unique(np.array([row for events in bound for _, row in events], np.int64))
-    points_of = _points_of(points, counts)
+    points_of = PointsOf.of(counts, integers(points, "end"), integers(points, "errors"))
     query = query_shown(pipeline.plan.query, pipeline.window, points_of, chosen)
     facts = [("events", f"{read.events:,} read, {read.relevant:,} relevant to the query")]
     facts += [("window", query.window)] if query.window else []
@@ -83,21 +85,14 @@ def explored(found: Explorable, labels: PageLabels, counts: dict[int, int]) -> E
         facts=[*([("input", labels.source)] if labels.source else []), *facts, *left_out, *labels.facts],
         tiles=tiles_of(counts, points_of.errors),
         is_time=is_time,
-        keys=tuple(one.name for one in found.plan.query.equivalences),
+        keys=tuple(keys),
         attributes=columns.names,
         used=columns.used,
-        ask=_ask(found, labels, is_time=is_time),
+        ask=labels.asking("TIME", dict.fromkeys(keys, "VALUE"), is_time=is_time),
         again=how_to_reproduce(found, labels),
         notes=[note for note in (chosen.note, kept.note if kept else "") if note],
         again_notes=labels.notes,
     )
-
-
-def _points_of(points: pa.Table, counts: dict[int, int]) -> PointsOf:
-    """The match points in order of time."""
-    ticks, errors = (to_numpy(points.column(n).combine_chunks().cast(pa.int64())) for n in ("end", "errors"))
-    by_time = np.argsort(ticks, kind="stable")
-    return PointsOf(counts, ticks[by_time], errors[by_time])
 
 
 def capital(text: str) -> str:
@@ -116,13 +111,6 @@ def _title(total: int, source: str) -> str:
     return f"{number} in {source}" if source else number
 
 
-def _empty(found: Explorable, labels: PageLabels) -> Explored:
-    none = np.zeros(0, np.int64)
-    query = query_shown(found.plan.query, 0, PointsOf({}, none, none), Listing([], (), ""))
-    title = labels.title or _title(0, labels.source)
-    return Explored(title, [query], explanation=("There were no events.",), again=how_to_reproduce(found, labels))
-
-
 def tiles_of(counts: dict[int, int], errors: Ints) -> list[tuple[str, str]]:
     """Numbers to know of matches by errors, and of match points."""
     total = sum(counts.values())
@@ -134,33 +122,14 @@ def tiles_of(counts: dict[int, int], errors: Ints) -> list[tuple[str, str]]:
         levels, numbers = np.unique(errors, return_counts=True)
         by_level = dict(zip(levels.tolist(), numbers.tolist(), strict=True))
         tiles += [
-            (f"{by_level.get(level, 0):,}", f"match points that take {errors_text(level)}" if level else
+            (f"{by_level.get(level, 0):,}", f"match points that take {counted(level, 'error')}" if level else
              "match points where nothing is missing")
             for level in list(counts)[:3]
         ]  # fmt: skip
     return tiles
 
 
-# --- events and words ---------------------------------------------------------------------------------------
-
-
-def _columns(found: Explorable, pipeline: Pipeline) -> EventColumns:
-    """Which values of events are shown: those the query names, those of ``bind``, some others."""
-    bound = found._options.get("bind") or ()
-    named = [*(name for _, name in uses(found.plan.query)), *([bound] if isinstance(bound, str) else bound)]
-    schema = found.source.schema
-    keys = [one.name for one in found.plan.query.equivalences]
-    return EventColumns.of(pipeline.roles, schema, named, keys)
-
-
 # --- how it is made again -----------------------------------------------------------------------------------
-
-
-def _ask(found: Explorable, labels: PageLabels, *, is_time: bool) -> str:
-    if not (labels.ask or labels.events):
-        return ""
-    keys = dict.fromkeys((one.name for one in found.plan.query.equivalences), "VALUE")
-    return asking(labels, "TIME", keys, is_time=is_time)
 
 
 def how_to_reproduce(found: Explorable, labels: PageLabels) -> list[tuple[str, str]]:
@@ -192,3 +161,81 @@ def _replaced(plan: Plan) -> str:
     errors = f", errors={query.errors}" if query.errors != written.errors else ""
     window = query.window
     return errors if window is None or window == written.window else f"{errors}, within={to_text(window)!r}"
+
+
+@dataclass(frozen=True)
+class PointsOf:
+    """What a query found: matches by number of errors; of its match points ticks, in order, and errors."""
+
+    counts: dict[int, int]
+    ticks: Ints
+    errors: Ints
+
+    @classmethod
+    def of(cls, counts: dict[int, int], ticks: Ints, errors: Ints) -> PointsOf:
+        """Those of match points in any order."""
+        by_time = np.argsort(ticks, kind="stable")
+        return cls(counts, ticks[by_time], errors[by_time])
+
+
+def query_shown(
+    query: QuerySyntax, window: int, found: PointsOf, chosen: Listing, *, name: str = "", text: str = ""
+) -> QueryShown:
+    """A query as a page shows it.
+
+    Parameters
+    ----------
+    query : QuerySyntax
+    window : int
+        In ticks, or in events; 0: not known.
+    found : PointsOf
+    chosen : Listing
+        Some of its matches.
+    name, text : str
+        Empty: it has no name; it is its own text.
+    """
+    unbounded = query.window.unit == "unbounded"
+    conditions: list[Condition] = []
+    for one in query.predicates if not query.is_algebra else ():  # of CEL its text says them better
+        leaves = [leaf for leaf in walk(one) if isinstance(leaf, Attribute)]
+        reads = dict.fromkeys((leaf.variable or "", leaf.name) for leaf in leaves)
+        conditions.append(Condition(to_text(one), tuple(reads)))
+    if not query.is_algebra:
+        conditions += [Condition(f"{one.letter} AS {to_text(one.condition)}") for one in query.definitions]
+    return QueryShown(
+        name=name,
+        text=text or str(query.text).strip() or to_text(query),
+        variables=variables(query),
+        conditions=tuple(conditions),
+        uses=uses(query),
+        window="" if unbounded else f"{query.window.amount:g} {query.window.unit}",
+        span=0 if query.window.unit == "events" or unbounded else window,
+        found=found.counts,
+        ticks=found.ticks,
+        errors=found.errors,
+        listed=len(chosen.matches),
+        columns=chosen.columns,
+    )
+
+
+def variables(query: QuerySyntax) -> tuple[tuple[str, str], ...]:
+    """The variables that matches show, in the order of the text, each with its type."""
+    if query.is_algebra:
+        return ()
+    pattern = query.pattern
+    parts = pattern.arcs if isinstance(pattern, Machine) else atoms(pattern)
+    types = {part.variable: part.type or "" for part in parts if part.variable}
+    if query.is_regex:
+        return tuple(types.items())
+    hidden = negated_variables(pattern)
+    return tuple((name, type_) for name, type_ in types.items() if name not in hidden)
+
+
+def uses(query: QuerySyntax) -> tuple[tuple[str, str], ...]:
+    """The (variable, attribute) that a query reads anywhere; without variable: of any event."""
+    trees = [*query.predicates, *(one.value for one in query.outputs), *(one.condition for one in query.definitions)]
+    if isinstance(query.pattern, Machine):
+        trees += expressions_of(query.pattern)
+    leaves = [leaf for tree in trees for leaf in walk(tree) if isinstance(leaf, (Attribute, Aggregate))]
+    used = ((leaf.variable or "", leaf.name) for leaf in leaves if leaf.name not in (None, "ts", "type"))
+    return tuple(dict.fromkeys(used))

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
 
 from acep_approx.arrays import Ints
-from acep_approx.events.columns import to_numpy
+from acep_approx.automaton.algebra import attribute_of
+from acep_approx.errors import AcepError
+from acep_approx.events.columns import integers
 from acep_approx.events.counts import said
-from acep_approx.pages.explorer.data import MatchShown
+from acep_approx.pages.explorer import MatchShown
 from acep_approx.results.explorer.events import texts
-from acep_approx.results.explorer.explorable import Explorable, by_rows, joined
-from acep_approx.results.explorer.sampling import spread
+from acep_approx.results.explorer.explorable import Explorable, by_rows, keys_of
+from acep_approx.results.match_tables import joined
+from acep_approx.why.chains import Chains, Run
+from acep_approx.why.place import find_places, tick_text
 
 MOST_MATCHES, MOST_EVENTS = 2_000, 40
 """Matches of a page, and events of each."""
@@ -24,6 +27,8 @@ LISTED, KEPT = 5_000_000, 20_000
 """Of up to ``LISTED`` matches a page chooses from all; up to ``KEPT`` are kept in memory while it chooses."""
 OWN = ("errors", "start", "end", "missing", "times")
 """Columns of matches that are not values of the query's."""
+RUNS = 100
+"""Runs that are followed for each result."""
 
 
 @dataclass(frozen=True)
@@ -65,29 +70,31 @@ def listing(found: Explorable, total: int, query: int = 0, most: int = MOST_MATC
     number = min(most, total if found.limit is None else found.limit)
     plain = by_rows(found)
     if not is_first and total <= KEPT:
-        every = joined(list(plain.tables()))
+        every = joined(plain.tables())
         chosen = spread(errors_of(every), number)
         rows, seen = every.take(pa.array(chosen)), every.num_rows
     else:
         chosen = np.arange(number) if is_first else spread(np.concatenate(list(map(errors_of, plain.tables()))), number)
         rows, seen = _rows(plain, chosen, is_first=is_first)
     if found.plan.query.is_algebra:
-        columns, values = value_columns(rows, _keys(found))
+        columns, values = value_columns(rows, keys_of(found))
     elif found.plan is plain.plan:
         columns, values = (), []
     else:
-        columns, values = _returned(found, chosen, seen, is_first=is_first)
+        bound = by_rows(found)
+        bound.plan = found.plan  # with what RETURN asks for, where it says that of each match
+        returned, mine = _rows(bound, chosen, is_first=is_first)
+        # matches of an automaton whose registers are equal are one result: these cannot be told apart by number
+        is_apart = not found.plan.query.is_machine if is_first else mine == seen
+        columns, values = value_columns(returned, keys_of(found)) if is_apart else ((), [])
     named = () if found.plan.query.is_algebra else (*found.plan.automaton.shown, "events")
     names = [name for name in named if name in rows.column_names]
-    matches = list(shown(rows, query, rows.column_names[: len(_keys(found))], names, values))
-    return Listing(matches, columns, _note(len(matches), total, is_first=is_first))
-
-
-def _note(listed: int, total: int, *, is_first: bool) -> str:
-    if listed == total:
-        return ""
-    some = "the first ones" if is_first else "some of each number of errors, evenly over the stream"
-    return f"The table holds {listed:,} of {said(total)} matches: {some}. The bars count all match points."
+    matches = list(shown(rows, query, rows.column_names[: len(keys_of(found))], names, values))
+    note = ""
+    if len(matches) < total:
+        some = "the first ones" if is_first else "some of each number of errors, evenly over the stream"
+        note = f"The table holds {len(matches):,} of {said(total)} matches: {some}. The bars count all match points."
+    return Listing(matches, columns, note)
 
 
 def _rows(found: Explorable, chosen: Ints, *, is_first: bool) -> tuple[pa.Table, int]:
@@ -107,27 +114,7 @@ def errors_of(table: pa.Table) -> Ints:
     """The errors of each match; of results that have none 0."""
     if "errors" not in table.column_names:
         return np.zeros(table.num_rows, np.int64)
-    return to_numpy(table.column("errors").combine_chunks().cast(pa.int64()))
-
-
-def _returned(
-    found: Explorable, chosen: Ints, seen: int, *, is_first: bool
-) -> tuple[tuple[str, ...], list[tuple[str | None, ...]]]:
-    """What RETURN says of the chosen matches, where it says it of each match.
-
-    Matches of an automaton whose registers are equal are one result: these cannot be told apart by number.
-    """
-    rows, mine = _rows(by_bindings(found), chosen, is_first=is_first)
-    if (mine != seen and not is_first) or (is_first and found.plan.query.is_machine):
-        return (), []
-    return value_columns(rows, _keys(found))
-
-
-def by_bindings(found: Explorable) -> Explorable:
-    """The same matches with what RETURN asks for."""
-    other = by_rows(found)
-    other.plan = found.plan
-    return other
+    return integers(table, "errors")
 
 
 def value_columns(table: pa.Table, keys: Sequence[str]) -> tuple[tuple[str, ...], list[tuple[str | None, ...]]]:
@@ -135,10 +122,6 @@ def value_columns(table: pa.Table, keys: Sequence[str]) -> tuple[tuple[str, ...]
     names = tuple(name for name in table.column_names[len(keys) :] if name not in OWN)
     columns = [texts(table.column(name)) for name in names]
     return names, list(zip(*columns, strict=True)) if columns else []
-
-
-def _keys(found: Explorable) -> list[str]:
-    return [one.name for one in found.plan.query.equivalences]
 
 
 def shown(
@@ -162,25 +145,20 @@ def shown(
     values : sequence
         Other values by row; empty: there are none.
     """
-    starts, ends = (_ticks(table.column(name)) for name in ("start", "end"))
+    starts, ends = (table.column(name).cast(pa.int64()).to_pylist() for name in ("start", "end"))
     key = [[None] * table.num_rows if name is None else texts(table.column(name)) for name in keys]
     keyed: list[tuple[str | None, ...]] = list(zip(*key, strict=True)) if key else [()] * table.num_rows
     rows = table.select([n for n in ("missing", *names) if n in table.column_names]).to_pylist()
     together = zip(errors_of(table).tolist(), starts, ends, keyed, rows or [{}] * table.num_rows, strict=True)
     for at, (errors, start, end, mine, row) in enumerate(together):
-        events, hidden = _events(row, names)
+        bound = []
+        for name in names:
+            value, variable = row[name], "" if name == "events" else name
+            places = value if isinstance(value, list) else [] if value is None else [value]
+            bound += [(variable, place) for place in places]
+        events, hidden = bounded(sorted(bound, key=lambda item: item[1]))
         cells = values[at] if values else ()
         yield MatchShown(query, errors, start, end, mine, tuple(row.get("missing") or ()), events, hidden, cells)
-
-
-def _events(row: dict[str, Any], names: Sequence[str]) -> tuple[tuple[tuple[str, int], ...], int]:
-    """Variables with rows, in order of time; of many events the first and the last ones."""
-    bound = []
-    for name in names:
-        value = row[name]
-        variable = "" if name == "events" else name
-        bound += [(variable, at) for at in (value if isinstance(value, list) else [] if value is None else [value])]
-    return bounded(sorted(bound, key=lambda item: item[1]))
 
 
 def bounded(bound: Sequence[tuple[str, int]]) -> tuple[tuple[tuple[str, int], ...], int]:
@@ -191,6 +169,81 @@ def bounded(bound: Sequence[tuple[str, int]]) -> tuple[tuple[tuple[str, int], ..
     return (*bound[:half], *bound[-half:]), len(bound) - 2 * half
 
 
-def _ticks(column: pa.ChunkedArray) -> list[int]:
-    ticks: list[int] = column.cast(pa.int64()).to_pylist()
-    return ticks
+def spread(kinds: Ints, most: int) -> Ints:
+    """Places of at most ``most`` items: rare kinds whole, the others evenly.
+
+    Parameters
+    ----------
+    kinds : numpy.ndarray of int64
+        The kind of each item.
+    most : int
+        Not negative.
+
+    Returns
+    -------
+    numpy.ndarray of int64
+        In order. The same for the same arguments.
+
+    Examples
+    --------
+    >>> spread(np.array([0, 0, 0, 0, 1, 0, 0, 0, 0]), 4).tolist()
+    [0, 2, 4, 6]
+    >>> spread(np.array([0, 1]), 9).tolist()
+    [0, 1]
+    """
+    if len(kinds) <= most:
+        return np.arange(len(kinds))
+    names, counts = np.unique(kinds, return_counts=True)
+    chosen, left = [], most
+    for place, kind in enumerate(np.argsort(counts, kind="stable").tolist()):
+        share = min(int(counts[kind]), left // (len(names) - place))
+        if share:
+            mine = np.flatnonzero(kinds == names[kind])
+            chosen.append(mine[np.arange(share) * len(mine) // share])
+        left -= share
+    places: Ints = np.sort(np.concatenate(chosen)) if chosen else np.zeros(0, np.int64)
+    return places
+
+
+def with_events(found: Explorable, chosen: Listing, most: int, *, is_time: bool) -> Listing:
+    """The results with the events that they were derived from, as far as they are found.
+
+    Parameters
+    ----------
+    found : Explorable
+        Of a query in CEL.
+    chosen : Listing
+    most : int
+        Results whose events are looked for, evenly over all.
+    is_time : bool
+        Whether ticks are real time.
+
+    Complexity: reads the events once; of each result those within two windows are kept, and ``RUNS`` runs followed.
+    """
+    numbers = spread(np.zeros(len(chosen.matches), np.int64), min(most, len(chosen.matches))).tolist()
+    ends = [chosen.matches[number].end for number in numbers]
+    asked = [(tick_text(end, is_time=True) if is_time else end, None) for end in ends]
+    roles = {name: found._options[name] for name in ("time", "key", "type", "unit", "start")}
+    try:
+        places = find_places(found.plan, found.source, asked, roles, sort=found._sort)
+    except AcepError:  # the page is right without them
+        return chosen
+    matches = list(chosen.matches)
+    for number, place in zip(numbers, places, strict=True):
+        match, chains = matches[number], Chains(place)
+        chains.left = RUNS
+        runs = [*chains.results(match.start, match.end)]
+        run = next((one for one in runs if _values(one, chosen.columns) == match.values), None)
+        if run is not None:
+            rows = [("", int(place.rows[at])) for at in dict.fromkeys(at for _, at in run.path)]
+            events, hidden = bounded(rows)
+            matches[number] = replace(match, events=events, hidden=hidden)
+    known = sum(bool(match.events) for match in matches)
+    told = "" if known == len(matches) else f"The events of {known:,} of {len(matches):,} results are shown."
+    return replace(chosen, matches=matches, note=" ".join(filter(None, (chosen.note, told))))
+
+
+def _values(run: Run, columns: tuple[str, ...]) -> tuple[str | None, ...]:
+    """The values of a result as a page shows them."""
+    held = {attribute_of(register): value for register, value in run.values.items()}
+    return tuple(texts(pa.chunked_array([pa.array([held[name].as_py()], held[name].type)]))[0] for name in columns)

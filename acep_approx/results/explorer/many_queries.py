@@ -3,30 +3,30 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from acep_approx.arrays import Ints
 from acep_approx.errors import AcepError
-from acep_approx.events.columns import to_numpy
+from acep_approx.events.columns import integers
+from acep_approx.events.counts import counted
 from acep_approx.events.roles import infer_roles
 from acep_approx.events.source import Source
 from acep_approx.events.time import tick_unit
-from acep_approx.pages.explorer.data import EventShown, Explored, NearShown, QueryShown
+from acep_approx.pages.explorer import EventShown, Explored, NearShown, QueryShown
 from acep_approx.planning.planner import UNBOUNDED, window_ticks
 from acep_approx.query.cel.parser import is_cel
 from acep_approx.query.parser import parse
 from acep_approx.query.syntax import OtherPattern, QuerySyntax, Window
 from acep_approx.results.explorer.events import EventColumns, events_at, in_time_order
-from acep_approx.results.explorer.explorable import Explorable, PageLabels, by_rows, joined, said_left_out, silent
-from acep_approx.results.explorer.listing import MOST_MATCHES, Listing, errors_of, shown, value_columns
+from acep_approx.results.explorer.explorable import Explorable, PageLabels, by_rows, said_left_out, silent
+from acep_approx.results.explorer.explore import PointsOf, query_shown, uses, variables
+from acep_approx.results.explorer.listing import MOST_MATCHES, Listing, errors_of, shown, spread, value_columns
 from acep_approx.results.explorer.near_matches import PLACES, NearMatches, near_matches
-from acep_approx.results.explorer.sampling import spread
-from acep_approx.results.explorer.shown_queries import PointsOf, query_shown, uses, variables
+from acep_approx.results.match_tables import joined
 
 MOST_QUERIES, FEWEST, MOST_KEPT = 60, 20, 500_000
 """Queries that a page shows, how many matches of each at least, and how many are kept to choose from."""
@@ -141,13 +141,26 @@ class GatheredMatches:
         columns, events, is_time = self._events(again, chosen, bound)
         queries = [self._query(name, one, is_time=is_time) for name, one in zip(chosen, listings, strict=True)]
         total = sum(counts.total() for counts in self.counts.values())
-        kept = again.source.kept
+        kept, notes = again.source.kept, list[str]()
+        if len(matches) < total:
+            some = f"{len(matches):,} of {total:,} matches: some of each"
+            notes.append(f"The table holds {some}. The bars count all match points.")
+        if len(chosen) < len(self.queries):
+            left = len(self.queries) - len(chosen)
+            notes.append(f"Shown are the {len(chosen):,} with most matches; {left:,} others are left out.")
+        if kept is not None and kept.note:
+            notes.append(kept.note)
+
+        def in_columns(place: NearShown) -> tuple[str | None, ...]:
+            mine = dict(zip(self._keys(chosen[place.query]), place.key, strict=True))
+            return tuple(mine.get(key) for key in keys)
+
         return Explored(
-            title=labels.title or f"{total:,} match{'' if total == 1 else 'es'} in {labels.source}",
+            title=labels.title or f"{counted(total, 'match')} in {labels.source}",
             queries=queries,
             matches=in_time_order(sorted(matches, key=lambda match: match.end), events),
             events=events,
-            near=[replace(place, key=self._in(keys, chosen[place.query], place.key)) for place in near.places],
+            near=[replace(place, key=in_columns(place)) for place in near.places],
             near_note=near.note,
             facts=[("input", labels.source), *left_out],
             tiles=[
@@ -160,13 +173,8 @@ class GatheredMatches:
             used=columns.used,
             again=[("On the command line", labels.command)],
             again_notes=labels.notes,
-            notes=[*self._notes(len(matches), total, len(chosen)), *filter(None, [kept.note if kept else ""])],
+            notes=notes,
         )
-
-    def _in(self, keys: Sequence[str], name: str, values: Sequence[str | None]) -> tuple[str | None, ...]:
-        """The key of a query in the columns of all."""
-        mine = dict(zip(self._keys(name), values, strict=True))
-        return tuple(mine.get(key) for key in keys)
 
     def _near(self, again: RereadEvents, chosen: Sequence[str], labels: PageLabels) -> NearMatches:
         """What nearly matched of the queries with the fewest matches, each run by itself."""
@@ -174,34 +182,23 @@ class GatheredMatches:
             return NearMatches([], "What nearly matched is not known of events that are put in order on the way.")
         if again.alone is None or not len(again.source.schema):
             return NearMatches([], "")
-        plain = [(name, matches) for name in self._rarest(chosen) if (matches := again.alone(name)) is not None]
+        named = [name for name in chosen if not self.queries[name].query.is_algebra]
+        rarest = sorted(named, key=lambda name: self.counts[name].total())
+        plain = [(name, matches) for name in rarest if (matches := again.alone(name)) is not None]
         asked = plain[:MOST_NEAR]
         places: list[NearShown] = []
+        unasked = replace(labels, events="", ask="")
         for name, matches in asked:
             matches.has_warned = True
             mine = by_rows(silent(matches))
             most = max(1, PLACES // len(asked))
-            labelled = replace(labels, events="", ask="")
-            places += near_matches(mine, labelled, mine.points(), chosen.index(name), most).places
-        left_out = len(chosen) - len(asked)
-        others = (
-            f" {left_out:,} other{'' if left_out == 1 else 's'} not asked: in CEL, or reading what others publish or "
-            "tables, or with more matches."
-        )
-        number = f"{len(places):,} place{'' if len(places) == 1 else 's'}"
+            places += near_matches(mine, unasked, mine.points(), chosen.index(name), most).places
         of = f"{len(asked):,} {'query, run' if len(asked) == 1 else 'queries, each run'} by itself"
-        note = f"Nearly matched: {number} of {of}.{others if left_out else ''}"
+        note = f"Nearly matched: {counted(len(places), 'place')} of {of}."
+        if left_out := len(chosen) - len(asked):
+            why = "in CEL, or reading what others publish or tables, or with more matches"
+            note += f" {counted(left_out, 'other')} not asked: {why}."
         return NearMatches(sorted(places, key=lambda place: place.tick), note)
-
-    def _rarest(self, chosen: Sequence[str]) -> list[str]:
-        named = [name for name in chosen if not self.queries[name].query.is_algebra]
-        return sorted(named, key=lambda name: self.counts[name].total())
-
-    def _notes(self, listed: int, total: int, chosen: int) -> Iterator[str]:
-        if listed < total:
-            yield f"The table holds {listed:,} of {total:,} matches: some of each. The bars count all match points."
-        if chosen < len(self.queries):
-            yield f"Shown are the {chosen:,} with most matches; {len(self.queries) - chosen:,} others are left out."
 
     def _listing(self, name: str, number: int, keys: Sequence[str], most: int) -> Listing:
         table = joined(self._kept[name])
@@ -219,10 +216,11 @@ class GatheredMatches:
     def _query(self, name: str, chosen: Listing, *, is_time: bool) -> QueryShown:
         asked = self.queries[name]
         parts = self._points[name]
-        ends = np.concatenate([_ticks(part, "end") for part in parts]) if parts else np.zeros(0, np.int64)
-        errors = np.concatenate([_ticks(part, "errors_min") for part in parts]) if parts else ends
-        by_time = np.argsort(ends, kind="stable")
-        found = PointsOf(dict(sorted(self.counts[name].items())), ends[by_time], errors[by_time])
+        ends, errors = (
+            np.concatenate([np.zeros(0, np.int64), *(integers(part, column) for part in parts)])
+            for column in ("end", "errors_min")
+        )
+        found = PointsOf.of(dict(sorted(self.counts[name].items())), ends, errors)
         window = _window(asked.query, is_time=is_time)
         return query_shown(asked.query, window, found, chosen, name=name, text=asked.text)
 
@@ -240,10 +238,6 @@ class GatheredMatches:
         rows = np.unique(np.array([row for one in bound for _, row in one if row >= 0], np.int64))
         is_time = tick_unit(source.schema.field(roles.time).type, roles.unit) is not None
         return columns, events_at(source, roles, rows, columns, sort=again.sort, is_in_order=again.is_in_order), is_time
-
-
-def _ticks(table: pa.Table, name: str) -> Ints:
-    return to_numpy(table.column(name).combine_chunks().cast(pa.int64()))
 
 
 def _window(query: QuerySyntax, *, is_time: bool) -> int:

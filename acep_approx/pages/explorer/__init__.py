@@ -1,1 +1,0 @@
-"""The explorer of a run: its match points over time, its matches with their events, and what nearly matched."""
