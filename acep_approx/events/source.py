@@ -26,10 +26,8 @@ from acep_approx.events.reading.files import check_format
 from acep_approx.events.reading.layout import Understood
 from acep_approx.events.reading.malformed import MalformedRows, PushedRows, Row
 from acep_approx.events.reading.memory import DictEvents, TableEvents
-from acep_approx.events.reading.nested import FlatEvents, has_objects
 from acep_approx.events.reading.opening import layout_of, open_paths, refuse_said_again, refuse_same
-from acep_approx.events.reading.python_objects import open_object
-from acep_approx.events.reading.reader import Reader
+from acep_approx.events.reading.python_objects import Reader, open_object
 from acep_approx.events.roles import OPEN_TIMES_MARK, Roles
 from acep_approx.events.time import likelier_unit, likely_digits
 from acep_approx.events.time_formats import TimeFormat
@@ -548,6 +546,4 @@ def open_source(
             code="ACEP-U121",
             hint="leave it out",
         )
-    reader = open_object(events, malformed)
-    flat = FlatEvents(reader) if has_objects(reader.schema) else reader
-    return Source(flat, malformed, left_out, times)
+    return Source(open_object(events, malformed), malformed, left_out, times)

@@ -13,8 +13,7 @@ from acep_approx.arguments import checked
 from acep_approx.diagrams.fragments import never_raises
 from acep_approx.errors import UsageError, expect
 from acep_approx.events.columns import to_arrow
-from acep_approx.events.reading.files import find_files
-from acep_approx.events.reading.paths import named_paths
+from acep_approx.events.reading.files import find_files, named_paths
 from acep_approx.events.source import Source, open_source
 from acep_approx.events.time_formats import TimeFormat
 from acep_approx.profiling import formatting

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from acep_approx.errors import DataError, UsageError
 from acep_approx.events.live.kafka_address import PARTITION, KafkaAddress
-from acep_approx.events.live.kafka_outages import Outages
-from acep_approx.events.live.kafka_watch import Description, TopicWatch
+from acep_approx.events.live.kafka_watch import Description, Outages, TopicWatch
 from acep_approx.masks import without
 
 if TYPE_CHECKING:

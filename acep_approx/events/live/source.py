@@ -13,8 +13,7 @@ import pyarrow as pa
 from acep_approx.arguments import checked
 from acep_approx.errors import DataError, UsageError
 from acep_approx.events.late import LateEvents
-from acep_approx.events.live.followed_folder import would_be_followed
-from acep_approx.events.live.followed_path import FollowedPath, from_json
+from acep_approx.events.live.followed_path import FollowedPath, from_json, would_be_followed
 from acep_approx.events.live.growing import GrowingText
 from acep_approx.events.live.kafka import Topic
 from acep_approx.events.live.kafka_address import is_address, parse_address, settings
@@ -30,18 +29,17 @@ from acep_approx.events.reading.files import (
     check_layout,
     find_files,
     format_of,
+    is_there,
     says_csv,
 )
 from acep_approx.events.reading.layout import Layout, Stored
 from acep_approx.events.reading.malformed import MalformedRows
 from acep_approx.events.reading.opening import refuse_same
-from acep_approx.events.reading.paths import is_there
 from acep_approx.events.reading.text import text_format
 from acep_approx.events.source import NO_TIMES, Source, Times
 from acep_approx.events.times_in_order import TimesInOrder
 from acep_approx.events.usable_rows import UsableRows
-from acep_approx.events.writing.outfile import GrowingFile, OutFile
-from acep_approx.events.writing.same_file import read_again, refuse_input
+from acep_approx.events.writing.outfile import GrowingFile, OutFile, read_again, refuse_input
 
 
 class LiveSource(Source):

@@ -25,7 +25,15 @@ from acep_approx.events.blocks import (
     last_line_end,
     unreadable,
 )
-from acep_approx.events.reading.decoding import HEAD_BYTES, MARKS, compression_of, encoding_of, in_utf8, inflated
+from acep_approx.events.reading.decoding import (
+    HEAD_BYTES,
+    MARKS,
+    PARQUET,
+    compression_of,
+    encoding_of,
+    in_utf8,
+    inflated,
+)
 from acep_approx.events.reading.files import (
     as_lines,
     check_layout,
@@ -33,7 +41,6 @@ from acep_approx.events.reading.files import (
     lines_or_objects,
     standard_input,
 )
-from acep_approx.events.reading.foreign_formats import PARQUET
 from acep_approx.events.reading.formats.csv import CsvFormat
 from acep_approx.events.reading.formats.csv_headers import TITLES
 from acep_approx.events.reading.formats.json import JsonFormat

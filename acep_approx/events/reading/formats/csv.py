@@ -14,21 +14,29 @@ from acep_approx.events.blocks import Block, quoted_rows
 from acep_approx.events.columns import CODED, decoded, encode_text, to_arrow
 from acep_approx.events.reading.formats.as_written import (
     TRUTHS,
+    WHOLE,
     changed,
     in_words,
     is_finite,
     is_followed,
     is_of_words,
+    large_floats,
     marked,
     may_differ,
     not_as_written,
+    refusal,
+    rounded_texts,
     spelling,
 )
 from acep_approx.events.reading.formats.converters import Converters
-from acep_approx.events.reading.formats.csv_headers import DELIMITERS, Header, find_header, without_spaces
+from acep_approx.events.reading.formats.csv_headers import (
+    DELIMITERS,
+    Header,
+    find_header,
+    without_directives,
+    without_spaces,
+)
 from acep_approx.events.reading.formats.declared import Declared
-from acep_approx.events.reading.formats.directives import without_directives
-from acep_approx.events.reading.formats.rounding import WHOLE, large_floats, refusal, rounded_texts
 from acep_approx.events.reading.formats.shared import FIRST_BYTES, as_text, finer_times, is_blank, one_batch, with_type
 from acep_approx.events.reading.layout import Layout, Stored, Understood
 from acep_approx.events.roles import is_number
