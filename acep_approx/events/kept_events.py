@@ -21,8 +21,6 @@ PACKED = 10_000
 
 @dataclass(frozen=True)
 class _Packed:
-    """Events that follow one another, compressed."""
-
     rows: int
     data: pa.Buffer
 

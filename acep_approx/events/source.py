@@ -418,7 +418,6 @@ class Source:
             self.late.close()
 
     def _usable(self, names: list[str], batch_rows: int, rows: UsableRows | None) -> Iterator[pa.RecordBatch]:
-        """Some columns of the rows that can be used."""
         joined, wanted = self._dated(self._reader.schema), dict.fromkeys(names)
         if rows is not None:
             wanted |= dict.fromkeys(rows.columns)
@@ -453,7 +452,6 @@ class TakesEvents:
         return PushedRows()
 
     def _pushed(self, events: Any, time: str | None) -> Source:
-        """Events that are pushed."""
         if isinstance(events, Source):
             return events
         source = open_source(events, time=time, on_malformed=self.malformed.policy)

@@ -114,7 +114,16 @@ class TimeFormat:
         if self.text is not None:
             _pattern(self.text)
         if self.zone is not None:
-            _check_zone(self.zone)
+            from zoneinfo import ZoneInfo
+
+            try:
+                ZoneInfo(self.zone)
+            except (KeyError, ValueError, OSError) as error:
+                raise UsageError(
+                    f"there is no time zone {self.zone!r}",
+                    code="ACEP-U118",
+                    hint="name it as in Europe/Vienna, America/New_York, UTC",
+                ) from error
         if self.fold not in (None, *FOLDS):
             raise UsageError(
                 f"there is no way {self.fold!r} to tell which one of two times is meant",
@@ -280,12 +289,8 @@ def guesses(texts: pa.Array) -> list[str]:
     if len(first) > _LONGEST or _DATE.search(first) is None:  # most texts are none, and formats cost time to compile
         return []
     found = [known for known in KNOWN if _pattern(known).fullmatch(first) and _fits(texts, known)]
-    return [known for known in found if (plain := _plainer(known)) == known or plain not in found]
-
-
-def _plainer(text: str) -> str:
-    """The format that says no more than it must: one that fits as well makes this one idle."""
-    return text.removesuffix(":%f").replace("%Z", "%z")
+    plainer = {known: known.removesuffix(":%f").replace("%Z", "%z") for known in found}
+    return [known for known in found if plainer[known] == known or plainer[known] not in found]
 
 
 _LONGEST = 60
@@ -422,7 +427,6 @@ def _of_letters(times: pa.Array, letters: pa.Array, zone: str | None) -> pa.Arra
 
 
 def _are_called(times: pa.Array, zone: str, letters: pa.Array) -> pa.Array:
-    """Whether a zone is called so at these times."""
     return pc.equal(pc.strftime(times.cast(pa.timestamp(times.type.unit, tz=zone)), format="%Z"), letters)
 
 
@@ -529,19 +533,6 @@ def _no_format(text: str, reason: str) -> UsageError:
         hint="write it as for strptime, for example '%d/%m/%Y %H:%M:%S'; "
         "there are %Y %y %m %b %d %H %I %p %M %S %f %z %Z %a",
     )
-
-
-def _check_zone(name: str) -> None:
-    from zoneinfo import ZoneInfo
-
-    try:
-        ZoneInfo(name)
-    except (KeyError, ValueError, OSError) as error:
-        raise UsageError(
-            f"there is no time zone {name!r}",
-            code="ACEP-U118",
-            hint="name it as in Europe/Vienna, America/New_York, UTC",
-        ) from error
 
 
 def unknown_zone(message: str) -> DataError:

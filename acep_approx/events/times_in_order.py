@@ -159,28 +159,16 @@ class TimesInOrder:
             if written.zone is None:
                 return values
             local = to_arrow(values).cast(pa.timestamp("us"))
-            values = to_numpy(in_zone(local, written.zone).cast(pa.int64()))
+            try:  # the first one of those that occur twice
+                values = to_numpy(localized(local, written.zone, ambiguous="earliest").cast(pa.int64()))
+            except pa.ArrowInvalid as error:
+                raise DataError(
+                    str(error), code="ACEP-D034", hint="correct the time; or name the right zone: --time-zone UTC"
+                ) from error
         return _unfolded(seen, values, written) if written.is_local else values
 
 
-def in_zone(local: pa.Array, zone: str) -> pa.Array:
-    """Local times in UTC, the first one of those that occur twice.
-
-    Raises
-    ------
-    DataError
-        ``ACEP-D034``: one does not exist.
-    """
-    try:
-        return localized(local, zone, ambiguous="earliest")
-    except pa.ArrowInvalid as error:
-        raise DataError(
-            str(error), code="ACEP-D034", hint="correct the time; or name the right zone: --time-zone UTC"
-        ) from error
-
-
 def _with_years(seen: _Column, values: Ints, written: TimeFormat) -> Ints:
-    """Times of ``LEAP_YEAR`` in the year that the order tells."""
     if seen.year is None:
         seen.year, seen.last = written.year, int(values[0])
     assert seen.year is not None, "it was said"

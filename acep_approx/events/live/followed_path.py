@@ -124,7 +124,6 @@ class FollowedFolder:
                     yield name
 
     def _leads_inside(self, name: str) -> bool:
-        """Whether a link leads to a file of the folder."""
         try:
             file = (self.path / name).resolve(strict=True)
         except (OSError, RuntimeError):  # nowhere yet, or in a circle; it may lead somewhere later
@@ -345,7 +344,10 @@ class FollowedPath:
         self._head = self._tail = b""
         self.line = 1
         try:
-            self._file = self._opened()
+            if self._folder is None:
+                self._file = open_plain(self.path)  # which is never waited for
+            else:
+                self._file = open_plain(self._folder.real(name), os.O_RDONLY | NO_LINK)  # none that is elsewhere
         except FileNotFoundError:
             if self._folder is not None:
                 self._folder.forget(name)
@@ -360,14 +362,7 @@ class FollowedPath:
             raise unreadable(self.name, error) from error
         return True
 
-    def _opened(self) -> BinaryIO:
-        """The file, which is never waited for; of a folder none that is elsewhere."""
-        if self._folder is None:
-            return open_plain(self.path)
-        return open_plain(self._folder.real(self._name), os.O_RDONLY | NO_LINK)
-
     def _open_first(self) -> bool:
-        """Open the file, or the first of the folder, if it is there."""
         name = self._name if self._folder is None else self._folder.after(self._done)
         is_there = name is not None and self._begin(name)
         if not is_there and not self._has_waited:

@@ -211,7 +211,6 @@ class Topic:
     # --- where to begin ---------------------------------------------------------------------------------------
 
     def _open(self, place: TopicPlace | None) -> None:
-        """Begin to read."""
         from confluent_kafka import KafkaException
 
         there = self._partitions()
@@ -424,7 +423,6 @@ class Topic:
 
 
 def _connection(address: KafkaAddress, settings: dict[str, str]) -> dict[str, str]:
-    """What any client needs to reach the brokers."""
     ours = {
         "bootstrap.servers": address.brokers,
         "client.id": "acep",

@@ -206,9 +206,17 @@ def follow(
         raise ValueError("not the place in an input")
     if is_address(place):
         if is_one_file:
-            raise _counts_messages()
+            raise UsageError(
+                "--store does not go with kafka://: a store knows by their number which events of a file it has seen, "
+                "and the messages of a topic have no such numbers",
+                code="ACEP-U138",
+                hint="leave --store out: the tables are then in memory, and each run begins anew; or let a consumer "
+                "write the messages to a file, one on a line, and run the rules over that: --follow --store FILE",
+            )
         _check_messages(format, written)
-        reader: LiveText = _topic(str(place), settings(kafka), written, reading, is_in_order=is_in_order)
+        given, address = settings(kafka), parse_address(str(place))
+        topic = Topic(address, given, place_in(reading.resumed, address.topic), is_in_order=is_in_order)
+        reader: LiveText = KafkaMessages(topic, written, reading)
     else:
         refuse_to_read(Path(place), malformed.rejects, "rejected rows", "ACEP-U106")
         refuse_to_read(Path(place), left_out.file, "late events", "ACEP-U114")
@@ -219,29 +227,6 @@ def follow(
     source = LiveSource(reader, malformed, left_out, skipped, Times(time, written.time_format))
     source.know(order)
     return source
-
-
-def _counts_messages() -> UsageError:
-    return UsageError(
-        "--store does not go with kafka://: a store knows by their number which events of a file it has seen, and the "
-        "messages of a topic have no such numbers",
-        code="ACEP-U138",
-        hint="leave --store out: the tables are then in memory, and each run begins anew; or let a consumer write the "
-        "messages to a file, one on a line, and run the rules over that: --follow --store FILE",
-    )
-
-
-def _topic(
-    text: str,
-    given: dict[str, str],
-    layout: Layout,
-    reading: LiveReading,
-    *,
-    is_in_order: bool,
-) -> KafkaMessages:
-    address = parse_address(text)
-    topic = Topic(address, given, place_in(reading.resumed, address.topic), is_in_order=is_in_order)
-    return KafkaMessages(topic, layout, reading)
 
 
 def _check_messages(format_: str | None, layout: Layout) -> None:
@@ -309,7 +294,6 @@ def _files(path: Path, format_: str | None, layout: Layout, reading: LiveReading
 
 
 def _followed(path: Path, resumed: Resumed | None) -> FollowedPath:
-    """The files of a path, at the place where an earlier run has ended."""
     if resumed is None:
         return FollowedPath(path)
     if resumed.place.get("kind") != "file" or not isinstance(resumed.place.get("header"), str):
@@ -318,11 +302,13 @@ def _followed(path: Path, resumed: Resumed | None) -> FollowedPath:
 
 
 def _format_in(path: Path, layout: Layout) -> str:
-    """The format of a file by its name or its first lines, or of the files of a folder."""
     compressed = path.suffix.lower() in COMPRESSED
     if path.is_file() and path.stat().st_size and not compressed:
         return find_files([path], layout=layout)[0].format
-    found = {format_of(path)} if not path.is_dir() else _formats_in(path)
+    found = {format_of(path)}
+    if path.is_dir():
+        files = (child for child in path.iterdir() if child.is_file() and child.name[0] not in "._")
+        found = {format_of(child) for child in files if child.suffix.lower() not in COMPRESSED} - {None}
     if says_csv(layout) and found <= {None}:
         return "csv"
     if len(found) == 1 and None not in found and not compressed:
@@ -333,8 +319,3 @@ def _format_in(path: Path, layout: Layout) -> str:
         code="ACEP-D012",
         hint=f"say it: --input-format csv|jsonl (format='...' in Python); names are {' '.join(SUFFIXES)}",
     )
-
-
-def _formats_in(folder: Path) -> set[str | None]:
-    names = (child for child in folder.iterdir() if child.is_file() and child.name[0] not in "._")
-    return {format_of(child) for child in names if child.suffix.lower() not in COMPRESSED} - {None}

@@ -17,9 +17,9 @@ from acep_approx.events.columns import plain_schema
 from acep_approx.events.live.pace import Pace
 from acep_approx.events.reading.arriving import ArrivingEvents, Bound
 from acep_approx.events.reading.formats.csv import CsvFormat
-from acep_approx.events.reading.formats.declared import TYPES
+from acep_approx.events.reading.formats.readings import TYPES, TextFormat
 from acep_approx.events.reading.malformed import MalformedRows, Row
-from acep_approx.events.reading.text import Format, TextRows
+from acep_approx.events.reading.text import TextRows
 from acep_approx.events.reading.widening import as_wider, wider_text, with_marks
 from acep_approx.events.times_in_order import TimesInOrder
 
@@ -116,7 +116,7 @@ class LiveText(ArrivingEvents):
     def __init__(
         self,
         name: str,
-        format: Format,  # noqa: A002  (the word of the public interface)
+        format: TextFormat,  # noqa: A002  (the word of the public interface)
         reading: LiveReading,
     ) -> None:
         super().__init__(name, None, format, reading.malformed)  # type: ignore[arg-type]  # it has no stream of bytes
@@ -258,7 +258,6 @@ class LiveText(ArrivingEvents):
         return self._head
 
     def _say_waiting(self) -> None:
-        """Say once that no event has come yet."""
         if self.given or self._says_it_waits or self._has_event():
             return
         self._says_it_waits = True
@@ -285,13 +284,10 @@ class LiveText(ArrivingEvents):
                     yield whole.slice(start, batch_rows)
             self._taken(piece)
             if self._has_news():
-                yield self._no_rows(columns)
+                known = self.schema
+                yield pa.RecordBatch.from_pylist([], schema=pa.schema([known.field(name) for name in columns]))
             self._times_before = self._order.state
             self.pace.border()
-
-    def _no_rows(self, columns: Sequence[str]) -> pa.RecordBatch:
-        known = self.schema
-        return pa.RecordBatch.from_pylist([], schema=pa.schema([known.field(name) for name in columns]))
 
     def where(self, row: int) -> Row | None:
         """Where a row of the batch given last stands."""
@@ -321,7 +317,6 @@ class LiveText(ArrivingEvents):
         return decodable(piece, self._name, self._format.rows, told)
 
     def _body(self, piece: Block) -> Block:
-        """A piece without a header."""
         return self._format.after_header(piece)
 
     def _widen(self, batch: pa.RecordBatch) -> None:
@@ -335,7 +330,6 @@ class LiveText(ArrivingEvents):
                 self._text_schema = self._text_schema.set(place, pa.field(field.name, wider))
 
     def _aligned(self, batch: pa.RecordBatch, names: Sequence[str]) -> pa.RecordBatch:
-        """The batch with the types of all rows so far."""
         assert self._text_schema is not None
         arrays = []
         for name in names:

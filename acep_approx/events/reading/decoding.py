@@ -271,8 +271,6 @@ def in_utf8(stream: Any, encoding: str, name: str) -> BinaryIO:
 
 
 class _Recoded:
-    """A stream of text in another encoding, as UTF-8."""
-
     def __init__(self, stream: Any, encoding: str, name: str) -> None:
         self._stream = stream
         self._encoding = encoding
@@ -345,8 +343,6 @@ class _Raw(io.RawIOBase):
 
 
 class _Closing(io.RawIOBase):
-    """A stream that closes the file below it, too."""
-
     def __init__(self, stream: Any, file: io.BufferedReader) -> None:
         self._stream = stream
         self._file = file
@@ -362,7 +358,6 @@ class _Closing(io.RawIOBase):
 
 
 def _member(file: Any, name: str) -> BinaryIO:
-    """The only file of a zip archive."""
     try:
         archive = zipfile.ZipFile(file)
     except zipfile.BadZipFile as error:

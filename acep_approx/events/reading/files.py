@@ -200,7 +200,15 @@ def find_files(
     is_csv = says_csv(layout)
     for path in chain.from_iterable(map(named_paths, paths)):
         if path.is_dir():
-            found += _in_folder(path, format, is_csv=is_csv)
+            inside = files_below(path, format, is_csv)
+            if not inside:
+                raise DataError(
+                    f"{path}: the folder has no file that can be read",
+                    code="ACEP-D011",
+                    hint=f"files are recognised by {' '.join(SUFFIXES)}, the text formats also with "
+                    f"{' '.join(COMPRESSED)}",
+                )
+            found += inside
         else:
             found.append(InputFile(path, format or format_of(path) or _detected_format(path, is_csv=is_csv)))
     return found
@@ -209,17 +217,6 @@ def find_files(
 def says_csv(layout: Layout | None) -> bool:
     """Whether something is said that only CSV has."""
     return layout is not None and bool({*ONLY_CSV} & {*layout.said})
-
-
-def _in_folder(folder: Path, format_: str | None, *, is_csv: bool) -> list[InputFile]:
-    files = files_below(folder, format_, is_csv)
-    if not files:
-        raise DataError(
-            f"{folder}: the folder has no file that can be read",
-            code="ACEP-D011",
-            hint=f"files are recognised by {' '.join(SUFFIXES)}, the text formats also with {' '.join(COMPRESSED)}",
-        )
-    return files
 
 
 def files_below(folder: Path, format_: str | None, is_csv: bool) -> list[InputFile]:
@@ -278,7 +275,6 @@ def _plain(path: Path) -> Path:
 
 
 def _detected_format(path: Path, *, is_csv: bool) -> str:
-    """The format of a file whose name does not tell it."""
     stored = stored_as(path, None)
     with open_stored(path, stored) as stream:
         start = stream.read(FIRST_BYTES)
@@ -333,7 +329,11 @@ def open_file(file: InputFile, malformed: MalformedRows, layout: Layout) -> File
         text = text_format(file.format, name, layout, stored)
         return TextFile(name, lambda: open_stored(file.path, stored), text, malformed)
     with open_stored(file.path, stored) as stream:
-        document = read_document(stream, file.format)
+        if file.format == "json":
+            document = document_of(stream.read(HEAD_BYTES))
+        else:  # what is said to be lines may be an array all the same
+            start = stream.read(1 << 12)
+            document = document_of(start) if starts_array(start) else lines_or_objects(start)
     text = text_format(file.format, name, layout, stored, document)
     return TextFile(name, lambda: as_lines(open_stored(file.path, stored), document, name), text, malformed)
 
@@ -345,14 +345,6 @@ def _named_delimiter(path: Path, stored: Stored) -> str | None:
         return None
     with open_stored(path, stored) as stream:
         return named if named.encode() in stream.read(FIRST_BYTES) else None
-
-
-def read_document(stream: Any, format_: str) -> Document:
-    """What a JSON document is: of one that is said to be lines, whether it is an array all the same."""
-    if format_ == "json":
-        return document_of(stream.read(HEAD_BYTES))
-    start = stream.read(1 << 12)
-    return document_of(start) if starts_array(start) else lines_or_objects(start)
 
 
 def lines_or_objects(start: bytes) -> Document:

@@ -6,7 +6,7 @@ None of these libraries is imported here: an object of one exists only if the li
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from itertools import chain, islice
 from typing import Any, Protocol, TypeAlias
@@ -23,7 +23,7 @@ from acep_approx.events.reading.widening import as_wider, common_type
 Part: TypeAlias = pa.RecordBatch | pa.Table
 
 
-def pieces(batches: Iterable[pa.RecordBatch], columns: Sequence[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
+def _pieces(batches: Iterable[pa.RecordBatch], columns: Sequence[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
     """Some columns of batches, in pieces of at most ``batch_rows``."""
     for batch in batches:
         chosen = batch.select(list(columns))
@@ -47,149 +47,96 @@ class Reader(Protocol):
         ...
 
 
-class ReaderEvents:
-    """A one-shot reader of record batches.
+class LibraryEvents:
+    """Events that another library hands out in batches; where it can be asked again, each time anew.
 
     Parameters
     ----------
-    reader : pyarrow.RecordBatchReader
-        The events.
-    where : str, default "the reader"
-        What it is, for messages.
+    schema : pyarrow.Schema
+        Their columns.
+    batches : callable
+        Gives the rows of some columns as batches of about so many; more columns may come, and larger batches.
+    what : str
+        They are, for messages.
+    rows : int, optional
+        How many there are, if that is known.
+    reusable : bool, default True
+        Whether they can be read again.
+
+    Raises
+    ------
+    DataError
+        ``ACEP-D015``, ``ACEP-D130``: the columns are not those of events.
     """
 
-    reusable = False
-    rows: int | None = None
-
-    def __init__(self, reader: pa.RecordBatchReader, where: str = "the reader") -> None:
-        self.schema = plain_schema(reader.schema, where)
-        self._reader = reader
+    def __init__(
+        self,
+        schema: pa.Schema,
+        batches: Callable[[list[str], int], Iterable[pa.RecordBatch]],
+        what: str,
+        *,
+        rows: int | None = None,
+        reusable: bool = True,
+    ) -> None:
+        self.schema = plain_schema(schema, what)
+        self.rows = rows
+        self.reusable = reusable
+        self._batches = batches
 
     def read(self, columns: Sequence[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
         """The rows of some columns, in batches of at most ``batch_rows``."""
-        return pieces(self._reader, columns, batch_rows)
+        return _pieces(self._batches(list(columns), batch_rows), columns, batch_rows)
 
 
-class PolarsEvents:
-    """A polars frame; a lazy one is computed anew, in batches, each time it is read.
+def _of_reader(reader: pa.RecordBatchReader, what: str = "the reader") -> LibraryEvents:
+    return LibraryEvents(reader.schema, lambda *_: reader, what, reusable=False)
 
-    Parameters
-    ----------
-    frame : polars.DataFrame or polars.LazyFrame
-        The events.
 
-    Raises
-    ------
-    DataError
-        ``ACEP-D067``: the columns cannot be told.
-    """
+def _of_polars(frame: Any) -> LibraryEvents:
+    """A polars frame; of a lazy one only the columns asked for are computed, in batches."""
+    polars = sys.modules["polars"]
+    is_lazy = isinstance(frame, polars.LazyFrame)
 
-    reusable = True
-
-    def __init__(self, frame: Any) -> None:
-        self._polars = sys.modules["polars"]
-        self._is_lazy = isinstance(frame, self._polars.LazyFrame)
-        self._frame = frame
-        self.rows: int | None = None if self._is_lazy else frame.height
+    def batches(columns: list[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
         with _computing("the polars frame"):
-            empty = self._polars.DataFrame(schema=frame.collect_schema()) if self._is_lazy else frame.clear()
-            self.schema = plain_schema(pa.RecordBatchReader.from_stream(empty).schema, "the frame")
+            chosen = frame.select(polars.selectors.by_name(*columns))
+            if not is_lazy:
+                parts = [chosen]
+            elif hasattr(chosen, "collect_batches"):
+                parts = chosen.collect_batches(chunk_size=batch_rows, maintain_order=True, lazy=True)
+            else:  # older versions of polars give no batches
+                parts = [chosen.collect()]
+            for part in parts:
+                yield from pa.RecordBatchReader.from_stream(part)
 
-    def read(self, columns: Sequence[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
-        """The rows of some columns; no others are computed."""
-        with _computing("the polars frame"):
-            chosen = self._frame.select(self._polars.selectors.by_name(*columns))
-            for part in self._parts(chosen, batch_rows):
-                yield from pieces(pa.RecordBatchReader.from_stream(part), columns, batch_rows)
-
-    def _parts(self, chosen: Any, batch_rows: int) -> Iterator[Any]:
-        if not self._is_lazy:
-            yield chosen
-        elif hasattr(chosen, "collect_batches"):
-            yield from chosen.collect_batches(chunk_size=batch_rows, maintain_order=True, lazy=True)
-        else:  # older versions of polars give no batches
-            yield chosen.collect()
+    with _computing("the polars frame"):
+        empty = polars.DataFrame(schema=frame.collect_schema()) if is_lazy else frame.clear()
+        schema = pa.RecordBatchReader.from_stream(empty).schema
+        return LibraryEvents(schema, batches, "the frame", rows=None if is_lazy else frame.height)
 
 
-class RelationEvents:
-    """A DuckDB relation; it is run anew each time it is read.
+def _of_duckdb(relation: Any) -> LibraryEvents:
+    """A DuckDB relation, in its order. While it is read, its connection can run nothing else: that is DuckDB's rule."""
 
-    While it is read, its connection can run nothing else: that is DuckDB's rule.
-
-    Parameters
-    ----------
-    relation : duckdb.DuckDBPyRelation
-        The events, in the order that the relation has.
-
-    Raises
-    ------
-    DataError
-        ``ACEP-D067``: it cannot be run.
-    """
-
-    reusable = True
-    rows: int | None = None
-
-    def __init__(self, relation: Any) -> None:
-        self._relation = relation
-        with _computing("the DuckDB relation"), closing(pa.RecordBatchReader.from_stream(relation.limit(0))) as reader:
-            self.schema = plain_schema(reader.schema, "the relation")
-
-    def read(self, columns: Sequence[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
-        """The rows of some columns; no others are computed."""
+    def batches(columns: list[str], _: int) -> Iterator[pa.RecordBatch]:
         column = sys.modules["duckdb"].ColumnExpression
         with _computing("the DuckDB relation"):
-            chosen = self._relation.select(*map(column, columns))
+            chosen = relation.select(*map(column, columns))
             with closing(pa.RecordBatchReader.from_stream(chosen)) as reader:
-                yield from pieces(reader, columns, batch_rows)
+                yield from reader
+
+    with _computing("the DuckDB relation"), closing(pa.RecordBatchReader.from_stream(relation.limit(0))) as reader:
+        return LibraryEvents(reader.schema, batches, "the relation")
 
 
-class DatasetEvents:
-    """A pyarrow dataset, in the order of its files.
+def _of_dataset(dataset: Any) -> LibraryEvents:
+    """A pyarrow dataset, in the order of its files."""
 
-    Parameters
-    ----------
-    dataset : pyarrow.dataset.Dataset
-        The events.
-    """
-
-    reusable = True
-    rows: int | None = None
-
-    def __init__(self, dataset: Any) -> None:
-        self.schema = plain_schema(dataset.schema, "the dataset")
-        self._dataset = dataset
-
-    def read(self, columns: Sequence[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
-        """The rows of some columns; no others are read."""
+    def batches(columns: list[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
         with _computing("the dataset"):
-            batches = self._dataset.to_batches(columns=list(columns), batch_size=batch_rows)
-            yield from pieces(batches, columns, batch_rows)
+            yield from dataset.to_batches(columns=columns, batch_size=batch_rows)
 
-
-class StreamEvents:
-    """A table of any library that can hand out Arrow streams of itself, as often as it is asked.
-
-    Parameters
-    ----------
-    table : object
-        Has ``__arrow_c_stream__``.
-    rows : int or None
-        How many there are, if that is known.
-    """
-
-    reusable = True
-
-    def __init__(self, table: Any, rows: int | None) -> None:
-        self.rows = rows
-        self._table = table
-        with closing(stream_of(table)) as reader:
-            self.schema = plain_schema(reader.schema, "the table")
-
-    def read(self, columns: Sequence[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
-        """The rows of some columns, in batches of at most ``batch_rows``."""
-        with closing(stream_of(self._table)) as reader:
-            yield from pieces(reader, columns, batch_rows)
+    return LibraryEvents(dataset.schema, batches, "the dataset")
 
 
 class FlatEvents:
@@ -217,7 +164,7 @@ class FlatEvents:
             yield pa.RecordBatch.from_arrays(arrays, names=list(columns))
 
 
-def stream_of(events: Any) -> pa.RecordBatchReader:
+def _stream_of(events: Any) -> pa.RecordBatchReader:
     """What an object with ``__arrow_c_stream__`` hands out.
 
     Raises
@@ -228,10 +175,10 @@ def stream_of(events: Any) -> pa.RecordBatchReader:
     try:
         return pa.RecordBatchReader.from_stream(events)
     except pa.ArrowException as error:
-        raise no_columns(events, error) from error
+        raise _no_columns(events, error) from error
 
 
-def no_columns(events: Any, error: Exception) -> UsageError:
+def _no_columns(events: Any, error: Exception) -> UsageError:
     """The error for Arrow data that is no table (``ACEP-U146``)."""
     return UsageError(
         f"an object of type {type(events).__name__} gives Arrow data without columns: {error}",
@@ -288,7 +235,7 @@ class BatchesEvents:
         """The rows of some columns, in batches of at most ``batch_rows``."""
         schema = pa.schema([self.schema.field(name) for name in columns])
         parts = chain(self._first, self._others)
-        yield from pieces(self._fitted(parts, schema), columns, batch_rows)
+        yield from _pieces(self._fitted(parts, schema), columns, batch_rows)
 
     def _fitted(self, parts: Iterable[Part], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         known = set(self.schema.names)
@@ -300,15 +247,15 @@ class BatchesEvents:
                     hint="give the first batch all columns, with nulls where it has no values",
                 )
             for batch in part.to_batches() if isinstance(part, pa.Table) else [part]:
-                arrays = [_column(batch, field, number) for field in schema]
+                arrays = []
+                for field in schema:
+                    if field.name in batch.schema.names:
+                        column = batch.column(field.name)
+                        type_ = _together(field.name, field.type, plain_type(column.type), number)
+                        arrays.append(as_wider(column, type_))
+                    else:
+                        arrays.append(pa.nulls(batch.num_rows, field.type))
                 yield pa.RecordBatch.from_arrays(arrays, names=schema.names)
-
-
-def _column(batch: pa.RecordBatch, field: pa.Field, number: int) -> pa.Array:
-    if field.name not in batch.schema.names:
-        return pa.nulls(batch.num_rows, field.type)
-    column = batch.column(field.name)
-    return as_wider(column, _together(field.name, field.type, plain_type(column.type), number))
 
 
 def _wider(known: pa.Field | None, found: pa.Field, number: int) -> pa.Field:
@@ -347,7 +294,7 @@ def open_object(events: Any, malformed: MalformedRows | None = None) -> Reader:
     if isinstance(events, pa.Table):
         reader: Reader = TableEvents(events)
     elif isinstance(events, pa.RecordBatchReader):
-        reader = ReaderEvents(events)
+        reader = _of_reader(events)
     else:
         reader = _of_library(events) or _of_arrow(events) or _of_items(events, malformed)
     return FlatEvents(reader) if has_objects(reader.schema) else reader
@@ -357,14 +304,13 @@ def _of_library(events: Any) -> Reader | None:
     """The reader of a frame of a library that is loaded; None: it is none."""
     for module, names, reader in (
         ("pandas", ("DataFrame",), FrameEvents),
-        ("polars", ("DataFrame", "LazyFrame"), PolarsEvents),
-        ("duckdb", ("DuckDBPyRelation",), RelationEvents),
-        ("pyarrow.dataset", ("Dataset",), DatasetEvents),
+        ("polars", ("DataFrame", "LazyFrame"), _of_polars),
+        ("duckdb", ("DuckDBPyRelation",), _of_duckdb),
+        ("pyarrow.dataset", ("Dataset",), _of_dataset),
     ):
         library = sys.modules.get(module)
         if library is not None and isinstance(events, tuple(getattr(library, name) for name in names)):
-            made: Reader = reader(events)
-            return made
+            return reader(events)
     return None
 
 
@@ -376,13 +322,19 @@ def _of_arrow(events: Any) -> Reader | None:
     if hasattr(events, "__arrow_c_stream__"):
         rows = _rows_of(events)
         if rows is None or isinstance(events, Iterator):
-            return ReaderEvents(stream_of(events), "the stream")
-        return StreamEvents(events, rows)
+            return _of_reader(_stream_of(events), "the stream")
+
+        def batches(*_: Any) -> Iterator[pa.RecordBatch]:
+            with closing(_stream_of(events)) as reader:
+                yield from reader
+
+        with closing(_stream_of(events)) as reader:
+            return LibraryEvents(reader.schema, batches, "the table", rows=rows)
     if hasattr(events, "__arrow_c_array__"):
         try:
             return TableEvents(pa.Table.from_batches([pa.record_batch(events)]))
         except REFUSED as error:
-            raise no_columns(events, error) from error
+            raise _no_columns(events, error) from error
     return None
 
 
@@ -430,7 +382,6 @@ def _only_batches(events: Iterable[Any]) -> list[Any]:
 
 
 def _of_records(events: Any) -> pa.Table:
-    """An array of numpy with names as a table."""
     columns, fields = [], []
     for name in events.dtype.names:
         values = events[name]

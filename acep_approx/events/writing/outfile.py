@@ -160,7 +160,10 @@ class OutFile:
             if not self._is_special:
                 self.sink.flush()
                 if self._mode is not None:  # that of the file whose place it takes
-                    _chmod(self.sink, self._part, self._mode)
+                    if hasattr(os, "fchmod"):
+                        os.fchmod(self.sink.fileno(), self._mode)
+                    else:  # on Windows
+                        self._part.chmod(self._mode)
                 self._part.replace(self.path)
 
     def discard(self) -> None:
@@ -239,15 +242,7 @@ class GrowingFile:
     """What was written stays."""
 
 
-def _chmod(file: BinaryIO, path: Path, mode: int) -> None:
-    if hasattr(os, "fchmod"):
-        os.fchmod(file.fileno(), mode)
-    else:  # on Windows
-        path.chmod(mode)
-
-
 def _lock(sink: BinaryIO, path: Path) -> None:
-    """Lock a file, for as long as it is open."""
     if flock is None:
         return
     try:
@@ -298,7 +293,6 @@ def growing_file(path: Path) -> Iterator[BinaryIO]:
 
 
 def _is_same(file: BinaryIO, path: Path) -> bool:
-    """Whether an open file still has this name."""
     try:
         return os.path.samestat(os.fstat(file.fileno()), path.lstat())
     except FileNotFoundError:

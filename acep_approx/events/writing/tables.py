@@ -50,7 +50,6 @@ def values_as_json(column: pa.Array, *, is_inside: bool) -> pa.Array:
 
 
 def _plain(value: Any) -> Any:
-    """A value as JSON can hold it."""
     if isinstance(value, dict):
         return {str(name): _plain(inner) for name, inner in value.items()}
     if isinstance(value, list | tuple):
@@ -194,14 +193,12 @@ def _json_list(column: pa.Array) -> pa.Array:
 
 
 def _csv(text: pa.Array) -> pa.Array:
-    """Values in quotes where they need them."""
     needs = pc.or_(pc.match_substring_regex(text, '[",\r\n]'), pc.equal(text, ""))
     quoted = pc.binary_join_element_wise('"', pc.replace_substring(text, '"', '""'), '"', "")
     return pc.if_else(needs, quoted, text)
 
 
 def _joined(pieces: list[pa.Array | pa.Scalar], rows: int, null: str) -> pa.Buffer:
-    """All rows in one buffer."""
     if not rows:
         return pa.py_buffer(b"")
     lines = pc.binary_join_element_wise(*pieces, "", null_handling="replace", null_replacement=null)

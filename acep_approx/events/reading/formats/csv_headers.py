@@ -14,9 +14,8 @@ from functools import lru_cache, partial
 from itertools import islice
 
 from acep_approx.errors import DataError
-from acep_approx.events.blocks import quoted_rows
+from acep_approx.events.blocks import FIRST_BYTES, quoted_rows
 from acep_approx.events.columns import refuse_many, refuse_twins
-from acep_approx.events.reading.formats.shared import FIRST_BYTES
 
 _FIELDS = re.compile(rb"(?m)^#[Ff]ields:?[ \t]+(\S.*?)[ \t\r]*$")
 _LINE = re.compile(rb"(?m)^#.*$")
@@ -72,7 +71,8 @@ def directives_of(data: bytes, name: str) -> Directives | None:
     Directives(names=('date', 'time', 'c-ip'), delimiter='\t', null='-', texts=())
     >>> directives_of(b"# a comment\nts,type\n", "a.csv")
     """
-    ahead, row = _ahead(data)
+    first = re.search(rb"(?m)^[^#\r\n].*", data)
+    ahead, row = (data, b"") if first is None else (data[: first.start()], first.group())
     found = _FIELDS.search(ahead)
     if found is None:
         return None
@@ -99,12 +99,6 @@ def directives_of(data: bytes, name: str) -> Directives | None:
         unset[1].decode() if unset else "-",
         tuple(column for column, kind in pairs if kind not in _NUMBERS),
     )
-
-
-def _ahead(data: bytes) -> tuple[bytes, bytes]:
-    """The lines ahead of the first row, and that row."""
-    found = re.search(rb"(?m)^[^#\r\n].*", data)
-    return (data, b"") if found is None else (data[: found.start()], found.group())
 
 
 def _words(line: bytes) -> tuple[str, ...]:
@@ -315,7 +309,6 @@ def looks_like_events(data: bytes, delimiter: str) -> bool:
 
 
 def _fields(data: bytes, delimiter: str) -> list[list[str]]:
-    """The first rows that are not blank, as values."""
     rows = (row for row in quoted_rows(data, delimiter.encode()) if row.strip())
     texts = [row.decode(errors="replace") for row in islice(rows, LOOKED_AT + 1)]
     try:
@@ -325,7 +318,6 @@ def _fields(data: bytes, delimiter: str) -> list[list[str]]:
 
 
 def _names(rest: bytes, name: str, delimiter: str) -> tuple[list[str], int]:
-    """The first row that is not blank, and the lines up to its end."""
     reader = csv.reader((line.decode() for line in io.BytesIO(rest)), delimiter=delimiter)
     try:
         names = next((row for row in reader if any(row)), [])

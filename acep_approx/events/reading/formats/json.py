@@ -13,14 +13,12 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from acep_approx.arrays import Ints
-from acep_approx.events.blocks import Block
+from acep_approx.events.blocks import FIRST_BYTES, Block
 from acep_approx.events.columns import encode_text, refuse_twins
 from acep_approx.events.reading.formats.as_written import column_in, large_floats, refusal, rounded_lines
-from acep_approx.events.reading.formats.converters import Converters
-from acep_approx.events.reading.formats.declared import Declared, without
 from acep_approx.events.reading.formats.json_documents import Document, Signs, split_objects
 from acep_approx.events.reading.formats.json_names import MOST_CELLS, WideNames, different_names
-from acep_approx.events.reading.formats.shared import FIRST_BYTES, one_batch, with_type
+from acep_approx.events.reading.formats.readings import TextFormat, one_batch, with_type, without
 from acep_approx.events.reading.layout import Layout, Stored, Understood
 from acep_approx.events.reading.nested import (
     MOST_FIELDS,
@@ -32,7 +30,6 @@ from acep_approx.events.reading.nested import (
     nested_schema,
     paths_of,
 )
-from acep_approx.events.time_formats import TimeFormat
 
 _CHANGED = re.compile(r"Column\(/(.*?)\) changed from (string|array|object) to (string|array|object)")
 _BLANKS = re.compile(r"[ \t\r\n]*")
@@ -91,12 +88,11 @@ def _span(text: str, place: int, path: Path) -> tuple[int, int]:
 
 
 def _behind(text: str, place: int) -> int:
-    """The place behind blanks."""
     found = _BLANKS.match(text, place)
     return place if found is None else found.end()
 
 
-class JsonFormat:
+class JsonFormat(TextFormat):
     """One JSON object per line.
 
     Parameters
@@ -113,7 +109,7 @@ class JsonFormat:
         Whether a line with several objects is none. By default they are as many events.
     """
 
-    quotes = b""
+    has_fixed_columns = False
 
     def __init__(
         self,
@@ -124,13 +120,9 @@ class JsonFormat:
         *,
         is_one_each: bool = False,
     ) -> None:
-        self._name = name
+        super().__init__(name, layout, stored)
         self._is_one_each = is_one_each
-        self._layout = layout or Layout()
-        self._stored = stored or Stored()
         self._document = document or Document("lines")
-        self._readings = Converters(name, self._layout.time_format)
-        self._declared = Declared(self._layout)
         self._paths: dict[str, Path] = {}
         self._maps: list[str] = []
         self.row_word = "line" if self._document.kind == "lines" else "event"
@@ -138,23 +130,12 @@ class JsonFormat:
     @property
     def understood(self) -> Understood:
         """How the file was read; after ``decide``."""
-        return Understood(
+        return self._understood(
             "jsonl" if self._document.kind == "lines" else "json",
-            compression=self._stored.compression,
-            encoding=self._stored.encoding,
-            times=dict(self._readings.times),
-            open_times=dict(self._readings.open_times),
-            thousands=self._declared.with_thousands,
-            declared=self._declared.said,
             nested=tuple(name for name, path in self._paths.items() if len(path) > 1),
             array=self._document.key,
             hints=tuple(map(map_note, self._maps)),
         )
-
-    def read_header(self, first: Block) -> None:  # noqa: ARG002  (there is none)
-        """Forget what was decided by other first rows."""
-        self._readings.forget()
-        self._declared.forget()
 
     def empty_schema(self) -> pa.Schema:
         """Columns of a file without a byte: none."""
@@ -166,12 +147,12 @@ class JsonFormat:
 
     def decide(self, data: bytes, schema: pa.Schema) -> bool:
         """Decide by the first rows which columns of text are times; see ``CsvFormat.decide``."""
-        names = [name for name in self._readings.wanted(schema) if name not in self._declared]
+        names = self._undecided(schema)
         for name in self._readings.as_written(names, schema):
             schema = with_type(schema, name, pa.string())
         if not names:
             return self._readings.decide_times(pa.table({}), rows=len(schema))
-        data = self._first_cells(data, len(names))
+        data = next(self.pieces(data, len(names)))  # so many lines that their values can be held
         head = data[: data.rfind(b"\n", 0, FIRST_BYTES) + 1]
         if head and self._layout.thousands is None and (first := _count_objects(head)):  # first values tell of most
             names = self._readings.likely(self._read(head, _only(schema, names), first), decimals=False)
@@ -179,19 +160,6 @@ class JsonFormat:
         if has_thousands := self._declared.find_thousands(table):
             table = table.drop_columns([name for name in names if name in self._declared])
         return self._readings.decide_times(table, rows=1) or has_thousands
-
-    @property
-    def times(self) -> dict[str, TimeFormat]:
-        """Columns that are read as times, and how these are written."""
-        return self._readings.times
-
-    def settle_times(self, times: dict[str, TimeFormat]) -> None:
-        """Read columns that stayed open in formats that other files have decided on."""
-        self._readings.settle(times)
-
-    def type_of(self, name: str) -> pa.DataType:
-        """The type of a column of text that is read as something else."""
-        return self._readings.type_of(name)
 
     def infer(self, data: bytes) -> pa.Schema:
         """Types of the columns from whole lines. Whole numbers that no number of 64 bits holds are texts.
@@ -228,8 +196,10 @@ class JsonFormat:
         said = self._declared.names(schema)
         table = self._read(data, pa.schema([field for field in plain if field.name not in said]), lines)
         table = self._readings.converted(table, {name: schema.field(name).type for name in given})
-        if self._layout.null is not None:
-            table = _without_nulls(table, tuple(self._layout.null))
+        for place, field in enumerate(table.schema if self._layout.null is not None else ()):
+            if pa.types.is_string(field.type):
+                texts = without(table.column(place), tuple(self._layout.null or ()))
+                table = table.set_column(place, field.name, texts)
         for name, rows in large_floats(table):
             if number := rounded_lines(data, self._path(name), rows):
                 raise refusal(name, number)
@@ -273,7 +243,6 @@ class JsonFormat:
                 given = with_type(given, name, DIGITS)
 
     def _given(self, data: bytes, schema: pa.Schema, lines: int) -> pa.Table:
-        """Some columns of lines."""
         if not len(schema):
             return pa.table({})
         paths = {self._path(field.name): field.type for field in schema}
@@ -290,11 +259,7 @@ class JsonFormat:
         wide = WideNames(self._name, self._inferred)
         columns = wide.columns(data)
         self._maps = [".".join(path) for path in wide.maps]
-        return _read_json(self._first_cells(data, len(columns)), nested_schema(columns))
-
-    def _first_cells(self, data: bytes, columns: int) -> bytes:
-        """So many of the first lines that their values can be held."""
-        return next(self.pieces(data, columns))
+        return _read_json(next(self.pieces(data, len(columns))), nested_schema(columns))
 
     def pieces(self, data: bytes, columns: int) -> Iterator[bytes]:
         """Lines, as many at once as can be read with so many columns: a value takes its room where it is not there."""
@@ -318,30 +283,15 @@ class JsonFormat:
     def _path(self, name: str) -> Path:
         return self._paths.get(name, (name,))
 
-    def rows(self, data: bytes) -> list[bytes]:
-        """Split whole lines."""
-        return io.BytesIO(data).readlines()
-
 
 def _only(schema: pa.Schema, names: list[str]) -> pa.Schema:
     return pa.schema([schema.field(name) for name in names])
 
 
 def _as_texts(data: bytes, path: Path) -> bytes:
-    """Lines with all values of one field as texts."""
-    import json
-
     written = re.escape(json.dumps(path[-1].rsplit(".", 1)[-1], ensure_ascii=False).encode())
     numbers = rb"(?<!\\)(%b\s*:\s*)(-?\d[0-9.eE+-]*|true|false)" % written
     return re.sub(numbers, rb'\1"\2"', with_texts(data, path))
-
-
-def _without_nulls(table: pa.Table, nulls: tuple[str, ...]) -> pa.Table:
-    """A table whose texts are null where they are said to be."""
-    for place, field in enumerate(table.schema):
-        if pa.types.is_string(field.type):
-            table = table.set_column(place, field.name, without(table.column(place), nulls))
-    return table
 
 
 def _read_inferred(data: bytes) -> pa.Table:
@@ -361,12 +311,12 @@ def _as_text(type_: pa.DataType) -> pa.DataType:
 
 
 def _read_json(data: bytes, schema: pa.Schema | None, lines: int | None = None) -> pa.Table:
-    from pyarrow import json
+    from pyarrow.json import ParseOptions, ReadOptions, read_json
 
-    table = json.read_json(
+    table = read_json(
         pa.BufferReader(data),
-        read_options=json.ReadOptions(block_size=len(data) + 1, use_threads=False),
-        parse_options=json.ParseOptions(
+        read_options=ReadOptions(block_size=len(data) + 1, use_threads=False),
+        parse_options=ParseOptions(
             explicit_schema=schema, unexpected_field_behavior="infer" if schema is None else "ignore"
         ),
     )
@@ -389,7 +339,6 @@ def _consistent(data: bytes) -> tuple[bytes, pa.Table]:
 
 
 def _has_whole_numbers(data: bytes, path: Path) -> bool:
-    """Whether a column holds nothing but whole numbers."""
     try:
         _read_json(data, nested_schema({path: DIGITS}))
     except pa.ArrowInvalid:

@@ -16,8 +16,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from acep_approx.arrays import Bools, Ints
+from acep_approx.arrays import Ints
 from acep_approx.events.columns import refuse_many
+from acep_approx.events.reading.formats.json_documents import escaped
 from acep_approx.events.reading.nested import MOST_FIELDS, Path
 from acep_approx.events.reading.widening import common_type
 
@@ -48,7 +49,7 @@ def _hashes(data: bytes) -> Ints:
     array = np.frombuffer(data, np.uint8)
     quotes = np.flatnonzero(array == ord('"'))
     if b'\\"' in data:  # such a quote ends no text
-        quotes = quotes[~_escaped(array, quotes)]
+        quotes = quotes[~escaped(array, quotes)[0]]
     before = np.searchsorted(quotes, np.flatnonzero(array == ord(":")))
     before = before[(before % 2 == 0) & (before > 0)]
     starts, ends = quotes[before - 2], quotes[before - 1]
@@ -56,14 +57,6 @@ def _hashes(data: bytes) -> Ints:
     sums = np.concatenate((np.zeros(1, np.uint64), np.cumsum((array + np.uint64(1)) * powers[: len(array)])))
     found: Ints = np.unique((sums[ends] - sums[starts]) * inverses[starts])
     return found
-
-
-def _escaped(array: Any, quotes: Ints) -> Bools:
-    """Which quotes stand behind an odd number of backslashes."""
-    others = np.concatenate(([-1], np.flatnonzero(array != ord("\\"))))
-    last = others[np.searchsorted(others, quotes) - 1]
-    is_odd: Bools = (quotes - last - 1) % 2 == 1
-    return is_odd
 
 
 @lru_cache(maxsize=2)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import re
 
 import numpy as np
@@ -11,20 +10,17 @@ import pyarrow.compute as pc
 
 from acep_approx.arrays import Bools
 from acep_approx.errors import DataError, UsageError
-from acep_approx.events.blocks import Block
 from acep_approx.events.columns import encode_text, to_arrow, to_numpy
 from acep_approx.events.reading.formats.as_written import (
     WHOLE,
     changed,
-    in_words,
+    large_floats,
     not_as_written,
     refusal,
     rounded_texts,
     spelling,
 )
-from acep_approx.events.reading.formats.converters import Converters
-from acep_approx.events.reading.formats.declared import Declared, without
-from acep_approx.events.reading.formats.shared import one_batch, with_type
+from acep_approx.events.reading.formats.readings import TextFormat, one_batch, with_type, without
 from acep_approx.events.reading.layout import Layout, Stored, Understood
 from acep_approx.events.reading.widening import WRITTEN
 from acep_approx.events.roles import is_number
@@ -129,7 +125,8 @@ def _of_template(given: str, said: TimeFormat | None) -> str:
     if not names:
         raise _no_format(given, "nothing in it has a name")
     is_day = said is not None and said.text is not None and not re.search("%[HITR]", said.text)
-    time = _time_of(names, is_day=is_day)
+    days, times = ([name for name in names if name.lower() in known] for known in (DAYS, TIMES))
+    time = next(iter([*(days if is_day else []), *times, *days]), None)  # a day only where it is said how it is written
     pattern, place = "", 0
     for found in _PIECE.finditer(given):
         pattern += _between(given[place : found.start()])
@@ -143,19 +140,12 @@ def _of_template(given: str, said: TimeFormat | None) -> str:
     return pattern + _between(given[place:])
 
 
-def _time_of(names: list[str], *, is_day: bool) -> str | None:
-    """The name that stands for the time; of a day and a time of day for the day, if it is said how days are written."""
-    days, times = ([name for name in names if name.lower() in known] for known in (DAYS, TIMES))
-    return next(iter([*(days if is_day else []), *times, *days]), None)
-
-
 def _between(text: str) -> str:
     """What stands between names: as many blanks as there are, where it has one."""
     return re.sub(r"(?:\\ |\\\t)+", r"[ \\t]+", re.escape(text))
 
 
 def _text_before(after: str) -> str:
-    """Text up to what follows."""
     if not after:
         return ".*"
     return rf"[^{re.escape(after)}]*" if after in "]\")'|;,>" else r"\S+"
@@ -176,7 +166,7 @@ def _no_format(given: str, reason: str) -> UsageError:
     )
 
 
-class LinesFormat:
+class LinesFormat(TextFormat):
     """One event per line, as a regular expression says; lines that it does not fit are malformed rows.
 
     Parameters
@@ -189,50 +179,20 @@ class LinesFormat:
         How the bytes lie in the file; only shown.
     """
 
-    quotes = b""
-    row_word = "line"
-
     def __init__(self, name: str, layout: Layout, stored: Stored | None = None) -> None:
-        self._name = name
+        super().__init__(name, layout, stored)
         self._given = str(layout.line_format)
         self._pattern = f"^(?:{line_pattern(self._given, layout.time_format)})$"
-        self._stored = stored or Stored()
-        self._layout = layout
-        self._declared = Declared(layout)
         self._nulls = NULLS if layout.null is None else ("", *layout.null)
-        self._readings = Converters(name, layout.time_format)
-        self._truths: dict[str, tuple[str, ...]] = {}
 
     @property
     def understood(self) -> Understood:
         """How the file was read; after ``decide``."""
-        return Understood(
-            "lines",
-            compression=self._stored.compression,
-            encoding=self._stored.encoding,
-            times=dict(self._readings.times),
-            open_times=dict(self._readings.open_times),
-            thousands=self._declared.with_thousands,
-            declared=self._declared.said,
-        )
-
-    def read_header(self, first: Block) -> None:  # noqa: ARG002  (there is none)
-        """Forget what was decided by other first lines."""
-        self._readings.forget()
-        self._declared.forget()
-        self._truths = {}
+        return self._understood("lines")
 
     def empty_schema(self) -> pa.Schema:
         """Columns of a file without a byte: the groups, of open types."""
         return self._declared.types(pa.schema([(name, pa.null()) for name in self._found(b"").column_names]))
-
-    def after_header(self, block: Block) -> Block:
-        """The block itself: there is no header."""
-        return block
-
-    def rows(self, data: bytes) -> list[bytes]:
-        """Split whole lines."""
-        return io.BytesIO(data).readlines()
 
     def sorted_out(self, data: bytes) -> tuple[bytes, list[int]]:
         """The lines that fit, and the numbers of the others, from 0; blank ones are none of them.
@@ -240,7 +200,8 @@ class LinesFormat:
         Where all fit, nothing is copied. A log may have more lines that do not fit (of tracebacks) than others.
         """
         lines = _lines(data)
-        fits = self._fits(lines)
+        is_blank = pc.invert(pc.match_substring_regex(lines, r"\S"))
+        fits: Bools = to_numpy(pc.or_(pc.match_substring_regex(lines, self._pattern), is_blank))
         if fits.all():
             return data, []
         rows = self.rows(data)
@@ -263,27 +224,15 @@ class LinesFormat:
                 hint="correct --line-format (line_format= of open_source): it must fit the whole line; or say how the "
                 "{time} of a template is written: --time-format '%y%m%d %H%M%S'",
             )
-        names = [name for name in self._readings.wanted(schema) if name not in self._declared]
+        names = self._undecided(schema)
         for name in self._readings.as_written(names, schema):
             schema = with_type(schema, name, pa.string())
         numbers = [self._declared.find_time(name, _one(table, name)) for name in self._declared.open_time(schema)]
         has_numbers = self._declared.find_thousands(table.select(names)) or any(numbers)
         names = [name for name in names if name not in self._declared]
-        times = self._readings.decide_times(_typed(table.select(names), schema), rows=table.num_rows)
+        texts = table.select(names).cast(pa.schema([schema.field(name) for name in names]))
+        times = self._readings.decide_times(texts, rows=table.num_rows)
         return times or has_numbers
-
-    @property
-    def times(self) -> dict[str, TimeFormat]:
-        """Columns that are read as times, and how these are written."""
-        return self._readings.times
-
-    def settle_times(self, times: dict[str, TimeFormat]) -> None:
-        """Read columns that stayed open in formats that other files have decided on."""
-        self._readings.settle(times)
-
-    def type_of(self, name: str) -> pa.DataType:
-        """The type of a column of text that is read as something else."""
-        return self._readings.type_of(name)
 
     def infer(self, data: bytes) -> pa.Schema:
         """Types of the columns from the lines that fit."""
@@ -334,8 +283,7 @@ class LinesFormat:
             if text is not None:
                 raise not_as_written(field.name, field.type, text)
         elif pa.types.is_boolean(field.type):
-            self._truths[field.name] = self._truths.get(field.name) or spelling(texts)
-            in_words(texts, field.type, self._truths[field.name])
+            self._in_words(field.name, texts, field.type)
 
     def _found(self, data: bytes, *, is_strict: bool = False) -> pa.Table:
         """The groups of the lines that fit, as texts."""
@@ -347,17 +295,8 @@ class LinesFormat:
                 raise pa.ArrowInvalid("the line does not fit the format")
             found = found.drop_null()
         names = [field.name for field in found.type]
-        columns = []
-        for name in names:
-            texts = pc.struct_field(found, name)
-            columns.append(without(texts, self._nulls))
+        columns = [without(pc.struct_field(found, name), self._nulls) for name in names]
         return pa.Table.from_arrays(columns, names=names)
-
-    def _fits(self, lines: pa.Array) -> Bools:
-        fits = pc.match_substring_regex(lines, self._pattern)
-        is_blank = pc.invert(pc.match_substring_regex(lines, r"\S"))
-        found: Bools = to_numpy(pc.or_(fits, is_blank))
-        return found
 
 
 def _one(table: pa.Table, name: str) -> pa.Array:
@@ -365,7 +304,6 @@ def _one(table: pa.Table, name: str) -> pa.Array:
 
 
 def _lines(data: bytes) -> pa.Array:
-    """The lines of a block, without their ends."""
     ends = np.flatnonzero(np.frombuffer(data, np.uint8) == ord("\n")) + 1
     if data and not data.endswith(b"\n"):
         ends = np.append(ends, len(data))
@@ -392,27 +330,14 @@ def _all_match(values: pa.Array, pattern: str) -> bool:
     return bool(pc.all(pc.match_substring_regex(values, pattern)).as_py())
 
 
-def _typed(table: pa.Table, schema: pa.Schema) -> pa.Table:
-    columns = [table.column(name).cast(schema.field(name).type) for name in table.column_names]
-    return pa.Table.from_arrays(columns, names=table.column_names)
-
-
 def _cast(name: str, texts: pa.ChunkedArray, type_: pa.DataType) -> pa.ChunkedArray:
-    """Texts as values of a type."""
     if pa.types.is_null(type_) and texts.null_count == len(texts):
         return pa.chunked_array([pa.nulls(len(texts))])
     try:
         values = texts.cast(type_)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise pa.ArrowInvalid(f"column {name!r} is {type_} in the first rows, and this value is not") from error
-    if pa.types.is_float64(type_) and len(large := _large(values)):
-        number = rounded_texts(texts.combine_chunks().take(to_arrow(large)))
-        if number:
+    for _, rows in large_floats(pa.table([values], [name])):
+        if number := rounded_texts(texts.combine_chunks().take(to_arrow(rows))):
             raise refusal(name, number)
     return values
-
-
-def _large(values: pa.ChunkedArray) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    """The rows of values so large that whole numbers may have been rounded."""
-    is_large = pc.fill_null(pc.greater_equal(pc.abs(values), 2.0**53), False)
-    return np.flatnonzero(to_numpy(is_large.combine_chunks()))
