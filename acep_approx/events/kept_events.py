@@ -10,6 +10,7 @@ from typing import Self
 import pyarrow as pa
 
 from acep_approx.arrays import Ints
+from acep_approx.events.columns import decoded
 from acep_approx.events.late import LateEvents
 from acep_approx.events.reading.malformed import MalformedRows, Row
 
@@ -66,7 +67,8 @@ class KeptEvents:
         """Keep the next events, with all of their columns."""
         if not batch.num_rows:
             return
-        batch = _plain(batch)
+        arrays = [decoded(column) for column in batch.columns]  # each batch has dictionaries of its own
+        batch = pa.RecordBatch.from_arrays(arrays, names=batch.schema.names)
         if self._loose and not self._loose[0].schema.equals(batch.schema):
             self._pack()
         self._loose.append(batch)
@@ -92,12 +94,6 @@ class KeptEvents:
         for one in list(self._packed):
             yield from one.batches()
         yield from self._loose
-
-
-def _plain(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Without dictionaries: each batch has its own."""
-    arrays = [one.dictionary_decode() if pa.types.is_dictionary(one.type) else one for one in batch.columns]
-    return pa.RecordBatch.from_arrays(arrays, names=batch.schema.names)
 
 
 class KeptReader:

@@ -192,10 +192,7 @@ class Topic:
             return
         given = self._places(self.offsets)
         try:
-            if waits:
-                self._consumer.commit(offsets=given, asynchronous=False)
-            else:
-                self._consumer.commit(offsets=given, asynchronous=True)
+            self._consumer.commit(offsets=given, asynchronous=not waits)
         except KafkaException as error:
             said = without(str(error), self._settings)
             LOG.warning("the offsets of group %s could not be committed: %s", self.address.group, said)
@@ -318,7 +315,7 @@ class Topic:
     def _take_description(self, found: Description | None) -> None:
         if found is None:
             return
-        if not found.is_there:
+        if not found.partitions:
             self._miss()
             return
         self._gone_since = None

@@ -12,8 +12,7 @@ import pyarrow as pa
 from acep_approx.errors import DataError
 from acep_approx.events.blocks import BYTE_ORDER_MARK, Block
 from acep_approx.events.live.kafka import Topic, TopicPlace
-from acep_approx.events.live.pace import POLL
-from acep_approx.events.live.text import LiveReading, LiveText, Resumed
+from acep_approx.events.live.text import POLL, LiveReading, LiveText, Resumed
 from acep_approx.events.reading.formats.json import JsonFormat
 from acep_approx.events.reading.layout import Layout
 from acep_approx.events.reading.malformed import OFFSET, Row

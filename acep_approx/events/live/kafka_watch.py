@@ -42,11 +42,6 @@ class Description:
     partitions: tuple[int, ...]
     asked: float
 
-    @property
-    def is_there(self) -> bool:
-        """Whether there is a topic of this name."""
-        return bool(self.partitions)
-
 
 class TopicWatch:
     """Asks a broker what a topic is, twice a second, and does not wait for the answer.

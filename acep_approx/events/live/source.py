@@ -18,8 +18,7 @@ from acep_approx.events.live.growing import GrowingText
 from acep_approx.events.live.kafka import Topic
 from acep_approx.events.live.kafka_address import is_address, parse_address, settings
 from acep_approx.events.live.kafka_messages import AS_JSON, KafkaMessages, PartitionNews, place_in
-from acep_approx.events.live.pace import Pace, seconds
-from acep_approx.events.live.text import LiveReading, LiveText, Resumed
+from acep_approx.events.live.text import LiveReading, LiveText, Pace, Resumed, seconds
 from acep_approx.events.reading.arriving import is_pipe
 from acep_approx.events.reading.decoding import SUFFIXES as COMPRESSED
 from acep_approx.events.reading.files import (
@@ -54,13 +53,19 @@ class LiveSource(Source):
     """
 
     def __init__(
-        self, reader: LiveText, malformed: MalformedRows, late: LateEvents, skipped: int = 0, times: Times = NO_TIMES
+        self,
+        reader: LiveText,
+        malformed: MalformedRows,
+        late: LateEvents,
+        skipped: int = 0,
+        times: Times = NO_TIMES,
+        order: TimesInOrder | None = None,
     ) -> None:
         super().__init__(reader, malformed, late, times)
         self._live = reader
         self._skipped = skipped
         self._rows: UsableRows | None = None
-        self._order = TimesInOrder()  # what an earlier run knew of the times
+        self._order = order or TimesInOrder()  # what an earlier run knew of the times
         self._end: dict[str, Any] | None = None
         self.pace = reader.pace
 
@@ -82,10 +87,6 @@ class LiveSource(Source):
     def partition_news(self) -> PartitionNews:
         """What has become of the partitions of a topic since it was asked last."""
         return self._live.news() if isinstance(self._live, KafkaMessages) else PartitionNews()
-
-    def know(self, order: TimesInOrder) -> None:
-        """Go on from what an earlier run knew of the times."""
-        self._order = order
 
     def stop(self) -> None:
         """Let it end at the next border; may be called from anywhere."""
@@ -224,9 +225,7 @@ def follow(
         reader.is_one_file = is_one_file
     if resumed is not None:
         reader.check_declared()
-    source = LiveSource(reader, malformed, left_out, skipped, Times(time, written.time_format))
-    source.know(order)
-    return source
+    return LiveSource(reader, malformed, left_out, skipped, Times(time, written.time_format), order)
 
 
 def _check_messages(format_: str | None, layout: Layout) -> None:

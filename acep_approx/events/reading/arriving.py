@@ -155,11 +155,16 @@ class Arriving:
         Read to its end, never closed.
     number : int or None
         Of the file: with it the system can be asked if more is there. None: it cannot.
+
+    Attributes
+    ----------
+    ahead : bytes
+        What has come, and was not read.
     """
 
     def __init__(self, stream: Any, number: int | None) -> None:
         self._read = getattr(stream, "read1", stream.read)
-        self._ahead = b""
+        self.ahead = b""
         self._has_ended = False
         self.number = number
         if number is not None:
@@ -170,19 +175,14 @@ class Arriving:
 
     def peek(self, size: int) -> bytes:
         """The first bytes, ``size`` of them and more, blanks at the begin not counted; fewer if it ends there."""
-        while len(self._ahead.lstrip()) < size and (more := self._next(FIRST_BYTES)):
-            self._ahead += more
-        return self._ahead
-
-    @property
-    def ahead(self) -> bytes:
-        """What has come, and was not read."""
-        return self._ahead
+        while len(self.ahead.lstrip()) < size and (more := self._next(FIRST_BYTES)):
+            self.ahead += more
+        return self.ahead
 
     def read(self, size: int = BLOCK_BYTES) -> bytes:
         """At least one byte, and ``size`` at most; none at the end."""
-        pieces = [self._ahead[:size] or self._next(size)]
-        self._ahead = self._ahead[size:]
+        pieces = [self.ahead[:size] or self._next(size)]
+        self.ahead = self.ahead[size:]
         got = len(pieces[0])
         while got < size and self._has_more() and (more := self._next(size - got)):
             pieces.append(more)
@@ -191,7 +191,7 @@ class Arriving:
 
     def unread(self, data: bytes) -> None:
         """Let these bytes be read once more, before all others."""
-        self._ahead = data + self._ahead
+        self.ahead = data + self.ahead
 
     def read_all(self) -> bytes:
         """Everything up to the end."""
@@ -206,7 +206,7 @@ class Arriving:
     @property
     def would_wait(self) -> bool:
         """Whether it is known that a read would wait."""
-        return not (self._ahead or self._has_ended or self.number is None or self._has_more())
+        return not (self.ahead or self._has_ended or self.number is None or self._has_more())
 
     def _has_more(self) -> bool:
         return self.number is not None and bool(select.select([self.number], [], [], 0)[0])

@@ -5,15 +5,13 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from glob import glob, has_magic
 from io import BufferedReader
 from itertools import chain
 from pathlib import Path
-from typing import Any, Protocol
-
-import pyarrow as pa
+from typing import Any
 
 from acep_approx.errors import DataError, UsageError
 from acep_approx.events.reading.decoding import PARQUET, open_stored, refuse_misnamed, stored_as
@@ -28,12 +26,10 @@ from acep_approx.events.reading.formats.json_documents import (
     starts_array,
 )
 from acep_approx.events.reading.formats.log_lines import likely_line_format
-from acep_approx.events.reading.layout import Layout, Stored, Understood
-from acep_approx.events.reading.malformed import MalformedRows, Row
+from acep_approx.events.reading.layout import Layout
+from acep_approx.events.reading.malformed import MalformedRows
 from acep_approx.events.reading.parquet import ParquetFile
 from acep_approx.events.reading.text import TextFile, text_format
-from acep_approx.events.time_formats import TimeFormat
-from acep_approx.events.times_in_order import TimesInOrder
 
 _ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://?")
 """``Path`` makes one slash of two."""
@@ -57,6 +53,7 @@ FIRST_BYTES = 1 << 14
 """What is looked at where the name of a file does not tell its format."""
 LOGS = (".log", ".txt")
 """Names of logs in a folder."""
+FileReader = ParquetFile | TextFile
 ONLY_CSV = ("delimiter", "columns", "decimal")
 """What only CSV has."""
 
@@ -133,32 +130,6 @@ def _no_such_file(given: str | Path) -> DataError:
     close = get_close_matches(path.name, there, n=1)
     hint = f"did you mean {str(path.parent / close[0])!r}?" if close else "check the path"
     return DataError(f"{path}: there is no such file", code="ACEP-D010", hint=hint)
-
-
-class FileReader(Protocol):
-    """One file: its columns, its rows if known, what is known of the times of files before it, and its batches."""
-
-    name: str
-    schema: pa.Schema
-    rows: int | None
-    order: TimesInOrder
-
-    @property
-    def understood(self) -> Understood:
-        """How it was read."""
-        ...
-
-    def settle_times(self, times: dict[str, TimeFormat]) -> None:
-        """Read columns whose texts fit several formats of times in these, which other files have decided on."""
-        ...
-
-    def read(self, columns: Sequence[str], schema: pa.Schema, batch_rows: int) -> Iterator[pa.RecordBatch]:
-        """The rows, of those ``columns`` the file has, with the types of ``schema`` where it can choose."""
-        ...
-
-    def where(self, row: int) -> Row | None:
-        """Where a row of the batch given last stands; None: that is not known."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -322,9 +293,11 @@ def open_file(file: InputFile, malformed: MalformedRows, layout: Layout) -> File
         return ParquetFile(name, name)
     stored = stored_as(file.path, layout.encoding)
     with open_stored(file.path, stored) as stream:
-        refuse_misnamed(stream.read(FIRST_BYTES), name, file.format)
+        start = stream.read(FIRST_BYTES)
+    refuse_misnamed(start, name, file.format)
     if file.format == "csv" and layout.delimiter is None:
-        layout = replace(layout, delimiter=_named_delimiter(file.path, stored))
+        named = DELIMITERS.get(_plain(file.path).suffix)  # which its first lines must have
+        layout = replace(layout, delimiter=named if named is not None and named.encode() in start else None)
     if file.format in ("csv", "lines"):
         text = text_format(file.format, name, layout, stored)
         return TextFile(name, lambda: open_stored(file.path, stored), text, malformed)
@@ -336,15 +309,6 @@ def open_file(file: InputFile, malformed: MalformedRows, layout: Layout) -> File
             document = document_of(start) if starts_array(start) else lines_or_objects(start)
     text = text_format(file.format, name, layout, stored, document)
     return TextFile(name, lambda: as_lines(open_stored(file.path, stored), document, name), text, malformed)
-
-
-def _named_delimiter(path: Path, stored: Stored) -> str | None:
-    """What the name of a file says of the delimiter, if that is in its first lines."""
-    named = DELIMITERS.get(_plain(path).suffix)
-    if named is None:
-        return None
-    with open_stored(path, stored) as stream:
-        return named if named.encode() in stream.read(FIRST_BYTES) else None
 
 
 def lines_or_objects(start: bytes) -> Document:

@@ -236,8 +236,16 @@ class DictEvents:
 
     def _fitting(self, chunk: list[Any], known: set[str], first_row: int) -> list[Mapping[str, Any]]:
         rows = self._flat(_only_dicts(chunk, first_row))
-        _refuse_unknown(rows, known, first_row)
-        return rows
+        if set().union(*rows) <= known:
+            return rows
+        row, event = next((row, event) for row, event in enumerate(rows, first_row) if set(event) - known)
+        extra = ", ".join(sorted(map(repr, set(event) - known)))
+        raise DataError(
+            f"row {row}: {extra} did not occur in the first {DICTS_PER_CHUNK} events",
+            code="ACEP-D022",
+            hint="give the first event every column (None where it has no value), or pass an Arrow table",
+            row=row,
+        )
 
     def _salvaged(
         self, chunk: list[Any], known: set[str], schema: pa.Schema, first_row: int
@@ -315,19 +323,6 @@ def _only_dicts(chunk: list[Any], first_row: int) -> list[Mapping[str, Any]]:
                 row=row,
             )
     return chunk
-
-
-def _refuse_unknown(chunk: list[Mapping[str, Any]], known: set[str], first_row: int) -> None:
-    if set().union(*chunk) <= known:
-        return
-    row, event = next((row, event) for row, event in enumerate(chunk, first_row) if set(event) - known)
-    extra = ", ".join(sorted(map(repr, set(event) - known)))
-    raise DataError(
-        f"row {row}: {extra} did not occur in the first {DICTS_PER_CHUNK} events",
-        code="ACEP-D022",
-        hint="give the first event every column (None where it has no value), or pass an Arrow table",
-        row=row,
-    )
 
 
 def _converted(rows: list[Mapping[str, Any]], schema: pa.Schema, first_row: int) -> list[pa.Array]:

@@ -20,16 +20,16 @@ def has_objects(schema: pa.Schema) -> bool:
     return any(pa.types.is_struct(field.type) for field in schema)
 
 
-def paths_of(schema: pa.Schema) -> dict[str, tuple[Path, pa.DataType]]:
+def paths_of(schema: pa.Schema) -> dict[str, Path]:
     """The columns with the fields of objects, and how to get at each.
 
     Examples
     --------
     >>> schema = pa.schema([("ts", pa.int64()), ("meta", pa.struct([("user", pa.string())]))])
-    >>> [(name, path) for name, (path, _) in paths_of(schema).items()]
-    [('ts', ('ts',)), ('meta.user', ('meta', 'user'))]
+    >>> paths_of(schema)
+    {'ts': ('ts',), 'meta.user': ('meta', 'user')}
     """
-    return {".".join(path): (path, field.type) for path, field in _leaves(schema, ())}
+    return {".".join(path): path for path, _ in _leaves(schema, ())}
 
 
 def _leaves(fields: Iterable[pa.Field], above: Path) -> Iterator[tuple[Path, pa.Field]]:

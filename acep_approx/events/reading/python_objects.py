@@ -151,7 +151,7 @@ class FlatEvents:
 
     def __init__(self, reader: Reader, where: str = "the events") -> None:
         self._reader = reader
-        self._paths = {name: path for name, (path, _) in paths_of(reader.schema).items()}
+        self._paths = paths_of(reader.schema)
         self.schema = flat_schema(reader.schema, where)
         self.rows = reader.rows
         self.reusable = reader.reusable

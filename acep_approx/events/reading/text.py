@@ -243,8 +243,16 @@ class TextRows:
 
     def parse(self, block: Block) -> Iterator[pa.RecordBatch]:
         """The rows of a block that can be read."""
-        for batch in self._parsed(block):
-            yield with_marks(batch, self._as_written)
+        line, before = block.line, b""
+        for data in self._format.pieces(block.data, len(self._wanted)):
+            line, before = line + before.count(b"\n"), data
+            self._block, self._gone, self._lines = Block(line, data), set(), None
+            fitting, others = self._format.sorted_out(data)
+            rows = self._format.rows(data) if others else []
+            for row in others:
+                self._report(rows[row], line + row, "the line does not fit the format")
+            for batch in self._parse(fitting):
+                yield with_marks(batch, self._as_written)
 
     def ordered(self, batch: pa.RecordBatch, order: TimesInOrder) -> pa.RecordBatch:
         """The rows of the batch given last, with times that need those before them; others have none in the calendar.
@@ -295,17 +303,6 @@ class TextRows:
         self._told(row, line, reason)
         self._gone.add(line)
         self._lines = None
-
-    def _parsed(self, block: Block) -> Iterator[pa.RecordBatch]:
-        line, before = block.line, b""
-        for data in self._format.pieces(block.data, len(self._wanted)):
-            line, before = line + before.count(b"\n"), data
-            self._block, self._gone, self._lines = Block(line, data), set(), None
-            fitting, others = self._format.sorted_out(data)
-            rows = self._format.rows(data) if others else []
-            for row in others:
-                self._report(rows[row], line + row, "the line does not fit the format")
-            yield from self._parse(fitting)
 
     def _parse(self, data: bytes) -> list[pa.RecordBatch]:
         try:

@@ -227,7 +227,10 @@ class LinesFormat(TextFormat):
         names = self._undecided(schema)
         for name in self._readings.as_written(names, schema):
             schema = with_type(schema, name, pa.string())
-        numbers = [self._declared.find_time(name, _one(table, name)) for name in self._declared.open_time(schema)]
+        numbers = [
+            self._declared.find_time(name, table.column(name).combine_chunks().drop_null())
+            for name in self._declared.open_time(schema)
+        ]
         has_numbers = self._declared.find_thousands(table.select(names)) or any(numbers)
         names = [name for name in names if name not in self._declared]
         texts = table.select(names).cast(pa.schema([schema.field(name) for name in names]))
@@ -297,10 +300,6 @@ class LinesFormat(TextFormat):
         names = [field.name for field in found.type]
         columns = [without(pc.struct_field(found, name), self._nulls) for name in names]
         return pa.Table.from_arrays(columns, names=names)
-
-
-def _one(table: pa.Table, name: str) -> pa.Array:
-    return table.column(name).combine_chunks().drop_null()
 
 
 def _lines(data: bytes) -> pa.Array:

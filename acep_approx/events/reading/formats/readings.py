@@ -317,10 +317,7 @@ class Converters:
     def decide_decimals(self, table: pa.Table, *, is_said: bool) -> list[str]:
         """Decide which columns of text are numbers with a decimal comma; those that may be are named."""
         unsure = []
-        for name, chunked in zip(table.column_names, table.columns, strict=True):
-            if not pa.types.is_string(chunked.type):
-                continue
-            texts = chunked.combine_chunks().drop_null()
+        for name, texts in _texts_in(table):
             if not len(texts) or not pc.all(pc.match_substring_regex(texts, COMMA)).as_py():
                 continue
             if is_said or pc.any(pc.match_substring_regex(texts, FRACTION)).as_py():
@@ -398,21 +395,27 @@ def _lacks_zone(texts: pa.Array, written: TimeFormat) -> bool:
 
 def in_order(batch: pa.RecordBatch, times: Mapping[str, TimeFormat], order: TimesInOrder) -> pa.RecordBatch:
     """The next rows, with times that need those before them."""
-    for place, field in enumerate(batch.schema):
-        written = times.get(field.name)
-        if written is not None and written.is_in_order and pa.types.is_timestamp(field.type):
-            batch = batch.set_column(place, field, order.resolved(field.name, batch.column(place), written))
+    for place, field, written in _in_order(batch, times):
+        batch = batch.set_column(place, field, order.resolved(field.name, batch.column(place), written))
     return batch
 
 
 def impossible(batch: pa.RecordBatch, times: Mapping[str, TimeFormat], order: TimesInOrder) -> Bools:
     """Which of the next rows have a day that does not exist in the year that the rows before them tell."""
     wrong = np.zeros(batch.num_rows, np.bool_)
-    for field in batch.schema:
-        written = times.get(field.name)
-        if written is not None and written.is_in_order and pa.types.is_timestamp(field.type):
-            wrong |= order.impossible(field.name, batch.column(field.name), written)
+    for place, field, written in _in_order(batch, times):
+        wrong |= order.impossible(field.name, batch.column(place), written)
     return wrong
+
+
+def _in_order(batch: pa.RecordBatch, times: Mapping[str, TimeFormat]) -> list[tuple[int, pa.Field, TimeFormat]]:
+    """The columns of times that need those before them."""
+    known = [(place, field, times.get(field.name)) for place, field in enumerate(batch.schema)]
+    return [
+        (place, field, written)
+        for place, field, written in known
+        if written is not None and written.is_in_order and pa.types.is_timestamp(field.type)
+    ]
 
 
 def _numbers(texts: pa.Array) -> pa.Array:
@@ -459,10 +462,9 @@ class Declared:
         """Find columns of text that are numbers with a sign between thousands, and say whether there is any."""
         if self._thousands is None:
             return False
-        for name, chunked in zip(table.column_names, table.columns, strict=True):
-            if not pa.types.is_string(chunked.type) or name in self:
+        for name, texts in _texts_in(table):
+            if name in self:
                 continue
-            texts = chunked.combine_chunks().drop_null()
             has_sign = pc.any(pc.match_substring(texts, self._thousands)).as_py()
             if has_sign and pc.all(pc.match_substring_regex(texts, self._pattern)).as_py():
                 self.with_thousands.append(name)
@@ -546,6 +548,13 @@ class Declared:
 def without(texts: pa.Array, nulls: tuple[str, ...]) -> pa.Array:
     """Texts with null where one of these stands."""
     return pc.if_else(pc.is_in(texts, pa.array(nulls, pa.string())), pa.scalar(None, pa.string()), texts)
+
+
+def _texts_in(table: pa.Table) -> Iterator[tuple[str, pa.Array]]:
+    """The columns of text, and the values that are there."""
+    for name, chunked in zip(table.column_names, table.columns, strict=True):
+        if pa.types.is_string(chunked.type):
+            yield name, chunked.combine_chunks().drop_null()
 
 
 def with_type(schema: pa.Schema, name: str, type_: pa.DataType) -> pa.Schema:
