@@ -54,11 +54,6 @@ class DateAndTime:
         """The name of the two together."""
         return f"{self.date}+{self.clock}"
 
-    @property
-    def note(self) -> str:
-        """What is to be said of it."""
-        return f"time = {self.date} + {self.clock}"
-
     def schema(self, schema: pa.Schema) -> pa.Schema:
         """The columns with the one of the times."""
         return schema.append(pa.field(self.name, pa.timestamp("us")))
@@ -124,7 +119,6 @@ class DateAndTime:
             "whole time: --time COLUMN (time='COLUMN' in Python)",
             row=first_row + place,
         )
-
 
 
 def said(schema: pa.Schema, time: str | None, format: TimeFormat | None) -> DateAndTime | None:  # noqa: A002

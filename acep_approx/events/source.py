@@ -177,9 +177,11 @@ class Source:
         if self._joined is None:
             return notes
         schema, joined = self._joined
+        if joined is not None:
+            return [*notes, f"time = {joined.date} + {joined.clock}"]
         written = self.understood.times.items() if self.understood else ()
         days = [name for name, how in written if not re.search("%[HIcX]", how.text or "%H")]
-        note = joined.note if joined is not None else unsaid(schema, days) if self._times.said is None else ""
+        note = unsaid(schema, days) if self._times.said is None else ""
         return [*notes, note] if note else notes
 
     def settle(self, bind: Callable[[pa.Schema], Bound]) -> Bound:

@@ -70,11 +70,6 @@ class FollowedFolder:
         self._has_looked = False
         self._is_settled = True
 
-    @property
-    def left_out(self) -> int:
-        """How many links lead out of the folder."""
-        return len(self._links_out)
-
     def after(self, name: str) -> str | None:
         """The first file that comes after this one, which is the one that is read; None: there is none yet."""
         status = self.path.stat()
@@ -134,7 +129,8 @@ class FollowedFolder:
             return file.is_file()
         if name not in self._links_out:
             self._links_out.add(name)
-            LOG.warning("%s is not read: it is a link that leads out of %s (%d so far)", name, self.path, self.left_out)
+            so_far = len(self._links_out)
+            LOG.warning("%s is not read: it is a link that leads out of %s (%d so far)", name, self.path, so_far)
         return False
 
 

@@ -186,7 +186,7 @@ class LiveText(ArrivingEvents):
     ----------
     name : str
         For messages.
-    format : CsvFormat, JsonFormat or another one of text
+    format : TextFormat
     reading : LiveReading
 
     Attributes

@@ -12,6 +12,7 @@ import io
 import lzma
 import re
 import zipfile
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -270,7 +271,7 @@ def in_utf8(stream: Any, encoding: str, name: str) -> BinaryIO:
     return stream if encoding == "utf-8" else _Recoded(stream, encoding, name)  # type: ignore[return-value]
 
 
-class _Recoded:
+class _Recoded(AbstractContextManager["_Recoded"]):
     def __init__(self, stream: Any, encoding: str, name: str) -> None:
         self._stream = stream
         self._encoding = encoding
@@ -303,9 +304,6 @@ class _Recoded:
 
     def close(self) -> None:
         self._stream.close()
-
-    def __enter__(self) -> _Recoded:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.close()

@@ -54,6 +54,7 @@ FIRST_BYTES = 1 << 14
 LOGS = (".log", ".txt")
 """Names of logs in a folder."""
 FileReader = ParquetFile | TextFile
+"""One file: its columns, its rows if known, and its batches."""
 ONLY_CSV = ("delimiter", "columns", "decimal")
 """What only CSV has."""
 

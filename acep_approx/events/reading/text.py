@@ -60,7 +60,7 @@ class TextFile:
         File name for messages.
     opener : callable
         Gives the stream of (decompressed) bytes as a context manager; called once per pass.
-    format : CsvFormat or JsonFormat
+    format : TextFormat
         How rows are written; one object per file.
     malformed : MalformedRows
         Told of rows that cannot be read.
@@ -223,7 +223,7 @@ class TextRows:
 
     Parameters
     ----------
-    format : CsvFormat or JsonFormat
+    format : TextFormat
     wanted : pyarrow.Schema
         The columns, and their types so far.
     report : callable

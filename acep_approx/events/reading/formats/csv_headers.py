@@ -36,7 +36,7 @@ _EXCEL = re.compile(rb"sep=(.)\r?\n", re.IGNORECASE)
 
 @dataclass(frozen=True)
 class Directives:
-    """What they say.
+    """What lines of ``#`` say of the columns.
 
     Parameters
     ----------

@@ -290,7 +290,7 @@ class JsonFormat(TextFormat):
         return block if self._is_one_each else block._replace(data=split_objects(block.data))
 
     def decide(self, data: bytes, schema: pa.Schema) -> bool:
-        """Decide by the first rows which columns of text are times; see ``CsvFormat.decide``."""
+        """Decide by the first rows which columns of text are times; see ``TextFormat``."""
         names = self._undecided(schema)
         for name in self._readings.as_written(names, schema):
             schema = with_type(schema, name, pa.string())

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
@@ -182,7 +183,7 @@ def escaped(array: Any, quotes: Ints, is_open: bool = False) -> tuple[Bools, boo
     return is_odd[:-1], bool(is_odd[-1])
 
 
-class AsLines:
+class AsLines(AbstractContextManager["AsLines"]):
     """A JSON document as a stream of JSON lines.
 
     Parameters
@@ -225,9 +226,6 @@ class AsLines:
     def close(self) -> None:
         """Close the stream."""
         self._stream.close()
-
-    def __enter__(self) -> AsLines:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.close()

@@ -208,7 +208,7 @@ class LinesFormat(TextFormat):
         return b"".join(rows[row] for row in np.flatnonzero(fits).tolist()), np.flatnonzero(~fits).tolist()
 
     def decide(self, data: bytes, schema: pa.Schema) -> bool:
-        """Decide by the first lines which columns of text are times; see ``CsvFormat.decide``.
+        """Decide by the first lines which columns of text are times; see ``TextFormat``.
 
         Raises
         ------

@@ -504,31 +504,28 @@ class Declared:
             One is none.
         """
         word = self._word(name)
-        plain = texts if word == "text" else pc.utf8_trim_whitespace(texts)
-        is_right, values = self._read(plain, word)
-        wrong = pc.invert(pc.fill_null(is_right, True))
+        if word == "text":
+            return texts
+        plain = pc.utf8_trim_whitespace(texts)
+        if word == "bool":
+            small = pc.utf8_lower(plain)
+            is_true = pc.is_in(small, pa.array(_TRUE))
+            is_right = pc.or_(is_true, pc.is_in(small, pa.array(_FALSE)))
+        else:
+            plain = self._plain(plain)
+            is_right = pc.match_substring_regex(plain, r"^[+-]?\d+$" if word == "int" else _FLOAT)
+        wrong = pc.and_(pc.is_valid(texts), pc.invert(pc.fill_null(is_right, True)))
         if pc.any(wrong).as_py():
             text = texts[int(to_numpy(wrong).argmax())].as_py()
             nothing = "" if re.search(r"\d", text) else f"; if it stands for no value: --null {quoted(text):.60}"
             how = "holds times as numbers" if name in self._time else f"is said to be {word}"
             raise pa.ArrowInvalid(f"column {name!r} {how}, and {text!r:.60} is none{nothing}")
-        if values is None:  # a whole number must fit into 64 bits
-            values = pc.replace_substring_regex(self._plain(plain), r"^\+", "").cast(TYPES[word])
-        return values
+        if word == "bool":
+            return pc.if_else(pc.is_valid(texts), is_true, None)
+        return pc.replace_substring_regex(plain, r"^\+", "").cast(TYPES[word])  # a whole one must fit into 64 bits
 
     def _word(self, name: str) -> str:
         return self.said.get(name) or ("float" if name in self.with_thousands else self._time[name])
-
-    def _read(self, texts: pa.Array, word: str) -> tuple[pa.Array, pa.Array | None]:
-        """Which texts can be read; and their values, but for numbers."""
-        if word == "text":
-            return pc.true_unless_null(texts), texts
-        if word == "bool":
-            small = pc.utf8_lower(texts)
-            is_true = pc.is_in(small, pa.array(_TRUE))
-            known = pc.or_(is_true, pc.is_in(small, pa.array(_FALSE)))
-            return pc.or_(known, pc.is_null(texts)), pc.if_else(pc.is_valid(texts), is_true, None)
-        return pc.match_substring_regex(self._plain(texts), r"^[+-]?\d+$" if word == "int" else _FLOAT), None
 
     @property
     def _pattern(self) -> str:
