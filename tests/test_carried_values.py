@@ -13,7 +13,7 @@ import pytest
 from acep_approx import AcepError, QuerySet, compile_query, compile_rules
 from acep_approx.events.carried import from_texts, to_texts
 from acep_approx.events.columns import encode_text, plain_type
-from acep_approx.events.writing.lines import json_lines
+from acep_approx.events.writing.tables import json_lines
 from tests.command_line import acep
 
 

@@ -156,7 +156,7 @@ def test_what_is_of_use_with_live_input_only_is_refused(csv, more):
 
 
 def test_ctrl_c_ends_a_run_cleanly(csv, tmp_path, monkeypatch):
-    from acep_approx.events.live.pace import Pace
+    from acep_approx.events.live.text import Pace
 
     monkeypatch.setattr(Pace, "wait", lambda *_: os.kill(os.getpid(), signal.SIGINT))
     result = acep("run", QUERY, "events.csv", "--follow", "--checkpoint", "cp", "-o", "f.jsonl", code=130)

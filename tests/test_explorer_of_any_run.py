@@ -12,7 +12,7 @@ import pytest
 
 from acep_approx import UsageError, compile_query
 from acep_approx.events import kept_events, open_source
-from acep_approx.events.live.pace import Pace
+from acep_approx.events.live.text import Pace
 from acep_approx.results.explorer import near_matches
 from tests.command_line import acep, csv_text
 

@@ -287,7 +287,7 @@ def test_a_file_without_late_events(tmp_path):
 
 
 def test_many_late_events_make_few_row_groups(tmp_path, monkeypatch):
-    monkeypatch.setattr("acep_approx.events.writing.parquet.ROWS", 100)
+    monkeypatch.setattr("acep_approx.events.writing.tables.ROWS", 100)
     source = open_source(pa.table({"ts": [1000, *range(250)]}), on_late="skip", late=tmp_path / "late.parquet")
     assert sum(map(len, read_events(source, Roles(time="ts"), batch_rows=20))) == 1
     written = pq.ParquetFile(tmp_path / "late.parquet")

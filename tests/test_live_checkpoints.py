@@ -10,8 +10,8 @@ from acep_approx.api.live_query import follow_query
 from acep_approx.api.live_run import Checkpointing, LiveRun
 from acep_approx.archive import Kind, Scope
 from acep_approx.errors import DataError, UsageError
-from acep_approx.events.writing.lines import json_lines
 from acep_approx.events.writing.outfile import GrowingFile
+from acep_approx.events.writing.tables import json_lines
 from acep_approx.live.checkpoint import NAME, Checkpoint, CheckpointFolder
 from acep_approx.live.outputs import Outputs
 from tests.live_steps import Steps, appends, lines

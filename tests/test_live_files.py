@@ -16,7 +16,7 @@ from acep_approx import compile_query
 from acep_approx.errors import AcepError, DataError, UsageError
 from acep_approx.events import follow, open_source
 from acep_approx.events.live.followed_path import FilePosition, FollowedPath, from_json, to_json
-from acep_approx.events.live.pace import Pace, seconds
+from acep_approx.events.live.text import Pace, seconds
 from tests.live_steps import Steps, appends, lines, replaces, rows
 
 PATIENCE = 60

@@ -11,7 +11,7 @@ import pytest
 from acep_approx import compile_query
 from acep_approx.errors import DataError, UsageError
 from acep_approx.events import TimeFormat, open_source
-from acep_approx.events.reading.formats.line_formats import READY, line_pattern
+from acep_approx.events.reading.formats.log_lines import READY, line_pattern
 from tests.command_line import acep
 
 APACHE = (

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from acep_approx.events.live.pace import Pace
+from acep_approx.events.live.text import Pace
 from acep_approx.live import prometheus
 from tests.command_line import acep
 

@@ -17,8 +17,7 @@ from rich.table import Table
 from acep_approx import QuerySet, compile_query, compile_rules
 from acep_approx.cli.tables import show
 from acep_approx.events.time import shown_times, ticks
-from acep_approx.events.writing.lines import csv_lines, json_lines
-from acep_approx.events.writing.plain import plain_text, with_times_as_text
+from acep_approx.events.writing.tables import csv_lines, json_lines, plain_text, with_times_as_text
 from tests.command_line import acep
 
 BEGIN = 1_714_550_400

@@ -12,7 +12,7 @@ from acep_approx.errors import DataError
 from acep_approx.events import open_source
 from acep_approx.events.columns import MOST_COLUMNS
 from acep_approx.events.live.source import follow
-from acep_approx.events.reading.formats.json_names import WideNames, different_names
+from acep_approx.events.reading.formats.json import WideNames, different_names
 from acep_approx.events.reading.nested import MOST_FIELDS
 from tests.command_line import acep
 

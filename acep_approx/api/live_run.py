@@ -14,8 +14,8 @@ import pyarrow as pa
 from acep_approx.errors import UsageError
 from acep_approx.events.late import Sink, open_sink
 from acep_approx.events.live.kafka_address import is_address, parse_address
-from acep_approx.events.live.pace import seconds
 from acep_approx.events.live.source import LiveSource, follow, refuse_to_read
+from acep_approx.events.live.text import seconds
 from acep_approx.events.usable_rows import pushed
 from acep_approx.live.checkpoint import Checkpoint, CheckpointFolder
 from acep_approx.live.outputs import Outputs

@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from acep_approx.cli.options.choices import Format
-from acep_approx.events.writing.lines import csv_header, csv_lines, json_lines
 from acep_approx.events.writing.outfile import refusing, whole_file
-from acep_approx.events.writing.parquet import ParquetRows
+from acep_approx.events.writing.tables import ParquetRows, csv_header, csv_lines, json_lines
 
 if TYPE_CHECKING:
     import pyarrow as pa

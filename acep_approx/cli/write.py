@@ -16,10 +16,16 @@ import pyarrow.compute as pc
 from acep_approx.cli.options.choices import Format
 from acep_approx.cli.options.output import COMPRESSED_FILES
 from acep_approx.cli.terminal import rows_out, tell
-from acep_approx.events.writing.lines import csv_header, csv_lines, json_lines
 from acep_approx.events.writing.outfile import growing_file, refusing, whole_file
-from acep_approx.events.writing.parquet import ROWS, ParquetRows
-from acep_approx.events.writing.plain import plain_text, with_times_as_text
+from acep_approx.events.writing.tables import (
+    ROWS,
+    ParquetRows,
+    csv_header,
+    csv_lines,
+    json_lines,
+    plain_text,
+    with_times_as_text,
+)
 
 if TYPE_CHECKING:
     from acep_approx.matching.tracing.compressed import Compressed

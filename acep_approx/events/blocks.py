@@ -17,6 +17,8 @@ from acep_approx.errors import DataError, is_temporary
 BLOCK_BYTES = 4 << 20
 """Size of a block. The first one also decides the types of the columns."""
 
+FIRST_BYTES = 1 << 16
+"""Of a block, in which values show what they can be."""
 LONGEST_ROW = 64 << 20
 """Bytes from which on a row is taken for a mistake."""
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -85,21 +87,14 @@ def blocks(
             yield checked(block, name) if is_checked else block
             line += data.count(b"\n", 0, cut)
         elif len(rest) > LONGEST_ROW:
-            raise DataError(
-                f"{name}, line {line}: this row is longer than 64 MiB",
-                code="ACEP-D019",
-                hint="is this a text file of one event per line, and is every double quote closed?",
-            )
+            raise too_long(name, line)
     if rest:
-        is_open = bool(quotes) and b'"' in rest and _is_open(rest, quotes)
+        is_open = False
+        if quotes and b'"' in rest:
+            *_, last = quoted_rows(rest, quotes)
+            is_open = _open_after(last, False, _opening(quotes))
         block = Block(line, rest, is_open)
         yield checked(block, name) if is_checked else block
-
-
-def _is_open(data: bytes, quotes: bytes) -> bool:
-    """Whether a quote of the last row is not closed."""
-    *_, last = quoted_rows(data, quotes)
-    return _open_after(last, False, _opening(quotes))
 
 
 def _read(stream: Readable, name: str, size: int) -> bytes:
@@ -118,6 +113,15 @@ def unreadable(name: str, error: Exception) -> DataError:
         code="ACEP-D013",
         hint=again if passes else "the file seems damaged or cut off: fetch or write it again",
         passes=passes,
+    )
+
+
+def too_long(name: str, line: int) -> DataError:
+    """The error for a row of more than ``LONGEST_ROW`` (``ACEP-D019``), to be raised by the caller."""
+    return DataError(
+        f"{name}, line {line}: this row is longer than 64 MiB",
+        code="ACEP-D019",
+        hint="is this a text file of one event per line, and is every double quote closed?",
     )
 
 
@@ -212,26 +216,17 @@ def decodable(
     """
     try:
         checked(block, name)
-    except DataError:
+    except DataError as refused:
         found, line = [], block.line
         for row in rows(block.data):
-            wrong = _not_utf8(row)
-            if wrong is None:
+            try:
+                row.decode()
                 found.append(row)
-            elif line == 1:
-                raise
-            else:
+            except UnicodeDecodeError as wrong:
+                if line == 1:
+                    raise refused from wrong
                 found.append(b"\n" * row.count(b"\n"))
-                report(row, line, f"byte 0x{row[wrong]:02x} is not UTF-8")
+                report(row, line, f"byte 0x{row[wrong.start]:02x} is not UTF-8")
             line += row.count(b"\n")
         return Block(block.line, b"".join(found), block.is_open)
     return block
-
-
-def _not_utf8(row: bytes) -> int | None:
-    """The place of the first byte that is not UTF-8."""
-    try:
-        row.decode()
-    except UnicodeDecodeError as error:
-        return error.start
-    return None

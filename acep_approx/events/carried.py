@@ -84,8 +84,8 @@ def _plain(column: pa.Array) -> list[Any]:
     elif pa.types.is_decimal(type_):
         found = column.cast(pa.string()).to_pylist()
     elif pa.types.is_struct(type_):
-        fields = [_plain(field) for field in column.flatten()]
-        found = [[values[row] for values in fields] if one else None for row, one in enumerate(_is_there(column))]
+        fields, is_there = [_plain(field) for field in column.flatten()], column.is_valid().to_pylist()
+        found = [[values[row] for values in fields] if one else None for row, one in enumerate(is_there)]
     elif any(is_kind(type_) for is_kind in _IS_LIST):
         inner, lengths = iter(_plain(column.flatten())), pc.list_value_length(column).to_pylist()
         found = [None if length is None else list(islice(inner, length)) for length in lengths]
@@ -94,13 +94,7 @@ def _plain(column: pa.Array) -> list[Any]:
     return found
 
 
-def _is_there(column: pa.Array) -> list[bool]:
-    there: list[bool] = column.is_valid().to_pylist()
-    return there
-
-
 def _read(value: Any, type_: pa.DataType) -> Any:  # noqa: PLR0911  one for each kind of type
-    """A value that ``_plain`` gave as ``pyarrow.array`` takes it for this type."""
     if value is None:
         return None
     type_ = _storage(type_)

@@ -456,19 +456,16 @@ def from_python(values: list[Any]) -> pa.Array:
 
     ``pa.array`` would do, but to guess it imports pandas.
     """
-    known = _plain_type_of(values)
+    kinds, known = set(map(type, values)) - {type(None)}, None
+    if kinds == {datetime} and "PYARROW_IGNORE_TIMEZONE" not in os.environ:
+        zones = {value.tzinfo for value in values if value is not None}
+        known = _TIMES.get(zones.pop()) if len(zones) == 1 else None
+    elif len(kinds) == 1:
+        known = _TYPES.get(kinds.pop())
     if known is not None:
         with suppress(OverflowError, ValueError):  # what it says of values that do not fit is said of its own guess
             return pa.array(values, known)
     return pa.array(values)
-
-
-def _plain_type_of(values: list[Any]) -> pa.DataType | None:
-    kinds = set(map(type, values)) - {type(None)}
-    if kinds == {datetime} and "PYARROW_IGNORE_TIMEZONE" not in os.environ:
-        zones = {value.tzinfo for value in values if value is not None}
-        return _TIMES.get(zones.pop()) if len(zones) == 1 else None
-    return _TYPES.get(kinds.pop()) if len(kinds) == 1 else None
 
 
 def to_lists(offsets: npt.NDArray[np.int32], values: pa.Array) -> pa.ListArray:

@@ -20,6 +20,9 @@ from acep_approx.events.usable_times import usable_times
 
 DATE_NAMES = ("date", "datum", "day", "tag")
 CLOCK_NAMES = ("time", "zeit", "uhrzeit", "time_of_day", "clock")
+_IS_DAY = (pa.types.is_date, pa.types.is_timestamp, pa.types.is_string, pa.types.is_integer)
+_IS_CLOCK = (pa.types.is_time, pa.types.is_string, pa.types.is_integer)
+"""What columns of such names may hold."""
 DAY = 86_400_000_000
 _DAYS_AS_DIGITS = "%Y%m%d"
 _CLOCK = r"^(?P<H>\d{1,2}):(?P<M>[0-5]\d)(?::(?P<S>[0-5]\d)(?:[.,](?P<f>\d{1,9}))?)?(?: *(?P<p>[AaPp])\.?[Mm]\.?)?$"
@@ -50,11 +53,6 @@ class DateAndTime:
     def name(self) -> str:
         """The name of the two together."""
         return f"{self.date}+{self.clock}"
-
-    @property
-    def note(self) -> str:
-        """What is to be said of it."""
-        return f"time = {self.date} + {self.clock}"
 
     def schema(self, schema: pa.Schema) -> pa.Schema:
         """The columns with the one of the times."""
@@ -123,7 +121,6 @@ class DateAndTime:
         )
 
 
-
 def said(schema: pa.Schema, time: str | None, format: TimeFormat | None) -> DateAndTime | None:  # noqa: A002
     """What ``date+time`` means, where that is no column and the two are."""
     if not isinstance(time, str) or time in schema.names:  # what is no name is refused with the other roles
@@ -185,8 +182,12 @@ def hinted(error: DataError, schema: pa.Schema, time: str) -> DataError:
 def named_pair(schema: pa.Schema) -> tuple[str, str] | None:
     """The columns that are a date and a time of day by their names, and may be by types; None but for one of each."""
     names = [
-        [name for name in schema.names if name.lower() in wanted and fits(plain_type(schema.field(name).type))]
-        for wanted, fits in ((DATE_NAMES, _may_be_day), (CLOCK_NAMES, _may_be_clock))
+        [
+            name
+            for name in schema.names
+            if name.lower() in wanted and any(is_kind(plain_type(schema.field(name).type)) for is_kind in kinds)
+        ]
+        for wanted, kinds in ((DATE_NAMES, _IS_DAY), (CLOCK_NAMES, _IS_CLOCK))
     ]
     return (names[0][0], names[1][0]) if list(map(len, names)) == [1, 1] else None
 
@@ -235,19 +236,9 @@ def _unit_of_days(days: pa.Array, format_: TimeFormat | None) -> str | None:
 
 
 def _digits(days: pa.Array) -> Bools:
-    """Which days are texts of digits alone."""
     if not pa.types.is_string(plain_type(days.type)):
         return np.zeros(len(days), np.bool_)
     return to_numpy(pc.match_substring_regex(days, r"^\d{8}$"))
-
-
-def _may_be_day(type_: pa.DataType) -> bool:
-    is_plain = pa.types.is_string(type_) or pa.types.is_integer(type_)
-    return bool(pa.types.is_date(type_) or pa.types.is_timestamp(type_) or is_plain)
-
-
-def _may_be_clock(type_: pa.DataType) -> bool:
-    return bool(pa.types.is_time(type_) or pa.types.is_string(type_) or pa.types.is_integer(type_))
 
 
 def _of_days(format_: TimeFormat | None) -> TimeFormat | None:
@@ -259,7 +250,7 @@ def _clock_ticks(clocks: pa.Array) -> pa.Array:
     """Microseconds since midnight; null where a value is no time of day."""
     type_ = plain_type(clocks.type)
     if pa.types.is_time(type_):
-        return _of_times(clocks)
+        return pc.divide(clocks.cast(pa.time64("ns")).cast(pa.int64()), 1000)
     if pa.types.is_integer(type_):  # 93000, where zeros ahead are lost
         clocks, type_ = pc.utf8_lpad(clocks.cast(pa.string()), 6, "0"), pa.string()
     if not pa.types.is_string(type_):
@@ -277,8 +268,3 @@ def _clock_ticks(clocks: pa.Array) -> pa.Array:
     hour = pc.if_else(pc.equal(half, "p"), pc.add(hour, 12), hour)
     seconds = pc.add(pc.multiply(pc.add(pc.multiply(hour, 60), minute), 60), second)
     return pc.if_else(fits, pc.add(pc.multiply(seconds, 1_000_000), fraction), pa.scalar(None, pa.int64()))
-
-
-def _of_times(clocks: pa.Array) -> pa.Array:
-    nanoseconds = clocks.cast(pa.time64("ns")).cast(pa.int64())
-    return pc.divide(nanoseconds, 1000)

@@ -42,7 +42,7 @@ def flights() -> pa.Table:
     """
     folder = _data_folder()
     table = _read_flights(folder)
-    scheduled = _minutes(table["time_hour"]) + _numbers(table["minute"])
+    scheduled = _numbers(table["time_hour"].cast(pa.int64())) // 60 + _numbers(table["minute"])
     departs = scheduled + _numbers(table["dep_delay"])
     arrives = _arrival(departs, table, folder)
     departed = _valid(table["dep_time"])
@@ -137,10 +137,6 @@ def _events(
         "sched_ts": table["sched_ts"],
     }
     return pa.table(columns).take(to_arrow(np.flatnonzero(where)))
-
-
-def _minutes(column: pa.ChunkedArray) -> Minutes:
-    return _numbers(column.cast(pa.int64())) // 60
 
 
 def _numbers(column: pa.ChunkedArray) -> Minutes:

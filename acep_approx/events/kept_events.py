@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Self
 
 import pyarrow as pa
 
 from acep_approx.arrays import Ints
+from acep_approx.events.columns import decoded
 from acep_approx.events.late import LateEvents
 from acep_approx.events.reading.malformed import MalformedRows, Row
 
@@ -17,24 +16,6 @@ MOST_BYTES = 128 * 1024 * 1024
 """What is kept at most, compressed; of more the latest events."""
 PACKED = 10_000
 """Events that are compressed together."""
-
-
-@dataclass(frozen=True)
-class _Packed:
-    """Events that follow one another, compressed."""
-
-    rows: int
-    data: pa.Buffer
-
-    @classmethod
-    def of(cls, batch: pa.RecordBatch) -> Self:
-        sink = pa.BufferOutputStream()
-        with pa.ipc.new_stream(sink, batch.schema, options=pa.ipc.IpcWriteOptions(compression="lz4")) as writer:
-            writer.write_batch(batch)
-        return cls(batch.num_rows, sink.getvalue())
-
-    def batches(self) -> Iterator[pa.RecordBatch]:
-        yield from pa.ipc.open_stream(self.data)
 
 
 class KeptEvents:
@@ -54,7 +35,7 @@ class KeptEvents:
         self.seen = self.rows = 0
         self.is_whole = False
         self._bytes = self._waiting = 0
-        self._packed: deque[_Packed] = deque()
+        self._packed: deque[tuple[int, pa.Buffer]] = deque()  # how many events, and these, compressed
         self._loose: list[pa.RecordBatch] = []  # of which ``_waiting`` is the number of events
 
     @property
@@ -68,7 +49,8 @@ class KeptEvents:
         """Keep the next events, with all of their columns."""
         if not batch.num_rows:
             return
-        batch = _plain(batch)
+        arrays = [decoded(column) for column in batch.columns]  # each batch has dictionaries of its own
+        batch = pa.RecordBatch.from_arrays(arrays, names=batch.schema.names)
         if self._loose and not self._loose[0].schema.equals(batch.schema):
             self._pack()
         self._loose.append(batch)
@@ -81,25 +63,22 @@ class KeptEvents:
     def _pack(self) -> None:
         whole = pa.Table.from_batches(self._loose).combine_chunks()
         for batch in whole.to_batches(max_chunksize=PACKED):
-            self._packed.append(_Packed.of(batch))
-            self._bytes += self._packed[-1].data.size
+            sink = pa.BufferOutputStream()
+            with pa.ipc.new_stream(sink, batch.schema, options=pa.ipc.IpcWriteOptions(compression="lz4")) as writer:
+                writer.write_batch(batch)
+            self._packed.append((batch.num_rows, sink.getvalue()))
+            self._bytes += self._packed[-1][1].size
         self._loose, self._waiting = [], 0
         while self._bytes > MOST_BYTES and len(self._packed) > 1:
-            oldest = self._packed.popleft()
-            self._bytes -= oldest.data.size
-            self.rows -= oldest.rows
+            rows, oldest = self._packed.popleft()
+            self._bytes -= oldest.size
+            self.rows -= rows
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """What is kept, in its order."""
-        for one in list(self._packed):
-            yield from one.batches()
+        for _, data in list(self._packed):
+            yield from pa.ipc.open_stream(data)
         yield from self._loose
-
-
-def _plain(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Without dictionaries: each batch has its own."""
-    arrays = [one.dictionary_decode() if pa.types.is_dictionary(one.type) else one for one in batch.columns]
-    return pa.RecordBatch.from_arrays(arrays, names=batch.schema.names)
 
 
 class KeptReader:

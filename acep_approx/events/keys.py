@@ -80,7 +80,9 @@ class KeyCodes:
             return np.full(len(columns[0]), -1, np.int64)
         self._check_types([plain_type(column.type) for column in columns])
         if len(columns[0]) <= FEW:
-            return np.array(self._one_by_one(columns), np.int64)
+            lists = [_in_python(_held(column)) for column in columns]
+            keys = lists[0] if len(lists) == 1 else [None if None in key else key for key in zip(*lists, strict=True)]
+            return np.array(self._find(keys), np.int64)
         if len(columns) == 1:
             return self._of_dictionary(_coded(columns[0]))
         parts = [_distinct(column) for column in columns]
@@ -132,11 +134,9 @@ class KeyCodes:
         return [column.take(take) for column in self._typed(self._columns(keys))]
 
     def _columns(self, keys: list[tuple[Any, ...]]) -> Iterable[Sequence[Any]]:
-        """Keys column by column."""
         return zip(*keys, strict=True) if keys else [()] * len(self._types or ())
 
     def _typed(self, columns: Iterable[Sequence[Any]]) -> list[pa.Array]:
-        """Columns of keys as Arrow has them."""
         pairs = zip(columns, self._types or (), strict=True)
         return [pa.array(column, _storage(type_)).cast(type_) for column, type_ in pairs]
 
@@ -251,12 +251,6 @@ class KeyCodes:
                 code="ACEP-D031",
                 hint="all batches of a stream need the same types",
             )
-
-    def _one_by_one(self, columns: Sequence[pa.Array]) -> list[int]:
-        """The slot of the key of each of a few events."""
-        lists = [_in_python(_held(column)) for column in columns]
-        keys = lists[0] if len(lists) == 1 else [None if None in key else key for key in zip(*lists, strict=True)]
-        return self._find(keys)
 
     def _of_dictionary(self, coded: pa.DictionaryArray) -> Slots:
         """The slots of a column; where batch after batch has one and the same dictionary it is looked up once."""
@@ -381,11 +375,11 @@ def _held(column: pa.Array) -> pa.Array:
 
 
 def _in_python(values: pa.Array) -> list[Any]:
-    """The values of such a column as objects of Python, None for a null."""
+    """The values of such a column as objects of Python, None for a null.
+
+    Equal floats are one key and show as one value: NaN is, and -0.0 is 0.0.
+    """
     found: list[Any] = values.to_pylist()
-    return _as_keys(found) if pa.types.is_floating(values.type) else found
-
-
-def _as_keys(floats: list[Any]) -> list[Any]:
-    """Floats, None among them, so that equal ones are one key and show as one value: NaN is, and -0.0 is 0.0."""
-    return [one if one is None else _NAN if one != one else one + 0.0 for one in floats]  # noqa: PLR0124
+    if not pa.types.is_floating(values.type):
+        return found
+    return [one if one is None else _NAN if one != one else one + 0.0 for one in found]  # noqa: PLR0124

@@ -13,9 +13,8 @@ from acep_approx.arrays import Ints
 from acep_approx.errors import UsageError
 from acep_approx.events.columns import to_arrow
 from acep_approx.events.reading.files import DELIMITERS, SUFFIXES
-from acep_approx.events.writing.lines import csv_header, csv_lines, json_lines
 from acep_approx.events.writing.outfile import GrowingFile, OutFile
-from acep_approx.events.writing.parquet import ParquetRows
+from acep_approx.events.writing.tables import ParquetRows, csv_header, csv_lines, json_lines
 
 POLICIES = ("refuse", "skip")
 SHOWN = 5

@@ -299,7 +299,6 @@ def _check_unit(time: str, type_: pa.DataType, unit: str | None) -> None:
 
 
 def _digits(time: str, written: TimeFormat, unit: str | None) -> str | None:
-    """How numbers are written that are times as digits."""
     if written.is_of_digits and unit is None:
         return written.text
     what = "holds numbers" if unit is None else f"holds numbers that count {unit}"

@@ -25,10 +25,8 @@ from acep_approx.events.reading.files import check_format
 from acep_approx.events.reading.layout import Understood
 from acep_approx.events.reading.malformed import MalformedRows, Row
 from acep_approx.events.reading.memory import DictEvents, TableEvents
-from acep_approx.events.reading.nested import FlatEvents, has_objects
 from acep_approx.events.reading.opening import layout_of, open_paths, refuse_said_again, refuse_same
-from acep_approx.events.reading.python_objects import open_object
-from acep_approx.events.reading.reader import Reader
+from acep_approx.events.reading.python_objects import Reader, open_object
 from acep_approx.events.roles import OPEN_TIMES_MARK, Roles
 from acep_approx.events.time import likelier_unit, likely_digits
 from acep_approx.events.time_formats import TimeFormat
@@ -178,9 +176,11 @@ class Source:
         if self._joined is None:
             return notes
         schema, joined = self._joined
+        if joined is not None:
+            return [*notes, f"time = {joined.date} + {joined.clock}"]
         written = self.understood.times.items() if self.understood else ()
         days = [name for name, how in written if not re.search("%[HIcX]", how.text or "%H")]
-        note = joined.note if joined is not None else unsaid(schema, days) if self._times.said is None else ""
+        note = unsaid(schema, days) if self._times.said is None else ""
         return [*notes, note] if note else notes
 
     def settle(self, bind: Callable[[pa.Schema], Bound]) -> Bound:
@@ -419,7 +419,6 @@ class Source:
             self.late.close()
 
     def _usable(self, names: list[str], batch_rows: int, rows: UsableRows | None) -> Iterator[pa.RecordBatch]:
-        """Some columns of the rows that can be used."""
         joined, wanted = self._dated(self._reader.schema), dict.fromkeys(names)
         if rows is not None:
             wanted |= dict.fromkeys(rows.columns)
@@ -530,6 +529,4 @@ def open_source(
             code="ACEP-U121",
             hint="leave it out",
         )
-    reader = open_object(events, malformed)
-    flat = FlatEvents(reader) if has_objects(reader.schema) else reader
-    return Source(flat, malformed, left_out, times)
+    return Source(open_object(events, malformed), malformed, left_out, times)

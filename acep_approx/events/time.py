@@ -348,7 +348,6 @@ def _settled(values: npt.NDArray[np.int64], text: str, order: TimesInOrder | Non
 
 
 def _numbers(column: pa.Array, unit: str, first_row: int) -> pa.Array:
-    """Texts that are numbers."""
     for type_ in (pa.int64(), pa.float64()):
         try:
             return pc.utf8_trim_whitespace(column).cast(type_)
@@ -366,7 +365,6 @@ def _numbers(column: pa.Array, unit: str, first_row: int) -> pa.Array:
 def _of_format(
     column: pa.Array, format: TimeFormat, first_row: int, order: TimesInOrder | None = None  # noqa: A002
 ) -> npt.NDArray[np.int64]:
-    """Parse strings of one format."""
     if not format.has_year:
         raise no_year(str(format.text))
     which = format.which_of_two if order is None else "earliest"
@@ -390,7 +388,6 @@ def _of_format(
 def _localized(
     column: pa.Array, format: TimeFormat, first_row: int, order: TimesInOrder | None = None  # noqa: A002
 ) -> pa.Array:
-    """Local times in UTC."""
     zone = str(format.zone)
     which = format.which_of_two if order is None else "earliest"
     try:

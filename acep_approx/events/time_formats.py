@@ -114,7 +114,16 @@ class TimeFormat:
         if self.text is not None:
             _pattern(self.text)
         if self.zone is not None:
-            _check_zone(self.zone)
+            from zoneinfo import ZoneInfo
+
+            try:
+                ZoneInfo(self.zone)
+            except (KeyError, ValueError, OSError) as error:
+                raise UsageError(
+                    f"there is no time zone {self.zone!r}",
+                    code="ACEP-U118",
+                    hint="name it as in Europe/Vienna, America/New_York, UTC",
+                ) from error
         if self.fold not in (None, *FOLDS):
             raise UsageError(
                 f"there is no way {self.fold!r} to tell which one of two times is meant",
@@ -152,17 +161,17 @@ class TimeFormat:
     @property
     def is_utc(self) -> bool:
         """Whether times are in UTC when they are read: the text or the format has a zone."""
-        return self.zone is not None or bool({"z", "Z"} & set(self._groups))
+        return self.zone is not None or bool({"z", "Z"} & self._groups.keys())
 
     @property
     def is_local(self) -> bool:
         """Whether times are those of a zone that their text does not name."""
-        return self.zone is not None and not {"z", "Z"} & set(self._groups)
+        return self.zone is not None and not {"z", "Z"} & self._groups.keys()
 
     @property
     def is_yearless(self) -> bool:
         """Whether the text of a time has no year."""
-        return self.text is not None and not {"Y", "y"} & set(self._groups)
+        return self.text is not None and not {"Y", "y"} & self._groups.keys()
 
     @property
     def which_of_two(self) -> str:
@@ -280,12 +289,8 @@ def guesses(texts: pa.Array) -> list[str]:
     if len(first) > _LONGEST or _DATE.search(first) is None:  # most texts are none, and formats cost time to compile
         return []
     found = [known for known in KNOWN if _pattern(known).fullmatch(first) and _fits(texts, known)]
-    return [known for known in found if (plain := _plainer(known)) == known or plain not in found]
-
-
-def _plainer(text: str) -> str:
-    """The format that says no more than it must: one that fits as well makes this one idle."""
-    return text.removesuffix(":%f").replace("%Z", "%z")
+    plainer = {known: known.removesuffix(":%f").replace("%Z", "%z") for known in found}
+    return [known for known in found if plainer[known] == known or plainer[known] not in found]
 
 
 _LONGEST = 60
@@ -422,7 +427,6 @@ def _of_letters(times: pa.Array, letters: pa.Array, zone: str | None) -> pa.Arra
 
 
 def _are_called(times: pa.Array, zone: str, letters: pa.Array) -> pa.Array:
-    """Whether a zone is called so at these times."""
     return pc.equal(pc.strftime(times.cast(pa.timestamp(times.type.unit, tz=zone)), format="%Z"), letters)
 
 
@@ -484,7 +488,9 @@ def _pattern(text: str) -> re.Pattern[str]:
     whole = re.sub(r"%([TRFD])", lambda found: _LONGER[found.group(1)], text)
     sign = re.search(r"%S([^%A-Za-z0-9]?)%f", whole)
     whole = re.sub(r"%S[^%A-Za-z0-9]?%f", "%S", whole)
-    second = _second("" if sign is None else sign[1], is_joined=sign is not None and not sign[1])
+    second = _PIECES["S"]  # with its fraction, which is always welcome behind a point or a comma
+    if sign is not None:
+        second = second.replace("[.,]", f"[.,{re.escape(sign[1])}]") if sign[1] else r"(?P<S>\d{2})(?P<f>\d{1,9})"
     pattern, place, seen = "", 0, set[str]()
     for found in re.finditer(r"%(-?.)|\s+", whole):
         pattern += re.escape(whole[place : found.start()])
@@ -500,26 +506,16 @@ def _pattern(text: str) -> re.Pattern[str]:
             raise _no_format(text, f"{found.group(0)} twice" if name in seen else f"there is no {found.group(0)}")
         seen.add(name)
         piece = second if name == "S" else _PIECES[name]
-        is_alone = name not in _TWO_DIGITS or not _is_beside_digits(whole, *found.span())
-        pattern += piece if is_alone else piece.replace("{1,2}", "{2}")
+        is_beside = re.match("%-?[YymdHIMS]", whole[place:]) or re.search("%-?[YymdHIMS]$", whole[: found.start()])
+        if name in _TWO_DIGITS and is_beside:  # digits of another piece stand directly beside those of this one
+            piece = piece.replace("{1,2}", "{2}")
+        pattern += piece
     pattern += re.escape(whole[place:])
     if not ({"m", "b"} & seen and "d" in seen):
         raise _no_format(text, "a day and a month are needed")
     if ("I" in seen) != ("p" in seen):
         raise _no_format(text, "%I and %p go together")
     return re.compile(pattern.replace(r"\ ", " "))
-
-
-def _second(sign: str, *, is_joined: bool) -> str:
-    """A second with its fraction, which is always welcome behind a point or a comma; a sign of its own may be said."""
-    if is_joined:
-        return r"(?P<S>\d{2})(?P<f>\d{1,9})"
-    return _PIECES["S"].replace("[.,]", f"[.,{re.escape(sign)}]")
-
-
-def _is_beside_digits(whole: str, begin: int, end: int) -> bool:
-    """Whether digits of another piece stand directly beside those of one: it has two digits then."""
-    return bool(re.match("%-?[YymdHIMS]", whole[end:]) or re.search("%-?[YymdHIMS]$", whole[:begin]))
 
 
 def _no_format(text: str, reason: str) -> UsageError:
@@ -529,19 +525,6 @@ def _no_format(text: str, reason: str) -> UsageError:
         hint="write it as for strptime, for example '%d/%m/%Y %H:%M:%S'; "
         "there are %Y %y %m %b %d %H %I %p %M %S %f %z %Z %a",
     )
-
-
-def _check_zone(name: str) -> None:
-    from zoneinfo import ZoneInfo
-
-    try:
-        ZoneInfo(name)
-    except (KeyError, ValueError, OSError) as error:
-        raise UsageError(
-            f"there is no time zone {name!r}",
-            code="ACEP-U118",
-            hint="name it as in Europe/Vienna, America/New_York, UTC",
-        ) from error
 
 
 def unknown_zone(message: str) -> DataError:

@@ -159,48 +159,43 @@ class TimesInOrder:
             if written.zone is None:
                 return values
             local = to_arrow(values).cast(pa.timestamp("us"))
-            values = to_numpy(in_zone(local, written.zone).cast(pa.int64()))
+            try:  # the first one of those that occur twice
+                values = to_numpy(localized(local, written.zone, ambiguous="earliest").cast(pa.int64()))
+            except pa.ArrowInvalid as error:
+                raise DataError(
+                    str(error), code="ACEP-D034", hint="correct the time; or name the right zone: --time-zone UTC"
+                ) from error
         return _unfolded(seen, values, written) if written.is_local else values
 
 
-def in_zone(local: pa.Array, zone: str) -> pa.Array:
-    """Local times in UTC, the first one of those that occur twice.
-
-    Raises
-    ------
-    DataError
-        ``ACEP-D034``: one does not exist.
-    """
-    try:
-        return localized(local, zone, ambiguous="earliest")
-    except pa.ArrowInvalid as error:
-        raise DataError(
-            str(error), code="ACEP-D034", hint="correct the time; or name the right zone: --time-zone UTC"
-        ) from error
-
-
 def _with_years(seen: _Column, values: Ints, written: TimeFormat) -> Ints:
-    """Times of ``LEAP_YEAR`` in the year that the order tells."""
     if seen.year is None:
         seen.year, seen.last = written.year, int(values[0])
     assert seen.year is not None, "it was said"
     years = _years(values, seen.year, seen.last)
     seen.year, seen.last = int(years[-1]), int(values[-1])
-    since = values - _begin(LEAP_YEAR)
-    found = np.empty(len(values), np.int64)
-    for year in np.unique(years).tolist():
-        rows = np.flatnonzero(years == year)
-        days = since[rows] // _DAY
-        is_leap = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
-        if not is_leap and (days == _LEAP_DAY).any():
-            raise DataError(
-                f"February 29 does not occur in {year}, the year that the order of the events tells",
-                code="ACEP-D121",
-                hint=f"is the first event of {written.year}? Say another year: --time-year {year - year % 4}",
-            )
-        shift = 0 if is_leap else _DAY * (days > _LEAP_DAY)
-        found[rows] = _begin(year) + since[rows] - shift
+    found, never = _in_years(values, years)
+    if never.any():
+        year = int(years[never].min())
+        raise DataError(
+            f"February 29 does not occur in {year}, the year that the order of the events tells",
+            code="ACEP-D121",
+            hint=f"is the first event of {written.year}? Say another year: --time-year {year - year % 4}",
+        )
     return found
+
+
+def _in_years(values: Ints, years: Ints) -> tuple[Ints, Bools]:
+    """Times of ``LEAP_YEAR`` in other years, and which of them do not exist there."""
+    since = values - _begins(LEAP_YEAR)
+    days = since // _DAY
+    is_common = (years % 4 != 0) | ((years % 100 == 0) & (years % 400 != 0))
+    return _begins(years) + since - _DAY * (is_common & (days > _LEAP_DAY)), is_common & (days == _LEAP_DAY)
+
+
+def _begins(years: Any) -> Any:
+    """The begin of years, in microseconds since 1970."""
+    return np.asarray(years - 1970, "datetime64[Y]").astype("datetime64[us]").astype(np.int64)
 
 
 def _years(values: Ints, year: int, last: int) -> Ints:
@@ -217,7 +212,9 @@ def _impossible(seen: _Column, values: Ints, written: TimeFormat) -> Bools:
         some = values[begin : begin + _AT_ONCE]
         assert written.year is not None, "it was said"
         years = _years(some, written.year if year is None else year, int(some[0]) if year is None else last)
-        found = _occur_never(some, years, written)
+        local, found = _in_years(some, years)
+        if written.zone is not None:
+            found |= ~occurs(to_arrow(local).cast(pa.timestamp("us")), written.zone)
         good = int(found.argmax()) if found.any() else len(some)
         if good:
             year, last = int(years[good - 1]), int(some[good - 1])
@@ -225,21 +222,6 @@ def _impossible(seen: _Column, values: Ints, written: TimeFormat) -> Bools:
             wrong[begin + good] = True
         begin += good + (good < len(some))
     return wrong
-
-
-def _occur_never(values: Ints, years: Ints, written: TimeFormat) -> Bools:
-    days = (values - _begin(LEAP_YEAR)) // _DAY
-    is_leap = (years % 4 == 0) & ((years % 100 != 0) | (years % 400 == 0))
-    never: Bools = (days == _LEAP_DAY) & ~is_leap
-    if written.zone is not None:
-        begins = np.array([_begin(year) for year in years.tolist()], np.int64)
-        local = begins + values - _begin(LEAP_YEAR) - np.where(is_leap, 0, _DAY * (days > _LEAP_DAY))
-        never |= ~occurs(to_arrow(local).cast(pa.timestamp("us")), written.zone)
-    return never
-
-
-def _begin(year: int) -> int:
-    return (datetime(year, 1, 1, tzinfo=UTC) - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
 
 
 def _unfolded(seen: _Column, first: Ints, written: TimeFormat) -> Ints:

@@ -190,7 +190,6 @@ class UsableRows:
         return usable
 
     def _begun(self, starts: pa.Array, ends: pa.Array) -> Bools:
-        """Which events begin before they end."""
         roles = self._roles
         found = salvaged(starts, lambda some: ticks(some, roles.unit, format=roles.time_format))
         there = np.flatnonzero(found)
@@ -211,7 +210,6 @@ class UsableRows:
         return DataError(where, code=alone.code, hint=hint, row=self._row + row)
 
     def _reason(self, batch: pa.RecordBatch, row: int) -> DataError:
-        """What is wrong with a row that cannot be used."""
         one = batch.slice(row, 1)
         try:
             alone = UsableRows(self._columns, self._malformed, self._where, self._row + row)
@@ -272,5 +270,4 @@ def check_begun(starts: Ints, ends: Ints, roles: Roles, rows: Callable[[int], in
 
 
 def _plain(message: str) -> str:
-    """A message without the number of the row."""
     return re.sub(r"^row \d+: ", "", message)

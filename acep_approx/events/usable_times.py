@@ -138,14 +138,11 @@ def _texts(texts: pa.Array, unit: str | None, format: TimeFormat, *, is_iso: boo
     found = _mask(pc.match_substring_regex(texts, _ISO_DAY))
     alone = replace(format, fold="earlier")  # which one is meant of two is another question
     found[found] = salvaged(those(texts, found), lambda some: of_iso(some, 0, alone))
-    return found if is_iso or found.any() else _of_any_format(texts, format)
-
-
-def _of_any_format(texts: pa.Array, format: TimeFormat) -> Bools:  # noqa: A002
-    """Texts that are not of ISO-8601: those of the known format that fits most of them."""
+    if is_iso or found.any():
+        return found
     firsts = (guesses(texts.slice(place, 1)) for place in range(min(len(texts), _LOOKED_AT)))
-    found = [_of_format(texts, replace(format, text=text, fold="earlier")) for text in next(filter(None, firsts), [])]
-    return max(found, key=np.count_nonzero, default=np.zeros(len(texts), np.bool_))
+    fitting = [_of_format(texts, replace(format, text=text, fold="earlier")) for text in next(filter(None, firsts), [])]
+    return max(fitting, key=np.count_nonzero, default=found)  # the known format that most of them have
 
 
 def _of_format(texts: pa.Array, format: TimeFormat) -> Bools:  # noqa: A002

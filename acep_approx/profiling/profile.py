@@ -14,8 +14,7 @@ from acep_approx.arguments import checked
 from acep_approx.arrays import Ints
 from acep_approx.errors import UsageError, expect
 from acep_approx.events.columns import events_in_lists, plain_type, refuse_unreadable, to_arrow
-from acep_approx.events.reading.files import find_files
-from acep_approx.events.reading.paths import named_paths
+from acep_approx.events.reading.files import find_files, named_paths
 from acep_approx.events.reading.widening import one_table
 from acep_approx.events.roles import Roles, open_times
 from acep_approx.events.source import Source, open_source

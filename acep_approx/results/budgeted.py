@@ -395,7 +395,7 @@ class BudgetedMatches(Matches):
     @checked
     def report(self, path: str | Path, source: str = "") -> None:
         """Write the record as one self-contained HTML page (``ACEP-U013``: over a file that is read)."""
-        from acep_approx.events.writing.same_file import refuse_input
+        from acep_approx.events.writing.outfile import refuse_input
         from acep_approx.pages.budget.page import write_report
 
         refuse_input(Path(path), "the report", self.source.paths)

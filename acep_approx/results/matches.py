@@ -16,7 +16,7 @@ from acep_approx.arguments import checked
 from acep_approx.diagrams.fragments import never_raises
 from acep_approx.errors import DataError, UsageError, expect
 from acep_approx.events.columns import to_list
-from acep_approx.events.writing.frames import to_pandas
+from acep_approx.events.writing.tables import to_pandas
 from acep_approx.results.export import reader_of, to_polars
 from acep_approx.results.match import Match, by_number
 from acep_approx.results.match_tables import MatchTables, joined
@@ -285,7 +285,7 @@ class Matches(MatchTables):
 
         Complexity: a few passes over the events; the size of the page is bounded, and it says what it leaves out.
         """
-        from acep_approx.events.writing.same_file import refuse_input
+        from acep_approx.events.writing.outfile import refuse_input
         from acep_approx.pages.shell import write_page
         from acep_approx.results.explorer.explorable import PageLabels, reread
         from acep_approx.results.explorer.explore import page_text

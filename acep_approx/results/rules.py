@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from acep_approx.arguments import checked
 from acep_approx.diagrams.fragments import first_rows, never_raises, tables_view, view
-from acep_approx.events.writing.frames import to_pandas
+from acep_approx.events.writing.tables import to_pandas
 from acep_approx.results.match import named
 from acep_approx.rules.execution import Outcome
 from acep_approx.rules.table import TableRows

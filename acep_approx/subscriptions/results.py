@@ -14,8 +14,7 @@ from acep_approx.arguments import checked
 from acep_approx.arrays import Ints
 from acep_approx.diagrams.fragments import never_raises, tables_view
 from acep_approx.events.columns import to_arrow, to_numpy
-from acep_approx.events.writing.frames import to_pandas
-from acep_approx.events.writing.lines import json_lines
+from acep_approx.events.writing.tables import json_lines, to_pandas
 from acep_approx.subscriptions.members import NUMBER
 
 if TYPE_CHECKING:

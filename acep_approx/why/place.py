@@ -24,7 +24,7 @@ from acep_approx.events.roles import Roles
 from acep_approx.events.source import Source, open_source
 from acep_approx.events.stream import EventBatch, read_events
 from acep_approx.events.time import tick_unit, ticks, to_datetime
-from acep_approx.events.writing.plain import plain_text
+from acep_approx.events.writing.tables import plain_text
 from acep_approx.matching.choice import OutputKind
 from acep_approx.matching.execution import Execution
 from acep_approx.matching.pipeline import Pipeline

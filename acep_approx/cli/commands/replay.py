@@ -139,6 +139,6 @@ def _text(moment: Any) -> str:
     """A time or a number as results have it."""
     import pyarrow as pa
 
-    from acep_approx.events.writing.plain import plain_text
+    from acep_approx.events.writing.tables import plain_text
 
     return str(plain_text(pa.array([moment]), "")[0])

@@ -262,7 +262,7 @@ def _sink(job: LiveJob, live_run: LiveRun, files: ExitStack) -> tuple[BinaryIO, 
 
 
 def _write(tables: Iterable[pa.Table], sink: BinaryIO, *, is_csv: bool, is_begun: bool) -> None:
-    from acep_approx.events.writing.lines import csv_header, csv_lines, json_lines
+    from acep_approx.events.writing.tables import csv_header, csv_lines, json_lines
 
     lines = csv_lines if is_csv else json_lines
     for table in tables:

@@ -153,7 +153,7 @@ def _stood(matcher: RevisedMatcher, tick: int) -> str:
     import numpy as np
 
     from acep_approx.events.time import to_datetime
-    from acep_approx.events.writing.plain import plain_text
+    from acep_approx.events.writing.tables import plain_text
     from acep_approx.run.watermarks import NEVER
 
     if tick == NEVER:

@@ -131,7 +131,7 @@ def _print(rule: str, table: pa.Table) -> None:
     """Matches on stdout, as lines that say which rule they are of."""
     import pyarrow as pa
 
-    from acep_approx.events.writing.lines import json_lines
+    from acep_approx.events.writing.tables import json_lines
 
     names = ["rule_" if name == "rule" else name for name in table.column_names]
     column = pa.repeat(pa.scalar(rule), table.num_rows)

@@ -1,4 +1,7 @@
-"""Which file is read, how far, and which one comes after it: a path whose file may be replaced, or a folder."""
+"""Which file is read, how far, and which one comes after it: a path whose file may be replaced, or a folder.
+
+The files of a folder follow one another in the order of their names.
+"""
 
 from __future__ import annotations
 
@@ -6,23 +9,129 @@ import errno
 import hashlib
 import logging
 import os
+import time
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from acep_approx.errors import DataError
 from acep_approx.events.blocks import BLOCK_BYTES, unreadable
-from acep_approx.events.live.followed_folder import FollowedFolder
-from acep_approx.events.reading.decoding import MARKS
-from acep_approx.events.reading.foreign_formats import PARQUET
+from acep_approx.events.reading.decoding import MARKS, PARQUET
+from acep_approx.events.reading.decoding import SUFFIXES as COMPRESSED
+from acep_approx.events.reading.files import format_of
 from acep_approx.shell import quoted
 from history.files import NO_LINK, open_plain
 
+SETTLED = 2_000_000_000
+"""Nanoseconds after which a change in a folder gives it another time, however coarse its clock is."""
 NOT_PLAIN = (errno.EINVAL, errno.ENXIO, errno.ELOOP, errno.EISDIR, errno.ENODEV)
 """What the system says of a name behind which there is no file to be read."""
 LOG = logging.getLogger("acep_approx.live")
 MARK = 1024
 """Bytes at the beginning, and before the place reached, by which a file is known again."""
+
+
+def is_followed(name: str) -> bool:
+    """Whether a file of a followed folder is read, by its name: no hidden file, no Parquet, none that is compressed."""
+    path = Path(name)
+    is_text = format_of(path) not in (None, "parquet") and path.suffix not in COMPRESSED
+    return is_text and name[0] not in "._"
+
+
+def would_be_followed(folder: Path, file: Path) -> bool:
+    """Whether a file that is to be written would be one of a followed folder, by its name or behind links."""
+    root = os.path.realpath(folder)
+    places = (Path(os.path.realpath(file.parent), file.name), Path(os.path.realpath(file)))
+    return Path(root).is_dir() and any(str(place.parent) == root and is_followed(place.name) for place in places)
+
+
+class FollowedFolder:
+    """Which file comes after another one.
+
+    Parameters
+    ----------
+    path : Path
+
+    Notes
+    -----
+    A look costs as much as there are names; there is one only where the time of the folder says that something was
+    changed in it.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._root = path.resolve()
+        self._known: set[str] = set()
+        self._passed: set[str] = set()  # names that are not those of files to read
+        self._links_out: set[str] = set()
+        self._waiting: list[str] = []  # from the last to the next
+        self._stamp: tuple[int, int, int] | None = None
+        self._has_looked = False
+        self._is_settled = True
+
+    def after(self, name: str) -> str | None:
+        """The first file that comes after this one, which is the one that is read; None: there is none yet."""
+        status = self.path.stat()
+        stamp = status.st_dev, status.st_ino, status.st_mtime_ns
+        if stamp != self._stamp:
+            is_old = time.time_ns() - status.st_mtime_ns > SETTLED
+            self._look(name)
+            self._stamp = stamp if is_old and self._is_settled else None
+        while self._waiting and self._waiting[-1] <= name:
+            self._waiting.pop()
+        return self._waiting[-1] if self._waiting else None
+
+    def forget(self, name: str) -> None:
+        """A file was gone before it was read: should it come back, it is new."""
+        self._known.discard(name)
+        if self._waiting and self._waiting[-1] == name:
+            self._waiting.pop()
+        self._stamp = None
+
+    def real(self, name: str) -> Path:
+        """The file behind a name: itself, or that to which a link within the folder leads."""
+        path = self.path / name
+        return path.resolve() if path.is_symlink() and self._leads_inside(name) else path
+
+    def _look(self, name: str) -> None:
+        """Take in the names that are new; tell of those that come too late."""
+        new = sorted(self._new_names())
+        if self._has_looked and name:
+            for late in new:
+                if late < name:
+                    LOG.warning("%s is not read: its name comes before %s, which is read already", late, name)
+        self._has_looked = True
+        self._known.update(new)
+        if new:
+            self._waiting = sorted([*self._waiting, *new], reverse=True)
+
+    def _new_names(self) -> Iterator[str]:
+        self._is_settled = True
+        with os.scandir(self.path) as entries:
+            for entry in entries:
+                name = entry.name
+                if name in self._known or name in self._passed:
+                    continue
+                if not is_followed(name):
+                    self._passed.add(name)
+                elif self._leads_inside(name) if entry.is_symlink() else entry.is_file(follow_symlinks=False):
+                    yield name
+
+    def _leads_inside(self, name: str) -> bool:
+        try:
+            file = (self.path / name).resolve(strict=True)
+        except (OSError, RuntimeError):  # nowhere yet, or in a circle; it may lead somewhere later
+            self._is_settled = False
+            return False
+        if file.is_relative_to(self._root):
+            self._links_out.discard(name)
+            return file.is_file()
+        if name not in self._links_out:
+            self._links_out.add(name)
+            so_far = len(self._links_out)
+            LOG.warning("%s is not read: it is a link that leads out of %s (%d so far)", name, self.path, so_far)
+        return False
 
 
 @dataclass(frozen=True)
@@ -231,7 +340,10 @@ class FollowedPath:
         self._head = self._tail = b""
         self.line = 1
         try:
-            self._file = self._opened()
+            if self._folder is None:
+                self._file = open_plain(self.path)  # which is never waited for
+            else:
+                self._file = open_plain(self._folder.real(name), os.O_RDONLY | NO_LINK)  # none that is elsewhere
         except FileNotFoundError:
             if self._folder is not None:
                 self._folder.forget(name)
@@ -246,14 +358,7 @@ class FollowedPath:
             raise unreadable(self.name, error) from error
         return True
 
-    def _opened(self) -> BinaryIO:
-        """The file, which is never waited for; of a folder none that is elsewhere."""
-        if self._folder is None:
-            return open_plain(self.path)
-        return open_plain(self._folder.real(self._name), os.O_RDONLY | NO_LINK)
-
     def _open_first(self) -> bool:
-        """Open the file, or the first of the folder, if it is there."""
         name = self._name if self._folder is None else self._folder.after(self._done)
         is_there = name is not None and self._begin(name)
         if not is_there and not self._has_waited:

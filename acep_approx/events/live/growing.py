@@ -11,15 +11,14 @@ from pathlib import Path
 from typing import Any
 
 from acep_approx.errors import DataError, UsageError
-from acep_approx.events.blocks import BYTE_ORDER_MARK, LONGEST_ROW, Block, checked, last_line_end
+from acep_approx.events.blocks import BYTE_ORDER_MARK, FIRST_BYTES, LONGEST_ROW, Block, checked, last_line_end, too_long
 from acep_approx.events.live.followed_path import FollowedPath, to_json
 from acep_approx.events.live.text import LiveReading, LiveText
 from acep_approx.events.reading.formats.csv import CsvFormat
 from acep_approx.events.reading.formats.csv_headers import LOOKED_AT, find_header
 from acep_approx.events.reading.formats.json import JsonFormat
 from acep_approx.events.reading.formats.json_documents import is_whole_document
-from acep_approx.events.reading.formats.shared import FIRST_BYTES
-from acep_approx.events.reading.text import Format
+from acep_approx.events.reading.formats.readings import TextFormat
 
 LOG = logging.getLogger("acep_approx.live")
 
@@ -42,7 +41,7 @@ class GrowingText(LiveText):
     def __init__(
         self,
         followed: FollowedPath,
-        format: Format,  # noqa: A002  (the word of the public interface)
+        format: TextFormat,  # noqa: A002  (the word of the public interface)
         reading: LiveReading,
     ) -> None:
         super().__init__(followed.name, format, reading)
@@ -79,7 +78,12 @@ class GrowingText(LiveText):
                 rest, line, is_replaced = b"", 1, False
                 self._name = files.name
             elif files.has_next():
-                self._check_one_file()
+                if self.is_one_file:
+                    raise UsageError(
+                        f"{self._name} was replaced, and the run knows by their number which events it has seen",
+                        code="ACEP-U145",
+                        hint="with --store let all events stand in one file that only grows; or leave --store out",
+                    )
                 is_replaced = True
             elif self.pace.is_over():
                 if rest:
@@ -101,11 +105,7 @@ class GrowingText(LiveText):
             )
         cut = last_line_end(data, self._format.quotes)
         if not cut and len(data) > LONGEST_ROW:
-            raise DataError(
-                f"{self._name}, line {line}: this row is longer than 64 MiB",
-                code="ACEP-D019",
-                hint="is this a text file of one event per line, and is every double quote closed?",
-            )
+            raise too_long(self._name, line)
         if not cut:
             return data, line, None
         whole = data[:cut]
@@ -113,14 +113,6 @@ class GrowingText(LiveText):
 
     def _checked(self, block: Block) -> Block:
         return checked(block, self._name) if self._malformed.policy == "refuse" else block
-
-    def _check_one_file(self) -> None:
-        if self.is_one_file:
-            raise UsageError(
-                f"{self._name} was replaced, and the run knows by their number which events it has seen",
-                code="ACEP-U145",
-                hint="with --store let all events stand in one file that only grows; or leave --store out",
-            )
 
     def close(self) -> None:
         """Let go of the file."""
@@ -183,5 +175,5 @@ class GrowingText(LiveText):
                 code="ACEP-D056",
                 hint="begin anew with the new file, or give it the columns of the one before",
             )
-        format.go_on_with(header)
+        format.header = header  # what was decided of the columns stays
         return True

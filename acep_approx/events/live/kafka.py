@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from acep_approx.errors import DataError, UsageError
 from acep_approx.events.live.kafka_address import PARTITION, KafkaAddress
-from acep_approx.events.live.kafka_outages import Outages
-from acep_approx.events.live.kafka_watch import Description, TopicWatch
+from acep_approx.events.live.kafka_watch import Description, Outages, TopicWatch
 from acep_approx.masks import without
 
 if TYPE_CHECKING:
@@ -193,10 +192,7 @@ class Topic:
             return
         given = self._places(self.offsets)
         try:
-            if waits:
-                self._consumer.commit(offsets=given, asynchronous=False)
-            else:
-                self._consumer.commit(offsets=given, asynchronous=True)
+            self._consumer.commit(offsets=given, asynchronous=not waits)
         except KafkaException as error:
             said = without(str(error), self._settings)
             LOG.warning("the offsets of group %s could not be committed: %s", self.address.group, said)
@@ -212,7 +208,6 @@ class Topic:
     # --- where to begin ---------------------------------------------------------------------------------------
 
     def _open(self, place: TopicPlace | None) -> None:
-        """Begin to read."""
         from confluent_kafka import KafkaException
 
         there = self._partitions()
@@ -320,7 +315,7 @@ class Topic:
     def _take_description(self, found: Description | None) -> None:
         if found is None:
             return
-        if not found.is_there:
+        if not found.partitions:
             self._miss()
             return
         self._gone_since = None
@@ -425,7 +420,6 @@ class Topic:
 
 
 def _connection(address: KafkaAddress, settings: dict[str, str]) -> dict[str, str]:
-    """What any client needs to reach the brokers."""
     ours = {
         "bootstrap.servers": address.brokers,
         "client.id": "acep",

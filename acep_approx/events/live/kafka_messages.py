@@ -12,8 +12,7 @@ import pyarrow as pa
 from acep_approx.errors import DataError
 from acep_approx.events.blocks import BYTE_ORDER_MARK, Block
 from acep_approx.events.live.kafka import Topic, TopicPlace
-from acep_approx.events.live.pace import POLL
-from acep_approx.events.live.text import LiveReading, LiveText, Resumed
+from acep_approx.events.live.text import POLL, LiveReading, LiveText, Resumed
 from acep_approx.events.reading.formats.json import JsonFormat
 from acep_approx.events.reading.layout import Layout
 from acep_approx.events.reading.malformed import OFFSET, Row
@@ -167,9 +166,6 @@ class KafkaMessages(LiveText):
             **({} if self._topic.id is None else {"id": self._topic.id}),
         }
 
-    def _report(self, piece: Block, row: bytes, line: int, reason: str) -> None:
-        self._malformed.add(self._row(piece, row, line), reason)
-
     def _row(self, piece: Block, row: bytes, line: int) -> Row:
         message = self._held[piece.line].messages[line - piece.line]
         file, text = f"{self._name}[{message.partition()}]", (message.value() or row).decode(errors="backslashreplace")
@@ -235,21 +231,16 @@ def _line(row: int, value: bytes | None) -> bytes:
 
 
 def _columns(messages: list[Message]) -> pa.RecordBatch:
-    """What the broker knows of messages."""
-    keys = [message.key() for message in messages]
+    given = [message.key() for message in messages]
+    keys = [key.decode(errors="backslashreplace") if isinstance(key, bytes) else key for key in given]
     times = [message.timestamp() for message in messages]
     arrays = [
-        pa.array([None if key is None else _text(key) for key in keys], pa.string()),
+        pa.array(keys, pa.string()),
         pa.array([time if kind else None for kind, time in times], pa.int64()).cast(COLUMNS.field("kafka_time").type),
         pa.array([message.partition() for message in messages], pa.int64()),
         pa.array([message.offset() for message in messages], pa.int64()),
     ]
     return pa.RecordBatch.from_arrays(arrays, schema=COLUMNS)
-
-
-def _text(key: bytes | str) -> str:
-    """A key as text; of bytes that are no text the numbers are written."""
-    return key if isinstance(key, str) else key.decode(errors="backslashreplace")
 
 
 def place_in(resumed: Resumed | None, topic: str) -> TopicPlace | None:

@@ -1,10 +1,12 @@
-"""What a broker says of a topic now and then while it is read: which topic it is, and its partitions."""
+"""What brokers say of a topic while it is read: which one it is, its partitions; when they are lost and found."""
 
 from __future__ import annotations
 
+import logging
 import time
 from concurrent.futures import Future
 from dataclasses import dataclass
+from math import inf
 from typing import Any
 
 EVERY = 0.5
@@ -15,6 +17,11 @@ PATIENCE = 1.0
 """Seconds for which messages wait for an answer that is due."""
 NO_ID = "AAAAAAAAAAAAAAAAAAAAAA"
 """What brokers say that give topics no ids."""
+LOG = logging.getLogger("acep_approx.live")
+AGAIN = 30.0
+"""Seconds between two lines about the same outage."""
+FORGOTTEN = 60.0
+"""Seconds after which an error that has not come in the meantime is said again."""
 
 
 @dataclass(frozen=True)
@@ -34,11 +41,6 @@ class Description:
     id: str | None
     partitions: tuple[int, ...]
     asked: float
-
-    @property
-    def is_there(self) -> bool:
-        """Whether there is a topic of this name."""
-        return bool(self.partitions)
 
 
 class TopicWatch:
@@ -119,3 +121,57 @@ class TopicWatch:
             described = Description(None if name == NO_ID else name, numbers, self._asked)
         self._is_slow, self._answered, self.unanswered_since = False, self._asked, None
         return described
+
+
+class Outages:
+    """Says when brokers are lost, and found again; each outage for itself.
+
+    Parameters
+    ----------
+    brokers : str
+        For messages.
+
+    Attributes
+    ----------
+    since : float or None
+        When the outage has begun, by ``time.monotonic``. None: brokers answer.
+    """
+
+    def __init__(self, brokers: str) -> None:
+        self.since: float | None = None
+        self._brokers = brokers
+        self._said = 0.0
+        self._seen: dict[str, float] = {}
+
+    def failed(self, name: str, words: str) -> None:
+        """Something is wrong, and the client goes on trying: it is said once.
+
+        Parameters
+        ----------
+        name : str
+            Of the error.
+        words : str
+        """
+        now = time.monotonic()
+        if now - self._seen.get(name, -inf) >= FORGOTTEN:
+            LOG.warning("Kafka: %s; trying again", words)
+        self._seen[name] = now
+
+    def lost(self, since: float) -> None:
+        """No broker can be reached since a time."""
+        if self.since is None:
+            self.since, self._said = since, time.monotonic()
+            LOG.warning("Kafka: no broker of %s answers; trying again", self._brokers)
+
+    def goes_on(self) -> None:
+        """Time passes."""
+        now = time.monotonic()
+        if self.since is not None and now - self._said >= AGAIN:
+            self._said = now
+            LOG.warning("Kafka: no broker of %s has answered for %.0f s; trying again", self._brokers, now - self.since)
+
+    def answered(self, asked: float) -> None:
+        """A broker has answered what it was asked at a time."""
+        if self.since is not None and asked > self.since:
+            LOG.warning("Kafka: connected again after %.0f s", time.monotonic() - self.since)
+            self.since = None

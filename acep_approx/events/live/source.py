@@ -13,14 +13,12 @@ import pyarrow as pa
 from acep_approx.arguments import checked
 from acep_approx.errors import DataError, UsageError
 from acep_approx.events.late import LateEvents
-from acep_approx.events.live.followed_folder import would_be_followed
-from acep_approx.events.live.followed_path import FollowedPath, from_json
+from acep_approx.events.live.followed_path import FollowedPath, from_json, would_be_followed
 from acep_approx.events.live.growing import GrowingText
 from acep_approx.events.live.kafka import Topic
 from acep_approx.events.live.kafka_address import is_address, parse_address, settings
 from acep_approx.events.live.kafka_messages import AS_JSON, KafkaMessages, PartitionNews, place_in
-from acep_approx.events.live.pace import Pace, seconds
-from acep_approx.events.live.text import LiveReading, LiveText, Resumed
+from acep_approx.events.live.text import LiveReading, LiveText, Pace, Resumed, seconds
 from acep_approx.events.reading.arriving import is_pipe
 from acep_approx.events.reading.decoding import SUFFIXES as COMPRESSED
 from acep_approx.events.reading.files import (
@@ -30,18 +28,17 @@ from acep_approx.events.reading.files import (
     check_layout,
     find_files,
     format_of,
+    is_there,
     says_csv,
 )
 from acep_approx.events.reading.layout import Layout, Stored
 from acep_approx.events.reading.malformed import MalformedRows
 from acep_approx.events.reading.opening import refuse_same
-from acep_approx.events.reading.paths import is_there
 from acep_approx.events.reading.text import text_format
 from acep_approx.events.source import NO_TIMES, Source, Times
 from acep_approx.events.times_in_order import TimesInOrder
 from acep_approx.events.usable_rows import UsableRows
-from acep_approx.events.writing.outfile import GrowingFile, OutFile
-from acep_approx.events.writing.same_file import read_again, refuse_input
+from acep_approx.events.writing.outfile import GrowingFile, OutFile, read_again, refuse_input
 
 
 class LiveSource(Source):
@@ -56,13 +53,19 @@ class LiveSource(Source):
     """
 
     def __init__(
-        self, reader: LiveText, malformed: MalformedRows, late: LateEvents, skipped: int = 0, times: Times = NO_TIMES
+        self,
+        reader: LiveText,
+        malformed: MalformedRows,
+        late: LateEvents,
+        skipped: int = 0,
+        times: Times = NO_TIMES,
+        order: TimesInOrder | None = None,
     ) -> None:
         super().__init__(reader, malformed, late, times)
         self._live = reader
         self._skipped = skipped
         self._rows: UsableRows | None = None
-        self._order = TimesInOrder()  # what an earlier run knew of the times
+        self._order = order or TimesInOrder()  # what an earlier run knew of the times
         self._end: dict[str, Any] | None = None
         self.pace = reader.pace
 
@@ -84,10 +87,6 @@ class LiveSource(Source):
     def partition_news(self) -> PartitionNews:
         """What has become of the partitions of a topic since it was asked last."""
         return self._live.news() if isinstance(self._live, KafkaMessages) else PartitionNews()
-
-    def know(self, order: TimesInOrder) -> None:
-        """Go on from what an earlier run knew of the times."""
-        self._order = order
 
     def stop(self) -> None:
         """Let it end at the next border; may be called from anywhere."""
@@ -208,9 +207,17 @@ def follow(
         raise ValueError("not the place in an input")
     if is_address(place):
         if is_one_file:
-            raise _counts_messages()
+            raise UsageError(
+                "--store does not go with kafka://: a store knows by their number which events of a file it has seen, "
+                "and the messages of a topic have no such numbers",
+                code="ACEP-U138",
+                hint="leave --store out: the tables are then in memory, and each run begins anew; or let a consumer "
+                "write the messages to a file, one on a line, and run the rules over that: --follow --store FILE",
+            )
         _check_messages(format, written)
-        reader: LiveText = _topic(str(place), settings(kafka), written, reading, is_in_order=is_in_order)
+        given, address = settings(kafka), parse_address(str(place))
+        topic = Topic(address, given, place_in(reading.resumed, address.topic), is_in_order=is_in_order)
+        reader: LiveText = KafkaMessages(topic, written, reading)
     else:
         refuse_to_read(Path(place), malformed.rejects, "rejected rows", "ACEP-U106")
         refuse_to_read(Path(place), left_out.file, "late events", "ACEP-U114")
@@ -218,32 +225,7 @@ def follow(
         reader.is_one_file = is_one_file
     if resumed is not None:
         reader.check_declared()
-    source = LiveSource(reader, malformed, left_out, skipped, Times(time, written.time_format))
-    source.know(order)
-    return source
-
-
-def _counts_messages() -> UsageError:
-    return UsageError(
-        "--store does not go with kafka://: a store knows by their number which events of a file it has seen, and the "
-        "messages of a topic have no such numbers",
-        code="ACEP-U138",
-        hint="leave --store out: the tables are then in memory, and each run begins anew; or let a consumer write the "
-        "messages to a file, one on a line, and run the rules over that: --follow --store FILE",
-    )
-
-
-def _topic(
-    text: str,
-    given: dict[str, str],
-    layout: Layout,
-    reading: LiveReading,
-    *,
-    is_in_order: bool,
-) -> KafkaMessages:
-    address = parse_address(text)
-    topic = Topic(address, given, place_in(reading.resumed, address.topic), is_in_order=is_in_order)
-    return KafkaMessages(topic, layout, reading)
+    return LiveSource(reader, malformed, left_out, skipped, Times(time, written.time_format), order)
 
 
 def _check_messages(format_: str | None, layout: Layout) -> None:
@@ -311,7 +293,6 @@ def _files(path: Path, format_: str | None, layout: Layout, reading: LiveReading
 
 
 def _followed(path: Path, resumed: Resumed | None) -> FollowedPath:
-    """The files of a path, at the place where an earlier run has ended."""
     if resumed is None:
         return FollowedPath(path)
     if resumed.place.get("kind") != "file" or not isinstance(resumed.place.get("header"), str):
@@ -320,11 +301,13 @@ def _followed(path: Path, resumed: Resumed | None) -> FollowedPath:
 
 
 def _format_in(path: Path, layout: Layout) -> str:
-    """The format of a file by its name or its first lines, or of the files of a folder."""
     compressed = path.suffix.lower() in COMPRESSED
     if path.is_file() and path.stat().st_size and not compressed:
         return find_files([path], layout=layout)[0].format
-    found = {format_of(path)} if not path.is_dir() else _formats_in(path)
+    found = {format_of(path)}
+    if path.is_dir():
+        files = (child for child in path.iterdir() if child.is_file() and child.name[0] not in "._")
+        found = {format_of(child) for child in files if child.suffix.lower() not in COMPRESSED} - {None}
     if says_csv(layout) and found <= {None}:
         return "csv"
     if len(found) == 1 and None not in found and not compressed:
@@ -335,8 +318,3 @@ def _format_in(path: Path, layout: Layout) -> str:
         code="ACEP-D012",
         hint=f"say it: --input-format csv|jsonl (format='...' in Python); names are {' '.join(SUFFIXES)}",
     )
-
-
-def _formats_in(folder: Path) -> set[str | None]:
-    names = (child for child in folder.iterdir() if child.is_file() and child.name[0] not in "._")
-    return {format_of(child) for child in names if child.suffix.lower() not in COMPRESSED} - {None}

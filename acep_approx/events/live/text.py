@@ -1,9 +1,11 @@
-"""Rows of text as they come, as batches: what files that grow and topics of Kafka have in common."""
+"""Rows of text as they come: what files that grow and topics of Kafka have in common, and when they have ended."""
 
 from __future__ import annotations
 
 import base64
 import logging
+import re
+import time
 from abc import abstractmethod
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
@@ -14,16 +16,106 @@ import pyarrow as pa
 from acep_approx.errors import DataError, UsageError
 from acep_approx.events.blocks import BLOCK_BYTES, BYTE_ORDER_MARK, Block, decodable
 from acep_approx.events.columns import plain_schema
-from acep_approx.events.live.pace import Pace
 from acep_approx.events.reading.arriving import ArrivingEvents, Bound
 from acep_approx.events.reading.formats.csv import CsvFormat
-from acep_approx.events.reading.formats.declared import TYPES
+from acep_approx.events.reading.formats.readings import TYPES, TextFormat
 from acep_approx.events.reading.malformed import MalformedRows, Row
-from acep_approx.events.reading.text import Format, TextRows
+from acep_approx.events.reading.text import TextRows
 from acep_approx.events.reading.widening import as_wider, wider_text, with_marks
 from acep_approx.events.times_in_order import TimesInOrder
 
+POLL = 0.1
+"""Seconds between two looks whether there is more."""
+_LENGTH = re.compile(r"(\d+(?:\.\d+)?) *(ms|s|min|h)", re.ASCII)
+_SECONDS = {"ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}
 LOG = logging.getLogger("acep_approx.live")
+
+
+def seconds(name: str, given: str | float) -> float:
+    """A length of time by the clock, in seconds.
+
+    Parameters
+    ----------
+    name : str
+        Of what is given, for the message.
+    given : str or float
+        ``"500 ms"``, ``"10 s"``, ``"1.5 min"``, ``"1 h"``; or seconds.
+
+    Raises
+    ------
+    UsageError
+        ``ACEP-U142``: it is none.
+
+    Examples
+    --------
+    >>> seconds("until_idle", "1.5 min"), seconds("until_idle", 0)
+    (90.0, 0.0)
+    """
+    if isinstance(given, int | float) and not isinstance(given, bool) and given >= 0:
+        return float(given)
+    found = _LENGTH.fullmatch(given.strip()) if isinstance(given, str) else None
+    if found is None:
+        raise UsageError(
+            f"{name} is {given!r}", code="ACEP-U142", hint="it is a length of time: '500 ms', '10 s', '5 min' or '1 h'"
+        )
+    return float(found[1]) * _SECONDS[found[2]]
+
+
+class Pace:
+    """Says when a live input has ended, and calls back wherever all that was given has been run.
+
+    Parameters
+    ----------
+    until_idle : float, optional
+        Seconds without anything new after which the input has ended. Default: it ends when ``stop`` is called.
+
+    Attributes
+    ----------
+    on_border : callable or None
+        Called between two batches, and while nothing comes: what was given before has been run, and its results have
+        been taken.
+    is_stopped : bool
+        Whether ``stop`` was called.
+
+    Examples
+    --------
+    >>> pace = Pace(until_idle=0)
+    >>> pace.is_over()
+    True
+    >>> Pace().is_over()
+    False
+    """
+
+    def __init__(self, until_idle: float | None = None) -> None:
+        self.until_idle = until_idle
+        self.on_border: Callable[[], None] | None = None
+        self.is_stopped = False
+        self._since: float | None = None
+
+    def stop(self) -> None:
+        """The input ends at the next border; may be called from a handler of signals, or another thread."""
+        self.is_stopped = True
+
+    def border(self) -> None:
+        """All that was given has been run."""
+        if self.on_border is not None:
+            self.on_border()
+
+    def heard(self) -> None:
+        """Something new has come."""
+        self._since = None
+
+    def is_over(self) -> bool:
+        """Nothing more is there now: whether that is the end."""
+        if self.is_stopped:
+            return True
+        if self._since is None:
+            self._since = time.monotonic()
+        return self.until_idle is not None and time.monotonic() - self._since >= self.until_idle
+
+    def wait(self, seconds: float = POLL) -> None:
+        """Let some time pass before the next look."""
+        time.sleep(seconds)
 
 
 @dataclass(frozen=True)
@@ -94,7 +186,7 @@ class LiveText(ArrivingEvents):
     ----------
     name : str
         For messages.
-    format : CsvFormat, JsonFormat or another one of text
+    format : TextFormat
     reading : LiveReading
 
     Attributes
@@ -116,7 +208,7 @@ class LiveText(ArrivingEvents):
     def __init__(
         self,
         name: str,
-        format: Format,  # noqa: A002  (the word of the public interface)
+        format: TextFormat,  # noqa: A002  (the word of the public interface)
         reading: LiveReading,
     ) -> None:
         super().__init__(name, None, format, reading.malformed)  # type: ignore[arg-type]  # it has no stream of bytes
@@ -258,7 +350,6 @@ class LiveText(ArrivingEvents):
         return self._head
 
     def _say_waiting(self) -> None:
-        """Say once that no event has come yet."""
         if self.given or self._says_it_waits or self._has_event():
             return
         self._says_it_waits = True
@@ -277,7 +368,6 @@ class LiveText(ArrivingEvents):
         for piece in self._all_pieces():
             for read in rows.parse(self._body(self._decodable(piece))):
                 batch = rows.ordered(read, self._order)
-                self._widen(batch)
                 self.given += batch.num_rows
                 whole = self._with_more(self._aligned(batch, names), columns, piece)
                 for start in range(0, whole.num_rows, batch_rows):
@@ -285,13 +375,10 @@ class LiveText(ArrivingEvents):
                     yield whole.slice(start, batch_rows)
             self._taken(piece)
             if self._has_news():
-                yield self._no_rows(columns)
+                known = self.schema
+                yield pa.RecordBatch.from_pylist([], schema=pa.schema([known.field(name) for name in columns]))
             self._times_before = self._order.state
             self.pace.border()
-
-    def _no_rows(self, columns: Sequence[str]) -> pa.RecordBatch:
-        known = self.schema
-        return pa.RecordBatch.from_pylist([], schema=pa.schema([known.field(name) for name in columns]))
 
     def where(self, row: int) -> Row | None:
         """Where a row of the batch given last stands."""
@@ -321,11 +408,10 @@ class LiveText(ArrivingEvents):
         return decodable(piece, self._name, self._format.rows, told)
 
     def _body(self, piece: Block) -> Block:
-        """A piece without a header."""
         return self._format.after_header(piece)
 
-    def _widen(self, batch: pa.RecordBatch) -> None:
-        """Let the types be as wide as values have asked for."""
+    def _aligned(self, batch: pa.RecordBatch, names: Sequence[str]) -> pa.RecordBatch:
+        """The batch with the types of all rows so far, which become as wide as its values ask for."""
         assert self._text_schema is not None
         for field in batch.schema:
             place = self._text_schema.get_field_index(field.name)
@@ -333,10 +419,6 @@ class LiveText(ArrivingEvents):
             wider = wider_text(known, field) or known
             if not wider.equals(known):
                 self._text_schema = self._text_schema.set(place, pa.field(field.name, wider))
-
-    def _aligned(self, batch: pa.RecordBatch, names: Sequence[str]) -> pa.RecordBatch:
-        """The batch with the types of all rows so far."""
-        assert self._text_schema is not None
         arrays = []
         for name in names:
             type_ = self._text_schema.field(name).type

@@ -6,7 +6,7 @@ import io
 import logging
 import select
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -25,7 +25,15 @@ from acep_approx.events.blocks import (
     last_line_end,
     unreadable,
 )
-from acep_approx.events.reading.decoding import HEAD_BYTES, MARKS, compression_of, encoding_of, in_utf8, inflated
+from acep_approx.events.reading.decoding import (
+    HEAD_BYTES,
+    MARKS,
+    PARQUET,
+    compression_of,
+    encoding_of,
+    in_utf8,
+    inflated,
+)
 from acep_approx.events.reading.files import (
     as_lines,
     check_layout,
@@ -33,17 +41,15 @@ from acep_approx.events.reading.files import (
     lines_or_objects,
     standard_input,
 )
-from acep_approx.events.reading.foreign_formats import PARQUET
-from acep_approx.events.reading.formats.csv import CsvFormat
 from acep_approx.events.reading.formats.csv_headers import TITLES
-from acep_approx.events.reading.formats.json import JsonFormat
 from acep_approx.events.reading.formats.json_documents import HEAD_BYTES as DOCUMENT_BYTES
 from acep_approx.events.reading.formats.json_documents import document_of, starts_array
+from acep_approx.events.reading.formats.readings import TextFormat
 from acep_approx.events.reading.layout import Layout, Stored, Understood
 from acep_approx.events.reading.malformed import MalformedRows, Row
 from acep_approx.events.reading.multiple_files import FileEvents
 from acep_approx.events.reading.parquet import ParquetFile
-from acep_approx.events.reading.text import Format, TextFile, text_format
+from acep_approx.events.reading.text import TextFile, text_format
 
 LOG = logging.getLogger("acep_approx.waiting")
 MISSING = ("ACEP-D002", "ACEP-D008", "ACEP-Q060")
@@ -149,31 +155,34 @@ class Arriving:
         Read to its end, never closed.
     number : int or None
         Of the file: with it the system can be asked if more is there. None: it cannot.
+
+    Attributes
+    ----------
+    ahead : bytes
+        What has come, and was not read.
     """
 
     def __init__(self, stream: Any, number: int | None) -> None:
         self._read = getattr(stream, "read1", stream.read)
-        self._ahead = b""
+        self.ahead = b""
         self._has_ended = False
         self.number = number
         if number is not None:
-            _enlarge(number)
+            with suppress(ImportError, OSError):  # no pipe, or a system that cannot do this
+                from fcntl import F_SETPIPE_SZ, fcntl
+
+                fcntl(number, F_SETPIPE_SZ, PIPE_BYTES)
 
     def peek(self, size: int) -> bytes:
         """The first bytes, ``size`` of them and more, blanks at the begin not counted; fewer if it ends there."""
-        while len(self._ahead.lstrip()) < size and (more := self._next(FIRST_BYTES)):
-            self._ahead += more
-        return self._ahead
-
-    @property
-    def ahead(self) -> bytes:
-        """What has come, and was not read."""
-        return self._ahead
+        while len(self.ahead.lstrip()) < size and (more := self._next(FIRST_BYTES)):
+            self.ahead += more
+        return self.ahead
 
     def read(self, size: int = BLOCK_BYTES) -> bytes:
         """At least one byte, and ``size`` at most; none at the end."""
-        pieces = [self._ahead[:size] or self._next(size)]
-        self._ahead = self._ahead[size:]
+        pieces = [self.ahead[:size] or self._next(size)]
+        self.ahead = self.ahead[size:]
         got = len(pieces[0])
         while got < size and self._has_more() and (more := self._next(size - got)):
             pieces.append(more)
@@ -182,7 +191,7 @@ class Arriving:
 
     def unread(self, data: bytes) -> None:
         """Let these bytes be read once more, before all others."""
-        self._ahead = data + self._ahead
+        self.ahead = data + self.ahead
 
     def read_all(self) -> bytes:
         """Everything up to the end."""
@@ -197,7 +206,7 @@ class Arriving:
     @property
     def would_wait(self) -> bool:
         """Whether it is known that a read would wait."""
-        return not (self._ahead or self._has_ended or self.number is None or self._has_more())
+        return not (self.ahead or self._has_ended or self.number is None or self._has_more())
 
     def _has_more(self) -> bool:
         return self.number is not None and bool(select.select([self.number], [], [], 0)[0])
@@ -213,15 +222,6 @@ def _number(stream: io.BufferedReader) -> int | None:
     return number
 
 
-def _enlarge(pipe: int) -> None:
-    try:
-        from fcntl import F_SETPIPE_SZ, fcntl
-
-        fcntl(pipe, F_SETPIPE_SZ, PIPE_BYTES)
-    except (ImportError, OSError):  # no pipe, or a system that cannot do this
-        return
-
-
 class ArrivingEvents:
     """CSV or JSON lines as they arrive; can be read once.
 
@@ -230,7 +230,7 @@ class ArrivingEvents:
     name : str
         For messages.
     stream : Arriving
-    format : Format
+    format : TextFormat
     malformed : MalformedRows
         Told of rows that cannot be read.
 
@@ -244,7 +244,7 @@ class ArrivingEvents:
     rows: int | None = None
     reusable = False
 
-    def __init__(self, name: str, stream: Arriving, format: Format, malformed: MalformedRows) -> None:  # noqa: A002
+    def __init__(self, name: str, stream: Arriving, format: TextFormat, malformed: MalformedRows) -> None:  # noqa: A002
         self._name = name
         self._format = format
         self._malformed = malformed
@@ -284,22 +284,19 @@ class ArrivingEvents:
         """
         self._bind = bind
         try:
-            return self._settled_by(bind)
+            refused = 0
+            while True:
+                rows = self._format.rows(self._whole())
+                least = max(self._least(rows), refused + 1)
+                if refused < least <= len(rows):
+                    found = self._fitting(rows, least, bind)
+                    if found is not None:
+                        return found
+                    refused = len(rows)
+                if not self._more():
+                    return bind(self.schema)
         finally:
             self._bind = None
-
-    def _settled_by(self, bind: Callable[[pa.Schema], Bound]) -> Bound:
-        refused = 0
-        while True:
-            rows = self._format.rows(self._whole())
-            least = max(self._least(rows), refused + 1)
-            if refused < least <= len(rows):
-                found = self._fitting(rows, least, bind)
-                if found is not None:
-                    return found
-                refused = len(rows)
-            if not self._more():
-                return bind(self.schema)
 
     def _shown(self, text: pa.Schema) -> pa.Schema:
         """The columns that users see, where the text has these."""
@@ -331,7 +328,6 @@ class ArrivingEvents:
         return bool(more)
 
     def _whole(self) -> bytes:
-        """The whole rows of what has come so far."""
         return self._head if self._has_ended else self._head[: last_line_end(self._head, quotes=self._format.quotes)]
 
     def _has_event(self) -> bool:
@@ -347,14 +343,14 @@ class ArrivingEvents:
             self._bind(schema)
         except (DataError, QueryError) as error:
             is_untimed = error.code == "ACEP-D001" and not any(map(pa.types.is_null, schema.types))
-            if not isinstance(self._format, JsonFormat) and (error.code in MISSING or is_untimed):
+            if self._format.has_fixed_columns and (error.code in MISSING or is_untimed):
                 raise  # no other columns come
             self._has_reported = True
             LOG.warning("waiting for other events: %s", AcepError.__str__(error))
 
     def _least(self, rows: list[bytes]) -> int:
         """How many rows it takes to have one that is an event; more than there are where none has come."""
-        ahead = next((place for place, row in enumerate(rows) if not self._is_ahead(row)), len(rows))
+        ahead = next((place for place, row in enumerate(rows) if not self._format.is_ahead(row)), len(rows))
         refusal = None
         for number in range(ahead + 1, len(rows) + 1):
             if not rows[number - 1].strip():
@@ -379,10 +375,6 @@ class ArrivingEvents:
         if self._malformed.policy == "refuse":
             return checked(block, self._name)
         return decodable(block, self._name, self._format.rows, lambda *_: None)
-
-    def _is_ahead(self, row: bytes) -> bool:
-        """Whether a row is a blank line or a comment, where it stands ahead of the first one that is not."""
-        return not row.strip() or (isinstance(self._format, CsvFormat) and row.startswith(b"#"))
 
     def _fitting(self, rows: list[bytes], least: int, bind: Callable[[pa.Schema], Bound]) -> Bound | None:
         """What ``bind`` makes of the fewest rows that it does not refuse, at least so many; None if it refuses all."""

@@ -1,4 +1,7 @@
-"""The bytes of a text file as it lies on a disk or comes in a pipe: uncompressed, and in UTF-8."""
+"""The bytes of a file as it lies on a disk or comes in a pipe: what they are, uncompressed, and in UTF-8.
+
+What is neither text nor Parquet is told from its first bytes, with what to do instead.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,9 @@ import codecs
 import gzip
 import io
 import lzma
+import re
 import zipfile
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -15,9 +20,50 @@ import pyarrow as pa
 
 from acep_approx.errors import DataError
 from acep_approx.events.blocks import UNREADABLE, unreadable
-from acep_approx.events.reading.foreign_formats import refuse_foreign
 from acep_approx.events.reading.layout import Stored
 
+_PANDAS = "write it as Parquet in Python: pandas.{read}.to_parquet('events.parquet'); or give the frame to query.match"
+_CAPTURE = "write it as CSV: tshark -r FILE -T fields -E header=y -E separator=, -e frame.time_epoch -e ip.src > p.csv"
+_ROWS = "write its elements as rows, in Python: pandas.read_xml('FILE').to_csv('events.csv', index=False)"
+_XES = "write it as CSV, in Python: pm4py.convert_to_dataframe(pm4py.read_xes('FILE')).to_csv('events.csv')"
+_BINARY = (
+    (
+        b"SQLite format 3\x00",
+        "a database of SQLite",
+        "write a table of it as CSV: sqlite3 -header -csv FILE 'SELECT * FROM events ORDER BY ts' > events.csv",
+    ),
+    (b"\x89HDF\r\n\x1a\n", "a file of HDF5", _PANDAS.format(read="read_hdf(FILE)")),
+    (b"ORC", "a file of ORC", _PANDAS.format(read="read_orc(FILE)")),
+    (b"ARROW1", "a file of Arrow (Feather)", _PANDAS.format(read="read_feather(FILE)")),
+    (b"Obj\x01", "a file of Avro", "write it as Parquet or JSON lines"),
+    (b"\x93NUMPY", "an array of numpy", "give it to query.match in Python: numpy.load(FILE), with names of columns"),
+    (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "a workbook of Excel (xls)", "save the sheet as CSV, and name that file"),
+    (b"ElfFile\x00", "a log of Windows (EVTX)", "write it as JSON lines: evtx_dump -o jsonl FILE > events.jsonl"),
+    (b"\xd4\xc3\xb2\xa1", "a capture of packets (pcap)", _CAPTURE),
+    (b"\xa1\xb2\xc3\xd4", "a capture of packets (pcap)", _CAPTURE),
+    (b"\x0a\x0d\x0d\x0a", "a capture of packets (pcapng)", _CAPTURE),
+    (b"LPKSHHRH", "a journal of systemd", "write it as JSON lines: journalctl --file FILE -o json > events.jsonl"),
+    (b"%PDF-", "a PDF", "get the data as CSV or JSON where the document comes from"),
+)
+"""How files begin, what they are, and what to do."""
+PARQUET = b"PAR1"
+"""How this format begins."""
+_JSON_BEGIN = re.compile(rb"""(\[\s*)?\{\s*("([^"\\]|\\.)*"\s*:|\}$)""")
+_PAGES = (b"<!doctype html", b"<html")
+_XML = (
+    (b"<log", "XML (a log of XES)", _XES),
+    (b"<svg", "XML (a drawing, SVG)", "give the data that it shows, as CSV or JSON"),
+    (b"<rss", "XML (a feed, RSS)", _ROWS),
+    (b"<feed", "XML (a feed, Atom)", _ROWS),
+    (b"<events", "XML", _ROWS),
+    (b"<event", "XML", _ROWS),
+)
+"""The first element of XML, what that is, and what to do."""
+_PROLOG = re.compile(rb"(?is)\s*(<\?xml.*?\?>|<!--.*?-->|<!doctype.*?>|\s)*")
+_PICKLE = (b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05")
+_TAR = b"ustar"
+_TAR_AT = 257
+"""Where the mark of a tar archive stands."""
 MARKS = {
     "gzip": b"\x1f\x8b",
     "bzip2": b"BZh",
@@ -40,6 +86,79 @@ DAMAGED = (*UNREADABLE, zipfile.BadZipFile, RuntimeError, NotImplementedError, V
 """What uncompressing can raise; an encrypted member of an archive is a RuntimeError."""
 HEAD_BYTES = 512
 """Enough to see a tar archive, whose mark stands at byte 257."""
+
+
+def refuse_foreign(head: bytes, name: str) -> None:
+    """Refuse data that begin like something else than text.
+
+    Parameters
+    ----------
+    head : bytes
+        The first ones, some hundred.
+    name : str
+        For messages.
+
+    Raises
+    ------
+    DataError
+        ``ACEP-D028`` a tar archive; ``ACEP-D180`` something else that is read by other programs, or a page of the web.
+    """
+    if head[_TAR_AT:].startswith(_TAR):
+        raise DataError(
+            f"{name}: a tar archive",
+            code="ACEP-D028",
+            hint="unpack it, and name the files or their folder: tar xf FILE",
+        )
+    for begin, kind, hint in _BINARY:
+        if head.startswith(begin):
+            raise _refused(name, kind, hint)
+    if head.startswith(_PICKLE):
+        raise _refused(name, "a pickle of Python", _PANDAS.format(read="read_pickle(FILE)"))
+    if head.lstrip(b"\xef\xbb\xbf \r\n\t").lower().startswith(_PAGES):
+        hint = "perhaps the page of a login or of an error was saved in the place of the data: load these again"
+        raise _refused(name, "a page of the web (HTML)", hint)
+    _refuse_xml(head, name)
+
+
+def _refuse_xml(head: bytes, name: str) -> None:
+    """Refuse XML: a prolog, or an element that begins a document and no line of a log."""
+    text = head.removeprefix(b"\xef\xbb\xbf").lstrip()
+    ahead = _PROLOG.match(text)
+    rest = text[ahead.end() :] if ahead else text
+    known = next((found for found in _XML if re.match(re.escape(found[0]) + rb"[\s>]", rest.lower())), None)
+    if known is not None or text.startswith(b"<?xml"):
+        _, kind, hint = known or (b"", "XML", _ROWS)
+        raise _refused(name, kind, hint)
+
+
+def refuse_misnamed(start: bytes, name: str, format: str) -> None:  # noqa: A002  (the word of the public interface)
+    """Refuse Parquet that is to be read as text, and JSON that is to be read as CSV (``ACEP-D182``).
+
+    Parameters
+    ----------
+    start : bytes
+        The first ones of a text, some thousand.
+    name : str
+        For messages.
+    format : str
+        What it is to be read as.
+    """
+    first = start.lstrip(b"\xef\xbb\xbf \r\n\t").split(b"\n", 1)[0].strip()
+    other = ""
+    if start.startswith(PARQUET):
+        other = "parquet"
+    elif format == "csv" and (_JSON_BEGIN.match(first) or first in (b"[", b"{")):
+        other = "json"
+    if other:
+        raise DataError(
+            f"{name}: to be read as {format}, but it holds {other}",
+            code="ACEP-D182",
+            hint=f"rename it to end with .{other}, or say it: --input-format {other} (format='{other}' in Python)",
+        )
+
+
+def _refused(name: str, kind: str, hint: str) -> DataError:
+    return DataError(f"{name}: {kind}, which is not read", code="ACEP-D180", hint=hint)
 
 
 def stored_as(path: Path, encoding: str | None) -> Stored:
@@ -152,9 +271,7 @@ def in_utf8(stream: Any, encoding: str, name: str) -> BinaryIO:
     return stream if encoding == "utf-8" else _Recoded(stream, encoding, name)  # type: ignore[return-value]
 
 
-class _Recoded:
-    """A stream of text in another encoding, as UTF-8."""
-
+class _Recoded(AbstractContextManager["_Recoded"]):
     def __init__(self, stream: Any, encoding: str, name: str) -> None:
         self._stream = stream
         self._encoding = encoding
@@ -187,9 +304,6 @@ class _Recoded:
 
     def close(self) -> None:
         self._stream.close()
-
-    def __enter__(self) -> _Recoded:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
@@ -227,8 +341,6 @@ class _Raw(io.RawIOBase):
 
 
 class _Closing(io.RawIOBase):
-    """A stream that closes the file below it, too."""
-
     def __init__(self, stream: Any, file: io.BufferedReader) -> None:
         self._stream = stream
         self._file = file
@@ -244,7 +356,6 @@ class _Closing(io.RawIOBase):
 
 
 def _member(file: Any, name: str) -> BinaryIO:
-    """The only file of a zip archive."""
     try:
         archive = zipfile.ZipFile(file)
     except zipfile.BadZipFile as error:

@@ -1,24 +1,22 @@
-"""Files of events: which ones, in which format, and opened as readers."""
+"""Files of events: which ones a user names, in which format, and opened as readers."""
 
 from __future__ import annotations
 
 import os
+import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from glob import glob, has_magic
 from io import BufferedReader
 from itertools import chain
 from pathlib import Path
-from typing import Any, Protocol
-
-import pyarrow as pa
+from typing import Any
 
 from acep_approx.errors import DataError, UsageError
+from acep_approx.events.reading.decoding import PARQUET, open_stored, refuse_misnamed, stored_as
 from acep_approx.events.reading.decoding import SUFFIXES as COMPRESSED
-from acep_approx.events.reading.decoding import open_stored, stored_as
-from acep_approx.events.reading.foreign_formats import PARQUET, refuse_misnamed
-from acep_approx.events.reading.formats.csv_headers import likely_delimiter, looks_like_events
-from acep_approx.events.reading.formats.directives import directives_of
+from acep_approx.events.reading.formats.csv_headers import directives_of, likely_delimiter, looks_like_events
 from acep_approx.events.reading.formats.json_documents import (
     HEAD_BYTES,
     AsLines,
@@ -27,15 +25,16 @@ from acep_approx.events.reading.formats.json_documents import (
     has_several_on_a_line,
     starts_array,
 )
-from acep_approx.events.reading.formats.line_formats import likely_line_format
-from acep_approx.events.reading.layout import Layout, Stored, Understood
-from acep_approx.events.reading.malformed import MalformedRows, Row
+from acep_approx.events.reading.formats.log_lines import likely_line_format
+from acep_approx.events.reading.layout import Layout
+from acep_approx.events.reading.malformed import MalformedRows
 from acep_approx.events.reading.parquet import ParquetFile
-from acep_approx.events.reading.paths import named_paths
 from acep_approx.events.reading.text import TextFile, text_format
-from acep_approx.events.time_formats import TimeFormat
-from acep_approx.events.times_in_order import TimesInOrder
 
+_ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://?")
+"""``Path`` makes one slash of two."""
+BROKERS = ("amqp", "amqps", "mqtt", "mqtts", "nats", "pulsar", "redis", "rediss", "ws", "wss")
+"""Where messages come from that are no files."""
 FORMATS = ("parquet", "csv", "jsonl", "json", "lines")
 SUFFIXES = {
     ".parquet": "parquet",
@@ -54,34 +53,84 @@ FIRST_BYTES = 1 << 14
 """What is looked at where the name of a file does not tell its format."""
 LOGS = (".log", ".txt")
 """Names of logs in a folder."""
+FileReader = ParquetFile | TextFile
+"""One file: its columns, its rows if known, and its batches."""
 ONLY_CSV = ("delimiter", "columns", "decimal")
 """What only CSV has."""
 
 
-class FileReader(Protocol):
-    """One file: its columns, its rows if known, what is known of the times of files before it, and its batches."""
+def named_paths(given: str | Path) -> list[Path]:
+    """The paths that a name stands for; a name with ``*``, ``?`` or ``[...]`` for all that fit, in name order.
 
-    name: str
-    schema: pa.Schema
-    rows: int | None
-    order: TimesInOrder
+    Raises
+    ------
+    DataError
+        ``ACEP-D010`` there is no such file; ``ACEP-D181`` an address such as ``https://...``.
+    """
+    path = Path(given)
+    if is_there(given) and str(given) != "":  # which Path takes for the folder that one is in
+        return [path]
+    if address := _ADDRESS.match(str(given)):
+        raise _an_address(str(given), address)
+    if not has_magic(str(given)):
+        raise _no_such_file(given)
+    if found := sorted(glob(str(given), recursive=True)):  # noqa: PTH207  (a Path globs below a folder only)
+        return [Path(name) for name in found]
+    raise DataError(f"{path}: no file has such a name", code="ACEP-D010", hint="check the folder and the pattern")
 
-    @property
-    def understood(self) -> Understood:
-        """How it was read."""
-        ...
 
-    def settle_times(self, times: dict[str, TimeFormat]) -> None:
-        """Read columns whose texts fit several formats of times in these, which other files have decided on."""
-        ...
+def is_there(given: str | Path) -> bool:
+    """Whether there is a file or a folder of a name that one can have.
 
-    def read(self, columns: Sequence[str], schema: pa.Schema, batch_rows: int) -> Iterator[pa.RecordBatch]:
-        """The rows, of those ``columns`` the file has, with the types of ``schema`` where it can choose."""
-        ...
+    Raises
+    ------
+    DataError
+        ``ACEP-D010``: none can.
+    """
+    if "\n" in str(given):
+        raise DataError(
+            f"{str(given).splitlines()[0]!r:.60} ...: a path has no lines: this is text",
+            code="ACEP-D010",
+            hint="write it to a file, and name that; or read it first, as by pyarrow.csv.read_csv(io.BytesIO(...))",
+        )
+    if "\0" in str(given):
+        raise DataError(f"{str(given)!r:.80}: no file has such a name", code="ACEP-D010", hint="check the path")
+    try:
+        return Path(given).exists()
+    except OSError as error:  # longer than names can be, such as a query
+        raise DataError(
+            f"{str(given)!r:.60} ...: no file has such a name: {error.strerror}",
+            code="ACEP-D010",
+            hint="name the file; a query comes before its inputs",
+        ) from error
 
-    def where(self, row: int) -> Row | None:
-        """Where a row of the batch given last stands; None: that is not known."""
-        ...
+
+def _an_address(given: str, found: re.Match[str]) -> DataError:
+    scheme = found[1].lower()
+    address = f"{found[1]}://{given[found.end() :]}"
+    if scheme in ("http", "https", "ftp"):
+        hint = f"load it first: curl -L -o FILE '{address}'; or feed it: curl -sL '{address}' | acep look -"
+    elif scheme == "file":
+        hint = f"name the file itself: {re.sub('^/*', '/', given[found.end() :])}"
+    elif scheme == "kafka":
+        hint = "a topic is named kafka://BROKER:9092/TOPIC"
+    elif scheme in BROKERS:
+        hint = "let a client of it write the messages, one on a line: ... | acep run QUERY -"
+    else:
+        hint = f"copy it here first; or open it in Python: query.match(pyarrow.dataset.dataset({address!r}))"
+    return DataError(f"{address}: an address, and only files are read", code="ACEP-D181", hint=hint)
+
+
+def _no_such_file(given: str | Path) -> DataError:
+    path = Path(given)
+    if str(given) == "":
+        return DataError("an empty name is no file", code="ACEP-D010", hint="is a variable of the shell not set?")
+    from difflib import get_close_matches
+
+    there = [other.name for other in path.parent.iterdir()] if path.parent.is_dir() else []
+    close = get_close_matches(path.name, there, n=1)
+    hint = f"did you mean {str(path.parent / close[0])!r}?" if close else "check the path"
+    return DataError(f"{path}: there is no such file", code="ACEP-D010", hint=hint)
 
 
 @dataclass(frozen=True)
@@ -123,7 +172,15 @@ def find_files(
     is_csv = says_csv(layout)
     for path in chain.from_iterable(map(named_paths, paths)):
         if path.is_dir():
-            found += _in_folder(path, format, is_csv=is_csv)
+            inside = files_below(path, format, is_csv)
+            if not inside:
+                raise DataError(
+                    f"{path}: the folder has no file that can be read",
+                    code="ACEP-D011",
+                    hint=f"files are recognised by {' '.join(SUFFIXES)}, the text formats also with "
+                    f"{' '.join(COMPRESSED)}",
+                )
+            found += inside
         else:
             found.append(InputFile(path, format or format_of(path) or _detected_format(path, is_csv=is_csv)))
     return found
@@ -132,17 +189,6 @@ def find_files(
 def says_csv(layout: Layout | None) -> bool:
     """Whether something is said that only CSV has."""
     return layout is not None and bool({*ONLY_CSV} & {*layout.said})
-
-
-def _in_folder(folder: Path, format_: str | None, *, is_csv: bool) -> list[InputFile]:
-    files = files_below(folder, format_, is_csv)
-    if not files:
-        raise DataError(
-            f"{folder}: the folder has no file that can be read",
-            code="ACEP-D011",
-            hint=f"files are recognised by {' '.join(SUFFIXES)}, the text formats also with {' '.join(COMPRESSED)}",
-        )
-    return files
 
 
 def files_below(folder: Path, format_: str | None, is_csv: bool) -> list[InputFile]:
@@ -201,7 +247,6 @@ def _plain(path: Path) -> Path:
 
 
 def _detected_format(path: Path, *, is_csv: bool) -> str:
-    """The format of a file whose name does not tell it."""
     stored = stored_as(path, None)
     with open_stored(path, stored) as stream:
         start = stream.read(FIRST_BYTES)
@@ -249,33 +294,22 @@ def open_file(file: InputFile, malformed: MalformedRows, layout: Layout) -> File
         return ParquetFile(name, name)
     stored = stored_as(file.path, layout.encoding)
     with open_stored(file.path, stored) as stream:
-        refuse_misnamed(stream.read(FIRST_BYTES), name, file.format)
+        start = stream.read(FIRST_BYTES)
+    refuse_misnamed(start, name, file.format)
     if file.format == "csv" and layout.delimiter is None:
-        layout = replace(layout, delimiter=_named_delimiter(file.path, stored))
+        named = DELIMITERS.get(_plain(file.path).suffix)  # which its first lines must have
+        layout = replace(layout, delimiter=named if named is not None and named.encode() in start else None)
     if file.format in ("csv", "lines"):
         text = text_format(file.format, name, layout, stored)
         return TextFile(name, lambda: open_stored(file.path, stored), text, malformed)
     with open_stored(file.path, stored) as stream:
-        document = read_document(stream, file.format)
+        if file.format == "json":
+            document = document_of(stream.read(HEAD_BYTES))
+        else:  # what is said to be lines may be an array all the same
+            start = stream.read(1 << 12)
+            document = document_of(start) if starts_array(start) else lines_or_objects(start)
     text = text_format(file.format, name, layout, stored, document)
     return TextFile(name, lambda: as_lines(open_stored(file.path, stored), document, name), text, malformed)
-
-
-def _named_delimiter(path: Path, stored: Stored) -> str | None:
-    """What the name of a file says of the delimiter, if that is in its first lines."""
-    named = DELIMITERS.get(_plain(path).suffix)
-    if named is None:
-        return None
-    with open_stored(path, stored) as stream:
-        return named if named.encode() in stream.read(FIRST_BYTES) else None
-
-
-def read_document(stream: Any, format_: str) -> Document:
-    """What a JSON document is: of one that is said to be lines, whether it is an array all the same."""
-    if format_ == "json":
-        return document_of(stream.read(HEAD_BYTES))
-    start = stream.read(1 << 12)
-    return document_of(start) if starts_array(start) else lines_or_objects(start)
 
 
 def lines_or_objects(start: bytes) -> Document:

@@ -186,20 +186,17 @@ class Understood:
         by_format: dict[str, list[str]] = {}
         for name, written in self.times.items():
             by_format.setdefault(f"{written}, {written.order}" if written.order else str(written), []).append(name)
+        lines = "1 line" if self.skipped_lines == 1 else f"{self.skipped_lines} lines"
         return [
             *([f"encoding {self.encoding}"] if self.encoding not in (None, "utf-8") else []),
             *([f"delimiter {self.delimiter!r}"] if self.delimiter not in (None, ",") else []),
-            *([_ahead(self.skipped_lines)] if self.skipped_lines else []),
+            *([f"{lines} ahead of the header left out (comments, blanks, titles)"] if self.skipped_lines else []),
             *([f"events in the array {self.array!r}"] if self.array else []),
             *([f"decimal comma in {', '.join(self.decimal_commas)}"] if self.decimal_commas else []),
             *([f"thousands in {', '.join(self.thousands)}"] if self.thousands else []),
             *(f"times of {', '.join(names)} as {written}" for written, names in by_format.items()),
             *self.hints,
         ]
-
-
-def _ahead(lines: int) -> str:
-    return f"{lines} line{'' if lines == 1 else 's'} ahead of the header left out (comments, blanks, titles)"
 
 
 def _delimiter(given: str | None) -> str | None:

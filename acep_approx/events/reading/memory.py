@@ -83,7 +83,6 @@ class FrameEvents:
         return plain_schema(schema, "the frame")
 
     def _with_index(self, index: Any) -> str:
-        """Make the index a column, and return its name."""
         taken = {name.lower() for name in self.schema.names}
         name = next(name for name in (*TIME_NAMES, "index") if name not in taken)
         self._frame = self._frame.assign(**{name: index})[[name, *self.schema.names]]
@@ -129,7 +128,6 @@ def _dense(series: Any) -> Any:
 
 
 def _refused_column(frame: Any, schema: pa.Schema) -> str:
-    """The first column whose values are none of its type."""
     for field in schema:
         try:
             pa.array(frame[field.name], field.type, from_pandas=True)
@@ -237,10 +235,17 @@ class DictEvents:
         return self.malformed.policy == "skip"
 
     def _fitting(self, chunk: list[Any], known: set[str], first_row: int) -> list[Mapping[str, Any]]:
-        """Events as rows of these columns."""
         rows = self._flat(_only_dicts(chunk, first_row))
-        _refuse_unknown(rows, known, first_row)
-        return rows
+        if set().union(*rows) <= known:
+            return rows
+        row, event = next((row, event) for row, event in enumerate(rows, first_row) if set(event) - known)
+        extra = ", ".join(sorted(map(repr, set(event) - known)))
+        raise DataError(
+            f"row {row}: {extra} did not occur in the first {DICTS_PER_CHUNK} events",
+            code="ACEP-D022",
+            hint="give the first event every column (None where it has no value), or pass an Arrow table",
+            row=row,
+        )
 
     def _salvaged(
         self, chunk: list[Any], known: set[str], schema: pa.Schema, first_row: int
@@ -275,7 +280,6 @@ class DictEvents:
 
     @staticmethod
     def _most_of(values: list[Any]) -> pa.DataType:
-        """The type of most of some values."""
         kinds = Counter(map(_kind, values))
         del kinds["NoneType"]
         most = kinds.most_common(1)[0][0]
@@ -288,7 +292,6 @@ class DictEvents:
 
 
 def _refuse_broken(names: Iterable[Any]) -> None:
-    """Refuse names of columns that no file could hold."""
     if bad := next((name for name in names if isinstance(name, str) and broken_at(name) is not None), None):
         raise DataError(
             f"{bad!r} is no name of a column: it holds half of a character, or bytes that are not UTF-8",
@@ -322,21 +325,7 @@ def _only_dicts(chunk: list[Any], first_row: int) -> list[Mapping[str, Any]]:
     return chunk
 
 
-def _refuse_unknown(chunk: list[Mapping[str, Any]], known: set[str], first_row: int) -> None:
-    if set().union(*chunk) <= known:
-        return
-    row, event = next((row, event) for row, event in enumerate(chunk, first_row) if set(event) - known)
-    extra = ", ".join(sorted(map(repr, set(event) - known)))
-    raise DataError(
-        f"row {row}: {extra} did not occur in the first {DICTS_PER_CHUNK} events",
-        code="ACEP-D022",
-        hint="give the first event every column (None where it has no value), or pass an Arrow table",
-        row=row,
-    )
-
-
 def _converted(rows: list[Mapping[str, Any]], schema: pa.Schema, first_row: int) -> list[pa.Array]:
-    """The columns of ``schema``, of its types or of wider ones."""
     return [_convert(field.name, [row.get(field.name) for row in rows], field.type, first_row) for field in schema]
 
 

@@ -68,23 +68,30 @@ class FileEvents:
             file.order = order
             for batch in file.read(columns, schema, batch_rows):
                 schema = _wider(schema, batch)
-                yield with_marks(self._align(file.name, batch, [schema.field(name) for name in columns]), schema)
+                yield with_marks(_aligned(file.name, batch, [schema.field(name) for name in columns]), schema)
         order.finish()
 
     def where(self, row: int) -> Row | None:
         """Where a row of the batch given last stands."""
         return self._file.where(row)
 
-    def _align(self, name: str, batch: pa.RecordBatch, columns: Sequence[pa.Field]) -> pa.RecordBatch:
-        """The batch with all columns, in order and of these types; strings stay as they are encoded."""
-        here = dict(zip(batch.schema.names, batch.columns, strict=True))
-        arrays = [
-            _cast(name, column.name, here[column.name], column.type)
-            if column.name in here
-            else pa.nulls(batch.num_rows, column.type)
-            for column in columns
-        ]
-        return pa.RecordBatch.from_arrays(arrays, names=[column.name for column in columns])
+
+def _aligned(file: str, batch: pa.RecordBatch, columns: Sequence[pa.Field]) -> pa.RecordBatch:
+    """The batch with all columns, in order and of these types; strings stay as they are encoded."""
+    here = dict(zip(batch.schema.names, batch.columns, strict=True))
+    arrays = []
+    for column in columns:
+        try:
+            array = here.get(column.name)
+            arrays.append(pa.nulls(batch.num_rows, column.type) if array is None else as_wider(array, column.type))
+        except pa.ArrowInvalid as error:
+            raise DataError(
+                f"{file}: column {column.name!r} cannot be read as {column.type}, its type in all files together: "
+                f"{error}",
+                code="ACEP-D016",
+                hint="write the column with one type in all files",
+            ) from error
+    return pa.RecordBatch.from_arrays(arrays, names=[column.name for column in columns])
 
 
 def _notes(files: Sequence[FileReader]) -> list[str]:
@@ -131,7 +138,6 @@ def _turned(text: str | None) -> str | None:
 
 
 def _wider(schema: pa.Schema, batch: pa.RecordBatch) -> pa.Schema:
-    """The schema, with wider types where a batch has them."""
     for given in batch.schema:
         place = schema.get_field_index(given.name)
         known = schema.field(place).type
@@ -142,19 +148,7 @@ def _wider(schema: pa.Schema, batch: pa.RecordBatch) -> pa.Schema:
     return schema
 
 
-def _cast(file: str, column: str, array: pa.Array, type_: pa.DataType) -> pa.Array:
-    try:
-        return as_wider(array, type_)
-    except pa.ArrowInvalid as error:
-        raise DataError(
-            f"{file}: column {column!r} cannot be read as {type_}, its type in all files together: {error}",
-            code="ACEP-D016",
-            hint="write the column with one type in all files",
-        ) from error
-
-
 def _one_schema(files: Sequence[FileReader]) -> pa.Schema:
-    """All columns of all files, in their common types."""
     types: dict[str, pa.DataType] = {}
     first: dict[str, FileReader] = {}
     for file in files:
@@ -175,7 +169,6 @@ def _one_schema(files: Sequence[FileReader]) -> pa.Schema:
 
 
 def _check_declared(schema: pa.Schema, declared: Mapping[str, str]) -> None:
-    """Refuse types of columns that are not there."""
     wrong = [name for name in declared if name not in schema.names]
     if wrong and len(schema):
         near = get_close_matches(wrong[0], schema.names, n=1)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from acep_approx.events.columns import plain_schema
-from acep_approx.events.reading.reader import Reader
 
 Path = tuple[str, ...]
 MOST_FIELDS = 1000
@@ -21,16 +20,16 @@ def has_objects(schema: pa.Schema) -> bool:
     return any(pa.types.is_struct(field.type) for field in schema)
 
 
-def paths_of(schema: pa.Schema) -> dict[str, tuple[Path, pa.DataType]]:
+def paths_of(schema: pa.Schema) -> dict[str, Path]:
     """The columns with the fields of objects, and how to get at each.
 
     Examples
     --------
     >>> schema = pa.schema([("ts", pa.int64()), ("meta", pa.struct([("user", pa.string())]))])
-    >>> [(name, path) for name, (path, _) in paths_of(schema).items()]
-    [('ts', ('ts',)), ('meta.user', ('meta', 'user'))]
+    >>> paths_of(schema)
+    {'ts': ('ts',), 'meta.user': ('meta', 'user')}
     """
-    return {".".join(path): (path, field.type) for path, field in _leaves(schema, ())}
+    return {".".join(path): path for path, _ in _leaves(schema, ())}
 
 
 def _leaves(fields: Iterable[pa.Field], above: Path) -> Iterator[tuple[Path, pa.Field]]:
@@ -100,28 +99,3 @@ def maps_among(names: Iterable[str]) -> tuple[str, ...]:
 def map_note(name: str) -> str:
     """What is to be said of a map."""
     return f"{name} left out: it holds more than {MOST_FIELDS:,} different names, which are values and no columns"
-
-
-class FlatEvents:
-    """Events with the fields of their objects as columns; only what is asked for is read.
-
-    Parameters
-    ----------
-    reader : Reader
-    where : str
-        For messages.
-    """
-
-    def __init__(self, reader: Reader, where: str = "the events") -> None:
-        self._reader = reader
-        self._paths = {name: path for name, (path, _) in paths_of(reader.schema).items()}
-        self.schema = flat_schema(reader.schema, where)
-        self.rows = reader.rows
-        self.reusable = reader.reusable
-
-    def read(self, columns: Sequence[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
-        """The rows of some columns, in batches of at most ``batch_rows``."""
-        whole = list(dict.fromkeys(self._paths[name][0] for name in columns))
-        for batch in self._reader.read(whole, batch_rows):
-            arrays = [column_at(batch, self._paths[name]) for name in columns]
-            yield pa.RecordBatch.from_arrays(arrays, names=list(columns))

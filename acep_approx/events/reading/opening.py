@@ -14,9 +14,8 @@ from acep_approx.events.reading.files import find_files, open_file, says_csv, wo
 from acep_approx.events.reading.layout import Layout, Understood
 from acep_approx.events.reading.malformed import MalformedRows
 from acep_approx.events.reading.multiple_files import FileEvents
-from acep_approx.events.reading.reader import Reader
-from acep_approx.events.writing.outfile import check_name
-from acep_approx.events.writing.same_file import read_again, refuse_input, written_as
+from acep_approx.events.reading.python_objects import Reader
+from acep_approx.events.writing.outfile import check_name, read_again, refuse_input, written_as
 
 
 def open_paths(

@@ -40,7 +40,7 @@ class ParquetFile:
         except (pa.ArrowException, OSError) as error:
             raise self._damaged(error) from error
         self.schema = flat_schema(plain_schema(stored, name), name)
-        self._paths = {column: path for column, (path, _) in paths_of(stored).items()}
+        self._paths = paths_of(stored)
         self.rows: int | None = file.metadata.num_rows
         self._text = [field.name for field in stored if field.type in (pa.string(), pa.large_string())]
         self.understood = Understood("parquet", nested=tuple(n for n, path in self._paths.items() if len(path) > 1))

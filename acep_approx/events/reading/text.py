@@ -13,25 +13,24 @@ import pyarrow as pa
 from acep_approx.errors import DataError
 from acep_approx.events.blocks import BLOCK_BYTES, Block, Readable, blocks, decodable
 from acep_approx.events.columns import plain_schema, to_arrow
-from acep_approx.events.reading.formats.converters import impossible, in_order
 from acep_approx.events.reading.formats.csv import CsvFormat
 from acep_approx.events.reading.formats.json import JsonFormat
 from acep_approx.events.reading.formats.json_documents import Document
 from acep_approx.events.reading.formats.log_lines import LinesFormat
+from acep_approx.events.reading.formats.readings import TextFormat, impossible, in_order
 from acep_approx.events.reading.layout import Layout, Stored, Understood
 from acep_approx.events.reading.malformed import LEAVE_OUT, MalformedRows, Row
 from acep_approx.events.reading.widening import one_table, wider_text, with_marks
 from acep_approx.events.time_formats import TimeFormat
 from acep_approx.events.times_in_order import TimesInOrder
 
-Format = CsvFormat | JsonFormat | LinesFormat
 Report = Callable[[bytes, int, str], None]
 """Is told of a row that cannot be read: the row, its line, and why."""
 
 
 def text_format(
     kind: str, name: str, layout: Layout, stored: Stored, document: Document | None = None
-) -> Format:
+) -> TextFormat:
     """The way in which a text file is written.
 
     Parameters
@@ -61,7 +60,7 @@ class TextFile:
         File name for messages.
     opener : callable
         Gives the stream of (decompressed) bytes as a context manager; called once per pass.
-    format : CsvFormat or JsonFormat
+    format : TextFormat
         How rows are written; one object per file.
     malformed : MalformedRows
         Told of rows that cannot be read.
@@ -84,7 +83,7 @@ class TextFile:
         self,
         name: str,
         opener: Callable[[], AbstractContextManager[Readable]],
-        format: Format,  # noqa: A002  (the word of the public interface)
+        format: TextFormat,  # noqa: A002  (the word of the public interface)
         malformed: MalformedRows,
         sample: Block | None = None,
         place: Callable[[bytes, int], Row] | None = None,
@@ -97,7 +96,7 @@ class TextFile:
         self._rows: TextRows | None = None
         self._start = 0  # of the rows that were read together the first one in the batch given last
         self.order = TimesInOrder()
-        self.schema = plain_schema(self._infer(sample or self._first()), name)
+        self.schema = plain_schema(self._infer(sample), name)
 
     @property
     def understood(self) -> Understood:
@@ -159,11 +158,10 @@ class TextFile:
         """The block without rows that are not UTF-8; where such are refused, they have been."""
         return block if self._malformed.policy == "refuse" else decodable(block, self.name, self._format.rows, report)
 
-    def _first(self) -> Block | None:
-        with closing(self._blocks()) as stream:
-            return next(stream, None)
-
     def _infer(self, first: Block | None) -> pa.Schema:
+        if first is None:
+            with closing(self._blocks()) as stream:
+                first = next(stream, None)
         if first is None:
             return self._format.empty_schema()
         first = self._decodable(first, lambda *_: None)  # they are told of when they are read
@@ -204,18 +202,12 @@ class TextFile:
         low, high = 1, len(rows)
         while high > low:
             middle = (low + high + 1) // 2
-            if self._can_infer(rows[:middle]):
+            try:
+                self._format.infer(b"".join(rows[:middle]))
                 low = middle
-            else:
+            except pa.ArrowInvalid:
                 high = middle - 1
         return rows[:low]
-
-    def _can_infer(self, rows: list[bytes]) -> bool:
-        try:
-            self._format.infer(b"".join(rows))
-        except pa.ArrowInvalid:
-            return False
-        return True
 
     def _report(self, row: bytes, line: int, reason: str) -> None:
         self._malformed.add(self._row(row, line), reason)
@@ -231,7 +223,7 @@ class TextRows:
 
     Parameters
     ----------
-    format : CsvFormat or JsonFormat
+    format : TextFormat
     wanted : pyarrow.Schema
         The columns, and their types so far.
     report : callable
@@ -239,7 +231,7 @@ class TextRows:
     """
 
     def __init__(
-        self, format: Format, wanted: pa.Schema, report: Report  # noqa: A002
+        self, format: TextFormat, wanted: pa.Schema, report: Report  # noqa: A002
     ) -> None:
         self._format = format
         self._wanted = wanted
@@ -251,8 +243,16 @@ class TextRows:
 
     def parse(self, block: Block) -> Iterator[pa.RecordBatch]:
         """The rows of a block that can be read."""
-        for batch in self._parsed(block):
-            yield with_marks(batch, self._as_written)
+        line, before = block.line, b""
+        for data in self._format.pieces(block.data, len(self._wanted)):
+            line, before = line + before.count(b"\n"), data
+            self._block, self._gone, self._lines = Block(line, data), set(), None
+            fitting, others = self._format.sorted_out(data)
+            rows = self._format.rows(data) if others else []
+            for row in others:
+                self._report(rows[row], line + row, "the line does not fit the format")
+            for batch in self._parse(fitting):
+                yield with_marks(batch, self._as_written)
 
     def ordered(self, batch: pa.RecordBatch, order: TimesInOrder) -> pa.RecordBatch:
         """The rows of the batch given last, with times that need those before them; others have none in the calendar.
@@ -304,23 +304,6 @@ class TextRows:
         self._gone.add(line)
         self._lines = None
 
-    def _begin(self, block: Block) -> None:
-        self._block, self._gone, self._lines = block, set(), None
-
-    def _parsed(self, block: Block) -> Iterator[pa.RecordBatch]:
-        self._begin(block)
-        if isinstance(self._format, LinesFormat):
-            yield from self._parse(self._fitting(self._format, block.data))
-            return
-        if not isinstance(self._format, JsonFormat):
-            yield from self._parse(block.data)
-            return
-        line = block.line
-        for data in self._format.pieces(block.data, len(self._wanted)):
-            self._begin(Block(line, data))
-            yield from self._parse(data)
-            line += data.count(b"\n")
-
     def _parse(self, data: bytes) -> list[pa.RecordBatch]:
         try:
             batch = self._format.parse(data, self._wanted)
@@ -330,15 +313,6 @@ class TextRows:
             self._salvage(self._standing(), batches)
             return one_table(batches).combine_chunks().to_batches() if batches else []
         return [batch] if batch.num_rows else []
-
-    def _fitting(self, format: LinesFormat, data: bytes) -> bytes:  # noqa: A002
-        """The lines of a block that fit; the others are reported."""
-        data, others = format.sorted_out(data)
-        if others:
-            rows = format.rows(self._block.data)
-            for row in others:
-                self._report(rows[row], self._block.line + row, "the line does not fit the format")
-        return data
 
     def _widen(self, data: bytes) -> bool:
         """Make the types wide enough for some rows, where these go together with those before."""

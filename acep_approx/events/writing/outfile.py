@@ -1,6 +1,7 @@
-"""Files that are written while events are read, each by one writer.
+"""Files that are written while events are read, each by one writer, and which names lead to one file.
 
-Those of a run that ends take their name only when they are whole; those of a run that lasts grow under it.
+Those of a run that ends take their name only when they are whole; those of a run that lasts grow under it. No output
+takes the place of an input, or comes to lie where it would be read.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import logging
 import os
 import re
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
@@ -31,6 +32,8 @@ LOG = logging.getLogger("acep_approx.outfile")
 
 ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/")
 """How an address begins, which ``Path`` has made one slash of two in."""
+STREAMS = ("/dev/stdout", "/dev/stderr", "/dev/fd/", "/proc/self/fd/")
+"""Names of what is open already."""
 
 
 def check_name(path: Path, *, may_be_address: bool = False) -> None:
@@ -157,7 +160,10 @@ class OutFile:
             if not self._is_special:
                 self.sink.flush()
                 if self._mode is not None:  # that of the file whose place it takes
-                    _chmod(self.sink, self._part, self._mode)
+                    if hasattr(os, "fchmod"):
+                        os.fchmod(self.sink.fileno(), self._mode)
+                    else:  # on Windows
+                        self._part.chmod(self._mode)
                 self._part.replace(self.path)
 
     def discard(self) -> None:
@@ -236,15 +242,7 @@ class GrowingFile:
     """What was written stays."""
 
 
-def _chmod(file: BinaryIO, path: Path, mode: int) -> None:
-    if hasattr(os, "fchmod"):
-        os.fchmod(file.fileno(), mode)
-    else:  # on Windows
-        path.chmod(mode)
-
-
 def _lock(sink: BinaryIO, path: Path) -> None:
-    """Lock a file, for as long as it is open."""
     if flock is None:
         return
     try:
@@ -295,8 +293,70 @@ def growing_file(path: Path) -> Iterator[BinaryIO]:
 
 
 def _is_same(file: BinaryIO, path: Path) -> bool:
-    """Whether an open file still has this name."""
     try:
         return os.path.samestat(os.fstat(file.fileno()), path.lstat())
     except FileNotFoundError:
         return False
+
+
+def known_as(path: Path) -> set[object]:
+    """What a file is known by: its name without links, and its number, if it is there."""
+    keys: set[object] = set()
+    with suppress(OSError, ValueError):  # nothing has such a name, or nobody may look
+        keys.add(os.path.realpath(path))
+        status = path.stat()
+        keys.add((status.st_dev, status.st_ino))
+    return keys
+
+
+def written_as(path: Path) -> set[object]:
+    """The same of a file that is to be written, and of ``FILE.part``; pipes and devices are nobody's place.
+
+    Raises
+    ------
+    UsageError
+        ``ACEP-U191``: no file can have such a name.
+    """
+    check_name(path)
+    if _is_special(path):
+        return set()
+    return known_as(path) | known_as(path.with_name(path.name + SUFFIX)) if path.name else known_as(path)
+
+
+def _is_special(path: Path) -> bool:
+    """Whether it is a pipe or a device, or a stream that is open already by another name."""
+    if str(path).startswith(STREAMS):
+        return True
+    with suppress(OSError, ValueError):
+        mode = path.stat().st_mode
+        return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
+    return False
+
+
+def refuse_input(file: Path | None, what: str, inputs: Iterable[Path], code: str = "ACEP-U013") -> None:
+    """Refuse to write over a file that is read, by this or another name.
+
+    Parameters
+    ----------
+    file : Path or None
+        To be written; None: nothing is.
+    what : str
+        That goes there, in words.
+    inputs : iterable of Path
+        Files that are read.
+    code : str
+        Of the error.
+    """
+    keys = set() if file is None else written_as(file)
+    if keys and any(not keys.isdisjoint(known_as(path)) for path in inputs):
+        raise UsageError(f"{what} would overwrite the input {str(file)!r}", code=code, hint="name another file")
+
+
+def read_again(file: Path, what: str, folder: Path | str) -> UsageError:
+    """The error that an output would be read with the files of an input (``ACEP-U193``)."""
+    return UsageError(
+        f"{what} would go to {str(file)!r}, and be read with the files of {str(folder)!r}",
+        code="ACEP-U193",
+        hint="name a file elsewhere; in a folder files are not read whose names begin with _: "
+        + quoted(str(file.with_name(f"_{file.name}"))),
+    )

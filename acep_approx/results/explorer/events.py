@@ -13,7 +13,7 @@ from acep_approx.events.columns import can_be_text, readable
 from acep_approx.events.roles import Roles
 from acep_approx.events.source import BATCH_ROWS, Source
 from acep_approx.events.stream import as_they_come, read_events
-from acep_approx.events.writing.plain import plain_text
+from acep_approx.events.writing.tables import plain_text
 from acep_approx.pages.explorer import EventShown, MatchShown
 
 MOST_COLUMNS, LONGEST = 6, 120

@@ -1,12 +1,14 @@
-"""Texts that are numbers, and whether they come back from these as they are written: ``007`` does not come from 7.
+"""Numbers of text files: whether they come back as they are written, and which of them floats do not hold exactly.
 
-A column of text files holds numbers only if all its values do; else ids that differ would become one. Decimals are
-numbers however many zeros end them: ``1.50`` is 1.5.
+``007`` does not come from 7. A column of text files holds numbers only if all its values do; else ids that differ would
+become one. Decimals are numbers however many zeros end them: ``1.50`` is 1.5.
 """
 
 from __future__ import annotations
 
+import json
 import re
+from collections.abc import Iterator
 from itertools import chain
 
 import numpy as np
@@ -35,6 +37,9 @@ _ZERO, _POINT, _PLUS, _MINUS, _LINE_END, _E, _X, _QUOTE = (np.uint8(ord(sign)) f
 _SMALL, _TEN = np.uint8(0x20), np.uint8(10)
 TRUTHS = (("true", "false"), ("True", "False"), ("TRUE", "FALSE"))
 """How booleans are spelled; a column of text has one of these ways."""
+ALL_EXACT = 2.0**53
+"""Whole numbers below are exact as floats."""
+WHOLE = r"^[+-]?\d+$"
 
 
 def is_finite(column: pa.ChunkedArray) -> bool:
@@ -205,3 +210,46 @@ def marked(data: bytes, delimiter: bytes) -> bytes:
         return data
     sign = re.escape(delimiter)
     return re.sub(rb'(?m)(^|%b)"(?=[ \t+.0-9-][^"\n]*"(?:%b|\r|$))' % (sign, sign), rb'\1"' + MARK, data)
+
+
+def large_floats(table: pa.Table) -> Iterator[tuple[str, Ints]]:
+    """Columns of floats, each with the rows of values so large that whole numbers may have been rounded.
+
+    Complexity: one pass over the columns of floats.
+    """
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        if not pa.types.is_float64(column.type):
+            continue
+        ends = pc.min_max(column).as_py()
+        if ends["min"] is not None and max(-ends["min"], ends["max"]) >= ALL_EXACT:
+            is_large = pc.fill_null(pc.greater_equal(pc.abs(column), ALL_EXACT), False)
+            yield name, np.flatnonzero(to_numpy(is_large.combine_chunks()))
+
+
+def rounded_texts(texts: pa.Array) -> str | None:
+    """The first of some values of CSV that is a whole number and no float."""
+    whole = texts.filter(pc.match_substring_regex(texts, WHOLE))
+    return next((text for text in whole.to_pylist() if int(text) != int(float(text))), None)
+
+
+def rounded_lines(data: bytes, path: tuple[str, ...], rows: Ints) -> str | None:
+    """The first of some lines of JSON, counted without blank ones, that has such a number in a column; the number."""
+    lines = [line for line in data.split(b"\n") if line and not line.isspace()]
+    for row in rows.tolist():
+        value = json.loads(lines[row])
+        for name in path:
+            value = value.get(name)
+        if isinstance(value, int) and value != int(float(value)):
+            return str(value)
+    return None
+
+
+def column_in(message: str) -> str | None:
+    """The column of which Arrow says that a number of JSON stands where it was told to read strings."""
+    found = re.search(r"Column\(/(.*)\) changed from string to number", message)
+    return found.group(1) if found else None
+
+
+def refusal(name: str, number: str) -> pa.ArrowInvalid:
+    """What is wrong with a row that has such a number among fractions, as the parser would say it."""
+    return pa.ArrowInvalid(f"column {name!r} is double, and that cannot hold the whole number {number} exactly")

@@ -10,35 +10,39 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from acep_approx.errors import DataError
-from acep_approx.events.blocks import Block, quoted_rows
-from acep_approx.events.columns import CODED, decoded, encode_text, to_arrow
+from acep_approx.events.blocks import FIRST_BYTES, Block, quoted_rows
+from acep_approx.events.columns import CODED, encode_text, to_arrow
 from acep_approx.events.reading.formats.as_written import (
     TRUTHS,
+    WHOLE,
     changed,
-    in_words,
     is_finite,
     is_followed,
     is_of_words,
+    large_floats,
     marked,
     may_differ,
     not_as_written,
-    spelling,
+    refusal,
+    rounded_texts,
 )
-from acep_approx.events.reading.formats.converters import Converters
-from acep_approx.events.reading.formats.csv_headers import DELIMITERS, Header, find_header, without_spaces
-from acep_approx.events.reading.formats.declared import Declared
-from acep_approx.events.reading.formats.directives import without_directives
-from acep_approx.events.reading.formats.rounding import WHOLE, large_floats, refusal, rounded_texts
-from acep_approx.events.reading.formats.shared import FIRST_BYTES, as_text, finer_times, is_blank, one_batch, with_type
+from acep_approx.events.reading.formats.csv_headers import (
+    DELIMITERS,
+    Header,
+    find_header,
+    without_directives,
+    without_spaces,
+)
+from acep_approx.events.reading.formats.readings import TextFormat, one_batch, with_type
 from acep_approx.events.reading.layout import Layout, Stored, Understood
+from acep_approx.events.reading.widening import WRITTEN
 from acep_approx.events.roles import is_number
-from acep_approx.events.time_formats import TimeFormat
 
 NULLS = ("", "NA", "N/A", "NULL", "null", "NaN", "nan")
 """What stands for null in CSV, unless it is between quotes."""
 
 
-class CsvFormat:
+class CsvFormat(TextFormat):
     """Values between delimiters with a header line, RFC 4180 quoting.
 
     Parameters
@@ -49,23 +53,22 @@ class CsvFormat:
         What is said of the delimiter and others.
     stored : Stored, optional
         How the bytes lie in the file; only shown.
+
+    Attributes
+    ----------
+    header : Header or None
+        What the first lines say; None before ``read_header``. Another one, of the same columns, may take its place.
     """
 
     def __init__(self, name: str, layout: Layout | None = None, stored: Stored | None = None) -> None:
-        self._name = name
-        self.row_word = "line"
-        self._layout = layout or Layout()
-        self._header: Header | None = None
-        self._readings = Converters(name, self._layout.time_format)
-        self._declared = Declared(self._layout)
+        super().__init__(name, layout, stored)
+        self.header: Header | None = None
         self._unsure: list[str] = []
-        self._truths: dict[str, tuple[str, ...]] = {}
-        self._stored = stored or Stored()
 
     @property
     def understood(self) -> Understood:
         """How the file was read; after ``decide``."""
-        header, hints = self._header, []
+        header, hints = self.header, []
         if header and header.rivals:
             signs = " or ".join(map(repr, header.rivals))
             hints.append(f"a comma between values, where {signs} fits as well: say it by --delimiter")
@@ -73,35 +76,20 @@ class CsvFormat:
             hints.append(f"the space behind each {header.delimiter!r} left out")
         if self._unsure:
             hints.append(f"text in {', '.join(self._unsure)}: say --decimal , if the comma stands before a fraction")
-        return Understood(
+        return self._understood(
             "csv",
-            compression=self._stored.compression,
-            encoding=self._stored.encoding,
             delimiter=header.delimiter if header else self._layout.delimiter,
             header=self._layout.columns is None,
             skipped_lines=header.skipped if header else 0,
             decimal_commas=tuple(self._readings.decimals),
-            thousands=self._declared.with_thousands,
-            declared=self._declared.said,
-            times=dict(self._readings.times),
-            open_times=dict(self._readings.open_times),
             hints=tuple(hints),
         )
 
     @property
-    def header(self) -> Header | None:
-        """What its first lines say; None before ``read_header``."""
-        return self._header
-
-    def go_on_with(self, header: Header) -> None:
-        """Read on in another file, which has the same columns; what was decided of them stays."""
-        self._header = header
-
-    @property
     def quotes(self) -> bytes:
         """Where a quote opens a value: after the delimiter, or any of those that it may be."""
-        known = self._header.delimiter if self._header else self._layout.delimiter
-        blank = " " if self._header and self._header.is_spaced else ""
+        known = self.header.delimiter if self.header else self._layout.delimiter
+        blank = " " if self.header and self.header.is_spaced else ""
         return (known or "".join(DELIMITERS)).encode() + blank.encode()
 
     def read_header(self, first: Block) -> None:
@@ -113,11 +101,10 @@ class CsvFormat:
             As ``find_header``.
         """
         columns = None if self._layout.columns is None else list(self._layout.columns)
-        self._readings.forget()
-        self._declared.forget()
-        self._unsure, self._truths = [], {}
-        self._header = find_header(first.data, self._name, self._layout.delimiter, columns)
-        if not self._header.names:
+        super().read_header(first)
+        self._unsure = []
+        self.header = find_header(first.data, self._name, self._layout.delimiter, columns)
+        if not self.header.names:
             self.empty_schema()
 
     def empty_schema(self) -> pa.Schema:
@@ -135,17 +122,17 @@ class CsvFormat:
 
         Without spaces ahead of values where each has one; rows of delimiters alone are blank lines.
         """
-        if self._header is None:
+        if self.header is None:
             return block
-        lines, end = self._header.lines if block.line == 1 else 0, 0
+        lines, end = self.header.lines if block.line == 1 else 0, 0
         for _ in range(lines):
             end = block.data.find(b"\n", end) + 1 or len(block.data)
         data = block.data[end:] if end else block.data
-        if self._header.directives is not None:
-            data = without_directives(data, self._header.directives.names, self._name, block.line)
-        if self._header.is_spaced:
-            data = without_spaces(data, self._header.delimiter)
-        empty = self._header.delimiter.encode() * (len(self._header.names) - 1)
+        if self.header.directives is not None:
+            data = without_directives(data, self.header.directives.names, self._name, block.line)
+        if self.header.is_spaced:
+            data = without_spaces(data, self.header.delimiter)
+        empty = self.header.delimiter.encode() * (len(self.header.names) - 1)
         return Block(block.line + lines, self._with_blanks(data, empty))
 
     def _with_blanks(self, data: bytes, empty: bytes) -> bytes:
@@ -157,22 +144,10 @@ class CsvFormat:
         return b"".join(b"\n" if row.rstrip(b"\r\n") == empty else row for row in self.rows(data))
 
     def decide(self, data: bytes, schema: pa.Schema) -> bool:
-        """Decide by the first rows which columns of text hold something else, and say whether any does.
-
-        Parameters
-        ----------
-        data : bytes
-        schema : pyarrow.Schema
-            What ``infer`` has found in them; it finds more after this.
-
-        Raises
-        ------
-        DataError
-            As ``Converters.decide_times``.
-        """
+        """Decide by the first rows which columns of text are times or numbers; see ``TextFormat``."""
         has_decimals = self._layout.decimal != "." and self.quotes[:1] != b","
-        names = [name for name in self._readings.wanted(schema) if name not in self._declared]
-        if is_blank(data) or not names:
+        names = self._undecided(schema)
+        if _is_blank(data) or not names:
             return self._readings.decide_times(pa.table({}), rows=0)
         head = data[: data.rfind(b"\n", 0, FIRST_BYTES) + 1]
         if head and b'"' not in head and self._layout.thousands is None:  # most is neither, as its first values show
@@ -189,37 +164,24 @@ class CsvFormat:
             self._unsure = self._readings.decide_decimals(table, is_said=self._layout.decimal == ",")
         return self._readings.decide_times(table, rows=1) or bool(self._readings.decimals) or has_numbers
 
-    @property
-    def times(self) -> dict[str, TimeFormat]:
-        """Columns that are read as times, and how these are written."""
-        return self._readings.times
-
-    def settle_times(self, times: dict[str, TimeFormat]) -> None:
-        """Read columns that stayed open in formats that other files have decided on."""
-        self._readings.settle(times)
-
-    def type_of(self, name: str) -> pa.DataType:
-        """The type of a column of text that is read as something else."""
-        return self._readings.type_of(name)
-
     def infer(self, data: bytes) -> pa.Schema:
         """Types of the columns from whole rows; rows of the wrong length do not count.
 
         Numbers are texts where one of them would not come back as it is written; see ``as_written``.
         """
-        if is_blank(data):
+        if _is_blank(data):
             return self._declared.types(pa.schema([(name, pa.null()) for name in self._names]))
-        texts = self._header.directives.texts if self._header and self._header.directives else ()
+        texts = self.header.directives.texts if self.header and self.header.directives else ()
         types = {name: pa.string() for name in texts if name in self._names}
         table = self._read(data, types=types | self._given_types(self._names), skip_invalid=True)
-        schema = self._readings.types(finer_times(table.schema), table)
+        schema = self._readings.types(_finer_times(table.schema), table)
         for name, rows in large_floats(table):
             texts = self._texts(data, name, skip_invalid=True)
             is_whole = pc.all(pc.match_substring_regex(texts, WHOLE)).as_py()
             if is_whole and rounded_texts(texts.take(to_arrow(rows))):
-                schema = as_text(schema, name)
+                schema = _as_text(schema, name)
         for name, _ in self._changed(data, table, skip_invalid=True):
-            schema = as_text(schema, name)
+            schema = _as_text(schema, name)
         for field in table.schema:
             if is_of_words(field.type) and not self._are_alike(data, field):
                 schema = with_type(schema, field.name, pa.string())
@@ -234,7 +196,7 @@ class CsvFormat:
             A row has too many or too few values, or a value is not of the type, also where a float would round it.
         """
         types = {f.name: CODED if pa.types.is_string(f.type) else f.type for f in schema}
-        if is_blank(data):
+        if _is_blank(data):
             return one_batch(pa.schema(types.items()).empty_table())
         given = self._given_types(types)
         words = {name: CODED for name, type_ in types.items() if is_of_words(type_) and name not in given}
@@ -255,10 +217,14 @@ class CsvFormat:
 
     def _changed(self, data: bytes, table: pa.Table, *, skip_invalid: bool = False) -> Iterator[tuple[str, str]]:
         """Columns of numbers with a text that does not come back from its number, and this text."""
-        assert self._header is not None, "read the header first"
-        names = [f.name for f in table.schema if is_number(f.type) and self._is_as_written(f.name)]
+        assert self.header is not None, "read the header first"
+        names = [  # not those of times, nor what is read in another way
+            field.name
+            for field in table.schema
+            if is_number(field.type) and field.name not in self._readings and not self._layout.is_time(field.name)
+        ]
         floats = [name for name in names if pa.types.is_floating(table.schema.field(name).type)]
-        sign = self._header.delimiter.encode()
+        sign = self.header.delimiter.encode()
         if not names or not may_differ(data, sign, has_decimals=bool(floats)):
             names = [name for name in floats if not is_finite(table.column(name))]
         data = marked(data, sign) if names else data
@@ -268,35 +234,17 @@ class CsvFormat:
             if text is not None:
                 yield name, text
 
-    def _is_as_written(self, name: str) -> bool:
-        """Whether the numbers of a column must come back: not those of times, nor what is read in another way."""
-        return name not in self._readings and not self._layout.is_time(name)
-
     def _are_alike(self, data: bytes, field: pa.Field) -> bool:
-        """Whether all booleans or times of day of a column are written in one way."""
         try:
             self._in_words(field.name, self._texts(data, field.name, skip_invalid=True), field.type)
         except pa.ArrowInvalid:
             return False
         return True
 
-    def _in_words(self, name: str, texts: pa.Array, type_: pa.DataType) -> pa.Array:
-        """Texts as booleans or times of day, all written as the first ones."""
-        plain = decoded(texts)
-        if not self._truths.get(name):
-            self._truths[name] = spelling(plain)
-        return in_words(plain, type_, self._truths[name])
-
-    @property
-    def _nulls(self) -> list[str]:
-        """The texts that stand for null: those that are said, else the usual ones; and that of a directive."""
-        said = NULLS if self._layout.null is None else ("", *self._layout.null)
-        return [*said, *([self._header.directives.null] if self._header and self._header.directives else [])]
-
     @property
     def _names(self) -> list[str]:
         """The columns; not the one without a name, where rows end with a delimiter."""
-        names = self._header.names if self._header else []
+        names = self.header.names if self.header else []
         return names[:-1] if names and not names[-1] else names
 
     def _given_types(self, names: Iterable[str]) -> dict[str, pa.DataType]:
@@ -305,7 +253,6 @@ class CsvFormat:
         return given | {name: pa.string() for name in names if name in self._declared}
 
     def _texts(self, data: bytes, name: str, *, skip_invalid: bool = False) -> pa.Array:
-        """A column as it is written."""
         table = self._read(data, types={name: pa.string()}, columns=[name], skip_invalid=skip_invalid)
         return table.column(name).combine_chunks()
 
@@ -319,21 +266,23 @@ class CsvFormat:
     ) -> pa.Table:
         from pyarrow import csv
 
-        assert self._header is not None, "read the header first"
-
+        assert self.header is not None, "read the header first"
+        nulls = [*(NULLS if self._layout.null is None else ("", *self._layout.null))]
+        if self.header.directives:
+            nulls.append(self.header.directives.null)
         # One thread: a block is small, and Arrow's threads can abort the process when it ends (apache/arrow#34314).
         return csv.read_csv(
             pa.BufferReader(data),
-            read_options=csv.ReadOptions(column_names=self._header.names, block_size=len(data) + 1, use_threads=False),
+            read_options=csv.ReadOptions(column_names=self.header.names, block_size=len(data) + 1, use_threads=False),
             parse_options=csv.ParseOptions(
-                delimiter=self._header.delimiter,
+                delimiter=self.header.delimiter,
                 newlines_in_values=b'"' in data,
                 invalid_row_handler=(lambda _: "skip") if skip_invalid else None,
             ),
             convert_options=csv.ConvertOptions(
                 column_types=types,
                 include_columns=self._names if columns is None else columns,
-                null_values=self._nulls,
+                null_values=nulls,
                 strings_can_be_null=True,
                 quoted_strings_can_be_null=False,
                 true_values=[truth for truth, _ in TRUTHS],
@@ -341,8 +290,29 @@ class CsvFormat:
             ),
         )
 
+    def is_ahead(self, row: bytes) -> bool:
+        """Whether a row is a blank line or a comment, where it stands ahead of the first one that is not."""
+        return not row.strip() or row.startswith(b"#")
+
     def rows(self, data: bytes) -> list[bytes]:
         """Split whole rows; a line end between quotes does not end a row."""
         if b'"' not in data:
             return io.BytesIO(data).readlines()
         return list(quoted_rows(data, self.quotes))
+
+
+def _is_blank(data: bytes) -> bool:
+    return not data or data.isspace()
+
+
+def _as_text(schema: pa.Schema, name: str) -> pa.Schema:
+    """The schema with a column of numbers as text, because one would not come back from its number."""
+    return schema.set(schema.get_field_index(name), pa.field(name, pa.string(), metadata=WRITTEN))
+
+
+def _finer_times(schema: pa.Schema) -> pa.Schema:
+    """Whole seconds in the first rows say nothing about later ones: read times in microseconds."""
+    for field in schema:
+        if pa.types.is_timestamp(field.type) and field.type.unit == "s":
+            schema = with_type(schema, field.name, pa.timestamp("us", tz=field.type.tz))
+    return schema

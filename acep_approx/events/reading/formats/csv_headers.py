@@ -1,4 +1,7 @@
-"""The first lines of a CSV file: what stands between values, which lines are ahead of the header, and the names."""
+"""The first lines of a CSV file: what stands between values, which lines are ahead of the header, and the names.
+
+In logs of servers lines of ``#`` say how they are written: W3C extended (IIS, CloudFront), and Zeek.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +14,16 @@ from functools import lru_cache, partial
 from itertools import islice
 
 from acep_approx.errors import DataError
-from acep_approx.events.blocks import quoted_rows
+from acep_approx.events.blocks import FIRST_BYTES, quoted_rows
 from acep_approx.events.columns import refuse_many, refuse_twins
-from acep_approx.events.reading.formats.directives import Directives, directives_of
-from acep_approx.events.reading.formats.shared import FIRST_BYTES
 
+_FIELDS = re.compile(rb"(?m)^#[Ff]ields:?[ \t]+(\S.*?)[ \t\r]*$")
+_LINE = re.compile(rb"(?m)^#.*$")
+_TYPES = re.compile(rb"(?m)^#types[ \t]+(\S.*?)[ \t\r]*$")
+_UNSET = re.compile(rb"(?m)^#unset_field[ \t]+(\S+)")
+_SEPARATOR = re.compile(rb"(?m)^#separator +(?:\\x([0-9A-Fa-f]{2})|(.))")
+_NUMBERS = ("bool", "count", "int", "port", "double", "interval", "time")
+"""Types of Zeek whose values are no texts."""
 DELIMITERS = (",", ";", "\t", "|")
 """What is looked for, the most common first."""
 LOOKED_AT = 20
@@ -24,6 +32,105 @@ TITLES = 12
 """Lines of a title ahead of the header, at most."""
 _VALUE = re.compile(r"[+-]?\d+([.,]\d+)*([eE][+-]?\d+)?|\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}\b.*")
 _EXCEL = re.compile(rb"sep=(.)\r?\n", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Directives:
+    """What lines of ``#`` say of the columns.
+
+    Parameters
+    ----------
+    names : tuple of str
+        Of the columns.
+    delimiter : str
+    null : str
+        What stands for null.
+    texts : tuple of str
+        Columns that hold texts, also where all of these look like numbers.
+    """
+
+    names: tuple[str, ...]
+    delimiter: str
+    null: str
+    texts: tuple[str, ...] = ()
+
+
+def directives_of(data: bytes, name: str) -> Directives | None:
+    r"""What the lines ahead of the first row say; None where none of them names the columns.
+
+    Parameters
+    ----------
+    data : bytes
+        Whole lines.
+    name : str
+        File name for messages.
+
+    Examples
+    --------
+    >>> directives_of(b"#Version: 1.0\n#Fields: date time c-ip\n2024-03-28\t09:30:00\t1.2.3.4\n", "u.log")
+    Directives(names=('date', 'time', 'c-ip'), delimiter='\t', null='-', texts=())
+    >>> directives_of(b"# a comment\nts,type\n", "a.csv")
+    """
+    first = re.search(rb"(?m)^[^#\r\n].*", data)
+    ahead, row = (data, b"") if first is None else (data[: first.start()], first.group())
+    found = _FIELDS.search(ahead)
+    if found is None:
+        return None
+    said = _SEPARATOR.search(ahead)
+    if said is not None:
+        delimiter = bytes([int(said[1], 16)]) if said[1] else said[2]
+    else:
+        delimiter = b"\t" if b"\t" in (row or found[1]) else b" "
+    names = _words(found[1])
+    if row and len(names) > 1 and delimiter not in row:  # a comment above rows of another kind
+        return None
+    kinds = _TYPES.search(ahead)
+    pairs = zip(names, _words(kinds[1]) if kinds else (), strict=False)
+    unset = _UNSET.search(ahead)
+    if len(set(names)) < len(names):
+        raise DataError(
+            f"{name}: two columns have one name: {' '.join(names)}",
+            code="ACEP-D015",
+            hint="name them: --columns a,b,c (columns=[...] of open_source)",
+        )
+    return Directives(
+        names,
+        delimiter.decode("latin-1"),
+        unset[1].decode() if unset else "-",
+        tuple(column for column, kind in pairs if kind not in _NUMBERS),
+    )
+
+
+def _words(line: bytes) -> tuple[str, ...]:
+    return tuple(line.decode().split())
+
+
+def without_directives(data: bytes, known: tuple[str, ...], name: str, line: int) -> bytes:
+    r"""Rows without the lines of ``#`` among them, which a server writes again when it starts; blank lines stay.
+
+    Raises
+    ------
+    DataError
+        ``ACEP-D120``: one of them names other columns than those before.
+
+    Examples
+    --------
+    >>> without_directives(b"#Fields: a b\n1 2\n#Date: x\n3 4\n", ("a", "b"), "u.log", 1)
+    b'\n1 2\n\n3 4\n'
+    """
+    if not (data.startswith(b"#") or b"\n#" in data):
+        return data
+    for found in _FIELDS.finditer(data):
+        names = _words(found[1])
+        if names != known:
+            at = line + data.count(b"\n", 0, found.start())
+            raise DataError(
+                f"{name}, line {at}: the columns change: {' '.join(names)}; before they were {' '.join(known)}",
+                code="ACEP-D120",
+                hint="split the file there, and name the parts, which go together as several files: "
+                "csplit -z -f part- -b %02d.log FILE '/^#Fields/' '{*}'",
+            )
+    return _LINE.sub(b"", data)
 
 
 @dataclass(frozen=True)
@@ -202,7 +309,6 @@ def looks_like_events(data: bytes, delimiter: str) -> bool:
 
 
 def _fields(data: bytes, delimiter: str) -> list[list[str]]:
-    """The first rows that are not blank, as values."""
     rows = (row for row in quoted_rows(data, delimiter.encode()) if row.strip())
     texts = [row.decode(errors="replace") for row in islice(rows, LOOKED_AT + 1)]
     try:
@@ -212,7 +318,6 @@ def _fields(data: bytes, delimiter: str) -> list[list[str]]:
 
 
 def _names(rest: bytes, name: str, delimiter: str) -> tuple[list[str], int]:
-    """The first row that is not blank, and the lines up to its end."""
     reader = csv.reader((line.decode() for line in io.BytesIO(rest)), delimiter=delimiter)
     try:
         names = next((row for row in reader if any(row)), [])

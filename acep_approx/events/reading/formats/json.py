@@ -1,26 +1,30 @@
-"""JSON: one object per line, or a document that was made into such lines."""
+"""JSON: one object per line, or a document that was made into such lines.
+
+Arrow's parser makes a column of each name, with room for all rows: where each object brings a name of its own, a file
+of 2 MB takes more memory than there is. So the names are counted first, in little memory. Where they are many, rows are
+read a few at a time, and an object that holds very many of them is taken for a map, whose names are values.
+"""
 
 from __future__ import annotations
 
 import io
+import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import lru_cache
 from itertools import islice
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from acep_approx.arrays import Ints
-from acep_approx.events.blocks import Block
-from acep_approx.events.columns import encode_text, refuse_twins
-from acep_approx.events.reading.formats.converters import Converters
-from acep_approx.events.reading.formats.declared import Declared, without
-from acep_approx.events.reading.formats.json_documents import Document, Signs, split_objects
-from acep_approx.events.reading.formats.json_names import MOST_CELLS, WideNames, different_names
-from acep_approx.events.reading.formats.json_texts import mixed_column, with_texts
-from acep_approx.events.reading.formats.rounding import column_in, large_floats, refusal, rounded_lines
-from acep_approx.events.reading.formats.shared import FIRST_BYTES, one_batch, with_type
+from acep_approx.events.blocks import FIRST_BYTES, Block
+from acep_approx.events.columns import encode_text, refuse_many, refuse_twins
+from acep_approx.events.reading.formats.as_written import column_in, large_floats, refusal, rounded_lines
+from acep_approx.events.reading.formats.json_documents import Document, Signs, escaped, split_objects
+from acep_approx.events.reading.formats.readings import TextFormat, one_batch, with_type, without
 from acep_approx.events.reading.layout import Layout, Stored, Understood
 from acep_approx.events.reading.nested import (
     MOST_FIELDS,
@@ -32,8 +36,17 @@ from acep_approx.events.reading.nested import (
     nested_schema,
     paths_of,
 )
-from acep_approx.events.time_formats import TimeFormat
+from acep_approx.events.reading.widening import common_type
 
+MOST_CELLS = 1 << 24
+"""Rows times columns that are read at once."""
+_FEW_CELLS = 1 << 20
+_MANY_NAMES = 1 << 14
+_PIECE = 1 << 18
+_BASE = np.uint64(0x9E3779B97F4A7C15)
+_CHANGED = re.compile(r"Column\(/(.*?)\) changed from (string|array|object) to (string|array|object)")
+_BLANKS = re.compile(r"[ \t\r\n]*")
+_decode = json.JSONDecoder().raw_decode
 DIGITS = pa.decimal256(76, 0)
 """Whole numbers of any length that people write."""
 
@@ -41,7 +54,189 @@ MOST_NESTED = 100
 """Objects and lists inside one another."""
 
 
-class JsonFormat:
+def different_names(data: bytes) -> int:
+    """At most so many different names stand in whole lines of JSON, where these are many; some more where few."""
+    most = data.count(b":")
+    if most <= MOST_FIELDS:
+        return most
+    found: Ints = np.zeros(0, np.uint64)
+    start = 0
+    while start < len(data):
+        end = data.find(b"\n", start + _PIECE) + 1 or len(data)
+        found = np.union1d(found, _hashes(data[start:end]))
+        start = end
+    return len(found)
+
+
+def _hashes(data: bytes) -> Ints:
+    """A number for each different name: between the last two quotes ahead of a colon outside of text."""
+    array = np.frombuffer(data, np.uint8)
+    quotes = np.flatnonzero(array == ord('"'))
+    if b'\\"' in data:  # such a quote ends no text
+        quotes = quotes[~escaped(array, quotes)[0]]
+    before = np.searchsorted(quotes, np.flatnonzero(array == ord(":")))
+    before = before[(before % 2 == 0) & (before > 0)]
+    starts, ends = quotes[before - 2], quotes[before - 1]
+    powers, inverses = _powers(1 << (len(data)).bit_length())
+    sums = np.concatenate((np.zeros(1, np.uint64), np.cumsum((array + np.uint64(1)) * powers[: len(array)])))
+    found: Ints = np.unique((sums[ends] - sums[starts]) * inverses[starts])
+    return found
+
+
+@lru_cache(maxsize=2)
+def _powers(size: int) -> tuple[Ints, Ints]:
+    """The powers of an odd number modulo 2**64, and what undoes them."""
+    inverse = np.uint64(pow(int(_BASE), -1, 1 << 64))
+    one, other = (np.full(size, base, np.uint64) for base in (_BASE, inverse))
+    one[0] = other[0] = 1
+    return np.cumprod(one, dtype=np.uint64), np.cumprod(other, dtype=np.uint64)
+
+
+class WideNames:
+    """The columns of lines of JSON in which there are many names.
+
+    Parameters
+    ----------
+    name : str
+        File name for messages.
+    read : callable
+        Turns whole lines into a table of all their fields.
+
+    Attributes
+    ----------
+    maps : list of Path
+        Objects that are maps.
+    """
+
+    def __init__(self, name: str, read: Callable[[bytes], pa.Table]) -> None:
+        self._name = name
+        self._read = read
+        self._leaves: dict[Path, pa.DataType] = {}
+        self._fields: dict[Path, set[str]] = {}
+        self.maps: list[Path] = []
+
+    def columns(self, data: bytes) -> dict[Path, pa.DataType]:
+        """The columns, with the types of the first values; without those in maps.
+
+        Raises
+        ------
+        DataError
+            ``ACEP-D130``: there are too many, as soon as that is clear.
+        """
+        for lines in _few_cells(map(self._narrow, io.BytesIO(data))):
+            self._add(self._read(lines).schema, ())
+            refuse_many([".".join(path) for path in self._leaves], self._name)
+        return self._leaves
+
+    def _narrow(self, line: bytes) -> bytes:
+        """A line without maps where it holds very many names, for each of which Arrow's parser takes long."""
+        if line.count(b":") <= _MANY_NAMES:
+            return line
+        try:
+            values = json.loads(line)
+        except ValueError:  # which the parser refuses
+            return line
+        if isinstance(values, dict):
+            refuse_many(list(values), self._name)
+            self._drop_maps(values, ())
+        return json.dumps(values).encode() + b"\n"
+
+    def _drop_maps(self, values: dict[str, Any], above: Path) -> None:
+        for name, value in list(values.items()):
+            if isinstance(value, dict) and len(value) > MOST_FIELDS:
+                del values[name]
+                self._leave_out((*above, name))
+            elif isinstance(value, dict):
+                self._drop_maps(value, (*above, name))
+
+    def _add(self, fields: pa.Schema | pa.StructType, above: Path) -> None:
+        for field in fields:
+            path = (*above, field.name)
+            if path in self.maps:
+                continue
+            if pa.types.is_struct(field.type):
+                names = self._fields.setdefault(path, set())
+                names.update(one.name for one in field.type)
+                if len(names) > MOST_FIELDS:
+                    self._leave_out(path)
+                else:
+                    self._add(field.type, path)
+            else:
+                known = self._leaves.get(path, field.type)
+                self._leaves[path] = common_type(known, field.type) or known
+
+    def _leave_out(self, path: Path) -> None:
+        self.maps = [*(known for known in self.maps if known[: len(path)] != path), path]
+        self._leaves = {leaf: type_ for leaf, type_ in self._leaves.items() if leaf[: len(path)] != path}
+
+
+def _few_cells(given: Iterable[bytes]) -> Iterator[bytes]:
+    """Whole lines, as many at once as have few names for their number."""
+    lines: list[bytes] = []
+    names = 0
+    for line in given:
+        here = line.count(b":")
+        if lines and (len(lines) + 1) * (names + here) > _FEW_CELLS:
+            yield b"".join(lines)
+            lines, names = [], 0
+        lines.append(line)
+        names += here
+    if lines:
+        yield b"".join(lines)
+
+
+def mixed_column(message: str) -> Path | None:
+    """Of the parser's message: the field that is text and a list or an object; None if it says something else."""
+    found = _CHANGED.search(message)
+    if found is None or "string" not in found.groups()[1:]:
+        return None
+    return tuple(found[1].split("/"))
+
+
+def with_texts(data: bytes, path: Path) -> bytes:
+    r"""Lines of JSON whose field is a list or an object, with that as text; other lines stay as they are.
+
+    Examples
+    --------
+    >>> with_texts(b'{"m": [1, "x"], "n": 1.50}\n{"m": "y"}\n', ("m",))
+    b'{"m": "[1, \\"x\\"]", "n": 1.50}\n{"m": "y"}\n'
+    """
+    name = re.escape(json.dumps(path[-1]).encode())
+    is_nested = re.compile(name + rb"\s*:\s*[\[{]")
+    lines = data.splitlines(keepends=True)
+    return b"".join(_with_text(line, path) if is_nested.search(line) else line for line in lines)
+
+
+def _with_text(line: bytes, path: Path) -> bytes:
+    text = line.decode()
+    try:
+        begin, end = _span(text, _BLANKS.match(text, 0).end(), path)  # type: ignore[union-attr]
+    except (ValueError, IndexError):  # which the parser refuses
+        return line
+    return (text[:begin] + json.dumps(text[begin:end], ensure_ascii=False) + text[end:]).encode() if end else line
+
+
+def _span(text: str, place: int, path: Path) -> tuple[int, int]:
+    """Where the list or object of a field begins and ends; (0, 0) where it is something else."""
+    place = _behind(text, place + 1)
+    while text[place] == '"':
+        key, place = _decode(text, place)
+        begin = _behind(text, _behind(text, place) + 1)
+        value, end = _decode(text, begin)
+        if key == path[0]:
+            if len(path) > 1:
+                return _span(text, begin, path[1:]) if isinstance(value, dict) else (0, 0)
+            return (begin, end) if isinstance(value, list | dict) else (0, 0)
+        place = _behind(text, _behind(text, end) + 1)
+    return 0, 0
+
+
+def _behind(text: str, place: int) -> int:
+    found = _BLANKS.match(text, place)
+    return place if found is None else found.end()
+
+
+class JsonFormat(TextFormat):
     """One JSON object per line.
 
     Parameters
@@ -58,7 +253,7 @@ class JsonFormat:
         Whether a line with several objects is none. By default they are as many events.
     """
 
-    quotes = b""
+    has_fixed_columns = False
 
     def __init__(
         self,
@@ -69,13 +264,9 @@ class JsonFormat:
         *,
         is_one_each: bool = False,
     ) -> None:
-        self._name = name
+        super().__init__(name, layout, stored)
         self._is_one_each = is_one_each
-        self._layout = layout or Layout()
-        self._stored = stored or Stored()
         self._document = document or Document("lines")
-        self._readings = Converters(name, self._layout.time_format)
-        self._declared = Declared(self._layout)
         self._paths: dict[str, Path] = {}
         self._maps: list[str] = []
         self.row_word = "line" if self._document.kind == "lines" else "event"
@@ -83,23 +274,12 @@ class JsonFormat:
     @property
     def understood(self) -> Understood:
         """How the file was read; after ``decide``."""
-        return Understood(
+        return self._understood(
             "jsonl" if self._document.kind == "lines" else "json",
-            compression=self._stored.compression,
-            encoding=self._stored.encoding,
-            times=dict(self._readings.times),
-            open_times=dict(self._readings.open_times),
-            thousands=self._declared.with_thousands,
-            declared=self._declared.said,
             nested=tuple(name for name, path in self._paths.items() if len(path) > 1),
             array=self._document.key,
             hints=tuple(map(map_note, self._maps)),
         )
-
-    def read_header(self, first: Block) -> None:  # noqa: ARG002  (there is none)
-        """Forget what was decided by other first rows."""
-        self._readings.forget()
-        self._declared.forget()
 
     def empty_schema(self) -> pa.Schema:
         """Columns of a file without a byte: none."""
@@ -110,13 +290,13 @@ class JsonFormat:
         return block if self._is_one_each else block._replace(data=split_objects(block.data))
 
     def decide(self, data: bytes, schema: pa.Schema) -> bool:
-        """Decide by the first rows which columns of text are times; see ``CsvFormat.decide``."""
-        names = [name for name in self._readings.wanted(schema) if name not in self._declared]
+        """Decide by the first rows which columns of text are times; see ``TextFormat``."""
+        names = self._undecided(schema)
         for name in self._readings.as_written(names, schema):
             schema = with_type(schema, name, pa.string())
         if not names:
             return self._readings.decide_times(pa.table({}), rows=len(schema))
-        data = self._first_cells(data, len(names))
+        data = next(self.pieces(data, len(names)))  # so many lines that their values can be held
         head = data[: data.rfind(b"\n", 0, FIRST_BYTES) + 1]
         if head and self._layout.thousands is None and (first := _count_objects(head)):  # first values tell of most
             names = self._readings.likely(self._read(head, _only(schema, names), first), decimals=False)
@@ -124,19 +304,6 @@ class JsonFormat:
         if has_thousands := self._declared.find_thousands(table):
             table = table.drop_columns([name for name in names if name in self._declared])
         return self._readings.decide_times(table, rows=1) or has_thousands
-
-    @property
-    def times(self) -> dict[str, TimeFormat]:
-        """Columns that are read as times, and how these are written."""
-        return self._readings.times
-
-    def settle_times(self, times: dict[str, TimeFormat]) -> None:
-        """Read columns that stayed open in formats that other files have decided on."""
-        self._readings.settle(times)
-
-    def type_of(self, name: str) -> pa.DataType:
-        """The type of a column of text that is read as something else."""
-        return self._readings.type_of(name)
 
     def infer(self, data: bytes) -> pa.Schema:
         """Types of the columns from whole lines. Whole numbers that no number of 64 bits holds are texts.
@@ -173,8 +340,10 @@ class JsonFormat:
         said = self._declared.names(schema)
         table = self._read(data, pa.schema([field for field in plain if field.name not in said]), lines)
         table = self._readings.converted(table, {name: schema.field(name).type for name in given})
-        if self._layout.null is not None:
-            table = _without_nulls(table, tuple(self._layout.null))
+        for place, field in enumerate(table.schema if self._layout.null is not None else ()):
+            if pa.types.is_string(field.type):
+                texts = without(table.column(place), tuple(self._layout.null or ()))
+                table = table.set_column(place, field.name, texts)
         for name, rows in large_floats(table):
             if number := rounded_lines(data, self._path(name), rows):
                 raise refusal(name, number)
@@ -218,7 +387,6 @@ class JsonFormat:
                 given = with_type(given, name, DIGITS)
 
     def _given(self, data: bytes, schema: pa.Schema, lines: int) -> pa.Table:
-        """Some columns of lines."""
         if not len(schema):
             return pa.table({})
         paths = {self._path(field.name): field.type for field in schema}
@@ -235,11 +403,7 @@ class JsonFormat:
         wide = WideNames(self._name, self._inferred)
         columns = wide.columns(data)
         self._maps = [".".join(path) for path in wide.maps]
-        return _read_json(self._first_cells(data, len(columns)), nested_schema(columns))
-
-    def _first_cells(self, data: bytes, columns: int) -> bytes:
-        """So many of the first lines that their values can be held."""
-        return next(self.pieces(data, columns))
+        return _read_json(next(self.pieces(data, len(columns))), nested_schema(columns))
 
     def pieces(self, data: bytes, columns: int) -> Iterator[bytes]:
         """Lines, as many at once as can be read with so many columns: a value takes its room where it is not there."""
@@ -255,7 +419,7 @@ class JsonFormat:
         """All columns, with the fields of objects as columns."""
         if not has_objects(table.schema):
             return table
-        found = {name: path for name, (path, _) in paths_of(table.schema).items()}
+        found = paths_of(table.schema)
         refuse_twins(flat_schema(table.schema, self._name).names, self._name)
         self._paths |= found
         return pa.table([column_at(table, path) for path in found.values()], names=list(found))
@@ -263,35 +427,31 @@ class JsonFormat:
     def _path(self, name: str) -> Path:
         return self._paths.get(name, (name,))
 
-    def rows(self, data: bytes) -> list[bytes]:
-        """Split whole lines."""
-        return io.BytesIO(data).readlines()
-
 
 def _only(schema: pa.Schema, names: list[str]) -> pa.Schema:
     return pa.schema([schema.field(name) for name in names])
 
 
 def _as_texts(data: bytes, path: Path) -> bytes:
-    """Lines with all values of one field as texts."""
-    import json
-
     written = re.escape(json.dumps(path[-1].rsplit(".", 1)[-1], ensure_ascii=False).encode())
     numbers = rb"(?<!\\)(%b\s*:\s*)(-?\d[0-9.eE+-]*|true|false)" % written
     return re.sub(numbers, rb'\1"\2"', with_texts(data, path))
 
 
-def _without_nulls(table: pa.Table, nulls: tuple[str, ...]) -> pa.Table:
-    """A table whose texts are null where they are said to be."""
-    for place, field in enumerate(table.schema):
-        if pa.types.is_string(field.type):
-            table = table.set_column(place, field.name, without(table.column(place), nulls))
-    return table
-
-
 def _read_inferred(data: bytes) -> pa.Table:
-    """All columns of lines, their types by the values; texts that look like times stay the texts that they are."""
-    data, table = _consistent(data)
+    """All columns of lines, their types by the values.
+
+    Texts that look like times stay the texts that they are; lists and objects in the place of texts are texts.
+    """
+    lines, table = _count_objects(data), None
+    while table is None:
+        try:
+            table = _read_json(data, None, lines)
+        except pa.ArrowInvalid as error:
+            path = mixed_column(str(error))
+            if path is None or (texts := with_texts(data, path)) == data:
+                raise
+            data = texts
     types = pa.schema([field.with_type(_as_text(field.type)) for field in table.schema])
     return table if types.equals(table.schema) else _read_json(data, types)
 
@@ -306,12 +466,12 @@ def _as_text(type_: pa.DataType) -> pa.DataType:
 
 
 def _read_json(data: bytes, schema: pa.Schema | None, lines: int | None = None) -> pa.Table:
-    from pyarrow import json
+    from pyarrow.json import ParseOptions, ReadOptions, read_json
 
-    table = json.read_json(
+    table = read_json(
         pa.BufferReader(data),
-        read_options=json.ReadOptions(block_size=len(data) + 1, use_threads=False),
-        parse_options=json.ParseOptions(
+        read_options=ReadOptions(block_size=len(data) + 1, use_threads=False),
+        parse_options=ParseOptions(
             explicit_schema=schema, unexpected_field_behavior="infer" if schema is None else "ignore"
         ),
     )
@@ -320,21 +480,7 @@ def _read_json(data: bytes, schema: pa.Schema | None, lines: int | None = None) 
     return table
 
 
-def _consistent(data: bytes) -> tuple[bytes, pa.Table]:
-    """Lines, and what is in them; lists and objects in the place of texts are texts."""
-    lines = _count_objects(data)
-    while True:
-        try:
-            return data, _read_json(data, None, lines)
-        except pa.ArrowInvalid as error:
-            path = mixed_column(str(error))
-            if path is None or (texts := with_texts(data, path)) == data:
-                raise
-            data = texts
-
-
 def _has_whole_numbers(data: bytes, path: Path) -> bool:
-    """Whether a column holds nothing but whole numbers."""
     try:
         _read_json(data, nested_schema({path: DIGITS}))
     except pa.ArrowInvalid:

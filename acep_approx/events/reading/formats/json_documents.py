@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
@@ -158,7 +159,8 @@ class Signs:
         array = np.frombuffer(data, np.uint8)
         quotes = np.flatnonzero(array == ord('"'))
         if self._is_escaped or b"\\" in data:
-            quotes = quotes[~self._escaped(array, quotes)]
+            is_escaped, self._is_escaped = escaped(array, quotes, self._is_escaped)
+            quotes = quotes[~is_escaped]
         places = np.flatnonzero(_IS_SIGN[array])
         is_inside = (np.searchsorted(quotes, places) + self._is_inside) % 2 == 1
         self._is_inside = (len(quotes) + self._is_inside) % 2 == 1
@@ -167,19 +169,21 @@ class Signs:
         self.depth = int(depths[-1]) if len(depths) else self.depth
         return places, depths
 
-    def _escaped(self, array: Any, quotes: Ints) -> Bools:
-        """Which quotes stand after an odd number of backslashes; these may begin in the block before."""
-        is_other = np.concatenate(([True], array != ord("\\")))  # the one ahead stands for the block before
-        others = np.flatnonzero(is_other) - 1
-        last = others[np.searchsorted(others, quotes) - 1]
-        odd = (quotes - last - 1 + (self._is_escaped & (last < 0))) % 2 == 1
-        rest = len(array) - 1 - int(others[-1]) + (self._is_escaped and int(others[-1]) < 0)
-        self._is_escaped = rest % 2 == 1
-        is_odd: Bools = odd
-        return is_odd
+
+def escaped(array: Any, quotes: Ints, is_open: bool = False) -> tuple[Bools, bool]:
+    """Which quotes stand after an odd number of backslashes, and whether one behind all would.
+
+    ``is_open``: one at the begin does, as the block before ends so.
+    """
+    is_other = np.concatenate(([True], array != ord("\\")))  # the one ahead stands for the block before
+    others = np.flatnonzero(is_other) - 1
+    places = np.append(quotes, len(array))
+    last = others[np.searchsorted(others, places) - 1]
+    is_odd = (places - last - 1 + (is_open & (last < 0))) % 2 == 1
+    return is_odd[:-1], bool(is_odd[-1])
 
 
-class AsLines:
+class AsLines(AbstractContextManager["AsLines"]):
     """A JSON document as a stream of JSON lines.
 
     Parameters
@@ -222,9 +226,6 @@ class AsLines:
     def close(self) -> None:
         """Close the stream."""
         self._stream.close()
-
-    def __enter__(self) -> AsLines:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.close()

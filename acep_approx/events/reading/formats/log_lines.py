@@ -1,28 +1,69 @@
-"""Lines of a log: the groups of a regular expression are the columns."""
+"""Lines of a log: the groups of a regular expression are the columns, which a template or a name may stand for."""
 
 from __future__ import annotations
 
-import io
+import re
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from acep_approx.arrays import Bools
-from acep_approx.errors import DataError
-from acep_approx.events.blocks import Block
+from acep_approx.errors import DataError, UsageError
 from acep_approx.events.columns import encode_text, to_arrow, to_numpy
-from acep_approx.events.reading.formats.as_written import changed, in_words, not_as_written, spelling
-from acep_approx.events.reading.formats.converters import Converters
-from acep_approx.events.reading.formats.declared import Declared, without
-from acep_approx.events.reading.formats.line_formats import line_pattern
-from acep_approx.events.reading.formats.rounding import WHOLE, refusal, rounded_texts
-from acep_approx.events.reading.formats.shared import one_batch, with_type
+from acep_approx.events.reading.formats.as_written import (
+    WHOLE,
+    changed,
+    large_floats,
+    not_as_written,
+    refusal,
+    rounded_texts,
+    spelling,
+)
+from acep_approx.events.reading.formats.readings import TextFormat, one_batch, with_type, without
 from acep_approx.events.reading.layout import Layout, Stored, Understood
 from acep_approx.events.reading.widening import WRITTEN
 from acep_approx.events.roles import is_number
 from acep_approx.events.time_formats import TimeFormat
 
+_TIME = (
+    r"\d{4}[-/]\d\d[-/]\d\d(?:T| +)\d\d:\d\d(?::\d\d(?:[.,]\d{1,9})?)? ?(?:Z|UTC|[+-]\d\d:?\d\d)?"
+    r"|\d{1,2}[./-]\w{2,3}[./-]\d{4}[ :,]+\d{1,2}:\d\d(?::\d\d(?:[.,]\d{1,9})?)?(?: ?[AaPp][Mm])?(?: [+-]\d{4})?"
+    r"|[A-Z][a-z]{2} +\d{1,2} +\d\d:\d\d:\d\d"
+    r"|[A-Z][a-z]{2},? +[A-Z][a-z]{2} +\d{1,2} +\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?: [A-Z+-][A-Z\d]{1,4})? \d{4}"
+    r"|\d{1,2}[-./]\d{1,2}(?:[-./]\d\d)? +\d{1,2}:\d\d(?::\d\d(?:[.,]\d{1,9})?)?"
+    r"|\d{8}[ -]+\d\d:\d\d(?::\d\d(?:[.,:]\d{1,9})?)?"
+)
+"""Times as they stand in logs: some have blanks in them."""
+_ZONE = r"(?: (?:Z|[A-Z]{3,5}))?"
+TIMES = ("time", "ts", "timestamp", "datetime", "event_time")
+DAYS = ("date", "datum")
+"""Names of a template that stand for a time, and for a day."""
+_APACHE = (
+    r"(?P<host>\S+) \S+ (?P<user>\S+) \[(?P<time>[^\]]+)\] "
+    r'"(?:(?P<method>[A-Z]+) (?P<path>\S+)(?: (?P<protocol>[^" ]+))?|[^"]*)"'
+    r" (?P<status>\d{3}) (?P<size>\d+|-)"
+)
+_AGENT = r' "(?P<referer>(?:[^"\\]|\\.)*)" "(?P<agent>(?:[^"\\]|\\.)*)"'
+READY = {
+    "common": _APACHE,
+    "combined": _APACHE + _AGENT,
+    "apache": _APACHE + f"(?:{_AGENT})?.*",
+    "syslog": (
+        r"(?:<(?P<priority>\d{1,3})>)?(?P<time>[A-Z][a-z]{2} +\d{1,2} +\d\d:\d\d:\d\d) +(?P<host>\S+) +"
+        r"(?P<app>[^\s:\[]+)(?:\[(?P<pid>\d+)\])?: ?(?P<message>.*)"
+    ),
+    "syslog5424": (
+        r"<(?P<priority>\d{1,3})>\d+ (?P<time>\S+) (?P<host>\S+) (?P<app>\S+) (?P<pid>\S+) (?P<kind>\S+) "
+        r"(?:-|(?P<data>\[.*?\])) ?(?P<message>.*)"
+    ),
+}
+"""Formats by name. ``apache`` takes the lines of ``common`` and of ``combined``."""
+TOLD = ("apache", "syslog", "syslog5424")
+"""Those that lines are tried with."""
+TOLD_BY = 5
+"""Lines that are tried."""
+_PIECE = re.compile(r"\{(\w+)\}")
 NULLS = ("", "-")
 """What stands for null."""
 _TYPES = (
@@ -33,7 +74,99 @@ _TYPES = (
 _NUMBER = r"^[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?$"
 
 
-class LinesFormat:
+def line_pattern(given: str, said: TimeFormat | None = None) -> str:
+    r"""A format of lines as a regular expression with named groups, which RE2 reads.
+
+    Parameters
+    ----------
+    given : str
+        A name of ``READY``; or a template such as ``{time} [{level}] {message}``; or a regular expression with groups
+        ``(?P<name>...)``. It stands for the whole line.
+    said : TimeFormat, optional
+        How the times are written, as far as it is said; for a template.
+
+    Raises
+    ------
+    UsageError
+        ``ACEP-U120``: it is none of them, or no regular expression of RE2, or two groups have one name.
+
+    Examples
+    --------
+    >>> line_pattern("{host} [{level}] {message}")
+    '(?P<host>\\S+)[ \\t]+\\[(?P<level>[^\\]]*)\\][ \\t]+(?P<message>.*)'
+    """
+    found = READY.get(given)
+    if found is None:
+        found = given if "(?P<" in given else _of_template(given, said)
+    try:
+        names = [field.name for field in pc.extract_regex(pa.nulls(1, pa.string()), pattern=found).type]
+    except (pa.ArrowInvalid, UnicodeEncodeError) as error:
+        raise _no_format(given, str(error)) from error
+    if twice := [name for name in names if names.count(name) > 1]:
+        raise _no_format(given, f"two groups are named {twice[0]!r}")
+    return found
+
+
+def likely_line_format(start: bytes) -> str:
+    r"""The name of the format that all of the first lines of a log have; empty where there is none.
+
+    Examples
+    --------
+    >>> likely_line_format(b"Mar 28 09:30:00 web sshd[7]: accepted\nMar 28 09:31:00 web cron: done\n")
+    'syslog'
+    """
+    lines = [line.decode(errors="replace") for line in start.splitlines()[:TOLD_BY] if line.strip()]
+    fitting = (name for name in TOLD if all(re.fullmatch(READY[name], line) for line in lines))
+    return next(fitting, "") if lines else ""
+
+
+def _of_template(given: str, said: TimeFormat | None) -> str:
+    names = _PIECE.findall(given)
+    if not names:
+        raise _no_format(given, "nothing in it has a name")
+    is_day = said is not None and said.text is not None and not re.search("%[HITR]", said.text)
+    days, times = ([name for name in names if name.lower() in known] for known in (DAYS, TIMES))
+    time = next(iter([*(days if is_day else []), *times, *days]), None)  # a day only where it is said how it is written
+    pattern, place = "", 0
+    for found in _PIECE.finditer(given):
+        pattern += _between(given[place : found.start()])
+        place = found.end()
+        text = _text_before(given[place : place + 1])
+        if found[1] == time and said is not None and said.text is not None:
+            text = said.pattern
+        elif found[1].lower() in (*TIMES, *DAYS):
+            text = _time_before(text)
+        pattern += f"(?P<{found[1]}>{text})"
+    return pattern + _between(given[place:])
+
+
+def _between(text: str) -> str:
+    """What stands between names: as many blanks as there are, where it has one."""
+    return re.sub(r"(?:\\ |\\\t)+", r"[ \\t]+", re.escape(text))
+
+
+def _text_before(after: str) -> str:
+    if not after:
+        return ".*"
+    return rf"[^{re.escape(after)}]*" if after in "]\")'|;,>" else r"\S+"
+
+
+def _time_before(text: str) -> str:
+    """A time as times look; else text with a digit in it, at its begin where a blank ends it."""
+    digits = r"[\[(<\"']?[+-]?\d\S*" if text == r"\S+" else rf"{text}\d{text}"
+    return f"(?:{_TIME}){_ZONE}|{digits}"
+
+
+def _no_format(given: str, reason: str) -> UsageError:
+    return UsageError(
+        f"{given!r} is no format of lines: {reason}",
+        code="ACEP-U120",
+        hint=f"write {', '.join(READY)}; or a template '{{time}} {{level}} {{message}}'; "
+        r"or a regular expression with groups such as '(?P<host>\S+) (?P<message>.*)'",
+    )
+
+
+class LinesFormat(TextFormat):
     """One event per line, as a regular expression says; lines that it does not fit are malformed rows.
 
     Parameters
@@ -46,50 +179,20 @@ class LinesFormat:
         How the bytes lie in the file; only shown.
     """
 
-    quotes = b""
-    row_word = "line"
-
     def __init__(self, name: str, layout: Layout, stored: Stored | None = None) -> None:
-        self._name = name
+        super().__init__(name, layout, stored)
         self._given = str(layout.line_format)
         self._pattern = f"^(?:{line_pattern(self._given, layout.time_format)})$"
-        self._stored = stored or Stored()
-        self._layout = layout
-        self._declared = Declared(layout)
         self._nulls = NULLS if layout.null is None else ("", *layout.null)
-        self._readings = Converters(name, layout.time_format)
-        self._truths: dict[str, tuple[str, ...]] = {}
 
     @property
     def understood(self) -> Understood:
         """How the file was read; after ``decide``."""
-        return Understood(
-            "lines",
-            compression=self._stored.compression,
-            encoding=self._stored.encoding,
-            times=dict(self._readings.times),
-            open_times=dict(self._readings.open_times),
-            thousands=self._declared.with_thousands,
-            declared=self._declared.said,
-        )
-
-    def read_header(self, first: Block) -> None:  # noqa: ARG002  (there is none)
-        """Forget what was decided by other first lines."""
-        self._readings.forget()
-        self._declared.forget()
-        self._truths = {}
+        return self._understood("lines")
 
     def empty_schema(self) -> pa.Schema:
         """Columns of a file without a byte: the groups, of open types."""
         return self._declared.types(pa.schema([(name, pa.null()) for name in self._found(b"").column_names]))
-
-    def after_header(self, block: Block) -> Block:
-        """The block itself: there is no header."""
-        return block
-
-    def rows(self, data: bytes) -> list[bytes]:
-        """Split whole lines."""
-        return io.BytesIO(data).readlines()
 
     def sorted_out(self, data: bytes) -> tuple[bytes, list[int]]:
         """The lines that fit, and the numbers of the others, from 0; blank ones are none of them.
@@ -97,14 +200,15 @@ class LinesFormat:
         Where all fit, nothing is copied. A log may have more lines that do not fit (of tracebacks) than others.
         """
         lines = _lines(data)
-        fits = self._fits(lines)
+        is_blank = pc.invert(pc.match_substring_regex(lines, r"\S"))
+        fits: Bools = to_numpy(pc.or_(pc.match_substring_regex(lines, self._pattern), is_blank))
         if fits.all():
             return data, []
         rows = self.rows(data)
         return b"".join(rows[row] for row in np.flatnonzero(fits).tolist()), np.flatnonzero(~fits).tolist()
 
     def decide(self, data: bytes, schema: pa.Schema) -> bool:
-        """Decide by the first lines which columns of text are times; see ``CsvFormat.decide``.
+        """Decide by the first lines which columns of text are times; see ``TextFormat``.
 
         Raises
         ------
@@ -120,27 +224,18 @@ class LinesFormat:
                 hint="correct --line-format (line_format= of open_source): it must fit the whole line; or say how the "
                 "{time} of a template is written: --time-format '%y%m%d %H%M%S'",
             )
-        names = [name for name in self._readings.wanted(schema) if name not in self._declared]
+        names = self._undecided(schema)
         for name in self._readings.as_written(names, schema):
             schema = with_type(schema, name, pa.string())
-        numbers = [self._declared.find_time(name, _one(table, name)) for name in self._declared.open_time(schema)]
+        numbers = [
+            self._declared.find_time(name, table.column(name).combine_chunks().drop_null())
+            for name in self._declared.open_time(schema)
+        ]
         has_numbers = self._declared.find_thousands(table.select(names)) or any(numbers)
         names = [name for name in names if name not in self._declared]
-        times = self._readings.decide_times(_typed(table.select(names), schema), rows=table.num_rows)
+        texts = table.select(names).cast(pa.schema([schema.field(name) for name in names]))
+        times = self._readings.decide_times(texts, rows=table.num_rows)
         return times or has_numbers
-
-    @property
-    def times(self) -> dict[str, TimeFormat]:
-        """Columns that are read as times, and how these are written."""
-        return self._readings.times
-
-    def settle_times(self, times: dict[str, TimeFormat]) -> None:
-        """Read columns that stayed open in formats that other files have decided on."""
-        self._readings.settle(times)
-
-    def type_of(self, name: str) -> pa.DataType:
-        """The type of a column of text that is read as something else."""
-        return self._readings.type_of(name)
 
     def infer(self, data: bytes) -> pa.Schema:
         """Types of the columns from the lines that fit."""
@@ -191,8 +286,7 @@ class LinesFormat:
             if text is not None:
                 raise not_as_written(field.name, field.type, text)
         elif pa.types.is_boolean(field.type):
-            self._truths[field.name] = self._truths.get(field.name) or spelling(texts)
-            in_words(texts, field.type, self._truths[field.name])
+            self._in_words(field.name, texts, field.type)
 
     def _found(self, data: bytes, *, is_strict: bool = False) -> pa.Table:
         """The groups of the lines that fit, as texts."""
@@ -204,25 +298,11 @@ class LinesFormat:
                 raise pa.ArrowInvalid("the line does not fit the format")
             found = found.drop_null()
         names = [field.name for field in found.type]
-        columns = []
-        for name in names:
-            texts = pc.struct_field(found, name)
-            columns.append(without(texts, self._nulls))
+        columns = [without(pc.struct_field(found, name), self._nulls) for name in names]
         return pa.Table.from_arrays(columns, names=names)
-
-    def _fits(self, lines: pa.Array) -> Bools:
-        fits = pc.match_substring_regex(lines, self._pattern)
-        is_blank = pc.invert(pc.match_substring_regex(lines, r"\S"))
-        found: Bools = to_numpy(pc.or_(fits, is_blank))
-        return found
-
-
-def _one(table: pa.Table, name: str) -> pa.Array:
-    return table.column(name).combine_chunks().drop_null()
 
 
 def _lines(data: bytes) -> pa.Array:
-    """The lines of a block, without their ends."""
     ends = np.flatnonzero(np.frombuffer(data, np.uint8) == ord("\n")) + 1
     if data and not data.endswith(b"\n"):
         ends = np.append(ends, len(data))
@@ -249,27 +329,14 @@ def _all_match(values: pa.Array, pattern: str) -> bool:
     return bool(pc.all(pc.match_substring_regex(values, pattern)).as_py())
 
 
-def _typed(table: pa.Table, schema: pa.Schema) -> pa.Table:
-    columns = [table.column(name).cast(schema.field(name).type) for name in table.column_names]
-    return pa.Table.from_arrays(columns, names=table.column_names)
-
-
 def _cast(name: str, texts: pa.ChunkedArray, type_: pa.DataType) -> pa.ChunkedArray:
-    """Texts as values of a type."""
     if pa.types.is_null(type_) and texts.null_count == len(texts):
         return pa.chunked_array([pa.nulls(len(texts))])
     try:
         values = texts.cast(type_)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise pa.ArrowInvalid(f"column {name!r} is {type_} in the first rows, and this value is not") from error
-    if pa.types.is_float64(type_) and len(large := _large(values)):
-        number = rounded_texts(texts.combine_chunks().take(to_arrow(large)))
-        if number:
+    for _, rows in large_floats(pa.table([values], [name])):
+        if number := rounded_texts(texts.combine_chunks().take(to_arrow(rows))):
             raise refusal(name, number)
     return values
-
-
-def _large(values: pa.ChunkedArray) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    """The rows of values so large that whole numbers may have been rounded."""
-    is_large = pc.fill_null(pc.greater_equal(pc.abs(values), 2.0**53), False)
-    return np.flatnonzero(to_numpy(is_large.combine_chunks()))
