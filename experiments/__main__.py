@@ -11,6 +11,7 @@ from rich.console import Console
 HERE = Path(__file__).parent
 THEMES = {
     "": "Examples",
+    "recordings": "What every kind of run prints, held against another version",
     "speed": "How fast each part is",
     "peers": "Against other engines",
     "shedding": "Load budgets",
