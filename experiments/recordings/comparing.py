@@ -8,6 +8,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from experiments.recordings.stable import stable
+
 LINES_SHOWN = 30
 CHARACTERS_SHOWN = 400
 
@@ -38,7 +40,7 @@ def differences(old: Path, new: Path) -> Iterator[Difference]:
         if not (one.exists() and other.exists()):
             yield Difference(name, (f"only in {old if one.exists() else new}",))
             continue
-        texts = [path.read_text(encoding="utf-8") for path in (one, other)]
+        texts = [stable(path.read_text(encoding="utf-8"), {}) for path in (one, other)]
         if texts[0] != texts[1]:
             before, after = (text.splitlines() for text in texts)
             yield Difference(name, tuple(difflib.unified_diff(before, after, "old", "new", lineterm="", n=2)))

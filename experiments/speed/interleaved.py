@@ -17,6 +17,7 @@ import statistics
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
+from itertools import takewhile
 from pathlib import Path
 
 from rich.console import Console
@@ -24,7 +25,6 @@ from rich.console import Console
 from experiments.report import of_texts
 
 NUMBER = re.compile(r"(?<![\w.])-?\d[\d,]*(?:\.\d+)?")
-BORDER = "│┃|"
 Rows = dict[tuple[str, str], float]
 """A number by its row and its column."""
 WIDTH = 240
@@ -35,40 +35,40 @@ def rows_of(text: str) -> Rows:
     """The numbers that a benchmark has printed: of tables with borders, and of lines with a name and numbers."""
     found: Rows = {}
     title, headings = "", list[str]()
-    for line in text.splitlines():
-        if line and line[0] in BORDER:
-            cells = [cell.strip() for cell in re.split(f"[{BORDER}]", line)[1:-1]]
-            if line[0] == "┃":
-                headings = cells
-                continue
-            _take(found, _named(title, cells), headings, cells)
-        elif line[:1] in "┏┡├└╭╰":
-            continue
-        elif (parts := re.split(r": | {2,}", line.strip(), maxsplit=1))[1:]:
+    lines = text.splitlines()
+    for line, below in zip(lines, [*lines[1:], ""], strict=True):
+        if below.startswith("┏"):
+            title = line.strip()
+        elif line.startswith("┃"):
+            headings = _cells(line)
+        elif line.startswith("│"):
+            cells = _cells(line)
+            words = _words(cells)
+            _take(
+                found, ": ".join(filter(None, (title, ", ".join(words)))), headings[len(words) :], cells[len(words) :]
+            )
+        elif (parts := re.split(r" {2,}", line.strip(), maxsplit=1))[1:] or (parts := line.split(": ", 1))[1:]:
             numbers = NUMBER.findall(parts[1])
             _take(found, parts[0], [f"number {n + 1}" for n in range(len(numbers))], numbers)
-        elif line.strip():
-            title = line.strip()
     return found
 
 
-def _named(title: str, cells: Sequence[str]) -> str:
-    """A row by its table and by those cells before the first number."""
-    words = list[str]()
-    for cell in cells:
-        if words and NUMBER.match(cell):
-            break
-        words.append(cell)
-    return f"{title}: {', '.join(words)}" if words and not NUMBER.match(words[0]) else title
+def _cells(line: str) -> list[str]:
+    return [cell.strip() for cell in re.split("[│┃]", line)[1:-1]]
+
+
+def _words(cells: Sequence[str]) -> list[str]:
+    """Those at the beginning that are no numbers: they name the row."""
+    return list(takewhile(lambda cell: not NUMBER.match(cell), cells))
 
 
 def _take(found: Rows, row: str, headings: Sequence[str], cells: Sequence[str]) -> None:
     """Keep the first number of each cell; one with a spread begins with its median."""
     for heading, cell in zip(headings, cells, strict=False):
-        if (number := NUMBER.search(cell)) and cell != row:
+        if number := NUMBER.search(cell):
             name = (row, heading)
             while name in found:
-                name = (name[0], f"{name[1]}'")
+                name = (row, f"{name[1]}'")
             found[name] = float(number[0].replace(",", ""))
 
 
