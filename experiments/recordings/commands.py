@@ -70,8 +70,9 @@ def plain() -> Iterator[str]:
         run 'PATTERN SEQ(A a, B b) WHERE [key] WITHIN 5 s' odd.csv --time when --key who --type what --unit s
         run 'PATTERN SEQ(A a, B b) WHERE [key] WITHIN 5' odd.csv --time when --key who --type what
         run 'PATTERN SEQ(A a, B b) WHERE [key] WITHIN 5 s' odd.csv --time when --key who --type what
-        run 'PATTERN SEQ(Packed p, Delivered d) WHERE [key] WITHIN 2 d RETURN d.kg AS kg' german.csv --time Datum+Uhrzeit --decimal ,
-        run 'PATTERN SEQ(Packed p, Delivered d) WHERE [key] WITHIN 2 d' german.csv --time Datum+Uhrzeit --time-zone Europe/Vienna --thousands . --decimal ,
+        run 'PATTERN SEQ(Packed p, Delivered d) WHERE [key] WITHIN 2 d RETURN d.kg AS kg' german.csv --time Datum+Uhrzeit --time-format '%d.%m.%Y %H:%M' --decimal ,
+        run 'PATTERN SEQ(Packed p, Delivered d) WHERE [key] WITHIN 2 d' german.csv --time Datum+Uhrzeit --time-format '%d.%m.%Y %H:%M' --time-zone Europe/Vienna --thousands . --decimal ,
+        run ab.acep german.csv --time Datum+Uhrzeit
         run 'PATTERN SEQ(ANY a, ANY b) WHERE a.status = 200 AND b.status = 500 WITHIN 1 min' access.log --line-format apache
         run 'PATTERN SEQ(INFO a, WARN w) WITHIN 1 min' plain.log --line-format '{time} {level} {message}' --type level
         run 'PATTERN SEQ(A a, B b) WITHIN 20 RETURN a.s AS s, b.s AS t, a.x AS x, b.x AS y' signs.jsonl
@@ -374,6 +375,8 @@ def sets() -> Iterator[str]:
         run --queries queries down.csv --key p
         run --queries queries - < down.csv
         run --queries queries timeless.csv --stamp --output count
+        run --queries timedset timeless.csv --stamp --output count
+        run --queries queries timeless.csv
         run --queries mixedset letters.csv --key-idle 4 --output points
         run --queries templates letters.csv --key-idle 4
         run --queries templates letters.parquet --output count

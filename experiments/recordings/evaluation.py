@@ -40,7 +40,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     recording = verbs.add_parser("record", help="play all cases, and write what came of them")
     recording.add_argument("folder", type=Path)
     recording.add_argument("--tree", type=Path, default=ROOT, help="whose package runs (default: this tree)")
-    recording.add_argument("--only", action="append", metavar="PATTERN", help="cases with such names, e.g. 'late/*'")
+    recording.add_argument(
+        "--only", action="append", metavar="PATTERN", help="cases with such names, e.g. 'late/*'; others of FOLDER stay"
+    )
     recording.add_argument("--spark", action="store_true", help="also those that start Spark")
     recording.add_argument("--processes", type=int, default=os.cpu_count() or 1)
     recording.add_argument("--slowest", type=int, default=0, metavar="N", help="say which cases took longest")
@@ -53,12 +55,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sys.exit(1 if compare(given.old, given.new, given.expected) else 0)
     patterns = given.only or ["*"]
     cases = [one for one in all_cases(spark=given.spark) if any(fnmatch.fnmatchcase(one.name, p) for p in patterns)]
-    if given.folder.exists():
-        if not (given.folder / "recording.json").exists() and any(given.folder.iterdir()):
+    if given.folder.exists() and any(given.folder.iterdir()):
+        if not (given.folder / "recording.json").exists():
             options.error(f"{given.folder} is there, and no recording")
-        shutil.rmtree(given.folder)
+        if not given.only:
+            shutil.rmtree(given.folder)
     started = time.perf_counter()
-    given.folder.mkdir(parents=True)
+    given.folder.mkdir(parents=True, exist_ok=True)
     seconds = record(given.folder, given.tree, cases, given.processes)
     print(f"{len(cases):,} cases of {given.tree} recorded in {time.perf_counter() - started:.0f} s: {given.folder}")
     for name in sorted(seconds, key=lambda name: -seconds[name])[: given.slowest]:

@@ -106,7 +106,7 @@ SETS = {
     "mixedset/pairs.acep": "PATTERN SEQ(A a, B b) WHERE [key] WITHIN 6;\n"
     "-- id: errors\nPATTERN SEQ(A a, B b, C c) WHERE [key] WITHIN 9 ERRORS 1;\n"
     "-- id: late\nPATTERN SEQ(A a, ~(C c), D d) WHERE [key] AND d.x > a.x WITHIN 9",
-    "mixedset/pairs.cel": "SELECT key, x_1 AS low, x FROM A NEXT{$2.key = $1.key AND $2.x > $1.x} B PUBLISH Pair;\n"
+    "mixedset/chains.cel": "SELECT key, x_1 AS low, x FROM A NEXT{$2.key = $1.key AND $2.x > $1.x} B PUBLISH Pair;\n"
     "SELECT low, x FROM FILTER{x > 2}(Pair)",
     "templates/above.acep": "PATTERN SEQ(A a, B b) WHERE [key] AND a.x > :low AND b.x > :high AND b.x > a.x WITHIN 9",
     "templates/above.csv": "id,low,high\none,0,1\ntwo,1,1\nthree,0,2\nfour,2,3\n",
@@ -116,6 +116,7 @@ SETS = {
     "badset/misfit.acep": "PATTERN S a WHERE a.nope > 1 WITHIN 3",
     "badset/good.acep": "PATTERN SEQ(S a, S b) WITHIN 3",
     "autoset/machine.acep": QUERIES["machine.acep"],
+    "timedset/pairs.acep": "PATTERN SEQ(S a, S b) WITHIN 3 s",
     "none/readme.txt": "no queries here",
 }
 
