@@ -12,7 +12,7 @@ CHANGING = (
     (r"\b20(?:2[5-9]|[3-9]\d)-\d\d-\d\d\b", "TODAY"),
     (r"\b17[6-9]\d{7}(?:\d{3}){0,3}\b", "NOW"),
     (r"(?<=took)(:?) \d[\d,.]* s(?:, [\d.]+% of the time)?", r"\1 # s"),
-    (r"(?<=<dd>)\d[\d,.]* s(?=, )", "# s"),
+    (r"(?<=<dd>)[\d#][\d,.]* s(?=, |<)(?:, [\d.]+% of the time)?", "# s"),
     (r"(?<=; )\d[\d,.]* (?:ms|s|min)(?=\n|$|;)", "# s"),
     (r"\d[\d,.]* s(?= exactly| inside|, of which|; the |, with)", "# s"),
     (r"(?<=about )[\d,.]+ (?:us|ms|s|min)\b(?! \d)", "# s"),
