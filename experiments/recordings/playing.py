@@ -195,15 +195,18 @@ def forked(work: Callable[[], int], data: bytes, folder: Path, places: tuple[Pat
         sys.stdout = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
         sys.stderr = open(2, "w", encoding="utf-8", closefd=False, buffering=1)  # noqa: SIM115
         code = work()
-    except BaseException:  # noqa: BLE001 - recorded as it is
-        import traceback
-
-        traceback.print_exc()
+    except BaseException as error:  # noqa: BLE001 - recorded as it is
+        print(crashed(error), file=sys.stderr)
     finally:
         with contextlib.suppress(Exception):
             sys.stdout.flush()
             sys.stderr.flush()
         os._exit(code)
+
+
+def crashed(error: BaseException) -> str:
+    """How an error is recorded that nobody has caught: without the lines of the sources that it passed."""
+    return f"CRASH {type(error).__name__}: {error}"
 
 
 def _feeder(data: bytes) -> int:
@@ -231,10 +234,8 @@ def here(work: Callable[[], int], data: bytes, folder: Path, places: tuple[Path,
     os.chdir(folder)
     try:
         return work()
-    except Exception:  # noqa: BLE001 - recorded as it is
-        import traceback
-
-        traceback.print_exc()
+    except Exception as error:  # noqa: BLE001 - recorded as it is
+        print(crashed(error), file=sys.stderr)
         return 99
     finally:
         sys.stdout.flush()
