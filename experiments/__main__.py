@@ -11,6 +11,7 @@ from rich.console import Console
 HERE = Path(__file__).parent
 THEMES = {
     "": "Examples",
+    "recordings": "What every kind of run prints, held against another version",
     "speed": "How fast each part is",
     "peers": "Against other engines",
     "shedding": "Load budgets",
@@ -35,7 +36,7 @@ def commands(folder: str) -> Iterator[tuple[str, str]]:
     if folder and (place / "__main__.py").exists():
         yield name, first_line(place / "evaluation.py")
     for path in sorted(place.glob("*.py")):
-        if 'if __name__ == "__main__"' in path.read_text(encoding="utf-8") and path != Path(__file__):
+        if 'if __name__ == "__main__"' in path.read_text(encoding="utf-8") and path.name != "__main__.py":
             yield f"{name}.{path.stem}", first_line(path)
 
 

@@ -33,9 +33,7 @@ class LogLines(Lines):
         for x, place in zip(xs, self.places, strict=True):
             yield label(x, base + 20, place, anchor="middle")
         for number, (name, values) in enumerate(self.series.items()):
-            points = [
-                (x, base - power * (log10(value) - least)) for x, value in zip(xs, values, strict=True) if value
-            ]
+            points = [(x, base - power * (log10(value) - least)) for x, value in zip(xs, values, strict=True) if value]
             if name in self.across:
                 yield f'<path class="l l{number}" d="M{LEFT} {points[0][1]:.1f}H{WIDTH - RIGHT}"/>'
                 continue

@@ -296,9 +296,7 @@ def _table(workload: str, quality: str, results: list[Result]) -> Table:
 def mean_points(results: list[Result]) -> dict[tuple[str, str, float], float]:
     """Mean recall of match points by workload, policy and budget."""
     keys = dict.fromkeys((r.workload, r.policy, r.budget) for r in results)
-    return {
-        key: float(np.mean([r.points for r in results if (r.workload, r.policy, r.budget) == key])) for key in keys
-    }
+    return {key: float(np.mean([r.points for r in results if (r.workload, r.policy, r.budget) == key])) for key in keys}
 
 
 def _judge(results: list[Result], console: Console) -> None:
