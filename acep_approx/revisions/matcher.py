@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from datetime import datetime
 from numbers import Integral
 from typing import Any, Self
@@ -212,7 +213,17 @@ class RevisedMatcher(TakesEvents):
 
         Complexity: O(keys + events held); taking it up runs the events held once more.
         """
-        return packed(self)
+        mine = Scope(
+            {
+                "asked": self.asked.header(),
+                "options": self.execution.options(),
+                "counts": asdict(self.revisions),
+                "rows": self.rows,
+            }
+        )
+        if self.left_out:
+            mine.put("left_out", pa.concat_tables(self.left_out, promote_options="permissive"))
+        return packed(self.plan, mine, self.stream)
 
     @classmethod
     def from_saved(cls, plan: Plan, saved: Scope) -> Self:

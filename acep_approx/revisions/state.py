@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
-from typing import Protocol
-
 import numpy as np
-import pyarrow as pa
 
 from acep_approx.archive import Scope
 from acep_approx.arrays import Ints
@@ -17,38 +13,16 @@ from acep_approx.ranges import HIGHEST, LOWEST, TICK, Range, check, number_in
 from acep_approx.revisions.events import Events, PlacedEvents
 from acep_approx.revisions.final import FinalRun
 from acep_approx.revisions.replay import Replay
-from acep_approx.revisions.request import Revisions
-from acep_approx.revisions.stream import RawExecution, RevisedStream, RevisionCounts
+from acep_approx.revisions.stream import RevisedStream
 from acep_approx.revisions.watermarks import Watermarks
 
 COLUMNS = ("tick", "arrival", "tie", "place")
 
 
-class Packable(Protocol):
-    """A matcher whose events may change."""
-
-    plan: Plan
-    asked: Revisions
-    execution: RawExecution
-    revisions: RevisionCounts
-    rows: int
-    left_out: list[pa.Table]
-    stream: RevisedStream | None
-
-
-def packed(matcher: Packable) -> bytes:
-    """Return everything that is needed to go on with a matcher."""
-    mine, stream = Scope(), matcher.stream
-    mine.head |= {
-        "asked": matcher.asked.header(),
-        "options": matcher.execution.options(),
-        "counts": asdict(matcher.revisions),
-        "rows": matcher.rows,
-    }
-    if matcher.left_out:
-        mine.put("left_out", pa.concat_tables(matcher.left_out, promote_options="permissive"))
+def packed(plan: Plan, mine: Scope, stream: RevisedStream | None) -> bytes:
+    """Return the state of a matcher, of which ``mine`` says all but where its stream stands."""
     if stream is None:
-        return _packed(matcher.plan, None, mine)
+        return _packed(plan, None, mine)
     side, run = stream.pipeline.stream, stream.run
     side.check_whole()
     events = mine.sub("stream")
@@ -65,9 +39,9 @@ def packed(matcher: Packable) -> bytes:
     _save(events, "passed", _joined(run.tail.passed, stream))
     _save(events, "tail", _joined(in_tail, stream))
     if isinstance(run, FinalRun):
-        return _packed(matcher.plan, side, mine)
+        return _packed(plan, side, mine)
     head = run.go_to_base()
-    state = _packed(matcher.plan, side, mine)
+    state = _packed(plan, side, mine)
     head.bring_back(np.arange(stream.pipeline.key_slots.slots))
     return state
 
