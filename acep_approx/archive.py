@@ -27,7 +27,7 @@ from acep_approx.errors import DataError
 from acep_approx.ipc import from_ipc, to_ipc
 from acep_approx.ranges import COUNT, DamagedError, Range, check, check_arrays, number_in, reading
 
-FORMAT = 10
+FORMAT = 11
 """Changes when the layout does, or what anything of any kind of archive means."""
 MAGIC = b"ACEPARC\n"
 OLDER = (b"acepst2\n", b"acep-st\n")
@@ -132,11 +132,6 @@ def of_other_format(theirs: str) -> DamagedError:
     return DamagedError(f"these bytes have {theirs}, this version reads format {FORMAT}")
 
 
-def of_another(_: Differences) -> DamagedError:
-    """Return the error of bytes that are about something else."""
-    return not_as_written()
-
-
 @dataclass(frozen=True)
 class Kind:
     """A kind of archive, and what is wrong with bytes that are none of it.
@@ -167,7 +162,7 @@ class Kind:
     name: str
     damaged: Callable[[], Exception] = not_as_written
     other_format: Callable[[str], Exception] = of_other_format
-    another: Callable[[Differences], Exception] = of_another
+    another: Callable[[Differences], Exception] = lambda _: not_as_written()
 
     def pack(self, scope: Scope) -> bytes:
         """Return a scope as bytes. Complexity: O(bytes), which are copied once; a second for about 600 MB."""

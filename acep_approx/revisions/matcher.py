@@ -222,7 +222,16 @@ class RevisedMatcher(Run):
 
         Complexity: O(keys + events held); taking it up runs the events held once more.
         """
-        return packed(self)
+        mine = Scope(
+            {
+                "asked": self.asked.header(),
+                "options": self.execution.options(),
+                "changes": self.changes,
+                "rows": self.rows,
+            }
+        )
+        self.left_out.save(mine.sub("left out"))
+        return packed(self.plan, mine, self.stream)
 
     @classmethod
     def from_saved(cls, plan: Plan, saved: Scope) -> Self:

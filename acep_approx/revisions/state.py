@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Protocol
-
 import numpy as np
 
 from acep_approx.archive import Scope
 from acep_approx.arrays import Ints
-from acep_approx.matching.execution import Execution
 from acep_approx.matching.state import MATCHER, saved
 from acep_approx.matching.stream_side import StreamSide
 from acep_approx.planning.planner import Plan
@@ -16,39 +13,17 @@ from acep_approx.ranges import HIGHEST, LOWEST, TICK, Range, check, number_in
 from acep_approx.revisions.events import PlacedEvents
 from acep_approx.revisions.final import FinalRun
 from acep_approx.revisions.replay import Replay
-from acep_approx.revisions.request import Revisions
 from acep_approx.revisions.stream import RevisedStream
 from acep_approx.run.events import Events
-from acep_approx.run.left_out import LeftOut
 from acep_approx.run.watermarks import Watermarks
 
 COLUMNS = ("tick", "arrival", "tie", "place")
 
 
-class Packable(Protocol):
-    """A matcher whose events may change."""
-
-    plan: Plan
-    asked: Revisions
-    execution: Execution
-    changes: dict[str, int]
-    rows: int
-    left_out: LeftOut
-    stream: RevisedStream | None
-
-
-def packed(matcher: Packable) -> bytes:
-    """Return everything that is needed to go on with a matcher."""
-    mine, stream = Scope(), matcher.stream
-    mine.head |= {
-        "asked": matcher.asked.header(),
-        "options": matcher.execution.options(),
-        "changes": matcher.changes,
-        "rows": matcher.rows,
-    }
-    matcher.left_out.save(mine.sub("left out"))
+def packed(plan: Plan, mine: Scope, stream: RevisedStream | None) -> bytes:
+    """Return the state of a matcher, of which ``mine`` says all but where its stream stands."""
     if stream is None:
-        return _packed(matcher.plan, None, mine)
+        return _packed(plan, None, mine)
     side, run = stream.pipeline.stream, stream.run
     side.check_whole()
     events = mine.sub("stream")
@@ -65,9 +40,9 @@ def packed(matcher: Packable) -> bytes:
     _save(events, "passed", _joined(run.tail.passed, stream))
     _save(events, "tail", _joined(in_tail, stream))
     if isinstance(run, FinalRun):
-        return _packed(matcher.plan, side, mine)
+        return _packed(plan, side, mine)
     head = run.go_to_base()
-    state = _packed(matcher.plan, side, mine)
+    state = _packed(plan, side, mine)
     head.bring_back(np.arange(stream.pipeline.key_slots.slots))
     return state
 

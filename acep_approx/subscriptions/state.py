@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -58,7 +57,10 @@ def pack(running: Running, options: Head) -> bytes:
         "queries": [(number, id_, entry.number) for number, id_, entry in graph.numbered],
         "leaving": [*running.leaving.items()],
         "left": [*running.left.items()],
-        "changes": [_change(change) for change in running.changes],
+        "changes": [
+            (change.after, [*change.comes], [(number, entry.number) for number, entry in change.goes.items()])
+            for change in running.changes
+        ],
     }
     going = {entry.number: entry for change in running.changes for entry in change.goes.values()}
     entries = scope.sub("entries")
@@ -103,11 +105,6 @@ def restored(scope: Scope, compiled: Compile) -> Running:
     if "levels" in scope.parts:
         running.levels = _restored_levels(running, scope.parts["levels"], scope.words, everyone)
     return running
-
-
-def _change(change: Change) -> list[Any]:
-    goes = [(number, entry.number) for number, entry in change.goes.items()]
-    return [change.after, [*change.comes], goes]
 
 
 def _save_entry(entry: Entry, scope: Scope) -> None:
