@@ -18,7 +18,8 @@ def inputs(node: Algebra) -> tuple[Algebra, ...]:
 
     Examples
     --------
-    >>> inputs(Next(Stream("A"), None, Stream("B")))
+    >>> from acep_approx.query import parse_cel
+    >>> inputs(parse_cel("FROM A NEXT B").select.source)
     (Stream(name='A'), Stream(name='B'))
     """
     return tuple(one for one in operands(node) if isinstance(one, Algebra))
