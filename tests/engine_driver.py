@@ -14,9 +14,9 @@ from acep_approx.automaton.letters import LetterReader
 from acep_approx.automaton.registers import RegisterAutomaton
 from acep_approx.engines.batches import RunEvents
 from acep_approx.engines.runs.event_columns import EventColumns
+from acep_approx.engines.runs.hidden import NO_OPTIONS, RunOptions
 from acep_approx.engines.runs.lineage import listed
 from acep_approx.engines.runs.load_shedder import LoadShedder
-from acep_approx.engines.runs.options import NO_OPTIONS, RunOptions
 from acep_approx.engines.runs.runs import Runs
 from acep_approx.events.roles import infer_roles
 from acep_approx.events.stream import EventBatch

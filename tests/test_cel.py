@@ -9,7 +9,7 @@ import pytest
 from acep_approx import QueryError, QuerySet, compile_query
 from acep_approx.api.matcher import Matcher
 from acep_approx.engines.runs.runs import Runs
-from acep_approx.engines.runs.waiting import NOTHING
+from acep_approx.engines.runs.step_code import NOTHING
 from tests.cases import cases
 from tests.cel_runs import disagreement
 from tests.cel_worlds import world_of

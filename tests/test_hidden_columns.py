@@ -15,9 +15,8 @@ from acep_approx import compile_query
 from acep_approx.arrays import Ints
 from acep_approx.automaton.registers import RegisterAutomaton, Step
 from acep_approx.automaton.resolve import Call, Held
-from acep_approx.engines.runs.hidden import EARLIEST
+from acep_approx.engines.runs.hidden import EARLIEST, RunOptions
 from acep_approx.engines.runs.load_shedder import FixedLoad
-from acep_approx.engines.runs.options import RunOptions
 from acep_approx.engines.runs.shedding import Shedding
 from acep_approx.engines.runs.worth import Allowance
 from acep_approx.errors import DataError

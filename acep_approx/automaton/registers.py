@@ -142,7 +142,7 @@ class RegisterAutomaton:
         """Whether events of one tick cannot follow one another."""
         return self.query.is_simultaneous
 
-    @property
+    @cached_property
     def has_late_ends(self) -> bool:
         """Whether a negation at the end makes matches wait for the end of the window."""
         return any(final.guard for final in self.automaton.finals)

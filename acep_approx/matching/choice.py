@@ -18,8 +18,8 @@ from acep_approx.automaton.resolve import leaves
 from acep_approx.engines.cells.arclogs import ArcLogs
 from acep_approx.engines.cells.cells import Cells
 from acep_approx.engines.runs.event_columns import EventColumns
+from acep_approx.engines.runs.hidden import NO_OPTIONS, RunOptions
 from acep_approx.engines.runs.load_shedder import LoadShedder
-from acep_approx.engines.runs.options import NO_OPTIONS, RunOptions
 from acep_approx.engines.runs.runs import Runs
 from acep_approx.errors import DataError
 from acep_approx.matching.outputs.bind import BoundEvents

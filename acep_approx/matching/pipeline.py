@@ -68,6 +68,8 @@ class Pipeline:
     ----------
     reads : tuple of str
         Columns that must be in each batch.
+    columns : tuple of str
+        Those of them that must be read: none that is derived.
     named : tuple of str
         Columns that the query names. Without one of them it is refused, also where no result depends on that one.
     schema : pyarrow.Schema
@@ -172,6 +174,7 @@ class Pipeline:
         if self._is_raw:
             self.results.go_by_key()
         self.reads = self._columns()
+        self.columns = tuple(name for name in self.reads if name not in self.stream.derived)
         self.engine.set_classes(self.preparer.classes)
         self.engine.reserve(max(self.key_slots.slots, 1))
         # a load budget is planned anew for each piece
@@ -227,11 +230,6 @@ class Pipeline:
     def joined(self, tables: Sequence[pa.Table]) -> pa.Table:
         """Tables of results as one, with the types that the columns have got by now."""
         return joined(tables, self.nothing().schema) if tables else self.nothing()
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """Columns of the events that must be read; those that are derived are not among them."""
-        return tuple(name for name in self.reads if name not in self.stream.derived)
 
     def header(self) -> dict[str, Any]:
         """What ``restore`` needs beside the arrays: its numbers, and how many events are run at a time."""

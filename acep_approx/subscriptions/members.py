@@ -93,8 +93,8 @@ class OneQuery(Pipeline):
         self.number = entry.number
         self._entry = entry
         self._rows = row_columns(entry.plan, entry.output) if entry.level else ()  # below there are rows only
-        self.columns_of = columns_of or entry.columns_of
-        super().__init__(stream, entry.plan, entry.output, joins=False)
+        columns_of = columns_of or entry.columns_of
+        super().__init__(stream, entry.plan, entry.output, joins=False, columns_of=columns_of)
 
     def join(self) -> None:
         """Take part in the batches from now on; the columns of its streams are those of now, for ever."""

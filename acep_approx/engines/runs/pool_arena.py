@@ -14,8 +14,8 @@ import pyarrow as pa
 from acep_approx.arrays import Ints
 from acep_approx.engines.runs.event_columns import Kind, Texts
 from acep_approx.engines.runs.programs import MAX_TEMPORARIES, Operand
+from acep_approx.engines.runs.step_code import NOTHING
 from acep_approx.engines.runs.tables import RunTables
-from acep_approx.engines.runs.waiting import NOTHING
 from acep_approx.kernels.runs import layout, records, vm, waiting
 from acep_approx.kernels.runs import pools as kp
 from acep_approx.query.evaluate import plain_result

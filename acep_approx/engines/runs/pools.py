@@ -19,7 +19,7 @@ class Pool:
     register are better (none: all runs are kept); ``in_chain``: whether only runs of one chain of the index
     can be better than one another; ``stays``: whether anything can come after; ``is_end``: whether a match can end
     here; ``alike``: of the ``fields``, how many runs that are merged must agree in; ``waits_for``: the threshold
-    that its bounds are about (``runs.waiting``).
+    that its bounds are about (``runs.step_code``).
     """
 
     state: int

@@ -17,8 +17,7 @@ from acep_approx.arrays import Ints
 from acep_approx.automaton.resolve import Call, Held, Own, Register, Resolved
 from acep_approx.automaton.states import PLACE, Began, Here, Now, Running
 from acep_approx.engines.runs.event_columns import EventColumns, Kind
-from acep_approx.engines.runs.hidden import NOW, START_NOW
-from acep_approx.engines.runs.options import NO_OPTIONS, RunOptions
+from acep_approx.engines.runs.hidden import NO_OPTIONS, NOW, START_NOW, RunOptions
 from acep_approx.errors import LimitError, QueryError
 from acep_approx.events.columns import to_arrow, to_numpy
 from acep_approx.kernels.runs import vm

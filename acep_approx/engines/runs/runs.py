@@ -21,6 +21,7 @@ from acep_approx.engines.engine import NO_WORDS, Engine, Slots, Snapshot
 from acep_approx.engines.order import hits_in_order
 from acep_approx.engines.progress import RunProgress
 from acep_approx.engines.runs.event_columns import CODED, EventColumns, Kind
+from acep_approx.engines.runs.hidden import NO_OPTIONS, RunOptions
 from acep_approx.engines.runs.key_store import (
     KeptRuns,
     KeyStore,
@@ -33,7 +34,6 @@ from acep_approx.engines.runs.key_store import (
 )
 from acep_approx.engines.runs.lineage import Hits
 from acep_approx.engines.runs.load_shedder import LoadShedder
-from acep_approx.engines.runs.options import NO_OPTIONS, RunOptions
 from acep_approx.engines.runs.pool_arena import PoolArena, call_functions
 from acep_approx.engines.runs.programs import Rewording, register_kind
 from acep_approx.engines.runs.saved_runs import check_saved, take_up

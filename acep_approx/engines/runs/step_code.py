@@ -1,8 +1,13 @@
-"""The programs of a query: what the kernel runs to test steps, to take them, to end matches and to let events pass."""
+"""The programs of a query: what the kernel runs to test steps, to take them, to end matches and to let events pass.
+
+Some tell more: which runs wait for an event beyond a threshold, and which events can tell from bounds that they take
+none.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -10,11 +15,75 @@ from acep_approx.automaton.registers import RegisterAutomaton
 from acep_approx.automaton.resolve import Resolved
 from acep_approx.automaton.states import Step
 from acep_approx.engines.runs.event_columns import EventColumns
-from acep_approx.engines.runs.hidden import HiddenColumns
-from acep_approx.engines.runs.options import RunOptions
+from acep_approx.engines.runs.hidden import HiddenColumns, RunOptions
 from acep_approx.engines.runs.programs import ANY_LETTER, Lowering, Operand, Scalars
-from acep_approx.engines.runs.waiting import Thresholds, thresholds
 from acep_approx.kernels.runs import vm
+from acep_approx.kernels.runs.waiting import IS_FALLING, IS_FLOAT, IS_INT, OR_EQUAL
+
+NOTHING = -1
+"""In the place of what runs wait for, and of the scalar of an event that looks at all of them."""
+MAY_OVERFLOW = {vm.ADD_INT, vm.SUB_INT, vm.MUL_INT, vm.SUM_INT}
+PASSED = {vm.LESS: (0, False), vm.LESS | vm.EQUAL: (0, True)}
+PASSED |= {vm.GREATER: (IS_FALLING, False), vm.GREATER | vm.EQUAL: (IS_FALLING, True)}
+"""How a scalar passes a register by the flags of their comparison: on its way up or down, and whether by equal."""
+
+
+class Beyond(NamedTuple):
+    """The scalar of an event that a step compares with a threshold, and whether equal is beyond it.
+
+    ``is_int``: it is a whole number, made a float first.
+    """
+
+    scalar: int
+    or_equal: bool
+    is_int: bool
+
+
+Thresholds = dict[int, Beyond]
+"""What a step compares: column and kind of the threshold, as a pool notes them in ``WAITS_FOR``."""
+
+
+def most_common(steps: Iterable[Thresholds]) -> int:
+    """What runs wait for: the threshold that most steps compare; ``NOTHING`` where there is none."""
+    count = Counter(threshold for step in steps for threshold in sorted(step))
+    return max(count, key=lambda threshold: (count[threshold], -threshold), default=NOTHING)
+
+
+def beyond(waits_for: int, steps: Sequence[Thresholds]) -> tuple[int, int]:
+    """The words of a source: the scalar that all its steps compare with the thresholds, and how it passes them."""
+    found = [step[waits_for] for step in steps if waits_for in step]
+    if not found or len(found) < len(steps) or len({(one.scalar, one.is_int) for one in found}) > 1:
+        return NOTHING, 0
+    return found[0].scalar, OR_EQUAL * any(one.or_equal for one in found) | IS_INT * found[0].is_int
+
+
+def thresholds(checks: Iterable[Instruction]) -> Thresholds:
+    """The thresholds that a program of checks compares with scalars.
+
+    Where numbers of runs may pass 64 bits none is found: all runs are looked at then, so that the error does not depend
+    on bounds.
+    """
+    found: Thresholds = {}
+    floats: dict[int, int] = {}  # temporary columns that are scalars made floats
+    for one in checks:
+        if one.op in MAY_OVERFLOW:
+            return {}
+        column, scalar, flags = one.number, one.other, one.flags
+        is_int = one.form == (vm.TEST_FLOAT, vm.TEMPORARY, vm.REGISTER) and column in floats
+        if is_int:
+            column, scalar, flags = scalar, floats[column], turned(flags)
+        elif one.op == vm.TO_FLOAT and one.place == vm.SCALAR:
+            floats[one.target] = column
+        is_test = one.op in (vm.TEST_INT, vm.TEST_FLOAT) and (one.place, one.other_place) == (vm.REGISTER, vm.SCALAR)
+        if (is_test or is_int) and flags in PASSED:
+            way, or_equal = PASSED[flags]
+            found.setdefault(column << 2 | way | IS_FLOAT * (one.op == vm.TEST_FLOAT), Beyond(scalar, or_equal, is_int))
+    return found
+
+
+def turned(flags: int) -> int:
+    """What a comparison asks with its sides changed."""
+    return flags & vm.EQUAL | (vm.GREATER if flags & vm.LESS else 0) | (vm.LESS if flags & vm.GREATER else 0)
 
 
 class Code(NamedTuple):
@@ -55,7 +124,7 @@ class StepCode:
 
     ``moves`` says where each register of the target comes from; ``calls`` which functions it calls; ``tests`` has the
     instructions of checks and guards; ``equalities`` the register columns that checks compare for equality, with the
-    addresses of the scalars; for ``thresholds`` see ``runs.waiting``.
+    addresses of the scalars; ``thresholds`` what it compares.
     """
 
     checks: Code
@@ -92,7 +161,7 @@ class StepCode:
             elif one.form == (vm.TEST_FLOAT, vm.REGISTER, vm.TEMPORARY) and one.other in floats:
                 found.append(Comparison(floats[one.other], one.flags, as_float=True))
             elif one.form == (vm.TEST_FLOAT, vm.TEMPORARY, vm.REGISTER) and one.number in floats:
-                found.append(Comparison(floats[one.number], _turned(one.flags), as_float=True))
+                found.append(Comparison(floats[one.number], turned(one.flags), as_float=True))
             else:
                 return None
         return found
@@ -187,7 +256,6 @@ class Programs:
 
     def _step(self, checks: Code, guards: Code, updates: Code, moves: list[Operand], calls: set[int]) -> StepCode:
         address = self.scalars.address
-        to_test = self.words[checks.begin : checks.begin + checks.length * vm.WIDTH]
         equal = (vm.TEST_INT, vm.REGISTER, vm.SCALAR), vm.EQUAL
         return StepCode(
             checks=checks,
@@ -201,14 +269,9 @@ class Programs:
                 for one in self._instructions(checks)
                 if (one.form, one.flags) == equal
             },
-            thresholds=thresholds(to_test),
+            thresholds=thresholds(self._instructions(checks)),
         )
 
     def _instructions(self, code: Code) -> Iterator[Instruction]:
         for at in range(code.begin, code.begin + code.length * vm.WIDTH, vm.WIDTH):
             yield Instruction(*self.words[at : at + vm.WIDTH])
-
-
-def _turned(flags: int) -> int:
-    """What a comparison asks with its sides changed."""
-    return flags & vm.EQUAL | (vm.GREATER if flags & vm.LESS else 0) | (vm.LESS if flags & vm.GREATER else 0)

@@ -13,12 +13,18 @@ from acep_approx.automaton.registers import RegisterAutomaton
 from acep_approx.automaton.resolve import Register
 from acep_approx.automaton.states import ALWAYS, EVERYTHING, PLACE, Step
 from acep_approx.engines.runs.event_columns import CODED, EventColumns
-from acep_approx.engines.runs.hidden import DOMINATED, EVENT_SCALARS, GONE, TIMES, hidden_columns
-from acep_approx.engines.runs.options import NO_OPTIONS, RunOptions
+from acep_approx.engines.runs.hidden import (
+    DOMINATED,
+    EVENT_SCALARS,
+    GONE,
+    NO_OPTIONS,
+    TIMES,
+    RunOptions,
+    hidden_columns,
+)
 from acep_approx.engines.runs.pools import KILLS, Group, Pool, Reactions
 from acep_approx.engines.runs.programs import ANY_LETTER, MAX_TEMPORARIES, Operand, register_kind
-from acep_approx.engines.runs.step_code import Programs
-from acep_approx.engines.runs.waiting import NOTHING, beyond, most_common
+from acep_approx.engines.runs.step_code import NOTHING, Programs, beyond, most_common
 from acep_approx.kernels.runs import layout, vm
 from acep_approx.kernels.runs.fronts import EQUAL, HIGH_FLOAT, HIGH_INT, LOW_FLOAT, LOW_INT
 from acep_approx.kernels.runs.pools import ALL, APART, COLUMNS, HASHED, MOST_KEYS

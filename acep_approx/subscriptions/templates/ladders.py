@@ -14,7 +14,7 @@ import numpy as np
 from acep_approx.arrays import Ints, extended
 from acep_approx.automaton.automaton import START
 from acep_approx.engines.runs.event_columns import EventColumns, Kind
-from acep_approx.engines.runs.options import NO_OPTIONS
+from acep_approx.engines.runs.hidden import NO_OPTIONS
 from acep_approx.engines.runs.runs import Runs
 from acep_approx.engines.runs.tables import RunTables
 from acep_approx.kernels import ladders as kernel
