@@ -345,3 +345,15 @@ def test_other_objects():
     for events in (5, {"ts": [1]}, b"x", None):
         assert failure(events, UsageError).code == "ACEP-U107"
     assert failure(pa.Table.from_arrays([pa.array([1]), pa.array([2])], names=["a", "a"])).code == "ACEP-D015"
+
+
+@pytest.mark.parametrize("batch_rows", [7, 10_000, 100_000])
+def test_dicts_of_a_generator_are_read_in_any_pieces(batch_rows: int) -> None:
+    rows = [{"ts": n, "x": n if n < 10_000 else n + 0.5} for n in range(20_003)]
+    source = open_source(row for row in rows)
+    batches = list(source.batches(["x", "ts"], batch_rows))
+    assert [value for batch in batches for value in batch.column("x").to_pylist()] == [row["x"] for row in rows]
+    assert [value for batch in batches for value in batch.column("ts").to_pylist()] == [*range(20_003)]
+    assert [row for batch in open_source(iter(rows[:3])).batches(["ts"], batch_rows) for row in batch.to_pylist()] == [
+        {"ts": 0}, {"ts": 1}, {"ts": 2}
+    ]  # fmt: skip

@@ -163,6 +163,7 @@ class DictEvents:
         iterator = iter(events)
         self.reusable = iterator is not events
         self._events = events
+        self._made: dict[str, pa.Array] = {}  # columns of the first rows, where these cannot be read again
         first = list(islice(iterator, DICTS_PER_CHUNK))
         rows = [event for event in first if _is_event(event)] if self._skips else _only_dicts(first, 0)
         self._is_nested = any(isinstance(value, Mapping) for row in rows for value in row.values())
@@ -210,9 +211,13 @@ class DictEvents:
         schema = pa.schema([self.schema.field(name) for name in columns])
         known = set(self.schema.names)
         rows, first_row = iter(self._events) if self._pending is None else self._pending, 0
+        made, self._made = self._made, {}
         while chunk := list(islice(rows, min(batch_rows, DICTS_PER_CHUNK))):
             try:
-                arrays = _converted(self._fitting(chunk, known, first_row), schema, first_row)
+                if first_row == 0 and made and all(len(made.get(name, ())) == len(chunk) for name in columns):
+                    arrays = [made[name] for name in columns]
+                else:
+                    arrays = _converted(self._fitting(chunk, known, first_row), schema, first_row)
                 numbers: Sequence[int] = range(first_row, first_row + len(chunk))
             except DataError as error:
                 if not self._skips or error.code not in OF_AN_EVENT:
@@ -274,9 +279,12 @@ class DictEvents:
     def _field_of(self, name: str, values: list[Any]) -> pa.Field:
         """A column with its type, by its first values; one of several types is an error only where it is read."""
         try:
-            return pa.field(name, _convert(name, values, pa.null(), 0).type)
+            column = _convert(name, values, pa.null(), 0)
         except DataError as error:
             return pa.field(name, self._most_of(values)) if self._skips else unreadable(name, error.message)
+        if not self.reusable and not self._skips:
+            self._made[name] = column
+        return pa.field(name, column.type)
 
     @staticmethod
     def _most_of(values: list[Any]) -> pa.DataType:
