@@ -94,7 +94,9 @@ INTERNAL = {"resumed", "opens", "is_in_order", "is_one_file", "also_asked", "on_
 
 NOT_TRIED = {
     "Afa.function": "afa_function itself",
+    "Matcher.begin": "takes what this package makes",
     "Matcher.bind": "takes what this package makes",
+    "Matcher.from_saved": "takes what this package makes",
     "Matcher.from_state": "takes a plan; Query.from_state is tried",
     "Matcher.look_for_types": "takes what this package makes",
     "Matcher.run": "takes what this package makes",

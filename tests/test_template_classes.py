@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 from acep_approx import DataError, QuerySet, compile_query
+from acep_approx.archive import Scope
 from acep_approx.query.parser import parse
 from acep_approx.subscriptions.templates import classes
 from acep_approx.subscriptions.templates.classes import Classes, _ending_letter
@@ -148,14 +149,15 @@ def test_a_state_with_wrong_classes_is_refused() -> None:
     desk.push(data)
     (member,) = members(desk)
     assert member.classes is not None
-    good = member.classes.arrays()
-    for name, wrong in (("class_of", [7]), ("class_of", [-1]), ("class_since", None)):
-        arrays = dict(good)
-        arrays[name] = good[name][:-1] if wrong is None else np.array(wrong * len(good[name]))
+    good = Scope()
+    member.classes.save(good)
+    for name, wrong in (("of", [7]), ("of", [-1]), ("since", None)):
+        kept = good.arrays[name]
+        scope = Scope(good.head, {**good.arrays, name: kept[:-1] if wrong is None else np.array(wrong * len(kept))})
         table = QueryTable(member.table.kinds)
         table.restore(member.table.to_state())
         with pytest.raises(DataError, match="ACEP-D040"):
-            Classes(member.classes.loose, table).restore(arrays)
+            Classes(member.classes.loose, table).restore(scope)
 
 
 def test_a_query_that_comes_to_a_class_sees_nothing_that_began_before() -> None:

@@ -54,7 +54,7 @@ class Matcher(Execution, Run):
         tables: list[pa.Table] = []
         done: list[int] = []  # how many tables there were with each batch that was taken in
         try:
-            source = self.opened(events, self)
+            source = self._opened(events, self)
             tables.extend(parts_of(self, source, on_batch=lambda _: done.append(len(tables))))
         except DataError as error:
             error.found = self._joined(tables[: done[-1]]) if done else None

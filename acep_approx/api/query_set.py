@@ -149,7 +149,7 @@ class QuerySet(SetMembers, Run):
             published does not fit; ``ACEP-D045``: an error stopped it in the middle of a batch before.
         """
         running = self._running
-        return self._notified(running, parts_of(running, self._stamped(self.opened(events, running))))
+        return self._notified(running, parts_of(running, self._stamped(self._opened(events, running))))
 
     def _stamped(self, source: Source) -> Source:
         """Events with times of the clock, where they get such."""
@@ -178,7 +178,7 @@ class QuerySet(SetMembers, Run):
         What was pushed plays no role, and stays as it is.
         """
         running = self._running.fresh()
-        results = [part for some in self._batches(running, events, reading) for part in some]
+        results = [part for some in self._batches(running, events, **reading) for part in some]
         return self._notified(running, iter(results))
 
     def batches(self, events: Any, **reading: Any) -> Iterator[Found]:
@@ -191,16 +191,22 @@ class QuerySet(SetMembers, Run):
             columns, and the error; it is left out, with those that read what it publishes. Default: it is an error.
         """
         running = self._running.fresh()
-        for some in self._batches(running, events, reading):
+        for some in self._batches(running, events, **reading):
             yield self._notified(running, iter(some))
 
+    @checked
     def _batches(
-        self, running: Running, events: Any, reading: dict[str, Any]
+        self,
+        running: Running,
+        events: Any,
+        *,
+        sort: bool = False,
+        on_progress: Callable[[int], None] | None = None,
+        on_misfit: Misfit | None = None,
+        **reading: Any,
     ) -> Iterator[list[tuple[Member, pa.Table]]]:
         """The results of a whole input, batch by batch."""
-        asked = {name: reading.pop(name, None) for name in ("sort", "on_progress", "on_misfit")}
-        expect("sort", asked["sort"] or False, bool, "True or False")
-        running.on_misfit, on_progress = asked["on_misfit"], asked["on_progress"]
+        running.on_misfit = on_misfit
         source = self._stamped(open_source(events, **{"time": running.wanted["time"]} | reading))
         some: list[tuple[Member, pa.Table]] = []
         is_over = False
@@ -211,7 +217,7 @@ class QuerySet(SetMembers, Run):
             if on_progress is not None:
                 on_progress(events)
 
-        for result in parts_of(running, source, sort=bool(asked["sort"]), on_batch=done):
+        for result in parts_of(running, source, sort=sort, on_batch=done):
             if is_over and some:
                 self._note(running)
                 yield some

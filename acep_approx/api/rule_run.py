@@ -93,7 +93,7 @@ class RuleRun(Run):
         """
         found: list[RuleOutput] = []
         try:
-            found.extend(self.outputs(self.opened(events, self._runner)))
+            found.extend(self.outputs(self._opened(events, self._runner)))
         except RuleError as error:
             if isinstance(error.outcome, RuleOutput):
                 error.outcome = self.joined([*found, error.outcome])

@@ -157,7 +157,7 @@ class RevisedMatcher(Run):
             A missing column or a wrong type; ``ACEP-D070``: an op that nobody knows. Nothing of the push is taken in.
             ``ACEP-D045``: an error stopped it in the middle of a batch before.
         """
-        source = self.opened(events, self.execution)
+        source = self._opened(events, self.execution)
         if not len(source.schema):
             return self._nothing()
         stream = self.stream or self._bind(source)

@@ -131,7 +131,7 @@ class Run:
         """What happens to rows that cannot be used, and how many were left out."""
         return PushedRows()
 
-    def opened(self, events: Any, stage: Stage[Any]) -> Source:
+    def _opened(self, events: Any, stage: Stage[Any]) -> Source:
         """Events that are pushed, as a source."""
         if isinstance(events, Source):
             return events
