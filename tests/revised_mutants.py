@@ -14,7 +14,7 @@ from acep_approx.engines.runs.runs import RunsSnapshot
 from acep_approx.matching import snapshots
 from acep_approx.matching.outputs.of_runs import RunOutput
 from acep_approx.matching.pipeline import Pipeline
-from acep_approx.revisions import events
+from acep_approx.revisions import segments
 from acep_approx.revisions.changelog import Changelog
 from acep_approx.revisions.live import LiveEvents
 from acep_approx.revisions.matcher import RevisedMatcher
@@ -92,7 +92,7 @@ MUTANTS: dict[str, tuple[Change, ...]] = {
     "an update does not keep its place among ties": (
         (LiveEvents, "resolve", "made.tie[row] = self.vacant[1]", "pass"),
     ),
-    "an event gets the place of its neighbour": ((events, "places_between", "return None", "pass"),),
+    "an event gets the place of its neighbour": ((segments, "places_between", "return None", "pass"),),
     "results with old places stay": ((Replay, "_place_anew", "segment.results = []", "pass"),),
     "snapshots with old places stay": (
         (Replay, "_place_anew", "segment.snapshot = self._snapshot(segment.since)", "pass"),

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from acep_approx.query.rules.syntax import Column, Table
 from acep_approx.rules.durable import database, layout
-from acep_approx.rules.durable.checkpoint import Checkpoint
+from acep_approx.rules.durable.notes import Checkpoint
 from acep_approx.rules.durable.store import Durable
 from acep_approx.rules.durable.waiting import NO_CALLS
 

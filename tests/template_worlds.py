@@ -14,9 +14,8 @@ from acep_approx import QueryError, QuerySet
 from acep_approx.query.parameters import with_values
 from acep_approx.query.parser import parse
 from acep_approx.query.printer import to_text
-from acep_approx.subscriptions.templates.literals import Literals
+from acep_approx.subscriptions.templates.literals import Literals, filled, tree_of
 from acep_approx.subscriptions.templates.member import TemplateMember
-from acep_approx.subscriptions.templates.texts import filled, tree_of
 
 EDGES = [0.0, -0.0, 0.25, 0.5, 1.0, 3.0]
 KEYS = 40

@@ -15,7 +15,7 @@ from acep_approx import DataError, QueryError, QuerySet, UsageError, compile_que
 from acep_approx.query.parameters import with_values
 from acep_approx.query.parser import parse
 from acep_approx.query.printer import to_text
-from acep_approx.subscriptions.numbered import FEW, Numbered
+from acep_approx.subscriptions.graph import FEW, Numbered
 from tests.cases import cases
 
 Rows = list[dict[str, Any]]

@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 from acep_approx.errors import StoreError, UsageError
 from acep_approx.query.rules.syntax import Column, Table
 from acep_approx.rules.durable import database, layout
-from acep_approx.rules.durable.checkpoint import Checkpoint
-from acep_approx.rules.durable.columns import EARLIEST, LATEST
+from acep_approx.rules.durable.layout import EARLIEST, LATEST
+from acep_approx.rules.durable.notes import Checkpoint
 from acep_approx.rules.durable.store import Durable
 from tests.cases import cases, examples
 from tests.rule_stores import EVERYTHING, PROGRAM, STATUS, calls, changed, plainly, rows_in

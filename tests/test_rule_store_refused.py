@@ -16,7 +16,7 @@ import pytest
 from acep_approx.errors import AcepError, StoreError, UsageError
 from acep_approx.query.rules.syntax import Column, Table
 from acep_approx.rules.durable import layout, notes
-from acep_approx.rules.durable.checkpoint import Checkpoint
+from acep_approx.rules.durable.notes import Checkpoint
 from acep_approx.rules.durable.store import Durable
 from tests.cases import cases
 from tests.rule_stores import EVERYTHING, PROGRAM, STATUS, calls, changed, plainly, rows_in

@@ -11,8 +11,8 @@ import pytest
 
 from acep_approx import compile_rules
 from acep_approx.errors import UnsupportedError
-from acep_approx.rules import ahead
-from acep_approx.rules.ahead import Ahead, Readers
+from acep_approx.rules import stepping
+from acep_approx.rules.stepping import Ahead, Readers
 from tests.rule_runs import Way, expected_of, found_by
 from tests.rule_worlds import rule_world
 
@@ -75,7 +75,7 @@ def test_a_row_that_an_earlier_event_names_stops_behind_each_match(sizes: list[i
 @pytest.mark.parametrize(
     ("where", "name", "wrong"),
     [
-        (ahead, "last_before", lambda named, at, rows: np.full(len(named), -1)),
+        (stepping, "last_before", lambda named, at, rows: np.full(len(named), -1)),
         (Ahead, "fresh_before", lambda self, at, written: len(self._events)),
         (Readers, "that_matter", lambda self, rows, batch: []),
         (Ahead, "stops", lambda self, found: np.array([len(self._events)])),

@@ -13,8 +13,7 @@ import pytest
 
 from acep_approx import QuerySet, compile_query
 from acep_approx.query.cel.syntax import CelQuery
-from acep_approx.subscriptions.templates.literals import Literals
-from acep_approx.subscriptions.templates.texts import filled, text_of, tree_of
+from acep_approx.subscriptions.templates.literals import Literals, filled, text_of, tree_of
 from tests.cases import cases
 from tests.cel_runs import split
 from tests.cel_sets import REFUSED, disagreement

@@ -14,7 +14,7 @@ from acep_approx import QuerySet, compile_query
 from acep_approx.kernels import pairs as kernel
 from acep_approx.matching.keyed_events import KeyedEvents
 from acep_approx.subscriptions.templates import index, pairing
-from acep_approx.subscriptions.templates.ordering import in_order
+from acep_approx.subscriptions.templates.pair_runs import in_order
 from acep_approx.subscriptions.templates.pairing import Pairing
 from tests.cases import cases
 from tests.template_worlds import EDGES, KEYS, events, members, text_of

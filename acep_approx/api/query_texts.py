@@ -14,10 +14,8 @@ from acep_approx.planning.planner import Plan
 from acep_approx.query.cel.parser import parse_cel
 from acep_approx.subscriptions.adding import check
 from acep_approx.subscriptions.templates.constants import checked, constants_in
-from acep_approx.subscriptions.templates.literals import Literals
-from acep_approx.subscriptions.templates.shared import Alike, has_64_bits
-from acep_approx.subscriptions.templates.template import Template
-from acep_approx.subscriptions.templates.texts import Syntax, filled, plans_of, text_of, tree_of, uses
+from acep_approx.subscriptions.templates.literals import Literals, Syntax, filled, plans_of, text_of, tree_of, uses
+from acep_approx.subscriptions.templates.template import Alike, Template, has_64_bits
 
 
 class Planned(NamedTuple):

@@ -20,8 +20,8 @@ from acep_approx.subscriptions.callbacks import Subscription, Subscriptions
 from acep_approx.subscriptions.graph import is_hidden
 from acep_approx.subscriptions.running import Running
 from acep_approx.subscriptions.templates.constants import require_columns
-from acep_approx.subscriptions.templates.shared import Alike
-from acep_approx.subscriptions.templates.texts import uses
+from acep_approx.subscriptions.templates.literals import uses
+from acep_approx.subscriptions.templates.template import Alike
 from acep_approx.visible import broken_at
 
 

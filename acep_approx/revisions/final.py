@@ -10,9 +10,8 @@ import pyarrow as pa
 from acep_approx.matching.pipeline import Pipeline
 from acep_approx.ranges import COUNT, number_in
 from acep_approx.revisions.changelog import Changelog
-from acep_approx.revisions.events import PlacedEvents
 from acep_approx.revisions.replay import Changed
-from acep_approx.revisions.segments import Tail
+from acep_approx.revisions.segments import PlacedEvents, Tail
 from acep_approx.run.events import Events
 
 MANY = 1 << 16

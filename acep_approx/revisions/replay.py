@@ -19,8 +19,7 @@ from acep_approx.matching.pipeline import Pipeline
 from acep_approx.matching.snapshots import QuerySnapshot
 from acep_approx.matching.stream_batch import StreamBatch
 from acep_approx.ranges import COUNT, TICK, number_in
-from acep_approx.revisions.events import PlacedEvents
-from acep_approx.revisions.segments import Segment, Tail, slots_in
+from acep_approx.revisions.segments import PlacedEvents, Segment, Tail, slots_in
 from acep_approx.run.events import Events, order_of
 from acep_approx.run.watermarks import ENDED, NEVER
 

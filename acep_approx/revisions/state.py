@@ -10,9 +10,9 @@ from acep_approx.matching.state import MATCHER, saved
 from acep_approx.matching.stream_side import StreamSide
 from acep_approx.planning.planner import Plan
 from acep_approx.ranges import HIGHEST, LOWEST, TICK, Range, check, number_in
-from acep_approx.revisions.events import PlacedEvents
 from acep_approx.revisions.final import FinalRun
 from acep_approx.revisions.replay import Replay
+from acep_approx.revisions.segments import PlacedEvents
 from acep_approx.revisions.stream import RevisedStream
 from acep_approx.run.events import Events
 from acep_approx.run.watermarks import Watermarks

@@ -8,25 +8,19 @@ from history.lazy import lazy
 
 if TYPE_CHECKING:
     from acep_approx.rules.schedules.definition6 import anomalies
-    from acep_approx.rules.schedules.insertion import QueryRule, StoreAccess, insert_locks
-    from acep_approx.rules.schedules.locks import by_row, by_table
-    from acep_approx.rules.schedules.low_water_mark import LowWaterMark
-    from acep_approx.rules.schedules.single_event import SingleEvent
+    from acep_approx.rules.schedules.locks import QueryRule, StoreAccess, by_row, by_table, insert_locks
+    from acep_approx.rules.schedules.protocols import LowWaterMark, SingleEvent, TwoPhase
     from acep_approx.rules.schedules.steps import Steps, run_in_order
     from acep_approx.rules.schedules.transactions import Item, Operation, Stamp, Transaction
-    from acep_approx.rules.schedules.two_phase import TwoPhase
 else:
     __getattr__, __dir__ = lazy(
         __name__,
         {
             "acep_approx.rules.schedules.definition6": "anomalies",
-            "acep_approx.rules.schedules.insertion": "QueryRule StoreAccess insert_locks",
-            "acep_approx.rules.schedules.locks": "by_row by_table",
-            "acep_approx.rules.schedules.low_water_mark": "LowWaterMark",
-            "acep_approx.rules.schedules.single_event": "SingleEvent",
+            "acep_approx.rules.schedules.locks": "QueryRule StoreAccess by_row by_table insert_locks",
+            "acep_approx.rules.schedules.protocols": "LowWaterMark SingleEvent TwoPhase",
             "acep_approx.rules.schedules.steps": "Steps run_in_order",
             "acep_approx.rules.schedules.transactions": "Item Operation Stamp Transaction",
-            "acep_approx.rules.schedules.two_phase": "TwoPhase",
         },
     )
 

@@ -15,8 +15,8 @@ from acep_approx.events.columns import to_arrow
 from acep_approx.events.keys import KeyCodes
 from acep_approx.query.rules.printer import to_text
 from acep_approx.query.rules.syntax import Table
-from acep_approx.rules.durable.checkpoint import Checkpoint
-from acep_approx.rules.durable.refusals import damaged
+from acep_approx.rules.durable.database import damaged
+from acep_approx.rules.durable.notes import Checkpoint
 from acep_approx.rules.durable.store import DELETED, Durable, none_deleted
 from acep_approx.rules.execution import Outcome, joined
 from acep_approx.rules.program import Program

@@ -14,13 +14,11 @@ from acep_approx.matching.stream_side import StreamSide
 from acep_approx.rules.firing import Firing, Statement
 from acep_approx.rules.graph import PRESENCE, Cell, Stage, cell
 from acep_approx.rules.lockstep.arenas import TableArena
+from acep_approx.rules.lockstep.conditions import reads_of_circle
 from acep_approx.rules.lockstep.eligible import Planned, live_reads
-from acep_approx.rules.lockstep.loop import Loop
+from acep_approx.rules.lockstep.loop import LockstepStage, Loop
 from acep_approx.rules.lockstep.pipeline import LockstepPipeline, shown_by
-from acep_approx.rules.lockstep.questions import Live
-from acep_approx.rules.lockstep.stage import LockstepStage
-from acep_approx.rules.lockstep.when import reads_of_circle
-from acep_approx.rules.lockstep.writes import Acts
+from acep_approx.rules.lockstep.questions import Acts, Live
 from acep_approx.rules.log import TableLog
 from acep_approx.rules.pipeline import RulePipeline
 from acep_approx.rules.program import Program

@@ -1,24 +1,214 @@
 """Circles of rules, run in the order of the stream: as many events together as cannot depend on one another.
 
-Letters and columns are made for some events at once, as if nothing were written among them (``ahead``). That holds
+Letters and columns are made for some events at once, as if nothing were written among them (``Ahead``). That holds
 until an event names a row which was written since: from there on they are made again. So each event is tested with what
 it must see, and nothing that was run is ever taken back.
 
 Source: single-event-initiated execution, Wang et al., PVLDB 4(10) 2011, section 5.1. To make columns ahead, and to run
 events together that name different rows, is ours.
+
+Letters hold until an event reads a row that was written since. Of many rules the event that completes a match says
+which row is written. So it is known beforehand which events can be run together: those none of which reads what another
+one may write.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+
 import numpy as np
+import pyarrow as pa
 
 from acep_approx.arrays import Bools, Ints
 from acep_approx.events.stream import EventBatch
-from acep_approx.rules.ahead import Ahead, Expected, Readers
-from acep_approx.rules.firing import Firing
+from acep_approx.matching.stream_batch import StreamBatch
+from acep_approx.query.syntax import Expression
+from acep_approx.rules.firing import Firing, Statement
 from acep_approx.rules.log import TableLog
 from acep_approx.rules.matched import Moment
+from acep_approx.rules.pipeline import RulePipeline
 from acep_approx.rules.stages import Detector, Found
+from acep_approx.rules.values import OfBatch, OfEvents
+
+NEVER = -1
+Named = tuple[str, tuple[Expression, ...]]
+"""A table, and what names a row of it."""
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What a rule of a circle may write that is read in it, and whether the event that completes a match says where."""
+
+    firing: Firing
+    statements: list[Statement]
+    is_known: bool
+
+    @classmethod
+    def of(cls, firing: Firing, tables: Collection[str]) -> Expected:
+        """That of a rule, of which these tables are read."""
+        rule, statements = firing.rule, [one for one in firing.statements if one.write.table in tables]
+        is_known = not rule.is_late and all(rule.names_row(one.write) for one in statements)
+        return cls(firing, statements, is_known)
+
+
+class Readers:
+    """Which events name which rows, of a detector: of each key by which a table is read.
+
+    Parameters
+    ----------
+    detector : Detector
+    """
+
+    def __init__(self, detector: Detector) -> None:
+        self.detector = detector
+        self._by_key: dict[Named, tuple[int, set[str | None]]] = {}
+        for number, read in enumerate(detector.reads):
+            types = self._by_key.setdefault((read.table, read.keys), (number, set()))[1]
+            for rule in detector.rules:
+                types |= rule.types_reading(read)
+
+    def all(self, rows: list[Ints]) -> dict[Named, Ints]:
+        """The rows that events name, by key; ``rows`` are those of each column that is read."""
+        return {key: rows[number] for key, (number, _) in self._by_key.items()}
+
+    def that_matter(self, rows: list[Ints], batch: StreamBatch) -> list[tuple[str, Ints]]:
+        """The same with their tables; negative for events of which no column that is read plays a role."""
+        found = []
+        for (table, _), (number, types) in self._by_key.items():
+            own = rows[number]
+            if None not in types:
+                names, codes = batch.computed.truths.types
+                own = np.where(np.array([*(name in types for name in names), False])[codes], own, NEVER)
+            found.append((table, own))
+        return found
+
+
+class Ahead:
+    """Some events with their letters and columns, made as if no event of theirs wrote what another one reads.
+
+    Parameters
+    ----------
+    readers : Readers
+    expected : mapping of int to Expected
+        Of the rules that write in the circle.
+    events : EventBatch
+    rows : list of numpy.ndarray of int64
+        Per column that is read the rows that the events name.
+    """
+
+    def __init__(
+        self, readers: Readers, expected: Mapping[int, Expected], events: EventBatch, rows: list[Ints]
+    ) -> None:
+        self._detector = detector = readers.detector
+        self._events = events
+        self._batch: StreamBatch = detector.stream.begin(events, detector.derived(events, rows))
+        self._rows = readers.that_matter(rows, self._batch)
+        for pipeline in detector.pipelines:
+            pipeline.prepare(self._batch)
+        detector.stream.is_within = True
+        self._fresh = len(events)
+        self._matters = [_counted(one, self._batch) for one in detector.pipelines]
+        self._stops: list[Ints] = [np.array([len(events)])]
+        self._writes: dict[str, list[tuple[Ints, Ints]]] = {}
+        of = OfBatch(events, detector.stream.roles, readers.all(rows))
+        for pipeline in detector.pipelines:
+            if pipeline.rule.number in expected:
+                self._expect(pipeline, expected[pipeline.rule.number], of)
+        self._written = self._last_written()
+
+    def _expect(self, pipeline: RulePipeline, expected: Expected, of: OfBatch) -> None:
+        """Learn which rows a rule may write for which events; behind events of which this is not known is a stop."""
+        if expected.is_known and not expected.statements:
+            return
+        at = np.flatnonzero(_may_complete(pipeline, self._batch))
+        if not expected.is_known:
+            self._stops.append(at + 1)
+            return
+        for one in expected.statements:
+            rows = expected.firing.row_of(one, OfEvents(of, at))
+            self._writes.setdefault(one.write.table, []).append((at, rows))
+
+    def _last_written(self) -> Ints:
+        """Of each event the last one before it that may write what it reads."""
+        last = np.full(len(self._events), NEVER)
+        for table, named in self._rows:
+            if table in self._writes:
+                at, rows = (np.concatenate(parts) for parts in zip(*self._writes[table], strict=True))
+                last = np.maximum(last, last_before(named, at, rows))
+        return last
+
+    def stops(self, found: Found) -> Ints:
+        """Where to stop at the latest: behind each event of which it is not known what it may write; rising.
+
+        Others are before events that come after windows which have closed.
+        """
+        waiting = [one for some in found.waiting.values() for one in some]
+        stops = [*self._stops, *((one.of.place - 2 * self._events.first_row + 1) // 2 for one in waiting)]
+        rising = np.unique(np.concatenate(stops))
+        return rising[(rising > 0) & (rising <= len(self._events))]
+
+    def until(self, first: int, last: int) -> int:
+        """How far events from ``first`` on can be run together, at most up to ``last``."""
+        blocked = self._written[first:last] >= first
+        return first + int(blocked.argmax()) if blocked.any() else last
+
+    def fresh_before(self, at: int, written: Mapping[str, Ints]) -> int:
+        """The first event from ``at`` on that may read what was written since: its letters must be made again."""
+        for table, rows in self._rows:
+            if table in written:
+                stale = np.isin(rows[at : self._fresh], written[table])
+                self._fresh = at + int(stale.argmax()) if stale.any() else self._fresh
+        return self._fresh
+
+    def run(self, first: int, last: int) -> Iterator[tuple[int, pa.Table]]:
+        """Run events; those that play no role for a rule are passed over."""
+        piece = self._batch.piece(first, last - first)
+        for number, (pipeline, matters) in enumerate(zip(self._detector.pipelines, self._matters, strict=True)):
+            if matters is None or matters[last] > matters[first]:
+                for table in pipeline.run_piece(piece):
+                    yield number, table
+
+
+def last_before(named: Ints, at: Ints, rows: Ints) -> Ints:
+    """Of each event the last one before it that may write the row which it names; -1 where there is none.
+
+    Parameters
+    ----------
+    named : int64, shape (events,)
+        The row that each event names; negative where it names none.
+    at, rows : int64, shape (writes,)
+        Which events may write, and which rows; in any order.
+
+    Complexity: O((events + writes) log writes).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> last_before(np.array([7, 8, 7, 7, -1]), np.array([2, 0, 4]), np.array([7, 7, -1])).tolist()
+    [-1, -1, 0, 2, -1]
+    """
+    events = len(named)
+    writes = np.concatenate(([NEVER], np.sort((rows * events + at)[rows >= 0])))
+    found = writes[np.searchsorted(writes, named * events + np.arange(events)) - 1]
+    return np.where((found >= 0) & (found // events == named), found % events, NEVER)
+
+
+def _counted(pipeline: RulePipeline, batch: StreamBatch) -> Ints | None:
+    """How many of the first events play a role for a rule; None where it must see all."""
+    if pipeline.sees_all:
+        return None
+    return np.concatenate(([0], np.cumsum(pipeline.preparer.is_relevant(batch))))
+
+
+def _may_complete(pipeline: RulePipeline, batch: StreamBatch) -> Bools:
+    """Of each event whether it may complete a match; all where windows may close with any event."""
+    rule, preparer = pipeline.rule, pipeline.preparer
+    if rule.is_late and rule.plan.is_count_window:
+        return np.ones(len(batch), np.bool_)
+    completes = np.array([bool(mask & rule.last_letters) for mask in preparer.classes])
+    return completes[batch.here(batch.computed.classes[preparer])]
+
 
 FAR = 2**62
 LEAST_AHEAD, MOST_AHEAD = 16, 4096

@@ -34,7 +34,7 @@ from acep_approx.subscriptions.published import (
     unified,
 )
 from acep_approx.subscriptions.templates.member import TemplateMember
-from acep_approx.subscriptions.templates.shared import Shared
+from acep_approx.subscriptions.templates.template import Shared
 
 MANY = 16
 """Queries, and templates, beyond which a copy of a batch costs less than one batch more."""

@@ -23,9 +23,9 @@ from acep_approx.subscriptions.graph import Entry, Graph
 from acep_approx.subscriptions.levels import Levels, Results
 from acep_approx.subscriptions.members import Member
 from acep_approx.subscriptions.results import Found
+from acep_approx.subscriptions.templates.literals import filled, text_of
 from acep_approx.subscriptions.templates.member import TemplateMember
-from acep_approx.subscriptions.templates.shared import Alike, Shared
-from acep_approx.subscriptions.templates.texts import filled, text_of
+from acep_approx.subscriptions.templates.template import Alike, Shared
 
 Misfit = Callable[[str, AcepError], None]
 """Is told the id of a query, and what is wrong with it."""

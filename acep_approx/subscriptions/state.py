@@ -20,8 +20,7 @@ from acep_approx.subscriptions.levels import Level, Levels
 from acep_approx.subscriptions.members import OneQuery
 from acep_approx.subscriptions.running import Change, Running
 from acep_approx.subscriptions.templates.member import TemplateMember
-from acep_approx.subscriptions.templates.shared import Shared
-from acep_approx.subscriptions.templates.template import Template
+from acep_approx.subscriptions.templates.template import Shared, Template
 
 HINT = "take a copy that is whole, or start anew; the state of one query is for Query.from_state"
 SET = Kind("set", lambda: damaged_state("a set of queries", HINT), state_of_other_format)

@@ -1,11 +1,8 @@
 """The store of active rules in a file of SQLite, which other tools read: one transaction for each checkpoint.
 
-checkpoint  what one transaction writes
-layout      names, types and statements of SQL
-columns     values of Arrow to values of SQLite, and back
-refusals    what SQLite or the system refuses, as errors with codes
-database    the connection; the lock of a run, which dies with its process
-notes       our own tables: whose file it is, and the state of the run
+layout      names, types and statements of SQL; values of Arrow to values of SQLite, and back
+database    the connection; the lock of a run, which dies with its process; what is refused, as errors with codes
+notes       what one transaction writes; our own tables: whose file it is, and the state of the run
 waiting     matches that nobody has taken, calls that nobody has made
 checks      whether the file is one of these rules, whole, with tables as they were declared
 store       ``Durable``, which is all of it

@@ -14,9 +14,8 @@ import pyarrow as pa
 from acep_approx.errors import StoreError
 from acep_approx.query.rules.syntax import Column, Table
 from acep_approx.rules.durable import layout, notes
-from acep_approx.rules.durable.columns import table_of
-from acep_approx.rules.durable.database import MARK, Database
-from acep_approx.rules.durable.refusals import damaged, unfit
+from acep_approx.rules.durable.database import MARK, Database, damaged, unfit
+from acep_approx.rules.durable.layout import table_of
 
 _BY_HAND = re.compile(r"(CHECK constraint failed|\w*-?\w+ value) in ")
 """What SQLite's check says of values that do not fit: we say it better, of the row, when it is read."""

@@ -14,10 +14,10 @@ import pyarrow.compute as pc
 from acep_approx.errors import UsageError
 from acep_approx.query.rules.syntax import Table
 from acep_approx.rules.durable import layout, notes, waiting
-from acep_approx.rules.durable.checkpoint import Checkpoint
 from acep_approx.rules.durable.checks import check_file, read_rows
-from acep_approx.rules.durable.columns import rows_of
 from acep_approx.rules.durable.database import PAGE, Database, Synchronous
+from acep_approx.rules.durable.layout import rows_of
+from acep_approx.rules.durable.notes import Checkpoint
 
 DELETED = "deleted"
 """The last column of changes."""

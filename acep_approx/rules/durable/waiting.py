@@ -17,10 +17,9 @@ import pyarrow.compute as pc
 
 from acep_approx.errors import StoreError
 from acep_approx.ipc import from_ipc, to_ipc
-from acep_approx.rules.durable.columns import bound, table_of
-from acep_approx.rules.durable.database import Database
+from acep_approx.rules.durable.database import Database, damaged
+from acep_approx.rules.durable.layout import bound, table_of
 from acep_approx.rules.durable.notes import digest
-from acep_approx.rules.durable.refusals import damaged
 
 CALLS = ("id", "rule", "name", "time", "row", "arguments")
 """Columns of calls: texts, but ``time`` (whole numbers, or timestamps, with a zone or without) and ``row`` (a whole

@@ -18,10 +18,9 @@ from acep_approx.automaton.letters import LetterReader, Masks, Truths
 from acep_approx.kernels.rules.lockstep import ENTRY
 from acep_approx.matching.prepare import MaskNumbers
 from acep_approx.query.syntax import Expression
-from acep_approx.rules.lockstep.conditions import Given, Test, Tree, decided, leaves, reduced, tree_of
+from acep_approx.rules.lockstep.conditions import Given, Test, Tree, decided, leaves, reduced, tree_of, when_of
 from acep_approx.rules.lockstep.eligible import MOST_LETTERS, trees_of
 from acep_approx.rules.lockstep.pipeline import LockstepPipeline
-from acep_approx.rules.lockstep.when import when_of
 
 Truth = dict[Test | Given, bool]
 """Which leaves of trees hold."""

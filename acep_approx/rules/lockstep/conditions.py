@@ -3,17 +3,33 @@
 A condition that is not known does not hold. AND and OR over such truths say the same as SQL's over three; NOT does not,
 so it is pushed down: what is left of it stands in a test (``NOT n = 1`` is ``n != 1``, and neither holds where n is
 NULL) or in a condition on the event alone.
+
+WHEN becomes such a tree, or conditions on the event that completes a match, with columns in the places of what it
+reads.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from acep_approx.automaton.letters import unbound
 from acep_approx.kernels.rules.lockstep import EQUAL, GREATER, IN, IS_NULL, IS_VALUE, LESS, NOT_IN
 from acep_approx.query.printer import to_text
-from acep_approx.query.shape import MIRRORED, walk
-from acep_approx.query.syntax import Attribute, Between, Binary, Constant, Expression, In, IsNull, Unary
+from acep_approx.query.shape import MIRRORED, replaced, walk
+from acep_approx.query.syntax import (
+    Aggregate,
+    Attribute,
+    Between,
+    Binary,
+    Constant,
+    Expression,
+    In,
+    IsNull,
+    Read,
+    Unary,
+)
+from acep_approx.rules.compiled import CompiledRule, ReadColumn, always_last
 
 OUTCOMES = {
     "=": EQUAL,
@@ -162,3 +178,41 @@ def reduced(tree: Tree, known: dict[Test | Given, bool]) -> Tree | bool:
         return not tree.is_all
     asked = tuple(part for part in parts if not isinstance(part, bool))
     return Both(asked, tree.is_all) if asked else tree.is_all
+
+
+@dataclass(frozen=True)
+class When:
+    """Conditions over one event, whose attributes name no variable, and the columns that it needs for them."""
+
+    conditions: tuple[Expression, ...]
+    reads: tuple[ReadColumn, ...]
+
+
+def when_of(rule: CompiledRule) -> When:
+    """What WHEN asks of the event that completes a match.
+
+    Raises
+    ------
+    NotATestError
+        It asks something of other events.
+    """
+    last, reads = always_last(rule.plan.query), dict[ReadColumn, None]()
+    for condition in rule.conditions:
+        for node in walk(condition):
+            if isinstance(node, Aggregate) or (isinstance(node, Attribute) and node.variable != last):
+                raise NotATestError(f"WHEN asks something of another event than the last one, {to_text(node)}")
+
+    def as_attribute(node: Expression) -> Expression | None:
+        if not isinstance(node, Read):
+            return None
+        column = ReadColumn(node.table, tuple(map(unbound, node.keys)), node.column)
+        reads[column] = None
+        return Attribute(last, None, column.name)
+
+    conditions = tuple(unbound(replaced(one, as_attribute)) for one in rule.conditions)
+    return When(conditions, tuple(reads))
+
+
+def reads_of_circle(rules: Iterable[CompiledRule]) -> list[ReadColumn]:
+    """The columns that the events of some rules get from the store, for WHEN, too."""
+    return [*dict.fromkeys(read for rule in rules for read in (*rule.reads, *when_of(rule).reads))]

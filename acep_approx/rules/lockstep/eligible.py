@@ -12,8 +12,16 @@ from acep_approx.query.shape import walk
 from acep_approx.query.syntax import Aggregate, Atom, Attribute
 from acep_approx.rules.compiled import CompiledRule, ReadColumn, always_last, is_old
 from acep_approx.rules.graph import Cell, Part, RuleGraph, Stage
-from acep_approx.rules.lockstep.conditions import Given, NotATestError, Test, Tree, leaves, tree_of
-from acep_approx.rules.lockstep.when import reads_of_circle, when_of
+from acep_approx.rules.lockstep.conditions import (
+    Given,
+    NotATestError,
+    Test,
+    Tree,
+    leaves,
+    reads_of_circle,
+    tree_of,
+    when_of,
+)
 from acep_approx.rules.program import Driver, Program
 
 MOST_TESTS = 10

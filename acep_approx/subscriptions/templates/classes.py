@@ -25,9 +25,9 @@ from acep_approx.kernels import classes as kernel
 from acep_approx.kernels.pairs import Letters, Queries
 from acep_approx.query.syntax import Expression
 from acep_approx.subscriptions.templates.index import ORDERED
+from acep_approx.subscriptions.templates.literals import uses
 from acep_approx.subscriptions.templates.query_table import QueryTable
 from acep_approx.subscriptions.templates.template import Template, Test
-from acep_approx.subscriptions.templates.texts import uses
 
 FEWEST = 64
 """Queries of a template from which on it is looked whether they would share runs."""

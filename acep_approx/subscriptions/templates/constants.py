@@ -13,7 +13,7 @@ from acep_approx.errors import QueryError, UsageError
 from acep_approx.query.cel.shape import computed_in
 from acep_approx.query.cel.syntax import CelQuery
 from acep_approx.query.syntax import Expression, Moment, Parameter
-from acep_approx.subscriptions.templates.texts import Syntax, uses
+from acep_approx.subscriptions.templates.literals import Syntax, uses
 
 _KINDS = "a number, a text, TRUE or FALSE, or a time"
 

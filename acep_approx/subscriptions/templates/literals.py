@@ -3,20 +3,93 @@
 The text without its numbers and strings, its *outline*, is looked up. The first text of an outline is parsed, and the
 tree says which of its numbers and strings are constants of conditions, or the window: these are parameters. All others
 (types, quantifiers, ERRORS, indexes) belong to the outline.
+
+What is asked of a text is asked of PATTERN and CEL alike.
 """
 
 from __future__ import annotations
 
 import re
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from math import isfinite
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from acep_approx.query.cel.shape import changed, conditions
+from acep_approx.planning.cel import plans_of_parts
+from acep_approx.planning.planner import Plan, plan
+from acep_approx.query.cel.parser import is_cel, parse_cel
+from acep_approx.query.cel.printer import to_cel
+from acep_approx.query.cel.shape import changed, conditions, parameters_in, with_constants
 from acep_approx.query.cel.syntax import DURATION, CelQuery
+from acep_approx.query.parameters import refuse_parameters, refuse_those, uses_of, with_values
+from acep_approx.query.parser import parse
+from acep_approx.query.printer import to_text
 from acep_approx.query.shape import conjuncts, replaced, walk
-from acep_approx.query.syntax import Attribute, Constant, Expression, In, Parameter, Span, Window
-from acep_approx.subscriptions.templates.texts import Syntax, refuse_parameters_of, tree_of
+from acep_approx.query.syntax import Attribute, Constant, Expression, In, Parameter, QuerySyntax, Span, Window
+
+Syntax = QuerySyntax | CelQuery
+
+
+def tree_of(text: str) -> Syntax:
+    """The tree of a text.
+
+    Raises
+    ------
+    QueryError, LimitError
+        As ``parse`` and ``parse_cel``.
+    """
+    return parse_cel(text) if is_cel(text) else parse(text)
+
+
+def refuse_parameters_of(syntax: Syntax) -> None:
+    """Refuse a text that asks for values.
+
+    Raises
+    ------
+    QueryError
+        ``ACEP-Q085``.
+    """
+    if isinstance(syntax, CelQuery):
+        refuse_those(parameters_in(syntax), syntax)
+    else:
+        refuse_parameters(syntax)
+
+
+def text_of(syntax: Syntax) -> str:
+    """A text of which the tree can be made again."""
+    return to_cel(syntax) if isinstance(syntax, CelQuery) else to_text(syntax)
+
+
+def uses(syntax: Syntax) -> Counter[str]:
+    """How often each parameter stands in a tree, in the order of the text."""
+    if isinstance(syntax, CelQuery):
+        return Counter(one.name for one in parameters_in(syntax))
+    return uses_of(syntax)
+
+
+def filled(syntax: Syntax, constants: Mapping[str, Any]) -> Syntax:
+    """The tree with constants in the places of its parameters."""
+    return with_constants(syntax, constants) if isinstance(syntax, CelQuery) else with_values(syntax, constants)
+
+
+def plans_of(syntax: Syntax, mark: int) -> list[Plan]:
+    """The plans of the automata that a query needs, its own last.
+
+    Parameters
+    ----------
+    syntax : QuerySyntax or CelQuery
+        Without parameters.
+    mark : int
+        Tells its hidden streams apart from those of other queries, if it is in CEL.
+
+    Raises
+    ------
+    QueryError, UnsupportedError, LimitError
+        The query is wrong.
+    """
+    return plans_of_parts(syntax, f".{mark}") if isinstance(syntax, CelQuery) else [plan(syntax)]
+
 
 _TOKEN = re.compile(
     r"--[^\n]*|`(?:``|[^`])*`|'(?:''|[^'])*'|(?<![\w.])(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?(?![\w.])"

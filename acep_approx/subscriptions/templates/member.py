@@ -36,16 +36,17 @@ from acep_approx.ranges import Range
 from acep_approx.subscriptions.members import rows_shown
 from acep_approx.subscriptions.templates.classes import NEVER, Classes, Loose
 from acep_approx.subscriptions.templates.ladders import Ladders
-from acep_approx.subscriptions.templates.ordering import by_end
-from acep_approx.subscriptions.templates.pair_runs import PairRuns
-from acep_approx.subscriptions.templates.pair_stream import (
+from acep_approx.subscriptions.templates.pair_runs import (
     NUMBER,
     PairKeys,
+    PairRuns,
     PairStream,
+    PointTable,
+    QueryPoints,
+    by_end,
     numbered,
 )
 from acep_approx.subscriptions.templates.pairing import Pairing
-from acep_approx.subscriptions.templates.points import PointTable, QueryPoints
 from acep_approx.subscriptions.templates.query_table import QueryTable
 from acep_approx.subscriptions.templates.template import Template, asks_parameter, with_key
 
