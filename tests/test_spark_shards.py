@@ -18,7 +18,7 @@ from acep_approx.events.roles import Roles
 from acep_approx.ipc import from_ipc, to_ipc
 from acep_approx.run.events import in_order
 from acep_approx.spark.plan import outputs
-from acep_approx.spark.plan.batch import accounting, matching
+from acep_approx.spark.plan.flow import accounting, matching
 from acep_approx.spark.plan.packing import GROUP, SHARD, gathered, packer, unpacker
 from acep_approx.spark.plan.processor import ShardProcessor
 from acep_approx.spark.worker.job import Job
@@ -186,7 +186,7 @@ def test_the_state_says_what_it_is_and_is_never_pickled():
     shard.process(events((3, "x", "A", 0), (30, "x", "A", 1)), None)
     shard.process(events(), 20)
     said = describe(shard.to_bytes())
-    assert (said["format"], said["events"], said["waiting"], said["watermark"]) == (10, 1, 1, 20)
+    assert (said["format"], said["events"], said["waiting"], said["watermark"]) == (11, 1, 1, 20)
     assert said["query"] == f"{QUERY.plan.fingerprint()} within 10 ticks"
     assert said["columns"] == "ts int64, k string, type string, id int64"
     assert not any(code in shard.to_bytes() for code in (b"cpickle", b"cnumpy", b"ccopy_reg", b"\x80\x04\x95"))
