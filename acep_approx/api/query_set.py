@@ -43,18 +43,106 @@ from acep_approx.visible import broken_at
 if TYPE_CHECKING:
     from acep_approx.api.live_run import LiveRun
 
+OUTPUTS = ("matches", "points", "counts")
 
-class SetMembers:
-    """The queries of a ``QuerySet``, by their ids."""
 
-    def __init__(self, running: Running, output: OutputKind) -> None:
+class QuerySet(Run):
+    """Many queries on one stream.
+
+    Parameters
+    ----------
+    time, key, type : str, optional
+        Columns that play these roles; inferred from the first events where not given.
+    unit : {"ns", "us", "ms", "s"}, optional
+        Unit of a time column of numbers. Default: plain ticks.
+    start : str, optional
+        Column that says when events began, for queries in CEL; the time says when they ended.
+    time_format : str or TimeFormat, optional
+        How times of text are written. Default: as the values show.
+    output : {"matches", "points", "counts"}, default "matches"
+        What the results of queries are, as for ``Query.matcher``.
+    reorder : str or int, optional
+        Events may come out of order by so much, such as ``"5 s"`` or a number of ticks: they wait, and are put in
+        order. Later ones are left out and counted: see ``late``. Default: events come in order.
+    watermark, source, sequence, idle : optional
+        The same with all that ``Query.matcher`` knows of late events: ``watermark`` is what ``reorder`` is; each
+        ``source`` may have a watermark of its own; numbers without gaps tell what is still to come.
+    stamp : bool, default False
+        Whether events without a time get that of the clock when they are pushed. By default they are an error.
+    key_idle : str or int, optional
+        How long a key may have no event, as for ``Query.match``. Not for queries in CEL.
+    on_malformed, rejects
+        What happens to rows that are pushed and have no time that can be used: as for ``Query.matcher``.
+
+    Raises
+    ------
+    UsageError
+        ``ACEP-U001``: no such output; ``ACEP-U056``: not a length of time; ``ACEP-U064``: what does not go with a set.
+
+    Notes
+    -----
+    The events of one time are an *epoch*. It is complete when a later event has come; until then its events wait (in
+    the state, too), so that results do not depend on how the stream was cut. ``pass_time`` and ``finish`` complete it.
+
+    Examples
+    --------
+    >>> desk = QuerySet(time="ts")
+    >>> up = desk.add("PATTERN SEQ(Stock a, Stock b) WHERE b.p > a.p WITHIN 5 RETURN b.p AS p PUBLISH Up", id="up")
+    >>> high = desk.add("PATTERN Up u WHERE u.p > 3 WITHIN 5 RETURN u.p AS p", id="high")
+    >>> found = desk.push([{"ts": t, "type": "Stock", "p": p} for t, p in enumerate([1, 2, 4, 3, 3])])
+    >>> {id: table.column("p").to_pylist() for id, table in found.items()}
+    {'up': [2, 4, 4, 3, 3], 'high': [4, 4]}
+    """
+
+    @checked
+    def __init__(
+        self,
+        *,
+        time: str | None = None,
+        key: str | None = None,
+        type: str | None = None,  # noqa: A002  (the word of the query language)
+        unit: str | None = None,
+        start: str | None = None,
+        time_format: str | TimeFormat | None = None,
+        output: OutputKind = "matches",
+        reorder: Duration | None = None,
+        stamp: bool = False,
+        key_idle: Duration | None = None,
+        on_malformed: str = "refuse",
+        rejects: str | Path | None = None,
+        watermark: Duration | None = None,
+        source: str | None = None,
+        sequence: str | None = None,
+        idle: Duration | None = None,
+        **others: Any,
+    ) -> None:
+        for name in others:
+            _refuse(name)
+        if output not in OUTPUTS:
+            what = f"there is no output {output!r} of a set"
+            raise UsageError(what, code="ACEP-U001", hint="choose " + ", ".join(OUTPUTS))
+        expect("stamp", stamp, bool, "True or False")
+        if key_idle is not None:
+            check_duration("key_idle", key_idle)
+        if reorder is not None and watermark is not None:
+            what = "reorder= and watermark= are the same, and both are given"
+            raise UsageError(what, code="ACEP-U064", hint="leave one of them out")
+        self.malformed = PushedRows(on_malformed, rejects)
+        self._stamp = stamp
+        lateness: dict[str, Any] = {"watermark": watermark, "source": source, "sequence": sequence, "idle": idle}
+        self._made_with = {"output": output, "stamp": stamp, "reorder": reorder, **lateness}
+        if reorder is not None:
+            lateness |= {"watermark": reorder, "called": "reorder"}
+        asked = Lateness(**lateness) if any(value is not None for value in lateness.values()) else None
+        wanted = {"time": time, "key": key, "type": type, "unit": unit, "start": start}
         self.output: OutputKind = output
-        self._running = running
+        self._running = Running(wanted | TimeFormat.plain(time_format), key_idle, asked)
         # by the number of the part that is shown: those that a user holds, and those that have someone to tell
         self._held: WeakValueDictionary[int, Subscription] = WeakValueDictionary()
         self._listening: dict[int, Subscription] = {}
         self._gone: list[int] = []
         self._texts = QueryTexts(output)
+        self._late_in_match = self._dropped_in_match = 0
 
     @checked
     def add(self, query: str | Query, *, id: str | None = None) -> Subscription:  # noqa: A002  (what users call it)
@@ -285,102 +373,6 @@ class SetMembers:
         for _, id_, entry in self._running.graph.numbered:
             found[id_].append(entry.plan)
         return found
-
-
-OUTPUTS = ("matches", "points", "counts")
-
-
-class QuerySet(SetMembers, Run):
-    """Many queries on one stream.
-
-    Parameters
-    ----------
-    time, key, type : str, optional
-        Columns that play these roles; inferred from the first events where not given.
-    unit : {"ns", "us", "ms", "s"}, optional
-        Unit of a time column of numbers. Default: plain ticks.
-    start : str, optional
-        Column that says when events began, for queries in CEL; the time says when they ended.
-    time_format : str or TimeFormat, optional
-        How times of text are written. Default: as the values show.
-    output : {"matches", "points", "counts"}, default "matches"
-        What the results of queries are, as for ``Query.matcher``.
-    reorder : str or int, optional
-        Events may come out of order by so much, such as ``"5 s"`` or a number of ticks: they wait, and are put in
-        order. Later ones are left out and counted: see ``late``. Default: events come in order.
-    watermark, source, sequence, idle : optional
-        The same with all that ``Query.matcher`` knows of late events: ``watermark`` is what ``reorder`` is; each
-        ``source`` may have a watermark of its own; numbers without gaps tell what is still to come.
-    stamp : bool, default False
-        Whether events without a time get that of the clock when they are pushed. By default they are an error.
-    key_idle : str or int, optional
-        How long a key may have no event, as for ``Query.match``. Not for queries in CEL.
-    on_malformed, rejects
-        What happens to rows that are pushed and have no time that can be used: as for ``Query.matcher``.
-
-    Raises
-    ------
-    UsageError
-        ``ACEP-U001``: no such output; ``ACEP-U056``: not a length of time; ``ACEP-U064``: what does not go with a set.
-
-    Notes
-    -----
-    The events of one time are an *epoch*. It is complete when a later event has come; until then its events wait (in
-    the state, too), so that results do not depend on how the stream was cut. ``pass_time`` and ``finish`` complete it.
-
-    Examples
-    --------
-    >>> desk = QuerySet(time="ts")
-    >>> up = desk.add("PATTERN SEQ(Stock a, Stock b) WHERE b.p > a.p WITHIN 5 RETURN b.p AS p PUBLISH Up", id="up")
-    >>> high = desk.add("PATTERN Up u WHERE u.p > 3 WITHIN 5 RETURN u.p AS p", id="high")
-    >>> found = desk.push([{"ts": t, "type": "Stock", "p": p} for t, p in enumerate([1, 2, 4, 3, 3])])
-    >>> {id: table.column("p").to_pylist() for id, table in found.items()}
-    {'up': [2, 4, 4, 3, 3], 'high': [4, 4]}
-    """
-
-    @checked
-    def __init__(
-        self,
-        *,
-        time: str | None = None,
-        key: str | None = None,
-        type: str | None = None,  # noqa: A002  (the word of the query language)
-        unit: str | None = None,
-        start: str | None = None,
-        time_format: str | TimeFormat | None = None,
-        output: OutputKind = "matches",
-        reorder: Duration | None = None,
-        stamp: bool = False,
-        key_idle: Duration | None = None,
-        on_malformed: str = "refuse",
-        rejects: str | Path | None = None,
-        watermark: Duration | None = None,
-        source: str | None = None,
-        sequence: str | None = None,
-        idle: Duration | None = None,
-        **others: Any,
-    ) -> None:
-        for name in others:
-            _refuse(name)
-        if output not in OUTPUTS:
-            what = f"there is no output {output!r} of a set"
-            raise UsageError(what, code="ACEP-U001", hint="choose " + ", ".join(OUTPUTS))
-        expect("stamp", stamp, bool, "True or False")
-        if key_idle is not None:
-            check_duration("key_idle", key_idle)
-        if reorder is not None and watermark is not None:
-            what = "reorder= and watermark= are the same, and both are given"
-            raise UsageError(what, code="ACEP-U064", hint="leave one of them out")
-        self.malformed = PushedRows(on_malformed, rejects)
-        self._stamp = stamp
-        lateness: dict[str, Any] = {"watermark": watermark, "source": source, "sequence": sequence, "idle": idle}
-        self._made_with = {"output": output, "stamp": stamp, "reorder": reorder, **lateness}
-        if reorder is not None:
-            lateness |= {"watermark": reorder, "called": "reorder"}
-        asked = Lateness(**lateness) if any(value is not None for value in lateness.values()) else None
-        wanted = {"time": time, "key": key, "type": type, "unit": unit, "start": start}
-        super().__init__(Running(wanted | TimeFormat.plain(time_format), key_idle, asked), output)
-        self._late_in_match = self._dropped_in_match = 0
 
     # --- events -----------------------------------------------------------------------------------------------
 

@@ -22,7 +22,7 @@ from acep_approx.engines.progress import RunProgress
 from acep_approx.errors import DataError, UsageError, expect
 from acep_approx.events.columns import readable, to_list, to_numpy
 from acep_approx.events.source import Source
-from acep_approx.events.writing.tables import one_table, to_pandas
+from acep_approx.events.writing.tables import gathered_table, to_pandas
 from acep_approx.matching.choice import OutputKind
 from acep_approx.matching.execution import Execution
 from acep_approx.matching.outputs.counted import warn_at_least
@@ -165,7 +165,7 @@ class Matches:
 
         Complexity: linear in the number of events and in the size of the output.
         """
-        return one_table(self.tables())
+        return gathered_table(self.tables())
 
     def count_by_errors(self) -> dict[int, int]:
         """Number of matches by number of errors, counted without listing them; ``limit`` plays no role.
@@ -188,7 +188,7 @@ class Matches:
             Equivalence attributes, ``errors``, ``end``, ``row``, ``matches``, and ``at_least``: whether there may be
             more than that, as counts stop growing at 2**63 - 1.
         """
-        return one_table(self._run("counts"))
+        return gathered_table(self._run("counts"))
 
     def points(self) -> pa.Table:
         """The match points: events that complete a match.
@@ -201,7 +201,7 @@ class Matches:
 
         Complexity: O(1) per event for a fixed query, however many matches there are.
         """
-        return one_table(self._run("points"))
+        return gathered_table(self._run("points"))
 
     def point_tables(self) -> Iterator[pa.Table]:
         """``points`` as a stream of tables."""
@@ -224,7 +224,7 @@ class Matches:
         -----
         NON OVERLAP plays no role, and no runs are merged: it costs what all partial matches cost.
         """
-        return one_table(self._run("partial"))
+        return gathered_table(self._run("partial"))
 
     def partial_tables(self) -> Iterator[pa.Table]:
         """``partial`` as a stream of tables."""
@@ -250,7 +250,7 @@ class Matches:
             return Compressed(pa.table({}), pa.table({}), None)
         pipeline = matcher.bind(self.source.schema)
         assert isinstance(pipeline.results, RunShared), "this was asked for"
-        found = pipeline.results.compressed(one_table(self._through(matcher, pipeline)))
+        found = pipeline.results.compressed(gathered_table(self._through(matcher, pipeline)))
         return found.renumbered(self.source.late.original) if self.source.late.renumbers else found
 
     def bundles(self) -> pa.Table:
@@ -332,7 +332,7 @@ class Matches:
         {'variable': 'b', 'row': None, 'type': None, 'x': None}
         {'variable': 'c', 'row': 1, 'type': 'C', 'x': 9}
         """
-        return one_table(self.event_tables())
+        return gathered_table(self.event_tables())
 
     def event_tables(self) -> Iterator[pa.Table]:
         """``events`` as a stream of tables."""

@@ -18,7 +18,7 @@ from acep_approx.diagrams.fragments import bounded, rows_of, soft, table, tiles,
 from acep_approx.diagrams.text_layout import shortened, width
 from acep_approx.events.counts import counted
 from acep_approx.events.stream import read_events
-from acep_approx.events.writing.tables import one_table
+from acep_approx.events.writing.tables import gathered_table
 from acep_approx.pages.budget.charts import load
 from acep_approx.pages.budget.lines import need_words, recall_words, spent
 from acep_approx.pages.code import code
@@ -286,4 +286,4 @@ def preview(points: Execution, matches: Execution | None, source: Source, most: 
         found.append(points.finish())
         if matches is not None and wanted > 0:
             first.append(matches.finish().slice(0, wanted))
-    return Preview(one_table(found), one_table(first), points.progress.events, is_all)
+    return Preview(gathered_table(found), gathered_table(first), points.progress.events, is_all)

@@ -262,7 +262,7 @@ class ParquetRows:
         self._gathered, self._rows = [], 0
 
 
-def one_table(tables: Iterable[pa.Table]) -> pa.Table:
+def gathered_table(tables: Iterable[pa.Table]) -> pa.Table:
     """Tables as one; one that has columns even where no row was found."""
     parts = list(tables)
     filled = [part for part in parts if part.num_rows] or parts[:1]

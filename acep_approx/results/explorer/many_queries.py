@@ -16,7 +16,7 @@ from acep_approx.events.counts import counted
 from acep_approx.events.roles import infer_roles
 from acep_approx.events.source import Source
 from acep_approx.events.time import tick_unit
-from acep_approx.events.writing.tables import one_table
+from acep_approx.events.writing.tables import gathered_table
 from acep_approx.pages.explorer import EventShown, Explored, NearShown, QueryShown
 from acep_approx.planning.planner import UNBOUNDED, window_ticks
 from acep_approx.query.cel.parser import is_cel
@@ -201,7 +201,7 @@ class GatheredMatches:
         return NearMatches(sorted(places, key=lambda place: place.tick), note)
 
     def _listing(self, name: str, number: int, keys: Sequence[str], most: int) -> Listing:
-        table = one_table(self._kept[name])
+        table = gathered_table(self._kept[name])
         if not table.num_rows:
             return Listing([], (), "")
         rows = table.take(pa.array(spread(errors_of(table), most)))
