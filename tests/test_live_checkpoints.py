@@ -6,14 +6,12 @@ import pyarrow as pa
 import pytest
 
 from acep_approx import QuerySet, archive, compile_query
-from acep_approx.api.live_query import follow_query
-from acep_approx.api.live_run import Checkpointing, LiveRun
+from acep_approx.api.live_run import Checkpointing, LiveRun, follow_query
 from acep_approx.archive import Kind, Scope
 from acep_approx.errors import DataError, UsageError
 from acep_approx.events.writing.outfile import GrowingFile
 from acep_approx.events.writing.tables import json_lines
-from acep_approx.live.checkpoint import NAME, Checkpoint, CheckpointFolder
-from acep_approx.live.outputs import Outputs
+from acep_approx.live.checkpoint import NAME, Checkpoint, CheckpointFolder, Outputs
 from tests.live_steps import Steps, appends, lines
 
 QUERY = compile_query("PATTERN SEQ(A a, B b) WITHIN 5")

@@ -13,7 +13,7 @@ from acep_approx.api.views import set_graph
 from acep_approx.diagrams.fragments import never_raises
 from acep_approx.errors import UsageError
 from acep_approx.results.matches import Match
-from acep_approx.results.preview import MOST_EVENTS
+from acep_approx.results.views import MOST_EVENTS
 from tests.command_line import acep
 from tests.notebook_objects import CELLS, EVENTS, NASTY, OBJECTS, budgeted, desk, known
 

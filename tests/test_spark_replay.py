@@ -14,9 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from acep_approx.errors import AcepError
-from acep_approx.spark.sources import recording, replay
-from acep_approx.spark.sources.recording import Loaded, Recording
-from acep_approx.spark.sources.replay import Replay, Settings, StreamReader
+from acep_approx.spark.sources import replay
+from acep_approx.spark.sources.replay import Loaded, Recording, Replay, Settings, StreamReader
 from tests.patience import ended
 
 MINUTE = 60_000_000
@@ -105,7 +104,7 @@ def test_any_cuts_give_the_same_events(tmp_path_factory, repeat, cuts, rows):
     assert whole["ts"].to_pylist() == [t + r * period for r in range(repeat) for t in [3, 1, 4, 1, 5, 9, 2, 6, 5, 3]]
     ends = sorted({0, loaded.total, *(min(cut, loaded.total) for cut in cuts)})
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(recording, "ROWS", rows)
+        patch.setattr(replay, "ROWS", rows)
         parts = [list(loaded.read(a, b)) for a, b in pairwise(ends)]
     assert all(0 < batch.num_rows <= rows for part in parts for batch in part)
     assert pa.Table.from_batches([batch for part in parts for batch in part]).equals(whole.combine_chunks())

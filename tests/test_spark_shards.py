@@ -18,7 +18,7 @@ from acep_approx.events.roles import Roles
 from acep_approx.ipc import from_ipc, to_ipc
 from acep_approx.run.events import in_order
 from acep_approx.spark.plan import outputs
-from acep_approx.spark.plan.batch import accounting, matching
+from acep_approx.spark.plan.flow import accounting, matching
 from acep_approx.spark.plan.packing import GROUP, SHARD, gathered, packer, unpacker
 from acep_approx.spark.plan.processor import ShardProcessor
 from acep_approx.spark.worker.job import Job

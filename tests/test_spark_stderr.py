@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from acep_approx.spark.daemon import unless_nobody_listens
-from acep_approx.spark.setup.stderr import worth_reading
+from acep_approx.spark.setup.session import worth_reading
 
 STOPPED = """
 import sys, time

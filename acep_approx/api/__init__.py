@@ -12,8 +12,7 @@ if TYPE_CHECKING:
     from acep_approx.api.matcher import Matcher
     from acep_approx.api.query import Query
     from acep_approx.api.query_set import QuerySet
-    from acep_approx.api.rule_run import RuleRun
-    from acep_approx.api.rule_set import RuleSet, compile_rules
+    from acep_approx.api.rule_set import RuleRun, RuleSet, compile_rules
 else:
     __getattr__, __dir__ = lazy(
         __name__,
@@ -23,8 +22,7 @@ else:
             "acep_approx.api.matcher": "Matcher",
             "acep_approx.api.query": "Query",
             "acep_approx.api.query_set": "QuerySet",
-            "acep_approx.api.rule_run": "RuleRun",
-            "acep_approx.api.rule_set": "RuleSet compile_rules",
+            "acep_approx.api.rule_set": "RuleRun RuleSet compile_rules",
         },
     )
 

@@ -8,8 +8,8 @@ from history.lazy import lazy
 
 if TYPE_CHECKING:
     from acep_approx.results.budgeted import BudgetedMatches
-    from acep_approx.results.events_by_row import events_at
     from acep_approx.results.match import Match
+    from acep_approx.results.matched_events import events_at
     from acep_approx.results.matches import Matches
     from acep_approx.results.tuning import Advice, Trial, Tuning
 else:
@@ -17,7 +17,7 @@ else:
         __name__,
         {
             "acep_approx.results.budgeted": "BudgetedMatches",
-            "acep_approx.results.events_by_row": "events_at",
+            "acep_approx.results.matched_events": "events_at",
             "acep_approx.results.match": "Match",
             "acep_approx.results.matches": "Matches",
             "acep_approx.results.tuning": "Advice Trial Tuning",

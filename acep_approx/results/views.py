@@ -1,9 +1,14 @@
-"""What a notebook shows of matches, of one match, of a run under a budget, and of tuning."""
+"""What a notebook shows of matches, of one match, of a run under a budget, and of tuning.
+
+Of matches that are found when asked for it shows the first: a bounded part of the events is read, nothing changes.
+"""
 
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -12,18 +17,22 @@ from acep_approx.diagrams.colours import COLOURS, GRAPH
 from acep_approx.diagrams.fragments import bounded, rows_of, soft, table, tiles, title, view
 from acep_approx.diagrams.text_layout import shortened, width
 from acep_approx.events.counts import counted
+from acep_approx.events.stream import read_events
+from acep_approx.events.writing.tables import gathered_table
 from acep_approx.pages.budget.charts import load
 from acep_approx.pages.budget.lines import need_words, recall_words, spent
 from acep_approx.pages.code import code
 from acep_approx.pages.drawing import percent
 from acep_approx.pages.shell import part_of_page
-from acep_approx.results.preview import MOST_EVENTS, Preview, preview
 from acep_approx.timeline.picture import svg
 from acep_approx.visible import escape
 from acep_approx.why.result import no_match_parts
 
 if TYPE_CHECKING:
     from acep_approx.budget.ledger import RunRecord
+    from acep_approx.events.source import Source
+    from acep_approx.matching.execution import Execution
+
 
 FIRST = 10
 """Matches that are shown as a table."""
@@ -208,3 +217,73 @@ def tuning_view(tuning: Any) -> str:
         table(head, rows, "", range(2, len(head))),
         soft(f"{told}; below a budget stands which share of the match points it found"),
     )
+
+
+MOST_EVENTS, MOST_SECONDS, PIECE = 200_000, 2.0, 20_000
+"""A display reads no more events, and takes no more time; between pieces of so many it looks at the clock."""
+
+
+@dataclass(frozen=True)
+class Preview:
+    """What was found in the beginning of the events, or in all of them.
+
+    Attributes
+    ----------
+    points : pyarrow.Table
+    matches : pyarrow.Table
+        The first few.
+    events : int
+        How many were read.
+    is_all : bool
+        Whether these were all.
+    """
+
+    points: pa.Table
+    matches: pa.Table
+    events: int
+    is_all: bool
+
+
+def preview(points: Execution, matches: Execution | None, source: Source, most: int, *, sort: bool) -> Preview | None:
+    """Run a question over the beginning of its events.
+
+    Parameters
+    ----------
+    points : Execution
+        A fresh one, for match points.
+    matches : Execution, optional
+        A fresh one, for matches.
+    source : Source
+        Can be read several times. What it remembers of its last pass stays, and files for rows that are left out are
+        not written.
+    most : int
+        Matches that are wanted.
+    sort : bool
+        Sort the events first: then all are read, if there are not too many.
+
+    Returns
+    -------
+    Preview or None
+        None: there are no columns, or too many events to sort.
+    """
+    if not len(source.schema) or (sort and (source.rows is None or source.rows > MOST_EVENTS)):
+        return None
+    mine = source.beside()
+    pipeline = points.bind(mine.schema)
+    found, first = [pipeline.nothing()], [] if matches is None else [matches.bind(mine.schema).nothing()]
+    begun, is_all, wanted = time.perf_counter(), True, most
+    with source.looked_at():  # its reader knows of rows that cannot be read
+        for batch in read_events(mine, pipeline.roles, sort=sort, batch_rows=PIECE):
+            if points.progress.events >= MOST_EVENTS or time.perf_counter() - begun > MOST_SECONDS:
+                is_all = False
+                break
+            found += points.run(batch)
+            if matches is not None and wanted > 0:
+                for table in matches.run(batch):
+                    first.append(table.slice(0, wanted))
+                    wanted -= first[-1].num_rows
+    if is_all:
+        found.append(points.finish())
+        if matches is not None and wanted > 0:
+            first.append(matches.finish().slice(0, wanted))
+    return Preview(gathered_table(found), gathered_table(first), points.progress.events, is_all)

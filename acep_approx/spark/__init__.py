@@ -11,10 +11,9 @@ if TYPE_CHECKING:
     from acep_approx.spark.plan.matcher import SparkMatcher
     from acep_approx.spark.plan.sql import register
     from acep_approx.spark.setup.session import session
-    from acep_approx.spark.sources.growing import read_growing
+    from acep_approx.spark.sources.files import read_growing
     from acep_approx.spark.sources.replay import Replay
-    from acep_approx.spark.streaming.metrics import Listener, Progress, observed
-    from acep_approx.spark.streaming.prometheus import Exporter
+    from acep_approx.spark.streaming.metrics import Exporter, Listener, Progress, observed
     from acep_approx.spark.streaming.stream import start
     from acep_approx.spark.worker.shard import describe
 else:
@@ -25,10 +24,9 @@ else:
             "acep_approx.spark.plan.matcher": "SparkMatcher",
             "acep_approx.spark.plan.sql": "register",
             "acep_approx.spark.setup.session": "session",
-            "acep_approx.spark.sources.growing": "read_growing",
+            "acep_approx.spark.sources.files": "read_growing",
             "acep_approx.spark.sources.replay": "Replay",
-            "acep_approx.spark.streaming.metrics": "Listener Progress observed",
-            "acep_approx.spark.streaming.prometheus": "Exporter",
+            "acep_approx.spark.streaming.metrics": "Exporter Listener Progress observed",
             "acep_approx.spark.streaming.stream": "start",
             "acep_approx.spark.worker.shard": "describe",
         },

@@ -102,7 +102,7 @@ def run_stream(asked: OnSpark, places: Places, options: StreamOptions, metrics_p
         130: it was stopped by Ctrl-C.
     """
     from acep_approx.spark.setup.failures import clear_errors
-    from acep_approx.spark.sources.growing import read_growing
+    from acep_approx.spark.sources.files import read_growing
     from acep_approx.spark.streaming.stream import start
 
     begun = clock.perf_counter()
@@ -214,7 +214,7 @@ class Tally:
 
 @contextmanager
 def _exporter(port: int, *, quiet: bool) -> Iterator[Callable[[Progress], object]]:
-    from acep_approx.spark.streaming.prometheus import Exporter
+    from acep_approx.spark.streaming.metrics import Exporter
 
     with Exporter(port) as exporter:
         if not quiet:

@@ -174,8 +174,7 @@ def run_live(asked: QueryRun, request: RunRequest) -> None:
         With 130 after Ctrl-C.
     """
     hide_pandas()
-    from acep_approx.api.live_query import follow_query
-    from acep_approx.api.live_run import Checkpointing
+    from acep_approx.api.live_run import Checkpointing, follow_query
 
     begun, job, revisions = clock.perf_counter(), LiveJob.of(request), asked.revisions
     options = {"merge": asked.merge, "key_idle": asked.key_idle, **({} if revisions is None else revisions.header())}
@@ -230,9 +229,7 @@ def asked_of(job: LiveJob) -> dict[str, Any]:
     return {"-o": where, "--format": job.form.value, "--output": job.output.output.value}
 
 
-def put_out(
-    job: LiveJob, live_run: LiveRun, tables: Iterable[pa.Table], changes: Changes | None = None
-) -> Results:
+def put_out(job: LiveJob, live_run: LiveRun, tables: Iterable[pa.Table], changes: Changes | None = None) -> Results:
     """Write results as they come; gives numbers of them, and ``changes`` counts those that are taken back."""
     from acep_approx.cli.write import Results
 

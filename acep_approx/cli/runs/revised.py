@@ -143,7 +143,7 @@ class _Feed:
 
     def tables(self, progress: EventBar) -> Generator[pa.Table]:
         """The results as they come; the first table is empty and shows the columns."""
-        from acep_approx.api.live_query import use_times
+        from acep_approx.api.live_run import use_times
         from acep_approx.events.usable_rows import pushed
         from acep_approx.matching.unseen import warn_of_unseen_types
         from acep_approx.revisions.partitions import Partitions
@@ -171,7 +171,7 @@ class _Feed:
         """How many matches there are when all events have come, by their number of errors."""
         from acep_approx.cli.write import count_table
         from acep_approx.matching.outputs.counted import warn_at_least
-        from acep_approx.results.match_tables import add_counts
+        from acep_approx.results.matches import add_counts
 
         counts = dict.fromkeys(range(self.job.query.plan.automaton.errors + 1), 0)
         for table in self.tables(progress):
@@ -198,7 +198,7 @@ class _Feed:
 
     def _columns(self) -> list[str]:
         """The columns that are read: all of them only where rows are written down, or taken back by their content."""
-        from acep_approx.api.live_query import columns_read
+        from acep_approx.api.live_run import columns_read
 
         names = self.source.schema.names
         return list(names) if self.job.source.late is not None else columns_read(self.matcher, names)

@@ -27,8 +27,7 @@ from acep_approx.errors import RuleError, UsageError
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from acep_approx.api.rule_run import RuleRun
-    from acep_approx.api.rule_set import RuleSet
+    from acep_approx.api.rule_set import RuleRun, RuleSet
     from acep_approx.events.source import Source
     from acep_approx.results.explorer.many_queries import GatheredMatches
 

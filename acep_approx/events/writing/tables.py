@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 import pyarrow as pa
@@ -260,6 +260,13 @@ class ParquetRows:
             ) from error
         self._writer.write_table(pa.concat_tables([self._schema.empty_table(), *tables]))
         self._gathered, self._rows = [], 0
+
+
+def gathered_table(tables: Iterable[pa.Table]) -> pa.Table:
+    """Tables as one; one that has columns even where no row was found."""
+    parts = list(tables)
+    filled = [part for part in parts if part.num_rows] or parts[:1]
+    return pa.concat_tables(filled, promote_options="permissive") if filled else pa.table({})
 
 
 def to_pandas(table: pa.Table) -> pd.DataFrame:

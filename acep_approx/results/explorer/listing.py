@@ -14,10 +14,10 @@ from acep_approx.automaton.algebra import attribute_of
 from acep_approx.errors import AcepError
 from acep_approx.events.columns import integers
 from acep_approx.events.counts import said
+from acep_approx.events.writing.tables import gathered_table
 from acep_approx.pages.explorer import MatchShown
 from acep_approx.results.explorer.events import texts
 from acep_approx.results.explorer.explorable import Explorable, by_rows, keys_of
-from acep_approx.results.match_tables import joined
 from acep_approx.why.chains import Chains, Run
 from acep_approx.why.place import find_places, tick_text
 
@@ -70,7 +70,7 @@ def listing(found: Explorable, total: int, query: int = 0, most: int = MOST_MATC
     number = min(most, total if found.limit is None else found.limit)
     plain = by_rows(found)
     if not is_first and total <= KEPT:
-        every = joined(plain.tables())
+        every = gathered_table(plain.tables())
         chosen = spread(errors_of(every), number)
         rows, seen = every.take(pa.array(chosen)), every.num_rows
     else:
@@ -107,7 +107,7 @@ def _rows(found: Explorable, chosen: Ints, *, is_first: bool) -> tuple[pa.Table,
             seen += table.num_rows
             if is_first and seen and high == len(chosen):
                 break
-    return joined(tables), seen
+    return gathered_table(tables), seen
 
 
 def errors_of(table: pa.Table) -> Ints:

@@ -16,6 +16,7 @@ from acep_approx.events.counts import counted
 from acep_approx.events.roles import infer_roles
 from acep_approx.events.source import Source
 from acep_approx.events.time import tick_unit
+from acep_approx.events.writing.tables import gathered_table
 from acep_approx.pages.explorer import EventShown, Explored, NearShown, QueryShown
 from acep_approx.planning.planner import UNBOUNDED, window_ticks
 from acep_approx.query.cel.parser import is_cel
@@ -26,7 +27,6 @@ from acep_approx.results.explorer.explorable import Explorable, PageLabels, by_r
 from acep_approx.results.explorer.explore import PointsOf, query_shown, uses, variables
 from acep_approx.results.explorer.listing import MOST_MATCHES, Listing, errors_of, shown, spread, value_columns
 from acep_approx.results.explorer.near_matches import PLACES, NearMatches, near_matches
-from acep_approx.results.match_tables import joined
 
 MOST_QUERIES, FEWEST, MOST_KEPT = 60, 20, 500_000
 """Queries that a page shows, how many matches of each at least, and how many are kept to choose from."""
@@ -201,7 +201,7 @@ class GatheredMatches:
         return NearMatches(sorted(places, key=lambda place: place.tick), note)
 
     def _listing(self, name: str, number: int, keys: Sequence[str], most: int) -> Listing:
-        table = joined(self._kept[name])
+        table = gathered_table(self._kept[name])
         if not table.num_rows:
             return Listing([], (), "")
         rows = table.take(pa.array(spread(errors_of(table), most)))

@@ -15,6 +15,7 @@ from acep_approx.arrays import Ints
 from acep_approx.errors import AcepError
 from acep_approx.events.columns import integers, to_numpy
 from acep_approx.events.counts import counted
+from acep_approx.events.writing.tables import gathered_table
 from acep_approx.matching.choice import OutputKind
 from acep_approx.matching.outputs.of_runs import TooManyStepsError
 from acep_approx.matching.pipeline import Pipeline
@@ -22,7 +23,6 @@ from acep_approx.pages.explorer import NearShown
 from acep_approx.results.explorer.events import texts
 from acep_approx.results.explorer.explorable import Explorable, PageLabels, keys_of
 from acep_approx.results.explorer.listing import errors_of, shown, spread
-from acep_approx.results.match_tables import joined
 from acep_approx.why.answer import explain_all
 from acep_approx.why.place import tick_text
 from acep_approx.why.result import Why
@@ -126,7 +126,7 @@ def _some_of(
                     break
         except TooManyStepsError:
             is_whole = False
-    return joined(tables), is_whole, pipeline
+    return gathered_table(tables), is_whole, pipeline
 
 
 def _covered(table: pa.Table, points: pa.Table, keys: int) -> npt.NDArray[np.bool_]:

@@ -14,8 +14,7 @@ import pyarrow as pa
 
 from acep_approx.ipc import to_ipc
 from acep_approx.spark.worker.job import Job
-from acep_approx.spark.worker.metrics import ShardMetrics
-from acep_approx.spark.worker.shard import REASON, Processed
+from acep_approx.spark.worker.shard import REASON, Processed, ShardMetrics
 
 MATCHES, LATE, METRICS = "matches", "late", "metrics"
 _ARROW = {"int": pa.int64(), "float": pa.float64(), "tuple[int, ...]": pa.list_(pa.int64())}

@@ -1,4 +1,8 @@
-"""A Spark session that suits matching, and what must be there before one can start."""
+"""A Spark session that suits matching, and what must be there before one can start.
+
+Spark copies what its Python processes print to the stderr of the JVM, past any log. For each stream one of them says in
+plain prints that it starts, what it was given, and that it is done. These lines are left out: they tell a user nothing.
+"""
 
 from __future__ import annotations
 
@@ -8,16 +12,64 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+from collections.abc import Iterable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
+from tempfile import mkdtemp
+from threading import Thread
 from typing import TYPE_CHECKING
 
 from acep_approx.errors import AcepError
 from acep_approx.spark.setup.failures import clear_errors
-from acep_approx.spark.setup.stderr import filter_stderr
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+
+_CHATTER = re.compile(rb"(Starting )?Streaming TransformWithStateInPandas Python worker")
+
+
+def filter_stderr(spark: SparkSession) -> None:
+    """Let what the JVM of a session prints on stderr come through this process, which leaves ``_CHATTER`` out.
+
+    Errors that Spark logs keep their own way, and come through if this process hangs. Nothing changes where there are
+    no named pipes (Windows).
+    """
+    context = spark.sparkContext
+    if not hasattr(os, "mkfifo") or context._jvm is None:
+        return
+    folder = Path(mkdtemp(prefix="acep-stderr-"))
+    pipe = folder / "stderr"
+    os.mkfifo(pipe)
+    Thread(target=_pass_on, args=(pipe,), name="stderr of Spark", daemon=True).start()
+    java = context._jvm.java
+    java.lang.System.setErr(java.io.PrintStream(java.io.FileOutputStream(str(pipe)), True))  # waits for the thread
+    shutil.rmtree(folder)
+
+
+def _pass_on(pipe: Path) -> None:
+    with pipe.open("rb", buffering=0) as lines:
+        for line in worth_reading(lines):
+            sys.stderr.write(line.decode(errors="replace"))
+            sys.stderr.flush()
+
+
+def worth_reading(lines: Iterable[bytes]) -> Iterator[bytes]:
+    r"""The lines that are not ``_CHATTER``; each of those has an empty line after it.
+
+    Examples
+    --------
+    >>> chatter = b"Starting Streaming TransformWithStateInPandas Python worker.\n"
+    >>> list(worth_reading([chatter, b"\n", b"out of memory\n", b"\n"]))
+    [b'out of memory\n', b'\n']
+    """
+    follows = False
+    for line in lines:
+        is_chatter = _CHATTER.match(line) is not None
+        if not is_chatter and not (follows and line == b"\n"):
+            yield line
+        follows = is_chatter
+
 
 OLDEST_JAVA = 17
 OLDEST_SPARK = (4, 1)
