@@ -8,7 +8,7 @@ import signal
 
 import pytest
 
-from acep_approx.cli.runs.live_progress import Progress, behind, ends_cleanly
+from acep_approx.cli.runs.lasting import Progress, behind, ends_cleanly
 from acep_approx.events import follow
 from tests.command_line import acep
 from tests.live_steps import appends
@@ -190,7 +190,7 @@ def test_a_line_now_and_then_says_how_far_it_is(csv, capsys, monkeypatch):
     batches = list(source.batches())
     assert len(batches) == 1
     assert capsys.readouterr().err == ""
-    monkeypatch.setattr("acep_approx.cli.runs.live_progress.EVERY", 0)
+    monkeypatch.setattr("acep_approx.cli.runs.lasting.EVERY", 0)
     says()
     says()
     assert capsys.readouterr().err == "3 events, 1 match\n"

@@ -22,12 +22,11 @@ from acep_approx.cli.commands.check import check
 from acep_approx.cli.commands.demo import demo
 from acep_approx.cli.commands.explain import explain
 from acep_approx.cli.commands.look import look
-from acep_approx.cli.commands.package import package
+from acep_approx.cli.commands.package import package, warm
 from acep_approx.cli.commands.replay import replay
 from acep_approx.cli.commands.run import run
 from acep_approx.cli.commands.train import train
 from acep_approx.cli.commands.tune import tune
-from acep_approx.cli.commands.warm import warm
 from acep_approx.cli.commands.why import why
 from acep_approx.cli.look_hint import point_to_look
 from acep_approx.cli.options.log import logged

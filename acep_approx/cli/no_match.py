@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from acep_approx.cli.options.choices import ResultKind
 from acep_approx.cli.options.groups import given_options
+from acep_approx.cli.options.output import ResultKind
 from acep_approx.cli.terminal import progress_bar, say
 from acep_approx.errors import AcepError
 from acep_approx.shell import command_of, quoted

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from acep_approx.cli.commands.describe_queries import check_folder_of_queries
-from acep_approx.cli.commands.describe_rules import check_rules_text
 from acep_approx.cli.options.groups import grouped
 from acep_approx.cli.options.input import IntervalOptions
-from acep_approx.cli.options.queries import FolderOptions, OneQuery, check_queries, needed, refuse_one_query
-from acep_approx.cli.options.rules import check_rules
+from acep_approx.cli.options.programs import FolderOptions, OneQuery, needed
+from acep_approx.cli.options.together import RULES, asked_for, check_queries, refuse, refuse_one_query
+from acep_approx.cli.query_folder import many as in_words
+from acep_approx.cli.query_folder import named, read_folder
 from acep_approx.cli.summary import say_how_read
-from acep_approx.cli.terminal import read_query, tell
+from acep_approx.cli.terminal import amount, read_query, tell
 from acep_approx.query.rules.parser import is_rules
 
 if TYPE_CHECKING:
@@ -44,17 +45,17 @@ def check(
 
     With --queries FOLDER all queries of the folder are checked, and those that are wrong are told with file and line.
     """
-    check_queries(context, many)
+    check_queries(context, many.queries)
     if many.queries is not None:
         refuse_one_query(query, "leave it out, or name it as the events to hold the queries against: --input INPUT")
-        check_folder_of_queries(many, source.roles, input, source.reading)
+        _check_folder(many.queries, source, input, strict=many.strict)
         return
     if query is None:
         raise needed("QUERY")
     text = read_query(query)
     if is_rules(text):
-        check_rules(context)
-        check_rules_text(text, source.roles, input, source.reading)
+        refuse(asked_for(context), {"rules": RULES})
+        _check_rules(text, source, input)
         return
 
     from acep_approx.api import compile_query
@@ -94,3 +95,40 @@ def _columns(pipeline: Pipeline) -> list[str]:
         for name in pipeline.columns
     ]
     return [f"reads      {', '.join(shown)}"]
+
+
+def _check_folder(queries: Path, source: IntervalOptions, input: str | None, *, strict: bool) -> None:  # noqa: A002
+    """Check the queries of a folder, against events if there are some."""
+    from acep_approx.planning.windows import is_unbounded
+
+    folder = read_folder(queries, strict=False, **source.roles)
+    if input is not None:
+        from acep_approx.events.source import open_source
+
+        folder.desk.check(open_source(input, **source.reading, on_malformed="skip").schema, folder.misfit)
+    if strict:
+        folder.refuse()
+    folder.tell_wrong()
+    misfits = sum(one.is_misfit for one in folder.wrong)
+    tell(f"{in_words(len(folder.desk) - misfits)} right and can be run")
+    endless = [id_ for id_, plans in folder.desk.plans().items() if any(map(is_unbounded, plans))]
+    if endless:
+        tell(f"warning: there is no window in {named(endless)}: what waits there may stay for ever")
+    if folder.wrong:
+        tell(f"{in_words(len(folder.wrong))} wrong")
+        raise typer.Exit(folder.exit_code)
+
+
+def _check_rules(text: str, source: IntervalOptions, input: str | None) -> None:  # noqa: A002
+    """Check a file of rules, against events if there are some."""
+    from acep_approx.api.rule_set import compile_rules
+
+    rules = compile_rules(text)
+    tables, number = amount(len(rules.file.tables), "table"), amount(len(rules.file.rules), "rule")
+    lines = [f"{tables} and {number} are right and can be run"]
+    if input is not None:
+        from acep_approx.events.source import open_source
+
+        events = open_source(input, **source.reading, on_malformed="skip")  # only columns and types matter here
+        lines.append(f"reads      {', '.join(rules.check(events, **source.roles))}")
+    tell("\n".join(lines))

@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from acep_approx.budget.ledger import LIGHT
-from acep_approx.cli.learning import learned_query
-from acep_approx.cli.options.choices import Wanted
 from acep_approx.cli.options.groups import grouped
-from acep_approx.cli.options.input import InputOptions, PastInputs, QueryText, refuse_how_written
+from acep_approx.cli.options.input import InputOptions, PastInputs
+from acep_approx.cli.options.matching import Wanted
 from acep_approx.cli.options.output import OutputOptions, Quiet, check_folder
-from acep_approx.cli.options.rules import read_one_query
-from acep_approx.cli.options.spark import SparkOptions
+from acep_approx.cli.options.programs import QueryText, read_one_query
+from acep_approx.cli.options.spark import SparkOptions, refuse_how_written
 from acep_approx.cli.summary import say_how_read
 from acep_approx.cli.tables import show_table
 from acep_approx.cli.terminal import amount, say, stages, tell
@@ -142,10 +141,11 @@ def _try_all(
     elsewhere: Elsewhere | None,
     on_progress: Callable[[str, float], None],
 ) -> Tuning:
+    from acep_approx.api import compile_query
     from acep_approx.results.tuning import tune as try_all
 
     return try_all(
-        lambda errors, within: learned_query(text, errors=errors, within=within),
+        lambda errors, within: compile_query(text, errors=errors, within=within, engine="runs"),
         past,
         errors=trials.wanted_errors(),
         within=trials.windows(),

@@ -10,9 +10,8 @@ from tempfile import TemporaryDirectory
 from threading import Thread
 from typing import TYPE_CHECKING, Any
 
-from acep_approx.cli.on_spark.live import live
 from acep_approx.cli.on_spark.stream import Tally
-from acep_approx.cli.on_spark.waiting import Pulse, waiting
+from acep_approx.cli.on_spark.words import Pulse, live, waiting
 from acep_approx.cli.tables import show_table
 from acep_approx.cli.terminal import amount, say, tell
 

@@ -15,8 +15,7 @@ import typer
 
 from acep_approx.cli.metrics import say_where
 from acep_approx.cli.on_spark.batch import OnSpark
-from acep_approx.cli.on_spark.live import live
-from acep_approx.cli.on_spark.words import Numbers, say_budget, say_read
+from acep_approx.cli.on_spark.words import Numbers, live, say_budget, say_read
 from acep_approx.cli.options.spark import StreamOptions
 from acep_approx.cli.terminal import amount, say
 from acep_approx.errors import UsageError

@@ -1,15 +1,19 @@
-"""Groups of options: a command takes a dataclass, and Typer sees an option for each of its fields."""
+"""Options as dataclasses, of which Typer sees each field; which of them were given, and the command that gave them."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from copy import copy
 from dataclasses import MISSING, fields, is_dataclass
+from enum import Enum
 from functools import wraps
 from typing import Annotated, Any, get_type_hints
 
 import typer
+
+from acep_approx.masks import masked_word
+from acep_approx.shell import command_of
 
 
 def grouped(command: Callable[..., None]) -> Callable[..., None]:
@@ -98,3 +102,36 @@ def _options(group: type[Any]) -> Iterator[inspect.Parameter]:
             default=default,
             annotation=Annotated[hint.__origin__, option],
         )
+
+
+def command_line(context: typer.Context, *, without: Collection[str] = ()) -> str:
+    """The command of ``context``, as it can be given again, but for the secrets in it, which are masked.
+
+    Parameters
+    ----------
+    context : typer.Context
+        Of ``acep run``.
+    without : collection of str
+        Panels whose options are left out.
+    """
+    words, given = ["acep", "run"], []
+    for option in context.command.params:
+        value = context.params.get(option.name or "")
+        is_left_out = getattr(option, "rich_help_panel", None) in without
+        if option.param_type_name == "argument":
+            words += map(masked_word, texts_of(value)) if option.name == "inputs" else texts_of(value)
+        elif value is True and not is_left_out:
+            given.append(option.opts[0])
+        elif value is not None and value != option.get_default(context) and not is_left_out:
+            texts = map(masked_word, texts_of(value)) if option.name == "kafka_option" else texts_of(value)
+            given += [word for text in texts for word in (option.opts[0], text)]
+    return command_of([*words, *given])
+
+
+def texts_of(value: Any) -> list[str]:
+    """A value, or several, as they are written."""
+    if value is None:
+        return []
+    if isinstance(value, list | tuple):
+        return [text for one in value for text in texts_of(one)]
+    return [str(value.value if isinstance(value, Enum) else value)]
