@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import typer
 
 from acep_approx.cli.metrics import served
-from acep_approx.cli.on_spark.batch import run_on_spark
+from acep_approx.cli.on_spark.batch import OnSpark, run_batch
 from acep_approx.cli.options.groups import grouped
-from acep_approx.cli.options.output import Quiet
+from acep_approx.cli.options.output import WORDS, Quiet
 from acep_approx.cli.options.programs import OneQuery, RunInputs
 from acep_approx.cli.runs.pushed_query import PushedRun, is_pushed
 from acep_approx.cli.runs.queries import SetRun
@@ -58,8 +60,25 @@ def run(
 def _run_query(request: RunRequest) -> None:
     program = QueryProgram.of(request)
     if request.options.spark.spark:
-        run_on_spark(program, request)
+        _run_on_spark(program, request)
     elif program.revisions is not None or is_pushed(request):
         start(PushedRun(request, program))
     else:
         start(PlainRun(request, program))
+
+
+def _run_on_spark(program: QueryProgram, request: RunRequest) -> None:
+    from acep_approx.cli.on_spark.stream import Places, run_stream
+
+    options, output = request.options, request.output
+    revisions, malformed = options.revisions, {"on_malformed": options.source.on_malformed.value}
+    more: dict[str, Any] = {"bind": output.bound, "id": revisions.id, "watermark": revisions.watermark}
+    more |= {"key_idle": options.keys.key_idle, "shards": options.spark.shards, "output": WORDS[output.output]}
+    more |= options.source.roles | program.budget.on_spark() | malformed
+    reading = options.source.on_spark | malformed
+    asked = OnSpark(program.query, request.inputs, options.spark.master, reading, more, request.quiet)
+    if options.stream.stream:
+        places = Places.of(request.inputs, output.file, options.stream.checkpoint, options.source.late)
+        run_stream(asked, places, options.stream, output.metrics_port)
+    else:
+        run_batch(asked, output, program.form)

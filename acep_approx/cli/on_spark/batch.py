@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from acep_approx.cli.no_match import found_nothing
-from acep_approx.cli.options.output import WORDS, Format, OutputOptions, ResultKind
+from acep_approx.cli.options.output import Format, OutputOptions, ResultKind
 from acep_approx.cli.terminal import amount, say, words
 from acep_approx.errors import UsageError
 
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from acep_approx.api import Query
-    from acep_approx.cli.runs.query import QueryProgram
-    from acep_approx.cli.runs.request import RunRequest
     from acep_approx.cli.write import Results
     from acep_approx.spark.plan.matcher import SparkMatcher
 
@@ -63,30 +61,6 @@ class OnSpark:
 
         check_spark(streaming=streaming)
         return session(self.master)
-
-
-def run_on_spark(program: QueryProgram, request: RunRequest) -> None:
-    """Run a query on Spark.
-
-    Raises
-    ------
-    AcepError
-        As a run here; what goes wrong in a worker too.
-    """
-    options, output = request.options, request.output
-    revisions, malformed = options.revisions, {"on_malformed": options.source.on_malformed.value}
-    more: dict[str, Any] = {"bind": output.bound, "id": revisions.id, "watermark": revisions.watermark}
-    more |= {"key_idle": options.keys.key_idle, "shards": options.spark.shards, "output": WORDS[output.output]}
-    more |= options.source.roles | program.budget.on_spark() | malformed
-    reading = options.source.on_spark | malformed
-    asked = OnSpark(program.query, request.inputs, options.spark.master, reading, more, request.quiet)
-    if options.stream.stream:
-        from acep_approx.cli.on_spark.stream import Places, run_stream
-
-        places = Places.of(request.inputs, output.file, options.stream.checkpoint, options.source.late)
-        run_stream(asked, places, options.stream, output.metrics_port)
-    else:
-        run_batch(asked, output, program.form)
 
 
 def is_folder(file: Path | None) -> bool:

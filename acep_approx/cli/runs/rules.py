@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 from acep_approx.cli.metrics import tell_events, tell_found
 from acep_approx.cli.no_match import SilentOnes
 from acep_approx.cli.options.output import SHOWN, Format, check_folder, format_of
-from acep_approx.cli.options.places import check_places
 from acep_approx.cli.options.together import RULES, not_with_rules, refuse
 from acep_approx.cli.runs.lasting import opened
 from acep_approx.cli.runs.page import PageRequest
@@ -107,6 +106,7 @@ class RulesRun(ProgramRun):
     def open(self) -> None:
         """Compile the rules, and open the input."""
         from acep_approx.api.rule_set import compile_rules
+        from acep_approx.cli.options.places import check_places
 
         self.rules = compile_rules(self.request.text)
         check_places(self.request.context.params, self._files_by_name())
