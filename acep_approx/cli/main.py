@@ -28,9 +28,9 @@ from acep_approx.cli.commands.run import run
 from acep_approx.cli.commands.train import train
 from acep_approx.cli.commands.tune import tune
 from acep_approx.cli.commands.why import why
+from acep_approx.cli.logs import logged
 from acep_approx.cli.look_hint import point_to_look
-from acep_approx.cli.options.log import logged
-from acep_approx.cli.options.output import GENERAL
+from acep_approx.cli.options.groups import GENERAL
 from acep_approx.cli.plain_values import take_plain_values
 from acep_approx.cli.process import end_compiler
 from acep_approx.cli.terminal import said, say, show_error, warnings_in_words

@@ -15,8 +15,8 @@ from typing import Any, get_args
 from typer.main import get_command
 
 from acep_approx import __version__
+from acep_approx.cli.logs import logged
 from acep_approx.cli.main import EXAMPLES, EXIT_CODES, app
-from acep_approx.cli.options.log import logged
 
 MARKUP = re.compile(r"(?<!\\)\[/?[a-z ]+\]")
 """Rich's marks of colours and styles; a bracket behind a backslash is one."""

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from acep_approx.cli.write import Results
-    from acep_approx.engines.progress import RunProgress
-    from acep_approx.events.late import LateEvents
     from acep_approx.events.reading.malformed import MalformedRows
     from acep_approx.events.source import Source
     from acep_approx.results.budgeted import BudgetedMatches
@@ -54,16 +52,18 @@ def say_summary(
     seen = matches.progress
     say(events_read(seen.events, seen.relevant, seconds))
     if seen.made:  # by the runs engine
-        say(work_done(seen))
+        per_event, merged = seen.steps / seen.events, seen.merged / seen.made
+        say(
+            f"{amount(seen.steps, 'run')} met, {per_event:,.1f} per event; at most {seen.peak:,} at once; "
+            f"{seen.made:,} made, {merged:.0%} merged"
+        )
     if output is not ResultKind.COUNT:
         say_found(results, SINGULAR[output])
     if seen.without_key:
         names = ", ".join(f"[{e.name}]" for e in matches.plan.query.equivalences)
         say(f"{amount(seen.without_key, 'event')} left out: no value for {names}")
     say_dropped(seen.keys_dropped, key_idle)
-    say_unit(matches.source)
-    say_malformed(matches.source.malformed)
-    say_late(matches.source.late)
+    say_left_out(matches.source)
 
 
 def say_how_read(source: Source) -> None:
@@ -89,10 +89,12 @@ def say_unit(source: Source) -> None:
         say(f"note: is the unit of the times right? In {unit} they are between 2000 and 2100: --unit {unit}")
 
 
-def say_late(late: LateEvents) -> None:
-    """Say how many events were left out as they came late, and which was the first."""
-    if late.count:
-        say(f"{amount(late.count, 'event')} left out that came late; {late.reasons[0]}")
+def say_left_out(source: Source) -> None:
+    """Say which unit the times may have, and how many rows could not be read or came late, each with the first."""
+    say_unit(source)
+    say_malformed(source.malformed)
+    if source.late.count:
+        say(f"{amount(source.late.count, 'event')} left out that came late; {source.late.reasons[0]}")
 
 
 def say_malformed(skipped: MalformedRows) -> None:
@@ -135,20 +137,6 @@ def say_cut(found: str, target: str = "FILE") -> None:
     say(
         f"stopped after {found}, there are more: --limit N lists more of them, -o {target} writes them all, "
         "--output count counts all matches"
-    )
-
-
-def work_done(seen: RunProgress) -> str:
-    """What the runs engine did, in words.
-
-    Parameters
-    ----------
-    seen : RunProgress
-        Of at least one run.
-    """
-    return (
-        f"{amount(seen.steps, 'run')} met, {seen.steps / seen.events:,.1f} per event; "
-        f"at most {seen.peak:,} at once; {seen.made:,} made, {seen.merged / seen.made:.0%} merged"
     )
 
 

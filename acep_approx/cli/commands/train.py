@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -162,17 +162,13 @@ def _history(compiled: Query, wanted: HistoryOptions, gap: str | None) -> Histor
         HistoryGraph.load(wanted.output, compiled)  # refuses one of another query
     else:
         check_free(wanted.output)
-    return HistoryGraph(compiled, **_gap(gap))
-
-
-def _gap(text: str | None) -> dict[str, Any]:
-    if text is None or text == "window":
-        return {} if text is None else {"gap": text}
-    if not text.isdecimal():
+    if gap is None:
+        return HistoryGraph(compiled)
+    if gap != "window" and not gap.isdecimal():
         raise UsageError(
-            f"--gap is {text!r}", code="ACEP-U042", hint="give a whole number of ticks, or the word window"
+            f"--gap is {gap!r}", code="ACEP-U042", hint="give a whole number of ticks, or the word window"
         )
-    return {"gap": int(text)}
+    return HistoryGraph(compiled, gap=gap if gap == "window" else int(gap))
 
 
 def _summary(known: HistoryGraph, events: int, folder: Path) -> None:

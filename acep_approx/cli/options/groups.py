@@ -15,6 +15,9 @@ import typer
 from acep_approx.masks import masked_word
 from acep_approx.shell import command_of
 
+GENERAL = "General"
+"""The panel of what most commands have."""
+
 
 def grouped(command: Callable[..., None]) -> Callable[..., None]:
     """The command as Typer reads it: in place of each group of options, the options of that group.
@@ -114,18 +117,21 @@ def command_line(context: typer.Context, *, without: Collection[str] = ()) -> st
     without : collection of str
         Panels whose options are left out.
     """
-    words, given = ["acep", "run"], []
+    words, given = ["acep", "run"], list[str]()
     for option in context.command.params:
         value = context.params.get(option.name or "")
-        is_left_out = getattr(option, "rich_help_panel", None) in without
+        is_secret = option.name in ("inputs", "kafka_option")
         if option.param_type_name == "argument":
-            words += map(masked_word, texts_of(value)) if option.name == "inputs" else texts_of(value)
-        elif value is True and not is_left_out:
-            given.append(option.opts[0])
-        elif value is not None and value != option.get_default(context) and not is_left_out:
-            texts = map(masked_word, texts_of(value)) if option.name == "kafka_option" else texts_of(value)
-            given += [word for text in texts for word in (option.opts[0], text)]
+            words += map(masked_word, texts_of(value)) if is_secret else texts_of(value)
+        elif value != option.get_default(context) and getattr(option, "rich_help_panel", None) not in without:
+            more = option_words(option.opts[0], value)
+            given += map(masked_word, more) if is_secret else more
     return command_of([*words, *given])
+
+
+def option_words(spelled: str, value: Any) -> list[str]:
+    """An option with its value, or with each of several, as words of a command."""
+    return [spelled] if value is True else [word for text in texts_of(value) for word in (spelled, text)]
 
 
 def texts_of(value: Any) -> list[str]:

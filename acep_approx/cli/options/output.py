@@ -11,6 +11,7 @@ from typing import Annotated
 
 import typer
 
+from acep_approx.cli.options.groups import GENERAL
 from acep_approx.errors import UsageError
 
 
@@ -33,10 +34,6 @@ class Format(StrEnum):
     JSONL = "jsonl"
     CSV = "csv"
     PARQUET = "parquet"
-
-
-GENERAL = "General"
-"""The panel of what most commands have."""
 
 
 def _silence(quiet: bool) -> bool:

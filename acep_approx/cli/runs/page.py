@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import typer
 
-from acep_approx.cli.options.groups import command_line
+from acep_approx.cli.options.groups import command_line, option_words
 from acep_approx.cli.options.input import QuestionInputOptions, RunInputOptions
 from acep_approx.cli.options.output import PageOptions, check_folder
 from acep_approx.cli.options.together import refuse
@@ -82,7 +82,8 @@ class PageRequest:
         if "follow" in asked or any(map(is_address, inputs)):
             refuse(asked, {"page of live input": "--page"})
         check_folder(file)
-        ask = command_of(["acep", "why", query, *inputs, *_reading(context, asked)]) if query else ""
+        same = [word for name in ASKED if name in asked for word in option_words(ASKED[name], context.params[name])]
+        ask = command_of(["acep", "why", query, *inputs, *same]) if query else ""
         return cls(file, inputs, command_line(context), ask)
 
     @property
@@ -162,13 +163,3 @@ def _name(place: str) -> str:
     if place == "-":
         return "standard input"
     return f"the topic {parse_address(place).topic}" if is_address(place) else Path(place).name
-
-
-def _reading(context: typer.Context, asked: dict[str, str]) -> Iterator[str]:
-    """The options that say how events are read, as ``acep why`` has them."""
-    for name in ASKED:
-        if name in asked:
-            value = context.params[name]
-            yield ASKED[name]
-            if value is not True:
-                yield str(getattr(value, "value", value))

@@ -25,9 +25,8 @@ from acep_approx.cli.summary import (
     say_found,
     say_holding,
     say_how_read,
-    say_malformed,
+    say_left_out,
     say_rows,
-    say_unit,
 )
 from acep_approx.cli.terminal import amount, say
 
@@ -171,8 +170,7 @@ class PushedRun(QueryRun):
         if self.live_run is None:
             self._say_read(seconds)
             say_how_read(self.source)
-            say_unit(self.source)
-            say_malformed(self.source.malformed)
+            say_left_out(self.source)
             if found_nothing(self.results, self.output.output):
                 self._say_nothing()
             say_holding(self.matcher)
@@ -181,8 +179,7 @@ class PushedRun(QueryRun):
         self._say_read(seconds)
         if self.program.revisions is not None:
             say_holding(self.matcher)
-        say_unit(self.source)
-        say_malformed(self.source.malformed)
+        say_left_out(self.source)
         say_tombstones(self.live_run.source)
         if found_nothing(self.results, self.output.output) and not self.live_run.goes_on:
             say_no_match_so_far(self.request.inputs[0])

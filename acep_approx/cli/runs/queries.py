@@ -19,7 +19,7 @@ from acep_approx.cli.runs.lasting import asked_of, checkpointing_of, opened, rea
 from acep_approx.cli.runs.page import PageRequest
 from acep_approx.cli.runs.request import RunRequest
 from acep_approx.cli.runs.run import ProgramRun
-from acep_approx.cli.summary import SINGULAR, say_dropped, say_found, say_how_read, say_late, say_malformed, say_unit
+from acep_approx.cli.summary import SINGULAR, say_dropped, say_found, say_how_read, say_left_out, say_malformed
 from acep_approx.cli.terminal import amount, say
 
 if TYPE_CHECKING:
@@ -198,12 +198,9 @@ class SetRun(ProgramRun):
         if self.live_run is None:
             if not self.results.is_cut:
                 self._say_silent()
-            say_unit(source)
-            say_malformed(source.malformed)
-            say_late(source.late)
-        late = self._late
-        if late:
-            say(f"{amount(late, 'event')} left out that came late")
+            say_left_out(source)
+        if self._late:
+            say(f"{amount(self._late, 'event')} left out that came late")
         say_dropped(desk.keys_dropped_in_match if self.live_run is None else desk.keys_dropped, key_idle)
         if self.live_run is not None:
             say_malformed(source.malformed)

@@ -18,7 +18,7 @@ from acep_approx.cli.runs.lasting import opened
 from acep_approx.cli.runs.page import PageRequest
 from acep_approx.cli.runs.request import RunRequest
 from acep_approx.cli.runs.run import ProgramRun
-from acep_approx.cli.summary import say_how_read, say_late, say_malformed, say_unit
+from acep_approx.cli.summary import say_how_read, say_left_out
 from acep_approx.cli.terminal import amount, rows_out, say, tell
 from acep_approx.errors import RuleError, UsageError
 
@@ -272,9 +272,7 @@ class RulesRun(ProgramRun):
         if options.store is not None and not options.finish and rules.waits_for_windows:
             say("matches may wait for windows to close: --finish says that no more events will come")
         say_how_read(self.source)
-        say_unit(self.source)
-        say_malformed(self.source.malformed)
-        say_late(self.source.late)
+        say_left_out(self.source)
 
     def _say_silent(self) -> None:
         """Say which rules have no match, and of the first ones why, as far as the events tell."""
