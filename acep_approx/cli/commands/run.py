@@ -11,7 +11,8 @@ from acep_approx.cli.on_spark.batch import OnSpark, run_batch
 from acep_approx.cli.options.groups import grouped
 from acep_approx.cli.options.output import WORDS, Quiet
 from acep_approx.cli.options.programs import OneQuery, RunInputs
-from acep_approx.cli.runs.pushed_query import PushedRun, is_pushed
+from acep_approx.cli.runs.lasting import is_pushed
+from acep_approx.cli.runs.pushed_query import PushedRun
 from acep_approx.cli.runs.queries import SetRun
 from acep_approx.cli.runs.query import PlainRun, QueryProgram
 from acep_approx.cli.runs.request import RunOptions, RunRequest

@@ -103,14 +103,6 @@ REFUSED: dict[str, tuple[Refusal, ...]] = {
         _of("ACEP-U064", NOT_YET, CHOOSE, *_outputs_but(*THREE)),
     ),
     "no set": (_of("ACEP-U064", OF_USE_WITH, "add --queries FOLDER", "strict", "reorder", "stamp"),),
-    "set on live input": (
-        _of(
-            "ACEP-U138",
-            NOT_WITH,
-            "choose matches or points; late events: --reorder '5 s'",
-            *("output:count", "on_late:skip"),
-        ),
-    ),
     "rules": (
         _all_but("ACEP-U064", NOT_YET, "leave it out", *COMMON, *RULES_ONLY),
         _of(

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from acep_approx.cli.metrics import is_served, tell_behind
+from acep_approx.cli.options.input import OnLate
+from acep_approx.cli.options.output import ResultKind
 from acep_approx.cli.runs.request import RunRequest
 from acep_approx.cli.terminal import amount, say
 
@@ -25,7 +27,18 @@ EVERY = 5.0
 """Seconds between two lines at least."""
 
 
-def opened(request: RunRequest, *, is_in_order: bool = True) -> Source:
+PUSHED = (ResultKind.MATCHES, ResultKind.POINTS, ResultKind.PARTIAL)
+"""What live events that are pushed can be asked for; the rest is counted or joined at the end."""
+
+
+def is_pushed(request: RunRequest) -> bool:
+    """Whether a run is pushed live events, so that it can go on after a stop."""
+    options = request.options
+    kind, on_late = request.output.output, options.source.on_late
+    return request.is_live and kind in PUSHED and on_late is OnLate.REFUSE and options.spending.budget is None
+
+
+def open_input(request: RunRequest, *, is_in_order: bool = True) -> Source:
     """The input of a run that asks for its events; what is still being written, too, to its end.
 
     Parameters

@@ -11,12 +11,17 @@ from typing import TYPE_CHECKING, Any
 
 from acep_approx.cli.metrics import tell_events, tell_query
 from acep_approx.cli.no_match import found_nothing, say_no_match, say_no_match_so_far
-from acep_approx.cli.options.input import OnLate
 from acep_approx.cli.options.output import WORDS, ResultKind
-from acep_approx.cli.runs.lasting import asked_of, checkpointing_of, opened, reading_of, say_going_on, say_tombstones
+from acep_approx.cli.runs.lasting import (
+    asked_of,
+    checkpointing_of,
+    is_pushed,
+    reading_of,
+    say_going_on,
+    say_tombstones,
+)
 from acep_approx.cli.runs.page import PageRequest
 from acep_approx.cli.runs.query import QueryRun
-from acep_approx.cli.runs.request import RunRequest
 from acep_approx.cli.summary import (
     SINGULAR,
     Changes,
@@ -34,17 +39,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from acep_approx.events.late import Sink
-
-PUSHED = (ResultKind.MATCHES, ResultKind.POINTS, ResultKind.PARTIAL)
-"""What live events that are pushed can be asked for; the rest is counted or joined at the end."""
-
-
-def is_pushed(request: RunRequest) -> bool:
-    """Whether a run is pushed live events, so that it can go on after a stop."""
-    options = request.options
-    kind, on_late = request.output.output, options.source.on_late
-    return request.is_live and kind in PUSHED and on_late is OnLate.REFUSE and options.spending.budget is None
-
 
 class PushedRun(QueryRun):
     """A run of one query whose events are pushed."""
@@ -68,7 +62,7 @@ class PushedRun(QueryRun):
             return
         from acep_approx.api.live_query import LiveQuery
 
-        self.source = self.kept(opened(self.request, is_in_order=False))
+        self.source = self.kept(self.opened(is_in_order=False))
         self.runs = LiveQuery(self.query, given, keeps_whole=options.source.late is not None)
 
     def _follow(self, given: dict[str, Any]) -> None:
@@ -81,6 +75,7 @@ class PushedRun(QueryRun):
         self.live_run = follow_query(
             self.query, request.inputs[0], checkpointing, reading, given, also_asked=asked_of(request)
         )
+        self.last(self.live_run)
         self.source = self.kept(self.live_run.source)
         self.runs = self.live_run.runs
 

@@ -13,9 +13,8 @@ import typer
 from acep_approx.cli.metrics import tell_events
 from acep_approx.cli.no_match import SilentOnes
 from acep_approx.cli.options.output import WORDS, ResultKind
-from acep_approx.cli.options.together import refuse
 from acep_approx.cli.query_folder import read_folder
-from acep_approx.cli.runs.lasting import asked_of, checkpointing_of, opened, reading_of, say_going_on, say_tombstones
+from acep_approx.cli.runs.lasting import asked_of, checkpointing_of, is_pushed, reading_of, say_going_on, say_tombstones
 from acep_approx.cli.runs.page import PageRequest
 from acep_approx.cli.runs.request import RunRequest
 from acep_approx.cli.runs.run import ProgramRun
@@ -52,8 +51,6 @@ class SetRun(ProgramRun):
         super().__init__(request)
         self.page, self.form = request.page, self.output.form()
         self.output.check(self.form, is_expanded=False)
-        if request.is_live:
-            refuse(request.asked, {"set on live input": "live input and --queries"})
         self.by_query: Counter[str] = Counter()
         self.gathered: GatheredMatches | None = None
         self.gathers = self.page is not None
@@ -70,7 +67,7 @@ class SetRun(ProgramRun):
             from acep_approx.results.explorer.many_queries import GatheredMatches
 
             self.gathered = GatheredMatches(self.folder.asked())
-        if self.request.is_live:
+        if is_pushed(self.request):
             self.live_run = self.folder.desk.follow(
                 self.request.inputs[0],
                 on_schema=self._leave_out,
@@ -78,9 +75,10 @@ class SetRun(ProgramRun):
                 **checkpointing_of(self.request),
                 **reading_of(self.request),
             )
+            self.last(self.live_run)
             self.source = self.kept(self.live_run.source)
             return
-        self.source = opened(self.request)
+        self.source = self.opened()
         if many.strict:
             self.folder.desk.check(self.source.schema, self.folder.misfit)
             self.folder.refuse()

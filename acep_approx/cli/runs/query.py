@@ -14,7 +14,6 @@ from acep_approx.cli.options.groups import command_line
 from acep_approx.cli.options.output import Format, ResultKind, format_of
 from acep_approx.cli.options.together import refuse
 from acep_approx.cli.runs.budget import SPENDING, BudgetRequest, Saving
-from acep_approx.cli.runs.lasting import opened
 from acep_approx.cli.runs.page import PageRequest
 from acep_approx.cli.runs.request import RunRequest
 from acep_approx.cli.runs.run import ProgramRun
@@ -123,7 +122,7 @@ class PlainRun(QueryRun):
         self._saving = Saving(self.query, self.program.budget.home, learning.save_every)
         if learning.save is not None:
             self._saving.check()
-        events = self.kept(opened(self.request))
+        events = self.kept(self.opened())
         more: dict[str, Any] = {"sort": self.options.source.sort, "bind": self.output.bound}
         more |= {"merge": self.options.matching.merge, "key_idle": self.options.keys.key_idle}
         more |= self.roles | {"on_progress": self._saving.after(self.progressed)}

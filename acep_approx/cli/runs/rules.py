@@ -14,7 +14,6 @@ from acep_approx.cli.metrics import tell_events, tell_found
 from acep_approx.cli.no_match import SilentOnes
 from acep_approx.cli.options.output import SHOWN, Format, check_folder, format_of
 from acep_approx.cli.options.together import RULES, not_with_rules, refuse
-from acep_approx.cli.runs.lasting import opened
 from acep_approx.cli.runs.page import PageRequest
 from acep_approx.cli.runs.request import RunRequest
 from acep_approx.cli.runs.run import ProgramRun
@@ -111,7 +110,7 @@ class RulesRun(ProgramRun):
         self.rules = compile_rules(self.request.text)
         check_places(self.request.context.params, self._files_by_name())
         self._rows_given = _rows_given(self.options.rules.table or [])
-        self.source = self.kept(opened(self.request))
+        self.source = self.kept(self.opened())
         if self.page is not None:
             from acep_approx.results.explorer.many_queries import AskedQuery, GatheredMatches
 

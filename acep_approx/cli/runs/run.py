@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 from acep_approx.cli.metrics import freeze, tell_results
 from acep_approx.cli.options.output import Format, ResultKind
 from acep_approx.cli.process import hide_pandas
-from acep_approx.cli.runs.lasting import LOGS, Progress, ends_cleanly, say_tombstones
+from acep_approx.cli.runs.lasting import LOGS, Progress, ends_cleanly, open_input, say_tombstones
 from acep_approx.cli.runs.page import PageRequest
 from acep_approx.cli.runs.request import RunRequest
 from acep_approx.cli.summary import SINGULAR, Changes
@@ -62,6 +62,8 @@ class ProgramRun(ABC):
         What was put out.
     changes : Changes or None
         What of it was taken back, where that is done.
+    lasting : ExitStack
+        What ends with the run.
     gathers : bool
         Whether results are wanted, for a page, that are not put out any more.
     """
@@ -81,6 +83,7 @@ class ProgramRun(ABC):
         self.roles: dict[str, Any] = request.options.source.roles
         self.bar = EventBar(lambda _done, _total: None)
         self.events = 0
+        self.lasting = ExitStack()
         self.shown: list[pa.Table] = []
 
     # --- what a kind of program brings ----------------------------------------------------------------------------
@@ -117,6 +120,18 @@ class ProgramRun(ABC):
         return TITLES.get(self.output.output, self.output.output.value)
 
     # --- what all do alike ----------------------------------------------------------------------------------------
+
+    def opened(self, *, is_in_order: bool = True) -> Source:
+        """The input, to be read to its end (see ``open_input``)."""
+        source = open_input(self.request, is_in_order=is_in_order)
+        if self.request.is_live:
+            self.last(source)
+        return source
+
+    def last(self, live: Any) -> None:
+        """Let Ctrl-C end a live input, or what pushes it; it is closed when the run ends."""
+        self.lasting.enter_context(closing(live))
+        self.lasting.enter_context(ends_cleanly(live.stop))
 
     def kept(self, source: AnySource) -> AnySource:
         """An input that is open now; its events are kept where a page needs them again."""
@@ -186,13 +201,8 @@ def run(started: ProgramRun) -> None:
     """
     begun, request = clock.perf_counter(), started.request
     hide_pandas()
-    with ExitStack() as lasting:
-        lasting.enter_context(said(LOGS))
+    with said(LOGS), started.lasting:
         started.open()
-        if request.is_live:
-            live: Any = started.source if started.live_run is None else started.live_run
-            lasting.enter_context(closing(live))
-            lasting.enter_context(ends_cleanly(live.stop))
         with started.progress() as started.bar:
             started.bar.total = started.source.rows
             started.tell()
