@@ -231,25 +231,14 @@ def say_rows(matcher: RevisedMatcher, late: Path | None, seconds: float) -> None
         That it took.
     """
     counts = matcher.revisions
-    say(rows_read(matcher.rows, counts.inserted, counts.retracted, seconds))
+    became = [f"{amount(counts.inserted, 'event')} inserted"] if counts.inserted else []
+    became += [f"{counts.retracted:,} retracted"] if counts.retracted else []
+    rate = f", {matcher.rows / seconds:,.0f} rows/s" if matcher.rows >= MANY else ""
+    say(f"{amount(matcher.rows, 'row')} read{': ' if became else ''}{', '.join(became)}; {seconds:.2f} s{rate}")
     if counts.rejected:
         why = ", ".join(f"{number:,} {REASONS[name]}" for name in REASONS if (number := getattr(counts, name)))
         where = "to keep such rows: --late FILE" if late is None else f"written to {late}"
         say(f"{amount(counts.rejected, 'row')} left out: {why}; {where}")
-
-
-def rows_read(rows: int, inserted: int, retracted: int, seconds: float) -> str:
-    """What was read, in words.
-
-    Examples
-    --------
-    >>> rows_read(5, 4, 1, 0.25)
-    '5 rows read: 4 events inserted, 1 retracted; 0.25 s'
-    """
-    became = [f"{amount(inserted, 'event')} inserted"] if inserted else []
-    became += [f"{retracted:,} retracted"] if retracted else []
-    rate = f", {rows / seconds:,.0f} rows/s" if rows >= MANY else ""
-    return f"{amount(rows, 'row')} read{': ' if became else ''}{', '.join(became)}; {seconds:.2f} s{rate}"
 
 
 def facts_of(matcher: RevisedMatcher, changes: Changes) -> list[tuple[str, str]]:

@@ -289,7 +289,12 @@ def _cells(name: str, column: pa.ChunkedArray, table: pa.Table) -> list[str]:
     texts: list[Any]
     values = with_times_as_text(column.combine_chunks())
     if pa.types.is_list(values.type) and name != "missing":
-        texts = [_list_text(value) for value in values.to_pylist()]
+        lists = values.to_pylist()  # the first few items, and how many there are
+        more = [f", ... ({len(items)})" if items and len(items) > LONGEST_LIST else "" for items in lists]
+        texts = [
+            None if items is None else ", ".join(map(_item_text, items[:LONGEST_LIST])) + rest
+            for items, rest in zip(lists, more, strict=True)
+        ]
     elif pa.types.is_struct(values.type):
         texts = [None if value is None else _item_text(value) for value in values.to_pylist()]
     else:
@@ -300,14 +305,6 @@ def _cells(name: str, column: pa.ChunkedArray, table: pa.Table) -> list[str]:
         "(missing)" if name in (gone or ()) and text in (None, "") else "-" if text is None else text
         for text, gone in zip(texts, missing, strict=True)
     ]
-
-
-def _list_text(items: list[Any] | None) -> str | None:
-    """The first few items, and how many there are."""
-    if items is None:
-        return None
-    text = ", ".join(map(_item_text, items[:LONGEST_LIST]))
-    return text if len(items) <= LONGEST_LIST else f"{text}, ... ({len(items)})"
 
 
 def _item_text(item: Any) -> str:

@@ -75,7 +75,9 @@ def _run_on_spark(program: QueryProgram, request: RunRequest) -> None:
     revisions, malformed = options.revisions, {"on_malformed": options.source.on_malformed.value}
     more: dict[str, Any] = {"bind": output.bound, "id": revisions.id, "watermark": revisions.watermark}
     more |= {"key_idle": options.keys.key_idle, "shards": options.spark.shards, "output": WORDS[output.output]}
-    more |= options.source.roles | program.budget.on_spark() | malformed
+    more |= options.source.roles | malformed
+    if options.spending.budget is not None:
+        more |= {"budget": options.spending.budget, "learn": options.learning.learn} | options.spending.given()
     reading = options.source.on_spark | malformed
     asked = OnSpark(program.query, request.inputs, options.spark.master, reading, more, request.quiet)
     if options.stream.stream:

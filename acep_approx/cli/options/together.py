@@ -343,12 +343,6 @@ def check_queries(context: typer.Context, folder: Path | None) -> None:
     refuse(asked_for(context), {"no set" if folder is None else "set": "--queries"})
 
 
-def refuse_one_query(query: str | None, hint: str) -> None:
-    """Refuse a query beside a folder of them (``ACEP-U064``)."""
-    if query is not None:
-        raise UsageError(f"{query!r} and --queries do not go together", code="ACEP-U064", hint=hint)
-
-
 def not_with_rules(option: str, hint: str) -> UsageError:
     """The error that something does not go with rules yet (``ACEP-U064``)."""
     return UsageError(NOT_YET.format(option=option, mine=RULES), code="ACEP-U064", hint=hint)

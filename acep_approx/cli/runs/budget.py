@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from acep_approx.cli.options.budget import BudgetOptions, ExpandedBudgetOptions, LearningOptions, ReportOptions
+from acep_approx.cli.options.budget import BudgetOptions, LearningOptions, ReportOptions
 from acep_approx.cli.options.output import check_folder, format_of
 from acep_approx.cli.options.together import refuse
+from acep_approx.cli.runs.request import RunRequest
 from acep_approx.cli.terminal import amount, say
 from acep_approx.errors import UsageError
 
@@ -24,61 +24,38 @@ SPENDING = (BudgetOptions.panel, LearningOptions.panel, ReportOptions.panel)
 """Panels of options that a run without a budget has not."""
 
 
-@dataclass(frozen=True)
-class BudgetRequest:
-    """What was asked for with ``--budget`` and the options that need it."""
+def check_budget(request: RunRequest) -> None:
+    """Refuse options that need a budget, and files that cannot be written, before any work is done.
 
-    spending: ExpandedBudgetOptions
-    learning: LearningOptions
-    reports: ReportOptions
+    Raises
+    ------
+    UsageError
+        ``ACEP-U040``: such an option without ``--budget``; ``ACEP-U049``: one that needs ``--learn`` without it, or
+        nowhere to save to; ``ACEP-U030``: not a budget; ``ACEP-U016``: a folder that is not there; ``ACEP-U018``: a
+        table whose name does not say its format.
+    """
+    spending, learning, reports = request.options.spending, request.options.learning, request.options.reports
+    if spending.budget is None:
+        refuse(request.asked, {"no budget": "--budget"})
+        return
+    if not learning.learn:
+        refuse(request.asked, {"nothing learned": "--learn"})
+    if learning.save_every is not None and home_of(request) is None:
+        raise UsageError("--save-every has nowhere to save to", code="ACEP-U049", hint="name a folder: --save DIR")
+    if not spending.expand:
+        refuse(request.asked, {"nothing expanded": "--expand"})
+    tables = (reports.shed, learning.learn_log)
+    for file in (reports.report, *tables):
+        check_folder(file)
+    spending.check()
+    for table in tables:
+        if table is not None:
+            format_of(table)
 
-    def check(self, asked: dict[str, str]) -> None:
-        """Refuse options that need a budget, and files that cannot be written, before any work is done.
 
-        Parameters
-        ----------
-        asked : dict of str to str
-            See ``asked_for``.
-
-        Raises
-        ------
-        UsageError
-            ``ACEP-U040``: such an option without ``--budget``; ``ACEP-U049``: one that needs ``--learn`` without it,
-            or nowhere to save to; ``ACEP-U030``: not a budget; ``ACEP-U016``: a folder that is not there;
-            ``ACEP-U018``: a table whose name does not say its format.
-        """
-        if self.spending.budget is None:
-            refuse(asked, {"no budget": "--budget"})
-            return
-        if not self.learning.learn:
-            refuse(asked, {"nothing learned": "--learn"})
-        if self.learning.save_every is not None and self.home is None:
-            raise UsageError("--save-every has nowhere to save to", code="ACEP-U049", hint="name a folder: --save DIR")
-        if not self.spending.expand:
-            refuse(asked, {"nothing expanded": "--expand"})
-        tables = (self.reports.shed, self.learning.learn_log)
-        for file in (self.reports.report, *tables):
-            check_folder(file)
-        self.spending.check()
-        for table in tables:
-            if table is not None:
-                format_of(table)
-
-    @property
-    def home(self) -> Path | None:
-        """Where what is learned is saved."""
-        return self.learning.save or self.spending.history
-
-    def on_spark(self) -> dict[str, Any]:
-        """The arguments of ``Query.spark`` that are about the budget."""
-        if self.spending.budget is None:
-            return {}
-        return {"budget": self.spending.budget, "learn": self.learning.learn} | self.spending.given()
-
-    def options(self) -> dict[str, Any]:
-        """The arguments of ``Query.match_within`` behind the budget."""
-        log_shed = self.reports.shed is not None
-        return self.spending.given() | {"log_shed": log_shed, "learn": self.learning.learn}
+def home_of(request: RunRequest) -> Path | None:
+    """Where what is learned is saved."""
+    return request.options.learning.save or request.options.spending.history
 
 
 class Saving:

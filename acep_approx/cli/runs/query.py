@@ -13,7 +13,7 @@ from acep_approx.cli.options.arrivals import REVISING
 from acep_approx.cli.options.groups import command_line
 from acep_approx.cli.options.output import Format, ResultKind, format_of
 from acep_approx.cli.options.together import refuse
-from acep_approx.cli.runs.budget import SPENDING, BudgetRequest, Saving
+from acep_approx.cli.runs.budget import SPENDING, Saving, check_budget, home_of
 from acep_approx.cli.runs.page import PageRequest
 from acep_approx.cli.runs.request import RunRequest
 from acep_approx.cli.runs.run import ProgramRun
@@ -38,14 +38,12 @@ class QueryProgram:
         How results are written.
     revisions : Revisions or None
         How events may be late or change; None: they come in order and stay.
-    budget : BudgetRequest
     page : PageRequest or None
     """
 
     query: Query
     form: Format
     revisions: Revisions | None
-    budget: BudgetRequest
     page: PageRequest | None
 
     @classmethod
@@ -68,13 +66,12 @@ class QueryProgram:
         is_by_workers = is_on_spark and output.file is not None and (is_streamed or is_folder(output.file))
         form = folder_form(output, is_new=not is_streamed) if is_by_workers else output.form()
         output.check(form, is_expanded=options.spending.expand)
-        budget = BudgetRequest(options.spending, options.learning, options.reports)
-        budget.check(request.asked)
+        check_budget(request)
         page = request.page
         from acep_approx.api import compile_query
 
         query = compile_query(request.text, **options.matching.replaced, engine=options.matching.engine.value)
-        return cls(query, form, revisions, budget, page)
+        return cls(query, form, revisions, page)
 
 
 def _check_spark(request: RunRequest) -> None:
@@ -119,19 +116,20 @@ class PlainRun(QueryRun):
     def open(self) -> None:
         """Open the input, and get ready to match it."""
         learning = self.options.learning
-        self._saving = Saving(self.query, self.program.budget.home, learning.save_every)
+        self._saving = Saving(self.query, home_of(self.request), learning.save_every)
         if learning.save is not None:
             self._saving.check()
         events = self.kept(self.opened())
         more: dict[str, Any] = {"sort": self.options.source.sort, "bind": self.output.bound}
         more |= {"merge": self.options.matching.merge, "key_idle": self.options.keys.key_idle}
         more |= self.roles | {"on_progress": self._saving.after(self.progressed)}
-        asked, budget = self.program.budget, self.options.spending.budget
+        spending = self.options.spending
         self.matches: Any
-        if budget is None:
+        if spending.budget is None:
             self.matches = self.query.match(events, **more)
         else:
-            self.matches = self.query.match_within(events, budget, **asked.options(), **more)
+            more |= {"log_shed": self.options.reports.shed is not None, "learn": learning.learn}
+            self.matches = self.query.match_within(events, spending.budget, **spending.given(), **more)
         if learning.learn:
             self._saving.matches = self.matches
         self.source = self.matches.source
