@@ -8,7 +8,7 @@ import signal
 
 import pytest
 
-from acep_approx.cli.runs.live_progress import Progress, behind, ends_cleanly
+from acep_approx.cli.runs.lasting import Progress, behind, ends_cleanly
 from acep_approx.events import follow
 from tests.command_line import acep
 from tests.live_steps import appends
@@ -110,7 +110,22 @@ def test_many_queries_follow_a_file(csv, tmp_path):
     appends(csv, "9,B,1\n")()
     acep(*args, "--finish")
     assert [json.loads(line)["query"] for line in (tmp_path / "f.jsonl").read_text().splitlines()] == ["pair"]
-    assert "ACEP-U138" in acep(*args[:-4], "--output", "count", code=2).stderr
+    assert "ACEP-U138" in acep(*args, "--output", "count", code=2).stderr
+    assert "ACEP-U138" in acep(*args, "--on-late", "skip", code=2).stderr
+
+
+def test_many_queries_are_counted_at_the_end_of_live_input_and_leave_out_what_comes_late(csv, tmp_path):
+    queries = tmp_path / "queries"
+    queries.mkdir()
+    (queries / "pair.acep").write_text(QUERY)
+    appends(csv, "2,B,1\n6,B,1\n")()
+    args = ["run", "--queries", "queries", "events.csv", "--on-late", "skip"]
+    for more in (["--output", "count"], ["--late", "late.csv"], ["--page", "page.html"]):
+        whole = acep(*args, *more)
+        live = acep(*args, *more, "--follow", *END)
+        assert whole.stdout == live.stdout != ""
+        assert "1 event left out that came late" in live.stderr
+    assert (tmp_path / "late.csv").read_text().splitlines()[1:] == ["3,2,B,1"]
 
 
 def test_flush_lets_a_file_grow_under_its_name(csv, tmp_path):
@@ -190,7 +205,7 @@ def test_a_line_now_and_then_says_how_far_it_is(csv, capsys, monkeypatch):
     batches = list(source.batches())
     assert len(batches) == 1
     assert capsys.readouterr().err == ""
-    monkeypatch.setattr("acep_approx.cli.runs.live_progress.EVERY", 0)
+    monkeypatch.setattr("acep_approx.cli.runs.lasting.EVERY", 0)
     says()
     says()
     assert capsys.readouterr().err == "3 events, 1 match\n"

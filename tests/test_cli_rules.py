@@ -120,7 +120,7 @@ def test_what_was_not_written_when_a_run_broke_off_is_written_by_the_next(
         def interrupted(*_: object) -> None:
             raise KeyboardInterrupt
 
-        broken.setattr("acep_approx.cli.runs.rules_output.RulesOutput.take", interrupted)
+        broken.setattr("acep_approx.cli.runs.rules.RulesRun.take", interrupted)
         run(*files, code=130)
     assert not [*(here / "out").iterdir()]
     run(*files)

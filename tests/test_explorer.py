@@ -341,6 +341,12 @@ def test_the_command_writes_the_page_and_is_on_it(boxes):
     assert len((boxes / "out.jsonl").read_text().splitlines()) == 3
 
 
+def test_the_page_asks_with_each_value_of_an_option_that_is_repeated(boxes):
+    acep("run", "lost.acep", "boxes.csv", "--page", "out.html", "-o", "out.jsonl", "--null", "x", "--null", "y")
+    page = (boxes / "out.html").read_text(encoding="utf-8")
+    assert "acep why lost.acep boxes.csv --null x --null y --around TIME --key VALUE" in page
+
+
 @pytest.mark.parametrize(
     ("options", "code"),
     [

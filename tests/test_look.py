@@ -14,7 +14,7 @@ import pytest
 from rich.console import Console
 
 from acep_approx import compile_query, look
-from acep_approx.cli.look_tables import show
+from acep_approx.cli.commands.look import show
 from acep_approx.errors import DataError, UsageError
 from acep_approx.events.source import open_source
 from acep_approx.events.time import plausible_unit

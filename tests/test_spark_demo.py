@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from acep_approx.cli.on_spark import waiting
+from acep_approx.cli.on_spark import words
 from acep_approx.cli.on_spark.demo import FEW, NOW_BEGINS, brought, compile_kernels
 from acep_approx.events.demo import flights
 from acep_approx.learning.judging import Tally, Verdict
@@ -24,8 +24,8 @@ def heard(capsys: pytest.CaptureFixture[str], text: str) -> str:
 
 
 def test_whatever_takes_long_says_so_again_and_again(capsys, monkeypatch):
-    monkeypatch.setattr(waiting, "EVERY", 0.05)
-    with waiting.waiting("learning") as tell:
+    monkeypatch.setattr(words, "EVERY", 0.05)
+    with words.waiting("learning") as tell:
         assert heard(capsys, "... learning, 0 s so far\n").startswith("learning ...\n")
         tell("choosing", 0.25)
         heard(capsys, "... choosing, 25%, 0 s so far\n")
@@ -36,8 +36,8 @@ def test_whatever_takes_long_says_so_again_and_again(capsys, monkeypatch):
 
 
 def test_nothing_is_said_soon_after_something_was(capsys, monkeypatch):
-    monkeypatch.setattr(waiting, "EVERY", 1.0)
-    with waiting.Pulse("waiting") as pulse:
+    monkeypatch.setattr(words, "EVERY", 1.0)
+    with words.Pulse("waiting") as pulse:
         for _ in range(15):
             time.sleep(0.1)
             pulse.said("micro-batch 2")
@@ -46,8 +46,8 @@ def test_nothing_is_said_soon_after_something_was(capsys, monkeypatch):
 
 
 def test_who_wants_nothing_said_hears_nothing(capsys, monkeypatch):
-    monkeypatch.setattr(waiting, "EVERY", 0.01)
-    with waiting.waiting("learning", enabled=False) as tell, waiting.Pulse("waiting", enabled=False) as pulse:
+    monkeypatch.setattr(words, "EVERY", 0.01)
+    with words.waiting("learning", enabled=False) as tell, words.Pulse("waiting", enabled=False) as pulse:
         tell("choosing", 0.5)
         pulse.said("micro-batch 2")
         time.sleep(0.1)

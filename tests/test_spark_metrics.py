@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from acep_approx.cli.on_spark.live import line, live, table
+from acep_approx.cli.on_spark.words import line, live, table
 from acep_approx.engines.runs.worth import REASONS
 from acep_approx.errors import UsageError
 from acep_approx.learning.judging import Verdict

@@ -1,13 +1,19 @@
-"""``--log``: what the package logs while a command runs, as plain lines with times, on stderr or in a file."""
+"""The option ``--log`` of all commands: what the package logs, as plain lines with times, on stderr or in a file."""
 
 from __future__ import annotations
 
+import inspect
 import logging
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import wraps
 from pathlib import Path
+from typing import Annotated, Any, get_type_hints
 
+import typer
+
+from acep_approx.cli.options.groups import GENERAL
 from acep_approx.errors import UsageError
 from acep_approx.masks import masked
 from acep_approx.visible import printable
@@ -18,6 +24,44 @@ LINE = "%(asctime)s %(levelname)-7s %(name)s: %(message)s"
 EVERY = 5.0
 """Seconds between two lines about progress."""
 LOG = logging.getLogger("acep_approx.progress")
+
+
+Log = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--log",
+        metavar="LEVEL|FILE",
+        show_default=False,
+        help="Log what is done: debug, info, warning or error, or to which FILE; with both give it twice. By default "
+        "info, on stderr.",
+        rich_help_panel=GENERAL,
+    ),
+]
+
+
+def logged(command: Callable[..., None]) -> Callable[..., None]:
+    """The command with ``--log``.
+
+    Parameters
+    ----------
+    command : callable
+        As Typer takes it.
+    """
+    hints = get_type_hints(command, include_extras=True)
+    signature = inspect.signature(command)
+    own = [
+        one.replace(annotation=hints[one.name] if isinstance(one.annotation, str) else one.annotation)
+        for one in signature.parameters.values()
+    ]
+    asked = inspect.Parameter("log", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Log)
+
+    @wraps(command)
+    def with_log(*, log: list[str] | None = None, **options: Any) -> None:
+        with logging_to(log or []):
+            command(**options)
+
+    with_log.__signature__ = inspect.Signature([*own, asked])  # type: ignore[attr-defined]
+    return with_log
 
 
 @contextmanager
@@ -39,7 +83,10 @@ def logging_to(asked: Sequence[str]) -> Iterator[None]:
         return
     level, file = _level_and_file(asked)
     handler = _handler(file)
-    handler.setFormatter(_lines())
+    lines = _Lines(LINE)
+    lines.default_time_format = "%Y-%m-%dT%H:%M:%S"
+    lines.default_msec_format = "%s.%03d"
+    handler.setFormatter(lines)
     logger = logging.getLogger(ROOT)
     before = logger.level
     logger.addHandler(handler)
@@ -93,13 +140,6 @@ class _Lines(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         """As ``logging`` asks."""
         return printable(masked(super().format(record))).replace("\n", "\n    ")
-
-
-def _lines() -> logging.Formatter:
-    lines = _Lines(LINE)
-    lines.default_time_format = "%Y-%m-%dT%H:%M:%S"
-    lines.default_msec_format = "%s.%03d"
-    return lines
 
 
 def _level_and_file(asked: Sequence[str]) -> tuple[str, Path | None]:

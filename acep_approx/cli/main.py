@@ -8,7 +8,7 @@ from __future__ import annotations
 import errno
 import logging
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from io import UnsupportedOperation
 from typing import Annotated, Any, NoReturn, cast
@@ -18,25 +18,25 @@ from typer.core import TyperCommand, TyperGroup
 
 from acep_approx import __version__
 from acep_approx.cli import process
-from acep_approx.cli.commands.check import check
 from acep_approx.cli.commands.demo import demo
-from acep_approx.cli.commands.explain import explain
+from acep_approx.cli.commands.describe import check, explain
 from acep_approx.cli.commands.look import look
-from acep_approx.cli.commands.package import package
+from acep_approx.cli.commands.package import package, warm
 from acep_approx.cli.commands.replay import replay
 from acep_approx.cli.commands.run import run
 from acep_approx.cli.commands.train import train
 from acep_approx.cli.commands.tune import tune
-from acep_approx.cli.commands.warm import warm
 from acep_approx.cli.commands.why import why
-from acep_approx.cli.look_hint import point_to_look
-from acep_approx.cli.options.log import logged
-from acep_approx.cli.options.output import GENERAL
+from acep_approx.cli.logs import logged
+from acep_approx.cli.options.groups import GENERAL
 from acep_approx.cli.plain_values import take_plain_values
 from acep_approx.cli.process import end_compiler
-from acep_approx.cli.terminal import said, say, show_error, warnings_in_words
+from acep_approx.cli.terminal import read_query, said, say, show_error, warnings_in_words
 from acep_approx.errors import EXIT_TEMPORARY, AcepError, UsageError, is_temporary
+from acep_approx.events.live.kafka_address import is_address
 from acep_approx.masks import masked
+from acep_approx.query.rules.parser import is_rules
+from acep_approx.shell import command_of
 from acep_approx.visible import printable
 from history.errors import HistoryError
 
@@ -126,6 +126,50 @@ class Commands(TyperGroup):
             raise typer.Exit(_report_internal(error)) from error
 
 
+SHOWN_BY_LOOK = frozenset(
+    (
+        *(f"ACEP-D{number:03}" for number in (1, 2, 3, 4, 5, 6, 7, 8, 9)),
+        *("ACEP-U101", "ACEP-Q060", "ACEP-Q061", "ACEP-Q062", "ACEP-Q907", "ACEP-Q908"),
+    )
+)
+"""Errors whose reason one sees when one looks at the columns: their names, types, roles, times and their order."""
+SHOWN = {"ACEP-D007": "how many events come late, and by how much"}
+"""What is shown, where it is not the columns."""
+
+
+def _for_late_events(given: Mapping[str, Any]) -> str:
+    """What a run that lasts can do about events that come late: it cannot sort them."""
+    if given.get("queries"):
+        return "wait for events that are late by so much: --reorder '10 s'"
+    if given.get("query") and is_rules(read_query(given["query"])):
+        return "leave out what comes late: --on-late skip"
+    return "wait for events that are late by so much: --watermark '10 s'"
+
+
+def point_to_look(error: AcepError, given: Mapping[str, Any]) -> None:
+    """Add to the hint of an error that ``acep look`` shows what is in the input.
+
+    Parameters
+    ----------
+    error : AcepError
+    given : mapping
+        The arguments of the command.
+    """
+    inputs = given.get("inputs") or given.get("input") or ()
+    inputs = [inputs] if isinstance(inputs, str) else list(inputs)
+    if given.get("queries") and given.get("query"):  # then all that is named is input
+        inputs.insert(0, given["query"])
+    if error.code == "ACEP-D007" and (given.get("follow") or given.get("checkpoint") or any(map(is_address, inputs))):
+        error.hint = _for_late_events(given)
+    if error.code not in SHOWN_BY_LOOK or not inputs or "-" in inputs or "rows" in given:
+        return
+    if any(map(is_address, inputs)):  # which has no end
+        return
+    what = SHOWN.get(error.code, "its columns, and what they are taken for")
+    shows = f"acep look {command_of(inputs)} shows {what}"
+    error.hint = f"{error.hint}\n  see:  {shows}" if error.hint else shows
+
+
 class Command(TyperCommand):
     """A command whose own help shows ``--help`` beside the other options that all commands have.
 
@@ -167,11 +211,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-
-
-def in_paragraphs(text: str) -> str:
-    """A docstring with each paragraph in one line, so that it is wrapped as the terminal is wide."""
-    return "\n\n".join(" ".join(paragraph.split()) for paragraph in text.strip().split("\n\n"))
 
 
 def exit_code(error: AcepError | HistoryError) -> int:
@@ -291,7 +330,8 @@ The order is that of the help. Whoever adds a command enters it here, in the pan
 for _panel, _commands in EXAMPLES.items():
     for _command, _examples in _commands.items():
         _epilog = "\n\n".join(("Examples:", *(f"[cyan]{example}[/cyan]" for example in _examples)))
-        _help = in_paragraphs(_command.__doc__ or "")
+        _paragraphs = (_command.__doc__ or "").strip().split("\n\n")
+        _help = "\n\n".join(" ".join(paragraph.split()) for paragraph in _paragraphs)  # wrapped as the terminal is wide
         _more = {"allow_extra_args": _command in (check, explain)}  # which say where events are named
         app.command(cls=Command, help=_help, epilog=_epilog, rich_help_panel=_panel, context_settings=_more)(
             logged(_command)

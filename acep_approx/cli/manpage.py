@@ -15,8 +15,8 @@ from typing import Any, get_args
 from typer.main import get_command
 
 from acep_approx import __version__
+from acep_approx.cli.logs import logged
 from acep_approx.cli.main import EXAMPLES, EXIT_CODES, app
-from acep_approx.cli.options.log import logged
 
 MARKUP = re.compile(r"(?<!\\)\[/?[a-z ]+\]")
 """Rich's marks of colours and styles; a bracket behind a backslash is one."""
@@ -110,26 +110,17 @@ def _options(options: list[Any], choices: dict[str, str] | None = None) -> Itera
         if option.param_type_name == "argument":
             names = _argument(option)
         else:
-            value = _value(option, choices or {})
+            takes = not option.is_flag and option.name not in ("install_completion", "show_completion")
+            wanted = option.metavar or (choices or {}).get(option.name, "VALUE")  # or what its help speaks of
+            value = f" \\fI{_roff(wanted)}\\fR" if takes else ""
             names = ", ".join(f"\\fB{_roff(name)}\\fR{value}" for name in option.opts)
         yield from (".TP", names, _roff(_plain(option.help or "")) + _roff(_default(option)))
 
 
-def _value(option: Any, choices: dict[str, str]) -> str:
-    """What an option takes: nothing, one of some words, or what its help speaks of."""
-    if option.is_flag or option.name in ("install_completion", "show_completion"):
-        return ""
-    return f" \\fI{_roff(option.metavar or choices.get(option.name, 'VALUE'))}\\fR"
-
-
 def _default(option: Any) -> str:
-    value = _shown(option.default)
+    value = option.default
     is_said = option.show_default and not option.is_flag if option.param_type_name == "option" else False
     return f" Default: {value}." if is_said and isinstance(value, str | int | float) else ""
-
-
-def _shown(value: Any) -> Any:
-    return value.value if isinstance(value, Enum) else value
 
 
 def _paragraphs(text: str) -> Iterator[str]:

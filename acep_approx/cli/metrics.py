@@ -59,61 +59,52 @@ def say_where(numbers: Served) -> None:
     say(f"numbers for Prometheus: http://127.0.0.1:{numbers.port}/metrics")
 
 
+def _tell(number: str, value: Callable[[], int | None], *labels: str) -> None:
+    """Tell a number, by its name in ``live.prometheus``, to those who ask."""
+    for numbers in _SERVED:
+        from acep_approx.live import prometheus
+
+        numbers.tell(getattr(prometheus, number), value, *labels)
+
+
 def tell_query(source: Source, progress: Callable[[], RunProgress]) -> None:
     """Tell what is done for one query over some events."""
-    for numbers in _SERVED:
-        from acep_approx.live.prometheus import EVENTS, LIVE, STEPS
-
-        numbers.tell(EVENTS, lambda: progress().relevant, "matched")
-        numbers.tell(EVENTS, lambda: progress().events - progress().relevant, "ignored")
-        numbers.tell(EVENTS, lambda: progress().without_key, "without_key")
-        numbers.tell(STEPS, lambda: progress().steps)
-        numbers.tell(LIVE, lambda: progress().live)
-        _tell_left_out(numbers, source)
+    _tell("EVENTS", lambda: progress().relevant, "matched")
+    _tell("EVENTS", lambda: progress().events - progress().relevant, "ignored")
+    _tell("EVENTS", lambda: progress().without_key, "without_key")
+    _tell("STEPS", lambda: progress().steps)
+    _tell("LIVE", lambda: progress().live)
+    _tell_left_out(source)
 
 
 def tell_events(source: Source, events: Callable[[], int], late: Callable[[], int] | None = None) -> None:
     """Tell how many events were read, where several queries, or none, are about them."""
-    for numbers in _SERVED:
-        from acep_approx.live.prometheus import EVENTS
-
-        numbers.tell(EVENTS, events, "read")
-        _tell_left_out(numbers, source)
-        if late is not None:
-            numbers.tell(EVENTS, late, "late")
+    _tell("EVENTS", events, "read")
+    _tell_left_out(source)
+    if late is not None:
+        _tell("EVENTS", late, "late")
 
 
-def _tell_left_out(numbers: RunNumbers, source: Source) -> None:
-    from acep_approx.live.prometheus import EVENTS
-
-    numbers.tell(EVENTS, lambda: source.malformed.count, "malformed")
-    numbers.tell(EVENTS, lambda: source.late.count, "late")
+def _tell_left_out(source: Source) -> None:
+    _tell("EVENTS", lambda: source.malformed.count, "malformed")
+    _tell("EVENTS", lambda: source.late.count, "late")
 
 
 def tell_results(results: Results, *, are_matches: bool) -> None:
     """Tell how many rows of results are put out."""
-    for numbers in _SERVED:
-        from acep_approx.live.prometheus import MATCHES, RESULTS
-
-        numbers.tell(RESULTS, lambda: results.rows)
-        if are_matches:
-            numbers.tell(MATCHES, lambda: results.rows)
+    _tell("RESULTS", lambda: results.rows)
+    if are_matches:
+        _tell("MATCHES", lambda: results.rows)
 
 
 def tell_found(matches: Callable[[], int]) -> None:
     """Tell how many matches were found, where each rule has its own."""
-    for numbers in _SERVED:
-        from acep_approx.live.prometheus import MATCHES
-
-        numbers.tell(MATCHES, matches)
+    _tell("MATCHES", matches)
 
 
 def tell_behind(behind: Callable[[], int | None]) -> None:
     """Tell how much of a live input is there and not read yet."""
-    for numbers in _SERVED:
-        from acep_approx.live.prometheus import BEHIND
-
-        numbers.tell(BEHIND, behind)
+    _tell("BEHIND", behind)
 
 
 def freeze() -> None:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from acep_approx.cli.options.choices import ResultKind
-from acep_approx.cli.options.groups import given_options
+from acep_approx.cli.options.groups import given_options, option_words, texts_of
+from acep_approx.cli.options.output import ResultKind
 from acep_approx.cli.terminal import progress_bar, say
 from acep_approx.errors import AcepError
 from acep_approx.shell import command_of, quoted
@@ -153,25 +153,13 @@ def why_command(context: typer.Context, found: NoMatch, asked: tuple[str, list[s
     ``asked`` are the query and the inputs, where the command was not given them so.
     """
     query, inputs = (context.params["query"], context.params["inputs"]) if asked is None else asked
-    words = ["acep", "why", *_texts(query), *_texts(inputs)]
+    words = ["acep", "why", *texts_of(query), *texts_of(inputs)]
     given = given_options(context)
-    for option in _options_of_why(context):
-        name = str(option.name)
-        value = context.params.get(name)
-        if name not in given or name == OF_ANSWERS or option.param_type_name == "argument":
-            continue
-        words += [option.opts[0]] if value is True else [w for text in _texts(value) for w in (option.opts[0], text)]
+    assert context.parent is not None, "acep has commands"
+    for option in context.parent.command.commands["why"].params:  # type: ignore[attr-defined]
+        if option.name in given and option.name != OF_ANSWERS and option.param_type_name != "argument":
+            words += option_words(option.opts[0], context.params[option.name])
     key = found.key or {}
     for name, value in key.items():
         words += ["--key", str(value) if len(key) == 1 else f"{name}={value}"]
     return command_of([*words, *(("--around", found.around) if found.around else ())])
-
-
-def _options_of_why(context: typer.Context) -> list[Any]:
-    assert context.parent is not None, "acep has commands"
-    return list(context.parent.command.commands["why"].params)  # type: ignore[attr-defined]
-
-
-def _texts(value: Any) -> list[str]:
-    """A value, or several, as they are written."""
-    return [str(getattr(one, "value", one)) for one in (value if isinstance(value, list | tuple) else [value])]

@@ -22,6 +22,8 @@ SUFFIXES = (".acep", ".cel")
 TABLES = (".parquet", ".csv")
 SHOWN = 20
 """Wrong queries that are told one by one."""
+NAMED = 5
+"""Queries of a level, or of a stream, that are named."""
 _PIECE = re.compile(r"""(?:'[^']*(?:'|\Z)|`[^`]*(?:`|\Z)|--[^\n]*|[^;'`-]|-(?!-))*""")
 _ID = re.compile(r"^\s*--\s*id:\s*(\S+)\s*$", re.MULTILINE | re.IGNORECASE)
 _BLANK = re.compile(r"(?:\s|--[^\n]*)*")
@@ -70,6 +72,12 @@ class WrongQueriesError(AcepError):
 def many(queries: int) -> str:
     """A number of queries in words."""
     return "1 query is" if queries == 1 else f"{queries:,} queries are"
+
+
+def named(ids: list[str]) -> str:
+    """Some queries by their ids: the first of them, and how many more there are."""
+    shown = ", ".join(ids[:NAMED])
+    return shown if len(ids) <= NAMED else f"{shown} and {len(ids) - NAMED:,} others"
 
 
 @dataclass

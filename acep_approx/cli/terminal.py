@@ -25,6 +25,7 @@ from acep_approx.visible import printable
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.progress import Progress, TaskID
 
 
 def console(**how: Any) -> Console:
@@ -166,24 +167,23 @@ def progress_bar(label: str, *, enabled: bool) -> Iterator[EventBar]:
         if not (enabled and sys.stderr.isatty()):
             yield EventBar(lambda _done, _total: None)
             return
-        with _bar(label) as bar:
-            yield bar
+        with _bar(label, "{task.completed:,.0f} events") as (bar, task):
+            yield EventBar(lambda done, total: bar.update(task, completed=done, total=total))
 
 
 @contextmanager
-def _bar(label: str) -> Iterator[EventBar]:
-    """The bar of ``progress_bar``."""
+def _bar(label: str, progress: str, total: float | None = None) -> Iterator[tuple[Progress, TaskID]]:
+    """A bar on stderr with a clock, and its only task."""
     from rich import progress as bars
 
     columns = (
         bars.TextColumn("{task.description}"),
         bars.BarColumn(),
-        bars.TextColumn("{task.completed:,.0f} events"),
+        bars.TextColumn(progress),
         bars.TimeElapsedColumn(),
     )
     with bars.Progress(*columns, console=words(), transient=True) as bar:
-        task = bar.add_task(label, total=None)
-        yield EventBar(lambda done, total: bar.update(task, completed=done, total=total))
+        yield bar, bar.add_task(label, total=total)
 
 
 class EventBar:
@@ -220,20 +220,10 @@ def stages(*, enabled: bool) -> Iterator[Callable[[str, float], None]]:
     callable
         Call it with what is being done, and how much of it all is done, from 0 to 1.
     """
-    console = words()
-    if not (enabled and console.is_terminal):
+    if not (enabled and words().is_terminal):
         yield StageLog().done
         return
-    from rich import progress as bars
-
-    columns = (
-        bars.TextColumn("{task.description}"),
-        bars.BarColumn(),
-        bars.TaskProgressColumn(),
-        bars.TimeElapsedColumn(),
-    )
-    with bars.Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task("reading", total=1.0)
+    with _bar("reading", "[progress.percentage]{task.percentage:>3.0f}%", total=1.0) as (bar, task):
         log = StageLog()
 
         def done(stage: str, share: float) -> None:

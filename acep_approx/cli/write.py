@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from itertools import chain
 from pathlib import Path
@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from acep_approx.cli.options.choices import Format
-from acep_approx.cli.options.output import COMPRESSED_FILES
+from acep_approx.cli.options.output import COMPRESSED_FILES, Format
 from acep_approx.cli.terminal import rows_out, tell
-from acep_approx.events.writing.outfile import growing_file, refusing, whole_file
+from acep_approx.events.writing.outfile import GrowingFile, refusing, whole_file
 from acep_approx.events.writing.tables import (
     ROWS,
     ParquetRows,
@@ -87,7 +86,11 @@ class Results:
 
 
 def write(
-    results: Iterable[pa.Table], format: Format, path: Path | None, *, flush: bool = False  # noqa: A002
+    results: Iterable[pa.Table],
+    format: Format,  # noqa: A002
+    path: Path | None,
+    *,
+    opens: Callable[[Path], GrowingFile] | None = None,
 ) -> None:
     """Write tables as JSON lines, CSV or Parquet.
 
@@ -99,8 +102,9 @@ def write(
         Not ``Format.TABLE``.
     path : Path or None
         None: standard output.
-    flush : bool
-        Whether a file has its name from the beginning, for who reads it while it is written.
+    opens : callable, optional
+        Opens a file that has its name from the beginning, for who reads it while it is written; rows go behind what it
+        holds already. Default: the file takes its name when all has been written.
 
     Raises
     ------
@@ -109,20 +113,19 @@ def write(
 
     Complexity: memory for the largest of the tables.
     """
-    with _destination(path, flush=flush) as sink:
+    with _destination(path, opens) as (sink, is_empty):
         if format is Format.PARQUET:
             _write_parquet(results, sink)
         else:
-            _write_text(results, sink, is_csv=format is Format.CSV)
+            _write_text(results, sink, is_csv=format is Format.CSV, has_header=not is_empty)
 
 
-def _write_text(results: Iterable[pa.Table], sink: BinaryIO, *, is_csv: bool) -> None:
+def _write_text(results: Iterable[pa.Table], sink: BinaryIO, *, is_csv: bool, has_header: bool) -> None:
     lines = csv_lines if is_csv else json_lines
-    is_first = True
     for table in results:
-        if is_csv and is_first:
+        if is_csv and not has_header:
             sink.write(csv_header(table.column_names))
-        is_first = False
+        has_header = True
         for start in range(0, table.num_rows, ROWS):
             sink.write(lines(table.slice(start, ROWS)))
         sink.flush()
@@ -135,6 +138,72 @@ def _write_parquet(results: Iterable[pa.Table], sink: BinaryIO) -> None:
     for table in chain([first], tables):
         rows.write(table)
     rows.close()
+
+
+class RowsFile:
+    """A file of rows.
+
+    Parameters
+    ----------
+    files : ExitStack
+        Closes it: a whole file takes its name if all went well, else there is none.
+    path : Path
+    form : Format
+        Not a table; with ``grows`` not Parquet.
+    grows : bool
+        Whether rows are added to what is there, and can be read at once: for a run that may be broken off, and goes on.
+    anew : bool
+        With ``grows``: whether nothing is kept of what is there.
+
+    Raises
+    ------
+    UsageError
+        ``ACEP-U012``: the file cannot be written; ``ACEP-U025``: another run is writing it.
+    """
+
+    def __init__(
+        self, files: ExitStack, path: Path, form: Format, *, grows: bool, anew: bool = False
+    ) -> None:
+        self._files = files
+        self._form = form
+        self._parquet: ParquetRows | None = None
+        self._grows = grows
+        with refusing(path):
+            self._sink = files.enter_context(_to_grow(path, anew=anew) if grows else whole_file(path))
+        self._has_header = form is not Format.CSV or (grows and self._sink.tell() > 0)
+
+    def write(self, table: pa.Table) -> None:
+        """Write rows; the first table may be empty, and says which columns there are."""
+        if self._form is Format.PARQUET:
+            if self._parquet is None:
+                self._parquet = ParquetRows(self._sink, table.schema)
+                self._files.callback(self._parquet.close)
+            self._parquet.write(table)
+            return
+        if not self._has_header:
+            self._sink.write(csv_header(table.column_names))
+            self._has_header = True
+        if table.num_rows:
+            self._sink.write((csv_lines if self._form is Format.CSV else json_lines)(table))
+        if self._grows:
+            self._sink.flush()
+
+
+def _to_grow(path: Path, *, anew: bool) -> BinaryIO:
+    """A file to write behind what is there; a line that was not written to its end is cut off."""
+    if path.exists() and not path.is_file():
+        return path.open("wb", buffering=0)
+    if anew:
+        return path.open("wb")
+    sink = path.open("r+b") if path.exists() else path.open("w+b")
+    sink.seek(0)
+    end = 0
+    for line in sink:
+        if line.endswith(b"\n"):
+            end += len(line)
+    sink.seek(end)
+    sink.truncate()
+    return sink
 
 
 def count_table(counts: dict[int, int]) -> pa.Table:
@@ -166,22 +235,29 @@ def write_compressed(compressed: Compressed, folder: Path) -> Results:
         folder.mkdir(exist_ok=True)
     results = Results([compressed.hits], None)
     hits, links = (folder / name for name in COMPRESSED_FILES)
-    with _destination(hits) as to_hits, _destination(links) as to_links:  # both at once: they belong together
+    with _destination(hits) as (to_hits, _), _destination(links) as (to_links, _):  # both at once: they belong together
         _write_parquet(results, to_hits)
         _write_parquet([compressed.links], to_links)
     return results
 
 
 @contextmanager
-def _destination(path: Path | None, *, flush: bool = False) -> Iterator[BinaryIO]:
-    """Standard output, or a file that takes its name only when all has been written, or ``flush`` at once."""
+def _destination(
+    path: Path | None, opens: Callable[[Path], GrowingFile] | None = None
+) -> Iterator[tuple[BinaryIO, bool]]:
+    """Standard output, or a file; and whether nothing is in it yet."""
     if path is None:
-        yield rows_out()
+        yield rows_out(), True
         return
     with ExitStack() as stack:
         with refusing(path):
-            sink = stack.enter_context(growing_file(path) if flush else whole_file(path))
-        yield sink
+            if opens is None:
+                place = stack.enter_context(whole_file(path)), True
+            else:
+                file = opens(path)
+                stack.callback(file.finish)
+                place = file.sink, file.is_empty
+        yield place
 
 
 def print_table(results: Iterable[pa.Table], title: str) -> None:
@@ -219,7 +295,12 @@ def _cells(name: str, column: pa.ChunkedArray, table: pa.Table) -> list[str]:
     texts: list[Any]
     values = with_times_as_text(column.combine_chunks())
     if pa.types.is_list(values.type) and name != "missing":
-        texts = [_list_text(value) for value in values.to_pylist()]
+        lists = values.to_pylist()  # the first few items, and how many there are
+        more = [f", ... ({len(items)})" if items and len(items) > LONGEST_LIST else "" for items in lists]
+        texts = [
+            None if items is None else ", ".join(map(_item_text, items[:LONGEST_LIST])) + rest
+            for items, rest in zip(lists, more, strict=True)
+        ]
     elif pa.types.is_struct(values.type):
         texts = [None if value is None else _item_text(value) for value in values.to_pylist()]
     else:
@@ -230,14 +311,6 @@ def _cells(name: str, column: pa.ChunkedArray, table: pa.Table) -> list[str]:
         "(missing)" if name in (gone or ()) and text in (None, "") else "-" if text is None else text
         for text, gone in zip(texts, missing, strict=True)
     ]
-
-
-def _list_text(items: list[Any] | None) -> str | None:
-    """The first few items, and how many there are."""
-    if items is None:
-        return None
-    text = ", ".join(map(_item_text, items[:LONGEST_LIST]))
-    return text if len(items) <= LONGEST_LIST else f"{text}, ... ({len(items)})"
 
 
 def _item_text(item: Any) -> str:

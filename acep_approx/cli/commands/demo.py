@@ -15,6 +15,7 @@ from acep_approx.cli.options.groups import grouped
 from acep_approx.cli.options.output import OutputOptions, Quiet, check_folder, format_of
 from acep_approx.cli.options.spark import SparkOptions
 from acep_approx.cli.process import hide_pandas
+from acep_approx.cli.tables import show
 from acep_approx.cli.terminal import amount, progress_bar, say, tell
 from acep_approx.errors import UsageError
 
@@ -147,7 +148,8 @@ def _demo_here(output: Path, *, quiet: bool) -> None:
         _ask_for_kernels()
         events = reading.result()
     if not quiet:
-        tell(STORY.format(events=events.num_rows, query=_indented(QUERY)))
+        shown = "\n".join(f"    {line}" for line in QUERY.splitlines())
+        tell(STORY.format(events=events.num_rows, query=shown))
     with progress_bar("matching", enabled=not quiet) as progress:
         progress.total = events.num_rows
         findings = explore(events, on_progress=progress.done)
@@ -249,7 +251,7 @@ def _print_numbers(findings: Findings) -> None:
     table.add_row("match points", f"{exact:,}", f"{exact + new:,} ({new} more)")
     for errors, number in findings.counts.items():
         table.add_row(f"matches with {amount(errors, 'error')}", "-" if errors else f"{number:,}", f"{number:,}")
-    _show(table)
+    show(table)
     tell(
         "A match point is the event that completes a match. With k = 1 every (a, c) counts as a match with one error,\n"
         "also where an arrival exists; the match points show what is really new.\n\n"
@@ -276,7 +278,7 @@ def _print_found(events: pa.Table, findings: Findings) -> None:
             f"{c['delay_min']} min",
         )
     tell(f"The {len(findings.pairs)} match points that only k = 1 finds:")
-    _show(table)
+    show(table)
     lost = sum(findings.lost)
     where = "all of them" if lost == len(findings.lost) else f"{lost} of them"
     tell(
@@ -294,13 +296,3 @@ def _table(*columns: str) -> Table:
     for name in columns:
         table.add_column(name, justify="right" if name == "late" or name.startswith("k =") else "left", no_wrap=True)
     return table
-
-
-def _show(table: Table) -> None:
-    from acep_approx.cli.tables import show
-
-    show(table)
-
-
-def _indented(text: str) -> str:
-    return "\n".join(f"    {line}" for line in text.splitlines())

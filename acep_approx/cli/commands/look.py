@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -11,7 +11,17 @@ from acep_approx.cli.commands.why import Answer
 from acep_approx.cli.options.groups import grouped
 from acep_approx.cli.options.input import Inputs, SourceOptions
 from acep_approx.cli.options.output import OutputOptions, Quiet
+from acep_approx.cli.tables import console as on_stdout
 from acep_approx.cli.terminal import progress_bar, tell
+from acep_approx.visible import visible
+
+if TYPE_CHECKING:
+    from rich.console import Console, JustifyMethod
+
+    from acep_approx.profiling.seen import Look, Section
+
+LONGEST = 24
+"""Characters of a text that is not broken."""
 
 
 @grouped
@@ -46,6 +56,40 @@ def look(
     if format is Answer.JSON:
         tell(json.dumps(seen.to_dict(), ensure_ascii=False, default=str))
     else:
-        from acep_approx.cli.look_tables import show
-
         show(seen)
+
+
+def show(seen: Look) -> None:
+    """Print what was seen on stdout."""
+    from acep_approx.profiling.seen import sections
+
+    console = on_stdout()
+    for number, section in enumerate(sections(seen, console.width)):
+        if number:
+            console.print()
+        _show(console, section)
+
+
+def _show(console: Console, section: Section) -> None:
+    from rich.padding import Padding
+    from rich.table import Table
+
+    from acep_approx.profiling.seen import NUMBERS
+
+    console.print(visible(section.title), style="bold")
+    for line in map(visible, section.lines):
+        if console.is_terminal:
+            console.print(Padding(line, (0, 0, 0, 2)))
+        else:
+            console.print(f"  {line}", soft_wrap=True)
+    if section.header:
+        table = Table(header_style="bold")
+        for name in section.header:
+            is_whole = name in ("column", *NUMBERS) and all(len(text) <= LONGEST for text in section.column(name))
+            justify: JustifyMethod = "right" if name in NUMBERS else "left"
+            table.add_column(visible(name), justify=justify, overflow="fold", no_wrap=is_whole)
+        for row in section.table:
+            table.add_row(*map(visible, row))
+        console.print(table)
+    for line in section.code:  # not wrapped: it is to be copied
+        console.print(f"  {line}".rstrip(), style="cyan", soft_wrap=True)

@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from acep_approx.cli.options.budget import BudgetOptions
-from acep_approx.cli.options.choices import Wanted
 from acep_approx.cli.options.groups import grouped
-from acep_approx.cli.options.input import Inputs, KeyedInputOptions, QueryText
-from acep_approx.cli.options.matching import MergingOptions
+from acep_approx.cli.options.input import Inputs, KeyedInputOptions
+from acep_approx.cli.options.matching import MergingOptions, Wanted
 from acep_approx.cli.options.output import OutputOptions, Quiet
-from acep_approx.cli.options.rules import read_one_query
+from acep_approx.cli.options.programs import QueryText, read_one_query
 from acep_approx.cli.terminal import amount, progress_bar, say, tell
 from acep_approx.errors import AcepError, UsageError
 
@@ -109,36 +108,27 @@ def _moment(at: str, matches: BudgetedMatches, wanted: dict[str, str | None]) ->
     if len(schema) and not matches.plan.is_count_window:
         roles = infer_roles(schema, **wanted)
         is_time = tick_unit(schema.field(roles.time).type, roles.unit) is not None
+    reason: AcepError | None = None
     try:
         if at.lstrip("+-").isdecimal():
             return int(ticks(pa.array([int(at)]), wanted["unit"] if is_time else None)[0])
         if is_time:
             return int(ticks(pa.array([at]))[0])
     except AcepError as error:
-        raise _no_moment(at, is_time=True) from error
-    raise _no_moment(at, is_time=is_time)
-
-
-def _no_moment(at: str, *, is_time: bool) -> UsageError:
+        reason, is_time = error, True
     hint = "write a time as 2024-05-01T08:00:00Z" if is_time else "write a whole number"
-    return UsageError(f"{at!r} is not a time of these events", code="ACEP-U112", hint=hint)
+    raise UsageError(f"{at!r} is not a time of these events", code="ACEP-U112", hint=hint) from reason
 
 
 def _show(number: int, run: dict[str, Any], matches: BudgetedMatches) -> None:
     """One partial match."""
-    from acep_approx.results.shed_replay import in_words
-
-    key = f" of {run['key']}" if "key" in run else ""
-    began, gone = _text(run["start"]), _text(run["at"])
-    tell(f"{number}. a partial match{key} that began at {began} was shed at {gone} (row {run['row']})")
-    for name, text in in_words(run, matches):
-        tell(f"  {name:<10} {text}")
-
-
-def _text(moment: Any) -> str:
-    """A time or a number as results have it."""
     import pyarrow as pa
 
     from acep_approx.events.writing.tables import plain_text
+    from acep_approx.results.shed_replay import in_words
 
-    return str(plain_text(pa.array([moment]), "")[0])
+    key = f" of {run['key']}" if "key" in run else ""
+    began, gone = (plain_text(pa.array([run[name]]), "")[0] for name in ("start", "at"))  # as results have them
+    tell(f"{number}. a partial match{key} that began at {began} was shed at {gone} (row {run['row']})")
+    for name, text in in_words(run, matches):
+        tell(f"  {name:<10} {text}")

@@ -1,22 +1,23 @@
-"""``acep run``: its options and its help, and which kind of run is asked for; ``cli/runs/`` has one file for each."""
+"""``acep run``: its options and its help, and which program is run; ``cli/runs/`` has a file for each kind."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import typer
 
 from acep_approx.cli.metrics import served
+from acep_approx.cli.on_spark.batch import OnSpark, run_batch
 from acep_approx.cli.options.groups import grouped
-from acep_approx.cli.options.output import Quiet
-from acep_approx.cli.options.queries import OneQuery, RunInputs
-from acep_approx.cli.runs.live import is_pushed, over, run_live
-from acep_approx.cli.runs.live_queries import run_live_queries
-from acep_approx.cli.runs.on_spark import run_on_spark
-from acep_approx.cli.runs.plain import run_plain
-from acep_approx.cli.runs.queries import QueriesRun, run_queries
-from acep_approx.cli.runs.query_run import QueryRun
+from acep_approx.cli.options.output import WORDS, Quiet
+from acep_approx.cli.options.programs import OneQuery, RunInputs
+from acep_approx.cli.runs.lasting import is_pushed
+from acep_approx.cli.runs.pushed_query import PushedRun
+from acep_approx.cli.runs.queries import SetRun
+from acep_approx.cli.runs.query import PlainRun, QueryProgram
 from acep_approx.cli.runs.request import RunOptions, RunRequest
-from acep_approx.cli.runs.revised import run_revised
-from acep_approx.cli.runs.rules import RulesRun, run_rules
+from acep_approx.cli.runs.rules import RulesRun
+from acep_approx.cli.runs.run import run as start
 
 
 @grouped
@@ -49,33 +50,38 @@ def run(
     request = RunRequest.of(context, query, inputs, options, quiet=quiet)
     port = None if options.spark.spark else options.output.metrics_port
     with served(port, request.query or str(options.many.queries), request.text, quiet=quiet):
-        _run(request)
-
-
-def _run(request: RunRequest) -> None:
-    if request.options.many.queries is not None:
-        _run_queries(request)
-    elif request.is_of_rules:
-        over(request, RulesRun.of(request), run_rules)
-    else:
-        _run_query(request)
-
-
-def _run_queries(request: RunRequest) -> None:
-    job = QueriesRun.of(request)
-    if request.is_live:
-        run_live_queries(request)
-    else:
-        run_queries(job)
+        if options.many.queries is not None:
+            start(SetRun(request))
+        elif request.is_of_rules:
+            start(RulesRun(request))
+        else:
+            _run_query(request)
 
 
 def _run_query(request: RunRequest) -> None:
-    job = QueryRun.of(request)
-    if is_pushed(request, job):
-        run_live(job, request)
-    elif job.revisions is not None:
-        over(request, job, run_revised, is_in_order=False)
-    elif request.options.spark.spark:
-        run_on_spark(job, request)
+    program = QueryProgram.of(request)
+    if request.options.spark.spark:
+        _run_on_spark(program, request)
+    elif program.revisions is not None or is_pushed(request):
+        start(PushedRun(request, program))
     else:
-        over(request, job, run_plain)
+        start(PlainRun(request, program))
+
+
+def _run_on_spark(program: QueryProgram, request: RunRequest) -> None:
+    from acep_approx.cli.on_spark.stream import Places, run_stream
+
+    options, output = request.options, request.output
+    revisions, malformed = options.revisions, {"on_malformed": options.source.on_malformed.value}
+    more: dict[str, Any] = {"bind": output.bound, "id": revisions.id, "watermark": revisions.watermark}
+    more |= {"key_idle": options.keys.key_idle, "shards": options.spark.shards, "output": WORDS[output.output]}
+    more |= options.source.roles | malformed
+    if options.spending.budget is not None:
+        more |= {"budget": options.spending.budget, "learn": options.learning.learn} | options.spending.given()
+    reading = options.source.on_spark | malformed
+    asked = OnSpark(program.query, request.inputs, options.spark.master, reading, more, request.quiet)
+    if options.stream.stream:
+        places = Places.of(request.inputs, output.file, options.stream.checkpoint, options.source.late)
+        run_stream(asked, places, options.stream, output.metrics_port)
+    else:
+        run_batch(asked, output, program.form)

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from acep_approx.cli.learning import learned_query
 from acep_approx.cli.options.budget import LearningOptions
-from acep_approx.cli.options.choices import OnMalformed
 from acep_approx.cli.options.groups import grouped
-from acep_approx.cli.options.input import InputOptions, PastInputs, QueryText, refuse_how_written
+from acep_approx.cli.options.input import InputOptions, OnMalformed, PastInputs
 from acep_approx.cli.options.matching import MatchingOptions
 from acep_approx.cli.options.output import Quiet
-from acep_approx.cli.options.rules import read_one_query
-from acep_approx.cli.options.spark import OrderedSparkOptions
+from acep_approx.cli.options.programs import QueryText, read_one_query
+from acep_approx.cli.options.spark import OrderedSparkOptions, refuse_how_written
 from acep_approx.cli.summary import say_how_read
 from acep_approx.cli.tables import show_table
 from acep_approx.cli.terminal import amount, say, stages
@@ -87,7 +85,11 @@ def train(
     history.check(gap)
     spark.check()
     _check_spark(spark, history, source)
-    compiled = learned_query(read_one_query(query, "acep train"), **matching.replaced)
+    text = read_one_query(query, "acep train")
+
+    from acep_approx.api import compile_query
+
+    compiled = compile_query(text, **matching.replaced, engine="runs")  # the engine that sheds, and so learns
     known = _history(compiled, history, gap)
     before = known.events_
     with stages(enabled=not quiet) as bar:
@@ -160,17 +162,13 @@ def _history(compiled: Query, wanted: HistoryOptions, gap: str | None) -> Histor
         HistoryGraph.load(wanted.output, compiled)  # refuses one of another query
     else:
         check_free(wanted.output)
-    return HistoryGraph(compiled, **_gap(gap))
-
-
-def _gap(text: str | None) -> dict[str, Any]:
-    if text is None or text == "window":
-        return {} if text is None else {"gap": text}
-    if not text.isdecimal():
+    if gap is None:
+        return HistoryGraph(compiled)
+    if gap != "window" and not gap.isdecimal():
         raise UsageError(
-            f"--gap is {text!r}", code="ACEP-U042", hint="give a whole number of ticks, or the word window"
+            f"--gap is {gap!r}", code="ACEP-U042", hint="give a whole number of ticks, or the word window"
         )
-    return {"gap": int(text)}
+    return HistoryGraph(compiled, gap=gap if gap == "window" else int(gap))
 
 
 def _summary(known: HistoryGraph, events: int, folder: Path) -> None:

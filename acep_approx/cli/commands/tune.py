@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -10,20 +9,19 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from acep_approx.budget.ledger import LIGHT
-from acep_approx.cli.learning import learned_query
-from acep_approx.cli.options.choices import Wanted
 from acep_approx.cli.options.groups import grouped
-from acep_approx.cli.options.input import InputOptions, PastInputs, QueryText, refuse_how_written
+from acep_approx.cli.options.input import InputOptions, PastInputs
+from acep_approx.cli.options.matching import Wanted
 from acep_approx.cli.options.output import OutputOptions, Quiet, check_folder
-from acep_approx.cli.options.rules import read_one_query
-from acep_approx.cli.options.spark import SparkOptions
+from acep_approx.cli.options.programs import QueryText, read_one_query
+from acep_approx.cli.options.spark import SparkOptions, refuse_how_written
 from acep_approx.cli.summary import say_how_read
 from acep_approx.cli.tables import show_table
 from acep_approx.cli.terminal import amount, say, stages, tell
 from acep_approx.errors import UsageError
 
 if TYPE_CHECKING:
-    from acep_approx.results.tuning import Advice, Elsewhere, PastTable, Tuning
+    from acep_approx.results.tuning import Advice, Elsewhere, Tuning
 
 BUDGETS = "5%,10%,20%,50%"
 
@@ -50,11 +48,11 @@ class TrialOptions:
 
     def wanted_errors(self) -> list[int | None]:
         """The numbers of errors to try; None: the query's."""
-        return [_whole(item) for item in _items(self.errors)] or [None]
-
-    def windows(self) -> list[str | None]:
-        """The windows to try; None: the query's."""
-        return [*_items(self.within)] or [None]
+        wanted = _items(self.errors)
+        wrong = next((item for item in wanted if not item.isdecimal()), None)
+        if wrong is not None:
+            raise UsageError(f"--errors has {wrong!r}", code="ACEP-U045", hint="give whole numbers, e.g. 0,1,2")
+        return [*map(int, wanted)] or [None]
 
 
 @dataclass(frozen=True)
@@ -93,18 +91,36 @@ def tune(
 
     A history is learned from the first 70% of PAST; what budgets find is measured on the rest, which it has not seen.
     """
-    _check_plot(plot)
+    check_folder(plot)
+    if plot is not None and plot.suffix.lower() not in (".html", ".htm"):
+        raise UsageError(f"the curves are a page, and {str(plot)!r} is none", code="ACEP-U044", hint="name a FILE.html")
     trials.wanted_errors()  # refuses what is no number before anything is read
     spark.check()
     if spark.spark:
         refuse_how_written(source)
     text = read_one_query(query, "acep tune")
 
-    from acep_approx.results.tuning import advise
+    from acep_approx.api import compile_query
+    from acep_approx.events.source import open_source
+    from acep_approx.results.tuning import PastTable, advise
+    from acep_approx.results.tuning import tune as try_all
 
     with stages(enabled=not quiet) as bar:
-        table = _past(past, source)
-        tuning = _try_all(text, table, trials, spending, _on_spark(spark.master) if spark.spark else None, bar)
+        events = open_source(past, **source.reading)
+        table = PastTable.read(events, sort=source.sort, **source.roles)
+        say_how_read(events)
+        tuning = try_all(
+            lambda errors, within: compile_query(text, errors=errors, within=within, engine="runs"),
+            table,
+            errors=trials.wanted_errors(),
+            within=[*_items(trials.within)] or [None],
+            budgets=_items(spending.budgets),
+            output="points" if trials.output is Wanted.POINTS else "counts",
+            most_steps=trials.most_steps,
+            seed=spending.seed,
+            on_progress=bar,
+            elsewhere=_on_spark(spark.master) if spark.spark else None,
+        )
     advice = advise(tuning)
     if not quiet:
         said = f"learned from {amount(tuning.trained, 'event')}, measured on the {tuning.measured:,} after them"
@@ -114,47 +130,6 @@ def tune(
     _recommend(advice)
     if plot is not None:
         _draw(tuning, advice, text, trials.output, plot)
-
-
-def _check_plot(plot: Path | None) -> None:
-    """Refuse what is no page, or nowhere."""
-    check_folder(plot)
-    if plot is not None and plot.suffix.lower() not in (".html", ".htm"):
-        raise UsageError(f"the curves are a page, and {str(plot)!r} is none", code="ACEP-U044", hint="name a FILE.html")
-
-
-def _past(inputs: list[str], source: InputOptions) -> PastTable:
-    from acep_approx.events.source import open_source
-    from acep_approx.results.tuning import PastTable
-
-    events = open_source(inputs, **source.reading)
-    table = PastTable.read(events, sort=source.sort, **source.roles)
-    say_how_read(events)
-    return table
-
-
-def _try_all(
-    text: str,
-    past: PastTable,
-    trials: TrialOptions,
-    spending: TrialBudgetOptions,
-    elsewhere: Elsewhere | None,
-    on_progress: Callable[[str, float], None],
-) -> Tuning:
-    from acep_approx.results.tuning import tune as try_all
-
-    return try_all(
-        lambda errors, within: learned_query(text, errors=errors, within=within),
-        past,
-        errors=trials.wanted_errors(),
-        within=trials.windows(),
-        budgets=_items(spending.budgets),
-        output="points" if trials.output is Wanted.POINTS else "counts",
-        most_steps=trials.most_steps,
-        seed=spending.seed,
-        on_progress=on_progress,
-        elsewhere=elsewhere,
-    )
 
 
 def _on_spark(master: str | None) -> Elsewhere:
@@ -167,12 +142,6 @@ def _on_spark(master: str | None) -> Elsewhere:
 def _items(text: str | None) -> list[str]:
     """The items of a list with commas."""
     return [item.strip() for item in (text or "").split(",") if item.strip()]
-
-
-def _whole(text: str) -> int | None:
-    if not text.isdecimal():
-        raise UsageError(f"--errors has {text!r}", code="ACEP-U045", hint="give whole numbers, e.g. 0,1,2")
-    return int(text)
 
 
 def _say_need(tuning: Tuning) -> None:

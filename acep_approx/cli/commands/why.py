@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from acep_approx.cli.options.groups import grouped
-from acep_approx.cli.options.input import Inputs, QueryText, QuestionInputOptions
+from acep_approx.cli.options.input import Inputs, QuestionInputOptions
 from acep_approx.cli.options.matching import MatchingOptions
 from acep_approx.cli.options.output import OutputOptions
-from acep_approx.cli.options.rules import read_one_query
+from acep_approx.cli.options.programs import QueryText, read_one_query
 from acep_approx.cli.process import hide_pandas
 from acep_approx.cli.summary import say_how_read
 from acep_approx.cli.terminal import tell

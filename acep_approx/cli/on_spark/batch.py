@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time as clock
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,8 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from acep_approx.cli.no_match import found_nothing
-from acep_approx.cli.options.choices import Format, ResultKind
-from acep_approx.cli.options.output import OutputOptions
+from acep_approx.cli.options.output import Format, OutputOptions, ResultKind
 from acep_approx.cli.terminal import amount, say, words
 from acep_approx.errors import UsageError
 
@@ -136,6 +136,7 @@ def run_batch(asked: OnSpark, output: OutputOptions, form: Format) -> None:
 
     from acep_approx.cli.on_spark.words import THINGS, Numbers, say_budget, say_read
     from acep_approx.cli.summary import say_found
+    from acep_approx.cli.write import print_table, write
     from acep_approx.spark.setup.failures import clear_errors
     from acep_approx.spark.sources.files import read_files
     from acep_approx.spark.streaming.metrics import NAME, observed
@@ -148,13 +149,22 @@ def run_batch(asked: OnSpark, output: OutputOptions, form: Format) -> None:
         observation = Observation(NAME)
         found = flow.matches(observed(flow.outputs(), observation, by_part=True))
         if file is not None and is_folder(file):
-            _write_folder(found if limit is None else found.limit(limit), file, form)
+            writer = (found if limit is None else found.limit(limit)).write.mode("append")  # into an empty folder
+            where = file.absolute().as_uri()  # each worker writes its part
+            if form is Format.PARQUET:
+                writer.parquet(where)
+            else:
+                writer.option("ignoreNullFields", "false").json(where)
             results = None
         else:
             results = _collect(found, kind, limit, asked.query.plan.automaton.errors)
         numbers = Numbers.of_batch(observation.get)
     if results is not None:
-        _write(results, kind, file, form)
+        if form is Format.TABLE:
+            print_table(list(results), "matches" if kind is ResultKind.COUNT else kind.value)
+        else:
+            write(results, form, file)
+        sys.stdout.flush()
     if asked.quiet:
         return
     say_read(numbers, asked.query, clock.perf_counter() - begun)
@@ -197,31 +207,8 @@ def _in_order(table: pa.Table) -> pa.Table:
     import pyarrow as pa
 
     plain = [field.name for field in table.schema if not pa.types.is_nested(field.type)]
-    names = [name for name in ("end", "start") if name in plain]
-    names += [name for name in plain if name not in names]
+    names = sorted(plain, key=lambda name: (name != "end", name != "start"))  # these first, the others as they stand
     return table.sort_by([(name, "ascending") for name in names]) if names else table
-
-
-def _write(results: Results, output: ResultKind, file: Path | None, form: Format) -> None:
-    import sys
-
-    from acep_approx.cli.write import print_table, write
-
-    if form is Format.TABLE:
-        print_table(list(results), "matches" if output is ResultKind.COUNT else output.value)
-    else:
-        write(results, form, file)
-    sys.stdout.flush()
-
-
-def _write_folder(found: DataFrame, folder: Path, form: Format) -> None:
-    """Each worker writes its part."""
-    writer = found.write.mode("append")  # into an empty folder
-    where = folder.absolute().as_uri()
-    if form is Format.PARQUET:
-        writer.parquet(where)
-    else:
-        writer.option("ignoreNullFields", "false").json(where)
 
 
 @contextmanager

@@ -10,9 +10,8 @@ from tempfile import TemporaryDirectory
 from threading import Thread
 from typing import TYPE_CHECKING, Any
 
-from acep_approx.cli.on_spark.live import live
 from acep_approx.cli.on_spark.stream import Tally
-from acep_approx.cli.on_spark.waiting import Pulse, waiting
+from acep_approx.cli.on_spark.words import Pulse, live, waiting
 from acep_approx.cli.tables import show_table
 from acep_approx.cli.terminal import amount, say, tell
 
@@ -112,7 +111,8 @@ def demo_on_spark(master: str | None, *, quiet: bool) -> str:
     past, now = events.filter(is_past), events.filter(pc.invert(is_past))
     if not quiet:
         shown = "\n".join(f"    {line}" for line in QUERY.splitlines())
-        tell(STORY.format(query=shown, events=len(now), days=_days(now), budget=BUDGET))
+        days = (now["ts"][-1].as_py() - now["ts"][0].as_py()).days
+        tell(STORY.format(query=shown, events=len(now), days=days, budget=BUDGET))
     with TemporaryDirectory(prefix="acep-demo-") as home, clear_errors():
         with waiting("starting Spark", enabled=not quiet):
             Thread(target=compile_kernels, args=(past.slice(0, FEW),), daemon=True).start()
@@ -193,8 +193,9 @@ def _stream(spark: SparkSession, query: Query, now: Path, history: Path, home: P
     spark.dataSource.register(Replay)
     replay = {"path": str(now), "speed": f"{speed:.0f}", "most": str(-(-len(times) // LEAST_BATCHES))}
     events = spark.readStream.format("acep_replay").options(**replay).load()
+    shards = max(2, int(spark.conf.get("spark.sql.shuffle.partitions") or 2))
     matcher = query.spark(
-        id=ID, output="points", budget=BUDGET, history=history, learn=True, watermark="0 seconds", shards=_shards(spark)
+        id=ID, output="points", budget=BUDGET, history=history, learn=True, watermark="0 seconds", shards=shards
     )
     beginning = Pulse("the first micro-batch, for which Spark starts its workers", enabled=not quiet)
     with live(enabled=not quiet) as show, beginning as pulse:
@@ -240,20 +241,11 @@ def _points(query: Query, events: DataFrame, **spending: Any) -> Ints:
     return points
 
 
-def _shards(spark: SparkSession) -> int:
-    return max(2, int(spark.conf.get("spark.sql.shuffle.partitions") or 2))
-
-
 def _write(events: pa.Table, file: Path) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     pq.write_table(events.append_column(ID, pa.array(range(len(events)), pa.int64())), file)
-
-
-def _days(events: pa.Table) -> int:
-    first, last = events["ts"][0].as_py(), events["ts"][-1].as_py()
-    return int((last - first).days)
 
 
 def _print(found: Compared) -> None:

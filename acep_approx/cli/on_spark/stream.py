@@ -15,8 +15,7 @@ import typer
 
 from acep_approx.cli.metrics import say_where
 from acep_approx.cli.on_spark.batch import OnSpark
-from acep_approx.cli.on_spark.live import live
-from acep_approx.cli.on_spark.words import Numbers, say_budget, say_read
+from acep_approx.cli.on_spark.words import Numbers, live, say_budget, say_read
 from acep_approx.cli.options.spark import StreamOptions
 from acep_approx.cli.terminal import amount, say
 from acep_approx.errors import UsageError
@@ -112,7 +111,11 @@ def run_stream(asked: OnSpark, places: Places, options: StreamOptions, metrics_p
         events = read_growing(asked.session(streaming=True), asked.inputs[0], **asked.reading)
         told = Tally([stack.enter_context(live(enabled=not asked.quiet))])
         if metrics_port is not None:
-            told.sinks.append(stack.enter_context(_exporter(metrics_port, quiet=asked.quiet)))
+            from acep_approx.spark.streaming.metrics import Exporter
+
+            told.sinks.append(exporter := stack.enter_context(Exporter(metrics_port)))
+            if not asked.quiet:
+                say_where(exporter)
         query = start(
             asked.matcher,
             events,
@@ -126,8 +129,14 @@ def run_stream(asked: OnSpark, places: Places, options: StreamOptions, metrics_p
         stopped = wait(query)
         told.rest(query)
     if not asked.quiet:
+        numbers = Numbers.of_stream(told.totals)
+        say_read(numbers, asked.query, clock.perf_counter() - begun)
         thing = "point" if asked.matcher.output == "points" else "match"
-        _conclude(asked, told, places, clock.perf_counter() - begun, thing)
+        say(f"{amount(numbers.counts['matches'], thing)} written to {places.to}")
+        if places.late is not None and numbers.counts["late"] + numbers.counts["malformed"]:
+            say(f"events that were left out: {places.late}")
+        if asked.matcher.spending is not None:
+            say_budget(numbers, asked.matcher.spending, asked.query)
     if stopped:
         raise typer.Exit(EXIT_INTERRUPTED)
 
@@ -210,23 +219,3 @@ class Tally:
             if progress is not None:
                 known = self.totals.last  # what was learned since the last call nobody tells any more
                 self(replace(progress, learned=known.learned if known is not None else None))
-
-
-@contextmanager
-def _exporter(port: int, *, quiet: bool) -> Iterator[Callable[[Progress], object]]:
-    from acep_approx.spark.streaming.metrics import Exporter
-
-    with Exporter(port) as exporter:
-        if not quiet:
-            say_where(exporter)
-        yield exporter
-
-
-def _conclude(asked: OnSpark, told: Tally, places: Places, seconds: float, thing: str) -> None:
-    numbers = Numbers.of_stream(told.totals)
-    say_read(numbers, asked.query, seconds)
-    say(f"{amount(numbers.counts['matches'], thing)} written to {places.to}")
-    if places.late is not None and numbers.counts["late"] + numbers.counts["malformed"]:
-        say(f"events that were left out: {places.late}")
-    if asked.matcher.spending is not None:
-        say_budget(numbers, asked.matcher.spending, asked.query)

@@ -8,9 +8,6 @@ from typing import Annotated, Any
 
 import typer
 
-from acep_approx.cli.options.output import check_folder, format_of
-from acep_approx.errors import UsageError
-
 
 @dataclass(frozen=True)
 class BudgetOptions:
@@ -116,75 +113,3 @@ class ReportOptions:
         Path | None,
         typer.Option(metavar="FILE", help="Write what was shed, and why, to FILE (.jsonl, .csv, .parquet)."),
     ] = None
-
-
-@dataclass(frozen=True)
-class BudgetRequest:
-    """What was asked for with ``--budget`` and the options that need it."""
-
-    spending: ExpandedBudgetOptions
-    learning: LearningOptions
-    reports: ReportOptions
-
-    def check(self) -> None:
-        """Refuse options that need a budget, and files that cannot be written, before any work is done.
-
-        Raises
-        ------
-        UsageError
-            ``ACEP-U040``: such an option without ``--budget``; ``ACEP-U049``: one that needs ``--learn`` without it,
-            or nowhere to save to; ``ACEP-U030``: not a budget; ``ACEP-U016``: a folder that is not there.
-        """
-        if self.spending.budget is None:
-            options = vars(self.spending) | vars(self.learning) | vars(self.reports)
-            given = [name for name, value in options.items() if value is not None and value is not False]
-            if given:
-                raise UsageError(
-                    f"--{given[0].replace('_', '-')} is about a load budget, and there is none",
-                    code="ACEP-U040",
-                    hint="say how much may be done: --budget '20%', '5000 steps/event', '200 runs' or '2 ms/batch'",
-                )
-            return
-        self._check_learning()
-        if self.spending.whole_bundles and not self.spending.expand:
-            raise UsageError(
-                "--whole-bundles says how far --expand goes, and nothing is expanded",
-                code="ACEP-U054",
-                hint="add --expand, or leave it out",
-            )
-        for file in (self.reports.report, self.reports.shed, self.learning.learn_log):
-            check_folder(file)
-        self.spending.check()
-
-    def _check_learning(self) -> None:
-        for name in ("save", "save_every", "learn_log"):
-            if getattr(self.learning, name) is not None and not self.learning.learn:
-                raise UsageError(
-                    f"--{name.replace('_', '-')} is about what a run learns, and this one does not",
-                    code="ACEP-U049",
-                    hint="add --learn, or leave it out",
-                )
-        if self.learning.save_every is not None and self.home is None:
-            raise UsageError("--save-every has nowhere to save to", code="ACEP-U049", hint="name a folder: --save DIR")
-
-    @property
-    def home(self) -> Path | None:
-        """Where what is learned is saved."""
-        return self.learning.save or self.spending.history
-
-    def check_tables(self) -> None:
-        """Refuse a table whose name does not say its format (``ACEP-U018``)."""
-        for table in (self.reports.shed, self.learning.learn_log):
-            if table is not None:
-                format_of(table)
-
-    def on_spark(self) -> dict[str, Any]:
-        """The arguments of ``Query.spark`` that are about the budget."""
-        if self.spending.budget is None:
-            return {}
-        return {"budget": self.spending.budget, "learn": self.learning.learn} | self.spending.given()
-
-    def options(self) -> dict[str, Any]:
-        """The arguments of ``Query.match_within`` behind the budget."""
-        log_shed = self.reports.shed is not None
-        return self.spending.given() | {"log_shed": log_shed, "learn": self.learning.learn}

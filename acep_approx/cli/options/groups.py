@@ -1,15 +1,22 @@
-"""Groups of options: a command takes a dataclass, and Typer sees an option for each of its fields."""
+"""Options as dataclasses, of which Typer sees each field; which of them were given, and the command that gave them."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from copy import copy
 from dataclasses import MISSING, fields, is_dataclass
+from enum import Enum
 from functools import wraps
 from typing import Annotated, Any, get_type_hints
 
 import typer
+
+from acep_approx.masks import masked_word
+from acep_approx.shell import command_of
+
+GENERAL = "General"
+"""The panel of what most commands have."""
 
 
 def grouped(command: Callable[..., None]) -> Callable[..., None]:
@@ -98,3 +105,39 @@ def _options(group: type[Any]) -> Iterator[inspect.Parameter]:
             default=default,
             annotation=Annotated[hint.__origin__, option],
         )
+
+
+def command_line(context: typer.Context, *, without: Collection[str] = ()) -> str:
+    """The command of ``context``, as it can be given again, but for the secrets in it, which are masked.
+
+    Parameters
+    ----------
+    context : typer.Context
+        Of ``acep run``.
+    without : collection of str
+        Panels whose options are left out.
+    """
+    words, given = ["acep", "run"], list[str]()
+    for option in context.command.params:
+        value = context.params.get(option.name or "")
+        is_secret = option.name in ("inputs", "kafka_option")
+        if option.param_type_name == "argument":
+            words += map(masked_word, texts_of(value)) if is_secret else texts_of(value)
+        elif value != option.get_default(context) and getattr(option, "rich_help_panel", None) not in without:
+            more = option_words(option.opts[0], value)
+            given += map(masked_word, more) if is_secret else more
+    return command_of([*words, *given])
+
+
+def option_words(spelled: str, value: Any) -> list[str]:
+    """An option with its value, or with each of several, as words of a command."""
+    return [spelled] if value is True else [word for text in texts_of(value) for word in (spelled, text)]
+
+
+def texts_of(value: Any) -> list[str]:
+    """A value, or several, as they are written."""
+    if value is None:
+        return []
+    if isinstance(value, list | tuple):
+        return [text for one in value for text in texts_of(one)]
+    return [str(value.value if isinstance(value, Enum) else value)]

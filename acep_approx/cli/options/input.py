@@ -1,26 +1,48 @@
-"""What is read: the query, the events, and what their columns mean."""
+"""What is read: the events, how they are written, and what their columns mean."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from acep_approx.cli.completion import query_files
-from acep_approx.cli.options.choices import InputFormat, OnLate, OnMalformed, Unit
-from acep_approx.errors import UsageError
 
-QueryText = Annotated[
-    str,
-    typer.Argument(
-        show_default=False,
-        metavar="QUERY",
-        help="The query, or a file that holds it (also as @FILE).",
-        autocompletion=query_files,
-    ),
-]
+class InputFormat(StrEnum):
+    """How events are written in files."""
+
+    PARQUET = "parquet"
+    CSV = "csv"
+    JSONL = "jsonl"
+    JSON = "json"
+    LINES = "lines"
+
+
+class OnMalformed(StrEnum):
+    """What happens to rows that cannot be read."""
+
+    REFUSE = "refuse"
+    SKIP = "skip"
+
+
+class OnLate(StrEnum):
+    """What happens to events that come late."""
+
+    REFUSE = "refuse"
+    SKIP = "skip"
+
+
+class Unit(StrEnum):
+    """Units of a time column of numbers."""
+
+    NS = "ns"
+    US = "us"
+    MS = "ms"
+    S = "s"
+
+
 Inputs = Annotated[
     list[str],
     typer.Argument(
@@ -33,7 +55,6 @@ PastInputs = Annotated[
     list[str],
     typer.Argument(show_default=False, metavar="PAST", help="Past events, oldest first; read as by acep run."),
 ]
-
 
 TYPED = ("column_type", "null", "thousands")
 """What columns of text files hold, as far as it is said."""
@@ -217,14 +238,3 @@ class RunInputOptions(InputOptions, IntervalOptions):
     def reading(self) -> dict[str, Any]:
         """The arguments of ``open_source``."""
         return super().reading | {"rejects": self.rejects, "late": self.late}
-
-
-def refuse_how_written(source: SourceOptions) -> None:
-    """Refuse to say on Spark how text files, or their times, are written (``ACEP-S023``): there it is found out."""
-    given = next((name for name in NOT_ON_SPARK if getattr(source, name) is not None), None)
-    if given is not None:
-        raise UsageError(
-            f"--{given.replace('_', '-')} does not go with --spark",
-            code="ACEP-S023",
-            hint="write Parquet first, or leave out --spark",
-        )

@@ -3,11 +3,26 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Annotated, Any
 
 import typer
 
-from acep_approx.cli.options.choices import Engine
+
+class Wanted(StrEnum):
+    """What a run inside a budget is about."""
+
+    MATCHES = "matches"
+    POINTS = "points"
+
+
+class Engine(StrEnum):
+    """Which engine runs a query."""
+
+    AUTO = "auto"
+    CELLS = "cells"
+    RUNS = "runs"
+
 
 MERGINGS = "equal,pareto,chain"
 """All of them."""

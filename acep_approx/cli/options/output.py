@@ -5,16 +5,35 @@ from __future__ import annotations
 import logging
 import sys
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from acep_approx.cli.options.choices import Format, ResultKind
+from acep_approx.cli.options.groups import GENERAL
 from acep_approx.errors import UsageError
 
-GENERAL = "General"
-"""The panel of what most commands have."""
+
+class ResultKind(StrEnum):
+    """What ``acep run`` puts out."""
+
+    MATCHES = "matches"
+    EVENTS = "events"
+    POINTS = "points"
+    BUNDLES = "bundles"
+    COUNT = "count"
+    PARTIAL = "partial"
+    COMPRESSED = "compressed"
+
+
+class Format(StrEnum):
+    """How results are written."""
+
+    TABLE = "table"
+    JSONL = "jsonl"
+    CSV = "csv"
+    PARQUET = "parquet"
 
 
 def _silence(quiet: bool) -> bool:
@@ -33,6 +52,13 @@ Quiet = Annotated[
         rich_help_panel=GENERAL,
     ),
 ]
+WORDS = {
+    ResultKind.MATCHES: "matches",
+    ResultKind.POINTS: "points",
+    ResultKind.COUNT: "counts",
+    ResultKind.PARTIAL: "partial",
+}
+"""Kinds of results in the words of ``Query.matcher``, ``Query.spark`` and ``QuerySet``."""
 COMPRESSED_FILES = ("hits.parquet", "links.parquet")
 """What compressed output is written to, in its folder."""
 SHOWN = 20
@@ -164,6 +190,22 @@ class OutputOptions:
     def most_rows(self, form: Format) -> int | None:
         """How many rows are put out at most."""
         return SHOWN if self.limit is None and form is Format.TABLE else self.limit
+
+
+@dataclass(frozen=True)
+class PageOptions:
+    """Whether a run is shown as a page."""
+
+    panel = OutputOptions.panel
+
+    page: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Write a page of HTML too, at the end: where matches lie in time, their events, what nearly matched "
+            "and why not.",
+        ),
+    ] = None
 
 
 def format_of(file: Path) -> Format:

@@ -128,17 +128,12 @@ def _outputs(given: Mapping[str, Any]) -> Iterator[Output]:
                     yield Output(what, path, keys)
                 if name == "save" or (name == "output" and given.get("past")):  # a history has tables
                     yield Output(what, path / "table.parquet", set(), path)
-    for name in _files_of_folder(given):
+    folder = given.get("file")
+    is_compressed = getattr(given.get("output"), "value", "") == "compressed" and folder is not None
+    by_workers = given.get("spark") and not given.get("stream") and is_folder(folder)
+    for name in COMPRESSED_FILES if is_compressed else ("part-0.parquet",) if by_workers else ():
         path = given["file"] / name
         yield Output(f"results ({name})", path, written_as(path), given["file"])
-
-
-def _files_of_folder(given: Mapping[str, Any]) -> tuple[str, ...]:
-    """Files that are written to the folder of the results, where that is known here to be one."""
-    if getattr(given.get("output"), "value", "") == "compressed" and given.get("file") is not None:
-        return COMPRESSED_FILES
-    by_workers = given.get("spark") and not given.get("stream") and is_folder(given.get("file"))
-    return ("part-0.parquet",) if by_workers else ()
 
 
 def _streams() -> Iterator[Output]:
@@ -185,7 +180,9 @@ def _files(name: str, given: Mapping[str, Any]) -> Iterator[Path]:
     path = Path(name)
     try:
         if name == "-":
-            yield from _stdin()
+            with suppress(ValueError, AttributeError):
+                if stat.S_ISREG(os.fstat(sys.stdin.fileno()).st_mode):
+                    yield Path("/dev/stdin")
         elif path.is_dir():
             yield path
             if given.get("follow"):
@@ -199,12 +196,6 @@ def _files(name: str, given: Mapping[str, Any]) -> Iterator[Path]:
             yield from map(Path, glob(name, recursive=True))  # noqa: PTH207  (as it is read)
     except OSError:  # it cannot be read, which is told where it is
         return
-
-
-def _stdin() -> Iterator[Path]:
-    with suppress(OSError, ValueError, AttributeError):
-        if stat.S_ISREG(os.fstat(sys.stdin.fileno()).st_mode):
-            yield Path("/dev/stdin")
 
 
 def _would_be_among(name: str, output: Path, given: Mapping[str, Any]) -> bool:

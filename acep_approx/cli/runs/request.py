@@ -1,24 +1,25 @@
-"""What ``acep run`` was asked for, whatever kind of run that is."""
+"""What ``acep run`` was asked for, and what of it cannot be done with its input."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Self
 
 import typer
 
+from acep_approx.cli.options.arrivals import LiveOptions, RevisionOptions
 from acep_approx.cli.options.budget import ExpandedBudgetOptions, LearningOptions, ReportOptions
-from acep_approx.cli.options.choices import Format
 from acep_approx.cli.options.input import RunInputOptions
-from acep_approx.cli.options.live import LiveOptions, check_live
 from acep_approx.cli.options.matching import EngineOptions, KeyOptions
-from acep_approx.cli.options.output import OutputOptions
-from acep_approx.cli.options.page import PageOptions, PageRequest
-from acep_approx.cli.options.queries import QueriesOptions, check_queries, needed
-from acep_approx.cli.options.revisions import RevisionOptions
-from acep_approx.cli.options.rules import RuleOptions
+from acep_approx.cli.options.output import Format, OutputOptions, PageOptions, ResultKind, format_of
+from acep_approx.cli.options.programs import QueriesOptions, RuleOptions, needed
 from acep_approx.cli.options.spark import RunSparkOptions, StreamOptions
+from acep_approx.cli.options.together import NOT_WITH, asked_for, check_queries, refuse
+from acep_approx.cli.runs.page import PageRequest
 from acep_approx.cli.terminal import read_query
+from acep_approx.errors import UsageError
+from acep_approx.events.live.kafka_address import is_address
 from acep_approx.query.rules.parser import is_rules
 
 
@@ -44,7 +45,7 @@ class RunOptions:
 
 @dataclass(frozen=True)
 class RunRequest:
-    """What a run was asked for; which kind of run that is, and what goes with it, is checked by each kind.
+    """What a run was asked for. What goes with its program is checked where that is compiled.
 
     Attributes
     ----------
@@ -57,8 +58,8 @@ class RunRequest:
     inputs : list of str
     options : RunOptions
     quiet : bool
-    is_live : bool
-        Whether events are still being written.
+    asked : dict of str to str
+        See ``asked_for``.
     """
 
     context: typer.Context
@@ -67,7 +68,7 @@ class RunRequest:
     inputs: list[str]
     options: RunOptions
     quiet: bool
-    is_live: bool
+    asked: dict[str, str]
 
     @classmethod
     def of(
@@ -81,23 +82,34 @@ class RunRequest:
             ``ACEP-U069``: no query, or no input; ``ACEP-U064``: what does not go with a folder of queries;
             ``ACEP-U138`` to ``ACEP-U140``: what does not go with live input.
         """
-        check_queries(context, options.many, options.output.output)
-        text = ""
+        check_queries(context, options.many.queries)
         if options.many.queries is not None:  # then all that is named is input
             query, inputs = "", [name for name in (query, *(inputs or [])) if name is not None]
         if query is None or not inputs:
             raise needed("QUERY" if query is None else "INPUT")
-        if query:
-            text = read_query(query)
-        is_live = check_live(context, options.live, inputs, options.source, options.output, is_rules=is_rules(text))
-        return cls(context, query, text, inputs, options, quiet, is_live)
+        text = read_query(query) if query else ""
+        made = cls(context, query, text, inputs, options, quiet, asked_for(context))
+        if "flush" in made.asked:
+            made._check_flush()
+        if made.is_live:
+            made._check_live()
+        else:
+            other = {"checkpoint": options.spark.spark, "checkpoint_every": made.is_of_rules}  # have a use there, too
+            asked = {name: option for name, option in made.asked.items() if not other.get(name)}
+            refuse(asked, {"whole input": "live input"})
+        return made
 
     @property
+    def is_live(self) -> bool:
+        """Whether events are still being written."""
+        return self.options.live.is_live(self.inputs)
+
+    @cached_property
     def is_of_rules(self) -> bool:
         """Whether there are rules in the place of the query."""
         return is_rules(self.text)
 
-    @property
+    @cached_property
     def output(self) -> OutputOptions:
         """What is put out; of live input these are lines, on a terminal, too."""
         output = self.options.output
@@ -109,8 +121,52 @@ class RunRequest:
     @property
     def page(self) -> PageRequest | None:
         """The page that is to be written (see ``PageRequest.of``)."""
-        return PageRequest.of(self.context, self.options.page, self.inputs, query=self._asked_about)
+        query = "" if self.is_of_rules else self.query
+        return PageRequest.of(self.context, self.options.page, self.inputs, self.asked, query=query)
 
-    @property
-    def _asked_about(self) -> str:
-        return "" if self.is_of_rules else self.query
+    # --- what does not go with the input --------------------------------------------------------------------------
+
+    def _check_live(self) -> None:
+        """Refuse what cannot be done with live input, before any work is done."""
+        mine = "--follow" if self.options.live.follow else "kafka://"
+        of_topic = any(map(is_address, self.inputs))
+        refuse(self.asked, {"live input": mine, "topic" if of_topic else "file that grows": mine})
+        if len(self.inputs) > 1:
+            raise UsageError(
+                f"{len(self.inputs)} inputs cannot be followed at once",
+                code="ACEP-U140",
+                hint="name one file, one topic, or a folder, whose files follow one another",
+            )
+        if not of_topic:
+            refuse(self.asked, {"no topic": ""})
+        refuse(self.asked, {"compressed": mine})
+        if (form := self._form()) in (Format.TABLE, Format.PARQUET):
+            hint = "results are written as they come: choose jsonl or csv"
+            raise _apart(f"--format {form.value}", mine, hint)
+        if "checkpoint" not in self.asked:
+            if not self.is_of_rules:
+                refuse(self.asked, {"no checkpoint": "--checkpoint"})
+            return
+        if self.is_of_rules:
+            refuse(self.asked, {"rules on live input": "rules"})
+        refuse(self.asked, {"checkpoint": "--checkpoint"})
+        late = self.options.source.late
+        if late is not None and format_of(late) is Format.PARQUET:
+            raise _apart(f"--late {late}", "--checkpoint", "name it .jsonl or .csv: rows are added as they come")
+
+    def _check_flush(self) -> None:
+        form = self._form()
+        if form in (Format.TABLE, Format.PARQUET) or self.options.output.output is ResultKind.COMPRESSED:
+            shown = "--output compressed" if form is None else f"--format {form.value}"
+            raise _apart(shown, "--flush", "choose jsonl or csv, which are written row by row")
+
+    def _form(self) -> Format | None:
+        """The format of the results, where it is said, or the name of the output says it: rules write to a folder."""
+        output = self.options.output
+        if output.format is not None or output.file is None or not output.file.suffix or output.file.is_dir():
+            return output.format
+        return format_of(output.file)
+
+
+def _apart(option: str, mine: str, hint: str) -> UsageError:
+    return UsageError(NOT_WITH.format(option=option, mine=mine), code="ACEP-U138", hint=hint)

@@ -2,229 +2,317 @@
 
 from __future__ import annotations
 
+import json
 import sys
-import time as clock
-from contextlib import ExitStack
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Generator
+from contextlib import ExitStack, suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import typer
-
-from acep_approx.cli.metrics import freeze, tell_events, tell_found
+from acep_approx.cli.metrics import tell_events, tell_found
 from acep_approx.cli.no_match import SilentOnes
-from acep_approx.cli.options.choices import Format
-from acep_approx.cli.options.input import RunInputOptions
-from acep_approx.cli.options.output import OutputOptions, check_folder, format_of
-from acep_approx.cli.options.page import PageRequest
-from acep_approx.cli.options.rules import RuleOptions, apart, check_rules, events_between
-from acep_approx.cli.process import hide_pandas
+from acep_approx.cli.options.output import SHOWN, Format, check_folder, format_of
+from acep_approx.cli.options.together import RULES, not_with_rules, refuse
+from acep_approx.cli.runs.page import PageRequest
 from acep_approx.cli.runs.request import RunRequest
-from acep_approx.cli.runs.rules_output import RulesOutput
-from acep_approx.cli.summary import say_how_read, say_late, say_malformed, say_unit
-from acep_approx.cli.terminal import EventBar, amount, progress_bar, say
+from acep_approx.cli.runs.run import ProgramRun
+from acep_approx.cli.summary import say_how_read, say_left_out
+from acep_approx.cli.terminal import amount, rows_out, say, tell
 from acep_approx.errors import RuleError, UsageError
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    import pyarrow as pa
 
-    from acep_approx.api.rule_set import RuleRun, RuleSet
-    from acep_approx.events.source import Source
+    from acep_approx.cli.write import RowsFile
     from acep_approx.results.explorer.many_queries import GatheredMatches
+    from acep_approx.results.rules import RuleCall, RuleOutput
 
 
-@dataclass(frozen=True)
-class RulesRun:
-    """What a run is to do.
+class RulesRun(ProgramRun):
+    """A run of a file of rules.
 
     Attributes
     ----------
-    text : str
-        The file of rules.
-    inputs : list of str, or Source
-        Where events come from.
-    form : Format
-        How matches and changes are written.
-    is_live : bool
-        Whether events are still being written.
+    rules : RuleSet
+    found, fired, changed, called : Counter of str
+        Matches of each rule, those that fired, changes of each table, calls of each name.
+    gathered : GatheredMatches or None
+        The matches, for a page.
+
+    Raises
+    ------
+    UsageError
+        ``ACEP-U064``: what does not go together; ``ACEP-U013``, ``ACEP-U016`` to ``ACEP-U019``: such files cannot be
+        written; ``ACEP-U142``: ``--checkpoint-every`` is no number of events.
     """
 
-    context: typer.Context
-    text: str
-    inputs: Any
-    options: RuleOptions
-    source: RunInputOptions
-    output: OutputOptions
-    form: Format
-    quiet: bool
-    is_live: bool = False
-    page: PageRequest | None = None
+    label = "running"
 
-    @classmethod
-    def of(cls, request: RunRequest) -> RulesRun:
-        """What was asked for.
+    def __init__(self, request: RunRequest) -> None:
+        super().__init__(request)
+        options = self.options.rules
+        self.page = request.page
+        refuse(request.asked, {"rules": RULES})
+        if options.store is None:
+            refuse(request.asked, {"rules without a store": "--store"})
+        self.form = self._form()
+        if request.is_live and self.form is Format.TABLE:
+            self.form = Format.JSONL  # a table is shown at the end
+        self._check_files()
+        self._between = _events_between(options.checkpoint_every)
+        self.found: Counter[str] = Counter()
+        self.fired: Counter[str] = Counter()
+        self.changed: Counter[str] = Counter()
+        self.called: Counter[str] = Counter()
+        self.gathered: GatheredMatches | None = None
+        self._files = ExitStack()
+        self._open: dict[Path, RowsFile] = {}
+        self._some: dict[str, list[pa.Table]] = {}
 
-        Raises
-        ------
-        UsageError
-            ``ACEP-U064``: what does not go together; ``ACEP-U013``, ``ACEP-U016`` to ``ACEP-U018``: such files
-            cannot be written.
-        """
-        options, output, page = request.options.rules, request.output, request.page
-        check_rules(request.context, output.output)
-        grows = options.store is not None
-        for name, value in {"--checkpoint-every": options.checkpoint_every, "--finish": options.finish or None}.items():
-            if value is not None and not grows:
-                raise UsageError(f"{name} is of use with --store only", code="ACEP-U064", hint="add --store FILE")
-        form = _form(output, options, grows=grows or request.is_live)
-        if request.is_live and form is Format.TABLE:
-            form = Format.JSONL  # a table is shown at the end
-        how = (form, request.quiet, request.is_live, page)
-        job = cls(request.context, request.text, request.inputs, options, request.options.source, output, *how)
-        job._check_files()
-        events_between(options.checkpoint_every)
-        return job
+    def _form(self) -> Format:
+        """How rows are written: as said; else JSON lines to files that grow and to stdout, Parquet to others."""
+        output, options = self.output, self.options.rules
+        grows = options.store is not None or self.request.is_live
+        if output.file is None and output.format is Format.CSV and options.changes is None:
+            raise not_with_rules("--format csv on stdout", "rules have different columns: name a folder, -o FOLDER")
+        if grows and output.format is Format.PARQUET:
+            hint = "rows are added to files as they come: use jsonl or csv"
+            raise not_with_rules("--format parquet with --store", hint)
+        if output.format is Format.TABLE or (output.format is Format.PARQUET and options.changes is None):
+            output.check(output.format, is_expanded=False)
+        if output.format is not None:
+            return output.format
+        if output.file is None:
+            return Format.TABLE if sys.stdout.isatty() else Format.JSONL
+        return Format.JSONL if grows else Format.PARQUET
 
     def _check_files(self) -> None:
-        folders = {"matches": self.output.file, "changes": self.options.changes}
-        for path in (*folders.values(), self.options.store, self.options.calls):
+        options = self.options.rules
+        folders = self.output.file, options.changes
+        for path in (*folders, options.store, options.calls):
             check_folder(path)
-        for path in folders.values():
+        for path in folders:
             if path is not None and path.exists() and not path.is_dir():
                 raise UsageError(
                     f"{str(path)!r} is no folder", code="ACEP-U019", hint="rules write a file for each: name a FOLDER"
                 )
-        if self.options.calls is not None and format_of(self.options.calls) is not Format.JSONL:
+        if options.calls is not None and format_of(options.calls) is not Format.JSONL:
             raise UsageError(
                 "calls are written as JSON lines", code="ACEP-U018", hint="name it so: --calls calls.jsonl"
             )
 
+    def open(self) -> None:
+        """Compile the rules, and open the input."""
+        from acep_approx.api.rule_set import compile_rules
+        from acep_approx.cli.options.places import check_places
 
-def _form(output: OutputOptions, options: RuleOptions, *, grows: bool) -> Format:
-    """How rows are written: as said; else JSON lines to files that grow and to stdout, Parquet to others."""
-    if output.file is None and output.format is Format.CSV and options.changes is None:
-        raise apart("--format csv on stdout", "rules have different columns: name a folder, -o FOLDER")
-    if grows and output.format is Format.PARQUET:
-        raise apart("--format parquet with --store", "rows are added to files as they come: use jsonl or csv")
-    if output.format is Format.TABLE or (output.format is Format.PARQUET and options.changes is None):
-        output.check(output.format, is_expanded=False)
-    if output.format is not None:
-        return output.format
-    if output.file is None:
-        return Format.TABLE if sys.stdout.isatty() else Format.JSONL
-    return Format.JSONL if grows else Format.PARQUET
+        self.rules = compile_rules(self.request.text)
+        check_places(self.request.context.params, self._files_by_name())
+        self._rows_given = _rows_given(self.options.rules.table or [])
+        self.source = self.kept(self.opened())
+        if self.page is not None:
+            from acep_approx.results.explorer.many_queries import AskedQuery, GatheredMatches
 
+            file = self.rules.file
+            asked = {rule.name: AskedQuery(rule.query, file.text[slice(*rule.span)]) for rule in file.rules}
+            self.gathered = GatheredMatches(asked)
 
-def run_rules(job: RulesRun) -> None:
-    """Run the rules, put out what comes of them, and say it in numbers.
+    def _files_by_name(self) -> dict[str, Path]:
+        """The files that are written to folders, by what they hold."""
+        file = self.rules.file
+        folders = ("matches", self.output.file, file.rules), ("changes", self.options.rules.changes, file.tables)
+        return {
+            f"{what} of {one.name}": folder / f"{one.name}.{self._ending.value}"
+            for what, folder, all_of_them in folders
+            if folder is not None
+            for one in all_of_them
+        }
 
-    Raises
-    ------
-    AcepError
-        The rules or the events are wrong, an action cannot be done, or the store cannot be used.
-    """
-    hide_pandas()
-    from acep_approx.api.rule_set import compile_rules
-    from acep_approx.cli.options.places import check_places
-    from acep_approx.events.source import open_source
-    from acep_approx.query.printer import to_text
+    @property
+    def _ending(self) -> Format:
+        """How files in folders are written."""
+        return Format.JSONL if self.form is Format.TABLE else self.form
 
-    begun = clock.perf_counter()
-    rules = compile_rules(job.text)
-    check_places(job.context.params, _files_of(rules, job))
-    rows = _tables(job.options.table or [])
-    source = open_source(job.inputs, **job.source.reading)
-    if job.page is not None:
-        source.keep()
-    is_seen = job.form is not Format.TABLE and job.output.file is None and sys.stdout.isatty()
-    with ExitStack() as files:
-        gathered = None if job.page is None else _gathered(rules)
-        output = RulesOutput(rules, files, job.form, job.output.file, job.options, job.is_live, gathered)
-        run = files.enter_context(
-            rules.start(
-                store=rows,
-                at=job.options.store,
-                calls=dict.fromkeys(rules.call_names, output.call),
-                checkpoint=events_between(job.options.checkpoint_every),
-                **job.source.roles,
+    def tell(self) -> None:
+        """Tell what is done; the run begins with ``put_out``."""
+
+    # --- results --------------------------------------------------------------------------------------------------
+
+    def tables(self) -> Generator[pa.Table]:
+        """None: each rule and each table has rows of its own."""
+        yield from ()
+
+    def put_out(self) -> None:
+        """Run the rules, and put out what comes of them."""
+        options = self.options.rules
+        with self._files as files:
+            self._begin_files()
+            run = files.enter_context(
+                self.rules.start(
+                    store=self._rows_given,
+                    at=options.store,
+                    calls=dict.fromkeys(self.rules.call_names, self.call),
+                    checkpoint=self._between,
+                    **self.roles,
+                )
             )
-        )
-        before = run.counters
-        tell_events(source, lambda: run.counters["events"])
-        tell_found(lambda: sum(output.found.copy().values()))
-        if before["events"] and rows and not job.quiet:
-            say(f"--table plays no role: {job.options.store} has rows already")
-        with progress_bar("running", enabled=not (job.quiet or is_seen)) as bar:
-            bar.total = source.rows
-            _run(run, source, job, output, bar)
-        freeze()
-        output.end()
-        after = run.counters
-    sys.stdout.flush()
-    if not job.quiet:
-        seconds = clock.perf_counter() - begun
-        _say(rules, output, {name: after[name] - before[name] for name in after}, before["events"], seconds)
-        _say_silent(job, rules, output, None if before["events"] else source)
-        if job.options.store is not None and not job.options.finish and rules.waits_for_windows:
+            before = run.counters
+            tell_events(self.source, lambda: run.counters["events"])
+            tell_found(lambda: sum(self.found.copy().values()))
+            if before["events"] and self._rows_given and not self.request.quiet:
+                say(f"--table plays no role: {options.store} has rows already")
+            self._run(run)
+            after = run.counters
+        self.before = before["events"]
+        self.happened = {name: after[name] - before[name] for name in after}
+
+    def _run(self, run: Any) -> None:
+        keeps = self.options.rules.store is not None
+        for rule, table in run.undelivered.items():
+            self.matches(rule, table)
+        try:
+            sort = self.options.source.sort
+            for found in run.outputs(self.source, sort=sort, skips=True, on_progress=self.progressed):
+                self.take(found)
+            is_end = not keeps or self.options.rules.finish
+            self.take(run.finish() if is_end else run.checkpoint())
+        except RuleError as error:
+            if keeps and error.outcome is not None:  # it is in the last checkpoint
+                self.take(error.outcome)  # type: ignore[arg-type]
+            raise
+
+    def _begin_files(self) -> None:
+        options = self.options.rules
+        self._calls = None if options.calls is None else self._file(options.calls, Format.JSONL)
+        for folder in (self.output.file, options.changes):
+            if folder is not None:
+                with suppress(OSError):  # told when a file cannot be written
+                    folder.mkdir(exist_ok=True)
+
+    def take(self, output: RuleOutput) -> None:
+        """Put out what came of some events."""
+        changes = self.options.rules.changes
+        for rule, table in output.items():
+            self.matches(rule, table)
+        for name, table in output.changes.items():
+            self.changed[name] += table.num_rows
+            if changes is not None and not self.rules.file.table(name).is_static:
+                self._rows(changes, name, table)
+
+    def matches(self, rule: str, table: pa.Table) -> None:
+        """Put out matches of a rule."""
+        import pyarrow.compute as pc
+
+        self.found[rule] += table.num_rows
+        if self.gathered is not None:
+            self.gathered.take(rule, table)
+        if "fired" in table.column_names:
+            self.fired[rule] += pc.sum(table.column("fired")).as_py() or 0
+        if self.output.file is not None:
+            self._rows(self.output.file, rule, table)
+        elif self.form is Format.TABLE:
+            some = self._some.setdefault(rule, [])
+            some.append(table.slice(0, max(0, SHOWN - sum(one.num_rows for one in some))))
+        elif table.num_rows:
+            _print(rule, table)
+
+    def call(self, call: RuleCall) -> None:
+        """Put out a call."""
+        import pyarrow as pa
+
+        self.called[call.name] += 1
+        if self._calls is not None:
+            row = {**vars(call), "arguments": json.dumps(call.arguments, default=str)}
+            self._calls.write(pa.Table.from_pylist([row]))
+
+    def _rows(self, folder: Path, name: str, table: pa.Table) -> None:
+        path = folder / f"{name}.{self._ending.value}"
+        if path not in self._open:
+            self._open[path] = self._file(path, self._ending)
+        self._open[path].write(table)
+
+    def _file(self, path: Path, form: Format) -> RowsFile:
+        from acep_approx.cli.write import RowsFile
+
+        goes_on = self.options.rules.store is not None
+        return RowsFile(self._files, path, form, grows=goes_on or self.request.is_live, anew=not goes_on)
+
+    def show(self) -> None:
+        """Show tables."""
+        from acep_approx.cli.write import print_table
+
+        for rule, tables in self._some.items():
+            tell(f"{rule}")
+            print_table(tables, "matches")
+
+    # --- words ----------------------------------------------------------------------------------------------------
+
+    def say(self, seconds: float) -> None:
+        """Say what was read, found, written and called."""
+        rules, happened, options = self.rules, self.happened, self.options.rules
+        earlier = f", {amount(self.before, 'event')} of an earlier run left out" if self.before else ""
+        number = amount(len(rules.file.rules), "rule")
+        say(f"{amount(happened['events'], 'event')} read{earlier}, {number}; {seconds:.2f} s")
+        parts = [
+            f"{rule} {number:,}" + (f" ({self.fired[rule]:,} fired)" if rule in self.fired else "")
+            for rule, number in self.found.items()
+        ]
+        _say_each(amount(sum(self.found.values()), "match"), parts)
+        changed = {name: number for name, number in self.changed.items() if number}
+        _say_each(amount(sum(changed.values()), "change"), [f"{name} {number:,}" for name, number in changed.items()])
+        if happened["conflicts"]:
+            say(f"{amount(happened['conflicts'], 'conflict')}: values written again, another way, for the same event")
+        if happened["without_row"]:
+            say(f"{amount(happened['without_row'], 'write')} of rows that were not there")
+        if self.called:
+            _say_each(amount(sum(self.called.values()), "call"), [f"{n} {k:,}" for n, k in self.called.items()])
+        self._say_silent()
+        if options.store is not None and not options.finish and rules.waits_for_windows:
             say("matches may wait for windows to close: --finish says that no more events will come")
-        _say_left_out(source)
-    if job.page is not None and gathered is not None:
+        say_how_read(self.source)
+        say_left_out(self.source)
+
+    def _say_silent(self) -> None:
+        """Say which rules have no match, and of the first ones why, as far as the events tell."""
+        from acep_approx.query.printer import to_text
+
+        request, queries = self.request, {rule.name: rule.query for rule in self.rules.file.rules}
+        silent = [name for name in queries if not self.found[name]]
+        reasons = dict.fromkeys(self.rules.readers, "its conditions read tables, which acep why does not know")
+        inputs = request.inputs
+        ones = SilentOnes(silent, "rule", lambda name: to_text(queries[name]), request.context, inputs, reasons)
+        ones.say(None if self.before else self.source, sort=self.options.source.sort, **self.roles)
+
+    # --- the page -------------------------------------------------------------------------------------------------
+
+    def write_page(self, page: PageRequest) -> None:
+        """Make the page of the matches that were gathered, and of what the rules did."""
+        from acep_approx.pages.shell import facts
+        from acep_approx.query.printer import to_text
+
+        assert self.gathered is not None, "it is asked for"
+        rules = self.rules
         queries = {rule.name: to_text(rule.query) for rule in rules.file.rules if rule.name not in rules.readers}
-        job.page.gathered(gathered, job.source, source, queries.get, _done(output))
+        changed = [(f"changes of {name}", f"{number:,}") for name, number in self.changed.items() if number]
+        called = [(f"calls of {name}", f"{number:,}") for name, number in self.called.items()]
+        fired = [(f"{rule} fired", f"{number:,}") for rule, number in self.fired.items()]
+        done = ["<h2>What the rules did</h2>", facts([*fired, *changed, *called])] if changed or called else []
+        page.gathered(self.gathered, self.options.source, self.source, queries.get, done)
 
 
-def _files_of(rules: RuleSet, job: RulesRun) -> dict[str, Path]:
-    """The files that are written to folders, by what they hold."""
-    ending = (Format.JSONL if job.form is Format.TABLE else job.form).value
-    folders = ("matches", job.output.file, rules.file.rules), ("changes", job.options.changes, rules.file.tables)
-    return {
-        f"{what} of {one.name}": folder / f"{one.name}.{ending}"
-        for what, folder, all_of_them in folders
-        if folder is not None
-        for one in all_of_them
-    }
+def _events_between(given: str | None) -> int:
+    """After how many events a store writes a checkpoint."""
+    if given is None:
+        return 1
+    if not (given.isascii() and given.isdigit() and int(given)):
+        raise UsageError(
+            f"--checkpoint-every is {given!r}", code="ACEP-U142", hint="with --store it is a number of events: 10000"
+        )
+    return int(given)
 
 
-def _say_left_out(source: Source) -> None:
-    """Say how the events were read, and which of them were left out."""
-    say_how_read(source)
-    say_unit(source)
-    say_malformed(source.malformed)
-    say_late(source.late)
-
-
-def _gathered(rules: RuleSet) -> GatheredMatches:
-    """What gets the matches of each rule, for a page."""
-    from acep_approx.results.explorer.many_queries import AskedQuery, GatheredMatches
-
-    text = rules.file.text
-    return GatheredMatches({rule.name: AskedQuery(rule.query, text[slice(*rule.span)]) for rule in rules.file.rules})
-
-
-def _done(output: RulesOutput) -> list[str]:
-    """What the rules did, as a section of a page."""
-    from acep_approx.pages.shell import facts
-
-    changed = [(f"changes of {name}", f"{number:,}") for name, number in output.changed.items() if number]
-    called = [(f"calls of {name}", f"{number:,}") for name, number in output.called.items()]
-    fired = [(f"{rule} fired", f"{number:,}") for rule, number in output.fired.items()]
-    return ["<h2>What the rules did</h2>", facts([*fired, *changed, *called])] if changed or called else []
-
-
-def _run(run: RuleRun, source: Source, job: RulesRun, output: RulesOutput, bar: EventBar) -> None:
-    for rule, table in run.undelivered.items():
-        output.matches(rule, table)
-    try:
-        for found in run.outputs(source, sort=job.source.sort, skips=True, on_progress=bar.done):
-            output.take(found)
-        is_end = job.options.store is None or job.options.finish
-        output.take(run.finish() if is_end else run.checkpoint())
-    except RuleError as error:
-        if job.options.store is not None and error.outcome is not None:  # it is in the last checkpoint
-            output.take(error.outcome)  # type: ignore[arg-type]
-        raise
-
-
-def _tables(given: list[str]) -> dict[str, str]:
+def _rows_given(given: list[str]) -> dict[str, str]:
     """The files of ``NAME=FILE``, by name.
 
     Raises
@@ -242,35 +330,17 @@ def _tables(given: list[str]) -> dict[str, str]:
     return found
 
 
-def _say(rules: RuleSet, output: RulesOutput, happened: dict[str, int], before: int, seconds: float) -> None:
-    earlier = f", {amount(before, 'event')} of an earlier run left out" if before else ""
-    number = amount(len(rules.file.rules), "rule")
-    say(f"{amount(happened['events'], 'event')} read{earlier}, {number}; {seconds:.2f} s")
-    parts = [
-        f"{rule} {number:,}" + (f" ({output.fired[rule]:,} fired)" if rule in output.fired else "")
-        for rule, number in output.found.items()
-    ]
-    _say_each(amount(sum(output.found.values()), "match"), parts)
-    changed = {name: number for name, number in output.changed.items() if number}
-    _say_each(amount(sum(changed.values()), "change"), [f"{name} {number:,}" for name, number in changed.items()])
-    if happened["conflicts"]:
-        say(f"{amount(happened['conflicts'], 'conflict')}: values written again, another way, for the same event")
-    if happened["without_row"]:
-        say(f"{amount(happened['without_row'], 'write')} of rows that were not there")
-    if output.called:
-        _say_each(amount(sum(output.called.values()), "call"), [f"{n} {k:,}" for n, k in output.called.items()])
-
-
-def _say_silent(job: RulesRun, rules: RuleSet, output: RulesOutput, source: Source | None) -> None:
-    """Say which rules have no match, and of the first ones why, as far as the events tell."""
-    from acep_approx.query.printer import to_text
-
-    queries = {rule.name: rule.query for rule in rules.file.rules}
-    silent = [name for name in queries if not output.found[name]]
-    reasons = dict.fromkeys(rules.readers, "its conditions read tables, which acep why does not know")
-    ones = SilentOnes(silent, "rule", lambda name: to_text(queries[name]), job.context, job.inputs, reasons)
-    ones.say(source, sort=job.source.sort, **job.source.roles)
-
-
 def _say_each(total: str, parts: list[str]) -> None:
     say(f"{total}: {', '.join(parts)}" if parts else total)
+
+
+def _print(rule: str, table: pa.Table) -> None:
+    """Matches on stdout, as lines that say which rule they are of."""
+    import pyarrow as pa
+
+    from acep_approx.events.writing.tables import json_lines
+
+    names = ["rule_" if name == "rule" else name for name in table.column_names]
+    column = pa.repeat(pa.scalar(rule), table.num_rows)
+    rows_out().write(json_lines(table.rename_columns(names).add_column(0, "rule", column)))
+    sys.stdout.flush()

@@ -282,16 +282,6 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
         raise
 
 
-@contextmanager
-def growing_file(path: Path) -> Iterator[BinaryIO]:
-    """Write a file that has its name from the beginning; see :class:`GrowingFile`."""
-    file = GrowingFile(path)
-    try:
-        yield file.sink
-    finally:
-        file.finish()
-
-
 def _is_same(file: BinaryIO, path: Path) -> bool:
     try:
         return os.path.samestat(os.fstat(file.fileno()), path.lstat())

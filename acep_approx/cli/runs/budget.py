@@ -1,28 +1,61 @@
-"""Learning on the command line: where what was learned is saved, and when."""
+"""A run within a budget: what was asked for, and what is learned on the way and saved."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from acep_approx.cli.options.budget import BudgetOptions, LearningOptions, ReportOptions
+from acep_approx.cli.options.output import check_folder, format_of
+from acep_approx.cli.options.together import refuse
+from acep_approx.cli.runs.request import RunRequest
 from acep_approx.cli.terminal import amount, say
+from acep_approx.errors import UsageError
 
 if TYPE_CHECKING:
     from acep_approx.api import Query
     from acep_approx.learning.online import OnlineLearning
     from acep_approx.results.budgeted import BudgetedMatches
 
-
 LOG = logging.getLogger("acep_approx.checkpoint")
+SPENDING = (BudgetOptions.panel, LearningOptions.panel, ReportOptions.panel)
+"""Panels of options that a run without a budget has not."""
 
 
-def learned_query(text: str, **replaced: Any) -> Query:
-    """A query for the engine that sheds, which is the only one that learns."""
-    from acep_approx.api import compile_query
+def check_budget(request: RunRequest) -> None:
+    """Refuse options that need a budget, and files that cannot be written, before any work is done.
 
-    return compile_query(text, **replaced, engine="runs")
+    Raises
+    ------
+    UsageError
+        ``ACEP-U040``: such an option without ``--budget``; ``ACEP-U049``: one that needs ``--learn`` without it, or
+        nowhere to save to; ``ACEP-U030``: not a budget; ``ACEP-U016``: a folder that is not there; ``ACEP-U018``: a
+        table whose name does not say its format.
+    """
+    spending, learning, reports = request.options.spending, request.options.learning, request.options.reports
+    if spending.budget is None:
+        refuse(request.asked, {"no budget": "--budget"})
+        return
+    if not learning.learn:
+        refuse(request.asked, {"nothing learned": "--learn"})
+    if learning.save_every is not None and home_of(request) is None:
+        raise UsageError("--save-every has nowhere to save to", code="ACEP-U049", hint="name a folder: --save DIR")
+    if not spending.expand:
+        refuse(request.asked, {"nothing expanded": "--expand"})
+    tables = (reports.shed, learning.learn_log)
+    for file in (reports.report, *tables):
+        check_folder(file)
+    spending.check()
+    for table in tables:
+        if table is not None:
+            format_of(table)
+
+
+def home_of(request: RunRequest) -> Path | None:
+    """Where what is learned is saved."""
+    return request.options.learning.save or request.options.spending.history
 
 
 class Saving:

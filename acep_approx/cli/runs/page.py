@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import typer
 
-from acep_approx.cli.exact_command import command_line
-from acep_approx.cli.options.choices import ResultKind
-from acep_approx.cli.options.groups import given_options
+from acep_approx.cli.options.groups import command_line, option_words
 from acep_approx.cli.options.input import QuestionInputOptions, RunInputOptions
-from acep_approx.cli.options.output import OutputOptions, check_folder
-from acep_approx.errors import UsageError
+from acep_approx.cli.options.output import PageOptions, check_folder
+from acep_approx.cli.options.together import refuse
 from acep_approx.events.live.kafka_address import is_address, parse_address
 from acep_approx.shell import command_of
 
@@ -26,22 +24,6 @@ if TYPE_CHECKING:
 _SAME = (*(one.name for one in fields(QuestionInputOptions)), "errors", "within")
 ASKED = {name: f"--{name.replace('_', '-')}" for name in _SAME} | {"key": "--key-column"}
 """Options that ``acep why`` has as well, and what they are called there."""
-
-
-@dataclass(frozen=True)
-class PageOptions:
-    """Whether a run is shown as a page."""
-
-    panel = OutputOptions.panel
-
-    page: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Write a page of HTML too, at the end: where matches lie in time, their events, what nearly matched "
-            "and why not.",
-        ),
-    ] = None
 
 
 @dataclass(frozen=True)
@@ -69,6 +51,7 @@ class PageRequest:
         context: typer.Context,
         options: PageOptions,
         inputs: list[str],
+        asked: dict[str, str],
         *,
         query: str = "",
     ) -> Self | None:
@@ -80,6 +63,8 @@ class PageRequest:
             Of the command.
         options : PageOptions
         inputs : list of str
+        asked : dict of str to str
+            See ``asked_for``.
         query : str
             As it was given; empty: there are many, and nobody can be asked why one has no match.
 
@@ -92,13 +77,13 @@ class PageRequest:
         file = options.page
         if file is None:
             return None
-        given = given_options(context)
-        if "queries" in given and context.params.get("output") not in (None, ResultKind.MATCHES):
-            raise _apart(f"{given['output']} with --queries", "leave it out: the page shows matches")
-        if "stamp" in given and (context.params.get("follow") or any(map(is_address, inputs))):
-            raise _apart("--stamp with live input", "leave one of them out")
+        if "queries" in asked:
+            refuse(asked, {"page of a set": "--page"})
+        if "follow" in asked or any(map(is_address, inputs)):
+            refuse(asked, {"page of live input": "--page"})
         check_folder(file)
-        ask = command_of(["acep", "why", query, *inputs, *_reading(context)]) if query else ""
+        same = [word for name in ASKED if name in asked for word in option_words(ASKED[name], context.params[name])]
+        ask = command_of(["acep", "why", query, *inputs, *same]) if query else ""
         return cls(file, inputs, command_line(context), ask)
 
     @property
@@ -173,23 +158,8 @@ class PageRequest:
         write_page(page_text(found, labels), self.file)
 
 
-def _apart(what: str, hint: str) -> UsageError:
-    return UsageError(f"{what} does not go with --page", code="ACEP-U152", hint=hint)
-
-
 def _name(place: str) -> str:
     """What an input is called."""
     if place == "-":
         return "standard input"
     return f"the topic {parse_address(place).topic}" if is_address(place) else Path(place).name
-
-
-def _reading(context: typer.Context) -> Iterator[str]:
-    """The options that say how events are read, as ``acep why`` has them."""
-    given = given_options(context)
-    for name in ASKED:
-        if name in given:
-            value = context.params[name]
-            yield ASKED[name]
-            if value is not True:
-                yield str(getattr(value, "value", value))

@@ -1,0 +1,245 @@
+"""``acep check`` and ``acep explain``: what is said of a query, a folder of them or rules, without running them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from acep_approx.cli.options.groups import grouped
+from acep_approx.cli.options.input import IntervalOptions
+from acep_approx.cli.options.output import OutputOptions
+from acep_approx.cli.options.programs import FolderOptions, OneQuery, needed
+from acep_approx.cli.options.together import RULES, asked_for, check_queries, not_with_rules, refuse
+from acep_approx.cli.query_folder import Folder, named, read_folder
+from acep_approx.cli.query_folder import many as in_words
+from acep_approx.cli.summary import say_how_read
+from acep_approx.cli.terminal import amount, read_query, tell
+from acep_approx.errors import UsageError
+from acep_approx.query.rules.parser import is_rules
+
+if TYPE_CHECKING:
+    from acep_approx.matching.pipeline import Pipeline
+    from acep_approx.planning.planner import Plan
+
+
+def _text_of(context: typer.Context, query: str | None, many: FolderOptions, hint: str) -> str:
+    """The text of a query or of rules; empty where there is a folder, beside which there must be no query."""
+    check_queries(context, many.queries)
+    if many.queries is None:
+        if query is None:
+            raise needed("QUERY")
+        return read_query(query)
+    if query is not None:
+        raise UsageError(f"{query!r} and --queries do not go together", code="ACEP-U064", hint=hint)
+    return ""
+
+
+# --- acep check ---------------------------------------------------------------------------------------------------
+
+
+@grouped
+def check(
+    context: typer.Context,
+    query: OneQuery = None,
+    *,
+    input: Annotated[  # noqa: A002  (the option's name)
+        str | None,
+        typer.Option(
+            metavar="INPUT",
+            show_default=False,
+            help="Events to hold the names and types against: a file, a folder, or - for stdin; see acep look.",
+            rich_help_panel=IntervalOptions.panel,
+        ),
+    ] = None,
+    source: IntervalOptions,
+    many: FolderOptions,
+) -> None:
+    """Check QUERY: its grammar, its names and types, and whether it can be run; say what it costs.
+
+    A file of rules is checked as a whole: its tables, its rules, and what they read and write.
+
+    With --queries FOLDER all queries of the folder are checked, and those that are wrong are told with file and line.
+    """
+    hint = "leave it out, or name it as the events to hold the queries against: --input INPUT"
+    text = _text_of(context, query, many, hint)
+    if many.queries is not None:
+        _check_folder(many.queries, source, input, strict=many.strict)
+        return
+    if is_rules(text):
+        refuse(asked_for(context), {"rules": RULES})
+        _check_rules(text, source, input)
+        return
+
+    from acep_approx.api import compile_query
+
+    compiled = compile_query(text)
+    lines = ["the query is right and can be run", "", str(compiled), "", *_sizes(compiled.plan)]
+    if input is not None:
+        from acep_approx.events.source import open_source
+
+        matcher = compiled.matcher(**source.roles)
+        events = open_source(input, **source.reading, on_malformed="skip")  # only columns and types matter here
+        lines += _columns(matcher.bind(events.schema))
+        matcher.look_for_types(events)
+        say_how_read(events)
+    tell("\n".join(lines))
+
+
+def _sizes(plan: Plan) -> list[str]:
+    """Size of the automaton and cost of running it, and whether nothing bounds what it remembers."""
+    from acep_approx.planning.explain_algebra import advice_on_windows
+
+    cost = plan.cost
+    return [
+        f"automaton  {cost.states} states, {cost.arcs} arcs, {cost.letters} letters, k = {plan.automaton.errors}",
+        f"work       {cost.work}",
+        f"memory     {cost.memory}",
+        *(f"warning    {note}" for note in advice_on_windows(plan)),
+    ]
+
+
+def _columns(pipeline: Pipeline) -> list[str]:
+    """The columns that the query reads, with the roles they play."""
+    roles = pipeline.roles
+    played = {roles.time: "time", roles.key: "key", roles.type: "type", roles.start: "start"}
+    shown = [
+        f"{name} ({', '.join(filter(None, (played.get(name), str(pipeline.schema.field(name).type))))})"
+        for name in pipeline.columns
+    ]
+    return [f"reads      {', '.join(shown)}"]
+
+
+def _check_folder(queries: Path, source: IntervalOptions, input: str | None, *, strict: bool) -> None:  # noqa: A002
+    """Check the queries of a folder, against events if there are some."""
+    folder = read_folder(queries, strict=False, **source.roles)
+    if input is not None:
+        from acep_approx.events.source import open_source
+
+        folder.desk.check(open_source(input, **source.reading, on_malformed="skip").schema, folder.misfit)
+    if strict:
+        folder.refuse()
+    folder.tell_wrong()
+    misfits = sum(one.is_misfit for one in folder.wrong)
+    tell(f"{in_words(len(folder.desk) - misfits)} right and can be run")
+    endless = [id_ for id_, plans in folder.desk.plans().items() if any(plan.is_unbounded for plan in plans)]
+    if endless:
+        tell(f"warning: there is no window in {named(endless)}: what waits there may stay for ever")
+    if folder.wrong:
+        tell(f"{in_words(len(folder.wrong))} wrong")
+        raise typer.Exit(folder.exit_code)
+
+
+def _check_rules(text: str, source: IntervalOptions, input: str | None) -> None:  # noqa: A002
+    """Check a file of rules, against events if there are some."""
+    from acep_approx.api.rule_set import compile_rules
+
+    rules = compile_rules(text)
+    tables, number = amount(len(rules.file.tables), "table"), amount(len(rules.file.rules), "rule")
+    lines = [f"{tables} and {number} are right and can be run"]
+    if input is not None:
+        from acep_approx.events.source import open_source
+
+        events = open_source(input, **source.reading, on_malformed="skip")  # only columns and types matter here
+        lines.append(f"reads      {', '.join(rules.check(events, **source.roles))}")
+    tell("\n".join(lines))
+
+
+# --- acep explain -------------------------------------------------------------------------------------------------
+
+
+class Diagram(StrEnum):
+    """How to explain."""
+
+    TEXT = "text"
+    MERMAID = "mermaid"
+    DOT = "dot"
+    SVG = "svg"
+    JSON = "json"
+    AIR = "air"
+
+
+@grouped
+def explain(
+    context: typer.Context,
+    query: OneQuery = None,
+    *,
+    format: Annotated[  # noqa: A002  (the option's name)
+        Diagram,
+        typer.Option(
+            help="The plan in words, or the automaton as a picture (svg), for Mermaid, for Graphviz, or as data: air "
+            "has the states and edges of a query in CEL.",
+            rich_help_panel=OutputOptions.panel,
+        ),
+    ] = Diagram.TEXT,
+    many: FolderOptions,
+) -> None:
+    """Show how QUERY will be run: which engine, why, its size, and what would make it cheaper.
+
+    Of a file of rules: who writes and reads which table, which rules wait for which, and what runs them.
+
+    With --queries FOLDER: on which level its queries run, and which of them read what others publish.
+    """
+    text = _text_of(context, query, many, "leave it out: the queries are those of the folder")
+    if many.queries is not None:
+        _explain_folder(many.queries, format, strict=many.strict)
+        return
+    if is_rules(text):
+        _explain_rules(text, format)
+        return
+
+    from acep_approx.api import compile_query
+
+    tell(compile_query(text).explain(format.value))
+
+
+def _explain_folder(queries: Path, format: Diagram, *, strict: bool) -> None:  # noqa: A002
+    """Show who feeds whom among the queries of a folder, in words or drawn; as ``air`` their automata."""
+    if format is Diagram.JSON:
+        raise UsageError(
+            f"--format {format} and --queries do not go together yet",
+            code="ACEP-U064",
+            hint="explain one query at a time, or choose text, svg, mermaid, dot or air",
+        )
+    folder = read_folder(queries, strict=strict)
+    folder.tell_wrong()
+    if format is Diagram.TEXT:
+        tell("\n".join(_lines(folder, queries)))
+    elif format is Diagram.AIR:
+        tell(_airs(folder))
+    else:
+        tell(folder.desk.graph(format.value))
+    if folder.wrong:
+        raise typer.Exit(folder.exit_code)
+
+
+def _airs(folder: Folder) -> str:
+    """The automata of the queries in CEL, by the ids of these."""
+    from acep_approx.planning.explain_algebra import air
+
+    some = {id_: plans for id_, plans in folder.desk.plans().items() if plans[-1].query.is_algebra}
+    return json.dumps({id_: [air(one) for one in plans] for id_, plans in some.items()}, indent=2, ensure_ascii=False)
+
+
+def _lines(folder: Folder, path: Path) -> Iterator[str]:
+    desk = folder.desk
+    yield f"{len(desk):,} queries in {path}"
+    for level, ids in sorted(desk.levels().items()):
+        what = "see the events of the stream" if level == 0 else "see them, and what levels below publish"
+        yield f"level {level}: {named(ids)} {what}"
+    for stream, (publishers, readers) in desk.streams().items():
+        yield f"{stream}: published by {named(publishers)}; read by {named(readers) if readers else 'none'}"
+
+
+def _explain_rules(text: str, format: Diagram) -> None:  # noqa: A002
+    """Show how rules are run, or draw which tables they share."""
+    from acep_approx.api.rule_set import compile_rules
+
+    if format in (Diagram.JSON, Diagram.AIR):
+        raise not_with_rules(f"--format {format}", "choose text, mermaid, dot or svg")
+    rules = compile_rules(text)
+    tell(rules.explain() if format is Diagram.TEXT else rules.graph(format.value))

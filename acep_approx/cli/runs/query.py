@@ -1,0 +1,204 @@
+"""``acep run QUERY INPUT``: one query over events in order of time; exactly, or within a budget."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self
+
+from acep_approx.cli.metrics import tell_query
+from acep_approx.cli.no_match import found_nothing, say_no_match
+from acep_approx.cli.on_spark.batch import folder_form, is_folder
+from acep_approx.cli.options.arrivals import REVISING
+from acep_approx.cli.options.groups import command_line
+from acep_approx.cli.options.output import Format, ResultKind, format_of
+from acep_approx.cli.options.together import refuse
+from acep_approx.cli.runs.budget import SPENDING, Saving, check_budget, home_of
+from acep_approx.cli.runs.page import PageRequest
+from acep_approx.cli.runs.request import RunRequest
+from acep_approx.cli.runs.run import ProgramRun
+from acep_approx.cli.summary import say_budget, say_how_read, say_summary
+from acep_approx.cli.terminal import say
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from acep_approx.api import Query
+    from acep_approx.revisions.request import Revisions
+
+
+@dataclass(frozen=True)
+class QueryProgram:
+    """One query, compiled, and what was asked for beside it, after all checks.
+
+    Attributes
+    ----------
+    query : Query
+    form : Format
+        How results are written.
+    revisions : Revisions or None
+        How events may be late or change; None: they come in order and stay.
+    page : PageRequest or None
+    """
+
+    query: Query
+    form: Format
+    revisions: Revisions | None
+    page: PageRequest | None
+
+    @classmethod
+    def of(cls, request: RunRequest) -> Self:
+        """What was asked for.
+
+        Raises
+        ------
+        UsageError
+            What does not go together, or cannot be written where it was said.
+        QueryError
+            The query is wrong.
+        """
+        options, output = request.options, request.output
+        live_too = ("checkpoint_every", "finish") if request.is_live else ()
+        refuse({name: option for name, option in request.asked.items() if name not in live_too}, {"no rules": ""})
+        is_on_spark, is_streamed = options.spark.spark, options.stream.stream
+        _check_spark(request)
+        revisions = None if is_on_spark else _revisions(request)
+        is_by_workers = is_on_spark and output.file is not None and (is_streamed or is_folder(output.file))
+        form = folder_form(output, is_new=not is_streamed) if is_by_workers else output.form()
+        output.check(form, is_expanded=options.spending.expand)
+        check_budget(request)
+        page = request.page
+        from acep_approx.api import compile_query
+
+        query = compile_query(request.text, **options.matching.replaced, engine=options.matching.engine.value)
+        return cls(query, form, revisions, page)
+
+
+def _check_spark(request: RunRequest) -> None:
+    """Refuse what does not go with Spark, with streams on it, or with a run here."""
+    is_on_spark, is_streamed = request.options.spark.spark, request.options.stream.stream
+    kinds = {"batch on Spark": "--stream"} if is_on_spark and not is_streamed else {}
+    kinds["Spark" if is_on_spark else "here"] = "--spark"
+    if is_streamed:
+        kinds["stream on Spark"] = "--stream"
+    refuse(request.asked, kinds)
+    if "trigger" in request.asked:
+        refuse(request.asked, {"trigger": "--trigger"})
+    if not is_on_spark and not any(name in request.asked for name in REVISING):
+        refuse(request.asked, {"events in order": ""})
+
+
+def _revisions(request: RunRequest) -> Revisions | None:
+    """How events may be late or change; refuses what does not go with that."""
+    mine = next((request.asked[name] for name in REVISING if name in request.asked), None)
+    if mine is None:
+        return None
+    refuse(request.asked, {"late events": mine})
+    if request.options.revisions.changelog:
+        refuse(request.asked, {"changelog": "--changelog"})
+    if request.options.source.late is not None:
+        format_of(request.options.source.late)
+    return request.options.revisions.asked(request.inputs)
+
+
+class QueryRun(ProgramRun):
+    """A run of one query."""
+
+    def __init__(self, request: RunRequest, program: QueryProgram) -> None:
+        super().__init__(request)
+        self.program, self.query = program, program.query
+        self.form, self.page = program.form, program.page
+
+
+class PlainRun(QueryRun):
+    """A run of one query over events in order of time, to their end."""
+
+    def open(self) -> None:
+        """Open the input, and get ready to match it."""
+        learning = self.options.learning
+        self._saving = Saving(self.query, home_of(self.request), learning.save_every)
+        if learning.save is not None:
+            self._saving.check()
+        events = self.kept(self.opened())
+        more: dict[str, Any] = {"sort": self.options.source.sort, "bind": self.output.bound}
+        more |= {"merge": self.options.matching.merge, "key_idle": self.options.keys.key_idle}
+        more |= self.roles | {"on_progress": self._saving.after(self.progressed)}
+        spending = self.options.spending
+        self.matches: Any
+        if spending.budget is None:
+            self.matches = self.query.match(events, **more)
+        else:
+            more |= {"log_shed": self.options.reports.shed is not None, "learn": learning.learn}
+            self.matches = self.query.match_within(events, spending.budget, **spending.given(), **more)
+        if learning.learn:
+            self._saving.matches = self.matches
+        self.source = self.matches.source
+
+    def tell(self) -> None:
+        """Tell what is done."""
+        tell_query(self.source, lambda: self.matches.progress)
+
+    def put_out(self) -> None:
+        """Write the results, compressed ones to a folder."""
+        if self.output.output is ResultKind.COMPRESSED and self.output.file is not None:
+            from acep_approx.cli.write import write_compressed
+
+            self.results = write_compressed(self.matches.compressed(), self.output.file)
+        else:
+            super().put_out()
+
+    def tables(self) -> Generator[pa.Table]:
+        """The results."""
+        from acep_approx.cli.write import count_table
+
+        matches, kind, spending = self.matches, self.output.output, self.options.spending
+        if spending.expand:
+            yield matches.expanded(bundles=spending.whole_bundles)
+        elif kind is ResultKind.MATCHES:
+            yield from matches.tables()
+        elif kind is ResultKind.EVENTS:
+            yield from matches.event_tables()
+        elif kind is ResultKind.POINTS:
+            yield from matches.point_tables()
+        elif kind is ResultKind.BUNDLES:
+            yield matches.bundles()
+        elif kind is ResultKind.PARTIAL:
+            yield from matches.partial_tables()
+        else:
+            yield count_table(matches.count_by_errors())
+
+    def say(self, seconds: float) -> None:
+        """Say what was read and found, or why nothing was."""
+        matches, kind = self.matches, self.output.output
+        say_how_read(self.source)
+        say_summary(matches, self.results, kind, seconds, self.options.keys.key_idle)
+        if found_nothing(self.results, kind):
+            if matches.progress.keys_dropped:
+                say("of the same run without --key-idle:")
+            if self.source.reusable or matches.progress.events:
+                say_no_match(self.request.context, matches.no_match, is_gone=not self.source.reusable)
+            else:
+                say("no match: there was no event to match")
+
+    def conclude(self) -> None:
+        """Say what the budget was spent on; write what is to be written about it, and save what was learned."""
+        from acep_approx.cli.write import write
+
+        if self.options.spending.budget is None:
+            return
+        matches, reports, learning = self.matches, self.options.reports, self.options.learning
+        name = ", ".join(self.request.inputs)
+        if not self.request.quiet:
+            say_budget(matches, name, command_line(self.request.context, without=SPENDING))
+        if reports.report is not None:
+            matches.report(reports.report, name)
+        if reports.shed is not None:
+            write([matches.shed()], format_of(reports.shed), reports.shed)
+        if learning.learn_log is not None:
+            write([matches.learning()], format_of(learning.learn_log), learning.learn_log)
+        if learning.learn:
+            self._saving.finish(quiet=self.request.quiet)
+
+    def write_page(self, page: PageRequest) -> None:
+        """Make the page of the matches."""
+        page.write(self.matches)
