@@ -59,7 +59,7 @@ def say_where(numbers: Served) -> None:
     say(f"numbers for Prometheus: http://127.0.0.1:{numbers.port}/metrics")
 
 
-def _tell(number: str, value: Callable[[], int | None], *labels: str) -> None:
+def tell(number: str, value: Callable[[], int | None], *labels: str) -> None:
     """Tell a number, by its name in ``live.prometheus``, to those who ask."""
     for numbers in _SERVED:
         from acep_approx.live import prometheus
@@ -69,42 +69,32 @@ def _tell(number: str, value: Callable[[], int | None], *labels: str) -> None:
 
 def tell_query(source: Source, progress: Callable[[], RunProgress]) -> None:
     """Tell what is done for one query over some events."""
-    _tell("EVENTS", lambda: progress().relevant, "matched")
-    _tell("EVENTS", lambda: progress().events - progress().relevant, "ignored")
-    _tell("EVENTS", lambda: progress().without_key, "without_key")
-    _tell("STEPS", lambda: progress().steps)
-    _tell("LIVE", lambda: progress().live)
+    tell("EVENTS", lambda: progress().relevant, "matched")
+    tell("EVENTS", lambda: progress().events - progress().relevant, "ignored")
+    tell("EVENTS", lambda: progress().without_key, "without_key")
+    tell("STEPS", lambda: progress().steps)
+    tell("LIVE", lambda: progress().live)
     _tell_left_out(source)
 
 
 def tell_events(source: Source, events: Callable[[], int], late: Callable[[], int] | None = None) -> None:
     """Tell how many events were read, where several queries, or none, are about them."""
-    _tell("EVENTS", events, "read")
+    tell("EVENTS", events, "read")
     _tell_left_out(source)
     if late is not None:
-        _tell("EVENTS", late, "late")
+        tell("EVENTS", late, "late")
 
 
 def _tell_left_out(source: Source) -> None:
-    _tell("EVENTS", lambda: source.malformed.count, "malformed")
-    _tell("EVENTS", lambda: source.late.count, "late")
+    tell("EVENTS", lambda: source.malformed.count, "malformed")
+    tell("EVENTS", lambda: source.late.count, "late")
 
 
 def tell_results(results: Results, *, are_matches: bool) -> None:
     """Tell how many rows of results are put out."""
-    _tell("RESULTS", lambda: results.rows)
+    tell("RESULTS", lambda: results.rows)
     if are_matches:
-        _tell("MATCHES", lambda: results.rows)
-
-
-def tell_found(matches: Callable[[], int]) -> None:
-    """Tell how many matches were found, where each rule has its own."""
-    _tell("MATCHES", matches)
-
-
-def tell_behind(behind: Callable[[], int | None]) -> None:
-    """Tell how much of a live input is there and not read yet."""
-    _tell("BEHIND", behind)
+        tell("MATCHES", lambda: results.rows)
 
 
 def freeze() -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from acep_approx.cli.options.output import ResultKind
@@ -11,8 +9,6 @@ from acep_approx.cli.terminal import amount, say
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    import pyarrow as pa
 
     from acep_approx.cli.write import Results
     from acep_approx.events.reading.malformed import MalformedRows
@@ -187,38 +183,6 @@ def say_budget(matches: BudgetedMatches, source: str, exactly: str) -> None:
 # --- where events may be late or change -------------------------------------------------------------------------------
 
 
-class Changes:
-    """Counts the results of a changelog on their way: those that come, and those that are taken back.
-
-    Attributes
-    ----------
-    came, gone : int
-        Results so far.
-    by_errors : Counter
-        Those that remain, by number of errors.
-    """
-
-    def __init__(self) -> None:
-        self.came = self.gone = 0
-        self.by_errors: Counter[int] = Counter()
-
-    def counted(self, results: Iterable[pa.Table]) -> Iterator[pa.Table]:
-        """The same tables, counted."""
-        for table in results:
-            if table.num_rows:
-                self.came += self._add(table, "+I", 1)
-                self.gone += self._add(table, "-D", -1)
-            yield table
-
-    def _add(self, table: pa.Table, op: str, sign: int) -> int:
-        import pyarrow.compute as pc
-
-        mine = table.column("errors").filter(pc.equal(table.column("op"), op))
-        for item in pc.value_counts(mine).to_pylist():
-            self.by_errors[item["values"]] += sign * item["counts"]
-        return len(mine)
-
-
 def say_rows(matcher: RevisedMatcher, late: Path | None, seconds: float) -> None:
     """Say what was read, and what became of it.
 
@@ -241,36 +205,34 @@ def say_rows(matcher: RevisedMatcher, late: Path | None, seconds: float) -> None
         say(f"{amount(counts.rejected, 'row')} left out: {why}; {where}")
 
 
-def facts_of(matcher: RevisedMatcher, changes: Changes) -> list[tuple[str, str]]:
+def facts_of(matcher: RevisedMatcher, results: Results) -> list[tuple[str, str]]:
     """What became of rows and results, as a page says it."""
     counts = matcher.revisions
     facts = [("rows", f"{matcher.rows:,}: {amount(counts.inserted, 'event')} inserted, {counts.retracted:,} retracted")]
     if counts.rejected:
         why = [f"{number:,} {REASONS[name]}" for name in REASONS if (number := getattr(counts, name))]
         facts.append(("rows left out", ", ".join(why)))
-    if changes.came:
-        put_out = f"{changes.came:,} put out, {changes.gone:,} of them taken back"
-        facts.append(("results", f"{put_out}; {changes.came - changes.gone:,} remain"))
+    if results.came:
+        put_out = f"{results.came:,} put out, {results.gone:,} of them taken back"
+        facts.append(("results", f"{put_out}; {results.came - results.gone:,} remain"))
     return facts
 
 
-def say_changes(results: Results, changes: Changes, thing: str) -> None:
+def say_changes(results: Results, thing: str) -> None:
     """Say how many results were put out, how many of them were taken back, and how many there are at the end.
 
     Parameters
     ----------
     results : Results
-    changes : Changes
-        Of these results.
     thing : str
         What they are.
     """
-    if not changes.gone:
+    if not results.gone:
         say_found(results, thing)
         return
-    remaining = {errors: number for errors, number in changes.by_errors.items() if number}
-    left = f"{amount(changes.came - changes.gone, thing)}{by_errors(remaining)}"
-    say(f"{amount(changes.came, thing)} put out, {changes.gone:,} of them taken back; at the end {left}")
+    remaining = {errors: number for errors, number in results.remaining.items() if number}
+    left = f"{amount(results.came - results.gone, thing)}{by_errors(remaining)}"
+    say(f"{amount(results.came, thing)} put out, {results.gone:,} of them taken back; at the end {left}")
     if results.is_cut:
         say_cut(amount(results.rows, "row"))
 

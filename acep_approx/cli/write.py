@@ -48,6 +48,8 @@ class Results:
         The first one may be empty; it shows the columns.
     limit : int or None
         Most rows.
+    is_changelog : bool
+        Whether results are taken back, as their column ``op`` says.
 
     Attributes
     ----------
@@ -59,15 +61,21 @@ class Results:
         Whether there are more rows than ``limit``.
     matches : int
         Matches that these rows count, where they are counts.
+    came, gone : int
+        Of a changelog: results so far, and those of them that were taken back.
+    remaining : Counter
+        The others by number of errors.
     """
 
-    def __init__(self, tables: Iterable[pa.Table], limit: int | None) -> None:
+    def __init__(self, tables: Iterable[pa.Table], limit: int | None, *, is_changelog: bool = False) -> None:
         self._tables = tables
         self._limit = limit
+        self._is_changelog = is_changelog
         self.rows = 0
         self.by_errors: Counter[int] = Counter()
         self.is_cut = False
-        self.matches = 0
+        self.matches = self.came = self.gone = 0
+        self.remaining: Counter[int] = Counter()
 
     def __iter__(self) -> Iterator[pa.Table]:
         for table in self._tables:
@@ -80,9 +88,18 @@ class Results:
             if "errors" in part.column_names:
                 for item in pc.value_counts(part.column("errors")).to_pylist():
                     self.by_errors[item["values"]] += item["counts"]
+            if self._is_changelog and part.num_rows:
+                self.came += self._changed(part, "+I", 1)
+                self.gone += self._changed(part, "-D", -1)
             yield part
             if self.is_cut:
                 return
+
+    def _changed(self, part: pa.Table, op: str, sign: int) -> int:
+        mine = part.column("errors").filter(pc.equal(part.column("op"), op))
+        for item in pc.value_counts(mine).to_pylist():
+            self.remaining[item["values"]] += sign * item["counts"]
+        return len(mine)
 
 
 def write(

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from acep_approx.cli.metrics import is_served, tell_behind
+from acep_approx.cli.metrics import is_served, tell
 from acep_approx.cli.options.input import OnLate
 from acep_approx.cli.options.output import ResultKind
 from acep_approx.cli.runs.request import RunRequest
@@ -151,7 +151,7 @@ class Progress:
         self._said = time.monotonic()
         self._given = 0
         self._behind: int | None = None
-        tell_behind(lambda: self._behind)
+        tell("BEHIND", lambda: self._behind)
 
     def __call__(self) -> None:
         """All that was given has been run."""

@@ -24,7 +24,6 @@ from acep_approx.cli.runs.page import PageRequest
 from acep_approx.cli.runs.query import QueryRun
 from acep_approx.cli.summary import (
     SINGULAR,
-    Changes,
     say_changes,
     say_dropped,
     say_found,
@@ -52,8 +51,8 @@ class PushedRun(QueryRun):
         asked = {} if revisions is None else revisions.header()
         if self.output.output is ResultKind.COUNT:  # what remains at the end is the same, and nothing is matched twice
             asked |= {"emit": "final", "changelog": None}
-        elif revisions is not None and revisions.is_changelog:
-            self.changes = Changes()
+        else:
+            self.is_changelog = revisions is not None and revisions.is_changelog
         asked |= {"merge": options.matching.merge, "key_idle": options.keys.key_idle}
         given = {name: value for name, value in asked.items() if value is not None}
         given |= {"output": WORDS[self.output.output], "bind": self.output.bound, **self.roles}
@@ -71,11 +70,9 @@ class PushedRun(QueryRun):
         request, late = self.request, self.options.source.late
         reading = reading_of(request) | ({} if late is None else {"late": late})
         checkpointing = Checkpointing(**checkpointing_of(request))
-        self.live_run = follow_query(
-            self.query, request.inputs[0], checkpointing, reading, given, also_asked=asked_of(request)
-        )
-        self.last(self.live_run)
-        self.source = self.kept(self.live_run.source)
+        asked = asked_of(request)
+        self.follow(follow_query(self.query, request.inputs[0], checkpointing, reading, given, also_asked=asked))
+        assert self.live_run is not None, "it is followed"
         self.runs = self.live_run.runs
 
     @property
@@ -188,7 +185,7 @@ class PushedRun(QueryRun):
         if self.program.revisions is not None:
             say_rows(self.matcher, self.options.source.late, seconds)
             if kind is not ResultKind.COUNT:
-                say_changes(self.results, self.changes or Changes(), SINGULAR[kind])
+                say_changes(self.results, SINGULAR[kind])
             return
         assert self.live_run is not None, "it follows its input"
         say(f"{amount(self.live_run.source.given, 'event')} read; {seconds:.2f} s")
@@ -231,4 +228,4 @@ class PushedRun(QueryRun):
         there = remaining(final, source.again(before), waits)
         matches = self.query.match(there, bind=self.output.bound, **self.roles)
         matches.has_warned = True  # the run has
-        page.write(matches, facts_of(self.matcher, self.changes or Changes()))
+        page.write(matches, facts_of(self.matcher, self.results))

@@ -68,15 +68,8 @@ class SetRun(ProgramRun):
 
             self.gathered = GatheredMatches(self.folder.asked())
         if is_pushed(self.request):
-            self.live_run = self.folder.desk.follow(
-                self.request.inputs[0],
-                on_schema=self._leave_out,
-                also_asked=asked_of(self.request),
-                **checkpointing_of(self.request),
-                **reading_of(self.request),
-            )
-            self.last(self.live_run)
-            self.source = self.kept(self.live_run.source)
+            how = checkpointing_of(self.request) | reading_of(self.request) | {"also_asked": asked_of(self.request)}
+            self.follow(self.folder.desk.follow(self.request.inputs[0], on_schema=self._leave_out, **how))
             return
         self.source = self.opened()
         if many.strict:

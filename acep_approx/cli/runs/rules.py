@@ -10,7 +10,7 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from acep_approx.cli.metrics import tell_events, tell_found
+from acep_approx.cli.metrics import tell, tell_events
 from acep_approx.cli.no_match import SilentOnes
 from acep_approx.cli.options.output import SHOWN, Format, check_folder, format_of
 from acep_approx.cli.options.together import RULES, not_with_rules, refuse
@@ -18,7 +18,8 @@ from acep_approx.cli.runs.page import PageRequest
 from acep_approx.cli.runs.request import RunRequest
 from acep_approx.cli.runs.run import ProgramRun
 from acep_approx.cli.summary import say_how_read, say_left_out
-from acep_approx.cli.terminal import amount, rows_out, say, tell
+from acep_approx.cli.terminal import amount, rows_out, say
+from acep_approx.cli.terminal import tell as print_lines
 from acep_approx.errors import RuleError, UsageError
 
 if TYPE_CHECKING:
@@ -159,7 +160,7 @@ class RulesRun(ProgramRun):
             )
             before = run.counters
             tell_events(self.source, lambda: run.counters["events"])
-            tell_found(lambda: sum(self.found.copy().values()))
+            tell("MATCHES", lambda: sum(self.found.copy().values()))
             if before["events"] and self._rows_given and not self.request.quiet:
                 say(f"--table plays no role: {options.store} has rows already")
             self._run(run)
@@ -243,7 +244,7 @@ class RulesRun(ProgramRun):
         from acep_approx.cli.write import print_table
 
         for rule, tables in self._some.items():
-            tell(f"{rule}")
+            print_lines(rule)
             print_table(tables, "matches")
 
     # --- words ----------------------------------------------------------------------------------------------------

@@ -21,7 +21,7 @@ from acep_approx.cli.process import hide_pandas
 from acep_approx.cli.runs.lasting import LOGS, Progress, ends_cleanly, open_input, say_tombstones
 from acep_approx.cli.runs.page import PageRequest
 from acep_approx.cli.runs.request import RunRequest
-from acep_approx.cli.summary import SINGULAR, Changes
+from acep_approx.cli.summary import SINGULAR
 from acep_approx.cli.terminal import EventBar, amount, progress_bar, said, say
 
 if TYPE_CHECKING:
@@ -60,8 +60,8 @@ class ProgramRun(ABC):
         How far that is.
     results : Results
         What was put out.
-    changes : Changes or None
-        What of it was taken back, where that is done.
+    is_changelog : bool
+        Whether results may be taken back.
     lasting : ExitStack
         What ends with the run.
     gathers : bool
@@ -75,7 +75,7 @@ class ProgramRun(ABC):
     source: Source
     results: Results
     live_run: LiveRun | None = None
-    changes: Changes | None = None
+    is_changelog = False
     gathers = False
 
     def __init__(self, request: RunRequest) -> None:
@@ -128,6 +128,12 @@ class ProgramRun(ABC):
             self.last(source)
         return source
 
+    def follow(self, live_run: LiveRun) -> None:
+        """Take up a run that pushes live events."""
+        self.live_run = live_run
+        self.last(live_run)
+        self.source = self.kept(live_run.source)
+
     def last(self, live: Any) -> None:
         """Let Ctrl-C end a live input, or what pushes it; it is closed when the run ends."""
         self.lasting.enter_context(closing(live))
@@ -149,15 +155,14 @@ class ProgramRun(ABC):
         from acep_approx.cli.write import Results, write
 
         with closing(self.tables()) as tables:
-            self.results = Results(tables, self.output.most_rows(self.form))
-            are_matches = self.output.output is ResultKind.MATCHES and self.changes is None
+            self.results = Results(tables, self.output.most_rows(self.form), is_changelog=self.is_changelog)
+            are_matches = self.output.output is ResultKind.MATCHES and not self.is_changelog
             tell_results(self.results, are_matches=are_matches)
             opens = self._opens()
-            counted = self.results if self.changes is None else self.changes.counted(self.results)
             if self.form is Format.TABLE:
-                self.shown = list(counted)
+                self.shown = list(self.results)
             else:
-                write(counted, self.form, self.output.file, opens=opens)
+                write(self.results, self.form, self.output.file, opens=opens)
             if self.gathers and self.live_run is None:
                 deque(tables, maxlen=0)  # a page has all, however few rows are shown
 
