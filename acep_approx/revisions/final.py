@@ -71,6 +71,9 @@ class FinalRun:
             tail.keep_only(pipeline.forget_all_but(np.zeros(0, np.int64)))
             self._kept = tail.held
 
+    def settle(self, watermark: int) -> None:
+        """Nothing: what was run is final."""
+
     def finish(self) -> list[pa.Table]:
         """The stream has ended."""
         return self._shown((0, table) for table in self.pipeline.finish())

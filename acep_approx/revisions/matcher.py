@@ -261,8 +261,7 @@ class RevisedMatcher(Run):
             return self._nothing()
         self.stream.watermarks.close()
         tables = self._moved(self.stream, ())
-        if isinstance(self.stream.run, FinalRun):
-            tables += self.stream.run.finish()
+        tables += self.stream.run.finish()
         return self._settled(self.stream, tables)
 
     # --- a push ---------------------------------------------------------------------------------------------
@@ -416,7 +415,7 @@ class RevisedMatcher(Run):
 
     def _settled(self, stream: RevisedStream, tables: list[pa.Table]) -> pa.Table:
         watermark = stream.final
-        if isinstance(stream.run, Replay) and watermark > NEVER:
+        if watermark > NEVER:
             stream.run.settle(watermark)
         if stream.op is not None and len(stream.live) > 2 * self.held_events + DICTS_PER_CHUNK:
             stream.live.forget_all_but(stream.held_parts())

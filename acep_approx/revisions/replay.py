@@ -352,6 +352,10 @@ class Replay:
 
     # --- letting go -----------------------------------------------------------------------------------------
 
+    def finish(self) -> list[pa.Table]:
+        """Nothing: results come with the events, and what may change is put out as it changes."""
+        return []
+
     def settle(self, watermark: int) -> None:
         """No event before ``watermark`` will come or go: let go of what only they would have needed."""
         segments = self.tail.segments
