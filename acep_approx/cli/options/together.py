@@ -12,9 +12,9 @@ from pathlib import Path
 
 import typer
 
-from acep_approx.cli.options.budget import ExpandedBudgetOptions, LearningOptions, ReportOptions
 from acep_approx.cli.options.groups import given_options
 from acep_approx.cli.options.input import HOW_WRITTEN, NOT_ON_SPARK
+from acep_approx.cli.options.matching import ExpandedBudgetOptions, LearningOptions, ReportOptions
 from acep_approx.cli.options.output import ResultKind
 from acep_approx.cli.options.programs import RULES_ONLY
 from acep_approx.errors import UsageError
