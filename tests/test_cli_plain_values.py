@@ -6,8 +6,8 @@ import click
 import pytest
 import typer.main
 
-from acep_approx.cli import plain_values
 from acep_approx.cli.main import app
+from acep_approx.cli.options.groups import take_plain_values
 from tests.processes import imported
 
 GROUP = typer.main.get_command(app)
@@ -38,7 +38,7 @@ def test_they_are_what_typer_makes_of_them(command):
         for value in VALUES:
             wanted = of_typer(option, value)
             option._runtime_param = None
-            plain_values.take_plain_values([option])
+            take_plain_values([option])
             assert outcome(option._runtime_param, option, value) == wanted, (option.name, value)
 
 
@@ -46,14 +46,14 @@ def test_what_must_be_converted_is_converted_by_typer():
     option = next(option for option in GROUP.commands["run"].params if option.name == "errors")
     assert of_typer(option, "3") == (int, 3)
     option._runtime_param = None
-    plain_values.take_plain_values([option])
+    take_plain_values([option])
     assert option._runtime_param.annotation is int
     assert option._runtime_param.coerce("3", param=option, ctx=None) == 3
 
 
 def test_an_option_of_another_typer_is_left_alone():
     option = click.Option(["--some"])
-    plain_values.take_plain_values([option])
+    take_plain_values([option])
     assert not hasattr(option, "_runtime_param")
 
 

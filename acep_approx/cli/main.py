@@ -28,8 +28,7 @@ from acep_approx.cli.commands.train import train
 from acep_approx.cli.commands.tune import tune
 from acep_approx.cli.commands.why import why
 from acep_approx.cli.logs import logged
-from acep_approx.cli.options.groups import GENERAL
-from acep_approx.cli.plain_values import take_plain_values
+from acep_approx.cli.options.groups import GENERAL, take_plain_values
 from acep_approx.cli.process import end_compiler
 from acep_approx.cli.terminal import read_query, said, say, show_error, warnings_in_words
 from acep_approx.errors import EXIT_TEMPORARY, AcepError, UsageError, is_temporary

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from acep_approx.cli.options.budget import BudgetOptions
 from acep_approx.cli.options.groups import grouped
 from acep_approx.cli.options.input import Inputs, KeyedInputOptions
-from acep_approx.cli.options.matching import MergingOptions, Wanted
+from acep_approx.cli.options.matching import BudgetOptions, MergingOptions, Wanted
 from acep_approx.cli.options.output import OutputOptions, Quiet
 from acep_approx.cli.options.programs import QueryText, read_one_query
 from acep_approx.cli.terminal import amount, progress_bar, say, tell

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from acep_approx.cli.options.budget import LearningOptions
 from acep_approx.cli.options.groups import grouped
 from acep_approx.cli.options.input import InputOptions, OnMalformed, PastInputs
-from acep_approx.cli.options.matching import MatchingOptions
+from acep_approx.cli.options.matching import LearningOptions, MatchingOptions
 from acep_approx.cli.options.output import Quiet
 from acep_approx.cli.options.programs import QueryText, read_one_query
 from acep_approx.cli.options.spark import OrderedSparkOptions, refuse_how_written

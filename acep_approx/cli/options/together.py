@@ -7,49 +7,46 @@ A pair that nobody refuses here works. Kinds of output, and what happens to late
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any
 
 import typer
 
-from acep_approx.cli.options.budget import ExpandedBudgetOptions, LearningOptions, ReportOptions
 from acep_approx.cli.options.groups import given_options
 from acep_approx.cli.options.input import HOW_WRITTEN, NOT_ON_SPARK
+from acep_approx.cli.options.matching import ExpandedBudgetOptions, LearningOptions, ReportOptions
 from acep_approx.cli.options.output import ResultKind
 from acep_approx.cli.options.programs import RULES_ONLY
 from acep_approx.errors import UsageError
 
 
 @dataclass(frozen=True)
-class Refusal:
-    """Some options that do not go with a kind of run.
+class Refusals:
+    """What does not go with a kind of run.
 
     Attributes
     ----------
     code : str
     words : str
         The error, with ``{option}``, and ``{mine}`` for what says that a run is of this kind.
+    hints : mapping of str to str
+        What to do, by the names of options, and by ``option:value``.
+    but : frozenset of str
+        Where there are any: all options but these are refused, too.
     hint : str
-    options : frozenset of str
-        Names of options, and ``option:value``.
-    but : bool
-        Whether it is all options but these.
+        What to do about these.
     """
 
     code: str
     words: str
-    hint: str
-    options: frozenset[str]
-    but: bool = False
+    hints: Mapping[str, str] = field(default_factory=dict)
+    but: frozenset[str] = frozenset()
+    hint: str = ""
 
-    def is_about(self, name: str) -> bool:
-        """Whether it refuses this option, or this value of one."""
-        return ":" not in name and name not in self.options if self.but else name in self.options
-
-    def error(self, option: str, mine: str) -> UsageError:
-        """The error, where the option is spelled so."""
-        return UsageError(self.words.format(option=option, mine=mine), code=self.code, hint=self.hint.format(mine=mine))
+    def hint_for(self, name: str) -> str | None:
+        """What to do about an option, or a value of one; None: it goes."""
+        is_other = bool(self.but) and ":" not in name and name not in self.but
+        return self.hints.get(name, self.hint if is_other else None)
 
 
 NOT_WITH = "{option} does not go with {mine}"
@@ -59,237 +56,192 @@ RULES = "active rules"
 """What says that there are rules."""
 
 
-def _of(code: str, words: str, hint: str, *options: str) -> Refusal:
-    return Refusal(code, words, hint, frozenset(options))
+def _each(hint: str, *options: str) -> dict[str, str]:
+    return dict.fromkeys(options, hint)
 
 
-def _all_but(code: str, words: str, hint: str, *options: str) -> Refusal:
-    return Refusal(code, words, hint, frozenset(options), but=True)
+def _outputs_but(hint: str, *kinds: str) -> dict[str, str]:
+    return {f"output:{kind}": hint for kind in ResultKind if kind not in kinds}
 
 
-def _outputs_but(*kinds: str) -> list[str]:
-    return [f"output:{kind}" for kind in ResultKind if kind not in kinds]
-
-
-def _names(*groups: Any) -> list[str]:
-    return [field.name for group in groups for field in fields(group)]
-
-
-COMMON = (
-    *("query", "inputs", "input", "file", "output", "format", "page", "quiet", "log", "metrics_port", "flush"),
-    *("time", "key", "type", "unit", "input_format", *HOW_WRITTEN),
-    *("sort", "on_malformed", "rejects", "on_late", "late", "follow", "until_idle", "kafka_option"),
+COMMON = frozenset(
+    (
+        *("query", "inputs", "input", "file", "output", "format", "page", "quiet", "log", "metrics_port", "flush"),
+        *("time", "key", "type", "unit", "input_format", *HOW_WRITTEN),
+        *("sort", "on_malformed", "rejects", "on_late", "late", "follow", "until_idle", "kafka_option"),
+    )
 )
 """What goes with every program."""
-ALONE = "leave it out, or leave out --spark"
-AS_THEY_COME = "leave it out; of events that are late by so much at most: --watermark '10 s'"
-IN_ORDER = "leave it out: events are put in order of time as far as they may be late"
-FINAL = "leave it out: on Spark results are put out when they are final"
-KEYS = "leave one of them out; keys are dropped of events in order: see --sort, and --reorder with --queries"
+WITH_SETS = ("queries", "strict", "reorder", "stamp", "limit", "key_idle", "start")
+CHECKPOINTS = ("checkpoint", "checkpoint_every", "finish")
+OF_BUDGETS = [one.name for group in (ExpandedBudgetOptions, LearningOptions, ReportOptions) for one in fields(group)]
 THREE = ("matches", "points", "count")
 KEPT = ("matches", "points", "partial")
 CHOOSE = f"choose {', '.join(THREE)}"
+ONE_OF_THEM = "leave one of them out"
+ALONE = "leave it out, or leave out --spark"
+FINAL = "leave it out: on Spark results are put out when they are final"
 
-REFUSED: dict[str, tuple[Refusal, ...]] = {
+REFUSED: dict[str, Refusals] = {
     # --- programs -------------------------------------------------------------------------------------------------
-    "set": (
-        _all_but(
-            "ACEP-U064",
-            NOT_YET,
-            "leave it out, or run the query by itself: acep run QUERY",
-            *(*COMMON, "queries", "strict", "reorder", "stamp", "limit", "key_idle", "start"),
-            *("checkpoint", "checkpoint_every", "finish"),
-        ),
-        _of("ACEP-U064", NOT_YET, CHOOSE, *_outputs_but(*THREE)),
+    "set": Refusals(
+        "ACEP-U064",
+        NOT_YET,
+        _outputs_but(CHOOSE, *THREE),
+        but=COMMON.union(WITH_SETS, CHECKPOINTS),
+        hint="leave it out, or run the query by itself: acep run QUERY",
     ),
-    "no set": (_of("ACEP-U064", OF_USE_WITH, "add --queries FOLDER", "strict", "reorder", "stamp"),),
-    "rules": (
-        _all_but("ACEP-U064", NOT_YET, "leave it out", *COMMON, *RULES_ONLY),
-        _of(
-            "ACEP-U064", NOT_YET, "leave it out: FOR EACH POINT gives the points of a rule", *_outputs_but("matches")
-        ),
+    "no set": Refusals("ACEP-U064", OF_USE_WITH, _each("add --queries FOLDER", "strict", "reorder", "stamp")),
+    "rules": Refusals(
+        "ACEP-U064",
+        NOT_YET,
+        _outputs_but("leave it out: FOR EACH POINT gives the points of a rule", "matches"),
+        but=COMMON.union(RULES_ONLY),
+        hint="leave it out",
     ),
-    "rules without a store": (_of("ACEP-U064", OF_USE_WITH, "add --store FILE", "checkpoint_every", "finish"),),
-    "no rules": (
-        _of(
-            "ACEP-U064",
-            "{option} is of use with a file of rules only, and this is a query",
-            "leave it out; a file of rules begins with TABLE or RULE",
-            *RULES_ONLY,
-        ),
+    "rules without a store": Refusals(
+        "ACEP-U064", OF_USE_WITH, _each("add --store FILE", "checkpoint_every", "finish")
+    ),
+    "no rules": Refusals(
+        "ACEP-U064",
+        "{option} is of use with a file of rules only, and this is a query",
+        _each("leave it out; a file of rules begins with TABLE or RULE", *RULES_ONLY),
     ),
     # --- what happens to events -----------------------------------------------------------------------------------
-    "late events": (
-        _of(
-            "ACEP-U055",
-            NOT_WITH,
-            "leave one of them out",
-            *_names(ExpandedBudgetOptions, LearningOptions, ReportOptions),
-        ),
-        _of("ACEP-U055", NOT_WITH, KEYS, "key_idle"),
-        _of("ACEP-U055", NOT_WITH, IN_ORDER, "sort"),
-        _of("ACEP-U055", NOT_WITH, f"{CHOOSE}, or leave out {{mine}}", *_outputs_but(*THREE)),
-        _of(
-            "ACEP-U055",
-            NOT_WITH,
-            "leave it out: late events are counted, and --late FILE writes them",
-            "on_late:refuse",
-        ),
+    "late events": Refusals(
+        "ACEP-U055",
+        NOT_WITH,
+        _each(ONE_OF_THEM, *OF_BUDGETS)
+        | _outputs_but(f"{CHOOSE}, or leave out {{mine}}", *THREE)
+        | {
+            "key_idle": f"{ONE_OF_THEM}; keys are dropped of events in order: see --sort, and --reorder with --queries",
+            "sort": "leave it out: events are put in order of time as far as they may be late",
+            "on_late:refuse": "leave it out: late events are counted, and --late FILE writes them",
+        },
     ),
-    "changelog": (
-        _of(
-            "ACEP-U055",
-            NOT_WITH,
-            "leave one of them out: what counts is what remains at the end",
-            "output:count",
-        ),
+    "changelog": Refusals(
+        "ACEP-U055", NOT_WITH, {"output:count": f"{ONE_OF_THEM}: what counts is what remains at the end"}
     ),
-    "events in order": (
-        _of(
-            "ACEP-S071",
-            "{option} is of use with --spark only, or where events may be late or change",
-            "add --spark, --watermark, --emit or --op; or show a column of the events: --bind COLUMN",
-            "id",
-        ),
+    "events in order": Refusals(
+        "ACEP-S071",
+        "{option} is of use with --spark only, or where events may be late or change",
+        {"id": "add --spark, --watermark, --emit or --op; or show a column of the events: --bind COLUMN"},
     ),
     # --- live input -----------------------------------------------------------------------------------------------
-    "whole input": (
-        _of(
-            "ACEP-U139",
-            OF_USE_WITH,
+    "whole input": Refusals(
+        "ACEP-U139",
+        OF_USE_WITH,
+        _each(
             "add --follow, with a file or a folder; --until-idle '0 s' ends it when all has been read",
             *("until_idle", "checkpoint", "checkpoint_every"),
-        ),
-        _of("ACEP-U139", OF_USE_WITH, "name a topic: kafka://BROKER:9092/TOPIC", "kafka_option"),
+        )
+        | {"kafka_option": "name a topic: kafka://BROKER:9092/TOPIC"},
     ),
-    "live input": (
-        _of("ACEP-U138", NOT_WITH, AS_THEY_COME, "sort"),
-        _of("ACEP-U138", NOT_WITH, "leave it out: it reads the events twice", "expand"),
+    "live input": Refusals(
+        "ACEP-U138",
+        NOT_WITH,
+        {
+            "sort": "leave it out; of events that are late by so much at most: --watermark '10 s'",
+            "expand": "leave it out: it reads the events twice",
+        },
     ),
-    "file that grows": (
-        _of("ACEP-U138", NOT_WITH, "leave --follow out: --stream matches a folder that gets new files", "spark"),
+    "file that grows": Refusals(
+        "ACEP-U138", NOT_WITH, {"spark": "leave --follow out: --stream matches a folder that gets new files"}
     ),
-    "topic": (
-        _of(
-            "ACEP-U138",
-            NOT_WITH,
-            "leave --spark out; a job in Python reads a topic by spark.readStream.format('kafka')",
-            "spark",
-        ),
+    "topic": Refusals(
+        "ACEP-U138",
+        NOT_WITH,
+        {"spark": "leave --spark out; a job in Python reads a topic by spark.readStream.format('kafka')"},
     ),
-    "no topic": (
-        _of(
-            "ACEP-U139",
-            "{option} is of use with a topic of Kafka only",
-            "leave it out, or name kafka://...",
-            "kafka_option",
-        ),
+    "no topic": Refusals(
+        "ACEP-U139",
+        "{option} is of use with a topic of Kafka only",
+        {"kafka_option": "leave it out, or name kafka://..."},
     ),
-    "compressed": (_of("ACEP-U138", NOT_WITH, "choose matches, points or partial", "output:compressed"),),
-    "no checkpoint": (_of("ACEP-U139", OF_USE_WITH, "add --checkpoint FOLDER", "checkpoint_every", "finish"),),
-    "rules on live input": (
-        _of("ACEP-U138", NOT_WITH, "say --store FILE: it keeps all that they need to go on", "checkpoint"),
+    "compressed": Refusals("ACEP-U138", NOT_WITH, {"output:compressed": "choose matches, points or partial"}),
+    "no checkpoint": Refusals(
+        "ACEP-U139", OF_USE_WITH, _each("add --checkpoint FOLDER", "checkpoint_every", "finish")
     ),
-    "checkpoint": (
-        _of("ACEP-U138", NOT_WITH, "leave one of them out", "limit"),
-        _of(
-            "ACEP-U138",
-            NOT_WITH,
-            "leave one of them out; from Python: query.follow(..., budget=..., checkpoint=...)",
-            "budget",
-        ),
-        _of("ACEP-U138", NOT_WITH, f"choose {', '.join(KEPT)}, or leave --checkpoint out", *_outputs_but(*KEPT)),
-        _of("ACEP-U138", NOT_WITH, "say --watermark '0 s': late events are left out, too", "on_late:skip"),
+    "rules on live input": Refusals(
+        "ACEP-U138", NOT_WITH, {"checkpoint": "say --store FILE: it keeps all that they need to go on"}
+    ),
+    "checkpoint": Refusals(
+        "ACEP-U138",
+        NOT_WITH,
+        _outputs_but(f"choose {', '.join(KEPT)}, or leave --checkpoint out", *KEPT)
+        | {
+            "limit": ONE_OF_THEM,
+            "budget": f"{ONE_OF_THEM}; from Python: query.follow(..., budget=..., checkpoint=...)",
+            "on_late:skip": "say --watermark '0 s': late events are left out, too",
+        },
     ),
     # --- Spark ----------------------------------------------------------------------------------------------------
-    "here": (
-        _of("ACEP-S037", OF_USE_WITH, "add --spark, or leave it out", "master"),
-        _of(
-            "ACEP-S071",
-            OF_USE_WITH,
-            "add --spark, or leave it out",
-            *("shards", "stream", "trigger", "until_done"),
-        ),
+    "no cluster": Refusals("ACEP-S037", OF_USE_WITH, {"master": "add --spark, or leave it out"}),
+    "here": Refusals(
+        "ACEP-S071",
+        OF_USE_WITH,
+        _each("add --spark, or leave it out", "shards", "stream", "trigger", "until_done"),
     ),
-    "batch on Spark": (
-        _of(
-            "ACEP-S071",
-            "on Spark {option} is of use with {mine} only",
+    "batch on Spark": Refusals(
+        "ACEP-S071",
+        "on Spark {option} is of use with {mine} only",
+        _each(
             "add --stream, or leave it out",
             *("watermark", "checkpoint", "trigger", "until_done", "metrics_port", "late", "learn"),
         ),
     ),
-    "Spark": (
-        _of("ACEP-S072", NOT_WITH, "leave it out: it changes no result", "merge"),
-        _of("ACEP-S072", NOT_WITH, "leave it out: on Spark events are always put in order", "sort"),
-        _of("ACEP-S072", NOT_WITH, "write Parquet first, or leave out --spark", *NOT_ON_SPARK),
-        _of(
-            "ACEP-S072",
-            NOT_WITH,
-            "leave it out: rows left out are counted; with --stream, --late FOLDER has them",
-            "rejects",
-        ),
-        _of(
-            "ACEP-S072",
-            NOT_WITH,
-            "leave it out: a batch is put in order, and a stream leaves late events out",
-            "on_late",
-        ),
-        _of("ACEP-S072", NOT_WITH, "leave it out: what --learn learns becomes a new version of --history", "save"),
-        _of(
-            "ACEP-S072",
-            NOT_WITH,
-            "leave it out: with --learn a stream saves as soon as there is something new",
-            "save_every",
-        ),
-        _of("ACEP-S072", NOT_WITH, ALONE, "start", "learn_log", "report", "page", "shed", "expand", "sequence", "idle"),
-        _of("ACEP-S072", NOT_WITH, FINAL, "emit", "changelog"),
-        _of("ACEP-S072", NOT_WITH, "leave out the rows that take events back, or --spark", "op"),
-        _of("ACEP-S072", NOT_WITH, "leave it out: on Spark one watermark is that of all sources", "source"),
-        _of("ACEP-S072", NOT_WITH, "leave it out: workers write files", "flush"),
-        _of("ACEP-S072", NOT_WITH, f"{CHOOSE}, or leave out --spark", *_outputs_but(*THREE)),
+    "Spark": Refusals(
+        "ACEP-S072",
+        NOT_WITH,
+        _each(ALONE, "start", "learn_log", "report", "page", "shed", "expand", "sequence", "idle")
+        | _each(FINAL, "emit", "changelog")
+        | _each("write Parquet first, or leave out --spark", *NOT_ON_SPARK)
+        | _outputs_but(f"{CHOOSE}, or leave out --spark", *THREE)
+        | {
+            "merge": "leave it out: it changes no result",
+            "sort": "leave it out: on Spark events are always put in order",
+            "rejects": "leave it out: rows left out are counted; with --stream, --late FOLDER has them",
+            "on_late": "leave it out: a batch is put in order, and a stream leaves late events out",
+            "save": "leave it out: what --learn learns becomes a new version of --history",
+            "save_every": "leave it out: with --learn a stream saves as soon as there is something new",
+            "op": "leave out the rows that take events back, or --spark",
+            "source": "leave it out: on Spark one watermark is that of all sources",
+            "flush": "leave it out: workers write files",
+        },
     ),
-    "stream on Spark": (
-        _of("ACEP-S072", NOT_WITH, "a stream is written as it comes", "limit"),
-        _of("ACEP-S072", NOT_WITH, "a stream is written as Parquet", "format"),
-        _of("ACEP-S072", NOT_WITH, "count the rows that were written, or those of --output points", "output:count"),
+    "stream on Spark": Refusals(
+        "ACEP-S072",
+        NOT_WITH,
+        {
+            "limit": "a stream is written as it comes",
+            "format": "a stream is written as Parquet",
+            "output:count": "count the rows that were written, or those of --output points",
+        },
     ),
-    "trigger": (_of("ACEP-S072", "{mine} does not go with {option}", "leave one of them out", "until_done"),),
+    "trigger": Refusals("ACEP-S072", "{mine} does not go with {option}", {"until_done": ONE_OF_THEM}),
     # --- budgets and pages ----------------------------------------------------------------------------------------
-    "no budget": (
-        _of(
-            "ACEP-U040",
-            "{option} is about a load budget, and there is none",
-            "say how much may be done: --budget '20%', '5000 steps/event', '200 runs' or '2 ms/batch'",
-            *_names(ExpandedBudgetOptions, LearningOptions, ReportOptions),
-        ),
+    "no budget": Refusals(
+        "ACEP-U040",
+        "{option} is about a load budget, and there is none",
+        _each("say how much may be done: --budget '20%', '5000 steps/event', '200 runs' or '2 ms/batch'", *OF_BUDGETS),
     ),
-    "nothing learned": (
-        _of(
-            "ACEP-U049",
-            "{option} is about what a run learns, and this one does not",
-            "add --learn, or leave it out",
-            *("save", "save_every", "learn_log"),
-        ),
+    "nothing learned": Refusals(
+        "ACEP-U049",
+        "{option} is about what a run learns, and this one does not",
+        _each("add --learn, or leave it out", "save", "save_every", "learn_log"),
     ),
-    "nothing expanded": (
-        _of(
-            "ACEP-U054",
-            "{option} says how far {mine} goes, and nothing is expanded",
-            "add --expand, or leave it out",
-            "whole_bundles",
-        ),
+    "nothing expanded": Refusals(
+        "ACEP-U054",
+        "{option} says how far {mine} goes, and nothing is expanded",
+        {"whole_bundles": "add --expand, or leave it out"},
     ),
-    "page of a set": (
-        _of(
-            "ACEP-U152",
-            "--output with --queries does not go with {mine}",
-            "leave it out: the page shows matches",
-            *_outputs_but("matches"),
-        ),
+    "page of a set": Refusals(
+        "ACEP-U152",
+        "--output with --queries does not go with {mine}",
+        _outputs_but("leave it out: the page shows matches", "matches"),
     ),
-    "page of live input": (
-        _of("ACEP-U152", "{option} with live input does not go with {mine}", "leave one of them out", "stamp"),
+    "page of live input": Refusals(
+        "ACEP-U152", "{option} with live input does not go with {mine}", {"stamp": ONE_OF_THEM}
     ),
 }
 """What is refused, by what a run is."""
@@ -319,11 +271,13 @@ def refuse(asked: Mapping[str, str], kinds: Mapping[str, str]) -> None:
     UsageError
         With the code of the first option that does not go with it.
     """
-    refusals = [(refusal, mine) for kind, mine in kinds.items() for refusal in REFUSED[kind]]
     for name, option in asked.items():
-        for refusal, mine in refusals:
-            if refusal.is_about(name):
-                raise refusal.error(option, mine)
+        for kind, mine in kinds.items():
+            refused = REFUSED[kind]
+            hint = refused.hint_for(name)
+            if hint is not None:
+                words = refused.words.format(option=option, mine=mine)
+                raise UsageError(words, code=refused.code, hint=hint.format(mine=mine))
 
 
 def check_queries(context: typer.Context, folder: Path | None) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from acep_approx.cli.options.budget import BudgetOptions, LearningOptions, ReportOptions
+from acep_approx.cli.options.matching import BudgetOptions, LearningOptions, ReportOptions
 from acep_approx.cli.options.output import check_folder, format_of
 from acep_approx.cli.options.together import refuse
 from acep_approx.cli.runs.request import RunRequest

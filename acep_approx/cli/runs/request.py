@@ -9,9 +9,14 @@ from typing import Self
 import typer
 
 from acep_approx.cli.options.arrivals import LiveOptions, RevisionOptions
-from acep_approx.cli.options.budget import ExpandedBudgetOptions, LearningOptions, ReportOptions
 from acep_approx.cli.options.input import RunInputOptions
-from acep_approx.cli.options.matching import EngineOptions, KeyOptions
+from acep_approx.cli.options.matching import (
+    EngineOptions,
+    ExpandedBudgetOptions,
+    KeyOptions,
+    LearningOptions,
+    ReportOptions,
+)
 from acep_approx.cli.options.output import Format, OutputOptions, PageOptions, ResultKind, format_of
 from acep_approx.cli.options.programs import QueriesOptions, RuleOptions, needed
 from acep_approx.cli.options.spark import RunSparkOptions, StreamOptions
