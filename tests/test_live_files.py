@@ -247,6 +247,24 @@ def test_that_it_waits_for_the_first_event_is_said_once(csv, caplog, text):
     assert "waiting" not in caplog.text
 
 
+@pytest.mark.parametrize("name", ["events.jsonl", "events.csv"])
+def test_rows_that_can_be_read_may_come_behind_those_that_cannot(tmp_path, name):
+    """As where the first messages of a topic are malformed, and those of other partitions come a moment later."""
+    path = tmp_path / name
+    is_csv = name.endswith("csv")
+    path.write_bytes(b"ts,type\n\xff,\xff\n" if is_csv else b"garbage\ngarbage\n")
+    more = "1,A\n2,B\n" if is_csv else '{"ts": 1, "type": "A"}\n{"ts": 2, "type": "B"}\n'
+    source = follow(path, on_malformed="skip")
+    Steps(source, [appends(path, more)])
+    found = [row for table in QUERY.match(source).tables() for row in table.to_pylist()]
+    assert [(row["a"], row["b"]) for row in found] == [(0, 1)]
+    assert source.malformed.count == (1 if is_csv else 2)
+    if not is_csv:  # where it stays at that it is an error, in the end
+        path.write_bytes(b"garbage\n")
+        with pytest.raises(DataError, match="ACEP-D021"):
+            list(QUERY.match(follow(path, on_malformed="skip", until_idle=0)).tables())
+
+
 def test_malformed_rows_are_left_out_and_told(csv, tmp_path):
     rejects = tmp_path / "rejects.jsonl"
     source = follow(csv, on_malformed="skip", rejects=rejects)

@@ -52,6 +52,8 @@ from acep_approx.events.reading.parquet import ParquetFile
 from acep_approx.events.reading.text import TextFile, text_format
 
 LOG = logging.getLogger("acep_approx.waiting")
+NOT_ONE_ROW = "ACEP-D021"
+"""Of all rows so far none can be read."""
 MISSING = ("ACEP-D002", "ACEP-D008", "ACEP-Q060")
 """Errors that say that a column is not there."""
 Bound = TypeVar("Bound")
@@ -338,7 +340,12 @@ class ArrivingEvents:
         """Say why what has come is not enough; where it never will be, that is an error."""
         if self._bind is None or self._has_reported or not self._has_event():
             return
-        schema = self._shown(self._typed_by(self._whole()).schema)
+        try:
+            schema = self._shown(self._typed_by(self._whole()).schema)
+        except DataError as error:
+            if error.code == NOT_ONE_ROW and self._malformed.policy == "skip":
+                return  # rows that can be read may come
+            raise
         try:
             self._bind(schema)
         except (DataError, QueryError) as error:
