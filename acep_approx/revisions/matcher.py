@@ -71,20 +71,23 @@ class RevisedMatcher(Run):
     again in one push.
     """
 
+    arrived = 0
+    """How many rows were pushed so far."""
+
     def __init__(self, plan: Plan, asked: Revisions, **options: Any) -> None:
         asked.check_language(plan.query)
         self.plan = plan
         self.asked = asked
         self.changes = dict.fromkeys(CHANGES, 0)
         self.execution = Execution(plan, **options, is_raw=True)
-        self.rows = 0
         self.stream: RevisedStream | None = None
         self.left_out = LeftOut()
         self.final_rows: list[Ints] | None = None
 
     @never_raises
     def _repr_html_(self) -> str:
-        numbers = [(f"{self.rows:,}", "rows so far"), (f"{self.held_events:,}", "events held: they may still change")]
+        numbers = [(f"{self.arrived:,}", "rows so far")]
+        numbers += [(f"{self.held_events:,}", "events held: they may still change")]
         counts = vars(self.revisions).items()
         numbers += [(f"{number:,}", name.replace("_", " ")) for name, number in counts if number]
         told = "Nothing has moved the watermark yet."
@@ -96,7 +99,19 @@ class RevisedMatcher(Run):
 
     def __repr__(self) -> str:
         query = one_line(self.plan.query.text)
-        return f"<RevisedMatcher of {query!r}: {self.rows:,} rows, {self.held_events:,} events held>"
+        return f"<RevisedMatcher of {query!r}: {self.arrived:,} rows, {self.held_events:,} events held>"
+
+    @property
+    def stage(self) -> Execution:
+        """What the events go through, once they are in order."""
+        return self.execution
+
+    def reads(self, names: Sequence[str]) -> list[str]:
+        """Which columns of an input are read, of these names: all only where rows are taken back by their content."""
+        stream, asked = self.stream, self.asked
+        assert stream is not None, "there are columns"
+        wanted = {*stream.columns, stream.op, asked.source, asked.sequence, *PROGRESSED}
+        return [name for name in names if stream.is_by_content or name in wanted]
 
     # --- what users ask -------------------------------------------------------------------------------------
 
@@ -157,7 +172,7 @@ class RevisedMatcher(Run):
             A missing column or a wrong type; ``ACEP-D070``: an op that nobody knows. Nothing of the push is taken in.
             ``ACEP-D045``: an error stopped it in the middle of a batch before.
         """
-        source = self._opened(events, self.execution)
+        source = self._opened(events)
         if not len(source.schema):
             return self._nothing()
         stream = self.stream or self._bind(source)
@@ -165,7 +180,7 @@ class RevisedMatcher(Run):
         data = self._read(source, stream)
         if not data.num_rows:
             return self._nothing()
-        return pushed(lambda rows: self._take_in(rows, stream), data, source, self.rows)
+        return pushed(lambda rows: self._take_in(rows, stream), data, source, self.arrived)
 
     @public
     def punctuate(self, tick: int | str | datetime, where: str | None = None) -> pa.Table:
@@ -227,7 +242,7 @@ class RevisedMatcher(Run):
                 "asked": self.asked.header(),
                 "options": self.execution.options(),
                 "changes": self.changes,
-                "rows": self.rows,
+                "rows": self.arrived,
             }
         )
         self.left_out.save(mine.sub("left out"))
@@ -244,7 +259,7 @@ class RevisedMatcher(Run):
         """
         mine = saved.parts["revisions"]
         made = cls(plan, Revisions(**mine.head["asked"]), **checked_options(mine.head["options"]))
-        made.rows = mine.number("rows")
+        made.arrived = mine.number("rows")
         made.changes = {name: number_in(name, mine.head["changes"][name], 0, COUNT) for name in CHANGES}
         made.left_out.load(mine.parts["left out"])
         if "stream" in mine.parts:
@@ -313,15 +328,15 @@ class RevisedMatcher(Run):
         pipeline.stream.check_whole()
         ops = self._ops(data, stream)
         roles = pipeline.roles
-        tick = ticks(data.column(roles.time), roles.unit, first_row=self.rows, format=roles.time_format)
-        arrival = np.arange(self.rows, self.rows + len(tick))
+        tick = ticks(data.column(roles.time), roles.unit, first_row=self.arrived, format=roles.time_format)
+        arrival = np.arange(self.arrived, self.arrived + len(tick))
         events = Events(tick, arrival, arrival, self._kept_columns(data, stream))
         self._fit(events, stream)
         is_mark = None if ops is None else ops == Op.WATERMARK
         sequence = None if asked.sequence is None else numbers_of(data.column(asked.sequence), asked.sequence)
         source = None if asked.source is None else data.column(asked.source)
         before = stream.watermarks.advance(tick, source, sequence, is_mark)
-        self.rows += len(tick)
+        self.arrived += len(tick)
         rejects = self._late(tick, before, is_mark)
         if stream.closed.has_parts:
             rejects |= dict.fromkeys(np.flatnonzero(stream.closed.late(tick, data)).tolist(), LATE)
@@ -349,14 +364,14 @@ class RevisedMatcher(Run):
         if stream.op is None:
             return None
         progressed = next((data.column(name) for name in PROGRESSED if name in data.schema.names), None)
-        ops = ops_of(data.column(stream.op), stream.op, self.rows, progressed)
+        ops = ops_of(data.column(stream.op), stream.op, self.arrived, progressed)
         if self.asked.id is None and (ops == Op.UPDATE).any():
             row = int(np.argmax(ops == Op.UPDATE))
             raise DataError(
-                f"row {self.rows + row}: an update in one row does not say which event it updates",
+                f"row {self.arrived + row}: an update in one row does not say which event it updates",
                 code="ACEP-D071",
                 hint="name the column of the ids of events: id='COLUMN' (--id COLUMN)",
-                row=self.rows + row,
+                row=self.arrived + row,
             )
         return ops
 
