@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from hashlib import sha256
 from itertools import islice
 from pathlib import Path
 from types import NoneType
@@ -26,7 +27,7 @@ from acep_approx.planning.planner import Plan
 from acep_approx.revisions.request import REVISING
 from acep_approx.run.lateness import Lateness
 from acep_approx.run.left_out import LATE
-from acep_approx.run.run import Run, parts_of
+from acep_approx.run.run import Feed, Run, parts_of
 from acep_approx.run.watermarks import NEVER, Held
 from acep_approx.subscriptions.adding import entries_of
 from acep_approx.subscriptions.callbacks import Subscription, Subscriptions
@@ -376,6 +377,11 @@ class QuerySet(Run):
 
     # --- events -----------------------------------------------------------------------------------------------
 
+    @property
+    def stage(self) -> Running:
+        """What the events go through."""
+        return self._running
+
     def push(self, events: Any) -> Found:
         """Run more events.
 
@@ -396,7 +402,7 @@ class QuerySet(Run):
             published does not fit; ``ACEP-D045``: an error stopped it in the middle of a batch before.
         """
         running = self._running
-        return self._notified(running, parts_of(running, self._stamped(self._opened(events, running))))
+        return self._notified(running, parts_of(running, self._stamped(self._opened(events))))
 
     def _stamped(self, source: Source) -> Source:
         """Events with times of the clock, where they get such."""
@@ -512,11 +518,19 @@ class QuerySet(Run):
         UsageError, DataError
             As for ``Query.follow``.
         """
-        from acep_approx.api.live_run import Checkpointing, LiveQuerySet, LiveRun
+        from acep_approx.api.live_run import Checkpointing, LiveRun
 
-        checkpointing = Checkpointing(checkpoint, checkpoint_every, finish)
+        def bind(source: Source) -> tuple[Run, Found] | None:
+            if not len(schema := source.schema):
+                return None
+            if on_schema is not None:
+                on_schema(schema)
+            return self, self.push(schema.empty_table())
+
+        asked = {"queries": sha256(pack(self._running.fresh(), self._made_with)).hexdigest()[:16]} | (also_asked or {})
         reading = {"time": self._running.wanted["time"]} | reading
-        return LiveRun(place, LiveQuerySet(self, on_schema), checkpointing, reading, also_asked or {})
+        feed = Feed(self, bind, self._taken_up)
+        return LiveRun(place, feed, Checkpointing(checkpoint, checkpoint_every, finish), reading, asked)
 
     @checked
     def pass_time(self, tick: int) -> Found:
@@ -546,11 +560,6 @@ class QuerySet(Run):
         """What holds the watermark back: of several sources those that are furthest behind, and those that are idle."""
         wait = self._running.order.wait
         return Held() if wait is None else wait.watermarks.holding()
-
-    @property
-    def arrived(self) -> int:
-        """How many events there were so far, those that came late among them."""
-        return self._running.order.arrived
 
     @property
     def late_count(self) -> int:
@@ -638,24 +647,15 @@ class QuerySet(Run):
         if (levels := self._running.levels) is not None:
             source.use(levels.roles.read_in(levels.columns), is_stamped=self._stamp)
 
-    def take_up(self, state: bytes) -> None:
-        """Go on from a state of a set of the same queries, which were added in the same order.
-
-        Raises
-        ------
-        DataError
-            As for ``from_state``.
-        """
+    def _taken_up(self, state: bytes) -> Self:
+        """The same set, as it goes on from a state of these queries, which were added in the same order."""
         saved = SET.unpack(state)
         with SET.reading():
             self._go_on(restored(saved, SavedTexts()))
+        return self
 
     def _go_on(self, running: Running) -> None:
         running.lateness, self._running = self._running.lateness, running
-
-    def fresh_state(self) -> bytes:
-        """The state before any event: the same for sets of the same queries that read events in the same way."""
-        return pack(self._running.fresh(), self._made_with)
 
     # --- what does not go together yet ------------------------------------------------------------------------
 
