@@ -41,7 +41,7 @@ def waiting_events_are_not_kept() -> AbstractContextManager[Any]:
     real = Shard.to_bytes
 
     def to_bytes(self: Shard) -> bytes:
-        self.waiting.due()
+        self.order.waiting.due()
         return real(self)
 
     return patch.object(Shard, "to_bytes", to_bytes)

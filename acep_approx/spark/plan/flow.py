@@ -15,10 +15,9 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from acep_approx.errors import UsageError
-from acep_approx.spark.plan import outputs
+from acep_approx.spark.plan import packing
 from acep_approx.spark.plan.columns import column, places, quoted, rising
-from acep_approx.spark.plan.outputs import SCHEMA, packed
-from acep_approx.spark.plan.packing import GROUP, PACKED, SHARD, Batches, gathered, packer, spread, unpacker
+from acep_approx.spark.plan.packing import GROUP, SHARD, Batches, gathered, packed, packer, spread, unpacker
 from acep_approx.spark.worker.job import Job
 from acep_approx.spark.worker.shard import Processed, Shard
 
@@ -37,7 +36,7 @@ def matching(job: Job) -> Callable[[Batches], Batches]:
 
 
 def accounting(job: Job) -> Callable[[Batches], Batches]:
-    """The same with the rows of ``outputs.SCHEMA`` out; the shard is the partition."""
+    """The same with the rows of ``packing.SCHEMA`` out; the shard is the partition."""
 
     def match(batches: Batches) -> Batches:
         from pyspark import TaskContext
@@ -45,7 +44,7 @@ def accounting(job: Job) -> Callable[[Batches], Batches]:
         task = TaskContext.get()
         shard = task.partitionId() if task is not None else 0
         for processed in _processed(job, batches):
-            yield pa.RecordBatch.from_pylist(list(packed(shard, processed)), schema=SCHEMA)
+            yield pa.RecordBatch.from_pylist(list(packed(shard, processed)), schema=packing.SCHEMA)
 
     return match
 
@@ -85,7 +84,7 @@ class Flow:
     watermark: str | None = None
 
     def outputs(self) -> DataFrame:
-        """Everything that comes of the events, packed: columns as ``outputs.PACKED`` says.
+        """Everything that comes of the events, packed: columns as ``packing.PACKED`` says.
 
         ``matches``, ``late`` and ``metrics`` take it apart; all three can be taken from the DataFrame that
         ``foreachBatch`` gets, so that a stream is read once. Cache it there.
@@ -93,18 +92,18 @@ class Flow:
         Complexity: one shuffle by key; batch: and a sort within each partition.
         """
         if not self.events.isStreaming:
-            return self._sorted().mapInArrow(accounting(self.job), outputs.PACKED)
+            return self._sorted().mapInArrow(accounting(self.job), packing.PACKED)
         from acep_approx.spark.plan.processor import ShardProcessor
 
         rows = self._packed_by_shard().groupBy(GROUP)
-        return rows.transformWithState(ShardProcessor(self.job, self._groups), outputs.PACKED, "append", "eventTime")
+        return rows.transformWithState(ShardProcessor(self.job, self._groups), packing.PACKED, "append", "eventTime")
 
     def matches(self, packed: DataFrame | None = None) -> DataFrame:
         """The matches, of all events or among some ``outputs``."""
         schema = from_arrow_schema(self.job.results, prefer_timestamp_ntz=False)
         if packed is None and not self.events.isStreaming:
             return self._sorted().mapInArrow(matching(self.job), schema)
-        found = self._of_kind(outputs.MATCHES, packed)
+        found = self._of_kind(packing.MATCHES, packed)
         return found.mapInArrow(unpacker(self.job.results), schema)
 
     def late(self, packed: DataFrame | None = None) -> DataFrame:
@@ -112,13 +111,13 @@ class Flow:
 
         They have the columns that the query reads, and those that stand for an event.
         """
-        schema = outputs.left_out_schema(self.job)
+        schema = self.job.left_out
         columns = from_arrow_schema(schema, prefer_timestamp_ntz=False)
-        return self._of_kind(outputs.LATE, packed).mapInArrow(unpacker(schema), columns)
+        return self._of_kind(packing.LATE, packed).mapInArrow(unpacker(schema), columns)
 
     def metrics(self, packed: DataFrame | None = None) -> DataFrame:
         """What happened, per shard and micro-batch: see ``ShardMetrics``; ``payload`` is the training sample."""
-        return self._of_kind(outputs.METRICS, packed).drop("kind")
+        return self._of_kind(packing.METRICS, packed).drop("kind")
 
     def _of_kind(self, kind: str, packed: DataFrame | None) -> DataFrame:
         return (self.outputs() if packed is None else packed).filter(F.col("kind") == kind)
@@ -141,7 +140,8 @@ class Flow:
         """Streaming: one row for the events of a shard."""
         number = F.pmod(F.xxhash64(*self._key_columns()), F.lit(self.job.shards)) if self.keys else F.lit(0)
         carried = self._in_time().select(*map(column, self.job.schema.names), number.cast("int"))
-        return carried.toDF(*places(self.job.schema), SHARD).mapInArrow(packer(self.job.schema, self._groups), PACKED)
+        pack = packer(self.job.schema, self._groups)
+        return carried.toDF(*places(self.job.schema), SHARD).mapInArrow(pack, packing.GROUPED)
 
     def _key_columns(self) -> list[Column]:
         """Columns of the key; of floating point numbers the two zeros are one."""

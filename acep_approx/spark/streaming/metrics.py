@@ -1,6 +1,6 @@
 """The numbers of a running job: Spark adds them up over the shards, and a listener hands them on after each batch.
 
-The rows of metrics that come out of the shards (``outputs.packed``) carry numbers as columns. ``observed`` has Spark
+The rows of metrics that come out of the shards (``packing.packed``) carry numbers as columns. ``observed`` has Spark
 add them up on the way; ``Progress`` is what was added up for one micro-batch, ``Totals`` for all of them so far;
 ``Exporter`` serves them to Prometheus, on a port of the driver.
 """
@@ -51,7 +51,7 @@ def observed(packed: DataFrame, name: str | Observation = NAME, *, by_part: bool
     Parameters
     ----------
     packed : pyspark.sql.DataFrame
-        Rows as ``outputs.packed`` makes them; the numbers of those that are not metrics are NULL.
+        Rows as ``packing.packed`` makes them; the numbers of those that are not metrics are NULL.
     name : str or Observation, default "acep"
         Name of the observation; ``Progress.of`` asks for it. Of a batch the observation itself.
     by_part : bool, default False
