@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
@@ -95,8 +94,11 @@ class Flow:
             return self._sorted().mapInArrow(accounting(self.job), packing.PACKED)
         from acep_approx.spark.plan.processor import ShardProcessor
 
-        rows = self._packed_by_shard().groupBy(GROUP)
-        return rows.transformWithState(ShardProcessor(self.job, self._groups), packing.PACKED, "append", "eventTime")
+        schema, groups = self.job.schema, spread(self.events.sparkSession, self.job.shards)
+        number = F.pmod(F.xxhash64(*self._key_columns()), F.lit(self.job.shards)) if self.keys else F.lit(0)
+        carried = self._in_time().select(*map(column, schema.names), number.cast("int"))
+        rows = carried.toDF(*places(schema), SHARD).mapInArrow(packer(schema, groups), packing.GROUPED).groupBy(GROUP)
+        return rows.transformWithState(ShardProcessor(self.job, groups), packing.PACKED, "append", "eventTime")
 
     def matches(self, packed: DataFrame | None = None) -> DataFrame:
         """The matches, of all events or among some ``outputs``."""
@@ -130,18 +132,6 @@ class Flow:
         number = (self.job.shards,) if self.job.shards else ()
         apart = carried.repartition(*number, *self._key_columns()) if self.keys else carried.repartition(1)
         return apart.sortWithinPartitions(*rising(self.job.order)).toDF(*places(self.job.schema))
-
-    @cached_property
-    def _groups(self) -> tuple[int, ...]:
-        """What stands for each shard."""
-        return spread(self.events.sparkSession, self.job.shards)
-
-    def _packed_by_shard(self) -> DataFrame:
-        """Streaming: one row for the events of a shard."""
-        number = F.pmod(F.xxhash64(*self._key_columns()), F.lit(self.job.shards)) if self.keys else F.lit(0)
-        carried = self._in_time().select(*map(column, self.job.schema.names), number.cast("int"))
-        pack = packer(self.job.schema, self._groups)
-        return carried.toDF(*places(self.job.schema), SHARD).mapInArrow(pack, packing.GROUPED)
 
     def _key_columns(self) -> list[Column]:
         """Columns of the key; of floating point numbers the two zeros are one."""
