@@ -13,7 +13,7 @@ import pyarrow as pa
 from acep_approx import compile_query
 from acep_approx.budget.budget import Budget
 from acep_approx.events.roles import Roles
-from acep_approx.spark.plan import outputs
+from acep_approx.spark.plan import packing
 from acep_approx.spark.streaming.driver import Driver
 from acep_approx.spark.worker.job import Job, Spending
 from acep_approx.spark.worker.shard import Shard
@@ -68,8 +68,8 @@ def micro_batches(
             processed = shard.process(events.slice(0, 0), last)
             finds(processed.results)
             states[number] = shard.to_bytes()
-            rows = outputs.packed(number, processed)
-            metrics += [SimpleNamespace(**row) for row in rows if row["kind"] == outputs.METRICS]
+            rows = packing.packed(number, processed)
+            metrics += [SimpleNamespace(**row) for row in rows if row["kind"] == packing.METRICS]
         yield metrics
 
 

@@ -24,7 +24,7 @@ import pyarrow as pa
 from pyspark.sql import Row
 
 from acep_approx.ipc import from_ipc
-from acep_approx.spark.plan import outputs
+from acep_approx.spark.plan import packing
 from acep_approx.spark.worker.job import Job
 
 
@@ -95,7 +95,7 @@ class Task:
 
     def sum(self, column: str) -> int:
         """Of the metrics."""
-        return sum(getattr(row, column) for row in self.rows if row.kind == outputs.METRICS)
+        return sum(getattr(row, column) for row in self.rows if row.kind == packing.METRICS)
 
 
 @dataclass
@@ -131,13 +131,13 @@ class Flow:
     job: Job
 
     def metrics(self, packed: Packed) -> Any:
-        return SimpleNamespace(collect=lambda: packed.of_kind(outputs.METRICS))
+        return SimpleNamespace(collect=lambda: packed.of_kind(packing.METRICS))
 
     def matches(self, packed: Packed) -> Any:
-        return _Table(packed, outputs.MATCHES)
+        return _Table(packed, packing.MATCHES)
 
     def late(self, packed: Packed) -> Any:
-        return _Table(packed, outputs.LATE)
+        return _Table(packed, packing.LATE)
 
 
 @dataclass(frozen=True)

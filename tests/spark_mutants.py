@@ -17,7 +17,6 @@ from unittest.mock import patch
 from acep_approx.shedding import splitting
 from acep_approx.shedding.refresher import Refresher
 from acep_approx.shedding.splitting import FILE, Split
-from acep_approx.spark.plan.processor import ShardProcessor
 from acep_approx.spark.streaming import driver
 from acep_approx.spark.streaming.driver import LEARNER, Driver
 from acep_approx.spark.streaming.stream import Writer
@@ -41,7 +40,7 @@ def waiting_events_are_not_kept() -> AbstractContextManager[Any]:
     real = Shard.to_bytes
 
     def to_bytes(self: Shard) -> bytes:
-        self.waiting.due()
+        self.order.waiting.due()
         return real(self)
 
     return patch.object(Shard, "to_bytes", to_bytes)
@@ -49,7 +48,7 @@ def waiting_events_are_not_kept() -> AbstractContextManager[Any]:
 
 def nobody_wakes_a_shard() -> AbstractContextManager[Any]:
     """No timer is set for events that wait."""
-    return patch.object(ShardProcessor, "_wake", lambda self, milliseconds: None)
+    return patch.object(Shard, "waits_until", None)
 
 
 def results_are_written_beside() -> AbstractContextManager[Any]:

@@ -22,7 +22,7 @@ from acep_approx.budget.budget import Budget
 from acep_approx.events.roles import Roles
 from acep_approx.learning import learner
 from acep_approx.shedding import refresher
-from acep_approx.spark.plan.outputs import LATE, MATCHES
+from acep_approx.spark.plan.packing import LATE, MATCHES
 from acep_approx.spark.streaming import driver
 from acep_approx.spark.worker import job
 from acep_approx.spark.worker.job import Job, Spending

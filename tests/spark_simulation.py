@@ -20,7 +20,7 @@ import pyarrow as pa
 from pyspark.sql import Row
 
 from acep_approx.ipc import to_ipc
-from acep_approx.spark.plan import outputs, processor
+from acep_approx.spark.plan import packing, processor
 from acep_approx.spark.streaming.driver import LEARNER, Driver
 from acep_approx.spark.streaming.stream import CONTROL, Writer
 from acep_approx.spark.worker.job import Job
@@ -298,7 +298,7 @@ class Simulation:
             return
         assert spending.full_work is not None
         all_rows = [row for tasks in self.done for task in tasks.values() for row in task.rows]
-        rows = [row for row in all_rows if row.kind == outputs.METRICS]
+        rows = [row for row in all_rows if row.kind == packing.METRICS]
         events, steps = (sum(getattr(row, name) for row in rows) for name in ("events", "steps"))
         weighted = sum(row.weight * row.events for row in rows)
         assert weighted <= events + 1e-6, f"granted for {weighted:.3f} events, of which there are {events}"

@@ -14,7 +14,7 @@ from pyspark.sql import Row
 from acep_approx import compile_query
 from acep_approx.events.roles import infer_roles
 from acep_approx.ipc import from_ipc
-from acep_approx.spark.plan.outputs import MATCHES, packed
+from acep_approx.spark.plan.packing import MATCHES, packed
 from acep_approx.spark.worker.job import Job
 from acep_approx.spark.worker.shard import Shard
 from tests.cases import FULL

@@ -16,7 +16,7 @@ from acep_approx.cli.on_spark.words import line, live, table
 from acep_approx.engines.runs.worth import REASONS
 from acep_approx.errors import UsageError
 from acep_approx.learning.judging import Verdict
-from acep_approx.spark.plan.outputs import NUMBERS, PACKED, SCHEMA
+from acep_approx.spark.plan.packing import NUMBERS, PACKED, SCHEMA
 from acep_approx.spark.streaming.metrics import COUNTS, Exporter, Listener, Progress, Totals, observed
 from tests.patience import PATIENCE, ended
 from tests.spark_reports import REPORT, progress

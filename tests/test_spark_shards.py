@@ -17,7 +17,7 @@ from acep_approx import DataError, archive, compile_query
 from acep_approx.events.roles import Roles
 from acep_approx.ipc import from_ipc, to_ipc
 from acep_approx.run.events import in_order
-from acep_approx.spark.plan import outputs
+from acep_approx.spark.plan import packing
 from acep_approx.spark.plan.flow import accounting, matching
 from acep_approx.spark.plan.packing import GROUP, SHARD, gathered, packer, unpacker
 from acep_approx.spark.plan.processor import ShardProcessor
@@ -64,9 +64,9 @@ def stand_in(job: Job) -> TwsTester:
 def processed(made: list[Row], found: Counter[str], left_out: int) -> tuple[Counter[str], int]:
     """Add what some rows hold."""
     for row in made:
-        if row.kind == outputs.MATCHES:
+        if row.kind == packing.MATCHES:
             found += rows(from_ipc(row.payload))
-        elif row.kind == outputs.METRICS:
+        elif row.kind == packing.METRICS:
             left_out += row.late + row.malformed
     return found, left_out
 
@@ -256,11 +256,11 @@ def test_a_partition_can_keep_metrics():
 
 
 def test_results_of_many_rows_are_cut_into_several(monkeypatch):
-    monkeypatch.setattr(outputs, "ROWS_AT_ONCE", 3)
+    monkeypatch.setattr(packing, "ROWS_AT_ONCE", 3)
     shard = Shard(JOB)
     shard.process(events(*((t, "x", "AB"[t % 2], t) for t in range(12))), None)
     found = shard.process(events(), 100)
-    payloads = [row["payload"] for row in outputs.packed(0, found) if row["kind"] == outputs.MATCHES]
+    payloads = [row["payload"] for row in packing.packed(0, found) if row["kind"] == packing.MATCHES]
     assert len(payloads) == -(-found.results.num_rows // 3) > 1
     assert rows(pa.concat_tables(map(from_ipc, payloads))) == rows(found.results)
 

@@ -105,7 +105,7 @@ def test_the_state_of_a_shard(spending: Spending | None) -> None:
     shard = Shard(job)
     shard.process(table, 500)
     whole = shard.to_bytes()
-    assert len(Shard(job, state=whole).waiting) == 400
+    assert len(Shard(job, state=whole).order.waiting) == 400
     for state in harmed(whole):
         for read in (lambda state: Shard(job, state=state), describe):
             with pytest.raises(DataError) as error:

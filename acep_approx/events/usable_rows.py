@@ -22,6 +22,7 @@ from acep_approx.events.usable_times import earlier, salvaged, usable_times
 
 OF_A_ROW = ("ACEP-D004", "ACEP-D005", "ACEP-D006", "ACEP-D034", "ACEP-D086", "ACEP-D090", "ACEP-D121")
 """Errors for which one row may be to blame."""
+_UNSHOWN = Row("", 0, "")
 NAMES_NO_VALUE = ("ACEP-D004", "ACEP-D090")
 """Those that say of no value that it is wrong."""
 
@@ -166,6 +167,9 @@ class UsableRows:
         if self._malformed.policy == "refuse":
             raise self._refused(batch, int(wrong[0]), error)
         for row in wrong.tolist():
+            if self._first is not None and not self._malformed.shows_more:
+                self._malformed.add(_UNSHOWN, "")
+                continue
             found = self._where(row) or row_of("events", self._row + self.left_out, batch, row)
             reason = self._reason(batch, row)
             self._malformed.add(found, _plain(reason.message))

@@ -19,19 +19,16 @@ QUERIES = (
 def preload() -> None:
     """Load the matcher and its kernels, where they have been compiled before; else see to it that they are."""
     from acep_approx.events.source import open_source
-    from acep_approx.events.stream import read_events
     from acep_approx.jit.tiers import load_at_once
     from acep_approx.matching.execution import Execution
     from acep_approx.planning.planner import plan
     from acep_approx.query.parser import parse
+    from acep_approx.run.run import parts_of
 
     load_at_once()
     for query in QUERIES:
-        execution, source = Execution(plan(parse(query))), open_source(EVENTS)
-        pipeline = execution.bind(source.schema)
-        for batch in read_events(source, pipeline.roles, columns=pipeline.columns):
-            for _ in execution.run(batch):
-                pass
+        execution = Execution(plan(parse(query)))
+        list(parts_of(execution, open_source(EVENTS)))
         execution.finish()
 
 

@@ -26,7 +26,7 @@ from rich.markup import escape
 from acep_approx import Matcher, compile_query
 from acep_approx.ipc import from_ipc
 from acep_approx.spark import observed
-from acep_approx.spark.plan import outputs
+from acep_approx.spark.plan import packing
 from acep_approx.spark.plan.packing import GROUP, SHARD, Batches, packer, unpacker
 from acep_approx.spark.worker.shard import Shard
 from experiments.on_spark.plans import CORES, Done, Place, drained, rates, spread, steady
@@ -128,9 +128,9 @@ class PassThrough(StatefulProcessor):
             kept = [] if state is None else list(state[0])
             self._kept.update((payloads,))
             payloads = kept
-        nothing = dict.fromkeys(outputs.NUMBERS)
+        nothing = dict.fromkeys(packing.NUMBERS)
         for payload in payloads:
-            yield Row(shard=key[0], kind=outputs.MATCHES, payload=payload, **nothing)
+            yield Row(shard=key[0], kind=packing.MATCHES, payload=payload, **nothing)
 
     def close(self) -> None:
         """Nothing is open."""
@@ -147,9 +147,9 @@ def streaming(flow: Flow, plan: str) -> DataFrame:
         return flow.matches(observed(flow.outputs()))
     by_shard = flow._packed_by_shard().groupBy(GROUP)
     processor = PassThrough(keeps=plan == KEPT)
-    packed = by_shard.transformWithState(processor, outputs.PACKED, "append", "eventTime")
+    packed = by_shard.transformWithState(processor, packing.PACKED, "append", "eventTime")
     schema = flow.job.schema
-    found = packed.filter(F.col("kind") == outputs.MATCHES)
+    found = packed.filter(F.col("kind") == packing.MATCHES)
     return found.mapInArrow(unpacker(schema), from_arrow_schema(schema))
 
 
@@ -219,8 +219,8 @@ class Shop:
             parts.step += clock.lap()
             self.states[number] = one.to_bytes()
             parts.state += clock.lap()
-            made = pa.RecordBatch.from_pylist(list(outputs.packed(number, processed)), schema=outputs.SCHEMA)
-            found = made.filter(pa.array([kind == outputs.MATCHES for kind in made.column("kind").to_pylist()]))
+            made = pa.RecordBatch.from_pylist(list(packing.packed(number, processed)), schema=packing.SCHEMA)
+            found = made.filter(pa.array([kind == packing.MATCHES for kind in made.column("kind").to_pylist()]))
             list(unpacker(self.job.results)(iter([found])))
             parts.arrow += clock.lap()
         self.in_kernel = 0.0

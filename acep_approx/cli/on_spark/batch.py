@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import sys
 import time as clock
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -17,7 +16,6 @@ from acep_approx.cli.terminal import amount, say, words
 from acep_approx.errors import UsageError
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
     from acep_approx.api import Query
@@ -142,8 +140,9 @@ def run_batch(asked: OnSpark, output: OutputOptions, form: Format) -> None:
     from acep_approx.spark.streaming.metrics import NAME, observed
 
     file, kind, limit = output.file, output.output, output.most_rows(form)
-    begun = clock.perf_counter()
-    with clear_errors(), _busy("matching on Spark", enabled=not asked.quiet):
+    begun, console = clock.perf_counter(), words()
+    is_seen = console.is_terminal and not asked.quiet
+    with clear_errors(), console.status("matching on Spark") if is_seen else nullcontext():
         events = read_files(asked.session(), asked.inputs, **asked.reading)
         flow = asked.matcher.flow(events)
         observation = Observation(NAME)
@@ -180,43 +179,20 @@ def run_batch(asked: OnSpark, output: OutputOptions, form: Format) -> None:
 
 
 def _collect(found: DataFrame, output: ResultKind, limit: int | None, most_errors: int) -> Results:
-    """The results in this process."""
-    from acep_approx.cli.write import Results
-
-    if output is ResultKind.COUNT:
-        return Results([_count(found, most_errors)], None)
-    table = (found if limit is None else found.limit(limit + 1)).toArrow()  # one more tells that there are more
-    return Results([_in_order(table)], limit)
-
-
-def _count(found: DataFrame, most_errors: int) -> pa.Table:
-    """Numbers of matches by number of errors, as a run here counts them."""
+    """The results in this process: counts by number of errors, as a run here counts them, or rows in order."""
+    import pyarrow as pa
     from pyspark.sql import functions as sql
 
-    from acep_approx.cli.write import count_table
+    from acep_approx.cli.write import Results, count_table
     from acep_approx.matching.outputs.counted import warn_at_least
 
-    summed = found.groupBy("errors").agg(sql.sum(sql.col("matches").cast("decimal(38,0)")).alias("matches"))
-    counts = {row.errors: int(row.matches) for row in summed.collect()}
-    warn_at_least(counts.values())
-    return count_table({errors: counts.get(errors, 0) for errors in range(most_errors + 1)})
-
-
-def _in_order(table: pa.Table) -> pa.Table:
-    """Rows by their end, then by whatever else can be put in order: Spark gives them in any order."""
-    import pyarrow as pa
-
-    plain = [field.name for field in table.schema if not pa.types.is_nested(field.type)]
-    names = sorted(plain, key=lambda name: (name != "end", name != "start"))  # these first, the others as they stand
-    return table.sort_by([(name, "ascending") for name in names]) if names else table
-
-
-@contextmanager
-def _busy(text: str, *, enabled: bool) -> Iterator[None]:
-    """A sign of life on a terminal, gone when done."""
-    console = words()
-    if not (enabled and console.is_terminal):
-        yield
-        return
-    with console.status(text):
-        yield
+    if output is ResultKind.COUNT:
+        summed = found.groupBy("errors").agg(sql.sum(sql.col("matches").cast("decimal(38,0)")).alias("matches"))
+        counts = {row.errors: int(row.matches) for row in summed.collect()}
+        warn_at_least(counts.values())
+        return Results([count_table({errors: counts.get(errors, 0) for errors in range(most_errors + 1)})], None)
+    table = (found if limit is None else found.limit(limit + 1)).toArrow()  # one more tells that there are more
+    # Spark gives rows in any order: here by their end and start, then by whatever else can be put in order
+    names = [field.name for field in table.schema if not pa.types.is_nested(field.type)]
+    names.sort(key=lambda name: (name != "end", name != "start"))
+    return Results([table.sort_by([(name, "ascending") for name in names]) if names else table], limit)

@@ -199,13 +199,12 @@ def _stream(spark: SparkSession, query: Query, now: Path, history: Path, home: P
     )
     beginning = Pulse("the first micro-batch, for which Spark starts its workers", enabled=not quiet)
     with live(enabled=not quiet) as show, beginning as pulse:
-        read = _RowCounter()
-        told = Tally([show, read, lambda progress: pulse.said(f"micro-batch {progress.batch + 1}")])
+        told = Tally([show, lambda progress: pulse.said(f"micro-batch {progress.batch + 1}")])
         running = start(
             matcher, events, to=home / "found", checkpoint=home / "state", trigger=TRIGGER, on_progress=told
         )
         try:
-            while read.number < len(times) and not running.awaitTermination(1):
+            while told.totals.rows < len(times) and not running.awaitTermination(1):
                 continue
             running.processAllAvailable()
             _hear(told, running)
@@ -222,16 +221,6 @@ def _hear(told: Tally, running: StreamingQuery) -> None:
         if told.totals.last is not None and told.totals.last.batch >= last.batchId:
             return
         clock.sleep(0.1)
-
-
-class _RowCounter:
-    """Adds up the rows that came in."""
-
-    def __init__(self) -> None:
-        self.number = 0
-
-    def __call__(self, progress: Any) -> None:
-        self.number += progress.rows
 
 
 def _points(query: Query, events: DataFrame, **spending: Any) -> Ints:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import signal
 import threading
 import time as clock
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
@@ -153,29 +153,21 @@ def wait(query: StreamingQuery) -> bool:
     bool
         Whether it was stopped. What the last micro-batch had begun is done again when the stream goes on.
     """
-    with _interruption() as interrupted:
-        while not query.awaitTermination(WAIT):
-            if interrupted.is_set():
-                query.stop()
-                return True
-    return False
-
-
-@contextmanager
-def _interruption() -> Iterator[threading.Event]:
-    """Notes the first Ctrl-C instead of breaking off in the middle of something; the second one breaks off."""
-    interrupted = threading.Event()
-    before = signal.getsignal(signal.SIGINT)
+    interrupted, before = threading.Event(), signal.getsignal(signal.SIGINT)
 
     def note(_number: int, _frame: object) -> None:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # the second one breaks off
         interrupted.set()
 
     signal.signal(signal.SIGINT, note)
     try:
-        yield interrupted
+        while not query.awaitTermination(WAIT):
+            if interrupted.is_set():
+                query.stop()
+                return True
     finally:
         signal.signal(signal.SIGINT, before)
+    return False
 
 
 class Tally:

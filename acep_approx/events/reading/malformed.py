@@ -17,6 +17,7 @@ from acep_approx.shell import quoted
 POLICIES = ("refuse", "skip")
 OFFSET = "offset"
 """What messages of a partition are counted by."""
+_REASONS = 5
 _SHOWN = 200  # characters of a row's text in a message and in the file of rejects
 CHANGES = re.compile(r"Column\(/([^/]*)\) changed from (?:string|number|boolean) to (?:string|number|boolean)")
 """Of the parser of JSON: a field is of one type in some rows and of another in others."""
@@ -135,11 +136,16 @@ class MalformedRows:
                 hint=f"correct the line;{as_text} or {LEAVE_OUT}",
             )
         self.count += 1
-        if len(self.reasons) < 5:
+        if len(self.reasons) < _REASONS:
             self.reasons.append(f"{row.place}: {reason}")
         if self._file is not None:
             written = {"file": row.file, row.unit: row.line, "reason": reason, "text": row.shown}
             self._file.sink.write(json.dumps(written, ensure_ascii=False).encode() + b"\n")
+
+    @property
+    def shows_more(self) -> bool:
+        """Whether it is shown which row the next one is, and why: otherwise it is only counted."""
+        return self._file is not None or len(self.reasons) < _REASONS
 
     def close(self) -> None:
         """Close the file of rejects, if one is open."""

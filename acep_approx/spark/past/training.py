@@ -185,7 +185,19 @@ class _Training:
         tick = F.col(TICK)
         row = self.events.agg(F.count("*"), F.count(tick), F.min(tick), F.max(tick)).first()
         total, timed, first, last = row if row is not None else (0, 0, 0, 0)
-        _check_times(total, timed, first or 0, last or 0)
+        first, last = first or 0, last or 0
+        if timed < total:  # both as ``events.time.ticks`` has it, without a row to name
+            raise DataError(
+                f"{total - timed} of {total} events have no time (null)",
+                code="ACEP-D004",
+                hint="every event needs a time: fill it in or leave the event out before matching",
+            )
+        if max(abs(first), abs(last)) >= LIMIT:
+            raise DataError(
+                f"times reach from {first} to {last}; ticks must be below 2**60 in size",
+                code="ACEP-D005",
+                hint="is the unit right? 2**60 microseconds are 36,533 years",
+            )
         wanted = MOST_HELD_OUT + MOST_TRIED + 1
         while True:
             since = first if total <= wanted else self._since(wanted, first, last)
@@ -356,19 +368,3 @@ def _words(one: Column, type_: DataType) -> Column:
     if isinstance(type_, DateType):
         return F.unix_date(one).cast("long")
     return one.cast("long")
-
-
-def _check_times(total: int, timed: int, first: int, last: int) -> None:
-    """As ``events.time.ticks`` does, without a row to name."""
-    if timed < total:
-        raise DataError(
-            f"{total - timed} of {total} events have no time (null)",
-            code="ACEP-D004",
-            hint="every event needs a time: fill it in or leave the event out before matching",
-        )
-    if max(abs(first), abs(last)) >= LIMIT:
-        raise DataError(
-            f"times reach from {first} to {last}; ticks must be below 2**60 in size",
-            code="ACEP-D005",
-            hint="is the unit right? 2**60 microseconds are 36,533 years",
-        )

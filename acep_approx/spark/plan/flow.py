@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
@@ -15,10 +14,9 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from acep_approx.errors import UsageError
-from acep_approx.spark.plan import outputs
+from acep_approx.spark.plan import packing
 from acep_approx.spark.plan.columns import column, places, quoted, rising
-from acep_approx.spark.plan.outputs import SCHEMA, packed
-from acep_approx.spark.plan.packing import GROUP, PACKED, SHARD, Batches, gathered, packer, spread, unpacker
+from acep_approx.spark.plan.packing import GROUP, SHARD, Batches, gathered, packed, packer, spread, unpacker
 from acep_approx.spark.worker.job import Job
 from acep_approx.spark.worker.shard import Processed, Shard
 
@@ -37,7 +35,7 @@ def matching(job: Job) -> Callable[[Batches], Batches]:
 
 
 def accounting(job: Job) -> Callable[[Batches], Batches]:
-    """The same with the rows of ``outputs.SCHEMA`` out; the shard is the partition."""
+    """The same with the rows of ``packing.SCHEMA`` out; the shard is the partition."""
 
     def match(batches: Batches) -> Batches:
         from pyspark import TaskContext
@@ -45,7 +43,7 @@ def accounting(job: Job) -> Callable[[Batches], Batches]:
         task = TaskContext.get()
         shard = task.partitionId() if task is not None else 0
         for processed in _processed(job, batches):
-            yield pa.RecordBatch.from_pylist(list(packed(shard, processed)), schema=SCHEMA)
+            yield pa.RecordBatch.from_pylist(list(packed(shard, processed)), schema=packing.SCHEMA)
 
     return match
 
@@ -85,7 +83,7 @@ class Flow:
     watermark: str | None = None
 
     def outputs(self) -> DataFrame:
-        """Everything that comes of the events, packed: columns as ``outputs.PACKED`` says.
+        """Everything that comes of the events, packed: columns as ``packing.PACKED`` says.
 
         ``matches``, ``late`` and ``metrics`` take it apart; all three can be taken from the DataFrame that
         ``foreachBatch`` gets, so that a stream is read once. Cache it there.
@@ -93,18 +91,21 @@ class Flow:
         Complexity: one shuffle by key; batch: and a sort within each partition.
         """
         if not self.events.isStreaming:
-            return self._sorted().mapInArrow(accounting(self.job), outputs.PACKED)
+            return self._sorted().mapInArrow(accounting(self.job), packing.PACKED)
         from acep_approx.spark.plan.processor import ShardProcessor
 
-        rows = self._packed_by_shard().groupBy(GROUP)
-        return rows.transformWithState(ShardProcessor(self.job, self._groups), outputs.PACKED, "append", "eventTime")
+        schema, groups = self.job.schema, spread(self.events.sparkSession, self.job.shards)
+        number = F.pmod(F.xxhash64(*self._key_columns()), F.lit(self.job.shards)) if self.keys else F.lit(0)
+        carried = self._in_time().select(*map(column, schema.names), number.cast("int"))
+        rows = carried.toDF(*places(schema), SHARD).mapInArrow(packer(schema, groups), packing.GROUPED).groupBy(GROUP)
+        return rows.transformWithState(ShardProcessor(self.job, groups), packing.PACKED, "append", "eventTime")
 
     def matches(self, packed: DataFrame | None = None) -> DataFrame:
         """The matches, of all events or among some ``outputs``."""
         schema = from_arrow_schema(self.job.results, prefer_timestamp_ntz=False)
         if packed is None and not self.events.isStreaming:
             return self._sorted().mapInArrow(matching(self.job), schema)
-        found = self._of_kind(outputs.MATCHES, packed)
+        found = self._of_kind(packing.MATCHES, packed)
         return found.mapInArrow(unpacker(self.job.results), schema)
 
     def late(self, packed: DataFrame | None = None) -> DataFrame:
@@ -112,13 +113,13 @@ class Flow:
 
         They have the columns that the query reads, and those that stand for an event.
         """
-        schema = outputs.left_out_schema(self.job)
+        schema = self.job.left_out
         columns = from_arrow_schema(schema, prefer_timestamp_ntz=False)
-        return self._of_kind(outputs.LATE, packed).mapInArrow(unpacker(schema), columns)
+        return self._of_kind(packing.LATE, packed).mapInArrow(unpacker(schema), columns)
 
     def metrics(self, packed: DataFrame | None = None) -> DataFrame:
         """What happened, per shard and micro-batch: see ``ShardMetrics``; ``payload`` is the training sample."""
-        return self._of_kind(outputs.METRICS, packed).drop("kind")
+        return self._of_kind(packing.METRICS, packed).drop("kind")
 
     def _of_kind(self, kind: str, packed: DataFrame | None) -> DataFrame:
         return (self.outputs() if packed is None else packed).filter(F.col("kind") == kind)
@@ -131,17 +132,6 @@ class Flow:
         number = (self.job.shards,) if self.job.shards else ()
         apart = carried.repartition(*number, *self._key_columns()) if self.keys else carried.repartition(1)
         return apart.sortWithinPartitions(*rising(self.job.order)).toDF(*places(self.job.schema))
-
-    @cached_property
-    def _groups(self) -> tuple[int, ...]:
-        """What stands for each shard."""
-        return spread(self.events.sparkSession, self.job.shards)
-
-    def _packed_by_shard(self) -> DataFrame:
-        """Streaming: one row for the events of a shard."""
-        number = F.pmod(F.xxhash64(*self._key_columns()), F.lit(self.job.shards)) if self.keys else F.lit(0)
-        carried = self._in_time().select(*map(column, self.job.schema.names), number.cast("int"))
-        return carried.toDF(*places(self.job.schema), SHARD).mapInArrow(packer(self.job.schema, self._groups), PACKED)
 
     def _key_columns(self) -> list[Column]:
         """Columns of the key; of floating point numbers the two zeros are one."""

@@ -104,10 +104,11 @@ class SparkMatcher:
 
     def flow(self, events: DataFrame) -> Flow:
         """The query on some events, to ask for more than the matches: late events, and metrics."""
-        cores = int(events.sparkSession.sparkContext.defaultParallelism)
-        job, keys = self.job(
-            arrow_schema(events.schema), is_stream=events.isStreaming, shards=self._shards(events), cores=cores
-        )
+        session, is_stream = events.sparkSession, events.isStreaming
+        cores, shards = int(session.sparkContext.defaultParallelism), self.shards or 0  # 0: as many as Spark finds good
+        if not shards and is_stream:
+            shards = int(session.conf.get("spark.sql.shuffle.partitions") or 1)
+        job, keys = self.job(arrow_schema(events.schema), is_stream=is_stream, shards=shards, cores=cores)
         if not keys:
             log.warning("all events are matched in one task: %s", _why_together(self.query))
         return Flow(job, events, keys, self.watermark)
@@ -126,7 +127,9 @@ class SparkMatcher:
         bind = self._bind(schema, roles)
         pipeline = Execution(plan, output=self.output, bind=bind, key_idle=self.key_idle).bind(schema, roles)
         # a worker checks the query as it was written, also what no result depends on
-        carried = tuple(dict.fromkeys([*pipeline.columns, *pipeline.named, roles.time, *filter(None, (self.id,))]))
+        carried = list(dict.fromkeys([*pipeline.columns, *pipeline.named, roles.time, *filter(None, (self.id,))]))
+        # events are in the order of the time, which may be finer than ticks, the id, and what else can be put in order
+        plain = [name for name in carried if not pa.types.is_nested(schema.field(name).type)]
         keys = tuple(map(roles.column, pipeline.plan.keys))
         if keys and plan.counted == "stream":
             keys = ()  # what is next to an event may be of another key
@@ -134,7 +137,7 @@ class SparkMatcher:
             query=self.query,
             schema=pa.schema([schema.field(name) for name in carried]),
             roles=carried_roles(roles, carried),
-            order=_order(schema, carried, roles.time, self.id),
+            order=tuple(dict.fromkeys([roles.time, *((self.id,) if self.id else ()), *plain])),
             bind=bind,
             output=self.output,
             shards=shards if keys else 1,
@@ -154,12 +157,6 @@ class SparkMatcher:
         if self.bind or self.query.syntax.outputs or names_no_events:
             return self.bind
         return self.id or Execution(self.query.plan, output=self.output).bind(schema, roles).columns
-
-    def _shards(self, events: DataFrame) -> int:
-        """0: as many as Spark finds good."""
-        if self.shards is not None or not events.isStreaming:
-            return self.shards or 0
-        return int(events.sparkSession.conf.get("spark.sql.shuffle.partitions") or 1)
 
     def _check_budget(self, job: Job, *, is_stream: bool) -> None:
         """Refuse a wrong budget, or a history of another query, before Spark starts anything."""
@@ -195,12 +192,6 @@ def _check_time(schema: pa.Schema, time: str, *, is_stream: bool) -> None:
             code="ACEP-S005",
             hint="make it a timestamp",
         )
-
-
-def _order(schema: pa.Schema, carried: tuple[str, ...], time: str, id_: str | None) -> tuple[str, ...]:
-    """Columns that order events: the time, which may be finer than ticks, the id, and what else can be put in order."""
-    plain = [name for name in carried if not pa.types.is_nested(schema.field(name).type)]
-    return tuple(dict.fromkeys([time, *((id_,) if id_ else ()), *plain]))
 
 
 def _why_together(query: CompiledQuery) -> str:

@@ -1,17 +1,21 @@
-"""On the way to the shards: the events of each shard become one row, an Arrow stream.
+"""Packed rows: on the way to the shards the events of each become one row, and what comes out of a shard is rows too.
 
-A row per event would be turned into a Python object each; a row per shard costs nothing that grows with the events.
+A row per event would be turned into a Python object each; a row per shard costs nothing that grows with the events. Of
+the rows that come out ``kind`` says whether they hold results, events that were left out, or metrics: one plan gives
+all three, so that a stream is read once, and numbers are columns, so that Spark adds them up.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
 from acep_approx.ipc import read_ipc, to_ipc
+from acep_approx.spark.worker.shard import Processed, ShardMetrics
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -20,12 +24,28 @@ SHARD = "_acep_shard"
 """The column that says which shard an event belongs to."""
 GROUP = "shard_group"
 """The column that Spark groups by: it stands for a shard, see ``spread``."""
-PACKED = f"{GROUP} bigint, payload binary"
+GROUPED = f"{GROUP} bigint, payload binary"
 TRIED_A_SHARD = 32
 """Numbers that are tried for each shard: with so many every shard finds one."""
 ROWS_AT_ONCE = 1 << 17
-"""Events that are held back to make the rows longer, and the Arrow batches that the matcher gets."""
+"""Events that are held back to make the rows longer, and the Arrow batches that the matcher gets; and most results in
+one row: Spark takes no value of 2 GB."""
 Batches = Iterator[pa.RecordBatch]
+
+MATCHES, LATE, METRICS = "matches", "late", "metrics"
+_TYPES = {
+    "int": (pa.int64(), "bigint"),
+    "float": (pa.float64(), "double"),
+    "tuple[int, ...]": (pa.list_(pa.int64()), "array<bigint>"),
+}
+_NUMBERS = {field.name: _TYPES[str(field.type)] for field in fields(ShardMetrics)}
+NUMBERS = tuple(_NUMBERS)
+SCHEMA = pa.schema(
+    [("shard", pa.int32()), ("kind", pa.string()), ("payload", pa.binary())]
+    + [(name, type_) for name, (type_, _) in _NUMBERS.items()]
+)
+"""Columns of what comes out of a shard; those after ``payload`` are NULL but for the metrics."""
+PACKED = "shard int, kind string, payload binary, " + ", ".join(f"{name} {sql}" for name, (_, sql) in _NUMBERS.items())
 
 
 def spread(spark: SparkSession, shards: int) -> tuple[int, ...]:
@@ -47,7 +67,7 @@ def spread(spark: SparkSession, shards: int) -> tuple[int, ...]:
 
 
 def packer(schema: pa.Schema, groups: Sequence[int]) -> Callable[[Batches], Batches]:
-    """For ``mapInArrow``: columns of ``schema``, whatever their names, and ``SHARD`` in, rows of ``PACKED`` out.
+    """For ``mapInArrow``: columns of ``schema``, whatever their names, and ``SHARD`` in, rows of ``GROUPED`` out.
 
     ``groups`` are those of ``spread``.
 
@@ -94,3 +114,13 @@ def gathered(batches: Batches, rows: int = ROWS_AT_ONCE) -> Iterator[pa.Table]:
             held, count = [], 0
     if count:
         yield pa.Table.from_batches(held)
+
+
+def packed(number: int, processed: Processed) -> Iterator[dict[str, Any]]:
+    """The rows of what a shard has processed: of results and of events left out only where there are any."""
+    nothing = dict.fromkeys(NUMBERS)
+    for kind, table in ((MATCHES, processed.results), (LATE, processed.left_out)):
+        for first in range(0, table.num_rows, ROWS_AT_ONCE):
+            yield {"shard": number, "kind": kind, "payload": to_ipc(table.slice(first, ROWS_AT_ONCE)), **nothing}
+    metrics = {**vars(processed.metrics), "shed": list(processed.metrics.shed)}
+    yield {"shard": number, "kind": METRICS, "payload": processed.sample, **metrics}

@@ -79,25 +79,21 @@ class ShardProcessor(StatefulProcessor):
         """Nothing is open."""
 
     def _step(self, number: int, events: pa.Table, timers: Any) -> Iterator[Row]:
-        from acep_approx.spark.plan.outputs import packed
-        from acep_approx.spark.worker.shard import Shard, ticks_per_millisecond
+        from acep_approx.spark.plan.packing import packed
+        from acep_approx.spark.worker.shard import Shard
 
         state = self._state.get() if self._state.exists() else None
         shard = Shard(self.job, number, None if state is None else bytes(state[0]), batch_of_task())
-        known, per_millisecond = timers.getCurrentWatermarkInMs(), ticks_per_millisecond(self.job)
+        known, per_millisecond = timers.getCurrentWatermarkInMs(), self.job.ticks_per_millisecond
         processed = shard.process(events, known * per_millisecond if known > 0 else None)  # 0: Spark knows of none yet
         self._state.update((shard.to_bytes(),))
-        until = shard.waits_until
-        self._wake(None if until is None else -(-until // per_millisecond))
-        for row in packed(number, processed):
-            yield Row(**row)
-
-    def _wake(self, milliseconds: int | None) -> None:
-        """Let Spark call again when the watermark has passed the first event that waits."""
         for timer in list(self._handle.listTimers()):
             self._handle.deleteTimer(timer)
-        if milliseconds is not None:
-            self._handle.registerTimer(milliseconds)
+        until = shard.waits_until
+        if until is not None:  # Spark is to call again when the watermark has passed the first event that waits
+            self._handle.registerTimer(-(-until // per_millisecond))
+        for row in packed(number, processed):
+            yield Row(**row)
 
 
 def batch_of_task() -> int | None:

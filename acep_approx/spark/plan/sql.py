@@ -97,8 +97,10 @@ class MatchTable:
             raise _wrong(f"there is no argument {unknown[0]!r}")
         values = {name: options[name].value if name in options else None for name in OPTIONS}
         job = _job(str(query.value), events.dataType, values)
-        columns = {field.name: field for field in events.dataType}
-        select = [_column(field.name, is_time=_is_time(columns[field.name].dataType)) for field in job.schema]
+        times = {field.name for field in events.dataType if isinstance(field.dataType, TimestampType)}
+        # times come as numbers, or Python would turn them into the local time of a machine
+        asked = {name: f"unix_micros({quoted(name)})" if name in times else quoted(name) for name in job.schema.names}
+        select = [SelectedColumn(words, alias=name) for name, words in asked.items()]
         return Analysed(from_arrow_schema(job.results, prefer_timestamp_ntz=True), select=select, job=job)
 
     def eval(self, row: Row, *_: Any, **__: Any) -> Iterator[tuple[Any, ...]]:
@@ -142,15 +144,6 @@ def _job(text: str, schema: StructType, values: dict[str, str | None]) -> Job:
 
 def _wrong(message: str) -> UsageError:
     return UsageError(message, code="ACEP-S038", hint=f"{CALL}, and after it {', '.join(OPTIONS)} as name => 'value'")
-
-
-def _is_time(type_: Any) -> bool:
-    return isinstance(type_, TimestampType)
-
-
-def _column(name: str, *, is_time: bool) -> SelectedColumn:
-    """A column as the worker gets it: times as numbers, or Python would turn them into the local time of a machine."""
-    return SelectedColumn(f"unix_micros({quoted(name)})" if is_time else quoted(name), alias=name)
 
 
 def _table(rows: list[Row], schema: pa.Schema) -> pa.Table:

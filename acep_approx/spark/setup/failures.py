@@ -10,8 +10,14 @@ from acep_approx.errors import AcepError, DataError, QueryError, UsageError
 
 _OURS = re.compile(r"(?:\b(?P<kind>\w+Error): )?(?P<code>ACEP-[A-Z]\d{3}): (?P<first>.*)(?P<rest>(?:\n  .*)*)")
 _HINT = "  hint: "
-_KINDS: dict[str, type[AcepError]] = {"U": UsageError, "Q": QueryError, "D": DataError, "H": DataError}
-"""Classes of errors, and so exit codes, by the letter of the code, where the text does not tell the class."""
+_KINDS: dict[str | None, type[AcepError]] = {
+    **{kind.__name__: kind for kind in (AcepError, UsageError, QueryError, DataError)},
+    "U": UsageError,
+    "Q": QueryError,
+    "D": DataError,
+    "H": DataError,
+}
+"""Classes of errors, and so exit codes, by name, and by the letter of the code where the text tells no class."""
 _MISSING = re.compile(r"No module named '(\w+)")
 _MOST_LINES = 3
 PASSING = (
@@ -50,7 +56,8 @@ def explained(error: BaseException) -> AcepError | None:
         hint = next((number for number, line in enumerate(lines) if line.startswith(_HINT)), len(lines))
         message = "\n".join(lines[:hint]).strip()
         advice = "\n".join(lines[hint:]).removeprefix(_HINT).strip()
-        ours = _kind(found["kind"], found["code"])(message, code=found["code"], hint=advice or None)
+        kind = _KINDS.get(found["kind"]) or _KINDS.get(found["code"][5], AcepError)
+        ours = kind(message, code=found["code"], hint=advice or None)
         ours.passes = any(words in message for words in PASSING)
         return ours
     if "Traceback" in text and (found := _MISSING.search(text)):
@@ -79,11 +86,6 @@ def clear_errors() -> Iterator[None]:
         yield
     except (PySparkException, Py4JError) as error:
         raise explained(error) or _failed(error) from error
-
-
-def _kind(name: str | None, code: str) -> type[AcepError]:
-    known = {kind.__name__: kind for kind in (AcepError, UsageError, QueryError, DataError)}
-    return known.get(name or "") or _KINDS.get(code[5], AcepError)
 
 
 def _failed(error: Exception) -> AcepError:

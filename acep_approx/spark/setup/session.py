@@ -35,23 +35,23 @@ def filter_stderr(spark: SparkSession) -> None:
     Errors that Spark logs keep their own way, and come through if this process hangs. Nothing changes where there are
     no named pipes (Windows).
     """
-    context = spark.sparkContext
-    if not hasattr(os, "mkfifo") or context._jvm is None:
+    machine = spark.sparkContext._jvm
+    if not hasattr(os, "mkfifo") or machine is None:
         return
     folder = Path(mkdtemp(prefix="acep-stderr-"))
     pipe = folder / "stderr"
     os.mkfifo(pipe)
-    Thread(target=_pass_on, args=(pipe,), name="stderr of Spark", daemon=True).start()
-    java = context._jvm.java
+
+    def pass_on() -> None:
+        with pipe.open("rb", buffering=0) as lines:
+            for line in worth_reading(lines):
+                sys.stderr.write(line.decode(errors="replace"))
+                sys.stderr.flush()
+
+    Thread(target=pass_on, name="stderr of Spark", daemon=True).start()
+    java = machine.java
     java.lang.System.setErr(java.io.PrintStream(java.io.FileOutputStream(str(pipe)), True))  # waits for the thread
     shutil.rmtree(folder)
-
-
-def _pass_on(pipe: Path) -> None:
-    with pipe.open("rb", buffering=0) as lines:
-        for line in worth_reading(lines):
-            sys.stderr.write(line.decode(errors="replace"))
-            sys.stderr.flush()
 
 
 def worth_reading(lines: Iterable[bytes]) -> Iterator[bytes]:
@@ -113,30 +113,25 @@ def check_java(home: str | None = None) -> int:
     AcepError
         ``ACEP-S030``: there is none; ``ACEP-S031``: it is too old.
     """
+
+    def wrong(what: str, code: str = "ACEP-S030") -> AcepError:
+        return AcepError(f"Spark needs Java{what}", code=code, hint=INSTALL_JAVA)
+
     home = home or os.environ.get("JAVA_HOME")
     java = shutil.which("java", path=str(Path(home, "bin"))) if home else shutil.which("java")
     if java is None:
-        where = f"none in JAVA_HOME, {home}" if home else "none in PATH"
-        raise AcepError(f"Spark needs Java, and there is {where}", code="ACEP-S030", hint=INSTALL_JAVA)
+        raise wrong(f", and there is none in JAVA_HOME, {home}" if home else ", and there is none in PATH")
     try:
         done = subprocess.run([java, "-version"], capture_output=True, text=True, check=False, timeout=60)  # noqa: S603
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise AcepError(
-            f"Spark needs Java, and {java} does not run: {error}", code="ACEP-S030", hint=INSTALL_JAVA
-        ) from error
+        raise wrong(f", and {java} does not run: {error}") from error
     said = done.stderr + done.stdout
     version = java_version(said)
     if version is None:
         first = said.strip().partition("\n")[0]
-        raise AcepError(
-            f"Spark needs Java, and {java} does not tell its version: {first!r}", code="ACEP-S030", hint=INSTALL_JAVA
-        )
+        raise wrong(f", and {java} does not tell its version: {first!r}")
     if version < OLDEST_JAVA:
-        raise AcepError(
-            f"Spark needs Java {OLDEST_JAVA} or newer, and {java} is Java {version}",
-            code="ACEP-S031",
-            hint=INSTALL_JAVA,
-        )
+        raise wrong(f" {OLDEST_JAVA} or newer, and {java} is Java {version}", "ACEP-S031")
     return version
 
 
@@ -216,10 +211,11 @@ def session(master: str | None = None, **conf: str) -> SparkSession:
     from pyspark.logger import PySparkLogger
     from pyspark.sql import SparkSession
 
-    is_ours = "PYSPARK_GATEWAY_PORT" not in os.environ and SparkContext._active_spark_context is None
+    is_submitted, is_running = "PYSPARK_GATEWAY_PORT" in os.environ, SparkContext._active_spark_context is not None
+    is_ours = not is_submitted and not is_running
     if is_ours:
         check_java()
-    elif SparkContext._active_spark_context is None:
+    elif not is_running:
         SparkContext._ensure_initialized()  # what spark-submit says is known from now on
     settings = SparkConf()
     for name, value in conf.items():

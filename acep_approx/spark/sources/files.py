@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -81,7 +81,11 @@ def read_files(
             code="ACEP-S021",
             hint="turn one kind into the other first",
         )
-    return _read_here(spark, files, {"format": format, "on_malformed": on_malformed} | typed)
+    reading = {"format": format, "on_malformed": on_malformed} | typed
+    schema = common_schema([file.path for file in files], reading)
+    names = [str(file.path.absolute()) for file in files]
+    listed = spark.createDataFrame([(n, name) for n, name in enumerate(names)], "number int, path string")
+    return _read_listed(listed.repartitionById(len(names), "number"), reading, schema)
 
 
 def needs_our_reader(files: Sequence[InputFile]) -> bool:
@@ -92,27 +96,22 @@ def needs_our_reader(files: Sequence[InputFile]) -> bool:
     from pyarrow import parquet
 
     types = [field.type for file in files for field in parquet.read_schema(file.path)]
-    return any(pa.types.is_struct(type_) or _is_of_nanoseconds(type_) for type_ in types)
+    times = [type_ for type_ in types if pa.types.is_timestamp(type_) or pa.types.is_time(type_)]
+    return any(map(pa.types.is_struct, types)) or any(type_.unit == "ns" for type_ in times)
 
 
-def _is_of_nanoseconds(type_: pa.DataType) -> bool:
-    return bool((pa.types.is_timestamp(type_) or pa.types.is_time(type_)) and type_.unit == "ns")
-
-
-def _read_here(spark: SparkSession, files: Sequence[InputFile], reading: dict[str, Any]) -> DataFrame:
+def _read_listed(
+    listed: DataFrame, reading: dict[str, Any], schema: pa.Schema, local: Callable[[str], str] = str
+) -> DataFrame:
+    """The events of the files that a column ``path`` names; ``local`` gives the path here."""
     from pyspark.sql.pandas.types import from_arrow_schema
-
-    schema = common_schema([file.path for file in files], reading)
-    names = [str(file.path.absolute()) for file in files]
-    listed = spark.createDataFrame([(n, name) for n, name in enumerate(names)], "number int, path string")
 
     def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for path in batch.column("path").to_pylist():
-                yield from read_batches(path, reading, schema)
+                yield from read_batches(local(path), reading, schema)
 
-    one_each = listed.repartitionById(len(names), "number")
-    return one_each.mapInArrow(read, from_arrow_schema(schema, prefer_timestamp_ntz=False))
+    return listed.mapInArrow(read, from_arrow_schema(schema, prefer_timestamp_ntz=False))
 
 
 def common_schema(paths: Sequence[str | Path], reading: dict[str, Any]) -> pa.Schema:
@@ -251,28 +250,17 @@ def read_growing(
     files = find_files([place], format)
     is_parquet = {file.format for file in files} == {"parquet"}
     known = read_files(spark, [place], format, **typed).schema
+    endings = [suffix for suffix, kind in SUFFIXES.items() if (kind == "parquet") == is_parquet]
+    if not is_parquet:
+        endings += [f"{suffix}{packed}" for suffix in endings for packed in COMPRESSED]
     stream = spark.readStream.option("maxBytesPerTrigger", str(AT_ONCE)).option("recursiveFileLookup", "true")
-    stream = stream.option("pathGlobFilter", _names(is_parquet=is_parquet))
+    stream = stream.option("pathGlobFilter", f"*{{{','.join(endings)}}}")
     where = place.absolute().as_uri()
     if is_parquet and not needs_our_reader(files):
         return stream.schema(known).parquet(where)
     reading = {"format": format} | typed
-    schema = common_schema([place], reading)
-
-    def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for path in batch.column("path").to_pylist():
-                yield from read_batches(_local(path), reading, schema)
-
-    return stream.schema(LISTED).format("binaryFile").load(where).select("path").mapInArrow(read, known)
-
-
-def _names(*, is_parquet: bool) -> str:
-    """A pattern for the names of files that are events."""
-    endings = [suffix for suffix, kind in SUFFIXES.items() if (kind == "parquet") == is_parquet]
-    if not is_parquet:
-        endings += [f"{suffix}{packed}" for suffix in endings for packed in COMPRESSED]
-    return f"*{{{','.join(endings)}}}"
+    listed = stream.schema(LISTED).format("binaryFile").load(where).select("path")
+    return _read_listed(listed, reading, common_schema([place], reading), _local)
 
 
 def _local(uri: str) -> str:

@@ -36,8 +36,16 @@ ROWS = 65_536
 SUFFIX = "~"
 """Between a key and the number of the repetition."""
 STAMP = pa.timestamp("us", tz="UTC")
-_SIGNED = {pa.uint8(): pa.int16(), pa.uint16(): pa.int32(), pa.uint32(): pa.int64(), pa.uint64(): pa.int64()}
-_OTHERS = {pa.float16(): pa.float32(), pa.null(): pa.string(), pa.date64(): pa.date32()}
+_SPARK_TYPES = {
+    pa.uint8(): pa.int16(),
+    pa.uint16(): pa.int32(),
+    pa.uint32(): pa.int64(),
+    pa.uint64(): pa.int64(),
+    pa.float16(): pa.float32(),
+    pa.null(): pa.string(),
+    pa.date64(): pa.date32(),
+}
+"""Types that Spark has, for those of files that it has not."""
 
 
 @dataclass(frozen=True)
@@ -75,8 +83,14 @@ class Recording:
             ``ACEP-D001`` to ``ACEP-D003``: no such column, no time; ``ACEP-S049``: keys that cannot be shifted; the
             errors of ``open_source``.
         """
-        stored, roles = self._opened()
-        types = {field.name: _spark_type(field.type) for field in stored}
+        stored, roles = self.opened()
+        types = {}
+        for field in stored:
+            plain = plain_type(field.type)
+            if pa.types.is_timestamp(plain):
+                types[field.name] = pa.timestamp("us", tz=plain.tz and "UTC")
+            else:
+                types[field.name] = _SPARK_TYPES.get(plain, plain)
         types[roles.time] = STAMP if _is_time(stored, roles) else pa.int64()
         return pa.schema(types.items())
 
@@ -92,24 +106,21 @@ class Recording:
         versions = tuple((stat.st_mtime_ns, stat.st_size) for stat in (file.path.stat() for file in files))
         return _load(self, pa.schema([]) if schema is None else schema, versions)
 
-    def _opened(self) -> tuple[pa.Schema, Roles]:
+    def opened(self) -> tuple[pa.Schema, Roles]:
+        """The columns of the file, checked, and which of them are what."""
         stored = open_source(self.path, format=self.format).schema
         roles = infer_roles(stored, time=self.time, unit=self.unit)
-        if self.shift_keys is not None:
-            self._check_keys(stored)
+        if (name := self.shift_keys) is not None:
+            if name not in stored.names:
+                raise missing_column(name, stored.names)
+            type_ = plain_type(stored.field(name).type)
+            if not (pa.types.is_string(type_) or pa.types.is_integer(type_)):
+                raise DataError(
+                    f"keys of type {type_} cannot be shifted (column {name!r})",
+                    code="ACEP-S049",
+                    hint="shift_keys names a column of strings or of integers",
+                )
         return stored, roles
-
-    def _check_keys(self, stored: pa.Schema) -> None:
-        name = self.shift_keys
-        if name not in stored.names:
-            raise missing_column(str(name), stored.names)
-        type_ = plain_type(stored.field(name).type)
-        if not (pa.types.is_string(type_) or pa.types.is_integer(type_)):
-            raise DataError(
-                f"keys of type {type_} cannot be shifted (column {name!r})",
-                code="ACEP-S049",
-                hint="shift_keys names a column of strings or of integers",
-            )
 
 
 @dataclass(frozen=True)
@@ -208,14 +219,10 @@ class Loaded:
         within = int(np.searchsorted(self.reached, now - turn * self.period, side="right"))
         return turn * rows + within
 
-    def first_at(self, tick: int) -> int:
-        """Number of the first event that is not before a tick."""
-        return int(np.searchsorted(self.reached, tick, side="left"))
-
 
 @lru_cache(maxsize=2)
 def _load(recording: Recording, schema: pa.Schema, _versions: tuple[tuple[int, int], ...]) -> Loaded:
-    stored, roles = recording._opened()
+    stored, roles = recording.opened()
     others = pa.schema([field for field in schema if field.name != roles.time])
     parts, times, row = [others.empty_table()], [np.zeros(0, np.int64)], 0
     for batch in open_source(recording.path, format=recording.format).batches([*others.names, roles.time]):
@@ -272,14 +279,6 @@ def _step(table: pa.Table, recording: Recording) -> int:
 
 def _is_time(stored: pa.Schema, roles: Roles) -> bool:
     return tick_unit(stored.field(roles.time).type, roles.unit) is not None
-
-
-def _spark_type(type_: pa.DataType) -> pa.DataType:
-    """A type that Spark has, for one that files have."""
-    plain = plain_type(type_)
-    if pa.types.is_timestamp(plain):
-        return pa.timestamp("us", tz=plain.tz and "UTC")
-    return {**_SIGNED, **_OTHERS}.get(plain, plain)
 
 
 try:
@@ -356,27 +355,29 @@ class Settings:
         )
 
     def first(self) -> int:
-        """Number of the first event to be replayed."""
+        """Number of the first event to be replayed: the first one that is not before ``start``."""
         if self.start is None:
             return 0
         known = self.recording.loaded()
-        return known.first_at(_tick(self.start, is_time=known.is_time))
+        try:
+            tick = int(ticks(pa.array([self.start]))[0]) if known.is_time else int(self.start)
+        except (DataError, ValueError) as error:
+            wanted = "a whole number, as the times of this file are"
+            if known.is_time:
+                wanted = "a time such as 2013-03-01T06:00"
+            raise UsageError(
+                f"start is {self.start!r}, and not {wanted}", code="ACEP-S046", hint=f"give {wanted}"
+            ) from error
+        return int(np.searchsorted(known.reached, tick, side="left"))
 
-    def parts(self, first: int, end: int) -> list[Part]:
+    def parts(self, first: int, end: int) -> list[InputPartition]:
         """Events ``first`` to ``end - 1`` as parts of about the same size, one per task."""
         count = end - first
         if count <= 0:
             return []
         parts = max(1, min(self.partitions, count // LEAST))
         ends = [first + count * number // parts for number in range(parts + 1)]
-        return [Part(a, b) for a, b in pairwise(ends)]
-
-
-class Part(InputPartition):
-    """Events ``first`` to ``end - 1``."""
-
-    def __init__(self, first: int, end: int) -> None:
-        super().__init__((first, end))
+        return [InputPartition(part) for part in pairwise(ends)]
 
 
 class Replay(DataSource):
@@ -444,29 +445,32 @@ class Replay(DataSource):
         return StreamReader(Settings.of(self.options), _arrow(schema))
 
 
-class BatchReader(DataSourceReader):
-    """Reads a recording as a batch."""
+class _PartReader:
+    """Reads the parts of a recording."""
 
     def __init__(self, settings: Settings, schema: pa.Schema) -> None:
         self.settings = settings
         self.schema = schema
-
-    def partitions(self) -> Sequence[InputPartition]:
-        """One part per task; one without events where there are none."""
-        first, total = self.settings.first(), self.settings.recording.loaded().total
-        return self.settings.parts(first, total) or [Part(0, 0)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The events of a part."""
         return self.settings.recording.loaded(self.schema).read(*partition.value)
 
 
-class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+class BatchReader(_PartReader, DataSourceReader):
+    """Reads a recording as a batch."""
+
+    def partitions(self) -> list[InputPartition]:
+        """One part per task; one without events where there are none."""
+        first, total = self.settings.first(), self.settings.recording.loaded().total
+        return self.settings.parts(first, total) or [InputPartition((0, 0))]
+
+
+class StreamReader(_PartReader, DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Reads a recording as a stream: says what is there by now, and delivers it."""
 
     def __init__(self, settings: Settings, schema: pa.Schema) -> None:
-        self.settings = settings
-        self.schema = schema
+        super().__init__(settings, schema)
         self._all_at_once = settings.speed is None and settings.rate is None
         self._begun: tuple[int, float] | None = None  # number of the first event, and when it was there
         self._reached: int | None = None
@@ -488,7 +492,17 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         limit : ReadLimit, optional
             As ``getDefaultReadLimit`` gave it, or none.
         """
-        first = self._start(start)
+        if start is not None:
+            self._check(start)
+            first = start["event"]
+        elif self._reached is not None:
+            first = self._reached
+        else:
+            raise DataError(
+                "a replay can go on after a restart with Spark 4.2 or newer, and this one is older",
+                code="ACEP-S051",
+                hint="begin anew, with another checkpoint, or use a newer Spark",
+            )
         if self._begun is None:
             self._begun = first, monotonic()
         end = max(first, self._due(*self._begun))
@@ -497,18 +511,6 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             end = min(end, first + most)
         self._reached = end
         return self._offset(end)
-
-    def _start(self, start: dict[str, int] | None) -> int:
-        if start is not None:
-            self._check(start)
-            return start["event"]
-        if self._reached is None:
-            raise DataError(
-                "a replay can go on after a restart with Spark 4.2 or newer, and this one is older",
-                code="ACEP-S051",
-                hint="begin anew, with another checkpoint, or use a newer Spark",
-            )
-        return self._reached
 
     def _due(self, first: int, begun: float) -> int:
         known, settings = self.settings.recording.loaded(), self.settings
@@ -537,10 +539,6 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """The events between two offsets, in parts."""
         self._check(start)
         return self.settings.parts(start["event"], end["event"])
-
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The events of a part."""
-        return self.settings.recording.loaded(self.schema).read(*partition.value)
 
     def _offset(self, event: int) -> dict[str, int]:
         return {"event": event, "of": self.settings.recording.loaded().total}
@@ -599,15 +597,3 @@ def _whole(options: Mapping[str, str], name: str) -> int | None:
             f"{name} is {text!r}, and not a whole number above 0", code="ACEP-S046", hint=f"e.g. {name}=30"
         )
     return int(text)
-
-
-def _tick(text: str, *, is_time: bool) -> int:
-    import pyarrow as pa
-
-    from acep_approx.events.time import ticks
-
-    try:
-        return int(ticks(pa.array([text]))[0]) if is_time else int(text)
-    except (DataError, ValueError) as error:
-        wanted = "a time such as 2013-03-01T06:00" if is_time else "a whole number, as the times of this file are"
-        raise UsageError(f"start is {text!r}, and not {wanted}", code="ACEP-S046", hint=f"give {wanted}") from error

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Row
 
     from acep_approx.learning.judging import Verdict
-    from acep_approx.spark.worker.job import Job
+    from acep_approx.spark.worker.job import Job, Spending
 
 log = logging.getLogger("acep_approx.spark")
 BEGAN = "began.json"
@@ -49,14 +49,13 @@ class Taken:
         return sum(self.of_shards)
 
     @classmethod
-    def of(cls, metrics: Sequence[Row], batch: int, job: Job) -> Taken:
+    def of(cls, metrics: Sequence[Row], batch: int, shards: int, cores: int) -> Taken:
         """Add up shards: more time than was granted does not count, as the next budget must leave room for it."""
-        assert job.spending is not None
-        of_shards = [0] * job.shards
+        of_shards = [0] * shards
         for row in metrics:
             of_shards[row.shard] += row.events
         spent = [min(row.spent, row.granted) if row.granted else row.spent for row in metrics] or [0.0]
-        return cls(batch, tuple(of_shards), max(*spent, sum(spent) / max(job.spending.cores, 1)))
+        return cls(batch, tuple(of_shards), max(*spent, sum(spent) / max(cores, 1)))
 
 
 @dataclass
@@ -81,7 +80,10 @@ class Driver:
         spending = self.job.spending
         if spending is None or not spending.learns or self.job.query.plan.registers is None:
             return
-        load = spending.load(spending.budget, self._began())
+        version, began = self._began_with(), None
+        if version is not None:
+            began = HistoryGraph.load(self._history, self.job.query, version=version)
+        load = spending.load(spending.budget, began)
         self.refresher = Refresher(self.job.query, self.job.plain, self.job.roles, load)
         saved = self.control / LEARNER
         if saved.exists():
@@ -97,13 +99,20 @@ class Driver:
 
     def process(self, metrics: Sequence[Row], batch: int) -> None:
         """Learn from the metrics of a micro-batch."""
-        if self.job.spending is None or self.job.query.plan.registers is None:
+        spending, refresher = self.job.spending, self.refresher
+        if spending is None or self.job.query.plan.registers is None:
             return
-        if self.job.spending.budget.needs_clock:
-            self._last = Taken.of(metrics, batch, self.job)
-        self._split(metrics, batch)
-        if self.refresher is not None and batch > self.refresher.batch:
-            self._refresh(self.refresher, [bytes(row.payload) for row in metrics], batch)
+        if spending.budget.needs_clock:
+            self._last = Taken.of(metrics, batch, self.job.shards, spending.cores)
+        self._split(spending, metrics, batch)
+        if refresher is None or batch <= refresher.batch:
+            return
+        refresher.process(batch, [bytes(row.payload) for row in metrics])
+        if refresher.is_due():
+            self._save(refresher.refreshed(), batch)
+        if refresher.shares is not None:
+            refresher.shares.save(self.control)
+        replace_file(self.control / LEARNER, refresher.to_bytes())
 
     def measured(self, batch: int, rows: int, seconds: float) -> None:
         """A micro-batch is over: tell the workers how much time is left to them in the next one.
@@ -118,45 +127,33 @@ class Driver:
         """
         taken, self._last = self._last, None
         started, self._started = self._started, True
-        if taken is None or taken.batch != batch or not started:  # the first one loads kernels and opens files
+        spending = self.job.spending
+        if spending is None or taken is None or taken.batch != batch:
+            return
+        if not started:  # the first one loads kernels and opens files
             return
         beside = max(seconds - taken.seconds, 0.0)
         made = Overhead.load(self.control).observe(batch, rows + taken.events, beside, taken.of_shards)
         made.save(self.control)
-        self._warn(made, rows + taken.events, taken.events)
-
-    def _warn(self, overhead: Overhead, rows: int, matched: int) -> None:
-        """Say once that nothing is left for the matchers."""
-        assert self.job.spending is not None
-        budget, beside = self.job.spending.budget, overhead.seconds(rows)
-        whole = whole_seconds(budget, matched)
-        if not self._warned and len(overhead.errors) >= FORECASTS and 0 < whole < beside:
+        known, whole = made.seconds(rows + taken.events), whole_seconds(spending.budget, taken.events)
+        if not self._warned and len(made.errors) >= FORECASTS and 0 < whole < known:  # nothing is left for the matchers
             self._warned = True
             log.warning(
                 "Spark alone takes %.2g s of a micro-batch of %s rows, and the budget of %s is %.2g s: hardly anything"
                 " is matched. Give it a larger budget, fewer shards, or more cores",
-                beside, f"{rows:,}", budget, whole,
+                known, f"{rows + taken.events:,}", spending.budget, whole,
             )  # fmt: skip
 
-    def _split(self, metrics: Sequence[Row], batch: int) -> None:
-        job = self.job
-        assert job.spending is not None
-        on_own_core = job.spending.budget.needs_clock and job.shards <= job.spending.cores
-        if job.shards < 2 or on_own_core:  # time that a shard does not use is of no use to one on another core
+    def _split(self, spending: Spending, metrics: Sequence[Row], batch: int) -> None:
+        shards, budget = self.job.shards, spending.budget
+        on_own_core = budget.needs_clock and shards <= spending.cores
+        if shards < 2 or on_own_core:  # time that a shard does not use is of no use to one on another core
             return
-        needs = [Need(0, 1.0, 0, 0, 0.0)] * job.shards
+        needs = [Need(0, 1.0, 0, 0, 0.0)] * shards
         for row in metrics:
             needs[row.shard] = Need(row.events, row.weight, row.steps, row.bound, row.price)
-        by_events = job.spending.budget.unit not in ("runs", "ms/batch")
-        split(Split.load(self.control, job.shards), needs, batch, by_events=by_events).save(self.control)
-
-    def _refresh(self, refresher: Refresher, samples: list[bytes], batch: int) -> None:
-        refresher.process(batch, samples)
-        if refresher.is_due():
-            self._save(refresher.refreshed(), batch)
-        if refresher.shares is not None:
-            refresher.shares.save(self.control)
-        replace_file(self.control / LEARNER, refresher.to_bytes())
+        by_events = budget.unit not in ("runs", "ms/batch")
+        split(Split.load(self.control, shards), needs, batch, by_events=by_events).save(self.control)
 
     def _save(self, made: HistoryGraph, batch: int) -> None:
         """Add a version to the history; where that fails the workers go on with the last good one."""
@@ -191,7 +188,3 @@ class Driver:
         version = known.version_ if known is not None else None
         replace_file(place, json.dumps(version).encode())
         return version
-
-    def _began(self) -> HistoryGraph | None:
-        version = self._began_with()
-        return HistoryGraph.load(self._history, self.job.query, version=version) if version is not None else None

@@ -1,6 +1,6 @@
 """The numbers of a running job: Spark adds them up over the shards, and a listener hands them on after each batch.
 
-The rows of metrics that come out of the shards (``outputs.packed``) carry numbers as columns. ``observed`` has Spark
+The rows of metrics that come out of the shards (``packing.packed``) carry numbers as columns. ``observed`` has Spark
 add them up on the way; ``Progress`` is what was added up for one micro-batch, ``Totals`` for all of them so far;
 ``Exporter`` serves them to Prometheus, on a port of the driver.
 """
@@ -51,7 +51,7 @@ def observed(packed: DataFrame, name: str | Observation = NAME, *, by_part: bool
     Parameters
     ----------
     packed : pyspark.sql.DataFrame
-        Rows as ``outputs.packed`` makes them; the numbers of those that are not metrics are NULL.
+        Rows as ``packing.packed`` makes them; the numbers of those that are not metrics are NULL.
     name : str or Observation, default "acep"
         Name of the observation; ``Progress.of`` asks for it. Of a batch the observation itself.
     by_part : bool, default False
@@ -213,6 +213,8 @@ class Totals:
     Attributes
     ----------
     batches : int
+    rows : int
+        That came in.
     seconds : float
         How long they took together.
     counts : dict of str to int
@@ -227,6 +229,7 @@ class Totals:
     SUMMED = ("events", "relevant", "matches", "points", "late", "malformed", "without_key", "steps", "bound")
 
     batches: int = 0
+    rows: int = 0
     seconds: float = 0.0
     counts: dict[str, int] = field(default_factory=lambda: dict.fromkeys(Totals.SUMMED, 0))
     shed: dict[str, int] = field(default_factory=lambda: dict.fromkeys(REASONS, 0))
@@ -236,6 +239,7 @@ class Totals:
     def add(self, progress: Progress) -> None:
         """Add a micro-batch."""
         self.batches += 1
+        self.rows += progress.rows
         self.seconds += progress.seconds
         for name in self.SUMMED:
             self.counts[name] += getattr(progress, name)
@@ -287,9 +291,6 @@ class Listener(StreamingQueryListener):
         if progress is not None:
             for sink in self.sinks:
                 sink(progress)
-
-    def onQueryIdle(self, event: Any) -> None:  # noqa: N802
-        """There is nothing new."""
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802
         """There will be no more."""
@@ -369,14 +370,16 @@ class Exporter(Served):
             ),
             "lost": gauge("acep_history_lost", "Match points of the cohort that it would have found, the other not."),
         }
-        self._recall = gauge(
-            "acep_estimated_recall",
-            "Estimated share of match points found by the policy alone: from audited cells in which nothing is shed, "
-            "of the last 512 micro-batches. From 30 audited match points on.",
-        )
-        self._recall_ends = {
-            end: gauge(f"acep_estimated_recall_{end}", f"Where that share {words}, with 95% confidence.")
-            for end, words in (("low", "lies at least"), ("high", "lies at most"))
+        self._recall = {
+            "recall": gauge(
+                "acep_estimated_recall",
+                "Estimated share of match points found by the policy alone: from audited cells in which nothing is "
+                "shed, of the last 512 micro-batches. From 30 audited match points on.",
+            ),
+            **{
+                end: gauge(f"acep_estimated_recall_{end}", f"Where that share {words}, with 95% confidence.")
+                for end, words in (("low", "lies at least"), ("high", "lies at most"))
+            },
         }
 
     def __call__(self, progress: Progress) -> None:
@@ -400,28 +403,13 @@ class Exporter(Served):
         self._steps.labels(pattern).inc(progress.steps)
         self._updates.labels(pattern).inc(int(before is not None and progress.version > before.version))
         self._seconds.labels(pattern).observe(progress.seconds)
-        for name, gauge in self._gauges.items():
-            value = getattr(progress, name)
-            if value is not None:
-                gauge.labels(pattern).set(value)
+        told = [(self._gauges, progress), (self._recall, totals.recall())]
         if progress.learned is not None:
-            self._tell_learned(pattern, progress.learned, before.learned if before is not None else None)
-        self._tell_recall(pattern, totals)
-
-    def _tell_learned(self, pattern: str, now: Verdict, before: Verdict | None) -> None:
-        """Counts of the job, not of this process: after a restart they go on from those of the checkpoint."""
-        for name, counter in self._made.items():
-            number, known = getattr(now, name), getattr(before, name, 0)
-            counter.labels(pattern).inc(number - known if number >= known else number)  # less: a job that began anew
-        for name, gauge in self._judged.items():
-            gauge.labels(pattern).set(getattr(now, name))
-
-    def _tell_recall(self, pattern: str, totals: Totals) -> None:
-        """The interval as soon as there is one; the number only where enough was audited."""
-        estimate = totals.recall()
-        if estimate.recall is not None:
-            self._recall.labels(pattern).set(estimate.recall)
-        for end, gauge in self._recall_ends.items():
-            value = getattr(estimate, end)
-            if value is not None:
-                gauge.labels(pattern).set(value)
+            told.append((self._judged, progress.learned))
+            for name, counter in self._made.items():  # of the job: after a restart they go on from the checkpoint
+                number, known = getattr(progress.learned, name), getattr(before and before.learned, name, 0)
+                counter.labels(pattern).inc(number - known if number >= known else number)  # less: a job begun anew
+        for gauges, of in told:
+            for name, gauge in gauges.items():
+                if (value := getattr(of, name)) is not None:
+                    gauge.labels(pattern).set(value)

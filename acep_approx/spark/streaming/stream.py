@@ -6,7 +6,6 @@ folders of its own name, which a second call replaces.
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -155,10 +154,9 @@ class Writer:
         if self.query is None or spending is None or not spending.budget.needs_clock:
             return
         report = self.query.lastProgress
-        told = None if report is None else json.loads(report.json)
-        if told is not None and told["batchId"] == batch:
-            rows = sum(source["numInputRows"] for source in told["sources"])
-            self.driver.measured(batch, rows, told["durationMs"]["triggerExecution"] / 1e3)
+        progress = None if report is None else Progress.of(report)
+        if progress is not None and progress.batch == batch:
+            self.driver.measured(batch, progress.rows, progress.seconds)
 
     def _write(self, table: DataFrame, folder: Path, batch: int, rows: int) -> None:
         """Write rows as a folder of this micro-batch; without any there is none."""

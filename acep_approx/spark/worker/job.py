@@ -11,6 +11,7 @@ import pyarrow as pa
 from acep_approx.budget.budget import Budget
 from acep_approx.events.columns import plain_schema
 from acep_approx.events.roles import Roles
+from acep_approx.events.time import tick_unit
 from acep_approx.learning.shards import WITHIN, Observer, ShardLearning, learner_file
 from acep_approx.learning.training_sample import Shares
 from acep_approx.matching.choice import OutputKind
@@ -167,6 +168,16 @@ class Job:
         made = Execution(plan, output=self.output, bind=self.bind, key_idle=self.key_idle, shedding=shedding)
         made.bind(self.plain, self.roles)
         return made
+
+    @property
+    def ticks_per_millisecond(self) -> int:
+        """How many ticks a millisecond of Spark's watermark is: plain ticks are taken for milliseconds."""
+        return 1000 if tick_unit(self.schema.field(self.roles.time).type, self.roles.unit) is not None else 1
+
+    @property
+    def left_out(self) -> pa.Schema:
+        """Columns of the events that were left out; the last one says why."""
+        return self.schema.append(pa.field("reason", pa.string()))
 
     @cached_property
     def plain(self) -> pa.Schema:

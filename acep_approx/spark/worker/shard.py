@@ -8,31 +8,27 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from acep_approx.archive import FORMAT, Differences, Kind, Scope
-from acep_approx.arrays import Ints
-from acep_approx.engines.progress import RunProgress
 from acep_approx.engines.runs.worth import REASONS
 from acep_approx.errors import DataError
-from acep_approx.events.columns import missing_column, to_arrow
+from acep_approx.events.columns import encode_text, missing_column, to_arrow
+from acep_approx.events.reading.formats.readings import one_batch
 from acep_approx.events.source import open_source
-from acep_approx.events.stream import check_order
-from acep_approx.events.time import tick_unit, ticks
-from acep_approx.events.usable_rows import OF_A_ROW
-from acep_approx.events.usable_times import usable_times
+from acep_approx.events.stream import EventBatch, check_order
+from acep_approx.events.time import tick_unit
 from acep_approx.ipc import to_ipc
 from acep_approx.matching.execution import Execution
 from acep_approx.matching.state import meaning
 from acep_approx.ranges import COUNT
-from acep_approx.run.events import Events
 from acep_approx.run.left_out import LATE
-from acep_approx.run.waiting import Waiting
-from acep_approx.run.watermarks import NEVER
+from acep_approx.run.order import Order, Wait, joined
+from acep_approx.run.watermarks import NEVER, Watermarks
 from acep_approx.shedding.shedder import Shedder
 from acep_approx.spark.worker.job import Job
 
@@ -74,75 +70,44 @@ class ShardMetrics:
     granted: float = 0.0
 
 
-@dataclass(frozen=True)
-class Counters:
-    """Where the counters of a matcher stand: two of them tell what happened in between.
-
-    ``granted`` run-steps, those ``left`` of a batch, after which they are gone (of other budgets 0), and those
-    ``on_passes`` over runs and on the cohort beside it; ``points``, and those ``audited`` and ``kept``, since the
-    shedder was made; the others are of the whole stream.
-    """
-
-    progress: RunProgress
-    shed: tuple[int, ...] = (0,) * len(REASONS)
-    on_passes: float = 0.0
-    granted: float = 0.0
-    left: float = 0.0
-    points: int = 0
-    audited: int = 0
-    kept: int = 0
-    price: float = 0.0
-    version: int = 0
-    spent: float = 0.0
-    granted_seconds: float = 0.0
-
-    @classmethod
-    def of(cls, matcher: Execution) -> Self:
-        """How they stand now."""
-        progress, shedder = RunProgress(**vars(matcher.progress)), matcher.shedding
-        if not isinstance(shedder, Shedder):
-            return cls(progress)
-        sample, arena = shedder.audited(), shedder.arena
-        return cls(
-            progress,
-            tuple(arena.counts.sum(axis=0).tolist()),
-            arena.on_passes + shedder.beside.steps,
-            shedder.granted + shedder.beside.quota,
-            max(arena.left, 0.0) if shedder.load.budget.unit == "ms/batch" else 0.0,
-            len(shedder.metrics.points),
-            int(sample.points.sum()) if sample else 0,
-            int(sample.found.sum()) if sample else 0,
-            arena.price,
-            shedder.version,
-            shedder.seconds,
-            shedder.load.budget.amount / 1e3 if shedder.load.budget.unit == "ms/batch" else 0.0,
-        )
-
-    def since(self, before: Counters) -> Numbers:
-        """What happened since another reading, as ``ShardMetrics`` has it."""
-        now, then = self.progress, before.progress
-        steps = now.steps - then.steps + round(self.on_passes - before.on_passes)
-        return {
-            "events": now.events - then.events,
-            "relevant": now.relevant - then.relevant,
-            "without_key": now.without_key - then.without_key,
-            "points": self.points - before.points,
-            "steps": steps,
-            "bound": steps + round(self.left) if self.left or before.left else round(self.granted - before.granted),
-            "live": now.live,
-            "audited": self.audited - before.audited,
-            "kept": self.kept - before.kept,
-            "version": self.version,
-            "shed": tuple(a - b for a, b in zip(self.shed, before.shed, strict=True)),
-            "price": self.price,
-            "spent": self.spent - before.spent,
-            "granted": self.granted_seconds,
-        }
+def _counters(matcher: Execution) -> Numbers:
+    """Where the counters of a matcher stand: two readings tell what happened in between, see ``_between``."""
+    progress, shedder = matcher.progress, matcher.shedding
+    found = {name: getattr(progress, name) for name in ("events", "relevant", "without_key", "steps", "live")}
+    if not isinstance(shedder, Shedder):
+        return found
+    sample, arena, budget = shedder.audited(), shedder.arena, shedder.load.budget
+    is_timed = budget.unit == "ms/batch"
+    return found | {
+        "shed": arena.counts.sum(axis=0),
+        "on_passes": arena.on_passes + shedder.beside.steps,
+        "bound": shedder.granted + shedder.beside.quota,
+        "left": max(arena.left, 0.0) if is_timed else 0.0,  # of a batch, after which it is gone
+        "points": len(shedder.metrics.points),
+        "audited": int(sample.points.sum()) if sample else 0,
+        "kept": int(sample.found.sum()) if sample else 0,
+        "price": arena.price,
+        "version": shedder.version,
+        "spent": shedder.seconds,
+        "granted": budget.amount / 1e3 if is_timed else 0.0,
+    }
 
 
+def _between(before: Numbers, now: Numbers) -> Numbers:
+    """What happened between two readings, as ``ShardMetrics`` has it."""
+    found = now | {name: now[name] - before[name] for name in _GROWING if name in now}
+    if "shed" not in now:
+        return found
+    found["steps"] += round(found.pop("on_passes"))  # over runs, and on the cohort beside them
+    left = found.pop("left")
+    found["bound"] = found["steps"] + round(left) if left or before["left"] else round(found["bound"])
+    return found | {"shed": tuple(found["shed"].tolist())}
+
+
+_GROWING = (
+    "events", "relevant", "without_key", "steps", "on_passes", "bound", "points", "audited", "kept", "shed", "spent",
+)  # fmt: skip
 NO_TIME = "no time"
-REASON = "reason"
-"""Column of the side table that says why an event was left out."""
 
 
 def _damaged() -> DataError:
@@ -211,21 +176,19 @@ class Shard:
     number: int = 0
     state: bytes | None = None
     batch: int | None = None
-    waiting: Waiting = field(init=False)
-    watermark: int | None = field(init=False, default=None)
+    order: Order = field(init=False)
     weight: float = field(init=False, default=1.0)
     _matcher: Execution | None = field(init=False, default=None)
-    _came: int = field(init=False, default=0)
 
     def __post_init__(self) -> None:
-        self.waiting = Waiting(self.job.order)
+        self.order = Order(Wait(Watermarks(None), ties=self.job.order))
         if self.state is not None:
             scope = SHARD.unpack(self.state, of=_identity(self.job))
             with SHARD.reading():
                 self.state = scope.arrays["matcher"].tobytes()
                 self.hold(scope.table("waiting").cast(self.job.schema))
                 if scope.head["watermark"] is not None:
-                    self.watermark = scope.number("watermark", -COUNT)
+                    list(self.order.close(scope.number("watermark", -COUNT)))
 
     def process(self, events: pa.Table, watermark: int | None) -> Processed:
         """Match the events that can be put in order by now; the others wait.
@@ -236,60 +199,55 @@ class Shard:
             New ones, in any order, with the columns of the job.
         watermark : int or None
             Tick before which no event comes any more: those that come all the same are late, those at it or after it
-            wait. None: nothing is known yet, all wait.
+            wait. None: nothing is known yet, all wait. It never goes back, though one of a restarted query may.
         """
         begun = time.perf_counter()
-        events, malformed = self._with_time(events)
-        came = self._events(events)
-        if watermark is not None:  # it never goes back, though one of a restarted query may
-            self.watermark = watermark if self.watermark is None else max(watermark, self.watermark)
-        known = NEVER if self.watermark is None else self.watermark
-        late = events.filter(pa.array(came.tick < known))
-        left_out = pa.concat_tables([_why(late, LATE), _why(malformed, NO_TIME)])
-        self.waiting.add(came.where(came.tick >= known))
-        results, metrics = self._match(self.waiting.due(known), came=len(came))
-        counted = {
-            "late": len(late),
-            "malformed": len(malformed),
-            "waiting": len(self.waiting),
-            "seconds": time.perf_counter() - begun,
-        }
-        return Processed(results, left_out, ShardMetrics(**{**metrics, **counted}), self._training_sample())
+        due = [] if watermark is None else list(self.order.close(watermark))
+        came, malformed = self.hold(events)
+        late = self.order.left_out.take()
+        if len(late):
+            columns = late.select(self.job.schema.names).append_column(self.job.left_out[-1], late.column(0))
+            malformed = pa.concat_tables([columns.cast(malformed.schema), malformed])
+        return self._match(begun, due, malformed, came)
 
     def process_sorted(self, events: pa.Table) -> Processed:
         """Match events that come in order, and later than all before."""
         begun = time.perf_counter()
-        events, malformed = self._with_time(events)
-        results, metrics = self._match([self._events(events)])
-        counted = {"malformed": len(malformed), "seconds": time.perf_counter() - begun}
-        return Processed(results, _why(malformed, NO_TIME), ShardMetrics(**{**metrics, **counted}))
+        batch, malformed = self._read(events)
+        return self._match(begun, [batch], malformed)
 
     def finish(self) -> Processed:
         """There will be no more events: put out what the end of the stream completes."""
-        begun = time.perf_counter()
-        results, metrics = self._match([], at_end=True)
-        nothing = _why(self.job.schema.empty_table(), LATE)
-        return Processed(results, nothing, ShardMetrics(**{**metrics, "seconds": time.perf_counter() - begun}))
+        return self._match(time.perf_counter(), [], self.job.left_out.empty_table(), at_end=True)
+
+    def hold(self, events: pa.Table) -> tuple[int, pa.Table]:
+        """Let events wait that came in this order; returns how many have a time, and those that have none."""
+        batch, malformed = self._read(events)
+        if len(batch):
+            list(self.order.push(batch))
+        return len(batch), malformed
 
     @property
     def waits_until(self) -> int | None:
         """The watermark, as a tick, with which there is something to do though no event comes; None: never."""
-        first = self.waiting.first
+        first = self.order.waiting.first
         known = [tick for tick in (None if first is None else first + 1, self.matcher.waits_until) if tick is not None]
         return min(known, default=None)
 
     def to_bytes(self) -> bytes:
         """The state between two micro-batches; see ``describe``."""
+        waiting, floor = self.order.waiting, self.order.floor
         scope = Scope(
             {
                 "of": _identity(self.job),
                 "events": self.matcher.progress.events,
-                "waiting": len(self.waiting),
-                "watermark": self.watermark,
+                "waiting": len(waiting),
+                "watermark": floor if floor > NEVER else None,
             }
         )
         scope.put("matcher", self.matcher.state_bytes())
-        scope.put("waiting", to_ipc(self._held(), "lz4"))
+        held = pa.Table.from_batches([part.data for part in waiting.parts], self.job.schema)
+        scope.put("waiting", to_ipc(held, "lz4"))
         return SHARD.pack(scope)
 
     @property
@@ -300,36 +258,26 @@ class Shard:
 
     # --- steps ----------------------------------------------------------------------------------------------
 
-    def _training_sample(self) -> bytes:
-        """What a learner can learn from."""
-        shedder = self.matcher.shedding
-        return shedder.training_sample() if isinstance(shedder, Shedder) else b""
-
-    def _with_time(self, events: pa.Table) -> tuple[pa.Table, pa.Table]:
+    def _read(self, events: pa.Table) -> tuple[EventBatch, pa.Table]:
         """Events that have a time, and those that have none; in the types that the job was planned with.
 
         Where such events are skipped, one whose time cannot be used has none.
         """
-        events = self._as_planned(events)
-        column = events.column(self.job.roles.time)
+        events, roles = self._as_planned(events), self.job.roles
+        column = events.column(roles.time)
         if pa.types.is_floating(column.type):
             column = pc.if_else(pc.is_nan(column), None, column)
-        timed, others = events, events.slice(0, 0)
-        if column.null_count:
-            timed, others = events.filter(column.is_valid()), events.filter(column.is_null())
-        if not self.job.skips:
-            return timed, others
-        try:
-            self._ticks(timed)
-        except DataError as error:
-            if error.code not in OF_A_ROW:
-                raise
-            roles = self.job.roles
-            times = timed.column(roles.time).combine_chunks()
-            usable = usable_times(times, roles.unit, roles.time_format)
-            others = pa.concat_tables([others, timed.take(to_arrow(np.flatnonzero(~usable)))])
-            timed = timed.take(to_arrow(np.flatnonzero(usable)))
-        return timed, others
+        others = [events.filter(column.is_null())]
+        timed = one_batch(events.filter(column.is_valid()))
+        rows = open_source(timed, on_malformed="skip" if self.job.skips else "refuse").usable_rows(roles)
+        data = rows.taken(timed)
+        rows.finish(is_whole=False)
+        if rows.places is not None:
+            unusable = np.delete(np.arange(timed.num_rows), rows.places)
+            others.append(pa.Table.from_batches([timed.take(to_arrow(unusable))]))
+        malformed = pa.concat_tables(others)
+        reasons = pa.array([NO_TIME] * len(malformed), pa.string())
+        return EventBatch(self.order.arrived, rows.ticks, data), malformed.append_column(self.job.left_out[-1], reasons)
 
     def _as_planned(self, events: pa.Table) -> pa.Table:
         schema = self.job.schema
@@ -347,65 +295,60 @@ class Shard:
                 hint="give each column one type in all events",
             ) from error
 
-    def _ticks(self, events: pa.Table) -> Ints:
-        if not events.num_rows:
-            return np.zeros(0, np.int64)
-        roles = self.job.roles
-        return ticks(events.column(roles.time).combine_chunks(), roles.unit, format=roles.time_format)
-
-    def hold(self, events: pa.Table) -> None:
-        """Let events wait that came in this order."""
-        self.waiting.add(self._events(events))
-
-    def _events(self, table: pa.Table) -> Events:
-        """Events that came in this order."""
-        (data,) = table.combine_chunks().to_batches() or [pa.RecordBatch.from_pylist([], schema=table.schema)]
-        rows = open_source(data).usable_rows(self.job.roles)
-        rows.taken(data)
-        rows.finish(is_whole=False)
-        places = self._came + np.arange(data.num_rows)
-        self._came += data.num_rows
-        return Events(rows.ticks, places, places, data)
-
-    def _held(self) -> pa.Table:
-        """The events that wait, in the order in which they go on or came."""
-        return pa.Table.from_batches([part.data for part in self.waiting.parts], self.job.schema)
-
-    @staticmethod
-    def _run(matcher: Execution, ready: Events) -> Iterator[pa.Table]:
-        """Run a micro-batch as one batch: a budget of time is granted for each."""
-        assert matcher.pipeline is not None
-        batch = ready.batch(matcher.pipeline.columns, matcher.progress.events)
-        roles = matcher.pipeline.roles
-        check_order(batch, tick_unit(ready.data.schema.field(roles.time).type, roles.unit))
-        return matcher.run(batch)
-
-    def _match(self, parts: Sequence[Events], *, came: int = 0, at_end: bool = False) -> tuple[pa.Table, Numbers]:
-        """Run events in order; returns what they complete, and what it took."""
+    def _match(
+        self,
+        begun: float,
+        parts: Sequence[EventBatch],
+        left_out: pa.Table,
+        came: int = 0,
+        *,
+        at_end: bool = False,
+    ) -> Processed:
+        """Run events in order: what they complete, and what it took."""
         events = sum(map(len, parts))
         if self._matcher is None:  # only now is it known how much there is to do
-            self.weight = self.job.weight(self.number, events, self.batch)
-            spending = self.job.spending
-            rows = came + events, events
-            granted = self.job.granted(self.number, *rows) if spending is not None else None
-            state, self.state = self.state, None
-            self._matcher = self.job.matcher(self.number, self.weight, state, granted, events, self.batch)
+            self._matcher = self._began(events, came + events)
         matcher = self._matcher
-        before = Counters.of(matcher)
+        before = _counters(matcher)
         tables = [self.job.results.empty_table()]
         if events:
-            tables += self._run(matcher, Events.joined(parts))
-        if self.watermark is not None:
-            tables.append(matcher.pass_time(self.watermark))
+            tables += self._run(matcher, joined(parts))
+        if self.order.floor > NEVER:
+            tables.append(matcher.pass_time(self.order.floor))
         if at_end:
             tables.append(matcher.finish())
         results = pa.concat_tables([table.cast(self.job.results) for table in tables if table.num_rows] or tables[:1])
-        metrics = Counters.of(matcher).since(before)
-        return results, {**metrics, "matches": results.num_rows, "weight": self.weight}
+        late = self.order.left_out.counts.pop(LATE, 0)
+        metrics = ShardMetrics(
+            **_between(before, _counters(matcher)),
+            matches=len(results),
+            late=late,
+            malformed=len(left_out) - late,
+            waiting=len(self.order.waiting),
+            weight=self.weight,
+            seconds=time.perf_counter() - begun,
+        )
+        shedder = matcher.shedding
+        return Processed(results, left_out, metrics, shedder.training_sample() if isinstance(shedder, Shedder) else b"")
 
+    def _began(self, events: int, rows: int) -> Execution:
+        """The matcher, for so many events of a micro-batch in which so many rows come in or go on."""
+        job = self.job
+        self.weight = job.weight(self.number, events, self.batch)
+        granted = job.granted(self.number, rows, events) if job.spending is not None else None
+        state, self.state = self.state, None
+        return job.matcher(self.number, self.weight, state, granted, events, self.batch)
 
-def _why(events: pa.Table, reason: str) -> pa.Table:
-    return events.append_column(REASON, pa.array([reason] * events.num_rows, pa.string()))
+    @staticmethod
+    def _run(matcher: Execution, events: EventBatch) -> Iterator[pa.Table]:
+        """Run a micro-batch as one batch: a budget of time is granted for each."""
+        assert matcher.pipeline is not None
+        names, roles = matcher.columns, matcher.pipeline.roles
+        columns = [encode_text(events.data.column(name)) for name in names]
+        data = pa.RecordBatch.from_arrays(columns, names=[*names])
+        batch = EventBatch(matcher.arrived, events.ticks, data)
+        check_order(batch, tick_unit(events.data.schema.field(roles.time).type, roles.unit))
+        return matcher.run(batch)
 
 
 def _identity(job: Job) -> dict[str, str]:
@@ -421,11 +364,6 @@ def _identity(job: Job) -> dict[str, str]:
         "shards": str(job.shards),
         "key_idle": str(job.key_idle),
     }
-
-
-def ticks_per_millisecond(job: Job) -> int:
-    """How many ticks a millisecond of Spark's watermark is: plain ticks are taken for milliseconds."""
-    return 1000 if tick_unit(job.schema.field(job.roles.time).type, job.roles.unit) is not None else 1
 
 
 def describe(state: bytes) -> dict[str, Any]:
