@@ -21,7 +21,7 @@ from acep_approx.automaton.registers import MAX_STATES, RegisterAutomaton
 from acep_approx.automaton.resolve import Binding, Held, Own, Register, Resolved
 from acep_approx.automaton.states import EVERYTHING, NOTHING, Began, Now, State, Step
 from acep_approx.automaton.substitution import Substitution, parts_of
-from acep_approx.query.cel.schemas import Schemas, renaming, schema_of
+from acep_approx.query.cel.names import Schemas, renaming, schema_of
 from acep_approx.query.cel.syntax import (
     DURATION,
     FIRST,

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, cast
 from acep_approx.arguments import checked
 from acep_approx.errors import QueryError
 from acep_approx.query.assemble import UNITS, Assembler, did_you_mean, near_unit, span_of, unquote
-from acep_approx.query.cel.shape import expressions, nodes, refuse_deep
 from acep_approx.query.cel.syntax import (
     CLAUSES,
     FIRST,
@@ -28,9 +27,12 @@ from acep_approx.query.cel.syntax import (
     Select,
     Star,
     Stream,
+    expressions,
+    nodes,
+    refuse_deep,
 )
-from acep_approx.query.kept import parser
-from acep_approx.query.limits import refuse_deep_text, refuse_deep_tree, refuse_long_text, refuse_many_words
+from acep_approx.query.kept import parsed
+from acep_approx.query.limits import refuse_deep_tree, refuse_large_text
 from acep_approx.query.messages import LAST_WORD, could_stand, expected, explain
 from acep_approx.query.parser import MOST_KEPT
 from acep_approx.query.shape import walk
@@ -336,15 +338,8 @@ def parse_cel(text: str) -> CelQuery:
 
 
 def _parsed(text: str) -> CelQuery:
-    from lark import UnexpectedInput
-
-    refuse_long_text(text)
-    refuse_deep_text(text)
-    refuse_many_words(text)
-    try:
-        tree = parser("cel").parse(text, start="cel")
-    except UnexpectedInput as error:
-        raise explain_cel(text, error) from None
+    refuse_large_text(text)
+    tree = parsed("cel", text, "cel", lambda error: explain_cel(text, error))
     query = cast("CelQuery", CelAssembler(text).assemble(tree))
     refuse_deep(query)
     for node in nodes(query.select):
