@@ -196,8 +196,10 @@ def reach(graph: Thompson, origin: int, errors: int, weight: Callable[[Atom], in
     pushed = 0
     while queue:
         _, _, _, way = heappop(queue)
-        if not _is_new(best.setdefault((way.node, way.cost > 0), []), way):
+        known = best.setdefault((way.node, way.cost > 0), [])
+        if any(o.cost <= way.cost and o.guard <= way.guard and o.again >= way.again for o in known):
             continue
+        known.append(way)
         yield way
         for move in graph.moves[way.node]:
             onward = _after(way, move, weight, around)
@@ -213,14 +215,6 @@ def _after(way: Way, move: Move, weight: Callable[[Atom], int], around: frozense
         return Way(move.target, way.cost, NO_GUARD, way.skipped)
     again = way.again | ({move.again} & around)
     return Way(move.target, 0, way.guard | move.guard, way.skipped, again)
-
-
-def _is_new(known: list[Way], way: Way) -> bool:
-    """Record ``way`` unless a known one is at least as good."""
-    if any(o.cost <= way.cost and o.guard <= way.guard and o.again >= way.again for o in known):
-        return False
-    known.append(way)
-    return True
 
 
 # --- the automaton ----------------------------------------------------------------------------------------
@@ -381,7 +375,6 @@ def merge_equal_futures(automaton: Automaton) -> Automaton:
 
 
 def _merged(automaton: Automaton, number: list[int]) -> list[int]:
-    """Number the states by what leaves them, where ``number`` already tells which targets are alike."""
     leaves: list[set[object]] = [set() for _ in range(automaton.size)]
     for arc in automaton.arcs:
         leaves[arc.source].add((arc.letter, arc.label, number[arc.target], arc.cost, arc.guard, arc.again))

@@ -409,7 +409,6 @@ def _with_functions(machine: Machine, functions: Mapping[str, UserFunction]) -> 
 
 
 def _is_static(expression: Expression) -> bool:
-    """Whether the current event decides it alone."""
     return not any(isinstance(node, RegisterValue) for node in walk(expression))
 
 

@@ -7,7 +7,7 @@ broken up into a set of left-associated ones".
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from hashlib import sha256
 from typing import TYPE_CHECKING
@@ -70,20 +70,20 @@ def implied_key(automaton: RegisterAutomaton) -> str | None:
 
     Complexity: O(attributes asked x moves x depth), mostly O(attributes asked x moves).
     """
-    asked = [[*_equalities(step.checks)] for step in automaton.steps if step.source != START]
+    asked = [
+        [
+            (found[1].name, found[0])
+            for check in step.checks
+            if (found := equality(check)) is not None and isinstance(found[1], Attribute)
+        ]
+        for step in automaton.steps
+        if step.source != START
+    ]
     for name in dict.fromkeys(name for equalities in asked[:1] for name, _ in equalities):
         holding = _holding(automaton, name)
         if all(any(one == name and register in holding for one, register in equalities) for equalities in asked):
             return name
     return None
-
-
-def _equalities(checks: Sequence[Resolved]) -> Iterator[tuple[str, Register]]:
-    """The attributes of the current event that must equal a register of the run, with it."""
-    for check in checks:
-        found = equality(check)
-        if found is not None and isinstance(found[1], Attribute):
-            yield found[1].name, found[0]
 
 
 def _holding(automaton: RegisterAutomaton, name: str) -> set[Register]:
@@ -289,7 +289,6 @@ def _syntax(query: CelQuery, window: Window) -> QuerySyntax:
 
 
 def _window(query: CelQuery) -> Window:
-    """The window that its text says, for people."""
     if query.window is not None:
         return query.window
     longest = list(_longest(query.select))

@@ -160,7 +160,6 @@ def _runs(plan: Plan, cost: RunsCost) -> list[tuple[str, list[str]]]:
 
 
 def _ignored(registers: RegisterAutomaton) -> Iterator[str]:
-    """Which events runs pass over: the strategy, where it is the same everywhere."""
     if strategy := strategy_of(registers):
         yield f"{strategy}: {STRATEGIES[strategy]}"
         return
@@ -204,7 +203,6 @@ def _on_arcs(registers: RegisterAutomaton) -> Iterator[str]:
 
 
 def _moved(registers: RegisterAutomaton) -> Iterator[str]:
-    """What becomes of registers that have names, and where."""
     names = state_names(registers)
     for step in registers.steps:
         if step.target is not None and (moves := step_moves(registers, step)):
@@ -212,7 +210,6 @@ def _moved(registers: RegisterAutomaton) -> Iterator[str]:
 
 
 def _complete(registers: RegisterAutomaton) -> Iterator[str]:
-    """What only complete matches are tested with, and why."""
     for condition in registers.filters:
         yield f"{to_text(condition.expression)}, because {_why_late(condition)}"
     inner = registers.automaton
@@ -239,7 +236,6 @@ def _why_late(condition: Condition) -> str:
 
 
 def _merged(registers: RegisterAutomaton) -> list[str]:
-    """Which merging applies to which states, states of one text together."""
     states: dict[str, list[str]] = {}
     names, wishes = state_names(registers), preferences(registers)
     into: dict[int | None, list[Step]] = defaultdict(list)
@@ -507,7 +503,6 @@ def _edge(registers: RegisterAutomaton, states: list[Place], edge: Edge, takes: 
 
 
 def _looked_at(registers: RegisterAutomaton, states: list[Place]) -> Iterator[str]:
-    """Which runs an event is held against."""
     for number, state in enumerate(states):
         if state.operator is not None:
             waits = " or ".join(thresholds(registers, number))

@@ -61,7 +61,6 @@ if TYPE_CHECKING:
 
 
 def _rest(parts: list[Any]) -> tuple[str | None, Expression | None, tuple[Assignment, ...]]:
-    """The variable, the condition and the moves of an arc, where they are there."""
     variable = next((str(part) for part in parts if getattr(part, "type", "") == "NAME"), None)
     when = next((part[0] for part in parts if isinstance(part, list)), None)
     return variable, when, next((part for part in parts if isinstance(part, tuple)), ())

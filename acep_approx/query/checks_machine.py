@@ -200,7 +200,6 @@ class _Checker(Written):
                     pass
 
     def _check_circles(self) -> None:
-        """A circle of EPSILON arcs that changes registers would not end."""
         silent = [arc for arc in self.machine.arcs if arc.kind == "epsilon"]
         pairs = [(arc.source, arc.target) for arc in silent]
         for arc in silent:

@@ -434,7 +434,6 @@ class _Names(Written):
                 self.guesses.take_back(giver, name)
 
     def _giver(self, node: Algebra, name: str) -> str | None:
-        """The stream that gives a node this attribute under this name."""
         match node:
             case Stream(name=stream):
                 return stream

@@ -181,16 +181,11 @@ class CelAssembler(Assembler):
 
     def select(self, parts: list[Any], span: Span) -> Select:
         items, source = parts if len(parts) == 2 else ((Star(),), parts[0])
-        for item in items:
-            self._refuse_decorators(item)
-        return Select(items, source, span=span)
-
-    def _refuse_decorators(self, item: ReturnItem | Star) -> None:
-        """SELECT has one input, whose attributes have names of their own."""
-        for node in () if isinstance(item, Star) else walk(item.value):
-            if isinstance(node, Attribute) and node.variable is not None:
+        for node in (node for item in items if isinstance(item, ReturnItem) for node in walk(item.value)):
+            if isinstance(node, Attribute) and node.variable is not None:  # the attributes of its one input have names
                 hint = f"write {node.name}, or {node.name}_1 for what NEXT and FOLD rename"
                 raise self.fault("ACEP-Q102", f"{node.variable} cannot stand in SELECT", node.span, hint)
+        return Select(items, source, span=span)
 
     items = Assembler.moves
 

@@ -236,7 +236,6 @@ class ReadChecks(RuleChecks):
     # --- keys ---------------------------------------------------------------------------------------------
 
     def _check_key(self, read: Read) -> None:
-        """Without AT, the key is of one event."""
         for node in nodes_of_key(read):
             if isinstance(node, Aggregate):
                 hint = f"name one event, {node.variable}[1].{node.name or 'x'}; in WHEN aggregates may be keys"
@@ -290,7 +289,6 @@ def _of_arcs(query: QuerySyntax) -> Iterator[tuple[MachineArc | IgnoreRule, Expr
 
 
 def _outside_actions(rule: Rule) -> Iterator[Expression]:
-    """The conditions and outputs of a rule, those of arcs left out."""
     yield from rule.query.predicates
     yield from (output.value for output in rule.query.outputs)
     if rule.when is not None:
@@ -466,7 +464,6 @@ class ActionChecks(RuleChecks):
         return replaced(value, change)
 
     def _check_value(self, value: Expression) -> None:
-        """Refuse a value that some match does not have."""
         for read in reads_of(value):
             hint = "an action knows its events, and in SET the row it writes, as `old`; test other tables in WHEN"
             self.fail("ACEP-R020", "an action reads no tables", read.span, hint)

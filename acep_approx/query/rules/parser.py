@@ -101,7 +101,6 @@ def explain_rules(text: str, error: UnexpectedInput) -> QueryError:
 
 
 def _in_words(error: QueryError) -> QueryError:
-    """The text is a file, and no query."""
     error.message = error.message.replace("the end of the query", "the end of the text").replace("SEMICOLON", "`;`")
     error.args = (error.message,)
     return error
@@ -157,7 +156,9 @@ def _of_tables(found: str, before: str, possible: set[str]) -> str | None:  # no
     if found == "KEY" or (found in _TYPE_WORDS and "_DEFAULT" in possible):
         return "the key stands behind the columns: TABLE status (hcw text, level text, KEY (hcw))"
     if "_DEFAULT" in possible:
-        return "types have no length: write text" if found == "(" else _after_column(found)
+        if found == "(":
+            return "types have no length: write text"
+        return did_you_mean(found, ("DEFAULT", "KEY")).strip() or "columns are separated by `,`"
     if possible <= {"COMMA", "RPAR"} and found == "DEFAULT":
         return "a column has one default"
     if possible == {"FIELD"} and found in (",", ")"):
@@ -167,11 +168,6 @@ def _of_tables(found: str, before: str, possible: set[str]) -> str | None:  # no
             return "a default is a constant, such as 'safe', 0 or TRUE"
         return "IN lists constants; compare with other values by = and OR"
     return None
-
-
-def _after_column(found: str) -> str | None:
-    near = did_you_mean(found, ("DEFAULT", "KEY"))
-    return near.strip() or "columns are separated by `,`"
 
 
 def _of_heads(found: str, _: str, possible: set[str]) -> str | None:
