@@ -13,8 +13,7 @@ import pyarrow as pa
 from acep_approx import DataError, QuerySet, compile_query
 from acep_approx.query.cel.names import resolved
 from acep_approx.query.cel.parser import parse_cel
-from acep_approx.query.cel.shape import streams
-from acep_approx.query.cel.syntax import CelQuery
+from acep_approx.query.cel.syntax import CelQuery, streams
 from tests.cel_runs import Bag, found, shuffled, split
 from tests.cel_worlds import SCHEMAS, CelWorld
 from tests.naive_cel import Event, TooManyEvents, bag, published, run, run_all

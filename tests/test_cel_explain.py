@@ -13,7 +13,7 @@ from acep_approx.api.matcher import Matcher
 from acep_approx.automaton.words import computes, thresholds
 from acep_approx.engines.runs.runs import Runs
 from acep_approx.engines.runs.step_code import NOTHING
-from acep_approx.planning.explain_algebra import air
+from acep_approx.planning.explain import air
 from tests.air_machine import AirMachine
 from tests.cases import cases
 from tests.cayuga_examples import EXAMPLES

@@ -5,12 +5,11 @@ from __future__ import annotations
 import pytest
 
 from acep_approx.errors import LimitError, QueryError, UnsupportedError
+from acep_approx.planning.cel import left_associated
 from acep_approx.query.cel.names import completed, resolved, schema_of
 from acep_approx.query.cel.parser import is_cel, parse_cel
 from acep_approx.query.cel.printer import to_cel
-from acep_approx.query.cel.shape import nodes
-from acep_approx.query.cel.splitting import left_associated
-from acep_approx.query.cel.syntax import CelQuery, Filter, Fold, Next, Select, Star, Stream
+from acep_approx.query.cel.syntax import CelQuery, Filter, Fold, Next, Select, Star, Stream, nodes
 from acep_approx.query.syntax import Attribute, Binary, Constant, Lasting, ReturnItem, Window
 from tests.cayuga_examples import EXAMPLES, SCHEMAS, STOCK
 

@@ -12,9 +12,8 @@ from acep_approx import compile_query
 from acep_approx.automaton.resolve import Register
 from acep_approx.automaton.words import register_text
 from acep_approx.errors import UnsupportedError
-from acep_approx.planning.cost import RunsCost
 from acep_approx.planning.explain import MOST_LINES, advice, explain_text
-from acep_approx.planning.planner import plan
+from acep_approx.planning.planner import RunsCost, plan
 from acep_approx.query.parser import parse
 from acep_approx.query.syntax import Attribute, Binary, Constant
 from tests.cases import examples

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
+from acep_approx.planning.cel import left_associated
 from acep_approx.query.cel.names import completed, resolved
 from acep_approx.query.cel.parser import parse_cel
 from acep_approx.query.cel.printer import to_cel
-from acep_approx.query.cel.splitting import left_associated
 from acep_approx.query.cel.syntax import CelQuery
 from tests.cases import cases
 from tests.cayuga_examples import CASES, EARLY, SCHEMAS, STOCK, Case, Quote

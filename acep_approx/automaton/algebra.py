@@ -21,7 +21,7 @@ from acep_approx.automaton.registers import MAX_STATES, RegisterAutomaton
 from acep_approx.automaton.resolve import Binding, Held, Own, Register, Resolved
 from acep_approx.automaton.states import EVERYTHING, NOTHING, Began, Now, State, Step
 from acep_approx.automaton.substitution import Substitution, parts_of
-from acep_approx.query.cel.schemas import Schemas, renaming, schema_of
+from acep_approx.query.cel.names import Schemas, renaming, schema_of
 from acep_approx.query.cel.syntax import (
     DURATION,
     FIRST,
@@ -484,7 +484,6 @@ def attribute_of(register: Register) -> str:
 
 
 def _last(name: str) -> str:
-    """The register of what an attribute was in the last iteration of FOLD."""
     return f"{LAST}.{name}"
 
 
@@ -493,7 +492,6 @@ def _united(some: tuple[Expression, ...], others: tuple[Expression, ...]) -> tup
 
 
 def _is_of_event(check: Resolved) -> bool:
-    """Whether a check is about the attributes of the event alone."""
     return isinstance(check, Own | Constant)
 
 

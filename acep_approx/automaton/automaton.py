@@ -5,7 +5,7 @@ its cost is the weight of the letters that are skipped (inserted, in the words o
 An arc's guard holds the letters of which no event may have passed since the source state was reached.
 
 Source: Li and Ge, PVLDB 10(4) 2016, sections 2 and 3.1. Deviations: the epsilon states of Figure 1 are folded
-into the arcs (``thompson.py``); guards (negation) and weights are ours, the paper only names both as possible.
+into the arcs (``compile.py``); guards (negation) and weights are ours, the paper only names both as possible.
 Oracle: ``tests/naive.py``.
 """
 

@@ -149,7 +149,6 @@ class Determinised:
         return self.add_vector(left) if left else -1
 
     def _vector(self, reached: dict[int, int]) -> Vector:
-        """All nodes that matter later, of the states just reached."""
         nodes = {(s, NO_GUARD): e for s, e in reached.items()}
         for s, e in reached.items():
             nodes.update({(s, guard): e for guard in self._guards_of.get(s, ())})

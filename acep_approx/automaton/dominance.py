@@ -73,7 +73,6 @@ def preferences(automaton: RegisterAutomaton) -> list[tuple[Better, ...]]:
 
 
 def _wish(register: Register, better: Better, wishes: Wishes) -> None:
-    """Note what a condition prefers; conditions that disagree leave only equality."""
     wishes[register] = better if wishes.get(register, better) == better else "equal"
 
 

@@ -71,7 +71,6 @@ def graph_of(automaton: Automaton | RegisterAutomaton) -> Graph:
 
 
 def _registers(automaton: RegisterAutomaton) -> Graph:
-    """Of a register automaton what states keep, what arcs test, and where runs are killed."""
     inner = automaton.automaton
     states = []
     for number, (name, state) in enumerate(zip(state_names(automaton), automaton.states, strict=True)):
@@ -94,7 +93,6 @@ def _registers(automaton: RegisterAutomaton) -> Graph:
 
 
 def _algebra(registers: RegisterAutomaton) -> Graph:
-    """The automaton of a query in CEL: filter, rebind, forward and kill edges, these to a state of their own."""
     states, arcs = [], []
     for number, place in enumerate(places(registers)):
         waits = f" ({place.operator}): waits for {place.waits_for}" if place.operator else ""
@@ -127,7 +125,6 @@ def _algebra(registers: RegisterAutomaton) -> Graph:
 
 
 def _state(number: int, name: str, end: tuple[str, bool], kept: tuple[str, ...], passes: str) -> Node:
-    """A state with what it keeps, and in which words and whether at no cost a match ends there."""
     said, is_free = end
     text = name + (f" ({said})" if said else "") + (f": {', '.join(kept)}" if kept else "")
     notes = (*([said] if said else []), *kept)
@@ -154,7 +151,6 @@ def _waiting(states: list[Node], arcs: list[Edge]) -> list[Node]:
 
 
 def _end(automaton: Automaton, state: int, tests: tuple[str, ...] = ()) -> tuple[str, bool]:
-    """What there is to say of a match that ends at a state, and whether it ends there at no cost."""
     finals = [final for final in automaton.finals if final.state == state]
     if not finals:
         return "", False
@@ -185,7 +181,6 @@ def _data(automaton: Automaton | RegisterAutomaton) -> dict[str, Any]:
 
 
 def _register_data(registers: RegisterAutomaton) -> dict[str, Any]:
-    """What a register automaton has instead, and beside."""
     inner, states = registers.automaton, range(len(registers.states))
     has_names = registers.transfers or registers.query.is_algebra
     return {

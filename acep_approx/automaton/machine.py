@@ -14,14 +14,13 @@ from functools import cached_property, reduce
 from typing import Any
 
 from acep_approx.automaton.automaton import START, Arc, Automaton, Component, Final, Letter
-from acep_approx.automaton.compile import MAX_ARCS, MAX_LETTERS, refuse_many
+from acep_approx.automaton.compile import MAX_ARCS, MAX_LETTERS, NO_GUARD, refuse_many
 from acep_approx.automaton.letters import unbound
 from acep_approx.automaton.registers import RegisterAutomaton
 from acep_approx.automaton.resolve import Binding, Call, Held, Own, Register, Resolved
 from acep_approx.automaton.silent import ALL, Limits, Rules, Way, Ways, ways_from, within
 from acep_approx.automaton.states import EVERYTHING, NO_EVENT, NOTHING, Computed, Ignore, State, Step
 from acep_approx.automaton.substitution import Values, parts_of
-from acep_approx.automaton.thompson import NO_GUARD
 from acep_approx.errors import UnsupportedError
 from acep_approx.query.checks_machine import repeated_variables
 from acep_approx.query.functions import UserFunction
@@ -410,7 +409,6 @@ def _with_functions(machine: Machine, functions: Mapping[str, UserFunction]) -> 
 
 
 def _is_static(expression: Expression) -> bool:
-    """Whether the current event decides it alone."""
     return not any(isinstance(node, RegisterValue) for node in walk(expression))
 
 

@@ -247,7 +247,6 @@ class _Compiler:
         return found
 
     def _relevant_variables(self) -> list[frozenset[str]]:
-        """Per position the variables that conditions to be tested later name."""
         found = [NOTHING] * self.automaton.size
         for final in self.automaton.finals:
             for condition in self.conditions:
@@ -328,7 +327,6 @@ class _Compiler:
 
     @staticmethod
     def _matters(condition: Condition, binding: Binding) -> bool:
-        """Whether a further event of a variable can change what was decided."""
         if binding.variable not in condition.names:
             return False
         return binding.variable in condition.each or binding.is_first
@@ -360,7 +358,6 @@ NO_LETTERS: frozenset[int] = frozenset()
 
 
 def _liveness(result: RegisterAutomaton) -> list[tuple[Register, ...]]:
-    """Per state the registers that something to come may read, in a fixed order."""
     live: list[set[Register]] = [set() for _ in result.states]
     for number, checks in enumerate(result.final_checks):
         live[number] |= {h.register for check in checks for h in held(check)}
@@ -388,7 +385,6 @@ def _liveness(result: RegisterAutomaton) -> list[tuple[Register, ...]]:
 
 
 def _places(result: RegisterAutomaton) -> list[tuple[int, int]]:
-    """States and errors that can be reached, in the order in which they are."""
     order = [(START, 0)]
     known = set(order)
     moves = 0

@@ -232,7 +232,6 @@ def resolve_bound(op: str, own: Expression, other: Expression, variable: str, bi
 
 
 def _is_own(leaf: Attribute | Aggregate, binding: Binding) -> bool:
-    """Whether a leaf is about the current event alone."""
     if leaf.variable != binding.variable:
         return False
     if isinstance(leaf, Attribute):

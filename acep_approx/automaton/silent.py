@@ -100,11 +100,6 @@ class Limits:
             self.refuse("ways to go on without an event", self.ways, MAX_WAYS, "ACEP-Q911")
         self.writing.count(way.parts)
 
-    def count_to_one(self, ways: int) -> None:
-        """Take notice of how many ways there are from one state to another."""
-        if ways > MAX_WAYS_TO_ONE:
-            self.refuse("ways from one state to another without an event", ways, MAX_WAYS_TO_ONE, "ACEP-Q911")
-
 
 def ways_from(query: QuerySyntax, machine: Machine, rules: Mapping[str, Rules], origin: str, limits: Limits) -> Ways:
     """The ways from a state that consume nothing.
@@ -163,8 +158,6 @@ def _onward(way: Way, arc: MachineArc, cost: int, writing: Substitution) -> Way:
 
 
 class _Known:
-    """The ways known from one state to another."""
-
     def __init__(self) -> None:
         self.count = 0
         self.checks: dict[Expression, int] = {}
@@ -180,5 +173,7 @@ class _Known:
             return False
         alike.append(asked)
         self.count += 1
-        limits.count_to_one(self.count)
+        if self.count > MAX_WAYS_TO_ONE:
+            what = "ways from one state to another without an event"
+            limits.refuse(what, self.count, MAX_WAYS_TO_ONE, "ACEP-Q911")
         return True

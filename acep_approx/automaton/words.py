@@ -90,7 +90,12 @@ def streams_read(registers: RegisterAutomaton) -> dict[str, tuple[str, ...]]:
     """The streams that events are taken of, with the attributes that are asked of each."""
     asked: dict[str, dict[str, None]] = {}
     for step in registers.steps:
-        asked.setdefault(stream_of(registers, step), {}).update(dict.fromkeys(_attributes_read(registers, step)))
+        kept = () if step.target is None else registers.live[step.target]
+        moves = [step.moves[one] for one in kept if one in step.moves]
+        mine = asked.setdefault(stream_of(registers, step), {})
+        for node in (*map(Own, registers.letters[step.letter].conditions), *step.checks, *moves):
+            for own in (leaf.value for leaf in leaves(node) if isinstance(leaf, Own)):
+                mine.update({leaf.name: None for leaf in walk(own) if isinstance(leaf, Attribute)})
     return {stream: tuple(names) for stream, names in asked.items()}
 
 
@@ -174,14 +179,6 @@ def sets_of(step: Step) -> Iterator[tuple[str, str]]:
             yield register_words(register), cel_text(value, side)
 
 
-def _attributes_read(registers: RegisterAutomaton, step: Step) -> Iterator[str]:
-    """The attributes of the event that a step reads: in conditions, and for what it sets that is asked for later."""
-    kept = [] if step.target is None else [step.moves[one] for one in registers.live[step.target] if one in step.moves]
-    found = [*map(Own, registers.letters[step.letter].conditions), *step.checks, *kept]
-    for own in (leaf for node in found for leaf in leaves(node) if isinstance(leaf, Own)):
-        yield from (leaf.name for leaf in walk(own.value) if isinstance(leaf, Attribute))
-
-
 def _said(node: Resolved, side: str | None) -> Expression | None:  # noqa: PLR0911  one for each kind of node
     """What a part of a resolved expression is called; None where its parts have names of their own."""
     match node:
@@ -201,7 +198,6 @@ def _said(node: Resolved, side: str | None) -> Expression | None:  # noqa: PLR09
 
 
 def _attribute_held(name: str) -> Attribute:
-    """What a run holds: of its first input, or of the last iteration of FOLD."""
     is_last = name.startswith(f"{LAST}.")
     return _of(LAST, name.removeprefix(f"{LAST}.")) if is_last else _of(FIRST, name)
 
@@ -385,8 +381,6 @@ def _held(value: Held, binding: Binding, kleene: frozenset[str]) -> Expression:
 
 
 def _qualified(node: Expression, variable: str, kleene: frozenset[str]) -> Expression:
-    """``node`` with its attributes taken of ``variable``."""
-
     def owned(leaf: Expression) -> Expression | None:
         if isinstance(leaf, Attribute):
             return replace(leaf, variable=variable, index="current" if variable in kleene else None)

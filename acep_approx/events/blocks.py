@@ -136,7 +136,6 @@ def last_line_end(data: bytes, quotes: bytes) -> int:
 
 
 def _are_pairs(data: bytes, quotes: bytes) -> bool:
-    """Whether all quotes come in pairs, of which the first opens a value, or goes on with one after a doubled quote."""
     array = np.frombuffer(data, np.uint8)
     places = np.flatnonzero(array == ord('"'))
     before = array[places[0::2] - 1]  # of a quote at the begin the last byte, which is a line end
@@ -169,7 +168,6 @@ def quoted_rows(data: bytes, quotes: bytes) -> Iterator[bytes]:
 
 
 def _open_after(line: bytes, inside: bool, opens: re.Pattern[bytes]) -> bool:
-    """Whether a quoted value is still open after a line; a quote within an unquoted value means nothing."""
     place = 0
     while True:
         found = (_CLOSES.match if inside else opens.search)(line, place)

@@ -152,7 +152,6 @@ def ops_of(column: pa.Array, name: str, first_row: int = 0, progressed: pa.Array
 
 
 def _codes(column: pa.Array, name: str) -> Codes:
-    """An ``Op`` per row, ``_UNKNOWN`` where there is none."""
     type_ = plain_type(column.type)
     if pa.types.is_null(type_):
         return np.full(len(column), _UNKNOWN, np.int8)
@@ -189,7 +188,6 @@ def _of_numbers(column: pa.Array) -> Codes:
 
 
 def _unknown(value: Any, name: str, row: int) -> DataError:
-    """The error for a value that is no code."""
     known = "; ".join(f"{' '.join(CODES[op])} ({word})" for op, word in _WORDS.items())
     if value is None or value != value:  # noqa: PLR0124
         said = f"column {name!r} does not say what it does (null)"
@@ -205,7 +203,6 @@ def _unknown(value: Any, name: str, row: int) -> DataError:
 
 
 def _is_whole(value: Any) -> bool:
-    """Whether it is a whole number, or the text of one."""
     digits = str(value).strip().removeprefix("-").removeprefix("+").removesuffix(".0")
     return digits.isascii() and digits.isdigit()
 

@@ -187,7 +187,6 @@ def _plain_field(field: pa.Field) -> pa.Field:
 
 
 def _holds_unions(type_: pa.DataType) -> bool:
-    """Whether values are of several types, alone or within others: Arrow computes nothing with such columns."""
     return pa.types.is_union(type_) or any(_holds_unions(type_.field(n).type) for n in range(type_.num_fields))
 
 
@@ -249,7 +248,6 @@ def events_in_lists(schema: pa.Schema, name: str | None = None) -> str:
 
 
 def _lists(fields: Iterable[pa.Field], above: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], list[str]]]:
-    """The lists of objects, at any depth, each as its path, and the names in its objects."""
     for field in fields:
         if pa.types.is_struct(field.type):
             yield from _lists(field.type, (*above, field.name))

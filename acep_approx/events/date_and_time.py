@@ -152,7 +152,6 @@ def found_itself(schema: pa.Schema, first: First, format: TimeFormat | None) -> 
 
 
 def _mostly_fit(joined: DateAndTime, batch: pa.RecordBatch) -> bool:
-    """Whether at least half of the rows make a time, and few of the others hold what is no day."""
     clocks = _clock_ticks(decoded(batch.column(joined.clock)))
     rest, least = batch.filter(clocks.is_valid()), max(1, (batch.num_rows + 1) // 2)
     for _ in range(WRONG_DAYS):
@@ -229,7 +228,6 @@ def is_day(schema: pa.Schema, name: str) -> bool:
 
 
 def _unit_of_days(days: pa.Array, format_: TimeFormat | None) -> str | None:
-    """The format of days written as digits, as numbers or as texts such as ``20240331``; None: they are not."""
     if is_number(days.type):
         return _DAYS_AS_DIGITS if format_ is None or format_.text is None else format_.text
     return _DAYS_AS_DIGITS if format_ is None and len(days) and _digits(days).all() else None
@@ -247,7 +245,6 @@ def _of_days(format_: TimeFormat | None) -> TimeFormat | None:
 
 
 def _clock_ticks(clocks: pa.Array) -> pa.Array:
-    """Microseconds since midnight; null where a value is no time of day."""
     type_ = plain_type(clocks.type)
     if pa.types.is_time(type_):
         return pc.divide(clocks.cast(pa.time64("ns")).cast(pa.int64()), 1000)

@@ -331,13 +331,11 @@ def _storage(type_: pa.DataType) -> pa.DataType:
 
 
 def _distinct(column: pa.Array) -> tuple[Slots, pa.Array]:
-    """Codes into distinct values (-1: null), and the values. A dictionary may have unused values."""
     coded = _coded(column)
     return text_codes(coded), coded.dictionary
 
 
 def _coded(column: pa.Array) -> pa.DictionaryArray:
-    """Any column dictionary-encoded, with int32 codes."""
     coded = encode_text(column)
     if pa.types.is_dictionary(coded.type):
         return coded
@@ -353,7 +351,6 @@ def _paired(codes: Slots, more: Slots, size: int) -> tuple[Slots, int]:
 
 
 def _first_rows(codes: Slots, size: int) -> tuple[Slots, Slots]:
-    """Rows at which codes occur for the first time, in order, and the codes there."""
     count = len(codes)
     first = np.full(size + 1, count, np.int64)
     first[codes[::-1]] = np.arange(count - 1, -1, -1)  # the last write wins: the first row
@@ -363,13 +360,11 @@ def _first_rows(codes: Slots, size: int) -> tuple[Slots, Slots]:
 
 
 def _keys_at(parts: list[tuple[Slots, pa.Array]]) -> list[Any]:
-    """The keys of some codes as Python values: bare for one column, tuples for several."""
     columns = [_in_python(values.take(to_arrow(codes))) for codes, values in parts]
     return columns[0] if len(columns) == 1 else list(zip(*columns, strict=True))
 
 
 def _held(column: pa.Array) -> pa.Array:
-    """A column in the type that keys have here, whatever its encoding."""
     storage = _storage(plain_type(column.type))
     return column if column.type == storage else column.cast(storage)
 

@@ -242,8 +242,6 @@ def open_sink(
 
 
 class _TextSink:
-    """A file of JSON lines or CSV."""
-
     def __init__(self, file: OutFile | GrowingFile, schema: pa.Schema, *, is_csv: bool) -> None:
         self.schema = schema
         self._file = file
@@ -259,8 +257,6 @@ class _TextSink:
 
 
 class _ParquetSink:
-    """A Parquet file."""
-
     def __init__(self, file: OutFile | GrowingFile, schema: pa.Schema) -> None:
         self.schema = schema
         self._file = file

@@ -215,7 +215,6 @@ def infer_roles(
 
 
 def _are_two_columns(name: str, schema: pa.Schema) -> bool:
-    """Whether a name is ``a+b``, and no column, and ``a`` and ``b`` are."""
     parts = [name.split("+", 1), name.rsplit("+", 1)]
     return name not in schema.names and any({part.strip() for part in two} <= {*schema.names} for two in parts)
 

@@ -135,7 +135,6 @@ class Source:
         return readable(self.schema)
 
     def _with_time(self, schema: pa.Schema) -> pa.Schema:
-        """The columns, with the time that a date and a time of day make, if they do."""
         joined = self._dated(schema)
         if joined is not None:
             return joined.schema(schema)
@@ -151,7 +150,6 @@ class Source:
         return self._joined[1]
 
     def _first(self, names: tuple[str, str]) -> pa.RecordBatch | None:
-        """The first events; None where that would be all that can be read."""
         if not self.reusable:
             return None
         with self.looked_at():

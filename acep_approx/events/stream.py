@@ -118,7 +118,6 @@ def read_events(
 def _without_late(
     source: Source, roles: Roles, columns: list[str], batch_rows: int, first_row: int, unit: str | None
 ) -> Iterator[EventBatch]:
-    """The events that are not late, numbered without gaps; ``source.late`` is told of the others."""
     is_kept_whole = source.late.file is not None
     read = list(dict.fromkeys([*columns, *source.readable.names])) if is_kept_whole else columns
     latest, row = None, first_row

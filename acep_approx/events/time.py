@@ -453,7 +453,6 @@ def _parse(
 
 
 def _hint_on_numbers(column: pa.Array) -> str:
-    """What to do where numbers are read as text."""
     others = column.filter(pc.invert(pc.match_substring_regex(column, _NUMBER)))
     if len(others):
         return f"the times are read as text because some are no numbers: {others[0].as_py()!r}; correct or remove those"

@@ -405,7 +405,6 @@ class OtherZoneError(pa.ArrowInvalid):  # type: ignore[misc]
 
 
 def _of_letters(times: pa.Array, letters: pa.Array, zone: str | None) -> pa.Array:
-    """Local times whose zone is named by letters in UTC."""
     is_utc = pc.match_substring_regex(letters, r"^(Z|UTC|GMT|UT|[+-]\d\d:?\d\d)$")
     others = pc.unique(letters.filter(pc.invert(is_utc))).drop_null().to_pylist()
     if not others:
@@ -484,7 +483,6 @@ def _less_offset(times: pa.Array, zones: pa.Array) -> pa.Array:
 
 @lru_cache(maxsize=2048)
 def _pattern(text: str) -> re.Pattern[str]:
-    """A format as a regular expression, which RE2 reads too."""
     whole = re.sub(r"%([TRFD])", lambda found: _LONGER[found.group(1)], text)
     sign = re.search(r"%S([^%A-Za-z0-9]?)%f", whole)
     whole = re.sub(r"%S[^%A-Za-z0-9]?%f", "%S", whole)

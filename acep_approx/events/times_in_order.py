@@ -34,8 +34,6 @@ _AT_ONCE = 1024
 
 @dataclass
 class _Column:
-    """What was seen of a column so far; plain values."""
-
     year: int | None = None
     last: int = 0
     latest: int | None = None
@@ -194,7 +192,6 @@ def _in_years(values: Ints, years: Ints) -> tuple[Ints, Bools]:
 
 
 def _begins(years: Any) -> Any:
-    """The begin of years, in microseconds since 1970."""
     return np.asarray(years - 1970, "datetime64[Y]").astype("datetime64[us]").astype(np.int64)
 
 
@@ -251,7 +248,6 @@ def _unfolded(seen: _Column, first: Ints, written: TimeFormat) -> Ints:
 
 
 def _pass(seen: _Column, values: Ints, written: TimeFormat) -> None:
-    """Take in times that occur once."""
     if not len(values):
         return
     if seen.open:

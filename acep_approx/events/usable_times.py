@@ -118,7 +118,6 @@ def _numbers(column: pa.Array, unit: str | None) -> Bools:
 
 
 def _in_range(values: np.ndarray, unit: str) -> Bools:
-    """Which whole numbers of a unit are ticks below ``LIMIT``."""
     if unit == "ns":
         return np.ones(len(values), np.bool_)
     limit = -(-LIMIT // (10**6 // PER_SECOND[unit]))

@@ -1,9 +1,15 @@
-"""The plan of a query in CEL: without data to explain and check it, and again for the columns of a stream; its key."""
+"""The plan of a query in CEL: without data to explain and check it, and again for the columns of a stream; its key.
+
+What one automaton cannot run of a query becomes a query of its own that publishes a stream. Source: Demers et al., CIDR
+2007, section 3: "any left-associated Cayuga algebra expression can be implemented" by one automaton, others "can be
+broken up into a set of left-associated ones".
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from acep_approx.automaton.algebra import Shows, compile_algebra
@@ -13,11 +19,25 @@ from acep_approx.automaton.resolve import Held, Own, Register, Resolved, equalit
 from acep_approx.errors import QueryError, UnsupportedError
 from acep_approx.planning.planner import MICROSECONDS, UNBOUNDED, Plan, check_engine, window_ticks
 from acep_approx.query.cel.names import completed, resolved
-from acep_approx.query.cel.printer import to_cel
-from acep_approx.query.cel.shape import expressions, nodes, parameters_in, streams
-from acep_approx.query.cel.splitting import left_associated
-from acep_approx.query.cel.syntax import DURATION, Algebra, CelQuery, Filter, Fold, Select, Star, Stream
+from acep_approx.query.cel.printer import to_algebra, to_cel
+from acep_approx.query.cel.syntax import (
+    DURATION,
+    INTERNAL,
+    Algebra,
+    CelQuery,
+    Filter,
+    Fold,
+    Next,
+    Select,
+    Star,
+    Stream,
+    expressions,
+    nodes,
+    parameters_in,
+    streams,
+)
 from acep_approx.query.parameters import refuse_those
+from acep_approx.query.printer import to_text
 from acep_approx.query.shape import conjuncts, walk
 from acep_approx.query.syntax import (
     Attribute,
@@ -50,20 +70,20 @@ def implied_key(automaton: RegisterAutomaton) -> str | None:
 
     Complexity: O(attributes asked x moves x depth), mostly O(attributes asked x moves).
     """
-    asked = [[*_equalities(step.checks)] for step in automaton.steps if step.source != START]
+    asked = [
+        [
+            (found[1].name, found[0])
+            for check in step.checks
+            if (found := equality(check)) is not None and isinstance(found[1], Attribute)
+        ]
+        for step in automaton.steps
+        if step.source != START
+    ]
     for name in dict.fromkeys(name for equalities in asked[:1] for name, _ in equalities):
         holding = _holding(automaton, name)
         if all(any(one == name and register in holding for one, register in equalities) for equalities in asked):
             return name
     return None
-
-
-def _equalities(checks: Sequence[Resolved]) -> Iterator[tuple[str, Register]]:
-    """The attributes of the current event that must equal a register of the run, with it."""
-    for check in checks:
-        found = equality(check)
-        if found is not None and isinstance(found[1], Attribute):
-            yield found[1].name, found[0]
 
 
 def _holding(automaton: RegisterAutomaton, name: str) -> set[Register]:
@@ -269,7 +289,6 @@ def _syntax(query: CelQuery, window: Window) -> QuerySyntax:
 
 
 def _window(query: CelQuery) -> Window:
-    """The window that its text says, for people."""
     if query.window is not None:
         return query.window
     longest = list(_longest(query.select))
@@ -307,3 +326,83 @@ def _refuse_several(query: CelQuery) -> None:
         )
         hint = "write it as a chain from the left to the right, or add it to a QuerySet, which runs them all"
         raise query.fault("ACEP-Q118", message, parts[0].select.span, hint, UnsupportedError)
+
+
+def left_associated(query: CelQuery, mark: str = "") -> tuple[CelQuery, ...]:
+    r"""The queries that must run for one query, each of them one automaton.
+
+    Composite right operands of NEXT and FOLD, and subqueries with PUBLISH, become queries of their own; a `Stream`
+    stands in their place. A right operand of nothing but FILTERs and SELECTs over a stream stays.
+
+    Parameters
+    ----------
+    query : CelQuery
+        Parsed or resolved.
+    mark : str, optional
+        Ends the names of hidden streams, so that those of several queries differ.
+
+    Returns
+    -------
+    tuple of CelQuery
+        Those whose streams others read come first; the last one is the query itself. What the text gives no name is
+        published under one that no text can say, which is the same for equal parts, and is
+        ``SELECT *``: resolve it before it is compiled. The window of the query is also the window of these parts, as
+        what lasts too long is in no result; what is published by name has none.
+
+    Examples
+    --------
+    >>> from acep_approx.query import parse_cel, to_cel
+    >>> inner, outer = left_associated(parse_cel("FROM A NEXT (FROM B NEXT C PUBLISH D)"))
+    >>> print(to_cel(inner), to_cel(outer), sep="\n")
+    SELECT *
+    FROM B NEXT C
+    PUBLISH D
+    SELECT *
+    FROM A NEXT D
+    """
+    parts = _Parts(query, mark)
+    select = replace(query.select, source=parts.left(query.select.source))
+    return (*parts.found.values(), replace(query, select=select))
+
+
+class _Parts:
+    """The queries that were found in one query, by the names of their streams."""
+
+    def __init__(self, query: CelQuery, mark: str) -> None:
+        self.query = query
+        self.mark = mark
+        self.found: dict[str, CelQuery] = {}
+
+    def left(self, node: Algebra) -> Algebra:
+        """What stays where it is: the part of an automaton that reads from the left."""
+        match node:
+            case Stream():
+                return node
+            case Filter():
+                return replace(node, source=self.left(node.source))
+            case Next() | Fold():
+                left = self.left(node.left)
+                return replace(node, left=left, right=self.right(node.right))
+            case Select():
+                made = replace(node, source=self.left(node.source))
+                if node.publish is None:
+                    return made
+                self._publish(node.publish, made)
+                return Stream(node.publish, node.span)
+
+    def right(self, node: Algebra) -> Algebra:
+        """A right operand: the events of one stream, or one of their own."""
+        made = self.left(node)
+        inside = made
+        while isinstance(inside, Filter | Select):
+            inside = inside.source
+        if isinstance(inside, Stream):
+            return made
+        window = "" if self.query.window is None else to_text(self.query.window)
+        name = INTERNAL + sha256(f"{to_algebra(made)} WITHIN {window}".encode()).hexdigest()[:16] + self.mark
+        self._publish(name, Select((Star(),), made, name, node.span), internal=True)
+        return Stream(name, node.span)
+
+    def _publish(self, name: str, select: Select, *, internal: bool = False) -> None:
+        window = self.query.window if internal else None
+        self.found.setdefault(name, CelQuery(select, window, 0, self.query.text))

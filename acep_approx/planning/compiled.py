@@ -51,8 +51,7 @@ class CompiledQuery:
             ``ACEP-U003``: there is no such format; ``ACEP-U075``: ``air`` of a query that is not in CEL.
         """
         from acep_approx.automaton.draw import FORMATS, draw  # few queries are explained where they run
-        from acep_approx.planning.explain import explain_text
-        from acep_approx.planning.explain_algebra import air_text, explain_algebra
+        from acep_approx.planning.explain import air_text, explain_algebra, explain_text
 
         expect("format", format, str, ", ".join(FORMATS))
         if format == "air":

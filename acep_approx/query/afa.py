@@ -545,7 +545,6 @@ class Afa:
         return self
 
     def _traced(self, part: str, kind: ArcKind, variable: str | None) -> Trace:
-        """What lambdas of a part of the automaton see; functions are known to others when all of it is right."""
         return Trace(part, "", kind == "on", variable, self._names, dict(self._functions))
 
     def _condition(self, when: When | None, traced: Trace) -> Expression | None:

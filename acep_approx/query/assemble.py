@@ -14,7 +14,7 @@ import re
 from typing import TYPE_CHECKING, Any, cast
 
 from acep_approx.query.functions import KINDS
-from acep_approx.query.shape import choice_of, replaced, sequence_of
+from acep_approx.query.shape import choice_of, replaced, sequence_of, with_expressions
 from acep_approx.query.syntax import (
     HOLDS,
     NO_SPAN,
@@ -53,11 +53,14 @@ from acep_approx.query.syntax import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from lark import Token, Tree
+
+    from acep_approx.errors import QueryError
 
 
 def _rest(parts: list[Any]) -> tuple[str | None, Expression | None, tuple[Assignment, ...]]:
-    """The variable, the condition and the moves of an arc, where they are there."""
     variable = next((str(part) for part in parts if getattr(part, "type", "") == "NAME"), None)
     when = next((part[0] for part in parts if isinstance(part, list)), None)
     return variable, when, next((part for part in parts if isinstance(part, tuple)), ())
@@ -79,14 +82,6 @@ def with_register_values(expression: Expression, registers: frozenset[str]) -> E
         return None
 
     return replaced(expression, value)
-
-
-def _with_registers(part: Any, names: frozenset[str]) -> Any:
-    when = part.when and with_register_values(part.when, names)
-    if isinstance(part, IgnoreRule):
-        return dataclasses.replace(part, when=when)
-    sets = tuple(dataclasses.replace(one, value=with_register_values(one.value, names)) for one in part.sets)
-    return dataclasses.replace(part, when=when, sets=sets)
 
 
 UNITS = {
@@ -321,18 +316,15 @@ class Assembler(Written):
 
     def machine(self, parts: list[Any], span: Span) -> Machine:
         registers: tuple[MachineRegister, ...] = parts.pop(0) if isinstance(parts[0], tuple) else ()
-        arcs = [part for part in parts if isinstance(part, MachineArc)]
+        arcs = tuple(part for part in parts if isinstance(part, MachineArc))
         if not arcs:
             hint = "write at least one arc: q0 -> q1 ON Tick t"
             raise self.fault("ACEP-Q074", "the automaton has no arc", span, hint)
+        ignores = tuple(part for part in parts if isinstance(part, IgnoreRule))
+        finals = tuple(state for part in parts if isinstance(part, list) for state in part)
         names = frozenset(register.name for register in registers)
-        return Machine(
-            registers,
-            tuple(_with_registers(arc, names) for arc in arcs),
-            tuple(_with_registers(part, names) for part in parts if isinstance(part, IgnoreRule)),
-            tuple(state for part in parts if isinstance(part, list) for state in part),
-            span,
-        )
+        machine = Machine(registers, arcs, ignores, finals, span)
+        return with_expressions(machine, lambda expression: with_register_values(expression, names))
 
     def register(self, parts: list[Any], span: Span) -> MachineRegister:
         name, *rest = parts
@@ -539,6 +531,12 @@ def did_you_mean(word: str, known: Any) -> str:
     near = [name for name in names if name.lower() == word.lower() or name.lower().endswith(f".{word.lower()}")]
     near = near or difflib.get_close_matches(word, names, n=1, cutoff=0.6)
     return f"did you mean `{near[0]}`? " if near else ""
+
+
+def no_variable(query: Written, name: str, known: Collection[str], span: Span) -> QueryError:
+    """The error for a name that is no variable of the pattern (``ACEP-Q030``), to be raised by the caller."""
+    hint = did_you_mean(name, known) + f"variables are {', '.join(sorted(known)) or 'none'}"
+    return query.fault("ACEP-Q030", f"no variable {str(name)!r} in the pattern", span, hint)
 
 
 def span_of(token: Token) -> Span:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from acep_approx.query.assemble import UNITS, did_you_mean
+from acep_approx.query.assemble import UNITS, no_variable
 from acep_approx.query.checks_machine import check_machine, check_machine_outputs, repeated_variables
 from acep_approx.query.limits import MAX_POSITIONS, refuse_deep_tree, refuse_long_text, refuse_many_nodes
 from acep_approx.query.messages import strategy_meant
@@ -27,7 +27,6 @@ from acep_approx.query.shape import (
     walk,
 )
 from acep_approx.query.syntax import (
-    NO_SPAN,
     Absent,
     Aggregate,
     Atom,
@@ -286,12 +285,10 @@ def _check_weights(query: QuerySyntax) -> None:
     known = {atom.variable for atom in atoms(query.pattern)}
     negated = negated_variables(query.pattern)
     seen: set[str] = set()
-    places = dict(query.places)
     for name, weight in query.weights:
-        span = places.get(f"WEIGHTS {name}", NO_SPAN)
+        span = query.place(f"WEIGHTS {name}")
         if name not in known:
-            hint = did_you_mean(name, known) + f"variables are {', '.join(sorted(known))}"
-            raise query.fault("ACEP-Q030", f"no variable {name!r} in the pattern", span, hint)
+            raise no_variable(query, name, known, span)
         if name in negated:
             hint = "an event that must not happen cannot be missing"
             raise query.fault("ACEP-Q032", f"{name!r} is negated and has no weight", span, hint)
@@ -402,8 +399,7 @@ def check_names(query: QuerySyntax, expression: Expression, known: set[str], kle
                 hint = _with_strategy(query, node) or f"say whose: {min(known)}.{name}"
                 raise query.fault("ACEP-Q048", f"{name!r} is of no variable", node.span, hint)
             case Attribute(variable=str(variable)) | Aggregate(variable=variable) if variable not in known:
-                hint = did_you_mean(variable, known) + f"variables are {', '.join(sorted(known))}"
-                raise query.fault("ACEP-Q030", f"no variable {variable!r} in the pattern", node.span, hint)
+                raise no_variable(query, variable, known, node.span)
             case Attribute(variable=variable, index=str(index)) if not query.is_regex and variable not in kleene:
                 message = f"{variable!r} is one event and takes no index {_SHOWN[index]}"
                 raise query.fault("ACEP-Q033", message, node.span, f"write {variable}.{node.name}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from acep_approx.query.assemble import did_you_mean
+from acep_approx.query.assemble import did_you_mean, no_variable
 from acep_approx.query.printer import is_name, to_text
 from acep_approx.query.shape import walk
 from acep_approx.query.syntax import (
@@ -200,7 +200,6 @@ class _Checker(Written):
                     pass
 
     def _check_circles(self) -> None:
-        """A circle of EPSILON arcs that changes registers would not end."""
         silent = [arc for arc in self.machine.arcs if arc.kind == "epsilon"]
         pairs = [(arc.source, arc.target) for arc in silent]
         for arc in silent:
@@ -212,13 +211,10 @@ class _Checker(Written):
 
     def _check_weights(self) -> None:
         seen: set[str] = set()
-        places = dict(self.query.places)
         for name, weight in self.query.weights:
-            span = places.get(f"WEIGHTS {name}", (0, 0))
+            span = self.query.place(f"WEIGHTS {name}")
             if name not in self.variables:
-                known = ", ".join(sorted(map(str, self.variables))) or "none"
-                hint = did_you_mean(name, self.variables) + f"variables are {known}"
-                self.fail("ACEP-Q030", f"no variable {name!r} in the pattern", span, hint)
+                raise no_variable(self, name, self.variables, span)
             if name in seen or not isinstance(weight, int) or weight < 1:
                 hint = "one weight for each variable, a whole number from 1"
                 self.fail("ACEP-Q038", f"the weight of {name} is {weight}", span, hint)
@@ -277,8 +273,7 @@ def check_machine_outputs(query: QuerySyntax, machine: Machine, kleene: Iterable
 def _check_output(query: QuerySyntax, node: Attribute | Aggregate, known: set[str], several: set[str]) -> None:
     name, variable = node.name, str(node.variable)
     if variable not in known:
-        hint = did_you_mean(variable, known) + f"variables are {', '.join(sorted(known)) or 'none'}"
-        raise query.fault("ACEP-Q030", f"no variable {variable!r} in the pattern", node.span, hint)
+        raise no_variable(query, variable, known, node.span)
     if isinstance(node, Aggregate):
         if variable not in several:
             hint = f"write {variable}.{name or 'price'}"

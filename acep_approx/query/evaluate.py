@@ -38,6 +38,15 @@ from acep_approx.query.syntax import (
 # --- functions of the user's, over columns ----------------------------------------------------------------
 
 
+_ARROW_TYPES = {
+    "int": pa.int64(),
+    "float": pa.float64(),
+    "truth": pa.bool_(),
+    "text": pa.string(),
+    "time": pa.timestamp("us"),
+}
+
+
 def called(function: UserFunction, arguments: list[pa.Array | pa.Scalar]) -> pa.Array | pa.Scalar:
     """What a function gives for columns; a scalar where it gets only scalars.
 
@@ -56,19 +65,13 @@ def called(function: UserFunction, arguments: list[pa.Array | pa.Scalar]) -> pa.
     rows = lengths[0] if lengths else 1
     columns = [pa.repeat(one, rows) if isinstance(one, pa.Scalar) else one for one in arguments]
     if rows == 0:  # it need not know what to do with nothing
-        return pa.nulls(0, _arrow_types()[function.holds])
+        return pa.nulls(0, _ARROW_TYPES[function.holds])
     values, is_known = plain_result(function, function.compute(*map(_numpy_column, columns)), rows)
-    found = pa.array(values, _arrow_types()[function.holds], mask=~is_known)
+    found = pa.array(values, _ARROW_TYPES[function.holds], mask=~is_known)
     return found if lengths else found[0]
 
 
-def _arrow_types() -> dict[str, pa.DataType]:
-    numbers = {"int": pa.int64(), "float": pa.float64(), "truth": pa.bool_()}
-    return {**numbers, "text": pa.string(), "time": pa.timestamp("us")}
-
-
 def _numpy_column(column: pa.Array) -> npt.NDArray[Any]:
-    """A column as functions get it: whole numbers with NULL among them as floats."""
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
     if pa.types.is_integer(column.type) and column.null_count:
@@ -244,8 +247,8 @@ class _Evaluator:
             case FunctionCall(function=function, arguments=arguments):
                 assert function is not None, "only compiled automata call functions"
                 return called(function, [self.value(argument) for argument in arguments])
-            case IsNull(operand=operand, negated=negated) if (exact := self._exact(operand)) is not None:
-                return _call("is_valid" if negated else "is_null", exact)
+            case IsNull(operand=Attribute() as leaf, negated=negated) if _is_exact(found := self.column(leaf)):
+                return _call("is_valid" if negated else "is_null", found)  # also of what has too many digits
         encoded = self._only_dictionary(expr)
         if encoded is not None:
             return _by_code(expr, encoded)
@@ -265,13 +268,6 @@ class _Evaluator:
             case In(operand=operand, values=values, negated=negated):
                 return _inverted(_contained(self.value(operand), [value.value for value in values]), negated)
 
-    def _exact(self, operand: Expression) -> Any:
-        """A column of exact numbers as it is: whether one is NULL can be asked of those with too many digits, too."""
-        if not isinstance(operand, Attribute):
-            return None
-        found = self.column(operand)
-        return found if pa.types.is_integer(found.type) or pa.types.is_decimal(found.type) else None
-
     def _fetch(self, leaf: Leaf) -> Any:
         if leaf not in self.fetched:
             self.fetched[leaf] = _normal(self.column(leaf))
@@ -280,11 +276,8 @@ class _Evaluator:
     def _only_dictionary(self, expr: Expression) -> Any:
         """The one column an expression names, if it is one of encoded strings with fewer values than rows."""
         leaf = _only_leaf(expr)
-        if leaf is None:
-            return None
-        found = self._fetch(leaf)
-        encoded = isinstance(found, pa.DictionaryArray) and len(found.dictionary) < len(found)
-        return found if encoded else None
+        found = None if leaf is None else self._fetch(leaf)
+        return found if isinstance(found, pa.DictionaryArray) and len(found.dictionary) < len(found) else None
 
 
 @functools.lru_cache(maxsize=4096)
@@ -330,6 +323,10 @@ def _normal(column: Any) -> Any:  # noqa: PLR0911  one for each kind of type
     return column.cast(pa.string()) if pa.types.is_string_view(arrow) else column
 
 
+def _is_exact(column: Any) -> bool:
+    return bool(pa.types.is_integer(column.type) or pa.types.is_decimal(column.type))
+
+
 def _signed(column: Any) -> Any:
     """Whole numbers of any size as those of 64 bits with a sign; refuses what these cannot hold."""
     try:
@@ -357,10 +354,6 @@ def _from_decimals(column: Any) -> Any:
                     hint="write identifiers as text, and round other numbers",
                 ) from error
     return column.cast(pa.float64())
-
-
-def _decoded(column: Any) -> Any:
-    return column.dictionary_decode() if isinstance(column, pa.DictionaryArray) else column
 
 
 def _without_nan(value: Any) -> Any:
@@ -434,7 +427,6 @@ def time_of(text: str) -> Any:
 
 
 def _divided(op: str, left: Any, right: Any) -> Any:
-    """``/`` and ``%``; numpy computes the latter, with Python's sign."""
     if pa.types.is_null(left.type) or pa.types.is_null(right.type):
         return _call("divide", left, right)
     if op == "/":

@@ -16,7 +16,11 @@ from acep_approx.jit.private import NOT_BY_OTHERS, is_private
 from history.files import replace_file
 
 if TYPE_CHECKING:
-    from lark import Lark
+    from collections.abc import Callable
+
+    from lark import Lark, UnexpectedInput
+
+    from acep_approx.errors import QueryError
 
 OPTIONS: dict[str, Any] = {
     "parser": "lalr",
@@ -34,7 +38,7 @@ Language = Literal["query", "cel", "rules"]
 @cache
 def parser(language: Language = "query") -> Lark:
     """What reads texts of a language; to make it takes ten times as long as to load it."""
-    from lark import Lark
+    from lark import Lark, __version__
 
     folder = resources.files("acep_approx.query")
     grammar = folder.joinpath("grammar.lark").read_text(encoding="utf-8")
@@ -42,7 +46,8 @@ def parser(language: Language = "query") -> Lark:
     if language != "query":
         grammar += folder.joinpath(language, f"{language}.lark").read_text(encoding="utf-8")
         options = OPTIONS | {"start": [language]}
-    name = _name(grammar, options)
+    made_of = repr((grammar, options, __version__, sys.version_info[:3]))
+    name = f"grammar-{sha256(made_of.encode()).hexdigest()[:16]}.lark"
     for folder in folders():
         with suppress(OSError, EOFError, LookupError, ValueError, TypeError, AttributeError, pickle.UnpicklingError):
             if is_private(folder / name):
@@ -55,9 +60,17 @@ def parser(language: Language = "query") -> Lark:
     return made
 
 
-def _name(grammar: str, options: dict[str, Any]) -> str:
-    """The file of the parser of this grammar, by this version of all that makes it."""
-    from lark import __version__
+def parsed(language: Language, text: str, start: str, explain: Callable[[UnexpectedInput], QueryError]) -> Any:
+    """The parse tree of a text.
 
-    made_of = repr((grammar, options, __version__, sys.version_info[:3]))
-    return f"grammar-{sha256(made_of.encode()).hexdigest()[:16]}.lark"
+    Raises
+    ------
+    QueryError
+        What ``explain`` makes of what lark says.
+    """
+    from lark import UnexpectedInput
+
+    try:
+        return parser(language).parse(text, start=start)
+    except UnexpectedInput as error:
+        raise explain(error) from None

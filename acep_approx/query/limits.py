@@ -30,6 +30,19 @@ _BRACKETS = re.compile(_QUOTED + r"|--[^\n]*|[()]")
 _WORDS = re.compile(rf"--[^\n]*|({_QUOTED}|\d[\w.]*|\w+|[<>=!]+|\S)")
 
 
+def refuse_large_text(text: str) -> None:
+    """Refuse a text that is too long or nested too deep, whatever language it is in.
+
+    Raises
+    ------
+    LimitError, QueryError
+        As ``refuse_long_text``, ``refuse_deep_text`` and ``refuse_many_words``.
+    """
+    refuse_long_text(text)
+    refuse_deep_text(text)
+    refuse_many_words(text)
+
+
 def refuse_long_text(text: str) -> None:
     """Refuse a text of more than `MAX_TEXT` characters, and one that is none.
 

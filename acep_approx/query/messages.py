@@ -175,7 +175,6 @@ def expected(possible: set[str]) -> str:
 
 
 def _character(text: str, start: int) -> QueryError:
-    """A character that begins no word of the language."""
     sign = text[start]
     code, end, hint = "ACEP-Q003", start + 1, None
     if sign in "'`":

@@ -123,7 +123,6 @@ def as_attributes(query: QuerySyntax) -> QuerySyntax | None:
 
 
 def _near(expression: Expression) -> Iterator[Any]:
-    """The leaves of an expression, those nearest to its top first."""
     level: list[Any] = [expression]
     while level:
         yield from level

@@ -9,10 +9,16 @@ from typing import Any, cast
 
 from acep_approx.arguments import checked
 from acep_approx.errors import QueryError
-from acep_approx.query.assemble import Assembler, did_you_mean, span_of, with_register_values
+from acep_approx.query.assemble import Assembler, did_you_mean, no_variable, span_of, with_register_values
 from acep_approx.query.functions import UserFunction
-from acep_approx.query.kept import parser
-from acep_approx.query.limits import refuse_deep_text, refuse_deep_tree, refuse_long_text, refuse_many_words
+from acep_approx.query.kept import parsed
+from acep_approx.query.limits import (
+    refuse_deep_text,
+    refuse_deep_tree,
+    refuse_large_text,
+    refuse_long_text,
+    refuse_many_words,
+)
 from acep_approx.query.messages import CLAUSES, explain, functions_hint
 from acep_approx.query.shape import all_expressions, atoms, conjuncts, kleene_variables, negated_variables, walk
 from acep_approx.query.syntax import (
@@ -174,12 +180,9 @@ def parse_expression(text: str, *, calls: bool = False) -> Expression:
 
 def _tree(text: str, start: str, first: int = 0, end: int | None = None, *, calls: bool = False) -> Any:
     """Parse ``text[first:end]``; blanks before it keep the positions those of the whole text."""
-    from lark import Token, Tree, UnexpectedInput
+    from lark import Token, Tree
 
-    try:
-        tree = parser().parse(" " * first + text[first:end], start=start)
-    except UnexpectedInput as error:
-        raise explain(text, error, end) from None
+    tree = parsed("query", " " * first + text[first:end], start, lambda error: explain(text, error, end))
     if not calls and not isinstance(tree, Token) and not any(tree.find_data("machine")):
         refuse_calls(tree, text)
     # A rule that stands for its only token gives the bare token.
@@ -206,9 +209,7 @@ def refuse_calls(tree: Any, text: str) -> None:
 
 
 def _piece(text: str, start: str, *, calls: bool = False) -> Any:
-    refuse_long_text(text)
-    refuse_deep_text(text)
-    refuse_many_words(text)
+    refuse_large_text(text)
     made = Assembler(text).assemble(_tree(text, start, calls=calls))
     if start == "expression":
         for condition in conjuncts(made):
@@ -337,12 +338,7 @@ def _check_covered(assembler: Assembler, pattern: Pattern) -> None:
     known = {atom.variable for atom in atoms(pattern)}
     for token in covered:
         if token not in known:
-            raise assembler.fault(
-                "ACEP-Q030",
-                f"no variable {str(token)!r} in the pattern",
-                span_of(token),
-                did_you_mean(token, known) + f"variables are {', '.join(sorted(known))}",
-            )
+            raise no_variable(assembler, token, known, span_of(token))
     missing = known - negated_variables(pattern) - set(covered)
     if missing:
         raise assembler.fault(

@@ -141,7 +141,7 @@ def clauses(query: QuerySyntax) -> list[str]:
         found = (f"{definition.letter} AS {to_text(definition.condition)}" for definition in query.definitions)
         lines.append("DEFINE " + ", ".join(found))
     if query.publish is not None:
-        lines.append(f"PUBLISH {_type_name(query.publish)}")
+        lines.append(f"PUBLISH {_type(query.publish)}")
     return lines
 
 
@@ -161,7 +161,7 @@ def _pattern(node: Pattern) -> str:  # noqa: PLR0911  one for each kind of node
     """A pattern as it stands within brackets, where a sequence and a choice need none of their own."""
     match node:
         case Atom():
-            return f"{_type(node)} {node.variable}"
+            return f"{_type(node.type)} {node.variable}"
         case Sequence(parts=parts):
             return ", ".join(f"({_pattern(part)})" if isinstance(part, Either) else _pattern(part) for part in parts)
         case Either(options=options):
@@ -170,7 +170,7 @@ def _pattern(node: Pattern) -> str:  # noqa: PLR0911  one for each kind of node
             return f"~({' | '.join(_pattern(option) for option in options)})"
         case Repeat(part=Atom() as atom):
             several = "" if node.most is not None and node.most <= 1 else "[]"
-            return f"{_type(atom)}{_bounds(node)} {atom.variable}{several}"
+            return f"{_type(atom.type)}{_bounds(node)} {atom.variable}{several}"
         case Repeat(part=part):
             return f"({_pattern(part)}){_bounds(node)}"
         case OtherPattern(text=text):
@@ -180,7 +180,6 @@ def _pattern(node: Pattern) -> str:  # noqa: PLR0911  one for each kind of node
 
 
 def _statements(machine: Machine) -> Iterator[str]:
-    """An automaton written by hand, line by line."""
     if machine.registers:
         yield "REGISTERS " + ", ".join(map(_register, machine.registers))
     yield from map(_arc, machine.arcs)
@@ -210,7 +209,7 @@ def _arc(arc: MachineArc) -> str:
 
 
 def _asked(part: MachineArc | IgnoreRule) -> str:
-    asked = f"ON {_type(Atom(part.type, ''))}"
+    asked = f"ON {_type(part.type)}"
     return asked if part.variable is None else f"{asked} {part.variable}"
 
 
@@ -238,13 +237,9 @@ def _regex(node: Pattern) -> str:
             raise ValueError("a bare regular expression has no negation")
 
 
-def _type(atom: Atom) -> str:
-    if atom.type is None:
+def _type(name: str | None) -> str:
+    if name is None:
         return "ANY"
-    return _type_name(atom.type)
-
-
-def _type_name(name: str) -> str:
     return name if is_name(name) else quoted(name, "'")
 
 
@@ -280,9 +275,11 @@ def _expression(node: Expression) -> tuple[str, int]:  # noqa: PLR0911, PLR0912 
         case Lasting(amount=amount, unit=unit):
             return f"{amount!r} {unit}", _ALONE
         case FunctionCall(name=name, arguments=arguments):
-            return f"{name}({', '.join(_expression(argument)[0] for argument in arguments)})", _ALONE
-        case Read():
-            return _read(node), _ALONE
+            return f"{name}({', '.join(map(to_text, arguments))})", _ALONE
+        case Read(keys=keys, column=column):
+            at = "" if node.at is None else f" AT {event_name(node.at)}"
+            row = f"store.{node.table}[{', '.join(map(to_text, keys))}{at}]"
+            return f"EXISTS {row}" if column is None else f"{row}.{field_name(column)}", _ALONE
         case Unary(op="NOT"):
             return f"NOT {_within(node.operand, _NOT)}", _NOT
         case Unary():
@@ -303,7 +300,6 @@ def _expression(node: Expression) -> tuple[str, int]:  # noqa: PLR0911, PLR0912 
 
 
 def _within(node: Expression, least: int) -> str:
-    """The text of an operand, in brackets when it binds less strongly than asked."""
     text, strength = _expression(node)
     return text if strength >= least else f"({text})"
 
@@ -328,12 +324,6 @@ def event_name(node: Attribute) -> str:
     """
     index = f"[{node.variable}.LEN]" if node.index == "last" else _INDEXES[node.index]
     return f"{node.variable}{index}"
-
-
-def _read(node: Read) -> str:
-    at = "" if node.at is None else f" AT {event_name(node.at)}"
-    row = f"store.{node.table}[{', '.join(_expression(key)[0] for key in node.keys)}{at}]"
-    return f"EXISTS {row}" if node.column is None else f"{row}.{field_name(node.column)}"
 
 
 def field_name(name: str) -> str:

@@ -315,7 +315,11 @@ def _comparison_hint(op: str, left: Expression, right: Expression, found: set[Ki
     for part in (left, right):
         if isinstance(part, Constant) and found == {"number", "string"}:
             if isinstance(part.value, str):
-                return f"numbers stand without quotes: {part.value}" if _is_number(part.value) else _SAME
+                try:
+                    float(part.value)
+                except ValueError:
+                    return _SAME
+                return f"numbers stand without quotes: {part.value}"
             return _hint_on_texts(op, right if part is left else left, part)
         if isinstance(part, Constant) and "boolean" in found:
             return "write TRUE or FALSE without quotes" if isinstance(part.value, (str, int)) else _SAME
@@ -333,11 +337,3 @@ def _hint_on_texts(op: str, text: Expression, number: Constant) -> str:
 
 
 _SAME = "both sides must be of one type"
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True

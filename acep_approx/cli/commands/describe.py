@@ -92,7 +92,7 @@ def check(
 
 def _sizes(plan: Plan) -> list[str]:
     """Size of the automaton and cost of running it, and whether nothing bounds what it remembers."""
-    from acep_approx.planning.explain_algebra import advice_on_windows
+    from acep_approx.planning.explain import advice_on_windows
 
     cost = plan.cost
     return [
@@ -219,7 +219,7 @@ def _explain_folder(queries: Path, format: Diagram, *, strict: bool) -> None:  #
 
 def _airs(folder: Folder) -> str:
     """The automata of the queries in CEL, by the ids of these."""
-    from acep_approx.planning.explain_algebra import air
+    from acep_approx.planning.explain import air
 
     some = {id_: plans for id_, plans in folder.desk.plans().items() if plans[-1].query.is_algebra}
     return json.dumps({id_: [air(one) for one in plans] for id_, plans in some.items()}, indent=2, ensure_ascii=False)

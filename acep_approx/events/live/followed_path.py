@@ -95,7 +95,6 @@ class FollowedFolder:
         return path.resolve() if path.is_symlink() and self._leads_inside(name) else path
 
     def _look(self, name: str) -> None:
-        """Take in the names that are new; tell of those that come too late."""
         new = sorted(self._new_names())
         if self._has_looked and name:
             for late in new:
@@ -275,7 +274,6 @@ class FollowedPath:
         return FilePosition.of(self._name, self._file, self.offset, self.line)
 
     def _check(self) -> None:
-        """Refuse to go on where the file does not hold any more what was read; one that was cut off begins again."""
         assert self._file is not None, "it was opened"
         for known, at in ((self._head, 0), (self._tail, self._at - len(self._tail))):
             found = os.pread(self._file.fileno(), len(known), at)
@@ -368,7 +366,6 @@ class FollowedPath:
         return is_there
 
     def _go_to(self, place: FilePosition) -> None:
-        """Open the file that was read, wherever it is now, at the place reached."""
         folder = self.path if self._is_folder else self.path.parent
         others = [] if self._is_folder else sorted(path.name for path in folder.glob(f"{self.path.name}*"))
         is_rewritten = False

@@ -96,7 +96,6 @@ class GrowingText(LiveText):
                 self.pace.wait()
 
     def _cut(self, data: bytes, line: int) -> tuple[bytes, int, Block | None]:
-        """What waits for the end of its line, its number, and the whole lines before."""
         if line == 1 and isinstance(self._format, JsonFormat) and is_whole_document(data):
             raise DataError(
                 f"{self._name}: a JSON document cannot be followed: it is whole only when its last bracket is written",

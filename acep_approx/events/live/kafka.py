@@ -269,7 +269,6 @@ class Topic:
         )
 
     def _first(self, number: int, place: TopicPlace | None) -> int:
-        """The offset to begin with: where a run has ended, as a group says, or the beginning or the end."""
         from confluent_kafka import TopicPartition
 
         where = TopicPartition(self.address.topic, number)
@@ -333,7 +332,6 @@ class Topic:
             self._add([number for number in found.partitions if number not in self.offsets])
 
     def _miss(self) -> None:
-        """There is no such topic any more, or the broker does not know of it yet."""
         now = time.monotonic()
         if self._gone_since is None:
             self._gone_since = now
@@ -347,7 +345,6 @@ class Topic:
             )
 
     def _add(self, numbers: list[int]) -> None:
-        """Read partitions that were added, from their beginning."""
         from confluent_kafka import KafkaException
 
         if not numbers:
@@ -399,7 +396,6 @@ class Topic:
             self._on_error(error)
 
     def _passes(self, error: Any) -> bool:
-        """Whether all may go well later: the broker, or a part of it, is not there now."""
         return not self._is_refused and (error.name() in PASSING or error.retriable())
 
     def _unreadable(self, error: Any) -> DataError:

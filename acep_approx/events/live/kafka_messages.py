@@ -139,7 +139,6 @@ class KafkaMessages(LiveText):
             self.pace.border()
 
     def _piece(self, messages: list[Message]) -> Block:
-        """Messages as lines of JSON, numbered through the run."""
         first, self._next = self._next, self._next + max(len(messages), 1)
         offsets = {message.partition(): (message.offset() or 0) + 1 for message in messages}
         ends, self._topic.ends = self._topic.ends, {}

@@ -279,7 +279,6 @@ class LiveText(ArrivingEvents):
         return batch.select(columns)
 
     def _text_columns(self, columns: Sequence[str], text: pa.Schema) -> list[str]:
-        """The columns of the text that must be read; at least one, which tells how many rows there are."""
         return [name for name in columns if name in text.names] or text.names[:1]
 
     def close(self) -> None:
@@ -325,7 +324,6 @@ class LiveText(ArrivingEvents):
         self._text_schema = plain_schema(schema, self._name)
 
     def _more(self) -> bool:
-        """Wait for another piece; whether there is any."""
         if len(self._head) >= BLOCK_BYTES:
             return False
         try:
@@ -411,7 +409,6 @@ class LiveText(ArrivingEvents):
         return self._format.after_header(piece)
 
     def _aligned(self, batch: pa.RecordBatch, names: Sequence[str]) -> pa.RecordBatch:
-        """The batch with the types of all rows so far, which become as wide as its values ask for."""
         assert self._text_schema is not None
         for field in batch.schema:
             place = self._text_schema.get_field_index(field.name)

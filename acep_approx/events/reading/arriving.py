@@ -144,7 +144,6 @@ def _opened(
 
 
 def _head(stream: Arriving) -> bytes:
-    """The first bytes: as many as it takes to tell compressed data from others."""
     return stream.peek(max(map(len, MARKS.values())))[:HEAD_BYTES]
 
 
@@ -378,13 +377,11 @@ class ArrivingEvents:
         return len(rows) + 1
 
     def _readable(self, block: Block) -> Block:
-        """The block without rows that are not UTF-8, unless such are refused."""
         if self._malformed.policy == "refuse":
             return checked(block, self._name)
         return decodable(block, self._name, self._format.rows, lambda *_: None)
 
     def _fitting(self, rows: list[bytes], least: int, bind: Callable[[pa.Schema], Bound]) -> Bound | None:
-        """What ``bind`` makes of the fewest rows that it does not refuse, at least so many; None if it refuses all."""
         found = self._tried(rows[:least], bind)
         if found is not None or len(rows) == least or self._tried(rows, bind) is None:
             return found
@@ -408,11 +405,9 @@ class ArrivingEvents:
         return found
 
     def _typed_by(self, data: bytes) -> FileEvents:
-        """The events, with types by some rows."""
         is_checked = self._malformed.policy == "refuse"
         read = blocks(io.BytesIO(data), self._name, quotes=self._format.quotes, is_checked=is_checked)
         return FileEvents([self._text_of(next(read, None))], reusable=False)
 
     def _text_of(self, sample: Block | None, place: Callable[[bytes, int], Row] | None = None) -> TextFile:
-        """The text, whose rows stand at a ``place``, with types by a sample."""
         return TextFile(self._name, lambda: nullcontext(self._stream), self._format, self._malformed, sample, place)

@@ -121,7 +121,6 @@ def refuse_foreign(head: bytes, name: str) -> None:
 
 
 def _refuse_xml(head: bytes, name: str) -> None:
-    """Refuse XML: a prolog, or an element that begins a document and no line of a log."""
     text = head.removeprefix(b"\xef\xbb\xbf").lstrip()
     ahead = _PROLOG.match(text)
     rest = text[ahead.end() :] if ahead else text
@@ -239,8 +238,6 @@ def _opener(stream: Any, compression: str, name: str) -> Any:
 
 
 class _Inflated(io.RawIOBase):
-    """Compressed bytes as what they were; damaged ones are an error of the data, whoever reads them."""
-
     def __init__(self, stream: Any, name: str) -> None:
         self._stream = stream
         self._name = name
@@ -328,8 +325,6 @@ def _inflated(path: Path, compression: str | None) -> BinaryIO:
 
 
 class _Raw(io.RawIOBase):
-    """A stream that can be read, as a file for Arrow."""
-
     def __init__(self, stream: Any) -> None:
         self._stream = stream
 

@@ -219,7 +219,6 @@ def would_be_read(folder: Path, file: Path, format_: str | None, is_csv: bool) -
 
 
 def _is_visible(path: Path) -> bool:
-    """Whether no part of a path hides it."""
     return not any(part[0] in "._" for part in path.parts)
 
 
@@ -241,7 +240,6 @@ def format_of(path: Path) -> str | None:
 
 
 def _plain(path: Path) -> Path:
-    """The name of a file in small letters, as it was before it was compressed."""
     name = Path(path.name.lower())
     return name.with_suffix("") if name.suffix in COMPRESSED else name
 

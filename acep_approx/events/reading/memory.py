@@ -191,7 +191,6 @@ class DictEvents:
         return [map_note(name.removesuffix(".")) for name in self._maps]
 
     def _flat(self, rows: list[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-        """The dicts in dicts as columns, without those of maps."""
         if not self._is_nested:
             return rows
         flat = [flat_row(row) for row in rows]
@@ -255,7 +254,6 @@ class DictEvents:
     def _salvaged(
         self, chunk: list[Any], known: set[str], schema: pa.Schema, first_row: int
     ) -> tuple[list[int], list[pa.Array]]:
-        """The numbers and the columns of the events that go together; the others are reported."""
         good: dict[int, Mapping[str, Any]] = {}
         told: dict[int, DataError] = {}
         for number, event in enumerate(chunk, first_row):
@@ -309,7 +307,6 @@ def _refuse_broken(names: Iterable[Any]) -> None:
 
 
 def _kind(value: Any) -> str:
-    """What values of one type of a column have in common."""
     return "number" if type(value) in (int, float) else type(value).__name__
 
 
@@ -355,7 +352,6 @@ def _convert(name: str, values: list[Any], type_: pa.DataType, first_row: int) -
 
 
 def _typed(values: list[Any], type_: pa.DataType) -> pa.Array:
-    """Values as a column of the type, or of a wider one."""
     if pa.types.is_nested(type_):
         return pa.array(values, type_)
     found = from_python(values)

@@ -77,7 +77,6 @@ class FileEvents:
 
 
 def _aligned(file: str, batch: pa.RecordBatch, columns: Sequence[pa.Field]) -> pa.RecordBatch:
-    """The batch with all columns, in order and of these types; strings stay as they are encoded."""
     here = dict(zip(batch.schema.names, batch.columns, strict=True))
     arrays = []
     for column in columns:
@@ -95,7 +94,6 @@ def _aligned(file: str, batch: pa.RecordBatch, columns: Sequence[pa.Field]) -> p
 
 
 def _notes(files: Sequence[FileReader]) -> list[str]:
-    """What is to be said of how files were read; what is not so in all of them, with the names of those."""
     by_note: dict[str, list[str]] = {}
     for file in files:
         for note in dict.fromkeys(file.understood.notes):
@@ -132,7 +130,6 @@ def _settle_times(files: Sequence[FileReader]) -> None:
 
 
 def _turned(text: str | None) -> str | None:
-    """A format with days in the place of months, and the other way round."""
     swapped = {"%d": "%m", "%m": "%d"}
     return None if text is None else re.sub("%[dm]", lambda found: swapped[found.group()], text)
 

@@ -24,7 +24,6 @@ Part: TypeAlias = pa.RecordBatch | pa.Table
 
 
 def _pieces(batches: Iterable[pa.RecordBatch], columns: Sequence[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
-    """Some columns of batches, in pieces of at most ``batch_rows``."""
     for batch in batches:
         chosen = batch.select(list(columns))
         for start in range(0, chosen.num_rows, batch_rows):
@@ -130,8 +129,6 @@ def _of_duckdb(relation: Any) -> LibraryEvents:
 
 
 def _of_dataset(dataset: Any) -> LibraryEvents:
-    """A pyarrow dataset, in the order of its files."""
-
     def batches(columns: list[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
         with _computing("the dataset"):
             yield from dataset.to_batches(columns=columns, batch_size=batch_rows)
@@ -179,7 +176,6 @@ def _stream_of(events: Any) -> pa.RecordBatchReader:
 
 
 def _no_columns(events: Any, error: Exception) -> UsageError:
-    """The error for Arrow data that is no table (``ACEP-U146``)."""
     return UsageError(
         f"an object of type {type(events).__name__} gives Arrow data without columns: {error}",
         code="ACEP-U146",

@@ -174,7 +174,6 @@ class TextFile:
             return self._decided(b"".join(self._inferable(block)))
 
     def _decided(self, data: bytes) -> pa.Schema:
-        """The types of the columns by some rows, and what those of text hold."""
         schema = self._format.infer(data)
         return self._format.infer(data) if self._format.decide(data, schema) else schema
 
@@ -289,7 +288,6 @@ class TextRows:
         return self._lines[row] if row < len(self._lines) else None
 
     def _standing(self) -> list[tuple[bytes, int]]:
-        """The rows of a block that were not left out, and their lines."""
         rows = self._format.rows(self._block.data)
         lines = accumulate((row.count(b"\n") for row in rows), initial=self._block.line)
         return [(row, line) for row, line in zip(rows, lines, strict=False) if line not in self._gone]
@@ -315,7 +313,6 @@ class TextRows:
         return [batch] if batch.num_rows else []
 
     def _widen(self, data: bytes) -> bool:
-        """Make the types wide enough for some rows, where these go together with those before."""
         try:
             found = self._format.infer(data)
         except pa.ArrowInvalid:

@@ -117,7 +117,6 @@ class OutFile:
         self.sink: BinaryIO = self._part.open("wb") if self._is_special else self._locked()
 
     def _locked(self) -> BinaryIO:
-        """The part file, locked and empty."""
         while True:
             is_left_over = False
             try:

@@ -142,7 +142,6 @@ def csv_header(names: Sequence[str]) -> bytes:
 
 
 def _columns(table: pa.Table) -> list[tuple[str, pa.Array]]:
-    """Names and whole columns, without dictionaries; times within lists and objects as texts."""
     found = []
     for name, chunked in zip(table.column_names, table.columns, strict=True):
         column = chunked.combine_chunks()
@@ -185,7 +184,6 @@ def _needs_escapes(column: pa.ListArray) -> bool:
 
 
 def _json_list(column: pa.Array) -> pa.Array:
-    """Lists of whole numbers, or of strings in which nothing must be escaped."""
     quote = '"' if pa.types.is_string(column.type.value_type) else ""
     inside = pc.binary_join(column.cast(pa.list_(pa.string())), f"{quote}, {quote}")
     full = pc.binary_join_element_wise(f"[{quote}", inside, f"{quote}]", "")

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, cast
 from acep_approx.arguments import checked
 from acep_approx.errors import QueryError
 from acep_approx.query.assemble import UNITS, Assembler, did_you_mean, near_unit, span_of, unquote
-from acep_approx.query.cel.shape import expressions, nodes, refuse_deep
 from acep_approx.query.cel.syntax import (
     CLAUSES,
     FIRST,
@@ -28,9 +27,12 @@ from acep_approx.query.cel.syntax import (
     Select,
     Star,
     Stream,
+    expressions,
+    nodes,
+    refuse_deep,
 )
-from acep_approx.query.kept import parser
-from acep_approx.query.limits import refuse_deep_text, refuse_deep_tree, refuse_long_text, refuse_many_words
+from acep_approx.query.kept import parsed
+from acep_approx.query.limits import refuse_deep_tree, refuse_large_text
 from acep_approx.query.messages import LAST_WORD, could_stand, expected, explain
 from acep_approx.query.parser import MOST_KEPT
 from acep_approx.query.shape import walk
@@ -179,16 +181,11 @@ class CelAssembler(Assembler):
 
     def select(self, parts: list[Any], span: Span) -> Select:
         items, source = parts if len(parts) == 2 else ((Star(),), parts[0])
-        for item in items:
-            self._refuse_decorators(item)
-        return Select(items, source, span=span)
-
-    def _refuse_decorators(self, item: ReturnItem | Star) -> None:
-        """SELECT has one input, whose attributes have names of their own."""
-        for node in () if isinstance(item, Star) else walk(item.value):
-            if isinstance(node, Attribute) and node.variable is not None:
+        for node in (node for item in items if isinstance(item, ReturnItem) for node in walk(item.value)):
+            if isinstance(node, Attribute) and node.variable is not None:  # the attributes of its one input have names
                 hint = f"write {node.name}, or {node.name}_1 for what NEXT and FOLD rename"
                 raise self.fault("ACEP-Q102", f"{node.variable} cannot stand in SELECT", node.span, hint)
+        return Select(items, source, span=span)
 
     items = Assembler.moves
 
@@ -336,15 +333,8 @@ def parse_cel(text: str) -> CelQuery:
 
 
 def _parsed(text: str) -> CelQuery:
-    from lark import UnexpectedInput
-
-    refuse_long_text(text)
-    refuse_deep_text(text)
-    refuse_many_words(text)
-    try:
-        tree = parser("cel").parse(text, start="cel")
-    except UnexpectedInput as error:
-        raise explain_cel(text, error) from None
+    refuse_large_text(text)
+    tree = parsed("cel", text, "cel", lambda error: explain_cel(text, error))
     query = cast("CelQuery", CelAssembler(text).assemble(tree))
     refuse_deep(query)
     for node in nodes(query.select):

@@ -63,15 +63,22 @@ def to_algebra(node: Algebra) -> str:
             test = "" if condition is None else f"{{{expression_text(condition)}}}"
             return f"{to_algebra(left)} NEXT{test} {_right(right)}"
         case Fold(left=left, right=right):
-            return f"{to_algebra(left)} FOLD{{{_fold_parts(node)}}} {_right(right)}"
+            parts = ["" if one is None else expression_text(one) for one in (node.filter, node.rebind)]
+            inside = ", ".join([*parts, ", ".join(map(_item, node.aggregates))])  # what is empty leaves its comma
+            return f"{to_algebra(left)} FOLD{{{inside}}} {_right(right)}"
         case Select():
             publish = [] if node.publish is None else [f"PUBLISH {_name(node.publish)}"]
             return f"({' '.join([*_select(node), *publish])})"
 
 
 def _select(select: Select) -> list[str]:
-    items = ", ".join("*" if isinstance(one, Star) else _item(_undecorated(one)) for one in select.items)
-    return [f"SELECT {items or '*'}", f"FROM {to_algebra(select.source)}"]
+    def plain(node: Expression) -> Expression | None:
+        return replace(node, variable=None) if isinstance(node, Attribute) else None
+
+    def text(one: ReturnItem | Star) -> str:
+        return "*" if isinstance(one, Star) else _item(replace(one, value=replaced(one.value, plain)))
+
+    return [f"SELECT {', '.join(map(text, select.items)) or '*'}", f"FROM {to_algebra(select.source)}"]
 
 
 def _right(node: Algebra) -> str:
@@ -80,23 +87,10 @@ def _right(node: Algebra) -> str:
     return f"({text})" if isinstance(node, (Next, Fold)) else text
 
 
-def _fold_parts(fold: Fold) -> str:
-    """Its three parts; what is empty leaves only its comma."""
-    parts = ["" if one is None else expression_text(one) for one in (fold.filter, fold.rebind)]
-    return ", ".join([*parts, ", ".join(map(_item, fold.aggregates))])
-
-
 def _item(item: ReturnItem) -> str:
     if item.value == Attribute(None, None, item.name):
         return expression_text(item.value)
     return f"{expression_text(item.value)} AS {output_name(item.name)}"
-
-
-def _undecorated(item: ReturnItem) -> ReturnItem:
-    def change(node: Expression) -> Expression | None:
-        return replace(node, variable=None) if isinstance(node, Attribute) else None
-
-    return replace(item, value=replaced(item.value, change))
 
 
 def expression_text(expression: Expression) -> str:

@@ -70,7 +70,13 @@ def certain(pattern: Pattern) -> frozenset[str]:
         case Repeat(part=part, least=least):
             return certain(part) if least else frozenset()
         case Machine():
-            return frozenset(name for name in known_variables(pattern) if not _passes(pattern, name))
+            ends = {*pattern.finals}
+            return frozenset(
+                name
+                for name in known_variables(pattern)  # no way leads to a final state without it
+                if not reachable({pattern.start}, [(a.source, a.target) for a in pattern.arcs if a.variable != name])
+                & ends
+            )
         case Absent() | OtherPattern():
             return frozenset()
 
@@ -160,12 +166,6 @@ def _last(pattern: Pattern) -> tuple[frozenset[str | None], bool]:
 def _last_of_machine(machine: Machine) -> frozenset[str | None]:
     ends = reachable(set(machine.finals), [(arc.target, arc.source) for arc in machine.arcs if arc.kind != "on"])
     return frozenset(arc.variable for arc in machine.arcs if arc.kind == "on" and arc.target in ends)
-
-
-def _passes(machine: Machine, variable: str) -> bool:
-    """Whether some way leads to a final state without a variable."""
-    without = [(arc.source, arc.target) for arc in machine.arcs if arc.variable != variable]
-    return bool(reachable({machine.start}, without) & {*machine.finals})
 
 
 Event = tuple[str | None, Index | None]

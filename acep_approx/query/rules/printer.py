@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from acep_approx.query.printer import clauses, field_name
 from acep_approx.query.printer import to_text as text_of
-from acep_approx.query.rules.syntax import Action, Call, Column, Rule, RuleFile, Table
+from acep_approx.query.rules.syntax import Action, Call, Rule, RuleFile, Table
 
 
 def to_text(node: RuleFile | Table | Rule | Action) -> str:
@@ -47,13 +47,12 @@ def to_text(node: RuleFile | Table | Rule | Action) -> str:
 
 
 def _table(table: Table) -> str:
-    parts = [*map(_column, table.columns), f"KEY ({', '.join(map(field_name, table.key))})"]
+    parts = []
+    for column in table.columns:
+        default = "" if column.default is None else f" DEFAULT {text_of(column.default)}"
+        parts.append(f"{field_name(column.name)} {column.holds}{default}")
+    parts.append(f"KEY ({', '.join(map(field_name, table.key))})")
     return f"TABLE {table.name} ({', '.join(parts)})" + (" STATIC" if table.is_static else "")
-
-
-def _column(column: Column) -> str:
-    default = "" if column.default is None else f" DEFAULT {text_of(column.default)}"
-    return f"{field_name(column.name)} {column.holds}{default}"
 
 
 def _rule(rule: Rule) -> list[str]:

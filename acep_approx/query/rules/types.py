@@ -170,7 +170,6 @@ _TYPES: dict[Kind, str] = {"number": "float", "string": "text", "boolean": "bool
 
 
 def _hint(column: Column, value: Expression, found: Kind) -> str:
-    """What helps against a value of the wrong type."""
     if isinstance(value, Constant):
         if column.holds == "text":
             shown = str(value.value).upper() if isinstance(value.value, bool) else value.value

@@ -10,8 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from acep_approx.errors import QueryError, UsageError
-from acep_approx.query.cel.shape import computed_in
-from acep_approx.query.cel.syntax import CelQuery
+from acep_approx.query.cel.syntax import CelQuery, computed_in
 from acep_approx.query.syntax import Expression, Moment, Parameter
 from acep_approx.subscriptions.templates.literals import Syntax, uses
 

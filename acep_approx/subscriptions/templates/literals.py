@@ -20,8 +20,7 @@ from acep_approx.planning.cel import plans_of_parts
 from acep_approx.planning.planner import Plan, plan
 from acep_approx.query.cel.parser import is_cel, parse_cel
 from acep_approx.query.cel.printer import to_cel
-from acep_approx.query.cel.shape import changed, conditions, parameters_in, with_constants
-from acep_approx.query.cel.syntax import DURATION, CelQuery
+from acep_approx.query.cel.syntax import DURATION, CelQuery, changed, conditions, parameters_in, with_constants
 from acep_approx.query.parameters import refuse_parameters, refuse_those, uses_of, with_values
 from acep_approx.query.parser import parse
 from acep_approx.query.printer import to_text

@@ -22,9 +22,8 @@ from acep_approx.automaton.automaton import START
 from acep_approx.engines.runs.event_columns import Kind
 from acep_approx.errors import LimitError, QueryError
 from acep_approx.events.columns import to_numpy
-from acep_approx.planning.cel import plan_unbound
+from acep_approx.planning.cel import left_associated, plan_unbound
 from acep_approx.planning.planner import MICROSECONDS, Plan, plan
-from acep_approx.query.cel.splitting import left_associated
 from acep_approx.query.cel.syntax import CelQuery
 from acep_approx.query.parameters import MARK, as_attributes, parameters_of
 from acep_approx.query.shape import MIRRORED, walk

@@ -107,7 +107,6 @@ def changed(texts: pa.Array, values: pa.Array) -> str | None:
 
 
 def _first(texts: pa.Array, comes_back: pa.Array) -> str | None:
-    """The first text that does not; null is none."""
     is_right = to_numpy(pc.fill_null(comes_back, True))
     return None if is_right.all() else str(texts[int(is_right.argmin())].as_py()).lstrip(MARK.decode())
 

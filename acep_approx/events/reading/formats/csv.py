@@ -243,12 +243,10 @@ class CsvFormat(TextFormat):
 
     @property
     def _names(self) -> list[str]:
-        """The columns; not the one without a name, where rows end with a delimiter."""
         names = self.header.names if self.header else []
         return names[:-1] if names and not names[-1] else names
 
     def _given_types(self, names: Iterable[str]) -> dict[str, pa.DataType]:
-        """The types in which columns are given that are read as something else."""
         given = {name: self._readings.given_type(name) for name in names if name in self._readings}
         return given | {name: pa.string() for name in names if name in self._declared}
 

@@ -222,7 +222,6 @@ def find_header(data: bytes, name: str, delimiter: str | None, columns: list[str
 
 
 def _is_spaced(data: bytes, delimiter: str, most: int) -> bool:
-    """Whether each value but the first of a row begins with a space, in the first rows that have any."""
     sign = delimiter.encode()
     rows = (row for row in quoted_rows(data, sign + b" ") if row.strip(sign + b"\r\n "))
     begins = [
@@ -272,7 +271,6 @@ def _title(data: bytes, delimiter: str | None) -> bytes:
 
 
 def _names_of_columns(rows: list[list[str]]) -> list[str]:
-    """The first row, if it names the columns of most of the others, each by one name, and by no value; else nothing."""
     (first, *below) = [[text.strip() for text in row] for row in rows]
     agreeing = sum(len(row) == len(first) for row in below)
     names = first if first[-1] else first[:-1]  # rows may end with a delimiter
@@ -292,7 +290,6 @@ def likely_delimiter(data: bytes) -> str:
 
 
 def _fitting(data: bytes) -> list[str]:
-    """The delimiter, and behind a comma those that would do, too."""
     found = []
     for delimiter in DELIMITERS:
         first, *others = [len(row) for row in _fields(data, delimiter)] or [0]
@@ -329,7 +326,6 @@ def _names(rest: bytes, name: str, delimiter: str) -> tuple[list[str], int]:
 
 
 def _hidden_header(comment: bytes, rows: list[list[str]], delimiter: str) -> list[str]:
-    """The names of a header that is written as a comment (``#ts,type``), if the last one is such."""
     rows_of_comment = _fields(comment.lstrip(b"# "), delimiter)
     hidden = [text.strip() for row in rows_of_comment for text in row]
     fits = len(hidden) == len(rows[0]) > 1 and all(hidden)

@@ -85,7 +85,6 @@ def _hashes(data: bytes) -> Ints:
 
 @lru_cache(maxsize=2)
 def _powers(size: int) -> tuple[Ints, Ints]:
-    """The powers of an odd number modulo 2**64, and what undoes them."""
     inverse = np.uint64(pow(int(_BASE), -1, 1 << 64))
     one, other = (np.full(size, base, np.uint64) for base in (_BASE, inverse))
     one[0] = other[0] = 1
@@ -171,7 +170,6 @@ class WideNames:
 
 
 def _few_cells(given: Iterable[bytes]) -> Iterator[bytes]:
-    """Whole lines, as many at once as have few names for their number."""
     lines: list[bytes] = []
     names = 0
     for line in given:
@@ -396,7 +394,6 @@ class JsonFormat(TextFormat):
         return pa.table([column_at(table, path) for path in paths], names=schema.names)
 
     def _whole(self, data: bytes, lines: int) -> pa.Table:
-        """All columns of lines; where they are many, with the values of the first lines."""
         names = different_names(data)
         if names <= MOST_FIELDS and names * lines <= MOST_CELLS:
             return self._inferred(data)
@@ -416,7 +413,6 @@ class JsonFormat(TextFormat):
             yield some
 
     def _flat(self, table: pa.Table) -> pa.Table:
-        """All columns, with the fields of objects as columns."""
         if not has_objects(table.schema):
             return table
         found = paths_of(table.schema)

@@ -231,7 +231,6 @@ class AsLines(AbstractContextManager["AsLines"]):
         self.close()
 
     def _lines(self, data: bytes) -> bytes:
-        """A piece of the document as pieces of lines."""
         places, depths = self._signs.of(data)
         array = np.frombuffer(data, np.uint8).copy()
         signs, first = array[places], self._place

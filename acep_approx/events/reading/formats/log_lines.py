@@ -280,7 +280,6 @@ class LinesFormat(TextFormat):
         return pa.field(name, type_, metadata=WRITTEN if is_long else None)
 
     def _check_written(self, field: pa.Field, texts: pa.Array, values: pa.Array) -> None:
-        """Refuse numbers and booleans from which a text would not come back as it is written."""
         if is_number(field.type) and not self._layout.is_time(field.name):
             text = changed(texts, values)
             if text is not None:
@@ -289,7 +288,6 @@ class LinesFormat(TextFormat):
             self._in_words(field.name, texts, field.type)
 
     def _found(self, data: bytes, *, is_strict: bool = False) -> pa.Table:
-        """The groups of the lines that fit, as texts."""
         lines = _lines(data)
         lines = lines.filter(pc.match_substring_regex(lines, r"\S"))
         found = pc.extract_regex(lines, pattern=self._pattern)

@@ -188,7 +188,6 @@ class TextFormat(ABC):
         )
 
     def _undecided(self, schema: pa.Schema) -> list[str]:
-        """The columns that are to be decided on: nothing is said of their type."""
         return [name for name in self._readings.wanted(schema) if name not in self._declared]
 
     def _in_words(self, name: str, texts: pa.Array, type_: pa.DataType) -> pa.Array:
@@ -409,7 +408,6 @@ def impossible(batch: pa.RecordBatch, times: Mapping[str, TimeFormat], order: Ti
 
 
 def _in_order(batch: pa.RecordBatch, times: Mapping[str, TimeFormat]) -> list[tuple[int, pa.Field, TimeFormat]]:
-    """The columns of times that need those before them."""
     known = [(place, field, times.get(field.name)) for place, field in enumerate(batch.schema)]
     return [
         (place, field, written)
@@ -533,7 +531,6 @@ class Declared:
         return rf"^[+-]?(\d+|\d{{1,3}}({sign}\d{{3}})+)({point}\d+)?$"
 
     def _plain(self, texts: pa.Array) -> pa.Array:
-        """Numbers without signs between thousands, and with a point before the fraction."""
         if self._thousands is not None:
             in_groups = pc.match_substring_regex(texts, self._pattern)
             texts = pc.if_else(in_groups, pc.replace_substring(texts, self._thousands, ""), texts)
@@ -548,7 +545,6 @@ def without(texts: pa.Array, nulls: tuple[str, ...]) -> pa.Array:
 
 
 def _texts_in(table: pa.Table) -> Iterator[tuple[str, pa.Array]]:
-    """The columns of text, and the values that are there."""
     for name, chunked in zip(table.column_names, table.columns, strict=True):
         if pa.types.is_string(chunked.type):
             yield name, chunked.combine_chunks().drop_null()
