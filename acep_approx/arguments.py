@@ -35,7 +35,7 @@ COLUMNS = {"ndarray", "Array", "ChunkedArray", "Series", "Index"}
 """Classes of numpy, Arrow and pandas that are as good as lists; what their items are is seen where they are used."""
 ALIASES = {
     "Duration": "Any",
-    "OutputKind": "str",
+    "OutputName": "str",
     "Driver": "str",
     "Unit": "str",
     "OnBatch": "Callable",

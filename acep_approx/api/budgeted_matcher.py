@@ -15,6 +15,7 @@ from acep_approx.budget.budget import Budget
 from acep_approx.errors import DataError
 from acep_approx.learning.learned import learning_table
 from acep_approx.matching.execution import checked_options
+from acep_approx.matching.outputs.kinds import MATCHES
 from acep_approx.ranges import finite
 from acep_approx.results.budgeted import BudgetedRun, refuse_output
 from acep_approx.shedding.load import Load
@@ -45,7 +46,7 @@ class BudgetedMatcher(Matcher):
     """
 
     def __init__(self, plan: Plan, load: Load, **options: Any) -> None:
-        refuse_output(options.get("output", "matches"))
+        refuse_output(options.get("output", MATCHES))
         load.check(plan)
         self.load = load
         self.shedder = shedder(plan, load)

@@ -14,9 +14,9 @@ from acep_approx.diagrams.fragments import never_raises
 from acep_approx.errors import DataError, UsageError, expect
 from acep_approx.events.reading.malformed import PushedRows
 from acep_approx.events.time_formats import TimeFormat
-from acep_approx.matching.choice import OutputKind
 from acep_approx.matching.execution import check_key_idle
 from acep_approx.matching.outputs.bind import bound_names
+from acep_approx.matching.outputs.kinds import KINDS, MATCHES, OutputName
 from acep_approx.planning.compiled import CompiledQuery
 from acep_approx.planning.durations import Duration
 from acep_approx.planning.planner import MERGING, merging
@@ -63,7 +63,7 @@ class Query(CompiledQuery):
     def matcher(
         self,
         *,
-        output: OutputKind = "matches",
+        output: OutputName = "matches",
         time: str | None = None,
         key: str | None = None,
         type: str | None = None,  # noqa: A002  (the word of the query language)
@@ -131,7 +131,7 @@ class Query(CompiledQuery):
         if revisions is not None:
             revisions.check(output, {"budget": budget, "key_idle": key_idle} | more)
         says_what = bool(self.plan.query.outputs) or self.plan.query.is_algebra
-        is_shown = not says_what or output in ("points", "counts")
+        is_shown = not says_what or KINDS[output].is_point
         options |= {"bind": id if bind is None and is_shown else bind}
         options |= {} if key_idle is None else {"key_idle": key_idle}
         malformed = PushedRows(on_malformed, rejects)
@@ -406,7 +406,7 @@ class Query(CompiledQuery):
         merging(merge)  # a wrong name is told before anything is read
         bound_names(bind, self.plan.query)
         if key_idle is not None:
-            check_key_idle(self.plan, "matches", key_idle)
+            check_key_idle(self.plan, MATCHES, key_idle)
         how = EventOptions(
             time=time,
             key=key,
@@ -579,7 +579,7 @@ class Query(CompiledQuery):
         unit: str | None = None,
         id: str | None = None,  # noqa: A002  (what users call it)
         bind: str | Sequence[str] | None = None,
-        output: OutputKind = "matches",
+        output: OutputName = "matches",
         shards: int | None = None,
         watermark: str | None = None,
         budget: str | Budget | None = None,

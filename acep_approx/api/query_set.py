@@ -21,7 +21,7 @@ from acep_approx.events.reading.malformed import PushedRows
 from acep_approx.events.source import Source, open_source
 from acep_approx.events.stamped import StampedEvents
 from acep_approx.events.time_formats import TimeFormat
-from acep_approx.matching.choice import OutputKind
+from acep_approx.matching.outputs.kinds import STREAMED, OutputName
 from acep_approx.planning.durations import Duration, check_duration
 from acep_approx.planning.planner import Plan
 from acep_approx.revisions.request import REVISING
@@ -44,7 +44,6 @@ from acep_approx.visible import broken_at
 if TYPE_CHECKING:
     from acep_approx.api.live_run import LiveRun
 
-OUTPUTS = ("matches", "points", "counts")
 
 
 class QuerySet(Run):
@@ -105,7 +104,7 @@ class QuerySet(Run):
         unit: str | None = None,
         start: str | None = None,
         time_format: str | TimeFormat | None = None,
-        output: OutputKind = "matches",
+        output: OutputName = "matches",
         reorder: Duration | None = None,
         stamp: bool = False,
         key_idle: Duration | None = None,
@@ -119,9 +118,9 @@ class QuerySet(Run):
     ) -> None:
         for name in others:
             _refuse(name)
-        if output not in OUTPUTS:
+        if output not in STREAMED:
             what = f"there is no output {output!r} of a set"
-            raise UsageError(what, code="ACEP-U001", hint="choose " + ", ".join(OUTPUTS))
+            raise UsageError(what, code="ACEP-U001", hint="choose " + ", ".join(STREAMED))
         expect("stamp", stamp, bool, "True or False")
         if key_idle is not None:
             check_duration("key_idle", key_idle)
@@ -136,7 +135,7 @@ class QuerySet(Run):
             lateness |= {"watermark": reorder, "called": "reorder"}
         asked = Lateness(**lateness) if any(value is not None for value in lateness.values()) else None
         wanted = {"time": time, "key": key, "type": type, "unit": unit, "start": start}
-        self.output: OutputKind = output
+        self.output: OutputName = output
         self._running = Running(wanted | TimeFormat.plain(time_format), key_idle, asked)
         # by the number of the part that is shown: those that a user holds, and those that have someone to tell
         self._held: WeakValueDictionary[int, Subscription] = WeakValueDictionary()

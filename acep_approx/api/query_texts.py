@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from acep_approx.api.compile import compile_query
 from acep_approx.api.query import Query
-from acep_approx.matching.choice import OutputKind
+from acep_approx.matching.outputs.kinds import KINDS
 from acep_approx.planning.planner import Plan
 from acep_approx.query.cel.parser import parse_cel
 from acep_approx.subscriptions.adding import check
@@ -35,8 +35,8 @@ class QueryTexts:
         Of the set. What publishes has two parts where it is not ``matches``, and runs by itself.
     """
 
-    def __init__(self, output: OutputKind) -> None:
-        self._output = output
+    def __init__(self, output: str) -> None:
+        self._output = KINDS[output]
         self._literals = Literals()
         self._trees: dict[str, Syntax] = {}  # of the texts with parameters: the same text is the same template
         self._templates: dict[int, tuple[Syntax, Template | None]] = {}  # by the identity of the tree
@@ -97,7 +97,7 @@ class QueryTexts:
         key = id(syntax)  # comparing trees would take longer than making one
         if key not in self._templates:
             made = Template.of(syntax) if uses(syntax) else None
-            if made is not None and made.plan.query.publish is not None and self._output != "matches":
+            if made is not None and made.plan.query.publish is not None and not self._output.binds:
                 made = None
             if made is not None:
                 check(made.plan)

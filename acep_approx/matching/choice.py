@@ -24,6 +24,7 @@ from acep_approx.engines.runs.runs import Runs
 from acep_approx.errors import DataError
 from acep_approx.matching.outputs.bind import BoundEvents
 from acep_approx.matching.outputs.completed import Finder
+from acep_approx.matching.outputs.kinds import COMPRESSED, COUNTS, MATCHES, PARTIAL, POINTS, TRACE, OutputKind
 from acep_approx.matching.outputs.of_algebra import AlgebraCounts, AlgebraResults
 from acep_approx.matching.outputs.of_cells import CellCounts, CellListing, CellPoints
 from acep_approx.matching.outputs.of_runs import RunCounts, RunListing, RunOutput, RunPoints
@@ -39,8 +40,6 @@ from acep_approx.matching.tracing.compressed import RunShared, SharedRuns, compr
 from acep_approx.matching.tracing.partial import RunPartial, TracedRuns, partial_plan
 from acep_approx.matching.tracing.traced import RunTrace, Traced, traced_plan
 from acep_approx.planning.planner import Plan
-
-OutputKind = Literal["matches", "points", "counts", "partial", "compressed", "trace"]
 
 
 @dataclass(frozen=True)
@@ -197,25 +196,25 @@ def _cell_listing(parts: Parts) -> Output:
 
 
 WAYS: dict[tuple[str, OutputKind], Way] = {
-    ("cells", "matches"): Way(_cell_listing),
-    ("cells", "points"): Way(lambda parts: CellPoints(Cells(parts.plan.automaton, parts.window), parts.stamps)),
-    ("cells", "counts"): Way(lambda parts: CellCounts(parts.arc_logs(), parts.stamps)),
-    ("runs", "matches"): Way(ByRuns(RunListing, binds=True)),
-    ("runs", "points"): Way(ByRuns(RunPoints, lists="late")),
-    ("runs", "counts"): Way(ByRuns(RunCounts)),
-    ("runs", "partial"): Way(ByRuns(RunPartial, TracedRuns, binds=True, merges=False)),
-    ("runs", "compressed"): Way(ByRuns(RunShared, SharedRuns, binds=True), may_grow=False),
-    ("runs", "trace"): Way(ByRuns(RunTrace, Traced), may_grow=False),
-    ("algebra", "matches"): Way(ByRuns(AlgebraResults, lists="never", counts_merged=True)),
-    ("algebra", "points"): Way(ByRuns(RunPoints, lists="never"), shows="nothing"),
-    ("algebra", "counts"): Way(ByRuns(AlgebraCounts, lists="never", counts_merged=True), shows="start"),
-    ("algebra", "trace"): Way(ByRuns(RunTrace, Traced), may_grow=False),
+    ("cells", MATCHES): Way(_cell_listing),
+    ("cells", POINTS): Way(lambda parts: CellPoints(Cells(parts.plan.automaton, parts.window), parts.stamps)),
+    ("cells", COUNTS): Way(lambda parts: CellCounts(parts.arc_logs(), parts.stamps)),
+    ("runs", MATCHES): Way(ByRuns(RunListing, binds=True)),
+    ("runs", POINTS): Way(ByRuns(RunPoints, lists="late")),
+    ("runs", COUNTS): Way(ByRuns(RunCounts)),
+    ("runs", PARTIAL): Way(ByRuns(RunPartial, TracedRuns, binds=True, merges=False)),
+    ("runs", COMPRESSED): Way(ByRuns(RunShared, SharedRuns, binds=True), may_grow=False),
+    ("runs", TRACE): Way(ByRuns(RunTrace, Traced), may_grow=False),
+    ("algebra", MATCHES): Way(ByRuns(AlgebraResults, lists="never", counts_merged=True)),
+    ("algebra", POINTS): Way(ByRuns(RunPoints, lists="never"), shows="nothing"),
+    ("algebra", COUNTS): Way(ByRuns(AlgebraCounts, lists="never", counts_merged=True), shows="start"),
+    ("algebra", TRACE): Way(ByRuns(RunTrace, Traced), may_grow=False),
 }
 """By who runs a query (the cells, runs, or runs as the algebra of CEL) and what is asked for."""
 PLANNED: Mapping[OutputKind, Callable[[Plan], Plan]] = {
-    "partial": partial_plan,
-    "compressed": compressed_plan,
-    "trace": traced_plan,
+    PARTIAL: partial_plan,
+    COMPRESSED: compressed_plan,
+    TRACE: traced_plan,
 }
 """Outputs that do not take a plan as it is: by runs, and not of each query."""
 

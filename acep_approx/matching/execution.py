@@ -22,8 +22,8 @@ from acep_approx.events.roles import Roles, infer_roles
 from acep_approx.events.source import Source
 from acep_approx.events.stream import EventBatch
 from acep_approx.events.time_formats import TimeFormat
-from acep_approx.matching.choice import OutputKind
 from acep_approx.matching.outputs.bind import bound_names
+from acep_approx.matching.outputs.kinds import KINDS, MATCHES
 from acep_approx.matching.pipeline import Pipeline
 from acep_approx.matching.state import MATCHER, meaning, restore_query, restored_stream, saved
 from acep_approx.matching.stream_side import StreamSide
@@ -95,7 +95,7 @@ class Execution:
         self,
         plan: Plan,
         *,
-        output: OutputKind = "matches",
+        output: str = MATCHES,
         time: str | None = None,
         key: str | None = None,
         type: str | None = None,  # noqa: A002  (the word of the query language)
@@ -109,18 +109,19 @@ class Execution:
         key_idle: Duration | None = None,
         is_raw: bool = False,
     ) -> None:
-        if output not in ("matches", "points", "counts", "partial", "compressed"):
+        kind = KINDS.get(output)
+        if kind is None or kind.is_inner:
             raise UsageError(
                 f"there is no output {output!r}", code="ACEP-U001", hint="choose matches, points, counts or partial"
             )
-        if output == "partial":
+        if kind.is_partial:
             refuse_algebra(plan.query)
         if key_idle is not None:
-            check_key_idle(plan, output, key_idle)
+            check_key_idle(plan, kind, key_idle)
         self.plan = plan
         self.key_idle = key_idle
-        self.output: OutputKind = output
-        self.bind_by = bound_names(bind, plan.query, output)
+        self.output = kind
+        self.bind_by = bound_names(bind, plan.query, kind)
         self.wanted: dict[str, Any] = {"time": time, "key": key, "type": type, "unit": unit, "start": start}
         self.wanted |= TimeFormat.plain(time_format)
         self.state_cap = state_cap
@@ -346,7 +347,7 @@ def check_key_idle(plan: Plan, output: str, key_idle: Duration) -> None:
             code="ACEP-U200",
             hint="leave it out, or name the key in the query: WHERE [user]",
         )
-    if output == "compressed":
+    if KINDS[output].is_linked:
         raise UsageError(
             "key_idle= (--key-idle) and compressed output do not go together: it numbers the events of keys",
             code="ACEP-U200",

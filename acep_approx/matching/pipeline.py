@@ -22,9 +22,10 @@ from acep_approx.engines.runs.load_shedder import LoadShedder
 from acep_approx.events.columns import missing_column
 from acep_approx.events.stream import EventBatch
 from acep_approx.matching.binding import bound, has_times
-from acep_approx.matching.choice import PLAIN, OutputKind, Parts, Shown, planned, way
+from acep_approx.matching.choice import PLAIN, Parts, Shown, planned, way
 from acep_approx.matching.fitting import check_columns, columns_as_text, columns_in_order, compared_columns, with_text
 from acep_approx.matching.outputs.bind import BoundEvents
+from acep_approx.matching.outputs.kinds import KINDS
 from acep_approx.matching.outputs.output import RawStamps, Stamps
 from acep_approx.matching.outputs.recent import Recent
 from acep_approx.matching.outputs.tables import joined
@@ -46,7 +47,7 @@ class Pipeline:
     stream : StreamSide
         What it takes its batches from; it takes part in all that come from now on.
     plan : Plan
-    output : {"matches", "points", "counts", "partial", "compressed", "trace"}
+    output : str
     state_cap : int
         Most determinised states for listing and counting.
     merging : frozenset of str
@@ -97,7 +98,7 @@ class Pipeline:
         self,
         stream: StreamSide,
         plan: Plan,
-        output: OutputKind,
+        output: str,
         state_cap: int = MAX_DETERMINISED,
         merging: frozenset[str] = frozenset(MERGING),
         shedding: LoadShedder | None = None,
@@ -109,8 +110,8 @@ class Pipeline:
         columns_of: dict[str, tuple[str, ...]] | None = None,
     ) -> None:
         self.stream = stream
-        self.plan = planned(plan, output)
-        self.output = output
+        self.output = KINDS[output]
+        self.plan = planned(plan, self.output)
         self.roles = stream.roles
         self.as_text = columns_as_text(self.plan.query, stream.roles)
         self.in_order = columns_in_order(self.plan.query, stream.roles)

@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from acep_approx.arrays import Ints
 from acep_approx.events.columns import to_numpy
+from acep_approx.matching.outputs.kinds import KINDS
 from acep_approx.planning.planner import Plan
 
 Numbers = Callable[[Ints], Ints]
@@ -22,9 +23,8 @@ def row_columns(plan: Plan, output: str) -> tuple[str, ...]:
     ----------
     plan : Plan
     output : str
-        As for ``Matcher``.
     """
-    if output not in ("matches", "partial"):
+    if not KINDS[output].binds:
         return ("row",)
     if plan.query.outputs:
         return ()

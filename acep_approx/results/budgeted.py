@@ -29,8 +29,8 @@ from acep_approx.events.source import Source
 from acep_approx.events.stream import EventBatch, read_events
 from acep_approx.events.time import tick_unit
 from acep_approx.learning.learned import learning_table, refresh, summary
-from acep_approx.matching.choice import OutputKind
 from acep_approx.matching.execution import Execution
+from acep_approx.matching.outputs.kinds import KINDS, MATCHES, POINTS, OutputKind
 from acep_approx.matching.outputs.tables import joined
 from acep_approx.matching.pipeline import Pipeline
 from acep_approx.matching.renumber import renumbered, row_columns
@@ -143,7 +143,7 @@ def whole_bundles(again: Again, ticks: Ints, window: int, late: int) -> Ints:
     while len(new):
         again.cost.rounds += 1
         _, first, last = regions(new + window, 2 * window)  # [t - w, t + w]
-        found, _ = again.run("points", first - window, last + late)
+        found, _ = again.run(POINTS, first - window, last + late)
         ends = np.unique(ticks_of(found))
         new = np.setdiff1d(ends[_inside(ends, first, last)], known)
         known = np.union1d(known, new)
@@ -165,7 +165,7 @@ def expanded(again: Again, ticks: Ints, window: int, late: int) -> tuple[pa.Tabl
     negation at the end must be waited for).
     """
     _, first, last = regions(ticks, window)
-    found, stream = again.run("matches", first, last + late)
+    found, stream = again.run(MATCHES, first, last + late)
     return found.filter(pa.array(np.isin(ticks_of(found), ticks))), stream
 
 
@@ -342,7 +342,7 @@ class BudgetedMatches(Matches):
         begun = time.perf_counter()
         for table in super()._through(matcher, pipeline):
             self._take_log()
-            if self._asked == "points":
+            if self._asked == POINTS:
                 self._ends.append(ticks_of(table))
             if self.shedder is not None and not self.source.reusable:  # a stream, which may have no end
                 self.shedder.forget()
@@ -459,7 +459,7 @@ class BudgetedMatches(Matches):
                 code="ACEP-U103",
                 hint="give a list, a table or a file",
             )
-        if self._asked != "points":
+        if self._asked != POINTS:
             self.points()
         if self.shedder is None or self._pipeline is None:  # no columns, no events
             return pa.table({})
@@ -469,17 +469,17 @@ class BudgetedMatches(Matches):
         if bundles:
             ticks = whole_bundles(again, ticks, window, late)
         found, stream = expanded(again, ticks, window, late)
-        columns = () if self._options.get("bind") else row_columns(self.plan, "matches")
+        columns = () if self._options.get("bind") else row_columns(self.plan, MATCHES)
         return renumbered(found, columns, lambda rows: self.source.late.original(stream[rows]))
 
     def _bound_again(self, output: OutputKind) -> Execution:
-        options = self._options if output == "matches" else {**self._options, "bind": None}
+        options = self._options if output.binds else {**self._options, "bind": None}
         matcher = Execution(self.plan, output=output, **options)
         matcher.bind(self.source.schema)
         return matcher
 
     def _read_again(self) -> Iterator[EventBatch]:
-        pipeline = self._bound_again("matches").pipeline
+        pipeline = self._bound_again(MATCHES).pipeline
         assert pipeline is not None
         return read_events(self.source, pipeline.roles, columns=pipeline.columns, sort=self._sort)
 
@@ -533,9 +533,9 @@ class BudgetedMatches(Matches):
         write_report(self.record(source), path)
 
 
-def refuse_output(kind: OutputKind) -> None:
+def refuse_output(kind: str) -> None:
     """Refuse what cannot be had inside a budget (``ACEP-U038``)."""
-    if kind in ("partial", "compressed"):
+    if KINDS[kind].needs_all:
         raise UsageError(
             f"the output {kind!r} is about all partial matches, and a budget sheds some",
             code="ACEP-U038",

@@ -23,9 +23,9 @@ from acep_approx.errors import DataError, UsageError, expect
 from acep_approx.events.columns import readable, to_list, to_numpy
 from acep_approx.events.source import Source
 from acep_approx.events.writing.tables import gathered_table, to_pandas
-from acep_approx.matching.choice import OutputKind
 from acep_approx.matching.execution import Execution
 from acep_approx.matching.outputs.counted import warn_at_least
+from acep_approx.matching.outputs.kinds import COMPRESSED, COUNTS, MATCHES, PARTIAL, POINTS, OutputKind
 from acep_approx.matching.pipeline import Pipeline
 from acep_approx.matching.renumber import renumbered, row_columns
 from acep_approx.matching.tracing.compressed import Compressed, RunShared, compressed_plan
@@ -117,7 +117,7 @@ class Matches:
         late, columns = self.source.late, () if matcher.bind_by else row_columns(self.plan, matcher.output)
         for table in self._found(matcher, pipeline):
             # of compressed output the links must change their numbers with the hits
-            is_changed = late.renumbers and table.num_rows and matcher.output != "compressed"
+            is_changed = late.renumbers and table.num_rows and not matcher.output.is_linked
             yield renumbered(table, columns, late.original) if is_changed else table
 
     def _found(self, matcher: Execution, pipeline: Pipeline) -> Iterator[pa.Table]:
@@ -141,7 +141,7 @@ class Matches:
         """The matches as a stream of tables, each of bounded size; see ``to_arrow`` for the columns."""
         self.is_cut = False
         left = self.limit
-        for table in self._run("matches"):
+        for table in self._run(MATCHES):
             if left is None:
                 yield table
                 continue
@@ -174,7 +174,7 @@ class Matches:
         means at least so many, and ``CappedCountWarning`` says so.
         """
         counts = dict.fromkeys(range(self.plan.automaton.errors + 1), 0)
-        for table in self._run("counts"):
+        for table in self._run(COUNTS):
             add_counts(counts, table)
         warn_at_least(counts.values())
         return counts
@@ -188,7 +188,7 @@ class Matches:
             Equivalence attributes, ``errors``, ``end``, ``row``, ``matches``, and ``at_least``: whether there may be
             more than that, as counts stop growing at 2**63 - 1.
         """
-        return gathered_table(self._run("counts"))
+        return gathered_table(self._run(COUNTS))
 
     def points(self) -> pa.Table:
         """The match points: events that complete a match.
@@ -201,11 +201,11 @@ class Matches:
 
         Complexity: O(1) per event for a fixed query, however many matches there are.
         """
-        return gathered_table(self._run("points"))
+        return gathered_table(self._run(POINTS))
 
     def point_tables(self) -> Iterator[pa.Table]:
         """``points`` as a stream of tables."""
-        return self._run("points")
+        return self._run(POINTS)
 
     def partial(self) -> pa.Table:
         """Partial matches that timed out: the events that began a run of the pattern, and with which no match began.
@@ -224,11 +224,11 @@ class Matches:
         -----
         NON OVERLAP plays no role, and no runs are merged: it costs what all partial matches cost.
         """
-        return gathered_table(self._run("partial"))
+        return gathered_table(self._run(PARTIAL))
 
     def partial_tables(self) -> Iterator[pa.Table]:
         """``partial`` as a stream of tables."""
-        return self._run("partial")
+        return self._run(PARTIAL)
 
     def compressed(self) -> Compressed:
         """All matches as the structure that they share, to spell out some of them later.
@@ -245,7 +245,7 @@ class Matches:
 
         Complexity: memory for what the matches share; never for the matches themselves.
         """
-        matcher = self._matcher(compressed_plan(self.plan), "compressed")
+        matcher = self._matcher(compressed_plan(self.plan), COMPRESSED)
         if not len(self.source.schema):
             return Compressed(pa.table({}), pa.table({}), None)
         pipeline = matcher.bind(self.source.schema)
@@ -268,7 +268,7 @@ class Matches:
         if self._options.get("bind") is not None:  # bundles are chained by rows, whatever stands for them
             last = points.num_columns - 1
             points = points.remove_column(last).append_column("row", pa.array(range(points.num_rows), pa.int64()))
-        pipeline = Execution(self.plan, output="points", **self._options).bind(self.source.schema)
+        pipeline = Execution(self.plan, output=POINTS, **self._options).bind(self.source.schema)
         return bundles(points, pipeline.preparer.shown_columns, pipeline.window)
 
     def fresh(self, kind: OutputKind) -> Execution:

@@ -19,6 +19,7 @@ from acep_approx.diagrams.text_layout import shortened, width
 from acep_approx.events.counts import counted
 from acep_approx.events.stream import read_events
 from acep_approx.events.writing.tables import gathered_table
+from acep_approx.matching.outputs.kinds import MATCHES, POINTS
 from acep_approx.pages.budget.charts import load
 from acep_approx.pages.budget.lines import need_words, recall_words, spent
 from acep_approx.pages.code import code
@@ -51,8 +52,8 @@ def matches_view(matches: Any) -> str:
     if not matches.source.reusable:
         return view(title("Matches"), query, soft("The events can be read only once, so they are not read to draw it."))
     found = preview(
-        matches.fresh("points"),
-        matches.fresh("matches"),
+        matches.fresh(POINTS),
+        matches.fresh(MATCHES),
         matches.source,
         FIRST if matches.limit is None else min(FIRST, matches.limit),
         sort=matches.is_sorted,
@@ -73,7 +74,7 @@ def budgeted_view(matches: Any) -> str:
     query = code(bounded(str(matches.plan.query.text)))
     budget = soft(f"inside a budget of {matches.load.budget}; record() says what a run did, report(path) writes a page")
     if matches.source.reusable:
-        found = preview(matches.fresh("points"), None, matches.source, 0, sort=matches.is_sorted)
+        found = preview(matches.fresh(POINTS), None, matches.source, 0, sort=matches.is_sorted)
         return view(title(_headline(found)), budget, query, *_found(found, matches.source.rows))
     return view(title("Matches"), budget, query, soft("The events can be read only once, so they are not read here."))
 

@@ -70,7 +70,7 @@ class Changelog:
         self._events = BoundEvents(bind, pipeline.schema, pipeline.roles)
         self._stamps = Stamps(pipeline.preparer, pipeline.schema, self._events, is_time=pipeline.is_time)
         self._returns = ReturnColumns(pipeline.plan.query.outputs, pipeline.roles)
-        self._is_algebra = pipeline.plan.query.is_algebra and pipeline.output == "matches"
+        self._is_algebra = pipeline.plan.query.is_algebra and pipeline.output.binds
         self._variables = place_columns(pipeline)
         self._named = (*self._variables, *(name for name in ENDS if name in pipeline.nothing().column_names))
         self._seed = blake2b(f"{pipeline.plan.fingerprint()} {pipeline.output}".encode(), digest_size=16).digest()
@@ -151,7 +151,7 @@ class Changelog:
                 columns[name] = column
             elif name == "row":
                 columns |= self._row(column, lookup, columns)
-        if self._pipeline.output == "matches":
+        if self._pipeline.output.binds:
             columns |= self._shown(raw, lookup)
         return columns
 
@@ -203,10 +203,10 @@ class Changelog:
                 if name.startswith(REGISTER):
                     words = words_of(raw.column(name).combine_chunks())
                     sums = [mixed(one + two) for one, two in zip(sums, words, strict=True)]
-            for name in ("start", "end") if self._pipeline.output == "matches" else ("end",):
+            for name in ("start", "end") if self._pipeline.output.binds else ("end",):
                 times = to_numpy(raw.column(name).combine_chunks()).astype(np.uint64)
                 sums = [mixed(one + mixed(times ^ seed)) for one, seed in zip(sums, seeds, strict=True)]
-            if self._pipeline.output == "counts":
+            if self._pipeline.output.by_errors:
                 errors = to_numpy(raw.column("errors").combine_chunks()).astype(np.uint64)
                 sums = [mixed(one + mixed(errors)) for one in sums]
             return mixed(sums[0]), mixed(sums[1] ^ seeds[0])
@@ -316,6 +316,6 @@ def _rows_of(column: pa.Array) -> Ints:
 
 def place_columns(pipeline: Pipeline) -> Sequence[str]:
     """The columns of raw results that hold places of events."""
-    if pipeline.output != "matches":
+    if not pipeline.output.binds:
         return ("row",)
     return ("events",) if pipeline.plan.query.is_regex else pipeline.plan.automaton.shown

@@ -8,6 +8,7 @@ from types import NoneType
 from typing import Any
 
 from acep_approx.errors import UsageError, expect
+from acep_approx.matching.outputs.kinds import STREAMED
 from acep_approx.planning.durations import Duration, check_duration, in_ticks
 from acep_approx.query.syntax import QuerySyntax
 from acep_approx.run.lateness import LATENESS, Lateness
@@ -15,7 +16,6 @@ from acep_approx.run.watermarks import ENDED
 
 REVISING = frozenset((*LATENESS, "emit", "op", "changelog"))
 """Arguments that say that events may be late or change."""
-OUTPUTS = ("matches", "points", "counts")
 
 
 @dataclass(frozen=True)
@@ -87,10 +87,10 @@ class Revisions(Lateness):
                     f"{name}= and a stream whose events may be late or change do not go together yet",
                     f"leave out {name}=, or watermark=, emit=, op=, source=, sequence=, idle= and changelog=",
                 )
-        if output not in OUTPUTS:
+        if output not in STREAMED:
             raise _apart(
                 f"output={output!r} and a stream whose events may be late or change do not go together yet",
-                f"choose one of {', '.join(OUTPUTS)}",
+                f"choose one of {', '.join(STREAMED)}",
             )
 
     def check_language(self, query: QuerySyntax) -> None:

@@ -16,6 +16,7 @@ from acep_approx.events.roles import Roles
 from acep_approx.matching.choice import Shown
 from acep_approx.matching.outputs.bind import BoundEvents
 from acep_approx.matching.outputs.completed import CompletedMatches
+from acep_approx.matching.outputs.kinds import MATCHES, POINTS
 from acep_approx.matching.outputs.of_runs import RunListing
 from acep_approx.matching.outputs.recent import Recent
 from acep_approx.matching.outputs.returns import ReturnColumns
@@ -61,7 +62,7 @@ class RulePipeline(Pipeline):
             partial(RuleColumns, hidden=rule.hidden, roles=stream.roles),
             tuple(stream.roles.column(leaf.name) for leaf in rule.leaves if leaf.name is not None),
         )
-        super().__init__(stream, rule.plan, "matches" if rule.lists else "points", shown=shown)
+        super().__init__(stream, rule.plan, MATCHES if rule.lists else POINTS, shown=shown)
 
 
 class RuleColumns(BindingColumns):

@@ -22,6 +22,7 @@ from acep_approx.learning.learner_state import learner_of, learner_to_bytes
 from acep_approx.learning.shards import MOST_TESTS
 from acep_approx.learning.training_sample import SampledTests, Shares, TrainingSample, samples_from_bytes
 from acep_approx.matching.execution import Execution
+from acep_approx.matching.outputs.kinds import POINTS
 from acep_approx.ranges import check, finite, reading
 from acep_approx.shedding.load import Load
 from acep_approx.shedding.shedder import Shedder
@@ -97,7 +98,7 @@ class Refresher:
         self._begins_anew = False  # what was known no longer holds, and no version says so yet
         self._has_learned = False  # what runs are worth has changed, and no version says so yet
         shedder = Shedder(query.plan, replace(load, learns=True))
-        Execution(query.plan, output="points", shedding=shedder).bind(schema, roles)
+        Execution(query.plan, output=POINTS, shedding=shedder).bind(schema, roles)
         self.learner = shedder.online.learner if shedder.online is not None else None
 
     @property

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from acep_approx.errors import QueryError, UsageError
-from acep_approx.matching.choice import OutputKind
+from acep_approx.matching.outputs.kinds import KINDS, MATCHES
 from acep_approx.planning.planner import Plan
 from acep_approx.query.shape import atoms
 from acep_approx.query.syntax import Machine
@@ -15,7 +15,7 @@ from acep_approx.subscriptions.members import NUMBER
 
 
 def entries_of(
-    plans: Sequence[Plan], text: str, output: OutputKind, *, id: str, first: int  # noqa: A002
+    plans: Sequence[Plan], text: str, output: str, *, id: str, first: int  # noqa: A002
 ) -> list[Entry]:
     """The parts of a query, the one whose results are shown last.
 
@@ -42,10 +42,10 @@ def entries_of(
         check(plan)
         publish, part = plan.query.publish, None if plan.cel is None else (place, first)
         is_last = place == len(plans) - 1
-        if publish is not None and (not is_last or output != "matches"):
+        if publish is not None and (not is_last or not KINDS[output].binds):
             number = first + len(made)
             made.append(
-                Entry(number, id, plan, text, publish, "matches", is_shown=False, feeders=len(made), part=part)
+                Entry(number, id, plan, text, publish, MATCHES, is_shown=False, feeders=len(made), part=part)
             )
             publish = None
         if is_last:

@@ -19,7 +19,7 @@ import numpy as np
 
 from acep_approx.arrays import Ints
 from acep_approx.errors import UsageError
-from acep_approx.matching.choice import OutputKind
+from acep_approx.matching.outputs.kinds import MATCHES
 from acep_approx.planning.planner import Plan
 from acep_approx.query.cel.syntax import INTERNAL
 from acep_approx.subscriptions.templates.literals import filled, plans_of, text_of
@@ -154,7 +154,7 @@ class Entry:
     plan: Plan
     text: str
     publish: str | None = None
-    output: OutputKind = "matches"
+    output: str = MATCHES
     is_shown: bool = True
     level: int = 0
     running: int = 0

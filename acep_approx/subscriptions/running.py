@@ -15,7 +15,6 @@ from acep_approx.errors import AcepError, DataError, UsageError
 from acep_approx.events.roles import Roles, infer_roles
 from acep_approx.events.stream import EventBatch
 from acep_approx.events.time import tick_unit
-from acep_approx.matching.choice import OutputKind
 from acep_approx.planning.durations import Duration
 from acep_approx.run.lateness import Lateness
 from acep_approx.run.order import Order
@@ -119,7 +118,7 @@ class Running:
         self._let_come(entry)
         self.graph.name(entry, [entry.number], [entry.id])
 
-    def add_alike(self, alike: Alike, ids: list[str], output: OutputKind) -> list[int]:
+    def add_alike(self, alike: Alike, ids: list[str], output: str) -> list[int]:
         """The same with queries of a template; gives their numbers."""
         first, template = self.graph.next_number, alike.template
         numbers = [*range(first, first + len(ids))]

@@ -24,6 +24,7 @@ from acep_approx.events.roles import Roles
 from acep_approx.events.source import BATCH_ROWS, open_source
 from acep_approx.events.stream import EventBatch, read_events
 from acep_approx.matching.execution import Execution
+from acep_approx.matching.outputs.kinds import POINTS
 from acep_approx.planning.planner import Plan
 
 PORTION = 1 << 17
@@ -165,7 +166,7 @@ class Past:
         expect("sort", sort, bool, "True or False")
         times = {name: named.get(name) for name in ("time", "time_format")}
         source = open_source(events, **(roles | times))
-        pipeline = Execution(plan, output="points", **named).bind(source.schema)
+        pipeline = Execution(plan, output=POINTS, **named).bind(source.schema)
         self.roles: Roles = pipeline.roles
         self.window = pipeline.window
         self.key_columns = tuple(self.roles.column(e.name) for e in plan.query.equivalences)

@@ -16,6 +16,7 @@ from acep_approx.engines.progress import RunProgress
 from acep_approx.events.roles import Roles
 from acep_approx.events.stream import EventBatch
 from acep_approx.events.time import tick_unit
+from acep_approx.matching.outputs.kinds import TRACE
 from acep_approx.matching.pipeline import Pipeline
 from acep_approx.matching.state import MATCHER, meaning, restore_query, restored_stream, saved
 from acep_approx.matching.stream_side import StreamSide
@@ -67,7 +68,7 @@ class Tracer:
 
     def _trace_on(self, stream: StreamSide, plan: Plan, merge: str) -> None:
         self.plan, self.merge = plan, merge
-        self.pipeline = Pipeline(stream, plan, "trace", merging=merging(merge))
+        self.pipeline = Pipeline(stream, plan, TRACE, merging=merging(merge))
         assert isinstance(self.pipeline.results, RunTrace), "it is what a trace is made by"
         self.output = self.pipeline.results
         self.remembered = Remembered.by(self.output.engine.tables)

@@ -19,8 +19,8 @@ from acep_approx.errors import AcepError, UnsupportedError, UsageError
 from acep_approx.events.reading.widening import one_table
 from acep_approx.events.source import Source, open_source
 from acep_approx.events.stream import read_events
-from acep_approx.matching.choice import OutputKind
 from acep_approx.matching.execution import Execution
+from acep_approx.matching.outputs.kinds import MATCHES, PARTIAL, POINTS
 from acep_approx.matching.outputs.of_runs import TooManyStepsError
 from acep_approx.planning.planner import Plan
 from acep_approx.query.printer import to_text
@@ -306,7 +306,7 @@ class _Diagnosis:
 
         best: _Candidate | None = None
         seen = 0
-        for table in self._run(query, "matches"):
+        for table in self._run(query, MATCHES):
             for row in table.to_pylist():
                 found = _Candidate(self._bound(row, query), row["errors"], tuple(row.get("missing") or ()))
                 first, last = found.bound[0][0], found.bound[-1][0]
@@ -325,7 +325,7 @@ class _Diagnosis:
         """The furthest partial match whose window holds the time; else the one that began soonest after it."""
         found = [
             _Candidate(self._bound(row, self.query), row["errors"], (), row["why"], tuple(row["awaited"]))
-            for table in self._run(self.query, "partial")
+            for table in self._run(self.query, PARTIAL)
             for row in table.to_pylist()
         ]
         near = self.place.near()
@@ -346,7 +346,7 @@ class _Diagnosis:
             bound += [(at, variable) for at in (value if isinstance(value, list) else [] if value is None else [value])]
         return sorted(bound)
 
-    def _run(self, query: QuerySyntax, output: OutputKind) -> Iterator[pa.Table]:
+    def _run(self, query: QuerySyntax, output: str) -> Iterator[pa.Table]:
         """Run a query over the events of the place; nothing where it cannot be run, or takes too long."""
         if not len(self.place.rows):
             return
@@ -432,7 +432,7 @@ def _first_match(
 ) -> tuple[Any, dict[str, Any]] | None:
     if not len(source.schema):
         return None
-    matcher = Execution(wanted, output="points", **options)
+    matcher = Execution(wanted, output=POINTS, **options)
     pipeline = matcher.bind(source.schema)
     keys = [one.name for one in wanted.query.equivalences]
     batches = read_events(source, pipeline.roles, columns=pipeline.columns, sort=sort)

@@ -25,7 +25,6 @@ from acep_approx.events.source import Source, open_source
 from acep_approx.events.stream import EventBatch, read_events
 from acep_approx.events.time import tick_unit, ticks, to_datetime
 from acep_approx.events.writing.tables import plain_text
-from acep_approx.matching.choice import OutputKind
 from acep_approx.matching.execution import Execution
 from acep_approx.matching.pipeline import Pipeline
 from acep_approx.matching.stream_batch import ColumnOf
@@ -114,7 +113,7 @@ class StreamPlace:
         return {"row": int(self.rows[at]), "time": self.when(int(self.ticks[at])), "type": self.types[at], **values}
 
     def run(
-        self, query: QuerySyntax | None, output: OutputKind, most_steps: int | None = None
+        self, query: QuerySyntax | None, output: str, most_steps: int | None = None
     ) -> Iterator[pa.Table]:
         """Run a query over the events; rows of the results are places among them.
 

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 
 from acep_approx.arrays import Ints
 from acep_approx.errors import AcepError
+from acep_approx.matching.outputs.kinds import PARTIAL, POINTS
 from acep_approx.matching.outputs.of_runs import TooManyStepsError
 from acep_approx.planning.planner import LARGEST_WINDOW, MICROSECONDS
 from acep_approx.query.checks import lightest
@@ -223,7 +224,7 @@ class Steps:
     def furthest(self) -> Furthest | None:
         """The partial match that came furthest; None where there is none, or it would take too many run-steps."""
         try:
-            tables = self.place.run(self.query, "partial", STEPS)
+            tables = self.place.run(self.query, PARTIAL, STEPS)
             rows = (row for table in tables for row in table.to_pylist())
             best: dict[str, Any] | None = max(rows, key=lambda row: (row["bound"], -row["errors"]), default=None)
         except (TooManyStepsError, AcepError):
@@ -241,7 +242,7 @@ class Steps:
         """
         number, first, shortest, shortest_span = 0, -1, -1, 0
         try:
-            for table in self.place.run(query, "points", MOST_STEPS if is_patient else STEPS):
+            for table in self.place.run(query, POINTS, MOST_STEPS if is_patient else STEPS):
                 if not table.num_rows:
                     continue
                 rows, spans = table.column("row").to_numpy(), _spans(table)

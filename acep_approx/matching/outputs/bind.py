@@ -17,13 +17,14 @@ from acep_approx.events.columns import missing_column, to_numpy
 from acep_approx.events.roles import Roles
 from acep_approx.events.stream import EventBatch
 from acep_approx.events.time import shown_times
+from acep_approx.matching.outputs.kinds import MATCHES, OutputKind
 from acep_approx.query.syntax import QuerySyntax
 
 Take = Callable[[str, Ints, Bools], pa.Array]
 """Values of a column at some rows, NULL where they are missing; ``Recent.take`` is one."""
 
 
-def bound_names(bind: str | Sequence[str] | None, query: QuerySyntax, output: str = "matches") -> tuple[str, ...]:
+def bound_names(bind: str | Sequence[str] | None, query: QuerySyntax, output: OutputKind = MATCHES) -> tuple[str, ...]:
     """The columns that a user names; none for row numbers.
 
     Raises
@@ -41,16 +42,15 @@ def bound_names(bind: str | Sequence[str] | None, query: QuerySyntax, output: st
         raise UsageError(
             f"bind is {bind!r}", code="ACEP-U051", hint="name a column of the events, or several different ones"
         )
-    are_events = output in ("points", "counts")
-    if query.is_algebra and not are_events:
+    if query.is_algebra and not output.is_point:
         raise UsageError(
             f"bind={bind!r} and a query in CEL do not go together: its results name no events",
             code="ACEP-U051",
             hint="leave --bind out (bind= in Python): SELECT says which attributes results have; --output points "
             "(output='points') shows their last events",
         )
-    shows = bool(query.outputs) and not are_events
-    if shows or output == "compressed":
+    shows = bool(query.outputs) and not output.is_point
+    if shows or output.is_linked:
         raise UsageError(
             f"bind={bind!r} and {'RETURN' if shows else 'compressed output'} do not go together",
             code="ACEP-U051",

@@ -12,8 +12,8 @@ import pyarrow as pa
 from acep_approx.engines.progress import RunProgress
 from acep_approx.errors import UsageError
 from acep_approx.events.source import Source
-from acep_approx.matching.choice import OutputKind
 from acep_approx.matching.execution import Execution
+from acep_approx.matching.outputs.kinds import OutputKind
 from acep_approx.matching.pipeline import Pipeline
 from acep_approx.planning.planner import Plan, plan
 from acep_approx.shell import quoted

@@ -16,7 +16,7 @@ from acep_approx.errors import AcepError
 from acep_approx.events.columns import integers, to_numpy
 from acep_approx.events.counts import counted
 from acep_approx.events.writing.tables import gathered_table
-from acep_approx.matching.choice import OutputKind
+from acep_approx.matching.outputs.kinds import MATCHES, PARTIAL, OutputKind
 from acep_approx.matching.outputs.of_runs import TooManyStepsError
 from acep_approx.matching.pipeline import Pipeline
 from acep_approx.pages.explorer import NearShown
@@ -65,7 +65,7 @@ def near_matches(
     Complexity: one pass for the partial matches, one for all questions; both bounded in run-steps.
     """
     try:
-        table, is_whole, pipeline = _some_of(found, "partial", lambda table: table)
+        table, is_whole, pipeline = _some_of(found, PARTIAL, lambda table: table)
         if pipeline is None or not table.num_rows:
             return NearMatches([], "No partial match was left over: nothing came near without a match.")
         apart = table.filter(pa.array(~_covered(table, points, len(keys_of(found)))))
@@ -226,7 +226,7 @@ def shed_matches(
         return table.filter(pa.array(is_missed))
 
     try:
-        table, is_whole, _ = _some_of(exact, "matches", missed)
+        table, is_whole, _ = _some_of(exact, MATCHES, missed)
     except AcepError as error:
         return [], f"What the budget shed is not shown: {error.message}."
     so_far = "" if is_whole else " among the first ones, which were all that was looked through"

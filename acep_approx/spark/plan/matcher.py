@@ -13,8 +13,8 @@ from acep_approx.errors import DataError, UsageError
 from acep_approx.events.columns import missing_column, plain_type
 from acep_approx.events.date_and_time import refuse_day_alone
 from acep_approx.events.roles import infer_roles
-from acep_approx.matching.choice import OutputKind
 from acep_approx.matching.execution import Execution, check_key_idle
+from acep_approx.matching.outputs.kinds import KINDS, OutputName
 from acep_approx.planning.durations import Duration
 from acep_approx.spark.plan.columns import arrow_schema, carried_roles
 from acep_approx.spark.plan.flow import Flow
@@ -64,7 +64,7 @@ class SparkMatcher:
     roles: dict[str, str | None]
     id: str | None = None
     bind: str | tuple[str, ...] | None = None
-    output: OutputKind = "matches"
+    output: OutputName = "matches"
     shards: int | None = None
     watermark: str | None = None
     spending: Spending | None = None
@@ -153,7 +153,7 @@ class SparkMatcher:
         for name in (self.id, *((self.bind,) if isinstance(self.bind, str) else self.bind or ())):
             if name is not None and name not in schema.names:
                 raise missing_column(name, schema.names)
-        names_no_events = self.query.syntax.is_algebra and self.output == "matches"
+        names_no_events = self.query.syntax.is_algebra and KINDS[self.output].binds
         if self.bind or self.query.syntax.outputs or names_no_events:
             return self.bind
         return self.id or Execution(self.query.plan, output=self.output).bind(schema, roles).columns

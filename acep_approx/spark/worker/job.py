@@ -14,8 +14,8 @@ from acep_approx.events.roles import Roles
 from acep_approx.events.time import tick_unit
 from acep_approx.learning.shards import WITHIN, Observer, ShardLearning, learner_file
 from acep_approx.learning.training_sample import Shares
-from acep_approx.matching.choice import OutputKind
 from acep_approx.matching.execution import Execution
+from acep_approx.matching.outputs.kinds import OutputName
 from acep_approx.planning.durations import Duration
 from acep_approx.shedding.load import Load
 from acep_approx.shedding.shedder import Shedder
@@ -106,7 +106,7 @@ class Job:
     roles: Roles
     order: tuple[str, ...]
     bind: str | tuple[str, ...] | None
-    output: OutputKind
+    output: OutputName
     shards: int
     spending: Spending | None = None
     key_idle: Duration | None = None

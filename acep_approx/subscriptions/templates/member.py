@@ -21,8 +21,9 @@ from acep_approx.engines.batches import Grouped
 from acep_approx.engines.runs.event_columns import EventColumns
 from acep_approx.kernels.classes import ClassPoints
 from acep_approx.matching.binding import bound, with_usable_key
-from acep_approx.matching.choice import OutputKind, way
+from acep_approx.matching.choice import way
 from acep_approx.matching.keyed_events import KeyedEvents
+from acep_approx.matching.outputs.kinds import KINDS
 from acep_approx.matching.outputs.output import Points
 from acep_approx.matching.outputs.tables import joined
 from acep_approx.matching.pipeline import Pipeline
@@ -75,10 +76,10 @@ class TemplateMember:
         stream: StreamSide,
         template: Template,
         table: QueryTable,
-        output: OutputKind,
+        output: str,
         columns_of: dict[str, tuple[str, ...]] | None = None,
     ) -> None:
-        self.stream, self.template, self.table, self.output = stream, template, table, output
+        self.stream, self.template, self.table, self.output = stream, template, table, KINDS[output]
         self.columns_of = columns_of
         self._rows = row_columns(template.plan, output)
         self._coming: Ints = np.zeros(0, np.int64)  # rows of queries that see events from the next batch on
