@@ -18,7 +18,7 @@ from acep_approx.api import Query
 from acep_approx.api.matcher import Matcher
 from acep_approx.budget.budget import Budget
 from acep_approx.learning import cohort
-from acep_approx.learning.shards import MOST_TESTS, Observer
+from acep_approx.learning.online import MOST_TESTS, Observer
 from acep_approx.learning.training_sample import SampledTests, Shares, samples_from_bytes
 from acep_approx.shedding import load as load_module
 from acep_approx.shedding import refresher

@@ -30,7 +30,7 @@ from acep_approx.learning.training_sample import (
 from acep_approx.matching.tracing.traced import PACE, POOL, REGISTERS, TICK
 from acep_approx.ranges import TICK as LATEST
 from acep_approx.ranges import Range, check, check_arrays, finite
-from acep_approx.training.remembered import Remembered
+from acep_approx.training.trace import Remembered
 from history.trace import KEY
 from history.vectors import Place, Scheme
 from rl.chart import Chart
