@@ -261,7 +261,7 @@ def join(left: Counts, right: Counts, gap: int, most_bundles: int) -> Counts:
 
     Complexity: O(vertices + edges · log edges + maps).
     """
-    bundles, places = chain(left.bundles.and_those_of(right.bundles), gap, most_bundles)
+    bundles, places = chain(Bundles.joined([left.bundles, right.bundles]), gap, most_bundles)
     split, vertices = len(left.bundles), len(left.visits)
 
     def both(name: str) -> Ints:

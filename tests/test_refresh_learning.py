@@ -106,7 +106,7 @@ class Job:
             else:
                 matcher = Matcher(plan, shedding=shedder)
             matcher.push(events)
-            self.ticks.append(shedder.metrics.points.joined("tick"))
+            self.ticks.append(shedder.metrics.points.tick)
             self.works.append([(piece.work, piece.bound) for piece in shedder.metrics.pieces])
             if observes:
                 seen.append(shedder.training_sample())

@@ -385,7 +385,7 @@ class Sampler:
         finite("shares", header["share"], *header["passed"], header["relevant"])
         shares = Shares(header["share"], tuple(header["passed"]))
         places = len(self.arena.tables.pools)
-        check("shares", good=len(shares.passed) == places and all(0 < s <= 1 for s in (shares.share, *shares.passed)))
+        check("shares", good=len(shares.passed) == places and shares.are_shares)
         self._tests, self._letters, self._relevant = [tests], letters, header["relevant"]
         self._by_key = unpacked(header["by_key"], len(letters)) if self.reader.buckets else None
         self.sample(shares)

@@ -215,7 +215,7 @@ class Refresher:
             if shares is not None:
                 shares = Shares(shares[0], tuple(shares[1]))
                 finite("shares", shares.share, *shares.passed)
-                check("shares", good=all(0 < share <= 1 for share in (shares.share, *shares.passed)))
+                check("shares", good=shares.are_shares)
         self.batch, self.events, self.points, self._made, self.shares = batch, events, points, made, shares
         self._begins_anew, self._has_learned = header["begins anew"], header["has learned"]
         self._counts |= counts
