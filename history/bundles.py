@@ -8,12 +8,12 @@ with a gap of -1 every match point is a bundle of its own.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
 
-from history.arrays import Ints
+from history.arrays import Columns, Ints
 from history.trace import Trace
 
 Texts = npt.NDArray[np.str_]
@@ -24,7 +24,7 @@ def _none() -> Ints:
 
 
 @dataclass
-class Bundles:
+class Bundles(Columns):
     """Bundles in order of their first match point (its tick, then the slot's name, then its row).
 
     That triple is a bundle's identity: it is the same in every process.
@@ -46,17 +46,6 @@ class Bundles:
     slot: Texts = field(default_factory=lambda: np.empty(0, np.str_))
     row: Ints = field(default_factory=_none)
     points: Ints = field(default_factory=_none)
-
-    def __len__(self) -> int:
-        return len(self.first)
-
-    def and_those_of(self, other: Bundles) -> Bundles:
-        """These, then the others."""
-        return Bundles(*(np.concatenate([getattr(self, c.name), getattr(other, c.name)]) for c in fields(self)))
-
-    def take(self, chosen: Ints) -> Bundles:
-        """Some of them."""
-        return Bundles(*(getattr(self, column.name)[chosen] for column in fields(self)))
 
 
 def chain(bundles: Bundles, gap: int, most: int) -> tuple[Bundles, Ints]:
@@ -86,7 +75,7 @@ def chain(bundles: Bundles, gap: int, most: int) -> tuple[Bundles, Ints]:
         return bundles, _none()
     _, code = np.unique(bundles.slot, return_inverse=True)
     order = np.lexsort((bundles.row, bundles.first, code))
-    ahead = bundles.take(order)
+    ahead = bundles[order]
     starts = _starts(ahead, code[order], gap)
     heads = np.flatnonzero(starts)
     joined = Bundles(
@@ -102,7 +91,7 @@ def chain(bundles: Bundles, gap: int, most: int) -> tuple[Bundles, Ints]:
     position[in_time] = np.arange(-dropped, len(joined) - dropped)
     places = np.empty(len(bundles), np.int64)
     places[order] = np.maximum(position, -1)[np.cumsum(starts) - 1]
-    return joined.take(in_time[dropped:]), places
+    return joined[in_time[dropped:]], places
 
 
 def of_trace(trace: Trace, gap: int, most: int) -> tuple[Bundles, Ints]:

@@ -10,8 +10,10 @@ import json
 import os
 import secrets
 import stat
+from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, ClassVar, Self
 
 NO_LINK = getattr(os, "O_NOFOLLOW", 0)
 _AT_ONCE = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
@@ -71,6 +73,25 @@ def replace_file(place: Path, content: bytes, rights: int = 0o777) -> None:
     except BaseException:
         draft.unlink(missing_ok=True)
         raise
+
+
+class JsonFile:
+    """For a dataclass that is kept in a file of JSON."""
+
+    FILE: ClassVar[str]
+
+    def save(self, folder: str | os.PathLike[str]) -> None:
+        """Write the file; who reads sees the one before or this one."""
+        held: Any = self
+        replace_file(Path(folder) / self.FILE, json.dumps(asdict(held)).encode())
+
+    @classmethod
+    def read(cls, folder: str | os.PathLike[str], make: Callable[[Any], Self]) -> Self | None:
+        """What is made of the JSON in the file; None where there is none, or it is not whole."""
+        try:
+            return make(read_json(Path(folder) / cls.FILE))
+        except (OSError, ValueError, KeyError, TypeError, OverflowError):
+            return None
 
 
 def read_plain(place: Path) -> bytes:

@@ -290,12 +290,12 @@ def _candidates(columns: Mapping[str, Column], pairs: Pairs) -> dict[str, Featur
     for name, (kind, column) in columns.items():
         same = column == column[0]
         if not (same | (np.isnan(column) & np.isnan(column[0]))).all():
-            found[name] = Feature(name, cast(FeatureKind, kind))
+            found[name] = Feature(name, cast("FeatureKind", kind))
     for one, other in pairs:
         if one in found and other in found:
             for kind, sign in zip(PAIRED, "-+", strict=True):
                 name = f"{one} {sign} {other}"
-                found[name] = Feature(name, cast(FeatureKind, kind), of=(one, other))
+                found[name] = Feature(name, cast("FeatureKind", kind), of=(one, other))
     return found
 
 

@@ -16,9 +16,8 @@ from bitarray import bitarray
 from bitarray.util import count_and, zeros
 
 from history.arrays import Floats
-from history.counting import Counts, count, join
+from history.counting import Counts, count, group_maps, join
 from history.errors import HistoryError
-from history.overlap import group_maps
 from history.trace import Trace
 from history.vectors import Scheme
 
@@ -210,5 +209,5 @@ class Graph:
         return held / np.maximum(np.diag(held), 1)[:, None]
 
     def strongest_paths(self, number: int) -> list[Path]:
-        """The most travelled paths to a match: see ``paths.strongest_paths``."""
+        """The most travelled paths to a match: see ``strongest_paths``."""
         return strongest_paths(self.counts, number)

@@ -68,7 +68,7 @@ def since(counts: Counts, tick: int) -> Counts:
     ends = kept[counts.ends_bundle]
     return replace(
         counts,
-        bundles=counts.bundles.take(chosen),
+        bundles=counts.bundles[chosen],
         maps={vertex: bits for vertex, bits in maps.items() if bits.any()},
         ends_vertex=counts.ends_vertex[ends],
         ends_bundle=place[counts.ends_bundle[ends]],

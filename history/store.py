@@ -34,8 +34,7 @@ from history.checking import Array, check_manifest, require, scheme_of
 from history.errors import HistoryError
 from history.files import read_json, read_plain, replace_file
 from history.graph import Graph
-from history.npz import read_npz, write_npz
-from history.tables import TABLES, read_tables, write_tables
+from history.tables import TABLES, read_npz, read_tables, write_npz, write_tables
 
 FORMAT = 2
 """Changes when the layout does."""

@@ -161,7 +161,7 @@ class CohortCounts:
         Complexity: O((bits + bundles) log).
         """
         split = len(self.bundles)
-        both = self.bundles.and_those_of(bundles)
+        both = Bundles.joined([self.bundles, bundles])
         self.bundles, places = chain(both, -1, self.most_bundles)
         # chain adds up what it joins, but here a bundle that is there twice is one that was told of twice
         self.bundles.points[:] = 0
@@ -173,7 +173,7 @@ class CohortCounts:
         """Forget bundles whose last match point lies before a tick, and their bits. Complexity: O(bits log bits)."""
         kept = self.bundles.last >= tick
         places = np.where(kept, np.cumsum(kept) - 1, -1)
-        self.bundles = self.bundles.take(np.flatnonzero(kept))
+        self.bundles = self.bundles[np.flatnonzero(kept)]
         self._set(self.map_vertex, places[self.map_bundle])
 
     def maps(self) -> dict[int, bitarray]:

@@ -16,7 +16,7 @@ from unittest.mock import patch
 
 from acep_approx.shedding import splitting
 from acep_approx.shedding.refresher import Refresher
-from acep_approx.shedding.splitting import FILE, Split
+from acep_approx.shedding.splitting import Split
 from acep_approx.spark.streaming import driver
 from acep_approx.spark.streaming.driver import LEARNER, Driver
 from acep_approx.spark.streaming.stream import Writer
@@ -152,7 +152,7 @@ def savings_are_made_up() -> Iterator[None]:
 
     def load(cls: type[Split], folder: Any, shards: int) -> Split:
         try:
-            json.loads((Path(folder) / FILE).read_text())
+            json.loads((Path(folder) / Split.FILE).read_text())
         except (OSError, ValueError):
             return Split((2.0,) * shards, (9.0,) * shards, 9.0 * shards)
         return real(cls, folder, shards)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from acep_approx import HistoryGraph
-from acep_approx.learning.learner_state import LEARNER as LEARNED
+from acep_approx.learning.learner import LEARNER as LEARNED
 from acep_approx.planning.compiled import CompiledQuery
 from acep_approx.spark.streaming.driver import BEGAN, LEARNER
 from acep_approx.training import versions

@@ -105,7 +105,7 @@ def test_a_budget_finds_as_much_in_a_large_piece_as_in_small_ones(streams: Strea
         matcher = Matcher(QUERY.plan, shedding=shedder)
         for first in range(0, HALF, size):
             matcher.push(stream.before.slice(first, size))
-        shares.append(stream.recall(shedder.metrics.points.joined("tick"), after=False))
+        shares.append(stream.recall(shedder.metrics.points.tick, after=False))
     small, large = shares
     assert small > 0.8
     assert large > small - 0.05

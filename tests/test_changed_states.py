@@ -31,7 +31,7 @@ from acep_approx.shedding.shedder import Shedder
 from acep_approx.spark.worker.job import Job, Spending
 from acep_approx.spark.worker.shard import Shard
 from history.errors import HistoryError
-from history.npz import read_npz
+from history.tables import read_npz
 from tests.cases import cases
 from tests.changed_states import Use, changed, findings
 

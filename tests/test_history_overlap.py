@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from history import Feature, Graph, Place, Scheme, Trace
-from history.counting import groups_of
-from history.overlap import CANDIDATES, candidates
+from history.counting import CANDIDATES, candidates, groups_of
 from tests.cases import examples
 
 WINDOW = 30

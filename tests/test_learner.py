@@ -237,7 +237,7 @@ def test_in_other_batches_the_matches_are_true_and_no_fewer(text: str) -> None:
     for batch in (100_000, 999, 100):
         some, shedder = is_kept(query, table, load, batch)
         assert {str(match) for match in some.to_pylist()} <= every
-        shares.append(recall(shedder.metrics.points.joined("row"), exact, 0))
+        shares.append(recall(shedder.metrics.points.row, exact, 0))
     assert min(shares) > 0.6 * max(shares) > 0.2
 
 

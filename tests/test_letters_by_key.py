@@ -14,8 +14,7 @@ from acep_approx.api.matcher import Matcher
 from acep_approx.budget.budget import Budget
 from acep_approx.events.keys import KeyCodes
 from acep_approx.learning import sampling
-from acep_approx.learning.learner import Learner
-from acep_approx.learning.learner_state import LEARNER, learner_of, learner_to_bytes
+from acep_approx.learning.learner import LEARNER, Learner, learner_of, learner_to_bytes
 from acep_approx.learning.training_sample import KEY_BUCKETS, SlotBuckets, TrainingSample, buckets_of, packed, unpacked
 from acep_approx.shedding.load import Load
 from acep_approx.shedding.shedder import Shedder

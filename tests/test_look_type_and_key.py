@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from acep_approx.profiling import look
-from acep_approx.profiling.type_and_key import KeyOrder
+from acep_approx.profiling.roles import KeyOrder
 from experiments.hospital import Ward
 from experiments.streams import generated
 from tests.command_line import acep

@@ -13,10 +13,9 @@ from acep_approx import UsageError, compile_query
 from acep_approx.events.source import open_source
 from acep_approx.query.shape import atoms, walk
 from acep_approx.query.syntax import Absent, Atom, Sequence
-from acep_approx.why import steps
-from acep_approx.why.no_match import explain_no_match
+from acep_approx.why import no_match
+from acep_approx.why.no_match import Beginning, beginnings, explain_no_match, loose, relaxations, wide
 from acep_approx.why.result import NoMatch
-from acep_approx.why.steps import Beginning, beginnings, loose, relaxations, wide
 from tests.cases import examples
 from tests.command_line import acep
 from tests.naive import PartitionSearch, expected_matches, partitions
@@ -163,10 +162,10 @@ def test_errors_say_what_may_be_missing():
 
 
 def test_what_takes_too_long_is_said(monkeypatch):
-    monkeypatch.setattr(steps, "STEPS", 10)
+    monkeypatch.setattr(no_match, "STEPS", 10)
     text = ", ".join(f"{i} A {i % 7}" for i in range(30)) + ", 30 B 99"
     query = "PATTERN SEQ(A+ a[], B b) WHERE skip_till_any_match { a[i].x > a[i-1].x AND b.x < a[a.LEN].x } WITHIN 90"
-    monkeypatch.setattr(steps, "MOST_STEPS", 10)
+    monkeypatch.setattr(no_match, "MOST_STEPS", 10)
     assert nothing(query, text).headline == (
         "no match: there are too many partial matches to say which step no event passed"
     )

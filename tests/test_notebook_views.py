@@ -114,7 +114,7 @@ def test_the_history_is_a_few_states_and_all_completions_pass():
     shown = texts(known()._repr_html_())
     for word in ("900", "events learned from", "led to a match", "share of the work", "start", "match"):
         assert word in shown
-    from acep_approx.training.views import history_graph
+    from acep_approx.training.history_graph import history_graph
 
     graph = history_graph(known().graph_)
     into = [edge for edge in graph.edges if edge.target == "match"]

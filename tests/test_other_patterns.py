@@ -33,8 +33,7 @@ MAY_ASK = {
     "subscriptions/adding.py": "refuses in a set what a set cannot run",
     "subscriptions/templates/template.py": "chooses which queries may share an automaton",
     "why/answer.py": "asks what a query with another pattern, or strategy, would find",
-    "why/steps.py": "makes such queries",
-    "why/no_match.py": "asks how many events a match of one with more errors has",
+    "why/no_match.py": "makes such queries, and asks how many events a match of one with more errors has",
     "results/explorer/explore.py": "names the variables of a query in the order of its text",
 }
 """Who may look into the pattern of a query, or ask for its strategy, beside the language itself."""

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from acep_approx.budget.budget import Budget
-from acep_approx.shedding.timing import FILE, LEAST_SHARE, Overhead
+from acep_approx.shedding.timing import LEAST_SHARE, Overhead
 from acep_approx.spark.streaming.driver import FORECASTS, Driver
 from acep_approx.spark.worker.job import Spending
 from tests.cases import FULL
@@ -111,7 +111,7 @@ def test_what_was_measured_is_gone_on_with(tmp_path: Path):
 def test_a_file_that_cannot_be_one_tells_nothing(tmp_path: Path, wrong):
     known = Overhead().observe(0, 1000, 0.5)
     known.save(tmp_path)
-    place = tmp_path / FILE
+    place = tmp_path / Overhead.FILE
     place.write_text(json.dumps({**json.loads(place.read_text()), **wrong}))
     assert Overhead.load(tmp_path) == Overhead()
     for content in (b"", b"{", b"[3]", b"\xff\xfe"):

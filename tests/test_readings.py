@@ -22,7 +22,7 @@ from acep_approx.training.past import Past
 from acep_approx.training.policies import history as by_history
 from acep_approx.training.policies import raised, worth_of
 from acep_approx.training.pricing import PricePoint, Prices
-from acep_approx.training.remembered import Remembered
+from acep_approx.training.trace import Remembered
 from acep_approx.training.training import WITH_PAIRS, Reading
 from history import Feature, Graph, Place, Scheme, fit_values
 from history.checking import scheme_of

@@ -18,7 +18,7 @@ from acep_approx.api import Query
 from acep_approx.api.matcher import Matcher
 from acep_approx.budget.budget import Budget
 from acep_approx.learning import cohort
-from acep_approx.learning.shards import MOST_TESTS, Observer
+from acep_approx.learning.online import MOST_TESTS, Observer
 from acep_approx.learning.training_sample import SampledTests, Shares, samples_from_bytes
 from acep_approx.shedding import load as load_module
 from acep_approx.shedding import refresher
@@ -106,7 +106,7 @@ class Job:
             else:
                 matcher = Matcher(plan, shedding=shedder)
             matcher.push(events)
-            self.ticks.append(shedder.metrics.points.joined("tick"))
+            self.ticks.append(shedder.metrics.points.tick)
             self.works.append([(piece.work, piece.bound) for piece in shedder.metrics.pieces])
             if observes:
                 seen.append(shedder.training_sample())

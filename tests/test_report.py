@@ -16,8 +16,7 @@ from hypothesis import strategies as st
 from acep_approx import compile_query
 from acep_approx.budget.audit import AuditSample, RecallEstimate
 from acep_approx.budget.ledger import Bundle, HistoryPath, PathStep, Piece, RunRecord, Shed
-from acep_approx.pages.budget.charts import by_state, load, shed_bars
-from acep_approx.pages.budget.flow import MOST_STEPS, flow, readable_paths
+from acep_approx.pages.budget.charts import MOST_STEPS, by_state, flow, load, readable_paths, shed_bars
 from acep_approx.pages.budget.lines import summary
 from acep_approx.pages.budget.page import report_html, write_report
 from acep_approx.pages.drawing import MOST_PIECES, percent, short, steps, thinned

@@ -23,9 +23,8 @@ from acep_approx.budget.ledger import (
     mean_score,
 )
 from acep_approx.learning.learned import learning_table, news
-from acep_approx.pages.budget.learned import learning_curve, piece_scores, reliability
 from acep_approx.pages.budget.lines import summary
-from acep_approx.pages.budget.page import report_html
+from acep_approx.pages.budget.page import learning_curve, piece_scores, reliability, report_html
 
 SVG = "{http://www.w3.org/2000/svg}"
 NASTY = "</dd><script>alert('x')</script> a < b & c \"d\""

@@ -14,7 +14,7 @@ from acep_approx.engines.runs.shedding import Shedding
 from acep_approx.engines.runs.worth import Allowance, Worth
 from acep_approx.kernels.runs import scores
 from acep_approx.training.policies import worth_of
-from acep_approx.training.remembered import AHEAD, PACE_NAME
+from acep_approx.training.trace import AHEAD, PACE_NAME
 from history import Feature, Place, Scheme
 
 QUERY = compile_query("PATTERN SEQ(A a, B b, C c, D d) WHERE [k] AND d.x > a.x AND c.x <> b.x WITHIN 80")

@@ -17,7 +17,7 @@ from acep_approx.api.matcher import Matcher
 from acep_approx.budget.budget import Budget
 from acep_approx.shedding.load import RESERVE_EVENTS, Load
 from acep_approx.shedding.shedder import Shedder
-from acep_approx.shedding.splitting import FILE, LEAST, Need, Split, shard_budget, split
+from acep_approx.shedding.splitting import LEAST, Need, Split, shard_budget, split
 from acep_approx.training.history_graph import HistoryGraph
 
 BATCHES = 10
@@ -125,7 +125,7 @@ def test_the_file_is_whole_or_all_shards_are_alike(tmp_path: Path) -> None:
     some.save(tmp_path)
     assert Split.load(tmp_path, 3) == some
     assert Split.load(tmp_path, 4) == Split.even(4)
-    assert [entry.name for entry in tmp_path.iterdir()] == [FILE]
+    assert [entry.name for entry in tmp_path.iterdir()] == [Split.FILE]
     numbers = '{"weights": [1, 1, %s], "surplus": [0, 0, %s], "saved": %s, "batch": %s}'
     wrong = [
         (-1, 0, 0, 0), ("NaN", 0, 0, 0), ("Infinity", 0, 0, 0), (1, "NaN", 0, 0), (1, -1, 0, 0), (1, 0, "NaN", 0),
@@ -133,15 +133,15 @@ def test_the_file_is_whole_or_all_shards_are_alike(tmp_path: Path) -> None:
     ]  # fmt: skip
     texts = ["", "{", "[]", '{"weights": [1, 1, 1]}', '{"weights": 3, "surplus": 3, "saved": 0, "batch": 0}']
     for text in [*texts, "[" * 9999, *(numbers % some for some in wrong)]:
-        (tmp_path / FILE).write_text(text)
+        (tmp_path / Split.FILE).write_text(text)
         assert Split.load(tmp_path, 3) == Split.even(3)
     whole = numbers % (1, 0, 0, 0)
     for text in ["3", "{}", whole.replace("[1, 1, 1]", "[1, 1]")]:
-        (tmp_path / FILE).write_text(f'{whole[:-1]}, "before": {text}}}')
+        (tmp_path / Split.FILE).write_text(f'{whole[:-1]}, "before": {text}}}')
         assert Split.load(tmp_path, 3) == Split.even(3)
-    (tmp_path / FILE).write_text(whole)  # as it was written before
+    (tmp_path / Split.FILE).write_text(whole)  # as it was written before
     assert Split.load(tmp_path, 3) == replace(Split.even(3), batch=0)
-    (tmp_path / FILE).write_bytes(b"\xff\xfe")
+    (tmp_path / Split.FILE).write_bytes(b"\xff\xfe")
     assert Split.load(tmp_path, 3) == Split.even(3)
     some_runs = split(Split.even(2), [Need(10, 1.0, 5, 9, price) for price in (1.0, 2.0)], 7, by_events=False)
     some_runs.save(tmp_path)

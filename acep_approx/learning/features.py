@@ -25,7 +25,7 @@ from acep_approx.kernels.runs.sample import LEFT_OUT
 from acep_approx.learning.sampling import SPARE_PACE, SampleReader
 from acep_approx.learning.training_sample import SampledTests
 from acep_approx.training.policies import depths
-from acep_approx.training.remembered import AHEAD, PACE_NAME
+from acep_approx.training.trace import AHEAD, PACE_NAME
 from history.fitting import BUCKETS, LEAST_BUCKETS, MOST_FEATURES, Column, fit_features
 from history.trace import KEY
 from history.vectors import CONTEXT, Feature, Place, Scheme

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from acep_approx.archive import Kind, Scope
 from acep_approx.arrays import Floats
 from acep_approx.engines.runs.tables import RunTables
 from acep_approx.engines.runs.worth import Worth
@@ -23,7 +24,7 @@ from acep_approx.learning.judging import Promise, Ranking, Tally, found_within
 from acep_approx.learning.live_graph import LiveGraph, group_shares
 from acep_approx.learning.sampling import SampleReader
 from acep_approx.learning.training_sample import LEAST_ROWS, SampledTests, SampleSize, TrainingSample, packed, unpacked
-from acep_approx.ranges import COUNT, check, finite, number_in
+from acep_approx.ranges import COUNT, check, finite, number_in, reading
 from acep_approx.training.policies import OVERLAP, raised, random_lineages, worth_of
 from acep_approx.training.pricing import LEAST_PRICE
 from history.checking import scheme_of
@@ -530,3 +531,48 @@ class Learner:
             part = TrainingSample(tests[end - rows : end], events, size, 0.0, np.zeros(0), 0, self.reader.texts)
             found.append(part)
         return found
+
+
+# --- as bytes -----------------------------------------------------------------------------------------------------
+
+LEARNER = Kind("learner")
+
+
+def learner_to_bytes(learner: Learner | None, header: dict[str, Any]) -> bytes:
+    """A learner, and what the caller wants to keep, as JSON. Complexity: O(tests that are kept)."""
+    scope = Scope({"caller": header})
+    if learner is not None:
+        scope.parts["learner"] = _scope_of(learner.save())
+    return LEARNER.pack(scope)
+
+
+def learner_of(raw: bytes, learner: Learner | None) -> dict[str, Any]:
+    """Restore a new learner to what ``learner_to_bytes`` wrote; returns the caller's header.
+
+    Raises
+    ------
+    ValueError
+        Not such bytes, or those of a learner of another query.
+    """
+    scope = LEARNER.unpack(raw)
+    with reading(lambda: ValueError("these bytes are not those of a learner, or of one of another query")):
+        check("learner", good=("learner" in scope.parts) == (learner is not None))
+        if learner is not None:
+            learner.load(_saved_in(scope.parts["learner"]))
+        return dict(scope.head["caller"])
+
+
+def _scope_of(saved: dict[str, Any]) -> Scope:
+    scope = Scope()
+    for name, value in saved.items():
+        if isinstance(value, dict):
+            scope.parts[name] = _scope_of(value)
+        elif isinstance(value, np.ndarray):
+            scope.arrays[name] = value
+        else:
+            scope.head[name] = value
+    return scope
+
+
+def _saved_in(scope: Scope) -> dict[str, Any]:
+    return {**scope.head, **scope.arrays, **{name: _saved_in(part) for name, part in scope.parts.items()}}

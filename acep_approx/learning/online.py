@@ -1,16 +1,25 @@
-"""Learning while the stream runs: samples tests for a learner, matches a cohort beside the run, scores runs anew."""
+"""Learning while the stream runs: samples tests for a learner, matches a cohort beside the run, scores runs anew.
+
+The shards of a job sample tests for the one learner of all (``shedding.refresher``). A shard that is shown a large
+micro-batch also goes on learning within it, from where the learner of the job stood before, so that a change of the
+stream need not wait for the end of it. What it learns by itself ends with the micro-batch. Ours.
+"""
 
 from __future__ import annotations
 
+import os
 import time
 from base64 import b64decode, b64encode
+from collections.abc import Callable
 from dataclasses import asdict, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from acep_approx.budget.ledger import Rescoring
-from acep_approx.learning.learner import Learner
-from acep_approx.learning.learner_state import learner_of, learner_to_bytes
-from acep_approx.learning.sampling import Sampler
+from acep_approx.engines.runs.load_shedder import WHOLE_BATCH
+from acep_approx.learning.learner import Learner, learner_of, learner_to_bytes
+from acep_approx.learning.sampling import Sampler, SampleReader
+from acep_approx.learning.training_sample import Shares, TrainingSample, samples_to_bytes
 from acep_approx.ranges import COUNT, finite, number_in
 from acep_approx.training.pricing import LEAST_PRICE, first_price
 
@@ -21,7 +30,6 @@ if TYPE_CHECKING:
     from acep_approx.engines.runs.worth import Worth
     from acep_approx.events.stream import EventBatch
     from acep_approx.learning.cohort import Beside, Outcomes
-    from acep_approx.learning.training_sample import TrainingSample
 
 
 class OnlineLearning:
@@ -194,3 +202,251 @@ class OnlineLearning:
             self.arena.rescore(self.learner.worth())
             price, elasticity = header["price"], header["elasticity"]
             self.arena.allow(replace(self.arena.allowance, price=price, elasticity=elasticity))
+
+
+# --- the shards of a job ------------------------------------------------------------------------------------------
+
+MOST_TESTS = 5_000
+"""Tests that are written down in a batch, over all shards, about."""
+UNKNOWN_STEPS = 100.0
+"""Run-steps that an event is taken to bring where neither budget nor history say."""
+
+
+class Observer:
+    """Takes the training sample of one batch of one shard; what runs are worth stays as it is.
+
+    Parameters
+    ----------
+    shares : Shares, optional
+        Default: so that about 5000 tests are written down, if an event brings as many as the budget grants.
+    shards : int, default 1
+        How many share the tests that are written down in a batch, where ``shares`` are not given.
+
+    Attributes
+    ----------
+    most_events : int
+        As many as a piece of the stream may have.
+    has_rescored : bool
+        Whether runs are worth something else by now than when the batch began.
+    """
+
+    most_events = WHOLE_BATCH
+    has_rescored = False
+
+    def __init__(self, shares: Shares | None = None, shards: int = 1) -> None:
+        self.shares = shares
+        self.shards = shards
+        self._sampler: Sampler | None = None
+        self._size = self._tick = 0
+        self._beside: Beside
+        self._latest: RunEvents
+
+    def bind(
+        self,
+        arena: Shedding,
+        beside: Beside,
+        new_learner: Callable[[], Learner],  # noqa: ARG002
+    ) -> Observer | RecordedLearning:
+        """Sample the tests of this arena, where there is anything to be learned; gives what observes it.
+
+        Parameters
+        ----------
+        arena : Shedding
+        beside : Beside
+            Its cohort.
+        new_learner : callable
+            Makes a learner of this run that has seen nothing yet; not needed here.
+        """
+        self._beside = beside
+        if arena.worth is not None and arena.tables.window > 0:
+            self._sampler = Sampler(arena, SampleReader(arena.tables))
+        return self
+
+    def begin_batch(self, events: int, rate: float, found: int, before: int) -> None:  # noqa: ARG002
+        """Choose how large the sample is to be, now that it is known how many events come.
+
+        Parameters
+        ----------
+        events : int
+            That come.
+        rate : float
+            Run-steps that are granted to the run per event.
+        found, before : int
+            Match points of the shard up to here, and its events; not needed here.
+        """
+        if self._sampler is None:
+            return
+        pools = len(self._sampler.arena.tables.pools)
+        if self.shares is None or len(self.shares.passed) != pools:
+            brought = (rate or UNKNOWN_STEPS) * events * self.shards
+            share = min(MOST_TESTS / 2 / max(brought, 1.0), 1.0)
+            self.shares = Shares(share, (share,) * pools)
+        self._sampler.sample(self.shares)
+
+    def count(self, events: RunEvents) -> None:
+        """These events come, that runs are tested with."""
+        self._latest = events
+        if self._sampler is not None:
+            self._sampler.count(events)
+
+    def end_piece(
+        self,
+        batch: EventBatch,
+        rate: float,
+        spare: float,  # noqa: ARG002
+        found: int,  # noqa: ARG002
+        *,
+        is_relevant: bool,
+    ) -> None:
+        """Match the cohort's part of a piece, and read what was written down before texts are forgotten.
+
+        Parameters
+        ----------
+        batch : EventBatch
+        rate : float
+            Run-steps that are granted to the run per event.
+        spare : float
+            See ``Shedding.spare``: as it was before the piece was paid for; not needed here.
+        found : int
+            Match points so far; likewise.
+        is_relevant : bool
+            Whether any of the events has a letter.
+        """
+        if is_relevant:
+            self._beside.push(batch, self._latest, rate)
+        self._size += len(batch)
+        self._tick = int(batch.ticks[-1])
+        if self._sampler is not None and self._sampler.arena.tables.scalars.columns.texts.has_many:
+            self._sampler.read()
+
+    def training_sample(self, points: int) -> bytes:
+        """The samples of the batch, in which so many match points were found; empty where nothing is to be learned.
+
+        Complexity: O(tests that were written down).
+        """
+        if self._sampler is None or not self._size:
+            return b""
+        sample = self._sampler.take(self._size, self._tick, points)
+        return samples_to_bytes([replace(sample, outcomes=self._beside.outcomes())])
+
+
+# --- learning within a batch --------------------------------------------------------------------------------
+
+LEARNER = "learner.bin"
+"""File of the control folder: the learner of the whole job after the latest micro-batch."""
+WITHIN = 4_096
+"""Events of a shard in a micro-batch from which on it learns within it. Of fewer it learns little that the next version
+would not tell it, and reading the learner takes some 30 ms."""
+LEAST_PART = 0.25
+"""A shard is held to this part at least of the match points per event that the whole job promises."""
+
+
+def learner_file(control: str | os.PathLike[str]) -> bytes | None:
+    """What the driver wrote of its learner; None where there is nothing yet."""
+    try:
+        return (Path(control) / LEARNER).read_bytes()
+    except OSError:
+        return None
+
+
+class ShardLearning(Observer):
+    """Learns within a batch of one shard, and takes its training samples.
+
+    Parameters
+    ----------
+    saved : bytes or None
+        What ``Refresher.to_bytes`` gave after the batch before. None: nothing was learned yet. Where they cannot be
+        read, or were written after the current batch, which is done again, the shard is an ``Observer`` and no more.
+    batch : int or None
+        Number of the batch, where it is known.
+    shares, shards
+        As for ``Observer``.
+    """
+
+    def __init__(self, saved: bytes | None, batch: int | None, shares: Shares | None = None, shards: int = 1) -> None:
+        super().__init__(shares, shards)
+        self._saved, self._batch = saved, batch
+
+    def bind(self, arena: Shedding, beside: Beside, new_learner: Callable[[], Learner]) -> Observer | RecordedLearning:
+        """Go on from what was learned, where it can be read."""
+        super().bind(arena, beside, new_learner)
+        if self._sampler is None:
+            return self
+        learner, job = new_learner(), (0, 0)
+        if self._saved is not None:
+            try:
+                header = learner_of(self._saved, learner)
+                batch, *seen = (number_in(name, header[name], -1, COUNT) for name in ("batch", "events", "points"))
+            except (KeyError, ValueError):
+                return self
+            if self._batch is not None and batch >= self._batch:
+                return self
+            job = seen[0], seen[1]
+        return RecordedLearning(arena, learner, beside, job, self.shards)
+
+
+class RecordedLearning(OnlineLearning):
+    """Online learning of a shard that keeps its training samples, to give them away.
+
+    Parameters
+    ----------
+    arena, learner, beside
+        As for ``OnlineLearning``.
+    job : (int, int)
+        Events and match points of the whole job before the batch, as far as the learner knows.
+    shards : int
+        How many the job has.
+    """
+
+    def __init__(self, arena: Shedding, learner: Learner, beside: Beside, job: tuple[int, int], shards: int) -> None:
+        super().__init__(arena, learner, beside, counts_runs=arena.allowance.runs >= 0)
+        self._job, self._shards = job, shards
+        self._samples: list[TrainingSample] = []
+        self._elsewhere = 0  # match points of other shards, and of this one before: what the learner knows of them
+        self._now = (0, 0)  # tick and match points at the end of the last piece
+        self._begun = len(learner.refreshes)
+
+    @property
+    def most_events(self) -> int:
+        """As many as the learner lets pass before it looks."""
+        return self.learner.events_to_look
+
+    @property
+    def has_rescored(self) -> bool:
+        """Whether runs are worth something else by now than when it was made."""
+        return len(self.learner.refreshes) > self._begun
+
+    def begin_batch(self, events: int, rate: float, found: int, before: int) -> None:  # noqa: ARG002
+        """Hold what was learned to the match points of this shard: it may have fewer than the others.
+
+        Parameters
+        ----------
+        events, rate
+            As for ``Observer``; not needed here.
+        found, before : int
+            Match points of the shard up to here, and its events.
+        """
+        of_all, all_found = self._job
+        if self._shards > 1:
+            part = found * of_all / (before * all_found) if before and all_found else 0.0
+            self.learner.promise.rate *= min(max(part, LEAST_PART), 1.0)
+        self._elsewhere, self._found = all_found - found, all_found
+
+    def end_piece(self, batch: EventBatch, rate: float, spare: float, found: int, *, is_relevant: bool) -> None:
+        """A piece of the stream is done: as for ``OnlineLearning``, with the match points of this shard."""
+        self._now = int(batch.ticks[-1]), found + self._elsewhere
+        super().end_piece(batch, rate, spare, found + self._elsewhere, is_relevant=is_relevant)
+
+    def training_sample(self, points: int) -> bytes:  # noqa: ARG002
+        """The samples of the batch, piece by piece; empty where nothing was seen. Complexity: O(tests written down)."""
+        if self._waiting:
+            self._take(*self._now)
+        return samples_to_bytes(self._samples) if self._samples else b""
+
+    def _take(self, tick: int, found: int) -> tuple[TrainingSample, Outcomes]:
+        """What was seen since the last call, which is kept with no more texts than it points to."""
+        sample, outcomes = super()._take(tick, found)
+        few = SampleReader(self.arena.tables)
+        tests = few.adopt(sample.tests, sample.texts)
+        self._samples.append(replace(sample, tests=tests, texts=few.texts, outcomes=outcomes))
+        return sample, outcomes

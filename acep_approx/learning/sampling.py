@@ -30,7 +30,7 @@ from acep_approx.learning.training_sample import (
 from acep_approx.matching.tracing.traced import PACE, POOL, REGISTERS, TICK
 from acep_approx.ranges import TICK as LATEST
 from acep_approx.ranges import Range, check, check_arrays, finite
-from acep_approx.training.remembered import Remembered
+from acep_approx.training.trace import Remembered
 from history.trace import KEY
 from history.vectors import Place, Scheme
 from rl.chart import Chart
@@ -385,7 +385,7 @@ class Sampler:
         finite("shares", header["share"], *header["passed"], header["relevant"])
         shares = Shares(header["share"], tuple(header["passed"]))
         places = len(self.arena.tables.pools)
-        check("shares", good=len(shares.passed) == places and all(0 < s <= 1 for s in (shares.share, *shares.passed)))
+        check("shares", good=len(shares.passed) == places and shares.are_shares)
         self._tests, self._letters, self._relevant = [tests], letters, header["relevant"]
         self._by_key = unpacked(header["by_key"], len(letters)) if self.reader.buckets else None
         self.sample(shares)

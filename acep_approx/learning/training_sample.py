@@ -12,7 +12,6 @@ import os
 from base64 import b64decode, b64encode
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, fields
-from pathlib import Path
 from typing import Any, Self
 from zlib import crc32
 
@@ -26,8 +25,9 @@ from acep_approx.events.keys import KeyCodes
 from acep_approx.ipc import from_ipc, to_ipc
 from acep_approx.learning.cohort import Outcomes
 from acep_approx.ranges import check, finite
+from history.arrays import Columns
 from history.checking import check_column
-from history.files import read_json, replace_file
+from history.files import JsonFile
 from rl.records import Events
 
 KEY_BUCKETS = 256
@@ -93,7 +93,7 @@ NARROW = {"step": pa.int32(), "source": pa.int16(), "outcome": pa.int8(), "key":
 
 
 @dataclass(frozen=True)
-class SampledTests:
+class SampledTests(Columns):
     """Tests as they were written down, with what runs and their children remembered: parallel columns.
 
     Attributes
@@ -127,17 +127,6 @@ class SampledTests:
     key: Ints
     values: Floats
     children: Floats
-
-    def __len__(self) -> int:
-        return len(self.step)
-
-    def __getitem__(self, chosen: Ints | slice | npt.NDArray[np.bool_]) -> Self:
-        return type(self)(*(getattr(self, column.name)[..., chosen] for column in fields(self)))
-
-    @classmethod
-    def joined(cls, parts: Sequence[Self]) -> Self:
-        """Several as one."""
-        return cls(*(np.concatenate([getattr(p, c.name) for p in parts], axis=-1) for c in fields(cls)))
 
     def to_bytes(self, header: dict[str, Any]) -> bytes:
         """As an Arrow stream, zstd inside; the header is its metadata. Complexity: O(tests)."""
@@ -253,11 +242,10 @@ FIRST_ROWS, ROWS_PER_ROOT, ROWS_PER_EVENT = 5_000, 40, 0.001
 """Tests that are sampled: so many in any case, this many times the root of the events, and this many per event."""
 LEAST_ROWS = 300
 """New tests before runs are scored anew."""
-FILE = "shares.json"
 
 
 @dataclass(frozen=True)
-class Shares:
+class Shares(JsonFile):
     """Of which share of the events tests are written down.
 
     Attributes
@@ -268,22 +256,20 @@ class Shares:
         For passed ones, by the place that they lead to.
     """
 
+    FILE = "shares.json"
     share: float
     passed: tuple[float, ...]
-
-    def save(self, folder: str | os.PathLike[str]) -> None:
-        """Write ``shares.json``; who reads sees the one before or this one."""
-        replace_file(Path(folder) / FILE, json.dumps(vars(self)).encode())
 
     @classmethod
     def load(cls, folder: str | os.PathLike[str]) -> Self | None:
         """What ``save`` wrote; None where there is none, or it is not whole."""
-        try:
-            found = read_json(Path(folder) / FILE)
-            made = cls(float(found["share"]), tuple(map(float, found["passed"])))
-        except (OSError, ValueError, KeyError, TypeError, OverflowError):
-            return None
-        return made if all(0 < share <= 1 for share in (made.share, *made.passed)) else None
+        made = cls.read(folder, lambda found: cls(float(found["share"]), tuple(map(float, found["passed"]))))
+        return made if made is not None and made.are_shares else None
+
+    @property
+    def are_shares(self) -> bool:
+        """Whether all are above 0, and 1 at most."""
+        return all(0 < share <= 1 for share in (self.share, *self.passed))
 
 
 @dataclass

@@ -23,10 +23,9 @@ from acep_approx.events.time_formats import TimeFormat
 from acep_approx.profiling import formatting
 from acep_approx.profiling.columns import ColumnScan
 from acep_approx.profiling.first_query import FirstQuery, ProfiledEvents, first_query
-from acep_approx.profiling.roles import RoleFound, taken_roles, time_role
+from acep_approx.profiling.roles import Pair, RoleFound, TypeAndKey, taken_roles, time_role
 from acep_approx.profiling.seen import Look, SecondChoice, layout_words
 from acep_approx.profiling.times import TimeProfile, TimeScan, has_fractions, unit_of
-from acep_approx.profiling.type_and_key import Pair, TypeAndKey
 
 KEPT_ROWS = 1_000_000
 KEPT_BYTES = 128 * 2**20

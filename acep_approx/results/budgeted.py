@@ -245,7 +245,7 @@ class BudgetedRun:
         """
         known, done = self.load.history, self.shedder
         learned, found = self.learned(), done.metrics if done else Metrics()
-        ticks = found.points.joined("tick")
+        ticks = found.points.tick
         order = np.argsort(ticks, kind="stable")
         return ShownRecord(
             query=str(self.plan.query.text).strip(),
@@ -260,7 +260,7 @@ class BudgetedRun:
             shed=shed_by_state(done.arena) if done and self.pipeline else (),
             recall=done.recall() if done else None,
             point_ticks=ticks[order],
-            point_errors=found.points.joined("errors")[order],
+            point_errors=found.points.errors[order],
             bundles=_bundles(ticks[order], self.window),
             paths=_paths(known) if known else (),
             seconds=seconds,

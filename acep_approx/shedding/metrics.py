@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import pyarrow as pa
@@ -23,41 +23,34 @@ from acep_approx.kernels.runs.pools import seed_word
 from acep_approx.kernels.runs.vm import NULL
 from acep_approx.matching.pipeline import Pipeline
 from acep_approx.ranges import TICK, finite, number_in
+from history.arrays import Columns
 
 if TYPE_CHECKING:
     from acep_approx.engines.batches import RunEvents
     from acep_approx.engines.runs.lineage import Hits
 
 
-@dataclass
-class MatchPoints:
+@dataclass(frozen=True)
+class MatchPoints(Columns):
     """Match points found: parallel columns, one row each."""
 
-    row: list[Ints] = field(default_factory=list)
-    tick: list[Ints] = field(default_factory=list)
-    slot: list[Ints] = field(default_factory=list)
-    errors: list[Ints] = field(default_factory=list)
-    is_kept: list[Bools] = field(default_factory=list)
+    row: Ints
+    tick: Ints
+    slot: Ints
+    errors: Ints
+    is_kept: Bools
 
-    def __len__(self) -> int:
-        return sum(map(len, self.row))
-
-    def joined(self, name: str) -> Ints:
-        """A column as one array."""
-        parts = getattr(self, name)
-        return np.concatenate(parts) if parts else np.zeros(0, np.int64)
+    @classmethod
+    def none(cls) -> Self:
+        """None yet."""
+        none = np.zeros(0, np.int64)
+        return cls(none, none, none, none, np.zeros(0, np.bool_))
 
     def audited(self, cells: AuditCells) -> AuditSample:
         """What the audit saw of them."""
-        of = cells.cells(self.joined("slot"), self.joined("tick"))
+        of = cells.cells(self.slot, self.tick)
         is_audited = of >= 0
-        kept = self.joined("is_kept").astype(np.bool_)
-        return AuditSample.of(of[is_audited], kept[is_audited], int((~is_audited).sum()))
-
-    def cut(self, number: int) -> tuple[MatchPoints, MatchPoints]:
-        """The first ``number`` of them, and the others."""
-        columns: list[Any] = [self.joined(column.name) for column in fields(self)]
-        return MatchPoints(*([c[:number]] for c in columns)), MatchPoints(*([c[number:]] for c in columns))
+        return AuditSample.of(of[is_audited], self.is_kept[is_audited], int((~is_audited).sum()))
 
 
 MOST_POINTS, MOST_PIECES = 1 << 16, 1 << 12
@@ -70,8 +63,6 @@ class Metrics:
 
     Attributes
     ----------
-    points : MatchPoints
-        Found since this was made, but for those that were forgotten.
     found : int
         Match points found since the stream began.
     pieces : list of Piece
@@ -82,11 +73,18 @@ class Metrics:
         What the audit saw of match points that are forgotten, or were found before this was made.
     """
 
-    points: MatchPoints = field(default_factory=MatchPoints)
     found: int = 0
     pieces: list[Piece] = field(default_factory=list)
     begin: int | None = None
     before: AuditSample = field(default_factory=AuditSample.none)
+    _parts: list[MatchPoints] = field(default_factory=lambda: [MatchPoints.none()])
+
+    @property
+    def points(self) -> MatchPoints:
+        """Match points found since this was made, but for those that were forgotten."""
+        if len(self._parts) > 1:
+            self._parts = [MatchPoints.joined(self._parts)]
+        return self._parts[0]
 
     def add_points(self, events: RunEvents, hits: Hits) -> Ints:
         """Add the match points of a piece, and whether the policy alone would have found them; gives their rows."""
@@ -95,14 +93,9 @@ class Metrics:
         np.minimum.at(least, place, hits.errors)
         is_kept = np.zeros(len(event), np.bool_)
         np.logical_or.at(is_kept, place, hits.mark < 2)
-        points, rows = self.points, events.row[event]
-        points.row.append(events.id[event])
-        points.tick.append(events.tick[event])
-        points.slot.append(events.slot[event])
-        points.errors.append(least)
-        points.is_kept.append(is_kept)
+        self._parts.append(MatchPoints(events.id[event], events.tick[event], events.slot[event], least, is_kept))
         self.found += len(event)
-        return rows
+        return events.row[event]
 
     def add_piece(self, ticks: Ints, piece: Piece) -> None:
         """A piece of the stream is done; ``ticks`` are those of its events."""
@@ -123,10 +116,10 @@ class Metrics:
 
         Complexity: O(points), once for as many more.
         """
-        if len(self.points) > 2 * MOST_POINTS:
-            older, self.points = self.points.cut(len(self.points) - MOST_POINTS)
+        if sum(map(len, self._parts)) > 2 * MOST_POINTS:
             if cells is not None:
-                self.before = self.before.combine(older.audited(cells))
+                self.before = self.before.combine(self.points[:-MOST_POINTS].audited(cells))
+            self._parts = [self.points[-MOST_POINTS:]]
         if len(self.pieces) > 2 * MOST_PIECES:
             self.pieces = [*self.pieces[1:-1:2], self.pieces[-1]]
 

@@ -1,7 +1,7 @@
 """One learner for all shards of a job: learns from their training samples, and makes new versions of the history.
 
 It is the learner of a run on one machine (``learning.learner``); the samples are those of other processes
-(``learning.shards``). What runs are worth and the prices of budgets go into the new version; shards take it up by
+(``learning.online``). What runs are worth and the prices of budgets go into the new version; shards take it up by
 themselves (``training.versions``).
 """
 
@@ -17,9 +17,8 @@ import numpy as np
 from acep_approx.learning.cohort import Outcomes
 from acep_approx.learning.judging import Verdict
 from acep_approx.learning.learned import refresh
-from acep_approx.learning.learner import Learner
-from acep_approx.learning.learner_state import learner_of, learner_to_bytes
-from acep_approx.learning.shards import MOST_TESTS
+from acep_approx.learning.learner import Learner, learner_of, learner_to_bytes
+from acep_approx.learning.online import MOST_TESTS
 from acep_approx.learning.training_sample import SampledTests, Shares, TrainingSample, samples_from_bytes
 from acep_approx.matching.execution import Execution
 from acep_approx.matching.outputs.kinds import POINTS
@@ -217,7 +216,7 @@ class Refresher:
             if shares is not None:
                 shares = Shares(shares[0], tuple(shares[1]))
                 finite("shares", shares.share, *shares.passed)
-                check("shares", good=all(0 < share <= 1 for share in (shares.share, *shares.passed)))
+                check("shares", good=shares.are_shares)
         self.batch, self.events, self.points, self._made, self.shares = batch, events, points, made, shares
         self._begins_anew, self._has_learned = header["begins anew"], header["has learned"]
         self._counts |= counts

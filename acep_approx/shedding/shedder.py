@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from acep_approx.engines.runs.tables import RunTables
     from acep_approx.events.roles import Roles
     from acep_approx.events.stream import EventBatch
-    from acep_approx.learning.shards import Observer, RecordedLearning
+    from acep_approx.learning.online import Observer, RecordedLearning
     from acep_approx.planning.planner import Plan
 
 COHORT, BESIDE = 0.5, 4.0

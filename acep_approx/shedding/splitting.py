@@ -10,21 +10,18 @@ small weight have given up is saved, and shards of large weight get their surplu
 
 from __future__ import annotations
 
-import json
 import math
 import os
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
-from pathlib import Path
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
 
 from acep_approx.arrays import Floats
 from acep_approx.budget.budget import Budget
-from history.files import read_json, replace_file
+from history.files import JsonFile
 
-FILE = "weights.json"
 LEAST = 0.25
 """Weight that every shard has in any case."""
 PACE, MOST_CHANGE = 0.5, 2.0
@@ -59,7 +56,7 @@ class Need:
 
 
 @dataclass(frozen=True)
-class Split:
+class Split(JsonFile):
     """How a budget is split over shards.
 
     Attributes
@@ -76,6 +73,7 @@ class Split:
         That by which this batch was done: should it be done again, it counts as it was done at last.
     """
 
+    FILE = "weights.json"
     weights: tuple[float, ...]
     surplus: tuple[float, ...]
     saved: float = 0.0
@@ -104,28 +102,19 @@ class Split:
         surplus = self.surplus[shard] if batch in (None, self.batch + 1) else 0.0
         return min(self.weights[shard], 1 + surplus / max(events, 1))
 
-    def save(self, folder: str | os.PathLike[str]) -> None:
-        """Write ``weights.json``; who reads sees the one before or this one."""
-        replace_file(Path(folder) / FILE, json.dumps(asdict(self)).encode())
-
     @classmethod
     def load(cls, folder: str | os.PathLike[str], shards: int) -> Self:
         """What ``save`` wrote; all alike where there is none, or it is not whole or of another number of shards."""
-        try:
-            found = read_json(Path(folder) / FILE)
-            made = cls._of(found)
-            if found.get("before") is not None:  # an older version does not know it
-                made = replace(made, before=cls._of(found["before"]))
-        except (OSError, ValueError, KeyError, TypeError, OverflowError):
-            return cls.even(shards)
-        is_whole = made._is_of(shards) and (made.before is None or made.before._is_of(shards))
-        return made if is_whole else cls.even(shards)
+        made = cls.read(folder, cls._of)
+        is_whole = made is not None and all(one is None or one._is_of(shards) for one in (made, made.before))
+        return made if made is not None and is_whole else cls.even(shards)
 
     @classmethod
     def _of(cls, found: Any) -> Self:
-        """What JSON says, but for the split before."""
         weights, surplus = (tuple(map(float, found[name])) for name in ("weights", "surplus"))
-        return cls(weights, surplus, float(found["saved"]), int(found["batch"]))
+        before = found.get("before")  # an older version does not know it
+        known = None if before is None else cls._of({**before, "before": None})
+        return cls(weights, surplus, float(found["saved"]), int(found["batch"]), known)
 
     def _is_of(self, shards: int) -> bool:
         """Whether it can be that of so many shards."""

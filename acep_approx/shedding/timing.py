@@ -8,20 +8,18 @@ stay within the budget, and not only every other. Ours.
 
 from __future__ import annotations
 
-import json
 import math
 import os
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, replace
-from pathlib import Path
-from typing import Self
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from acep_approx.budget.budget import Budget
 from acep_approx.ranges import finite
-from history.files import read_json, replace_file
+from history.files import JsonFile
 
 EVENT_SECONDS, STEP_SECONDS = 3e-7, 1e-8
 """What is assumed before anything was measured."""
@@ -88,7 +86,6 @@ class StepClock:
 
 # --- what a micro-batch takes beside its matchers -----------------------------------------------------------
 
-FILE = "overhead.json"
 ASSUMED_SHARE = 0.7
 """Of a micro-batch that is not the matchers', as long as nothing was measured."""
 LEAST_SHARE = 0.1
@@ -113,7 +110,7 @@ UNIT = 1e5
 
 
 @dataclass(frozen=True)
-class Overhead:
+class Overhead(JsonFile):
     """Seconds of a micro-batch that are not the matchers'.
 
     Attributes
@@ -134,6 +131,7 @@ class Overhead:
         Events matched in each shard, forgotten step by step; empty where nothing is known.
     """
 
+    FILE = "overhead.json"
     base: float = BASE
     per_row: float = PER_ROW
     margin: float = 0.0
@@ -231,22 +229,18 @@ class Overhead:
         left = max(whole - beside, LEAST_SHARE * whole)
         return replace(budget, amount=left * 1e3 if budget.unit == "ms/batch" else matched / left)
 
-    def save(self, folder: str | os.PathLike[str]) -> None:
-        """Write ``overhead.json``; who reads sees the one before or this one."""
-        replace_file(Path(folder) / FILE, json.dumps(asdict(self)).encode())
-
     @classmethod
     def load(cls, folder: str | os.PathLike[str]) -> Self:
         """What ``save`` wrote; what is assumed where there is none, or it cannot be that."""
-        try:
-            found = read_json(Path(folder) / FILE)
-            lists = {name: tuple(map(float, found[name])) for name in ("products", "answers", "errors")}
-            lists["of_shards"] = tuple(map(float, found.get("of_shards", ())))  # an older version does not know them
-            numbers = {name: float(found[name]) for name in ("base", "per_row", "margin")}
-            made = cls(**numbers, batch=int(found["batch"]), **lists)  # type: ignore[arg-type]
-        except (OSError, ValueError, KeyError, TypeError, OverflowError):
-            return cls()
-        return made if made._can_be() else cls()
+        made = cls.read(folder, cls._of)
+        return made if made is not None and made._can_be() else cls()
+
+    @classmethod
+    def _of(cls, found: Any) -> Self:
+        lists = {name: tuple(map(float, found[name])) for name in ("products", "answers", "errors")}
+        lists["of_shards"] = tuple(map(float, found.get("of_shards", ())))  # an older version does not know them
+        numbers = {name: float(found[name]) for name in ("base", "per_row", "margin")}
+        return cls(**numbers, batch=int(found["batch"]), **lists)  # type: ignore[arg-type]
 
     def _can_be(self) -> bool:
         sizes = len(self.products), len(self.answers), len(self.errors) <= ERRORS

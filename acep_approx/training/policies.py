@@ -1,7 +1,7 @@
 """Policies: what runs are worth, by name, and which runs take away what others are worth.
 
 The default asks the history; the others are what people try without one. Two sources say how much of what runs of one
-group reach a run of another reaches as well: runs counted side by side (``history.overlap``), and match maps
+group reach a run of another reaches as well: runs counted side by side (``history.counting``), and match maps
 (``history.coverage.groups``).
 """
 
@@ -18,7 +18,7 @@ from acep_approx.arrays import Floats
 from acep_approx.automaton.registers import RegisterAutomaton
 from acep_approx.engines.runs.worth import RunFeature, Worth
 from acep_approx.errors import UsageError
-from acep_approx.training.remembered import AHEAD, PACE_NAME, context_names, numbers_of, register_names
+from acep_approx.training.trace import AHEAD, PACE_NAME, context_names, numbers_of, register_names
 from history.coverage.group_covers import GroupCovers
 from history.coverage.groups import covers_by_maps
 from history.graph import Graph

@@ -25,13 +25,11 @@ from acep_approx.matching.outputs.of_runs import TooManyStepsError
 from acep_approx.planning.planner import Plan
 from acep_approx.query.printer import to_text
 from acep_approx.query.syntax import QuerySyntax
-from acep_approx.why.conditions import Failed
-from acep_approx.why.no_match import explain_no_match
+from acep_approx.why.no_match import explain_no_match, negations, without_negation
 from acep_approx.why.of_algebra import explain_algebra
 from acep_approx.why.place import StreamPlace, find_places, span_text, unified
 from acep_approx.why.result import NoMatch, Why, text_of
-from acep_approx.why.steps import negations, without_negation
-from acep_approx.why.waiting import Awaited, Bound, Waiting
+from acep_approx.why.waiting import Awaited, Bound, Failed, Waiting
 
 STEPS = 2_000_000
 """Run-steps after which a question is given up."""

@@ -22,9 +22,9 @@ from acep_approx.query.evaluate import evaluate_asked
 from acep_approx.query.printer import to_text
 from acep_approx.query.shape import MIRRORED, is_static, variables
 from acep_approx.query.syntax import Attribute, Binary, Constant, Expression
-from acep_approx.why.conditions import shown
 from acep_approx.why.place import StreamPlace
 from acep_approx.why.result import NoMatch, Step
+from acep_approx.why.waiting import shown
 
 EXAMPLES = 3
 """Values of an attribute that are shown."""

@@ -182,6 +182,6 @@ def run(
     shedder.finish()
     work = shedder.work - before
     assert work <= PERCENT / 100 * full_work * len(parts[-1]) * (1 + 1e-9) + 1, "the bound was passed"
-    rows = shedder.metrics.points.joined("row") - sum(map(len, parts[:-1]))
+    rows = shedder.metrics.points.row - sum(map(len, parts[:-1]))
     alarms = len(shedder.online.learner.alarms) if shedder.online else 0
     return Found(rows, work, seconds, shedder.learning_cpu - learning, alarms)

@@ -10,11 +10,11 @@ from collections.abc import Sequence
 
 from bitarray import bitarray
 
+from history.counting import group_maps
 from history.coverage.group_covers import GroupCovers
 from history.coverage.selection import lazy_greedy
 from history.coverage.sketch import HashedMap, overlap, size
 from history.graph import Graph
-from history.overlap import group_maps
 
 EXACT_BUNDLES = 65_536
 """Match maps of more bundles are sketched before they are compared."""

@@ -18,7 +18,7 @@ from acep_approx.events.writing.tables import gathered_table
 from acep_approx.pages.explorer import MatchShown
 from acep_approx.results.explorer.events import texts
 from acep_approx.results.explorer.explorable import Explorable, by_rows, keys_of
-from acep_approx.why.chains import Chains, Run
+from acep_approx.why.of_algebra import Chains, Run
 from acep_approx.why.place import find_places, tick_text
 
 MOST_MATCHES, MOST_EVENTS = 2_000, 40

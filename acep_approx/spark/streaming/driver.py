@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from acep_approx.learning.shards import LEARNER
+from acep_approx.learning.online import LEARNER
 from acep_approx.shedding.refresher import Refresher
 from acep_approx.shedding.splitting import Need, Split, split
 from acep_approx.shedding.timing import Overhead, whole_seconds

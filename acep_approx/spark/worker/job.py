@@ -12,7 +12,7 @@ from acep_approx.budget.budget import Budget
 from acep_approx.events.columns import plain_schema
 from acep_approx.events.roles import Roles
 from acep_approx.events.time import tick_unit
-from acep_approx.learning.shards import WITHIN, Observer, ShardLearning, learner_file
+from acep_approx.learning.online import WITHIN, Observer, ShardLearning, learner_file
 from acep_approx.learning.training_sample import Shares
 from acep_approx.matching.execution import Execution
 from acep_approx.matching.outputs.kinds import OutputName
