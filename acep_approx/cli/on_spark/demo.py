@@ -224,7 +224,6 @@ def _hear(told: Tally, running: StreamingQuery) -> None:
 
 
 def _points(query: Query, events: DataFrame, **spending: Any) -> Ints:
-    """The events that complete a match."""
     found = events.transform(query.spark(id=ID, output="points", **spending))
     points: Ints = found.select(ID).toArrow()[ID].to_numpy()
     return points
@@ -281,7 +280,6 @@ def brought(random: int, frozen: int, judged: Judged, verdict: Verdict | None) -
 
 
 def _picture(found: Compared) -> str:
-    """The page with what was found in the stream."""
     from acep_approx.pages import timeline_html
 
     subtitle = (

@@ -13,7 +13,6 @@ from threading import Event, Thread
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Self
 
-from acep_approx.cli.options.output import ResultKind
 from acep_approx.cli.summary import events_read
 from acep_approx.cli.terminal import amount, say, stages, words
 
@@ -208,7 +207,6 @@ def table(progress: Progress, totals: Totals) -> Table:
 
 
 def _states(progress: Progress, totals: Totals) -> Iterator[tuple[str, str, str]]:
-    """Rows of the panel that are no counts."""
     yield "seconds", f"{progress.seconds:.2f}", f"{totals.seconds:,.1f}"
     yield "rows per second", f"{progress.rows_per_second:,.0f}", ""
     if progress.budget_used is not None:
@@ -254,9 +252,6 @@ def _recall(totals: Totals) -> str | None:
 
 
 # --- at the end -----------------------------------------------------------------------------------------------------
-
-
-THINGS = {ResultKind.MATCHES: "match", ResultKind.POINTS: "point"}
 
 
 @dataclass(frozen=True)
