@@ -64,6 +64,15 @@ def test_each_query_finds_what_it_finds_by_itself(asked: dict[str, Any], seed: i
     assert {matcher.revisions.late for matcher in alone.values()} == {desk.late_count}
 
 
+def test_texts_of_events_that_have_gone_on_are_not_kept() -> None:
+    desk, sizes = QuerySet(watermark=3), []
+    desk.add("PATTERN SEQ(A a, B b) WHERE a.name != 'nobody' WITHIN 4")
+    for first in range(0, 20_000, 500):
+        desk.push([{"ts": n, "type": "AB"[n % 2], "name": f"the event {n}"} for n in range(first, first + 500)])
+        sizes.append(len(desk.state_bytes()))
+    assert sizes[-1] < sizes[1] + 1000
+
+
 def rows(table: Any, *only: str) -> list[dict[str, Any]]:
     """The rows of some results, without what names the query; or only some of their columns."""
     names = only or [name for name in table.column_names if name != "query"]

@@ -32,9 +32,10 @@ from acep_approx.budget.budget import Budget
 from acep_approx.cli.main import app
 from acep_approx.cli.on_spark import demo, stream
 from acep_approx.cli.on_spark.batch import is_folder
-from acep_approx.cli.on_spark.words import Numbers, budget_lines
+from acep_approx.cli.on_spark.words import budget_lines
 from acep_approx.errors import UsageError
 from acep_approx.learning.judging import Verdict
+from acep_approx.spark.streaming.metrics import Totals
 from acep_approx.spark.worker.job import Spending
 from tests.patience import until
 from tests.spark_reports import REPORT, progress
@@ -159,7 +160,7 @@ def test_numbers_are_told_once():
     for batch in (0, 1, 1, 0, 3):
         sink(progress(batch=batch, events=10, waiting=batch))
     assert told == [0, 1, 3]
-    numbers = Numbers.of_stream(sink.totals)
+    numbers = sink.totals
     assert (numbers.counts["events"], numbers.counts["waiting"]) == (30, 3)
 
 
@@ -168,7 +169,7 @@ def test_what_was_learned_is_not_forgotten_at_the_end():
     sink(progress(batch=1, learned=Verdict("history", 2, 9, versions=3, refused=3)))
     late = {**REPORT, "batchId": 2, "name": "plain"}
     sink.rest(SimpleNamespace(recentProgress=[late]))
-    numbers = Numbers.of_stream(sink.totals)
+    numbers = sink.totals
     assert sink.totals.batches == 2
     lines = list(budget_lines(numbers, Spending(Budget.parse("10 steps/event"), "history"), 45.0))
     assert lines[-1] == (
@@ -181,7 +182,7 @@ def test_a_budget_in_words():
     """As a run here says it; the audits of all parts of a batch count, each as a cell."""
     counts = {"events": 100, "steps": 850, "bound": 1000, "shed_0": 20, "shed_2": 10, "audited": 40, "kept": 30}
     parts = {f"{name}_{i}": number for i in range(8) for name, number in (("audited", 5), ("kept", 3 + i % 2))}
-    numbers = Numbers.of_batch({**counts, **parts, "kept": 28, "version": 3, "matches": None})
+    numbers = Totals.of_batch({**counts, **parts, "kept": 28, "version": 3, "matches": None})
     lines = list(budget_lines(numbers, Spending(Budget.parse("10 steps/event"), "history"), 45.0))
     assert lines[:4] == [
         "exact run: it takes about 45 run-steps per event, this one took 8.5 (19%)",
@@ -195,10 +196,10 @@ def test_a_budget_in_words():
 
 def test_a_budget_of_which_little_is_known_in_words():
     some = Spending(Budget.parse("10 steps/event"))
-    nothing = list(budget_lines(Numbers.of_batch({}), some, None))
+    nothing = list(budget_lines(Totals.of_batch({}), some, None))
     assert nothing[0].startswith("exact run: unknown: ")
     assert nothing[3:] == ["shed: 0 runs", "estimated recall: unknown: there was no audit"]
-    few = Numbers.of_batch({"audited": 12, "kept": 9, **{f"audited_{i}": 6 for i in (1, 4)}, "kept_1": 6, "kept_4": 3})
+    few = Totals.of_batch({"audited": 12, "kept": 9, **{f"audited_{i}": 6 for i in (1, 4)}, "kept_1": 6, "kept_4": 3})
     assert "12 match points audited, too few for an estimate; it lies between" in [*budget_lines(few, some, 45.0)][4]
 
 

@@ -50,14 +50,15 @@ def compiles(kernel: Compilable, kind: str, args: tuple[Any, ...]) -> bool:
     one = (kernel, kind)
     if is_at_work() and one in _compiler.wanted:
         return True
-    if _compiler.asked.get(one, 0) == MOST_TRIES:
+    tries = _compiler.asked.get(one, 0)
+    if tries == MOST_TRIES:
         return False
     try:
         if not is_at_work() and not _is_started():
             return True  # there is one, of another process: ours comes after it
     except OSError:
         return False
-    _compiler.asked[one] = _compiler.asked.get(one, 0) + 1
+    _compiler.asked[one] = tries + 1
     with suppress(OSError, pickle.PicklingError, AttributeError):  # it has ended; or a class has no name to find it by
         ask(_compiler.process, kernel, args)
         _compiler.wanted.add(one)
@@ -132,21 +133,15 @@ def close(*, is_interrupted: bool = False) -> None:
         process.returncode = 0  # nobody waits for it
 
 
-def _at_exit() -> None:
-    close(is_interrupted=isinstance(getattr(sys, "last_value", None), KeyboardInterrupt))
-
-
 def _after_fork() -> None:
     """The process belongs to who has started it."""
-    process, _compiler.process = _compiler.process, None
-    if process is not None:
-        with suppress(OSError):
-            process.stdin.close()  # type: ignore[union-attr]
-        process.returncode = 0
+    if _compiler.process is not None:
+        _compiler.process.returncode = 0  # here nobody may ask for it
+    close()
     _compiler.asked.clear()
     _compiler.wanted.clear()
 
 
-atexit.register(_at_exit)
+atexit.register(lambda: close(is_interrupted=isinstance(getattr(sys, "last_value", None), KeyboardInterrupt)))
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork)

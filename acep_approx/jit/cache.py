@@ -102,7 +102,8 @@ def _private(can_be_used: Callable[..., bool]) -> Iterator[Path]:
         yield path
     if own.is_dir() and can_be_used(path := own / "__pycache__"):  # inside a zip there are no directories
         yield path
-    for folder in filter(None, (_among_caches(), _for_this_user())):
+    user = f"-{os.getuid()}" if hasattr(os, "getuid") else ""  # Windows: each user has their own temporary files
+    for folder in filter(None, (_among_caches(), Path(tempfile.gettempdir()) / f"{NAME}{user}")):
         if can_be_used(path := folder / name, 0o700):
             yield path
 
@@ -120,12 +121,6 @@ def _among_caches() -> Path | None:
     return None
 
 
-def _for_this_user() -> Path:
-    """Our directory among temporary files."""
-    user = f"-{os.getuid()}" if hasattr(os, "getuid") else ""  # Windows: each user has their own temporary files
-    return Path(tempfile.gettempdir()) / f"{NAME}{user}"
-
-
 def _can_be_written(folder: Path, mode: int = 0o755, *, is_chosen: bool = False) -> bool:
     """Whether we can write to the folder, which is made if need be, and nobody else can: the code in it is run."""
     with suppress(OSError):
@@ -139,7 +134,6 @@ def _can_be_written(folder: Path, mode: int = 0o755, *, is_chosen: bool = False)
 
 
 def _can_be_read(folder: Path, _mode: int = 0, **_: bool) -> bool:
-    """Whether the folder is there, and nobody else can write to it."""
     with suppress(OSError):
         return private_folder(folder, None) is None
     return False

@@ -26,16 +26,13 @@ def main() -> None:
     with suppress(Empty, BrokenPipeError):
         while (request := requests.get(timeout=IDLE)) is not None:
             kernel, args = request
-            sys.stdout.write(COMPILED if _is_compiled(kernel, args) else FAILED)
+            said = COMPILED
+            try:
+                kernel.prepare(args)
+            except Exception:  # noqa: BLE001  (whatever numba or LLVM lack; who asked goes on without)
+                said = FAILED
+            sys.stdout.write(said)
             sys.stdout.flush()
-
-
-def _is_compiled(kernel: Any, args: tuple[Any, ...]) -> bool:
-    try:
-        kernel.prepare(args)
-    except Exception:  # noqa: BLE001  (whatever numba or LLVM lack; who asked goes on without)
-        return False
-    return True
 
 
 def _read(requests: SimpleQueue[Any]) -> None:

@@ -85,9 +85,8 @@ class _Kept:
 
 def loaded(kernel: Compilable, kind: str, args: tuple[Any, ...]) -> Any:
     """Load the machine code of a kernel for one kind of arguments; None where it is not kept."""
-    made = _dispatcher(kernel)
     try:
-        return _made(kernel, made, kind, args)
+        return _made(kernel, kind, args)
     except NotCompiledError:
         return None
 
@@ -101,18 +100,19 @@ def compiled(kernel: Compilable, kind: str, args: tuple[Any, ...]) -> Any:
         know_helpers()
         made.compiles = True
         try:
-            return _made(kernel, made, kind, args)
+            return _made(kernel, kind, args)
         finally:
             made.compiles = False
 
 
-def _made(kernel: Compilable, made: Any, kind: str, args: tuple[Any, ...]) -> Any:
+def _made(kernel: Compilable, kind: str, args: tuple[Any, ...]) -> Any:
+    made = _dispatcher(kernel)
     with global_compiler_lock:
-        made._cache.stem = stem(kernel, kind)
+        made.kept.stem = stem(kernel, kind)
         try:
             made.compile(tuple(map(numba.typeof, args)))
         finally:
-            made._cache.stem = ""
+            made.kept.stem = ""
     kernel.kinds.add(kind)
     return made
 
@@ -121,8 +121,10 @@ def _dispatcher(kernel: Compilable) -> Any:
     """What chooses the machine code of a kernel by the types of its arguments; it compiles none by itself."""
     if kernel.made is None:
         made = numba.njit(no_cfunc_wrapper=True, **BARE)(kernel.function)
-        made.compiles, made._cache = False, _Kept()
-        compiles = made._compiler.compile
+        made.compiles = False
+        made.kept = made._cache = _Kept()
+        compiler = made._compiler
+        compiles = compiler.compile
 
         def compile_with_flags(*signature: Any) -> Any:
             if not made.compiles:
@@ -130,6 +132,6 @@ def _dispatcher(kernel: Compilable) -> Any:
             with _flags(kernel.flags):
                 return compiles(*signature)
 
-        made._compiler.compile = compile_with_flags
+        compiler.compile = compile_with_flags
         kernel.made = made
     return kernel.made

@@ -51,7 +51,6 @@ def annotated(function: Callable[..., Any]) -> list[tuple[Any, ...]]:
 
 
 def _some(hint: Any) -> Iterator[Any]:
-    """A value of each kind that an annotation allows."""
     if isinstance(hint, UnionType):
         for one in get_args(hint):
             yield from _some(one)

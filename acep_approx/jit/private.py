@@ -111,7 +111,6 @@ def say_not_used(fault: Fault) -> None:
 
 
 def _made(place: Path, mode: int | None) -> os.stat_result:
-    """What lies at a place; a new folder where nothing does."""
     try:
         return place.lstat()
     except FileNotFoundError:
@@ -131,7 +130,6 @@ def _fault(place: Path, found: os.stat_result, *, is_above: bool) -> Fault | Non
 
 
 def _name(user: int) -> str:
-    """The name of a user, or the number of one who has none here."""
     import pwd
 
     try:

@@ -136,18 +136,14 @@ def _loaded(kernel: Compilable, kind: str, args: tuple[Any, ...]) -> Any:
 
 def _in_another_process(kernel: Compilable, kind: str, args: tuple[Any, ...]) -> Any:
     """See to it that a kernel is compiled: elsewhere if that can be, here if it pays all the same."""
-    can_be = directory() is not None and background.compiles(kernel, kind, args)
-    if can_be:
+    if directory() is not None and background.compiles(kernel, kind, args):
         if _process.seconds > LONG:
             _say(WAITING if cores() == 1 else IN_THE_MEANTIME)
             while cores() == 1 and background.is_at_work() and not is_kept(kernel, kind):
                 time.sleep(BETWEEN)
         return None
-    return _here(kernel, kind, args) if kernel.seconds > COMPILING else None
-
-
-def _here(kernel: Compilable, kind: str, args: tuple[Any, ...]) -> Any:
-    """Compile a kernel in this process; where that fails it is interpreted."""
+    if kernel.seconds <= COMPILING:
+        return None
     try:
         return made_now(kernel, args)
     except Exception as error:  # noqa: BLE001  (whatever numba or LLVM lack)
@@ -174,7 +170,6 @@ def made_now(kernel: Compilable, args: tuple[Any, ...], *, says: bool = True) ->
 
 @cache
 def _say(words: str) -> None:
-    """Say something once."""
     LOG.warning("%s", words)
 
 

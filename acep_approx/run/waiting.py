@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
+import pyarrow as pa
 
 from acep_approx.arrays import Ints
+from acep_approx.events.columns import encode_text
+from acep_approx.events.reading.widening import with_marks
 from acep_approx.run.events import Events, order_of
 
 APART = 1 << 14
@@ -61,7 +65,7 @@ class Waiting:
             number = len(part) if horizon is None else int(np.searchsorted(part.tick, horizon))
             due.append(part.slice(0, number))
             left.append(part.slice(number, len(part) - number))
-        self.parts = [part for part in left if len(part)]
+        self.parts = [_alone(part) for part in left if len(part)]
         return [part for part in due if len(part)]
 
     def _ordered(self) -> list[Events]:
@@ -76,3 +80,10 @@ class Waiting:
     def _sorted(self, events: Events) -> Events:
         order = order_of(events, self._ties)
         return events if (order[1:] > order[:-1]).all() else events.take(order)
+
+
+def _alone(events: Events) -> Events:
+    """The same events without the texts of those that have gone on, which dictionaries would keep for ever."""
+    arrays = [encode_text(one) if pa.types.is_dictionary(one.type) else one for one in events.data.columns]
+    data = pa.RecordBatch.from_arrays(arrays, names=events.data.schema.names)
+    return replace(events, data=with_marks(data, events.data.schema))

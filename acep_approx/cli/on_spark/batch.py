@@ -132,12 +132,12 @@ def run_batch(asked: OnSpark, output: OutputOptions, form: Format) -> None:
     """
     from pyspark.sql import Observation
 
-    from acep_approx.cli.on_spark.words import THINGS, Numbers, say_budget, say_read
-    from acep_approx.cli.summary import say_found
+    from acep_approx.cli.on_spark.words import say_budget, say_read
+    from acep_approx.cli.summary import SINGULAR, say_found
     from acep_approx.cli.write import print_table, write
     from acep_approx.spark.setup.failures import clear_errors
     from acep_approx.spark.sources.files import read_files
-    from acep_approx.spark.streaming.metrics import NAME, observed
+    from acep_approx.spark.streaming.metrics import NAME, Totals, observed
 
     file, kind, limit = output.file, output.output, output.most_rows(form)
     begun, console = clock.perf_counter(), words()
@@ -157,7 +157,7 @@ def run_batch(asked: OnSpark, output: OutputOptions, form: Format) -> None:
             results = None
         else:
             results = _collect(found, kind, limit, asked.query.plan.automaton.errors)
-        numbers = Numbers.of_batch(observation.get)
+        numbers = Totals.of_batch(observation.get)
     if results is not None:
         if form is Format.TABLE:
             print_table(list(results), "matches" if kind is ResultKind.COUNT else kind.value)
@@ -168,10 +168,10 @@ def run_batch(asked: OnSpark, output: OutputOptions, form: Format) -> None:
         return
     say_read(numbers, asked.query, clock.perf_counter() - begun)
     if results is None:
-        written = amount(numbers.counts["matches"], THINGS[kind])
+        written = amount(numbers.counts["matches"], SINGULAR[kind])
         say(f"{written} written to {file}" if limit is None else f"at most {amount(limit, 'row')} written to {file}")
     elif kind is not ResultKind.COUNT:
-        say_found(results, THINGS[kind], "FOLDER")
+        say_found(results, SINGULAR[kind], "FOLDER")
     if results is not None and found_nothing(results, kind):
         say("acep why QUERY INPUT, which needs no Spark, says which step no event passed")
     if asked.matcher.spending is not None:

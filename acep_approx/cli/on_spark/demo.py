@@ -224,7 +224,6 @@ def _hear(told: Tally, running: StreamingQuery) -> None:
 
 
 def _points(query: Query, events: DataFrame, **spending: Any) -> Ints:
-    """The events that complete a match."""
     found = events.transform(query.spark(id=ID, output="points", **spending))
     points: Ints = found.select(ID).toArrow()[ID].to_numpy()
     return points
@@ -245,13 +244,11 @@ def _print(found: Compared) -> None:
         [f"{BUDGET}, refreshed while the stream ran", f"{found.refreshed:,}", f"{found.refreshed / found.exact:.0%}"],
     ]
     show_table(["", "match points", "recall"], rows, texts=1)
-    last = found.totals.last
-    version = last.version if last else 0
     tell(
         f"The stream: {found.totals.counts['events']:,} events in {found.totals.batches} micro-batches; the history is "
-        f"now version {version}."
+        f"now version {found.totals.version}."
     )
-    tell("\n" + brought(found.random, found.frozen, found.judged, last.learned if last else None))
+    tell("\n" + brought(found.random, found.frozen, found.judged, found.totals.learned))
 
 
 def brought(random: int, frozen: int, judged: Judged, verdict: Verdict | None) -> str:
@@ -281,7 +278,6 @@ def brought(random: int, frozen: int, judged: Judged, verdict: Verdict | None) -
 
 
 def _picture(found: Compared) -> str:
-    """The page with what was found in the stream."""
     from acep_approx.pages import timeline_html
 
     subtitle = (

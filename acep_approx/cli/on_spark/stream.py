@@ -15,7 +15,7 @@ import typer
 
 from acep_approx.cli.metrics import say_where
 from acep_approx.cli.on_spark.batch import OnSpark
-from acep_approx.cli.on_spark.words import Numbers, live, say_budget, say_read
+from acep_approx.cli.on_spark.words import live, say_budget, say_read
 from acep_approx.cli.options.spark import StreamOptions
 from acep_approx.cli.terminal import amount, say
 from acep_approx.errors import UsageError
@@ -129,7 +129,7 @@ def run_stream(asked: OnSpark, places: Places, options: StreamOptions, metrics_p
         stopped = wait(query)
         told.rest(query)
     if not asked.quiet:
-        numbers = Numbers.of_stream(told.totals)
+        numbers = told.totals
         say_read(numbers, asked.query, clock.perf_counter() - begun)
         thing = "point" if asked.matcher.output == "points" else "match"
         say(f"{amount(numbers.counts['matches'], thing)} written to {places.to}")
@@ -209,5 +209,4 @@ class Tally:
         for report in query.recentProgress:
             progress = Progress.of(report)
             if progress is not None:
-                known = self.totals.last  # what was learned since the last call nobody tells any more
-                self(replace(progress, learned=known.learned if known is not None else None))
+                self(replace(progress, learned=self.totals.learned))  # what was learned since nobody tells any more

@@ -227,7 +227,6 @@ class _Training:
         return first
 
     def _collected(self, since: int, total: int) -> Past:
-        """The events from a tick on, in order."""
         some = self.events.filter(F.col(TICK) >= since).orderBy(*rising([TICK, *self.order]))
         table = some.select(*(column(name) for name in self.schema.names)).toArrow().cast(self.schema)
         return Past(self.plan, table, self.roles.plain, skipped=total - len(table))

@@ -140,13 +140,6 @@ class Flow:
         return [key + 0.0 if types[name] in ("float", "double") else key for name, key in columns.items()]
 
     def _in_time(self) -> DataFrame:
-        """The events with a watermark.
-
-        Raises
-        ------
-        UsageError
-            ``ACEP-S004``: there is none.
-        """
         time = self.job.roles.time
         if WATERMARK in self.events.schema[time].metadata:
             return self.events

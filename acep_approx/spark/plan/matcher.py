@@ -159,7 +159,6 @@ class SparkMatcher:
         return self.id or Execution(self.query.plan, output=self.output).bind(schema, roles).columns
 
     def _check_budget(self, job: Job, *, is_stream: bool) -> None:
-        """Refuse a wrong budget, or a history of another query, before Spark starts anything."""
         if self.spending is None:
             return
         if self.spending.budget.unit in ("ms/batch", "runs") and not is_stream:

@@ -250,7 +250,6 @@ def cores(master: str) -> int | None:
 
 
 def _here(master: str) -> dict[str, str]:
-    """What suits a session on this machine alone."""
     number = cores(master)
     if number is None:
         return {}

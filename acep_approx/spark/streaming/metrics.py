@@ -55,7 +55,7 @@ def observed(packed: DataFrame, name: str | Observation = NAME, *, by_part: bool
     name : str or Observation, default "acep"
         Name of the observation; ``Progress.of`` asks for it. Of a batch the observation itself.
     by_part : bool, default False
-        Whether audits are also added up by shard, in ``PARTS`` parts: ``audit_of`` reads them.
+        Whether audits are also added up by shard, in ``PARTS`` parts: ``Totals.of_batch`` reads them.
 
     Returns
     -------
@@ -76,12 +76,10 @@ def observed(packed: DataFrame, name: str | Observation = NAME, *, by_part: bool
     return packed.observe(name, *sums, *shed, *audits, *largest)
 
 
-def audit_of(numbers: Mapping[str, Any]) -> AuditSample:
-    """The audit of a batch that was ``observed`` by part: each part counts as one cell, which widens the interval."""
-    sums = [[int(numbers.get(f"{column}_{i}") or 0) for i in range(PARTS)] for column in ("kept", "audited")]
-    kept, audited = np.array(sums, np.int64)
-    parts = np.flatnonzero(audited)
-    return AuditSample(parts, kept[parts], audited[parts])
+def _summed(numbers: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, int]]:
+    """The counts of what was ``observed``, and runs shed by reason."""
+    counts = {column: int(numbers.get(column) or 0) for column in COUNTS}
+    return counts, {reason: int(numbers.get(f"shed_{i}") or 0) for i, reason in enumerate(REASONS)}
 
 
 @dataclass(frozen=True)
@@ -175,7 +173,7 @@ class Progress:
         numbers = told.get("observedMetrics", {}).get(name)
         if numbers is None:
             return None
-        counts: dict[str, Any] = {column: int(numbers.get(column) or 0) for column in (*COUNTS, "version")}
+        counts, shed = _summed(numbers)
         operators = told.get("stateOperators", ())
         return cls(
             query=told.get("name") or str(told["id"]),
@@ -185,8 +183,9 @@ class Progress:
             rows=sum(source["numInputRows"] for source in told["sources"]),
             rows_per_second=float(sum(source.get("processedRowsPerSecond") or 0 for source in told["sources"])),
             matching_seconds=float(numbers.get("seconds") or 0),
-            shed={reason: int(numbers.get(f"shed_{i}") or 0) for i, reason in enumerate(REASONS)},
+            shed=shed,
             price=float(numbers.get("price") or 0),
+            version=int(numbers.get("version") or 0),
             lag=_lag(told.get("eventTime", {})),
             state_rows=sum(operator["numRowsTotal"] for operator in operators),
             state_bytes=sum(operator["memoryUsedBytes"] for operator in operators),
@@ -208,7 +207,7 @@ def _lag(times: Mapping[str, str]) -> float | None:
 
 @dataclass
 class Totals:
-    """The numbers of all micro-batches so far.
+    """The numbers of all micro-batches so far, or of a batch.
 
     Attributes
     ----------
@@ -218,36 +217,51 @@ class Totals:
     seconds : float
         How long they took together.
     counts : dict of str to int
-        Sums of ``events``, ``relevant``, ``matches``, ``points``, ``late``, ``malformed``, ``without_key``, ``steps``
-        and ``bound``.
+        Sums of ``COUNTS``; of the events that wait and the runs that live the last numbers.
     shed : dict of str to int
         Runs shed, by reason.
+    version : int
+        Of the history; 0: none.
+    learned : Verdict or None
+        What learning has come to; None: nothing was learned, or nobody has told.
     last : Progress or None
         The last micro-batch.
     """
 
-    SUMMED = ("events", "relevant", "matches", "points", "late", "malformed", "without_key", "steps", "bound")
-
     batches: int = 0
     rows: int = 0
     seconds: float = 0.0
-    counts: dict[str, int] = field(default_factory=lambda: dict.fromkeys(Totals.SUMMED, 0))
+    counts: dict[str, int] = field(default_factory=lambda: dict.fromkeys(COUNTS, 0))
     shed: dict[str, int] = field(default_factory=lambda: dict.fromkeys(REASONS, 0))
+    version: int = 0
+    learned: Verdict | None = None
     last: Progress | None = None
     _audits: deque[tuple[int, int, int]] = field(default_factory=lambda: deque(maxlen=RECENT))
+
+    @classmethod
+    def of_batch(cls, numbers: Mapping[str, Any]) -> Self:
+        """The numbers of a batch that was ``observed`` by part: each part counts as one audited cell."""
+        counts, shed = _summed(numbers)
+        made = cls(counts=counts, shed=shed, version=int(numbers.get("version") or 0))
+        for part in range(PARTS):
+            kept, audited = (int(numbers.get(f"{column}_{part}") or 0) for column in ("kept", "audited"))
+            if audited:
+                made._audits.append((part, kept, audited))
+        return made
 
     def add(self, progress: Progress) -> None:
         """Add a micro-batch."""
         self.batches += 1
         self.rows += progress.rows
         self.seconds += progress.seconds
-        for name in self.SUMMED:
-            self.counts[name] += getattr(progress, name)
+        for name in COUNTS:
+            before = 0 if name in ("waiting", "live") else self.counts[name]
+            self.counts[name] = before + getattr(progress, name)
         for reason, number in progress.shed.items():
             self.shed[reason] += number
         if progress.audited:
             self._audits.append((progress.batch, progress.kept, progress.audited))
-        self.last = progress
+        self.version, self.learned, self.last = progress.version, progress.learned, progress
 
     def recall(self) -> RecallEstimate:
         """Estimated recall of what would be found without protection, with its interval.
@@ -255,8 +269,8 @@ class Totals:
         Returns
         -------
         RecallEstimate
-            See ``AuditSample.estimate``. What is known of the audited cells is their sum per micro-batch, so each of
-            the last ``RECENT`` micro-batches counts as one cell; the interval is wider, if anything.
+            See ``AuditSample.estimate``. What is known of the audited cells is their sum per micro-batch, or part of a
+            batch, so each of the last ``RECENT`` of these counts as one cell; the interval is wider, if anything.
         """
         batches, kept, audited = np.array(self._audits, np.int64).reshape(-1, 3).T
         return AuditSample(batches, kept, audited).estimate()

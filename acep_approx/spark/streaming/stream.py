@@ -149,7 +149,6 @@ class Writer:
         self.driver.process(metrics, batch)
 
     def _look_at_the_clock(self, batch: int) -> None:
-        """Tell the driver how long the micro-batch before took as a whole."""
         spending = self.driver.job.spending
         if self.query is None or spending is None or not spending.budget.needs_clock:
             return
@@ -159,7 +158,6 @@ class Writer:
             self.driver.measured(batch, progress.rows, progress.seconds)
 
     def _write(self, table: DataFrame, folder: Path, batch: int, rows: int) -> None:
-        """Write rows as a folder of this micro-batch; without any there is none."""
         place = folder / f"batch={batch}"
         if rows:
             table.write.mode("overwrite").parquet(str(place))
@@ -168,7 +166,6 @@ class Writer:
 
 
 def _controlled(matcher: SparkMatcher, control: Path) -> SparkMatcher:
-    """The matcher with a place where the driver tells its workers what to do."""
     spending = matcher.spending
     if spending is None:
         return matcher

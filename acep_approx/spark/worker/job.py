@@ -132,23 +132,6 @@ class Job:
         times = known.times_of(shard, max(self.shards, 1))
         return known.granted(budget, round(rows * times), round(matched * times))
 
-    def shedder(
-        self, shard: int, weight: float, granted: Budget | None = None, events: int = 0, batch: int | None = None
-    ) -> Shedder | None:
-        """What a shard of some weight sheds with in a micro-batch of so many events; None where nothing is shed."""
-        spending, plan, shards = self.spending, self.query.plan, max(self.shards, 1)
-        if spending is None or plan.registers is None:
-            return None
-        # the audited cells of shards are chosen apart
-        mine = shard_budget(granted or spending.budget, weight, shards, spending.cores)
-        load = spending.load(mine, self.history(), shard)
-        if not spending.learns:
-            return Shedder(plan, load)
-        shares = Shares.load(spending.control) if spending.control else None
-        if spending.control is None or events < WITHIN:
-            return Shedder(plan, load, Observer(shares, shards))
-        return Shedder(plan, load, ShardLearning(learner_file(spending.control), batch, shares, shards))
-
     def matcher(
         self,
         shard: int = 0,
@@ -162,7 +145,19 @@ class Job:
 
         ``granted`` is the budget of the job where it is less.
         """
-        plan, shedding = self.query.plan, self.shedder(shard, weight, granted, events, batch)
+        spending, plan, shards = self.spending, self.query.plan, max(self.shards, 1)
+        shedding: Shedder | None = None
+        if spending is not None and plan.registers is not None:
+            observer: Observer | None = None
+            if spending.learns:
+                control = spending.control
+                shares = Shares.load(control) if control else None
+                observer = Observer(shares, shards)
+                if control is not None and events >= WITHIN:
+                    observer = ShardLearning(learner_file(control), batch, shares, shards)
+            mine = shard_budget(granted or spending.budget, weight, shards, spending.cores)
+            # the audited cells of shards are chosen apart
+            shedding = Shedder(plan, spending.load(mine, self.history(), shard), observer)
         if state is not None:
             return Execution.from_state(plan, state, shedding=shedding)
         made = Execution(plan, output=self.output, bind=self.bind, key_idle=self.key_idle, shedding=shedding)

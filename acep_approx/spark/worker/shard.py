@@ -304,7 +304,6 @@ class Shard:
         *,
         at_end: bool = False,
     ) -> Processed:
-        """Run events in order: what they complete, and what it took."""
         events = sum(map(len, parts))
         if self._matcher is None:  # only now is it known how much there is to do
             self._matcher = self._began(events, came + events)
@@ -352,7 +351,6 @@ class Shard:
 
 
 def _identity(job: Job) -> dict[str, str]:
-    """What must be the same for a state to be of use."""
     same = meaning(job.query.plan)
     shown = job.bind if isinstance(job.bind, str) else ", ".join(job.bind or ()) or "RETURN"
     return {
