@@ -39,7 +39,7 @@ from acep_approx.run.left_out import BACKWARDS, LATE, REASONS, LeftOut
 from acep_approx.run.order import numbers_of
 from acep_approx.run.run import Run
 from acep_approx.run.watermarks import ENDED, NEVER, Held
-from acep_approx.timeline.scale import moment_text
+from acep_approx.timeline.picture import moment_text
 
 CHANGES = ("inserted", "retracted")
 PROGRESSED = ("mz_progressed", "progressed")
