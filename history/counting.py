@@ -210,7 +210,6 @@ def _passed(trace: Trace) -> Ints:
 
 
 def _maps(vertex: Ints, first_point: Ints, mask: Masks, position: Ints, bundles: int) -> dict[int, bitarray]:
-    """Match maps, for as many vertices at a time as fit into memory."""
     led = np.flatnonzero(mask)
     if not len(led) or not bundles:
         return {}

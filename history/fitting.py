@@ -338,7 +338,6 @@ def _edges(column: Floats, reached: Floats, groups: int) -> tuple[float, ...]:
 
 
 def _text_groups(codes: Ints, texts: Sequence[str], reached: Floats, groups: int) -> dict[str, int]:
-    """Texts in order of their success rate, cut into groups."""
     known = codes >= 0
     births = _totals(codes[known], np.ones(int(known.sum())), len(texts))
     success = _totals(codes[known], reached[known], len(texts))

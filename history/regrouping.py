@@ -139,7 +139,6 @@ def _fewer(pair: tuple[Ints, Ints], numbers: tuple[Ints, Ints], left: Floats) ->
 
 
 def _table(before: Scheme, after: Scheme, shares: Sequence[Floats]) -> Floats:
-    """Shares of all groups, shape (groups before, groups after)."""
     table = np.zeros((before.groups, after.groups))
     for number, share in enumerate(shares):
         row, column = int(before.first_group[number]), int(after.first_group[number])

@@ -82,7 +82,6 @@ def _name(member: ZipInfo) -> str:
 
 
 def _read(archive: ZipFile, member: ZipInfo) -> Array:
-    """One array, after what its header says was held against the size of the member."""
     with archive.open(member) as file:
         shape, is_fortran, kind = _header(file, member.filename)
         values = 1
@@ -99,7 +98,6 @@ def _read(archive: ZipFile, member: ZipInfo) -> Array:
 
 
 def _header(file: IO[bytes], name: str) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
-    """Shape, order and type of an array, as its header says."""
     version = np.lib.format.read_magic(file)
     if version not in HEADERS:
         raise ValueError(f"{name!r:.80} has another format of arrays")
@@ -325,7 +323,6 @@ def _take_maps(counts: Counts, arrays: Mapping[str, Array], prefix: str, vertice
 
 
 def _map_rows(counts: Counts) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint8]]:
-    """The vertices that have a match map, and the bytes of their maps, one row for each."""
     rows = [np.frombuffer(bits.tobytes(), np.uint8) for bits in counts.maps.values()]
     width = (len(counts.bundles) + 7) // 8
     return np.array(list(counts.maps), np.int64), np.stack(rows) if rows else np.empty((0, width), np.uint8)

@@ -81,7 +81,6 @@ class Trees:
         return np.asarray(found[np.cumsum(is_new) - 1], np.float64)
 
     def _add(self, at: int, rows: Ints, inputs: Floats, found: Floats) -> None:
-        """Add what a tree, from a node on, says of some rows."""
         node = self.nodes[at]
         if node.input == LEAF:
             found[rows] += node.number
@@ -184,7 +183,7 @@ def fit_trees(
         model.fit(table[known], success[known] / expected, sample_weight=expected)
     nodes: list[Node] = []
     roots = []
-    for (tree,) in model._predictors:
+    for (tree,) in model._predictors:  # scikit-learn gives the nodes of its trees away nowhere else
         roots.append(len(nodes))
         for node in tree.nodes:
             if node["is_leaf"]:

@@ -115,7 +115,7 @@ class Detectors:
 
     def to_json(self) -> list[list[Any]]:
         """All of them; those are left out whose state river does not give away as bytes, and begin anew."""
-        held = [(key, one._helper.__getstate__()) for key, one in self._at.items()]
+        held = [(key, _numbers_of(one).__getstate__()) for key, one in self._at.items()]
         return [[*key, b64encode(state).decode()] for key, state in held if isinstance(state, bytes)]
 
     def restore(self, saved: list[list[Any]]) -> None:
@@ -132,7 +132,7 @@ class Detectors:
                 raise ValueError("no such detector")
             content = b64decode(held)
             _try_out(content, self.delta)
-            self._detector(what, place)._helper.__setstate__(content)
+            _numbers_of(self._detector(what, place)).__setstate__(content)
 
     def _detector(self, what: What, place: int) -> ADWIN:
         if (what, place) not in self._at:
@@ -140,6 +140,11 @@ class Detectors:
 
             self._at[what, place] = ADWIN(delta=self.delta, clock=EVERY)  # type: ignore[no-untyped-call]
         return self._at[what, place]
+
+
+def _numbers_of(detector: ADWIN) -> Any:
+    """What holds the numbers of a detector, in Rust: river gives them away, and takes them, nowhere else."""
+    return detector._helper
 
 
 def _try_out(content: bytes, delta: float) -> None:
@@ -152,7 +157,7 @@ def _try_out(content: bytes, delta: float) -> None:
     """
     tried = Detectors(delta)._detector("tests", 0)
     try:
-        tried._helper.__setstate__(content)
+        _numbers_of(tried).__setstate__(content)
         for error in (0.0, 1.0, 0.25, -0.125) * TRIED:
             tried.update(error)  # type: ignore[no-untyped-call]
     except BaseException as error:

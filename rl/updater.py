@@ -274,7 +274,6 @@ class Updater:
         return tick, self.chart.source[step], error
 
     def _errors(self, what: What) -> tuple[Ints, Ints, Floats]:
-        """Ticks, places and errors that wait for the next ``settle``."""
         none = (np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0))
         tick, place, error = zip(none, *self._pending[what], strict=True)
         return np.concatenate(tick), np.concatenate(place), np.concatenate(error)

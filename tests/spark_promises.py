@@ -9,8 +9,8 @@ from acep_approx import HistoryGraph
 from acep_approx.learning.learner import LEARNER as LEARNED
 from acep_approx.planning.compiled import CompiledQuery
 from acep_approx.spark.streaming.driver import BEGAN, LEARNER
-from acep_approx.training import versions
-from acep_approx.training.versions import newest
+from acep_approx.training import history_graph
+from acep_approx.training.history_graph import newest
 from history.files import read_json
 from history.store import LATEST, is_history
 
@@ -32,8 +32,8 @@ def check_history(home: Path, query: CompiledQuery) -> None:
     if (home / LATEST).exists():
         HistoryGraph.load(home, query)
     if is_history(home):
-        held, versions._held = versions._held, {}
+        held, history_graph._held = history_graph._held, {}
         try:
             newest(home, query)
         finally:
-            versions._held = held
+            history_graph._held = held

@@ -24,7 +24,7 @@ from acep_approx.spark.plan import packing, processor
 from acep_approx.spark.streaming.driver import LEARNER, Driver
 from acep_approx.spark.streaming.stream import CONTROL, Writer
 from acep_approx.spark.worker.job import Job
-from acep_approx.training import versions
+from acep_approx.training import history_graph
 from tests.spark_faults import Faults, Killed, cut, found_as
 from tests.spark_model import Flow, Kept, Packed, Planned, Stream, Task, lines
 from tests.spark_promises import check_control, check_history
@@ -189,7 +189,7 @@ class Simulation:
         self.dice.shuffle(mine)
         events = self.stream.events.take(pa.array(mine, pa.int64()))
         with ExitStack() as stack:
-            stack.enter_context(patch.object(versions, "_held", worker))
+            stack.enter_context(patch.object(history_graph, "_held", worker))
             stack.enter_context(self._unwatched())
             if self.rate:
                 self._disturb(stack)

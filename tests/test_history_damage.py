@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from acep_approx import HistoryGraph, Query, compile_query
-from acep_approx.training.versions import newest
+from acep_approx.training.history_graph import newest
 from history.errors import HistoryError
 from history.store import DIGEST, LATEST, LEARNED, MANIFEST, pointed, prune
 from history.tables import BUNDLES, DENSE, ENDS, MAPS, PAIRS, TABLES, VERTICES

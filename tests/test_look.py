@@ -18,9 +18,8 @@ from acep_approx.cli.commands.look import show
 from acep_approx.errors import DataError, UsageError
 from acep_approx.events.source import open_source
 from acep_approx.events.time import plausible_unit
-from acep_approx.profiling.columns import EXACT, DistinctValues
+from acep_approx.profiling.columns import EXACT, GAPS, DistinctValues
 from acep_approx.profiling.seen import sections
-from acep_approx.profiling.times import GAPS
 from tests.command_line import acep
 
 SHOP = """when_ms,user_id,action,amount,country

@@ -26,8 +26,7 @@ from acep_approx.shedding.load import Load
 from acep_approx.shedding.refresher import Refresher
 from acep_approx.shedding.shedder import Shedder
 from acep_approx.shedding.splitting import shard_budget
-from acep_approx.training.history_graph import HistoryGraph
-from acep_approx.training.versions import newest
+from acep_approx.training.history_graph import HistoryGraph, newest
 from tests.cases import cases
 
 Ints = npt.NDArray[np.int64]

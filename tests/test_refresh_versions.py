@@ -18,8 +18,7 @@ import pytest
 
 from acep_approx import compile_query
 from acep_approx.api import Query
-from acep_approx.training.history_graph import HistoryGraph
-from acep_approx.training.versions import newest
+from acep_approx.training.history_graph import HistoryGraph, newest
 from history.errors import HistoryError
 from history.store import LEFT_OVER, point_to_newest, pointed, prune, versions
 from tests.cases import FULL

@@ -22,7 +22,7 @@ from acep_approx.budget.ledger import (
     Tenth,
     mean_score,
 )
-from acep_approx.learning.learned import learning_table, news
+from acep_approx.learning.online import learning_table, news
 from acep_approx.pages.budget.lines import summary
 from acep_approx.pages.budget.page import learning_curve, piece_scores, reliability, report_html
 

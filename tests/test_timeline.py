@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 from acep_approx import compile_query
 from acep_approx.diagrams.colours import DARK, LIGHT, SERIES
 from acep_approx.pages import timeline_html
-from acep_approx.timeline.picture import svg
-from acep_approx.timeline.scale import axis_ticks, bin_edges
+from acep_approx.timeline.picture import axis_ticks, bin_edges, svg
 
 SVG = "{http://www.w3.org/2000/svg}"
 

@@ -13,7 +13,7 @@ from acep_approx.archive import Scope
 from acep_approx.arguments import checked
 from acep_approx.budget.budget import Budget
 from acep_approx.errors import DataError
-from acep_approx.learning.learned import learning_table
+from acep_approx.learning.online import learning_table
 from acep_approx.matching.execution import checked_options
 from acep_approx.matching.outputs.kinds import MATCHES
 from acep_approx.ranges import finite
@@ -98,7 +98,7 @@ class BudgetedMatcher(Matcher):
         return self._done.refreshed(query, self.progress.events)
 
     def learning(self) -> pa.Table:
-        """When runs were scored anew, and by what: one row each time; see ``learned.learning_table``."""
+        """When runs were scored anew, and by what: one row each time; see ``learning_table``."""
         return learning_table(self._done.learned(), is_time=self._done.is_time)
 
     # --- state ----------------------------------------------------------------------------------------------

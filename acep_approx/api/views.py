@@ -30,7 +30,7 @@ from acep_approx.errors import UsageError
 from acep_approx.pages.code import code
 from acep_approx.query.rules.printer import to_text as text_of_rules
 from acep_approx.rules.explain import graph_of as graph_of_rules
-from acep_approx.timeline.scale import moment_text
+from acep_approx.timeline.picture import moment_text
 
 FIRST, SAVED, NAMED = 10, 100_000, 2_000
 """Rows that are shown; most runs of which the state is measured; most queries that are looked at one by one."""

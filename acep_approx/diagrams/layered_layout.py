@@ -202,7 +202,6 @@ def _order(layers: list[list[Spot]]) -> None:
 
 
 def _crossings(layers: Sequence[Sequence[Spot]]) -> int:
-    """How often lines between neighbouring layers cross."""
     crossed = 0
     for layer, beyond in pairwise(layers):
         place = {spot: i for i, spot in enumerate(beyond)}
@@ -257,7 +256,6 @@ def _settle(layer: Sequence[Spot], wanted: Iterable[float], weights: Iterable[fl
 
 
 def _along(layers: Sequence[Sequence[Spot]]) -> list[tuple[float, float]]:
-    """Where each layer begins and ends; each thing is in its middle."""
     spans, at = [], 0.0
     for layer in layers:
         size = max(spot.box.along for spot in layer)

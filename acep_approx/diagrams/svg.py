@@ -72,7 +72,6 @@ def _nearest(graph: Graph) -> tuple[Graph, str]:
 
 
 def _breadth_first(nodes: Sequence[Node], edges: Sequence[Edge]) -> list[Node]:
-    """Nodes by how far they are from the first one."""
     out: dict[str, list[str]] = {}
     for edge in edges:
         out.setdefault(edge.source, []).append(edge.target)
@@ -99,8 +98,6 @@ class _Loop:
 
 @dataclass(frozen=True)
 class _Shape:
-    """A node with its size: its lines, its loops, and the lines of what passes by."""
-
     node: Node
     name: str
     notes: Sequence[str]
@@ -116,8 +113,6 @@ class _Shape:
 
 
 class _Picture:
-    """A graph while it is drawn."""
-
     def __init__(self, graph: Graph, direction: Direction, left_out: str) -> None:
         self.graph, self.is_right, self.left_out = graph, direction == "right", left_out
         self.letters = LABEL if self.is_right else LABEL_DOWN

@@ -122,7 +122,6 @@ class KeyLetters:
         return self.reader.group(runs.key, runs.children, place, np.arange(len(runs)))
 
     def _bucket(self, runs: SampledTests, feature: Feature) -> Ints:
-        """The bucket of a feature that each of the runs is in that some tests made."""
         values = feature.values(lambda name: self.reader.column(runs.key, runs.children, name))
         return feature.bucket(values, self.reader.texts)
 
@@ -352,7 +351,6 @@ def _rates(tests: SampledTests) -> Floats:
 
 
 def _mean_success(reader: SampleReader, tests: SampledTests, success: Floats, place: Place) -> Floats:
-    """The mean over the tests of each group of a place."""
     group = reader.group(tests.key, tests.values, place, np.arange(len(tests)))
     total = np.bincount(group, tests.passed * success, place.groups)
     weight = np.bincount(group, tests.seen, place.groups)

@@ -170,7 +170,6 @@ def found_within(trace: Trace, ranking: Ranking, share: float) -> Bools:
 
 
 def _scores(trace: Trace, first: Ints, ranking: Ranking) -> Floats:
-    """Match points per run-step of each birth, with the coin of its lineage."""
     vertex = vertices_of(ranking.scheme, trace)[first]
     score = ranking.values.gain[vertex] / ranking.values.cost[vertex] ** ranking.scheme.cost_power
     coin = (trace.start % (1 << 40)) * GOLDEN % 1.0

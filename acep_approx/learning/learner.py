@@ -283,7 +283,6 @@ class Learner:
         self._count_anew()
 
     def _count_anew(self) -> None:
-        """The stream has changed: count from here, and look at more of the tests that come."""
         self._whole = None
         self.tally = Tally()
         self._changed = Moment(self.sample_size.events, self.sample_size.rows)
@@ -406,7 +405,6 @@ class Learner:
         return score, cost / sum(sample.size for sample in self._kept)
 
     def _scores(self, tests: SampledTests, ranking: Ranking) -> tuple[Floats, Floats]:
-        """Scores of the children of some tests, and their run-steps by what is known now."""
         values = ranking.values
         vertex, cover = self.reader.children(tests, ranking.scheme)
         lost = np.where(cover >= 0, np.minimum(values.gain[cover], values.gain[vertex]), 0.0)
@@ -414,7 +412,6 @@ class Learner:
         return gain / values.cost[vertex] ** ranking.scheme.cost_power, tests.passed * values.cost[vertex]
 
     def _select_features(self) -> None:
-        """Ask which features tell what becomes of runs; sums are made again from the tests that are kept."""
         before = self.scheme if self.versions else bare_scheme(self.reader, self.scheme.window)
         by_key, statistics = None, self.updater.statistics
         if self.reader.buckets:

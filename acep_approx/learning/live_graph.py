@@ -188,12 +188,7 @@ def group_shares(reader: SampleReader, tests: SampledTests, before: Scheme, afte
         for at, key, values in sides:
             here = np.flatnonzero(at == number)
             np.add.at(seen, tuple(reader.group(key, values, place, here) for place in (old, new)), 1.0)
-        shares.append(_shrunk(seen))
+        everything = seen.sum(axis=0) + 1 / seen.shape[1]  # to the shares of all old groups together they are shrunk
+        few = seen + PSEUDO * everything / everything.sum()
+        shares.append(few / few.sum(axis=1, keepdims=True))
     return shares
-
-
-def _shrunk(seen: Floats) -> Floats:
-    """Shares of some numbers of tests, shrunk to those of all old groups together."""
-    everything = seen.sum(axis=0) + 1 / seen.shape[1]
-    few = seen + PSEUDO * everything / everything.sum()
-    return np.asarray(few / few.sum(axis=1, keepdims=True))

@@ -101,7 +101,6 @@ class SampleReader:
         return np.hstack((of_class @ self._has_letter(classes), of_class.sum(axis=1, keepdims=True)))
 
     def _has_letter(self, classes: Sequence[int]) -> Floats:
-        """1 where events of a class have a letter; shape (classes, letters)."""
         letters = range(len(self.tables.automaton.letters))
         return np.array([[int(mask) >> letter & 1 for letter in letters] for mask in classes], np.float64)
 
@@ -160,7 +159,6 @@ class SampleReader:
 
     @staticmethod
     def _births(sample: Ints, pool: int, first: int, registers: int) -> Ints:
-        """Runs of a sample, or their children, as ``Remembered.values`` takes births."""
         births = np.zeros((len(sample), REGISTERS), np.int64)
         births[:, POOL], births[:, TICK] = sample[:, pool], sample[:, kernel.TEST_TICK]
         births[:, PACE] = sample[:, kernel.TEST_PACE]

@@ -8,8 +8,7 @@ from math import ceil, floor, log10
 from typing import TYPE_CHECKING, TypeVar
 
 from acep_approx.diagrams.text_layout import label
-from acep_approx.timeline.picture import LEFT, RIGHT, WIDTH
-from acep_approx.timeline.scale import axis_ticks
+from acep_approx.timeline.picture import LEFT, RIGHT, WIDTH, axis_ticks
 from acep_approx.visible import escape
 
 if TYPE_CHECKING:

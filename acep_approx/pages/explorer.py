@@ -12,11 +12,13 @@ from acep_approx.events.counts import counted, said
 from acep_approx.pages.code import code, command
 from acep_approx.pages.over_time import Near, OverTime, Points
 from acep_approx.pages.shell import facts, page
-from acep_approx.timeline.scale import moment_text
+from acep_approx.timeline.picture import moment_text
 from acep_approx.visible import escape
 
 ROWS = 50
 """Matches of the table that those without a script see."""
+OF_QUERY = ("name", "variables", "conditions", "uses", "window", "span", "total", "listed", "columns")
+"""What the script is told of a query, in this order."""
 SHORT = 24
 """Lines of a query that is not folded away."""
 
@@ -364,24 +366,14 @@ def page_data(run: Explored, picture: OverTime | None) -> dict[str, Any]:
         "in_all": said(run.total),
         "queries": [
             {
-                "name": query.name,
-                "variables": query.variables,
+                **{name: getattr(query, name) for name in OF_QUERY},
                 "conditions": [[one.text, one.reads] for one in query.conditions],
-                "uses": query.uses,
-                "window": query.window,
-                "span": query.span,
-                "total": query.total,
-                "listed": query.listed,
-                "columns": query.columns,
             }
             for query in run.queries
         ],
         "points": binned,
         "events": {str(row): [event.tick, event.type, *event.values] for row, event in run.events.items()},
-        "matches": [
-            [one.query, one.errors, one.start, one.end, one.key, one.missing, one.events, one.hidden, one.values]
-            for one in run.matches
-        ],
+        "matches": [[*vars(one).values()] for one in run.matches],
         "near": [vars(one) for one in run.near],
     }
 

@@ -14,8 +14,7 @@ from acep_approx.events.columns import integers
 from acep_approx.events.counts import counted
 from acep_approx.pages.code import code
 from acep_approx.pages.shell import page
-from acep_approx.timeline.picture import by_errors
-from acep_approx.timeline.scale import axis_ticks, bin_edges, nice, span_text, width_text
+from acep_approx.timeline.picture import axis_ticks, bin_edges, by_errors, nice, span_text, width_text
 from acep_approx.visible import escape
 
 BINS, TICKS, MOST_STRIPS = 72, 8, 12

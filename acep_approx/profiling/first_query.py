@@ -247,7 +247,6 @@ def _attempts(known: ProfiledEvents) -> Iterator[list[_Attempt]]:
 
 
 def _with_types(known: ProfiledEvents, type_: str, keys: list[str | None]) -> Iterator[list[_Attempt]]:
-    """What most often follows what."""
     codes, names = _codes(known.table, type_)
     options = {} if known.type.column else {"type": type_}
     for key in keys:

@@ -10,7 +10,7 @@ from typing import Any
 from acep_approx.events.reading.layout import Layout
 from acep_approx.events.time_formats import TimeFormat
 from acep_approx.shell import command_of
-from acep_approx.timeline.scale import nice
+from acep_approx.timeline.picture import nice
 
 LONGEST = 40
 """Characters of a value that are shown."""

@@ -21,11 +21,10 @@ from acep_approx.events.source import Source, open_source
 from acep_approx.events.time import tick_unit
 from acep_approx.events.time_formats import TimeFormat
 from acep_approx.profiling import formatting
-from acep_approx.profiling.columns import ColumnScan
+from acep_approx.profiling.columns import ColumnScan, TimeProfile, TimeScan, has_fractions, unit_of
 from acep_approx.profiling.first_query import FirstQuery, ProfiledEvents, first_query
 from acep_approx.profiling.roles import Pair, RoleFound, TypeAndKey, taken_roles, time_role
 from acep_approx.profiling.seen import Look, SecondChoice, layout_words
-from acep_approx.profiling.times import TimeProfile, TimeScan, has_fractions, unit_of
 
 KEPT_ROWS = 1_000_000
 KEPT_BYTES = 128 * 2**20
@@ -240,7 +239,6 @@ def look(
 
 
 def _paths(events: Any) -> list[str] | None:
-    """The paths of events that are files."""
     if isinstance(events, str | Path):
         return [str(events)]
     if isinstance(events, list | tuple) and events and all(isinstance(item, str | Path) for item in events):
@@ -249,7 +247,6 @@ def _paths(events: Any) -> list[str] | None:
 
 
 def _files(paths: list[str] | None, format_: str | None) -> list[Path]:
-    """The files of events; none of events that are no files."""
     if paths is None or "-" in paths:
         return []
     if any(not path.is_file() and not path.is_dir() for name in paths for path in named_paths(name)):
@@ -270,7 +267,6 @@ def _second(
 def _first(
     scan: Scan, times: TimeProfile | None, roles: tuple[RoleFound, RoleFound], given: dict[str, Any], paths: Any
 ) -> FirstQuery:
-    """The first query, or why there is none."""
     if scan.rows == 0:
         return FirstQuery(lacks="there are no events")
     if scan.open_times:

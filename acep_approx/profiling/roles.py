@@ -19,9 +19,8 @@ from acep_approx.events.columns import can_be_told_apart, decoded, plain_type, t
 from acep_approx.events.keys import can_be_key
 from acep_approx.events.roles import TIME_NAMES, TYPE_NAMES, Roles, infer_roles, is_number
 from acep_approx.events.time_formats import TimeFormat, are_iso
-from acep_approx.profiling.columns import ColumnScan, plain_values
+from acep_approx.profiling.columns import ColumnScan, plain_values, unit_of
 from acep_approx.profiling.formatting import options
-from acep_approx.profiling.times import unit_of
 from acep_approx.shell import quoted
 
 TIME_LIKE = re.compile(
@@ -402,7 +401,6 @@ def _ranked(merits: Merits, role: str, best: Pair) -> tuple[Candidate, ...]:
 
 
 def _codes(column: pa.ChunkedArray) -> Ints:
-    """A number for each value; -1 where there is none."""
     plain = plain_values(pa.chunked_array([decoded(chunk) for chunk in column.chunks]).combine_chunks())
     if not can_be_told_apart(plain.type):
         return np.full(len(plain), -1)
@@ -423,7 +421,6 @@ def _as_type(column: ColumnScan, rows: int) -> Merit | None:
 
 
 def _as_key(column: ColumnScan, rows: int) -> Merit | None:
-    """How well a column would do as the key, and why."""
     type_, count = plain_type(column.type), column.values.count
     present = rows - column.missing
     fits = column.is_counted and can_be_key(type_) and not (pa.types.is_floating(type_) or pa.types.is_temporal(type_))

@@ -11,10 +11,9 @@ from acep_approx.events.counts import counted
 from acep_approx.events.reading.layout import DELIMITERS
 from acep_approx.events.roles import ZONE_OF_LETTERS
 from acep_approx.events.source import Source
-from acep_approx.profiling.columns import ColumnProfile
+from acep_approx.profiling.columns import ColumnProfile, TimeProfile
 from acep_approx.profiling.first_query import FirstQuery
 from acep_approx.profiling.roles import RoleFound
-from acep_approx.profiling.times import TimeProfile
 from acep_approx.shell import quoted
 from acep_approx.visible import printable, visible
 
@@ -210,7 +209,7 @@ def _columns(look: Look, *, is_wide: bool) -> Section:
     header = ("column", "type", "missing", "different", "examples", "range", "taken as")
     kept = [place for place, name in enumerate(header) if name not in OFTEN_EMPTY or any(row[place] for row in rows)]
     return Section(
-        f"{len(look.columns)} column{'' if len(look.columns) == 1 else 's'}",
+        counted(len(look.columns), "column"),
         (),
         tuple(header[place] for place in kept),
         tuple(tuple(row[place] for place in kept) for row in rows),

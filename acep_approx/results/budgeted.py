@@ -28,7 +28,8 @@ from acep_approx.errors import UsageError
 from acep_approx.events.source import Source
 from acep_approx.events.stream import EventBatch, read_events
 from acep_approx.events.time import tick_unit
-from acep_approx.learning.learned import learning_table, refresh, summary
+from acep_approx.learning.online import learning_table, refresh, summary
+from acep_approx.matching.choice import OutputKind
 from acep_approx.matching.execution import Execution
 from acep_approx.matching.outputs.kinds import KINDS, MATCHES, POINTS, OutputKind
 from acep_approx.matching.outputs.tables import joined
@@ -416,7 +417,7 @@ class BudgetedMatches(Matches):
         Returns
         -------
         pyarrow.Table
-            See ``learned.learning_table``; without rows where nothing was learned. More is in
+            See ``learning_table``; without rows where nothing was learned. More is in
             ``record().learning``.
         """
         return learning_table(self._done.learned(), is_time=self._done.is_time)

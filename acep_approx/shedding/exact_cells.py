@@ -166,7 +166,6 @@ class ExactCells:
         self.sample = self.sample.combine(AuditSample.of(cells[is_in], is_found))
 
     def _give_up(self, slots: Ints, ticks: Ints) -> None:
-        """Forget what is known of the cells of some events."""
         self._execution = None
         looked = self._looked(ticks)
         cells = np.unique(self.cells.cells(slots[looked], ticks[looked]))
@@ -175,7 +174,6 @@ class ExactCells:
             self._looks[epoch] = False
 
     def _looked(self, ticks: Ints) -> Bools:
-        """Whether the cells of the epochs of some events are looked at."""
         return np.array([self._looks.get(epoch, False) for epoch in (ticks // self.cells.epoch).tolist()], np.bool_)
 
     # --- state ----------------------------------------------------------------------------------------------

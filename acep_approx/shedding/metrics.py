@@ -260,7 +260,6 @@ def _times(ticks: Ints, pipeline: Pipeline) -> Any:
 
 
 def _registers(log: Ints, tables: RunTables) -> list[str]:
-    """What each run remembers, in words."""
     names: list[list[tuple[str, str]]] = []
     columns = tables.scalars.columns
     for pool in tables.pools:

@@ -2,7 +2,7 @@
 
 It is the learner of a run on one machine (``learning.learner``); the samples are those of other processes
 (``learning.online``). What runs are worth and the prices of budgets go into the new version; shards take it up by
-themselves (``training.versions``).
+themselves (``training.history_graph``).
 """
 
 from __future__ import annotations
@@ -16,9 +16,8 @@ import numpy as np
 
 from acep_approx.learning.cohort import Outcomes
 from acep_approx.learning.judging import Verdict
-from acep_approx.learning.learned import refresh
 from acep_approx.learning.learner import Learner, learner_of, learner_to_bytes
-from acep_approx.learning.online import MOST_TESTS
+from acep_approx.learning.online import MOST_TESTS, refresh
 from acep_approx.learning.training_sample import SampledTests, Shares, TrainingSample, samples_from_bytes
 from acep_approx.matching.execution import Execution
 from acep_approx.matching.outputs.kinds import POINTS

@@ -206,7 +206,6 @@ class Shedder:
 
     @property
     def _aside(self) -> Beside | ExactCells:
-        """What is matched exactly beside the run, if anything is."""
         return self.exact_cells or self.beside
 
     @property
@@ -241,7 +240,6 @@ class Shedder:
             arena.allow(replace(arena.allowance, rate=self._rate, most=WITHOUT_END, reserve=RESERVE_SHARE * steps))
 
     def _steps_ahead(self) -> float:
-        """Run-steps that there is time for in the rest of a batch, by the clock."""
         return self.clock.steps_in(*self._ahead) * (1 - self.explores)
 
     def _keep_up(self) -> None:

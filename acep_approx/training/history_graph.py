@@ -1,16 +1,21 @@
 """What was learned from the past of one query: the history graph with the prices of budgets, as users hold it.
 
+While a job runs it may be refreshed. Nothing that happens to a version stops a job that has had a good one: the last
+good one serves, and a warning says so.
+
 Source: Li and Ge, PVLDB 2016, Definition 4 (the graph). The values, prices and the hold-out are ours.
 """
 
 from __future__ import annotations
 
+import logging
 import math
 import os
 import warnings
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from numbers import Integral
 from pathlib import Path
+from threading import Lock
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -21,6 +26,7 @@ from acep_approx.diagrams.graph import Edge, Graph, Node
 from acep_approx.diagrams.text_layout import one_line
 from acep_approx.engines.runs.worth import Worth
 from acep_approx.errors import FewPointsWarning, UsageError, expect
+from acep_approx.events.counts import counted
 from acep_approx.events.time import LIMIT
 from acep_approx.planning.planner import Plan
 from acep_approx.ranges import COUNT
@@ -40,7 +46,9 @@ from acep_approx.training.training import FEW_POINTS, Counted, OnProgress, Tried
 from history import store
 from history.checking import finite_column, require, values_of
 from history.coverage.groups import sketch_error
+from history.errors import HistoryError
 from history.graph import MOST_BUNDLES
+from history.store import pointed, versions, written
 from history.values import Values, fit_values, with_counts
 
 if TYPE_CHECKING:
@@ -471,7 +479,7 @@ def history_graph(history: History) -> Graph:
     nodes = [Node("start", "start", is_start=True)]
     for number, one in enumerate(scheme.places):
         if visits[number]:
-            errors = f", {one.errors} error{'' if one.errors == 1 else 's'}" if one.errors else ""
+            errors = f", {counted(one.errors, 'error')}" if one.errors else ""
             share, gain = led[number] / visits[number], reached[number] / visits[number]
             notes = (f"{visits[number]:,.0f} visits", f"{share:.1%} led to a match", f"{gain:.3g} match points each")
             name = f"{one.state}{errors}"
@@ -491,3 +499,103 @@ def _prices(prices: Prices) -> str:
         return ""
     rows = [[f"{share:.1%}", f"{recall:.1%}"] for share, recall in chosen]
     return table(["share of the work", "match points found"], rows, "replays of the end of the past", (0, 1))
+
+
+# --- the newest version of one that is refreshed while a job runs -------------------------------------------------
+
+log = logging.getLogger("acep_approx.history")
+OTHER_QUERY = "ACEP-H002"
+
+
+@dataclass
+class _LoadedVersion:
+    """What this process has of one history: the last good version, and what it has warned of."""
+
+    history: HistoryGraph | None = None
+    version: int = 0
+    written: int = -1
+    warned: set[int] = field(default_factory=set)
+
+
+_held: dict[tuple[Path, str], _LoadedVersion] = {}
+_lock = Lock()
+
+
+def newest(path: str | os.PathLike[str], query: CompiledQuery) -> HistoryGraph:
+    """The version of a history that holds, loaded once in each process.
+
+    Parameters
+    ----------
+    path : path
+        Directory of the history.
+    query : CompiledQuery
+        That it is wanted for.
+
+    Returns
+    -------
+    HistoryGraph
+        The same object until the version changes; not to be changed. Where the version that holds is damaged, missing
+        or of another format: the last good one that this process had, else the newest older one that can be read.
+
+    Raises
+    ------
+    HistoryError
+        There is none (ACEP-H001), of another query (ACEP-H002), none of its versions can be read (ACEP-H003,
+        ACEP-H004).
+
+    Notes
+    -----
+    Of each version that cannot be read the logger ``acep_approx.history`` warns once. It is tried again with the next
+    call: on a shared file system it may only be late. Complexity: two small reads; O(history) for a new version.
+    """
+    home = Path(path).resolve()
+    with _lock:
+        held = _held.setdefault((home, query.plan.fingerprint()), _LoadedVersion())
+        return _newest(home, query, held)
+
+
+def _newest(home: Path, query: CompiledQuery, held: _LoadedVersion) -> HistoryGraph:
+    wanted = 0
+    try:
+        wanted = pointed(home)
+        if held.history is None or (wanted, written(home, wanted)) != (held.version, held.written):
+            _load(home, query, wanted, held)
+    except (HistoryError, OSError) as error:
+        _refuse_other_query(error)
+        if held.history is None:
+            _load_older(home, query, wanted, held, error)
+        if wanted not in held.warned:
+            held.warned.add(wanted)
+            words = f"{error.code}: {error.message}" if isinstance(error, HistoryError) else str(error)
+            log.warning("%s; version %d is used instead", words, held.version)
+    assert held.history is not None
+    return held.history
+
+
+def _load(home: Path, query: CompiledQuery, version: int, held: _LoadedVersion) -> None:
+    when = written(home, version)
+    held.history = HistoryGraph.load(home, query, version=version)
+    held.version, held.written = version, when
+
+
+def _load_older(home: Path, query: CompiledQuery, wanted: int, held: _LoadedVersion, reason: Exception) -> None:
+    """Hold the newest version before ``wanted`` (0: of all) that can be read, or the oldest one after it.
+
+    There is none before it where a pointer is so stale that the version was deleted since.
+    """
+    if not home.is_dir() or not versions(home):
+        HistoryGraph.load(home, query)  # refuses, and says why
+    there = versions(home)
+    before = [version for version in there if not wanted or version < wanted]
+    after = [version for version in reversed(there) if wanted and version > wanted]
+    for version in before + after:
+        try:
+            return _load(home, query, version, held)
+        except (HistoryError, OSError) as error:
+            _refuse_other_query(error)
+    raise reason
+
+
+def _refuse_other_query(error: Exception) -> None:
+    if isinstance(error, HistoryError) and error.code == OTHER_QUERY:
+        raise error

@@ -262,7 +262,6 @@ def worth_of(automaton: RegisterAutomaton, scheme: Scheme, gain: Floats, cost: F
 
 
 def _feature(known: Feature, columns: dict[str, int], automaton: RegisterAutomaton, state: int) -> RunFeature:
-    """A feature as the kernel looks it up."""
     rest = known.buckets, known.edges, known.groups
     if known.name == KEY:
         return RunFeature("key", -1, *rest)

@@ -238,8 +238,6 @@ def _fill(found: list[PricePoint], run: Callable[[float], PricePoint], most: int
 
 
 class _Noting(FixedLoad):
-    """Notes the events that complete a run."""
-
     def __init__(self, arena: Shedding) -> None:
         super().__init__(arena)
         self._noted = [np.empty((3, 0), np.int64)]

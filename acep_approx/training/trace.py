@@ -174,7 +174,6 @@ class Remembered:
 
 
 def _numbers(words: Ints, *, is_real: bool) -> Floats:
-    """Words as numbers, NaN for NULL."""
     return np.ascontiguousarray(words).view(np.float64) if is_real else np.where(words == NULL, np.nan, words)
 
 

@@ -155,8 +155,6 @@ def choose(
 
 
 class _Trials:
-    """Readings that were tried, each once, and the best of them."""
-
     def __init__(
         self,
         plan: Plan,
@@ -407,7 +405,6 @@ def _blanks(tracer: Tracer, trace: Trace, gap: int, most_bundles: int) -> dict[s
 
 
 def _scheme(name: str, tracer: Tracer, trace: Trace) -> Scheme:
-    """The vertices of a reading, its buckets learned from a trace."""
     places, window = tracer.remembered.places, tracer.pipeline.window
     if name == WITH_FEATURES:
         return fit_scheme(places, window, trace)

@@ -99,8 +99,6 @@ def explain_all(
 
 @dataclass(frozen=True)
 class _Candidate:
-    """A match or a partial match."""
-
     bound: Bound
     errors: int
     missing: tuple[str, ...]
@@ -146,7 +144,6 @@ class _Diagnosis:
         awaited: Items[Awaited] | None = None,
         lines: Items[str] = (),
     ) -> Why:
-        """Why there is no match: what was found instead, what spoke against it, and what it waited for."""
         failed, negated = refused
         is_known, awaited = awaited is not None, awaited or ()
         helps = self._helps([*failed, *(each for one in awaited for each in one.failed)]) if is_known else ()
@@ -237,13 +234,11 @@ class _Diagnosis:
             yield f"  one would fit ({fits_at}), but {who} before it ({by})"
 
     def _span(self, amount: int) -> str:
-        """A part of a window as a query would write it."""
         if self.place.plan.is_count_window:
             return f"{amount} events"
         return span_text(amount, is_time=self.place.is_time)
 
     def _plain(self, one: Awaited) -> dict[str, Any]:
-        """What came for a variable, with rows of the input in place of places."""
         rows = self.place.rows
         late = {"by": self._span(one.late[0]), "row": int(rows[one.late[1]])} if one.late else None
         cut = None

@@ -21,6 +21,7 @@ import pyarrow.compute as pc
 
 from acep_approx.arrays import Ints
 from acep_approx.errors import AcepError
+from acep_approx.events.counts import counted
 from acep_approx.events.source import Source
 from acep_approx.matching.outputs.of_runs import TooManyStepsError
 from acep_approx.matching.unseen import NEAR, nearest
@@ -258,7 +259,6 @@ class Steps:
 
 
 def _spans(table: pa.Table) -> Ints:
-    """How long each match is, in what the window counts."""
     if "span" in table.column_names:
         spans: Ints = table.column("span").to_numpy()
         return spans
@@ -364,13 +364,13 @@ class _Search:
         step = self.letters.blocking(present)
         place = self.letters.order.index(step[0]) if step else 0
         before = [self.of[name] for name in self.letters.order[:place] if self.of[name].events][-NAMED:]
-        counted: list[str] = []
+        came: list[str] = []
         for one in before:
-            are = "" if counted else " event is" if one.events == 1 else " events are"
+            are = "" if came else " event is" if one.events == 1 else " events are"
             of_type = f"{one.events:,}{are} {one.name}"
-            counted.append(of_type if one.type is not None else f"{one.fitting:,} events fit {one.variable}")
+            came.append(of_type if one.type is not None else f"{one.fitting:,} events fit {one.variable}")
         clauses = [self._nothing_fits(self.of[name]) for name in step]
-        sentence = (f"{', '.join(counted)}, but " if counted else "") + ", and ".join(clauses)
+        sentence = (f"{', '.join(came)}, but " if came else "") + ", and ".join(clauses)
         is_type = all(not self.of[name].events for name in step)
         passed, _ = self._passed()
         places = [self.of[name].first for name in (*reversed(self.letters.order[:place]), *step)]
@@ -400,15 +400,15 @@ class _Search:
             return None
         needed = [name for name in self.letters.order if keys.counts[name]]
         names = " and ".join(keys.names)
-        counted = ", ".join(f"{keys.counts[name]:,} with {name}" for name in needed)
+        told = ", ".join(f"{keys.counts[name]:,} with {name}" for name in needed)
         all_of = "both" if len(needed) == 2 else "all of"
-        sentence = f"no {names} has {all_of} {_and(needed)}; there are {counted}"
+        sentence = f"no {names} has {all_of} {_and(needed)}; there are {told}"
         if not needed:
             sentence = f"no event has a value for {names}"
         lines = [f"values of {keys.names[0]}: {keys.likeness}"] if keys.likeness else []
         if keys.without_key:
             have = "has" if keys.without_key == 1 else "have"
-            lines.append(f"{_events(keys.without_key)} {have} no value for {names}")
+            lines.append(f"{counted(keys.without_key, 'event')} {have} no value for {names}")
         others = [name for name in needed if name not in keys.blocking] or self.letters.order
         return _Findings("key", keys.blocking, sentence, tuple(lines), self.of[others[0]].first)
 
@@ -420,7 +420,7 @@ class _Search:
         is_known = bool(passed) and passed[-1][1] is not None
         last = passed[-1][1] if is_known else self.steps.points(self.steps.query, is_patient=True)
         if last is not None and last.number:
-            sentence = f"there are matches, completed by {_events(last.number)}: this run did not put them out"
+            sentence = f"there are matches, completed by {counted(last.number, 'event')}: this run did not put them out"
             return _Findings("found", (), sentence, (), last.first)
         if not is_known:
             return self._furthest()
@@ -439,7 +439,6 @@ class _Search:
         return self._kept_out(blocked, step, before, after, at)
 
     def _passed(self) -> tuple[list[tuple[tuple[str, ...], Points | None]], QuerySyntax]:
-        """The events that pass each step, up to the first that none passes; and its query."""
         passed, query = self.steps.passed()
         for names, points in passed:
             self.passed |= dict.fromkeys(names, None if points is None else points.number)
@@ -465,7 +464,7 @@ class _Search:
             return _Findings("together", step, sentence, lines, blocked.at)
         (text, number), *others = blocked.relaxed
         more = tuple(f"without {other}: {many:,}" for other, many in others)
-        sentence = f"{_events(number)} would complete {everything} without {text}"
+        sentence = f"{counted(number, 'event')} would complete {everything} without {text}"
         return _Findings("together", step, sentence, (*more, *lines), blocked.at)
 
     def _furthest(self) -> _Findings:
@@ -474,7 +473,7 @@ class _Search:
         if furthest is None or furthest.at < 0:
             return _Findings("too much", (), "there are too many partial matches to say which step no event passed")
         next_ = f": after these no {self._names(furthest.awaited)} came that fits" if furthest.awaited else ""
-        sentence = f"the furthest partial match has {_events(furthest.bound)}{next_}"
+        sentence = f"the furthest partial match has {counted(furthest.bound, 'event')}{next_}"
         return _Findings("together", furthest.awaited, sentence, (), furthest.at)
 
     def _names(self, names: tuple[str, ...]) -> str:
@@ -494,7 +493,6 @@ class _Search:
     # --- what would help, and where to ask ------------------------------------------------------------------
 
     def _helps(self, found: _Findings) -> tuple[str, ...]:
-        """What makes the whole query match; each was tried."""
         helps = []
         query = self.steps.query
         widest = self.steps.points(wide(query)) if found.reason == "window" else None
@@ -506,7 +504,7 @@ class _Search:
         has_two = lightest(query.pattern, dict(query.weights)) > errors + 1  # a match of one event says little
         more = self.steps.points(replace(query, errors=errors)) if has_two else None
         if more is not None and more.number:
-            helps.append(f"ERRORS {errors} ({more.number:,} match point{'' if more.number == 1 else 's'})")
+            helps.append(f"ERRORS {errors} ({counted(more.number, 'match point')})")
         return tuple(helps)
 
     def _where(self, at: int | None, back: int) -> tuple[str, dict[str, Any] | None]:
@@ -523,10 +521,6 @@ class _Search:
 def _latest(passed: list[tuple[tuple[str, ...], Points | None]]) -> int | None:
     """The first event that passes the last step that any passes."""
     return next((points.first for _, points in reversed(passed) if points is not None and points.number), None)
-
-
-def _events(number: int) -> str:
-    return f"{number:,} event{'' if number == 1 else 's'}"
 
 
 def _and(names: list[str]) -> str:

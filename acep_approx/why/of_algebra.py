@@ -365,7 +365,6 @@ class _Answer:
         return "window closed" if self.place.until > ended.until else "stream ended"
 
     def _ending(self, ended: Ended) -> Iterator[str]:
-        """Why it did not go on."""
         state = self.states[ended.run.state]
         by = " and ".join(map(self.place.named, ended.by))
         if ended.is_done:
@@ -381,7 +380,6 @@ class _Answer:
             yield "the stream ended before " + ("its window closed" if self.place.window < LARGEST_WINDOW else "it did")
 
     def _awaited(self, run: Run | None, step: Step, events: Any) -> Awaited:
-        """What came for a step while a run waited, and which condition each of these failed first."""
         stream = stream_of(self.chains.registers, step)
         mine = events[[self.place.types[at] == stream for at in events]] if len(events) else events
         letter = self.chains.registers.letters[step.letter]
@@ -396,7 +394,6 @@ class _Answer:
         return Awaited(self._edge(step), stream, len(mine), tuple(failed))
 
     def _failed(self, check: Resolved, events: Any, run: Run | None) -> Failed:
-        """How a condition fails, at the event that is nearest to it."""
         side = None if run is None else SECOND
         text = cel_text(check, side)
         comparison = check.value if isinstance(check, Own) else check
@@ -416,7 +413,6 @@ class _Answer:
         yield from (f"  {failed.line(self.place)}" for failed in one.failed)
 
     def _plain(self, one: Awaited) -> dict[str, Any]:
-        """The same as plain values, with rows of the input in place of places."""
         failed = [each.plain(self.place) for each in one.failed]
         return {"variable": one.edge, "type": one.stream, "came": one.came, "failed": failed}
 

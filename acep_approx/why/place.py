@@ -31,6 +31,7 @@ from acep_approx.matching.stream_batch import ColumnOf
 from acep_approx.planning.planner import MICROSECONDS, Plan, plan
 from acep_approx.query.shape import walk
 from acep_approx.query.syntax import Aggregate, Attribute, QuerySyntax
+from acep_approx.run.run import parts_of
 
 SAMPLE = 1000
 """Keys that are remembered to propose the one that was meant."""
@@ -137,8 +138,7 @@ class StreamPlace:
         pipeline = execution.bind(self.table.schema, self.roles)
         if most_steps is not None:
             pipeline.results.give_up_after(most_steps)
-        for batch in read_events(open_source(self.table), self.roles, columns=pipeline.columns):
-            yield from execution.run(batch)
+        yield from parts_of(execution, open_source(self.table))
         yield from pipeline.finish()
 
 
@@ -206,8 +206,6 @@ def columns_asked(pipeline: Pipeline) -> tuple[str, ...]:
 
 
 class _Collector:
-    """Keeps what lies near the time."""
-
     def __init__(self, pipeline: Pipeline, around: int, key: dict[str, pa.Scalar]) -> None:
         self.pipeline, self.roles, self.window, self.around = pipeline, pipeline.roles, pipeline.window, around
         self.ask_for(key)
@@ -341,7 +339,6 @@ def _equal(values: pa.Array, key: pa.Scalar) -> pa.Array:
 
 
 def _tick(around: Any, type_: pa.DataType, unit: str | None) -> int:
-    """The time asked for, in ticks."""
     is_time = tick_unit(type_, unit) is not None
     try:
         if isinstance(around, str) and (not is_time or around.lstrip("+-").isdigit()):

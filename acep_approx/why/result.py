@@ -202,7 +202,6 @@ def _aligned(rows: list[list[str]], texts: int | None = None) -> Iterator[str]:
 
 
 def _parts(answer: Why) -> Iterator[str]:
-    """The headline, the events, and line by line what came and what would have helped."""
     yield title(answer.headline, "good" if answer.matched else "bad")
     if rows := answer.table():
         yield table(rows[0], rows[1:], numbers=[i for i, name in enumerate(rows[0]) if name == "row"])

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from acep_approx.arrays import Bools, Ints
 from acep_approx.automaton.letters import Truths, unbound
+from acep_approx.events.counts import counted
 from acep_approx.matching.pipeline import Pipeline
 from acep_approx.matching.stream_batch import ColumnOf
 from acep_approx.matching.tracing.partial import States
@@ -164,7 +165,6 @@ class _Counter:
         return Tally(name, type_, int(typed.sum()), int(fits.sum()), tuple(failed), first)
 
     def _conditions(self, name: str, bits: int) -> Iterator[tuple[str, Expression]]:
-        """The conditions of the letter of a variable, as the query writes them."""
         query, letters = self._place.plan.query, self._place.plan.automaton.letters
         mine = [letter for number, letter in enumerate(letters) if bits >> number & 1]
         if len(mine) != 1:  # an automaton written by hand asks for other things elsewhere
@@ -198,9 +198,9 @@ def _nearest_value(op: str, wanted: object, values: pa.Array) -> str:
         return f"the largest is {shown(pc.max(values).as_py())}"
     if op in ("<", "<=") and not pa.types.is_boolean(values.type):
         return f"the smallest is {shown(pc.min(values).as_py())}"
-    counted = pc.value_counts(values)
-    order = np.argsort(-counted.field("counts").to_numpy(zero_copy_only=False), kind="stable")
-    distinct = counted.field("values").take(pa.array(order)).to_pylist()
+    found = pc.value_counts(values)
+    order = np.argsort(-found.field("counts").to_numpy(zero_copy_only=False), kind="stable")
+    distinct = found.field("values").take(pa.array(order)).to_pylist()
     if op == "=" and isinstance(wanted, str):
         near = nearest(wanted, {str(value) for value in distinct[:1000]}, NEAR)
         if near is not None:
@@ -253,7 +253,7 @@ def no_match_from_counters(plan: Plan, pipeline: Pipeline) -> NoMatch:
 
 
 def _counts(steps: list[Step]) -> str:
-    return ", ".join(f"{one.fitting:,} event{'' if one.fitting == 1 else 's'} fit {one.variable}" for one in steps)
+    return ", ".join(f"{counted(one.fitting, 'event')} fit {one.variable}" for one in steps)
 
 
 # --- values that never agree: keys that no two variables share, and sides of an equality ------------------------

@@ -264,7 +264,6 @@ class Waiting:
         return result
 
     def _variables_to_come(self) -> list[frozenset[str]]:
-        """Per state the variables that can still be bound."""
         found = [frozenset[str]()] * self.automaton.size
         while True:
             new = list(found)
@@ -351,7 +350,6 @@ class Waiting:
 
 
 def _note(failed: list[Failed], condition: str, miss: Miss, event: int) -> None:
-    """Count an event that fails a condition; keep the nearest."""
     for number, known in enumerate(failed):
         if known.condition == condition:
             is_nearer = miss.distance < known.nearest.distance

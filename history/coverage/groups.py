@@ -78,7 +78,6 @@ def covers_by_maps(graph: Graph, places: Sequence[Sequence[int]], most: int) -> 
 def _covers(
     mine: bitarray | HashedMap, others: dict[int, bitarray | HashedMap], most: int
 ) -> list[tuple[int, float, float]]:
-    """The others that hold most of a map, their shares, and what each adds."""
     if isinstance(mine, HashedMap):
         shares = {name: overlap(mine, other) / size(mine) for name, other in others.items()}
         best = sorted(shares, key=lambda name: (-shares[name], name))

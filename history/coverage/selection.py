@@ -42,8 +42,6 @@ class Cover(Protocol):
 
 
 class _Bits:
-    """Exact maps, every bundle counts 1."""
-
     def __init__(self, maps: Sequence[bitarray]) -> None:
         self.maps = maps
         self.covered = zeros(len(maps[0]))
@@ -62,8 +60,6 @@ class _Bits:
 
 
 class _WeightedBits(_Bits):
-    """Exact maps, bundles of different weights."""
-
     def __init__(self, maps: Sequence[bitarray], weights: Floats) -> None:
         super().__init__(maps)
         self.weights = weights

@@ -14,10 +14,10 @@ import numpy as np
 
 from acep_approx.budget.ledger import HistoryPath, PathStep
 from acep_approx.diagrams.text_layout import label
+from acep_approx.events.counts import counted
 from acep_approx.pages.drawing import MOST_PIECES, Panel, Times, cut, legend, percent, picture, short, steps, thinned
 from acep_approx.pages.over_time import OverTime
-from acep_approx.timeline.picture import RIGHT, WIDTH
-from acep_approx.timeline.scale import moment_text
+from acep_approx.timeline.picture import RIGHT, WIDTH, moment_text
 from acep_approx.visible import escape
 
 if TYPE_CHECKING:
@@ -93,7 +93,6 @@ def load(record: RunRecord) -> str:
 
 
 def _hits(record: RunRecord, pieces: Sequence[Piece], time: Times, base: float) -> Iterator[str]:
-    """What the pointer finds: all numbers of a piece."""
     for piece, left, right in zip(pieces, time.edges, time.edges[1:], strict=False):
         said = (
             f"up to {moment_text(piece.tick, is_time=record.is_time)}\n{piece.events:,} events\n{piece.work:,} "
@@ -324,13 +323,9 @@ class _Node:
         return max(self.thickness, _SLOT) if self.words else self.thickness
 
 
-def _errors(step: PathStep) -> str:
-    return f"{step.errors} error{'' if step.errors == 1 else 's'}"
-
-
 def words(step: PathStep) -> str:
     """A vertex in a line: ``a b, 1 error, 50-62% left``."""
-    return ", ".join(part for part in (step.state, _errors(step), step.details) if part)
+    return ", ".join(part for part in (step.state, counted(step.errors, "error"), step.details) if part)
 
 
 def flow(paths: Sequence[HistoryPath]) -> str:
@@ -390,7 +385,7 @@ def _columns(paths: Sequence[HistoryPath]) -> tuple[list[list[_Node]], list[list
 
 def _cells(path: HistoryPath) -> list[tuple[str, ...]]:
     """The lines of each vertex; those in the middle of a long path are one."""
-    lines = [(step.state, _errors(step), *filter(None, (step.details,))) for step in path.steps]
+    lines = [(step.state, counted(step.errors, "error"), *filter(None, (step.details,))) for step in path.steps]
     if len(lines) <= MOST_STEPS:
         return lines
     half = MOST_STEPS // 2
@@ -398,7 +393,6 @@ def _cells(path: HistoryPath) -> list[tuple[str, ...]]:
 
 
 def _place(columns: list[list[_Node]], thick: list[float]) -> float:
-    """Give every vertex its place; the height of the picture."""
     heights = []
     for column in columns:
         for node in column:
@@ -414,7 +408,6 @@ def _place(columns: list[list[_Node]], thick: list[float]) -> float:
 
 
 def _bands(paths: Sequence[HistoryPath], routes: list[list[_Node]], thick: list[float]) -> list[str]:
-    """One band a path, through its share of each of its vertices."""
     parts = []
     for number, (path, route) in enumerate(zip(paths, routes, strict=True)):
         said = escape(f"{percent(path.share)} ({path.count:,.0f} completions): {' → '.join(map(words, path.steps))}")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from acep_approx.budget.ledger import LIGHT
 from acep_approx.events.counts import counted
 from acep_approx.pages.drawing import percent
-from acep_approx.timeline.scale import moment_text
+from acep_approx.timeline.picture import moment_text
 
 if TYPE_CHECKING:
     from acep_approx.budget.audit import RecallEstimate

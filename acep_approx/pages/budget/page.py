@@ -42,8 +42,7 @@ from acep_approx.pages.drawing import (
 )
 from acep_approx.pages.over_time import OverTime, Points
 from acep_approx.pages.shell import facts, page, write_page
-from acep_approx.timeline.picture import RIGHT, WIDTH
-from acep_approx.timeline.scale import moment_text
+from acep_approx.timeline.picture import RIGHT, WIDTH, moment_text
 from acep_approx.visible import escape
 
 if TYPE_CHECKING:
@@ -120,7 +119,6 @@ def budget_sections(record: RunRecord) -> Iterator[str]:
 
 
 def _head(record: RunRecord) -> Iterator[str]:
-    """What ran, and the four numbers to know."""
     yield f"<h1>{escape(record.source)} under a budget of {escape(record.budget)}</h1>"
     yield from _numbers(record)
     yield code(record.query)
@@ -426,7 +424,6 @@ def _levels(panel: Panel, time: Times, values: Sequence[float | None]) -> Iterat
 
 
 def _marks(record: RunRecord, learned: Learning, time: Times, middle: float, base: float) -> Iterator[str]:
-    """Alarms, times of rescoring, and what the signs mean."""
     for one in thinned(learned.revalued, MOST_RESCORED):
         yield f'<path class="line l3" d="M{time.x(one.tick):.1f} {middle:.1f}v8"/>'
     for alarm in learned.alarms[-MOST_ALARMS:]:

@@ -21,7 +21,7 @@ from acep_approx.shedding.load import Load
 from acep_approx.shedding.shedder import Shedder
 from acep_approx.shedding.splitting import Split, shard_budget
 from acep_approx.shedding.timing import Overhead
-from acep_approx.training.versions import newest
+from acep_approx.training.history_graph import newest
 from history.store import is_history
 
 if TYPE_CHECKING:
