@@ -23,7 +23,6 @@ from acep_approx.automaton.states import EVERYTHING, NO_EVENT, NOTHING, Computed
 from acep_approx.automaton.substitution import Values, parts_of
 from acep_approx.errors import UnsupportedError
 from acep_approx.query.checks_machine import repeated_variables
-from acep_approx.query.functions import UserFunction
 from acep_approx.query.shape import conjuncts, replaced, walk, with_expressions, with_operands
 from acep_approx.query.syntax import (
     Attribute,
@@ -37,6 +36,7 @@ from acep_approx.query.syntax import (
     QuerySyntax,
     RegisterValue,
     Unary,
+    UserFunction,
 )
 
 HIDDEN = ""

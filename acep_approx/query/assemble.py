@@ -13,10 +13,10 @@ import math
 import re
 from typing import TYPE_CHECKING, Any, cast
 
-from acep_approx.query.functions import KINDS
 from acep_approx.query.shape import choice_of, replaced, sequence_of, with_expressions
 from acep_approx.query.syntax import (
     HOLDS,
+    KINDS,
     NO_SPAN,
     Absent,
     Aggregate,

@@ -16,7 +16,6 @@ from typing import Any, NoReturn
 
 from acep_approx.errors import QueryError
 from acep_approx.query.assemble import did_you_mean
-from acep_approx.query.functions import Unknown, UserFunction
 from acep_approx.query.limits import refuse_deep_tree, refuse_many_nodes
 from acep_approx.query.printer import to_text
 from acep_approx.query.syntax import (
@@ -30,6 +29,8 @@ from acep_approx.query.syntax import (
     IsNull,
     RegisterValue,
     Unary,
+    Unknown,
+    UserFunction,
 )
 
 
