@@ -176,11 +176,10 @@ class Opaque(Unknown):
     def __init__(self, trace: Trace) -> None:
         object.__setattr__(self, "_Opaque__trace", trace)
 
-    def __setattr__(self, name: str, value: object) -> NoReturn:
+    def __setattr__(self, name: Any, value: object) -> NoReturn:
         raise trace_of(self).fault(f"{name!r} cannot be set here", _SET)
 
-    def __setitem__(self, name: object, value: object) -> NoReturn:
-        raise trace_of(self).fault(f"{name!r} cannot be set here", _SET)
+    __setitem__ = __setattr__
 
     def __bool__(self) -> NoReturn:
         said = "`and`, `or`, `not`, `if`, `in` or a chained comparison"
