@@ -17,7 +17,6 @@ import pyarrow as pa
 from acep_approx.errors import QueryError
 from acep_approx.query.checks import check
 from acep_approx.query.checks_machine import lightest_way, repeated_variables
-from acep_approx.query.functions import UserFunction
 from acep_approx.query.parser import parse
 from acep_approx.query.printer import to_text
 from acep_approx.query.shape import expressions_of, walk
@@ -41,6 +40,7 @@ from acep_approx.query.syntax import (
     RegisterValue,
     ReturnItem,
     Unary,
+    UserFunction,
     Window,
 )
 from tests.naive_afa import AfaRow, TooMany, afa_rows

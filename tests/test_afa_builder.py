@@ -21,7 +21,6 @@ from hypothesis import strategies as st
 
 from acep_approx import Afa, afa_function, compile_query, event
 from acep_approx.errors import LimitError, QueryError, UsageError
-from acep_approx.query.functions import UserFunction
 from acep_approx.query.parser import parse, parse_expression
 from acep_approx.query.printer import to_text
 from acep_approx.query.syntax import (
@@ -38,6 +37,7 @@ from acep_approx.query.syntax import (
     MachineArc,
     RegisterValue,
     Unary,
+    UserFunction,
 )
 from tests.cases import examples
 from tests.strategies import CONSTANTS, FIELDS, TYPES

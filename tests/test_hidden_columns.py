@@ -23,8 +23,7 @@ from acep_approx.errors import DataError
 from acep_approx.kernels.runs import layout
 from acep_approx.kernels.runs import pools as kp
 from acep_approx.kernels.runs.scores import UNTESTED
-from acep_approx.query.functions import UserFunction
-from acep_approx.query.syntax import Binary
+from acep_approx.query.syntax import Binary, UserFunction
 from tests.engine_driver import Driver
 
 CHAINED = "PATTERN SEQ(A a, B b, C c) WHERE c.x = b.x WITHIN 100000"

@@ -101,7 +101,7 @@ def read(broker, topic):
 
 def test_outages_are_survived_and_told(broker, name, tmp_path, monkeypatch, caplog):
     """The broker dies twice; nothing is lost, each outage is told, and its end."""
-    monkeypatch.setattr("acep_approx.events.live.kafka_watch.AGAIN", OUTAGE / 3)
+    monkeypatch.setattr("acep_approx.events.live.kafka.AGAIN", OUTAGE / 3)
     options = {"watermark": 6000, "id": "n"}
     values = messages(3_000, jitter=5000)
     whole = [json.loads(row) for row in expected(values, tmp_path, "--watermark", "6000", "--id", "n")]

@@ -15,7 +15,7 @@ import pytest
 from acep_approx import compile_query
 from acep_approx.errors import AcepError, DataError, UsageError
 from acep_approx.events import follow, open_source
-from acep_approx.events.live.followed_path import FilePosition, FollowedPath, from_json, to_json
+from acep_approx.events.live.growing import FilePosition, FollowedPath, from_json, to_json
 from acep_approx.events.live.text import Pace, seconds
 from tests.live_steps import Steps, appends, lines, replaces, rows
 

@@ -86,7 +86,7 @@ def test_runs_that_fail_anywhere_write_each_result_once(tmp_path, name, monkeypa
     write, length = CheckpointFolder.write, GrowingFile.length
     monkeypatch.setattr(CheckpointFolder, "write", lambda *given: (step(), write(*given), step()))
     monkeypatch.setattr(GrowingFile, "length", lambda self: (step(), length(self), step())[1])
-    monkeypatch.setattr("acep_approx.events.live.followed_path.BLOCK_BYTES", 700)
+    monkeypatch.setattr("acep_approx.events.live.growing.BLOCK_BYTES", 700)
     (tmp_path / EVENTS).write_text(HEADER + "".join(lines(500)))
     times = 0
     while True:

@@ -12,7 +12,7 @@ import pytest
 from acep_approx import HistoryGraph, compile_query
 from acep_approx.errors import DataError, UsageError
 from acep_approx.events import follow
-from acep_approx.events.live.followed_path import FollowedFolder
+from acep_approx.events.live.growing import FollowedFolder
 from acep_approx.events.writing.outfile import whole_file
 from acep_approx.live.checkpoint import LOCK, NAME, CheckpointFolder
 from history.errors import HistoryError
@@ -244,7 +244,7 @@ def test_a_look_at_a_folder_costs_what_has_changed(tmp_path, monkeypatch):
     old = time.time() - 60
     os.utime(tmp_path, (old, old))
     looks = []
-    scan, module = os.scandir, "acep_approx.events.live.followed_path"
+    scan, module = os.scandir, "acep_approx.events.live.growing"
     monkeypatch.setattr(f"{module}.os.scandir", lambda path: looks.append(1) or scan(path))
 
     def comes():

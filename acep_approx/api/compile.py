@@ -16,9 +16,9 @@ from acep_approx.planning.planner import plan
 from acep_approx.query.builder import QueryBuilder
 from acep_approx.query.cel.parser import is_cel, parse_cel
 from acep_approx.query.cel.syntax import CelQuery
-from acep_approx.query.functions import UserFunction
 from acep_approx.query.parser import parse, parse_window
 from acep_approx.query.printer import to_text
+from acep_approx.query.syntax import UserFunction
 
 LOG = logging.getLogger("acep_approx.plan")
 

@@ -227,7 +227,6 @@ class _Compiler:
         self.writing = Substitution(self.refuse)
 
     def compile(self, query: CelQuery, shows: Shows) -> RegisterAutomaton:
-        """The automaton whose matches are what a query puts out."""
         found = self.output(query.select)
         end = self.add_state("end")
         shown = self.enter(found, end)

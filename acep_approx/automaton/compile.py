@@ -287,11 +287,8 @@ class _Letters:
                 self.dynamic |= variables(predicate)
 
     def index(self, atom: Atom) -> int:
-        if (atom.type, atom.variable) not in self.known:
-            self.known[atom.type, atom.variable] = self._number(atom)
-        return self.known[atom.type, atom.variable]
-
-    def _number(self, atom: Atom) -> int:
+        if (atom.type, atom.variable) in self.known:
+            return self.known[atom.type, atom.variable]
         negated = atom.variable if atom.variable in self.dynamic & self.negated else None
         letter = Letter(atom.type, tuple(self.conditions.get(atom.variable, ())), negated)
         index = self.letters.setdefault(letter, len(self.letters))
@@ -299,6 +296,7 @@ class _Letters:
             message = f"the pattern asks for more than {MAX_LETTERS} different kinds of events"
             hint = "split the pattern, or ask for fewer combinations of type and conditions"
             raise self.query.too_large("ACEP-Q903", message, index + 1, MAX_LETTERS, atom.span, hint)
+        self.known[atom.type, atom.variable] = index
         return index
 
 

@@ -1,9 +1,15 @@
 """From an automaton written by hand to the register automaton that the engines run.
 
 Source: Chandramouli, Goldstein and Maier, PVLDB 3(1) 2010, Definitions 1 and 2, appendices D (ignorable arcs)
-and E (negation at the end). Deviations: EPSILON arcs are folded into others (``silent.py``); a run that ignores an
+and E (negation at the end). Deviations: EPSILON arcs are folded into others; a run that ignores an
 event stays as it is, and its match ends at the event consumed last; events that are missing (``ERRORS``) are ours.
 Oracle: ``tests/naive_afa.py``.
+
+Ways that consume no event, EPSILON arcs and arcs that are skipped, are folded into the arcs around them. Which events
+are passed over decides how: as long as no state on the way passes over more than the one where it begins, the way is
+taken *late*, together with the arc behind it. Otherwise a run of its own waits at its end from the moment on when its
+beginning is reached. Source: the same, section 2.2 (next-ID relation of an epsilon arc). Deviations: the paper runs
+them one by one; skipped arcs are ours (Li and Ge, PVLDB 10(4) 2016, section 2).
 """
 
 from __future__ import annotations
@@ -11,19 +17,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, reduce
+from heapq import heappop, heappush
 from typing import Any
 
 from acep_approx.automaton.automaton import START, Arc, Automaton, Component, Final, Letter
-from acep_approx.automaton.compile import MAX_ARCS, MAX_LETTERS, NO_GUARD, refuse_many
+from acep_approx.automaton.compile import MAX_ARCS, MAX_LETTERS, MAX_WAYS, MAX_WAYS_TO_ONE, NO_GUARD, refuse_many
 from acep_approx.automaton.letters import unbound
 from acep_approx.automaton.registers import RegisterAutomaton
 from acep_approx.automaton.resolve import Binding, Call, Held, Own, Register, Resolved
-from acep_approx.automaton.silent import ALL, Limits, Rules, Way, Ways, ways_from, within
 from acep_approx.automaton.states import EVERYTHING, NO_EVENT, NOTHING, Computed, Ignore, State, Step
-from acep_approx.automaton.substitution import Values, parts_of
+from acep_approx.automaton.substitution import Substitution, Values, parts_of
 from acep_approx.errors import UnsupportedError
-from acep_approx.query.checks_machine import repeated_variables
-from acep_approx.query.functions import UserFunction
+from acep_approx.query.checks_machine import repeated_variables, weight_of
 from acep_approx.query.shape import conjuncts, replaced, walk, with_expressions, with_operands
 from acep_approx.query.syntax import (
     Attribute,
@@ -37,7 +42,154 @@ from acep_approx.query.syntax import (
     QuerySyntax,
     RegisterValue,
     Unary,
+    UserFunction,
 )
+
+# --- ways that consume no event ---------------------------------------------------------------------------
+
+Rules = frozenset[tuple[str | None, Expression | None]]
+"""What a state passes over: types (None: any) and conditions on event and registers."""
+ALL: Rules = frozenset({(None, None)})
+
+
+@dataclass(frozen=True)
+class Way:
+    """A way to ``state`` that consumes nothing: its cost, what it asks of the registers, and what becomes of these.
+
+    ``checks`` and ``values`` are about the registers at its beginning; registers that are not in ``values`` stay.
+    ``parts`` says how many parts these expressions have.
+    """
+
+    state: str
+    cost: int = 0
+    checks: tuple[Expression, ...] = ()
+    values: tuple[tuple[str, Expression], ...] = ()
+    skipped: tuple[str, ...] = ()
+    parts: int = 0
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it neither tests nor changes a register."""
+        return not self.checks and not self.values
+
+
+@dataclass(frozen=True)
+class Ways:
+    """Where a run can get from one state without an event.
+
+    ``late`` are the ways that can wait until they are needed, the one that stays first. ``early`` are those that need a
+    run of their own from the beginning on.
+    """
+
+    late: tuple[Way, ...]
+    early: tuple[Way, ...]
+
+
+def within(one: Rules, other: Rules, way: Way) -> bool:
+    """Whether all that one state passes over, the other does, too; False also where that is not plain to see.
+
+    ``way`` leads from one of them to the other: rules that read registers which it changes say different things.
+    """
+    changed = {name for name, _ in way.values}
+    same = not changed or not any(
+        isinstance(node, RegisterValue) and node.name in changed for _, when in one if when for node in walk(when)
+    )
+    return other >= ALL or (one <= other and same)
+
+
+@dataclass
+class Limits(Substitution):
+    """What the ways of one automaton, and the expressions on them, may add up to, counted while they are made."""
+
+    ways: int = 0
+
+    def count_way(self, way: Way) -> None:
+        """Count a way, and the parts that it carries along."""
+        self.ways += 1
+        if self.ways > MAX_WAYS:
+            self.refuse("ways to go on without an event", self.ways, MAX_WAYS, "ACEP-Q911")
+        self.count(way.parts)
+
+
+def ways_from(query: QuerySyntax, machine: Machine, rules: Mapping[str, Rules], origin: str, limits: Limits) -> Ways:
+    """The ways from a state that consume nothing.
+
+    Parameters
+    ----------
+    query : QuerySyntax
+        Says how much may be skipped.
+    machine : Machine
+        Of the query; no circle of EPSILON arcs changes registers.
+    rules : mapping of str to Rules
+        Per state what it passes over.
+    origin : str
+    limits : Limits
+        Raises if there are too many, or if their expressions grow too large.
+
+    Complexity: O(ways x arcs out of a state + ways to one state ** 2).
+    """
+    weights = dict(query.weights)
+    late, early = list[Way](), list[Way]()
+    known: dict[tuple[str, str], _Known] = {}
+    waiting = [(0, 0, Way(origin), origin)]
+    found = 1
+    while waiting:  # cheap ways first: no way is known that a cheaper one makes needless
+        _, _, way, base = heappop(waiting)
+        if not known.setdefault((way.state, base), _Known()).add(way, limits):
+            continue
+        if base == origin:
+            late.append(way)
+        elif base == way.state:
+            early.append(way)
+        for arc in machine.leaving.get(way.state, ()):
+            cost = weight_of(arc, weights) if arc.kind == "on" else 0
+            if arc.kind == "timeout" or way.cost + cost > query.errors:
+                continue
+            onward = _onward(way, arc, cost, limits)
+            limits.count_way(onward)
+            found += 1
+            is_late = within(rules[onward.state], rules[base], onward)
+            heappush(waiting, (onward.cost, found, onward, base if is_late else onward.state))
+    return Ways(tuple(late), tuple(early))
+
+
+def _onward(way: Way, arc: MachineArc, cost: int, writing: Substitution) -> Way:
+    if arc.kind == "on":
+        skipped = (*way.skipped, arc.variable or arc.type or "event")
+        return replace(way, state=arc.target, cost=way.cost + cost, skipped=skipped)
+    if arc.when is None and not arc.sets:
+        return replace(way, state=arc.target)
+    values = dict(way.values)
+    checks = tuple(writing.written(check, values) for check in conjuncts(arc.when))
+    kept = tuple(dict.fromkeys((*way.checks, *checks)))
+    changed = writing.after(values, arc)
+    moved = tuple((name, value) for name, value in changed.items() if value != RegisterValue(name))
+    return Way(arc.target, way.cost, kept, moved, way.skipped, parts_of((*kept, *changed.values())))
+
+
+class _Known:
+    def __init__(self) -> None:
+        self.count = 0
+        self.checks: dict[Expression, int] = {}
+        self.by_values: dict[tuple[tuple[str, Expression], ...], list[int]] = {}
+
+    def add(self, way: Way, limits: Limits) -> bool:
+        """Record a way unless one is known that does the same and asks for less; none known costs more."""
+        asked = 0
+        for check in way.checks:
+            asked |= 1 << self.checks.setdefault(check, len(self.checks))
+        alike = self.by_values.setdefault(way.values, [])
+        if any(one & asked == one for one in alike):
+            return False
+        alike.append(asked)
+        self.count += 1
+        if self.count > MAX_WAYS_TO_ONE:
+            what = "ways from one state to another without an event"
+            limits.refuse(what, self.count, MAX_WAYS_TO_ONE, "ACEP-Q911")
+        return True
+
+
+# --- the whole automaton ----------------------------------------------------------------------------------
 
 HIDDEN = ""
 """The variable of events that are consumed and not shown."""
@@ -130,7 +282,7 @@ class _Compiler:
         refuse_many(self.query, what, given, limit, code, hint)
 
     def written(self, expression: Expression, values: Values) -> Expression:
-        return self.limits.writing.written(expression, values)
+        return self.limits.written(expression, values)
 
     # --- states ---------------------------------------------------------------------------------------------
 
@@ -202,7 +354,7 @@ class _Compiler:
                 continue
             asked = conjuncts(arc.when and unbound(arc.when))
             checks = (*way.checks, *(self.written(check, values) for check in asked))
-            onward = self.limits.writing.after(values, arc, unbound)
+            onward = self.limits.after(values, arc, unbound)
             taken = _Taken(source, arc.type, checks, onward, arc.variable or HIDDEN, way.cost, way.skipped)
             for entry in (Way(arc.target), *self.ways[arc.target].early):
                 self.enter(taken, entry)
@@ -235,7 +387,7 @@ class _Compiler:
 
     def after_timeout(self, taken: _Taken, arc: MachineArc) -> _Taken:
         checks = (*taken.checks, *(self.written(check, taken.values) for check in conjuncts(arc.when)))
-        return replace(taken, checks=checks, values=self.limits.writing.after(taken.values, arc))
+        return replace(taken, checks=checks, values=self.limits.after(taken.values, arc))
 
     def end(self, taken: _Taken, name: str, guard: frozenset[int]) -> None:
         """A step to a state of which only the match remains."""
@@ -248,7 +400,7 @@ class _Compiler:
         self.add_step(taken, self.ends_made[key])
 
     def add_step(self, taken: _Taken, target: int) -> None:
-        self.limits.writing.count(1 + parts_of((*taken.checks, *taken.values.values())))
+        self.limits.count(1 + parts_of((*taken.checks, *taken.values.values())))
         static = tuple(check for check in taken.checks if _is_static(check))
         dynamic = tuple(check for check in taken.checks if not _is_static(check))
         letter = self.letter(Letter(taken.type, tuple(dict.fromkeys(static))))
@@ -310,7 +462,6 @@ class _Compiler:
         return frozenset({self.letter(Letter(None, tuple(conditions)))})
 
     def resolved(self, node: Expression) -> Resolved:
-        """An expression as a step sees it."""
         if isinstance(node, RegisterValue):
             return Held(self.registers[node.name])
         if isinstance(node, Constant):

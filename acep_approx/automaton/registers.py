@@ -213,7 +213,12 @@ class _Compiler:
         steps = 0
         for state in result.states:  # grows while it runs; what the steps test costs more, and comes when all fit
             for arc in self.leaving[state.position]:
-                self._add_target(state, arc, number, result)
+                target = self._target(state, self.automaton.arcs[arc])
+                if target not in number:
+                    if len(number) >= MAX_STATES:
+                        raise self._too_many("states", len(number) + 1, MAX_STATES)
+                    number[target] = len(result.states)
+                    result.states.append(target)
                 steps += 1
                 if steps > MAX_ARCS:
                     raise self._too_many("arcs", steps, MAX_ARCS)
@@ -260,14 +265,6 @@ class _Compiler:
 
     def _variable(self, arc: Arc) -> str:
         return self.automaton.variables[arc.label] if self.automaton.variables else ""
-
-    def _add_target(self, state: State, number: int, numbers: dict[State, int], result: RegisterAutomaton) -> None:
-        target = self._target(state, self.automaton.arcs[number])
-        if target not in numbers:
-            if len(numbers) >= MAX_STATES:
-                raise self._too_many("states", len(numbers) + 1, MAX_STATES)
-            numbers[target] = len(result.states)
-            result.states.append(target)
 
     def _target(self, state: State, arc: Arc) -> State:
         return State(arc.target, (state.bound | {self._variable(arc)}) & self.relevant[arc.target])

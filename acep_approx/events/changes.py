@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from acep_approx.errors import DataError, expect
-from acep_approx.events.columns import decode_bytes, is_bytes, missing_column, plain_type, to_numpy
+from acep_approx.events.columns import decode_bytes, decoded, is_bytes, missing_column, plain_type, to_numpy
 from acep_approx.events.roles import is_number
 
 Codes = npt.NDArray[np.int8]
@@ -178,8 +178,7 @@ def _of_texts(column: pa.Array) -> Codes:
 
 
 def _of_numbers(column: pa.Array) -> Codes:
-    if pa.types.is_dictionary(column.type):
-        column = column.dictionary_decode()
+    column = decoded(column)
     numbers = to_numpy(column.fill_null(0) if column.null_count else column)
     is_deletion = numbers == -1
     codes: Codes = is_deletion.view(np.int8)  # INSERT, DELETE

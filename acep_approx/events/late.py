@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -128,7 +127,10 @@ class LateEvents:
         self.forget()
         if self.file is None:
             return
-        self._sink = open_sink(self.file, pa.schema([pa.field(_name_of_rows(schema.names), pa.int64()), *schema]))
+        name = "row"
+        while name in schema.names:  # late events may be read, and be late, again
+            name += "_"
+        self._sink = open_sink(self.file, pa.schema([pa.field(name, pa.int64()), *schema]))
 
     def add(self, rows: Ints, places: Ints, reasons: list[str], data: pa.RecordBatch | None) -> None:
         """Take in events that were left out.
@@ -191,24 +193,36 @@ def _format_of(path: Path) -> str:
     return "jsonl" if form == "json" else form
 
 
-def _name_of_rows(taken: list[str]) -> str:
-    """``row``, with underscores where the events have such columns: late events may be read, and be late, again."""
-    name = "row"
-    while name in taken:
-        name += "_"
-    return name
+class Sink:
+    """A file that late events are written to.
 
+    Parameters
+    ----------
+    file : OutFile or GrowingFile
+    schema : pyarrow.Schema
+    form : {"jsonl", "csv", "parquet"}
+    """
 
-class Sink(Protocol):
-    """Where late events are written to."""
-
-    schema: pa.Schema
+    def __init__(self, file: OutFile | GrowingFile, schema: pa.Schema, form: str) -> None:
+        self.schema = schema
+        self._file = file
+        self._rows = ParquetRows(file.sink, schema) if form == "parquet" else None
+        self._lines = csv_lines if form == "csv" else json_lines
+        if form == "csv" and file.is_empty:
+            file.sink.write(csv_header(schema.names))
 
     def write(self, table: pa.Table) -> None:
         """Write events with the columns of the schema, whose types may have become wider."""
+        if self._rows is not None:
+            self._rows.write(table)
+        else:
+            self._file.sink.write(self._lines(table))
 
     def close(self) -> None:
         """Nothing more comes."""
+        if self._rows is not None:
+            self._rows.close()
+        self._file.finish()
 
 
 def open_sink(
@@ -238,33 +252,4 @@ def open_sink(
             code="ACEP-U114",
             hint="name a file in a folder that exists and that you may write to",
         ) from error
-    return _ParquetSink(file, columns) if format_ == "parquet" else _TextSink(file, columns, is_csv=format_ == "csv")
-
-
-class _TextSink:
-    def __init__(self, file: OutFile | GrowingFile, schema: pa.Schema, *, is_csv: bool) -> None:
-        self.schema = schema
-        self._file = file
-        self._lines = csv_lines if is_csv else json_lines
-        if is_csv and file.is_empty:
-            file.sink.write(csv_header(schema.names))
-
-    def write(self, table: pa.Table) -> None:
-        self._file.sink.write(self._lines(table))
-
-    def close(self) -> None:
-        self._file.finish()
-
-
-class _ParquetSink:
-    def __init__(self, file: OutFile | GrowingFile, schema: pa.Schema) -> None:
-        self.schema = schema
-        self._file = file
-        self._rows = ParquetRows(file.sink, schema)
-
-    def write(self, table: pa.Table) -> None:
-        self._rows.write(table)
-
-    def close(self) -> None:
-        self._rows.close()
-        self._file.finish()
+    return Sink(file, columns, format_)

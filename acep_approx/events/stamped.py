@@ -9,12 +9,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from acep_approx.errors import UsageError
-from acep_approx.events.columns import plain_type
+from acep_approx.events.columns import decoded, plain_type
 from acep_approx.events.reading.malformed import Row
 from acep_approx.events.roles import is_number
 from acep_approx.events.source import Source
+from acep_approx.events.time import PER_SECOND
 
-PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 STAMP = pa.timestamp("us", tz="UTC")
 
 
@@ -66,7 +66,7 @@ class StampedEvents:
                 if name != self._time:
                     arrays.append(batch.column(name))
                 elif self._is_there:
-                    arrays.append(self._filled(batch.column(name), now))
+                    arrays.append(pc.fill_null(decoded(batch.column(name)).cast(self._type), now))
                 else:
                     arrays.append(pa.repeat(now, batch.num_rows))
             yield pa.RecordBatch.from_arrays(arrays, names=list(columns))
@@ -74,11 +74,6 @@ class StampedEvents:
     def where(self, row: int) -> Row | None:
         """Where a row of the batch given last stands."""
         return self._source.where(row)
-
-    def _filled(self, column: pa.Array, now: pa.Scalar) -> pa.Array:
-        if pa.types.is_dictionary(column.type):
-            column = column.dictionary_decode()
-        return pc.fill_null(column.cast(self._type), now)
 
     def _now(self) -> pa.Scalar:
         nanoseconds = clock.time_ns()

@@ -309,8 +309,11 @@ def plan(query: QuerySyntax, engine: str = "auto") -> Plan:
     else:
         automaton = compile_automaton(query)
         reasons = [*_needs_runs(query), *_edge_negations(automaton, query.pattern)]
-    if engine == "cells":
-        _refuse(query, reasons)
+    if engine == "cells" and reasons:
+        what, span = reasons[0]
+        others = "".join(f"; also {other}" for other, _ in reasons[1:4])
+        hint = "leave the choice of the engine open, or ask for the runs engine"
+        raise query.fault("ACEP-Q900", f"the cells engine cannot answer {what}{others}", span, hint, UnsupportedError)
     if engine != "runs" and not reasons:
         return Plan(query, automaton)
     why = tuple(reason for reason, _ in reasons)
@@ -348,15 +351,6 @@ def _refuse_reserved(query: QuerySyntax) -> None:
         if name in RESERVED:
             message = f"the name {name!r} is taken: results have a column {name!r} of their own"
             raise query.fault("ACEP-Q901", message, span, "choose another name; taken are " + ", ".join(RESERVED))
-
-
-def _refuse(query: QuerySyntax, missing: list[tuple[str, Span]]) -> None:
-    if missing:
-        what, span = missing[0]
-        others = "".join(f"; also {other}" for other, _ in missing[1:4])
-        hint = "leave the choice of the engine open, or ask for the runs engine"
-        message = f"the cells engine cannot answer {what}{others}"
-        raise query.fault("ACEP-Q900", message, span, hint, UnsupportedError)
 
 
 def _needs_runs(query: QuerySyntax) -> Iterator[tuple[str, Span]]:

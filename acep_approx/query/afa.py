@@ -32,12 +32,12 @@ from acep_approx.diagrams.graph import Edge, Graph, Node
 from acep_approx.errors import QueryError, UsageError, expect
 from acep_approx.query.assemble import with_register_values
 from acep_approx.query.builder import QueryBuilder
-from acep_approx.query.functions import KINDS, UserFunction
 from acep_approx.query.messages import FUNCTIONS
 from acep_approx.query.parser import parse_expression
 from acep_approx.query.printer import is_name, to_text
 from acep_approx.query.symbols import Trace, condition_of, known_registers, moves_of, place_of, plain_value
 from acep_approx.query.syntax import (
+    KINDS,
     ArcKind,
     Assignment,
     Constant,
@@ -46,6 +46,7 @@ from acep_approx.query.syntax import (
     Machine,
     MachineArc,
     MachineRegister,
+    UserFunction,
 )
 
 _NEXT_WORDS = frozenset(("WHEN", "SET", "IGNORE", "FINAL"))

@@ -13,10 +13,10 @@ import math
 import re
 from typing import TYPE_CHECKING, Any, cast
 
-from acep_approx.query.functions import KINDS
 from acep_approx.query.shape import choice_of, replaced, sequence_of, with_expressions
 from acep_approx.query.syntax import (
     HOLDS,
+    KINDS,
     NO_SPAN,
     Absent,
     Aggregate,
@@ -190,11 +190,14 @@ class Assembler(Written):
     def component(self, parts: list[Any], span: Span) -> Pattern:
         asked, *rest = parts
         bounds = rest.pop(0) if isinstance(rest[0], tuple) else None
-        variable = self._variable(rest)
-        if bounds is None:
-            return Atom(asked[0], variable, span)
-        least, most = bounds
-        return Repeat(Atom(asked[0], variable, span), least, most, span)
+        name, *index = rest
+        if index:
+            self.marked.append(name)
+            if _inside(index[0]):
+                hint = f"write {name}[]; conditions on single events belong in WHERE"
+                raise self.fault("ACEP-Q009", f"{index[0]} has no meaning in a pattern", span_of(index[0]), hint)
+        atom = Atom(asked[0], str(name), span)
+        return atom if bounds is None else Repeat(atom, bounds[0], bounds[1], span)
 
     def type(self, parts: list[Token], span: Span) -> list[str | None]:
         """The type in a list, so that it is not taken for bounds."""
@@ -217,15 +220,6 @@ class Assembler(Written):
         letter = str(parts[0])
         defined = any(definition.letter == letter for definition in self.clauses_read.definitions)
         return Atom(None if defined else letter, letter, span)
-
-    def _variable(self, tokens: list[Token]) -> str:
-        name, *index = tokens
-        if index:
-            self.marked.append(name)
-            if _inside(index[0]):
-                hint = f"write {name}[]; conditions on single events belong in WHERE"
-                raise self.fault("ACEP-Q009", f"{index[0]} has no meaning in a pattern", span_of(index[0]), hint)
-        return str(name)
 
     # --- clauses ------------------------------------------------------------------------------------------
 

@@ -23,7 +23,6 @@ from typing import cast
 from acep_approx.arguments import checked
 from acep_approx.errors import QueryError, UsageError
 from acep_approx.query.assemble import did_you_mean
-from acep_approx.query.functions import UserFunction
 from acep_approx.query.limits import refuse_deep_tree, refuse_many_nodes
 from acep_approx.query.messages import STRATEGIES
 from acep_approx.query.parser import parse, parse_condition, parse_expression, parse_window
@@ -42,6 +41,7 @@ from acep_approx.query.syntax import (
     Repeat,
     ReturnItem,
     Strategy,
+    UserFunction,
     Window,
 )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 
 from acep_approx.query.assemble import did_you_mean, no_variable
 from acep_approx.query.printer import is_name, to_text
@@ -18,7 +18,6 @@ from acep_approx.query.syntax import (
     MachineArc,
     QuerySyntax,
     RegisterValue,
-    Span,
     Written,
 )
 
@@ -105,7 +104,10 @@ class _Checker(Written):
         if not machine.finals:
             hint = f"say where a match ends: FINAL {machine.arcs[-1].target}"
             self.fail("ACEP-Q074", "the automaton has no final state", machine.span, hint)
-        for state, span in self._named_states():
+        places = dict(self.query.places)
+        named = [(state, places.get(f"FINAL {state}", machine.span)) for state in machine.finals]
+        named += [(state, rule.span) for rule in machine.ignores for state in rule.states]
+        for state, span in named:
             if state not in self.states:
                 known = ", ".join(sorted(self.states))
                 hint = did_you_mean(state, self.states) + f"the arcs lead to and from {known}"
@@ -120,13 +122,6 @@ class _Checker(Written):
             if arc.source not in reached:
                 hint = f"runs begin at {machine.start}, where the first arc begins: is an arc to {arc.source} missing?"
                 self.fail("ACEP-Q079", f"no way leads from the start to {arc.source}", arc.span, hint)
-
-    def _named_states(self) -> Iterator[tuple[str, Span]]:
-        for state in self.machine.finals:
-            yield state, dict(self.query.places).get(f"FINAL {state}", self.machine.span)
-        for rule in self.machine.ignores:
-            for state in rule.states:
-                yield state, rule.span
 
     # --- arcs ---------------------------------------------------------------------------------------------
 

@@ -19,7 +19,6 @@ import pyarrow.compute as pc
 
 from acep_approx.arrays import Bools
 from acep_approx.errors import DataError
-from acep_approx.query.functions import UserFunction
 from acep_approx.query.shape import walk
 from acep_approx.query.syntax import (
     Aggregate,
@@ -33,6 +32,7 @@ from acep_approx.query.syntax import (
     IsNull,
     RegisterValue,
     Unary,
+    UserFunction,
 )
 
 # --- functions of the user's, over columns ----------------------------------------------------------------

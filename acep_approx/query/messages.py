@@ -145,7 +145,8 @@ def unexpected(text: str, span: Span, possible: set[str], mistake: tuple[str, st
         The code, and a hint.
     """
     (start, stop), (code, hint) = span, mistake
-    message = f"unexpected {_shown(text[start:stop])}; expected {expected(possible)}"
+    found = text[start:stop] if stop - start <= 40 else text[start : start + 37] + "..."
+    message = f"unexpected `{found}`; expected {expected(possible)}"
     word = LAST_WORD.search(text, 0, start)
     if word and code in _UNKNOWN:  # the mistake is the word before the bracket
         message, start, stop = f"no {_UNKNOWN[code]} {word[1]!r}", *word.span(1)
@@ -377,7 +378,3 @@ def _expression_mistake(found: str, before: str, after: str, possible: set[str])
     if found == ")" and "NUMBER" in possible and before.rstrip().endswith("("):
         return "the list may not be empty"
     return None
-
-
-def _shown(found: str) -> str:
-    return f"`{found}`" if len(found) <= 40 else f"`{found[:37]}...`"

@@ -10,7 +10,6 @@ from typing import Any, cast
 from acep_approx.arguments import checked
 from acep_approx.errors import QueryError
 from acep_approx.query.assemble import Assembler, did_you_mean, no_variable, span_of, with_register_values
-from acep_approx.query.functions import UserFunction
 from acep_approx.query.kept import parsed
 from acep_approx.query.limits import (
     refuse_deep_text,
@@ -28,6 +27,7 @@ from acep_approx.query.syntax import (
     Machine,
     Pattern,
     QuerySyntax,
+    UserFunction,
     Window,
 )
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from acep_approx.query.functions import KINDS
 from acep_approx.query.messages import RESERVED
 from acep_approx.query.syntax import (
     DEFAULT_STRATEGY,
     HOLDS,
+    KINDS,
     Absent,
     Aggregate,
     Atom,

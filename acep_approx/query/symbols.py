@@ -16,7 +16,6 @@ from typing import Any, NoReturn
 
 from acep_approx.errors import QueryError
 from acep_approx.query.assemble import did_you_mean
-from acep_approx.query.functions import Unknown, UserFunction
 from acep_approx.query.limits import refuse_deep_tree, refuse_many_nodes
 from acep_approx.query.printer import to_text
 from acep_approx.query.syntax import (
@@ -30,6 +29,8 @@ from acep_approx.query.syntax import (
     IsNull,
     RegisterValue,
     Unary,
+    Unknown,
+    UserFunction,
 )
 
 
@@ -175,11 +176,10 @@ class Opaque(Unknown):
     def __init__(self, trace: Trace) -> None:
         object.__setattr__(self, "_Opaque__trace", trace)
 
-    def __setattr__(self, name: str, value: object) -> NoReturn:
+    def __setattr__(self, name: Any, value: object) -> NoReturn:
         raise trace_of(self).fault(f"{name!r} cannot be set here", _SET)
 
-    def __setitem__(self, name: object, value: object) -> NoReturn:
-        raise trace_of(self).fault(f"{name!r} cannot be set here", _SET)
+    __setitem__ = __setattr__
 
     def __bool__(self) -> NoReturn:
         said = "`and`, `or`, `not`, `if`, `in` or a chained comparison"

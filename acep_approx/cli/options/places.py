@@ -16,7 +16,7 @@ from acep_approx.cli.logs import LEVELS
 from acep_approx.cli.on_spark.batch import is_folder
 from acep_approx.cli.options.output import COMPRESSED_FILES
 from acep_approx.errors import UsageError
-from acep_approx.events.live.followed_path import is_followed, would_be_followed
+from acep_approx.events.live.growing import is_followed, would_be_followed
 from acep_approx.events.live.kafka_address import is_address
 from acep_approx.events.reading.files import ONLY_CSV, files_below, would_be_read
 from acep_approx.events.writing.outfile import check_name, known_as, read_again, written_as

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from acep_approx.kernels.runs.pools import ADD_UP, KEEP_LEAST, KEEP_NEW
-from acep_approx.query.functions import UserFunction
+from acep_approx.query.syntax import UserFunction
 
 
 @dataclass(frozen=True)

@@ -1,15 +1,16 @@
-"""A topic of Kafka: its messages as they come, and how far they were read."""
+"""A topic of Kafka: its messages as they come, and how far they were read; what brokers say of it in the meantime."""
 
 from __future__ import annotations
 
 import logging
 import time
+from concurrent.futures import Future
 from dataclasses import dataclass
+from math import inf
 from typing import TYPE_CHECKING, Any
 
 from acep_approx.errors import DataError, UsageError
 from acep_approx.events.live.kafka_address import PARTITION, KafkaAddress
-from acep_approx.events.live.kafka_watch import Description, Outages, TopicWatch
 from acep_approx.masks import without
 
 if TYPE_CHECKING:
@@ -17,7 +18,176 @@ if TYPE_CHECKING:
 
     from confluent_kafka import Message, TopicPartition
 
+# --- what brokers say of a topic while it is read -------------------------------------------------------------
+
+EVERY = 0.5
+"""Seconds between two questions."""
+GIVEN_UP = 5.0
+"""Seconds after which a question is given up."""
+PATIENCE = 1.0
+"""Seconds for which messages wait for an answer that is due."""
+NO_ID = "AAAAAAAAAAAAAAAAAAAAAA"
+"""What brokers say that give topics no ids."""
 LOG = logging.getLogger("acep_approx.live")
+AGAIN = 30.0
+"""Seconds between two lines about the same outage."""
+FORGOTTEN = 60.0
+"""Seconds after which an error that has not come in the meantime is said again."""
+
+
+@dataclass(frozen=True)
+class Description:
+    """A topic as a broker describes it.
+
+    Parameters
+    ----------
+    id : str or None
+        No two topics have the same, not even two of one name, one after the other. None: the broker gives none.
+    partitions : tuple of int
+        Their numbers, ascending; none: there is no such topic.
+    asked : float
+        When the question was sent, by ``time.monotonic``.
+    """
+
+    id: str | None
+    partitions: tuple[int, ...]
+    asked: float
+
+
+class TopicWatch:
+    """Asks a broker what a topic is, twice a second, and does not wait for the answer.
+
+    Parameters
+    ----------
+    topic : str
+        Its name.
+    settings : dict of str to str
+        Of the client.
+
+    Attributes
+    ----------
+    unanswered_since : float or None
+        When the first question was sent that has no answer, by ``time.monotonic``. None: all have one.
+    """
+
+    def __init__(self, topic: str, settings: dict[str, str]) -> None:
+        from confluent_kafka.admin import AdminClient
+
+        self._topic = topic
+        silent: dict[str, Any] = {**settings, "error_cb": lambda _: None}  # the client that reads says the same
+        self._client = AdminClient(silent)
+        self._question: Future[Any] | None = None
+        self._asked = 0.0
+        self._answered = 0.0  # when the question was sent that was answered last
+        self._is_slow = False
+        self.unanswered_since: float | None = None
+
+    def first(self) -> Description | None:
+        """The topic as it is now. None: it cannot be told."""
+        self._ask()
+        return self._answer(GIVEN_UP)
+
+    def look(self, max_age: float | None = None) -> Description | None:
+        """What a broker has said since it was asked last. None: nothing.
+
+        Parameters
+        ----------
+        max_age : float, optional
+            Seconds: if what is known is older, an answer is waited for, though not for long.
+        """
+        now = time.monotonic()
+        found = self._answer(0)
+        is_old = max_age is not None and now - self._answered > max_age and not self._is_slow
+        if self._question is None and (is_old or now - self._asked >= EVERY):
+            self._ask()
+        return self._answer(PATIENCE) or found if is_old else found
+
+    def _ask(self) -> None:
+        from confluent_kafka import TopicCollection
+
+        self._asked = time.monotonic()
+        self.unanswered_since = self.unanswered_since or self._asked
+        asked = self._client.describe_topics(TopicCollection([self._topic]), request_timeout=GIVEN_UP)
+        self._question = asked[self._topic]
+
+    def _answer(self, wait: float) -> Description | None:
+        from confluent_kafka import KafkaError, KafkaException
+
+        if self._question is None or not (wait or self._question.done()):
+            return None
+        try:
+            found = self._question.result(wait)
+        except TimeoutError:
+            self._is_slow = True
+            return None
+        except KafkaException as error:
+            self._question = None
+            if error.args[0].code() not in (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.UNKNOWN_TOPIC_ID):
+                return None
+            described = Description(None, (), self._asked)
+        else:
+            self._question = None
+            name = str(found.topic_id)
+            numbers = tuple(sorted(one.id for one in found.partitions))
+            described = Description(None if name == NO_ID else name, numbers, self._asked)
+        self._is_slow, self._answered, self.unanswered_since = False, self._asked, None
+        return described
+
+
+class Outages:
+    """Says when brokers are lost, and found again; each outage for itself.
+
+    Parameters
+    ----------
+    brokers : str
+        For messages.
+
+    Attributes
+    ----------
+    since : float or None
+        When the outage has begun, by ``time.monotonic``. None: brokers answer.
+    """
+
+    def __init__(self, brokers: str) -> None:
+        self.since: float | None = None
+        self._brokers = brokers
+        self._said = 0.0
+        self._seen: dict[str, float] = {}
+
+    def failed(self, name: str, words: str) -> None:
+        """Something is wrong, and the client goes on trying: it is said once.
+
+        Parameters
+        ----------
+        name : str
+            Of the error.
+        words : str
+        """
+        now = time.monotonic()
+        if now - self._seen.get(name, -inf) >= FORGOTTEN:
+            LOG.warning("Kafka: %s; trying again", words)
+        self._seen[name] = now
+
+    def lost(self, since: float) -> None:
+        """No broker can be reached since a time."""
+        if self.since is None:
+            self.since, self._said = since, time.monotonic()
+            LOG.warning("Kafka: no broker of %s answers; trying again", self._brokers)
+
+    def goes_on(self) -> None:
+        """Time passes."""
+        now = time.monotonic()
+        if self.since is not None and now - self._said >= AGAIN:
+            self._said = now
+            LOG.warning("Kafka: no broker of %s has answered for %.0f s; trying again", self._brokers, now - self.since)
+
+    def answered(self, asked: float) -> None:
+        """A broker has answered what it was asked at a time."""
+        if self.since is not None and asked > self.since:
+            LOG.warning("Kafka: connected again after %.0f s", time.monotonic() - self.since)
+            self.since = None
+
+
 ANSWER = 10.0
 """Seconds in which a broker must answer at first; later it counts as lost if it says nothing for so long."""
 GONE = 10.0
@@ -107,7 +277,8 @@ class Topic:
         self._reason = ""
         self._settings = settings
         self._outages = Outages(address.brokers)
-        self._consumer = _consumer(address, settings, self._on_error)
+        self._kafka = _library()
+        self._consumer = self._connected()
         self._watch: TopicWatch | None = None
         self._heard = time.monotonic()
         self._gone_since: float | None = None
@@ -159,13 +330,12 @@ class Topic:
     @property
     def lag(self) -> int | None:
         """Messages that are there and were not read yet, as far as the client knows."""
-        from confluent_kafka import TopicPartition
-
         behind = 0
         if self._is_closed:
             return None
         for number, offset in self.offsets.items():
-            known = self._consumer.get_watermark_offsets(TopicPartition(self.address.topic, number), cached=True)
+            where = self._kafka.TopicPartition(self.address.topic, number)
+            known = self._consumer.get_watermark_offsets(where, cached=True)
             if known is None or known[1] < 0:
                 return None
             behind += max(0, known[1] - offset)
@@ -185,15 +355,13 @@ class Topic:
 
     def commit(self, *, waits: bool) -> None:
         """Tell the group how far messages have been run."""
-        from confluent_kafka import KafkaException
-
         self._commits = time.monotonic()
         if self.address.group is None or self._committed == self.offsets or self._is_lost:
             return
         given = self._places(self.offsets)
         try:
             self._consumer.commit(offsets=given, asynchronous=not waits)
-        except KafkaException as error:
+        except self._kafka.KafkaException as error:
             said = without(str(error), self._settings)
             LOG.warning("the offsets of group %s could not be committed: %s", self.address.group, said)
         self._committed = dict(self.offsets)
@@ -205,30 +373,44 @@ class Topic:
             self.commit(waits=True)
             self._consumer.close()
 
+    def _connected(self) -> Any:
+        ours = {
+            "group.id": self.address.group or "acep",  # without a group nothing is committed under it
+            "enable.auto.commit": False,
+            "enable.auto.offset.store": False,
+            "auto.offset.reset": "error",  # nothing is left out unseen
+            "enable.partition.eof": True,
+            "error_cb": self._on_error,
+        }
+        try:
+            return self._kafka.Consumer({**ours, **_connection(self.address, self._settings)})
+        except self._kafka.KafkaException as error:
+            raise UsageError(
+                f"the client of Kafka refuses its settings: {self._said(error.args[0])}",
+                code="ACEP-U137",
+                hint="see the list of librdkafka's settings for what there is",
+            ) from error
+
     # --- where to begin ---------------------------------------------------------------------------------------
 
     def _open(self, place: TopicPlace | None) -> None:
-        from confluent_kafka import KafkaException
-
         there = self._partitions()
         if self._watch is not None:
             self._take_description(self._watch.first())
         self._check_order(there, () if place is None else place.offsets)
         try:
             self.offsets = {number: self._first(number, place) for number in there}
-        except KafkaException as error:
+        except self._kafka.KafkaException as error:
             raise self._unreadable(error.args[0]) from error
         for number in () if place is None else self.offsets.keys() - place.offsets.keys():
             self._say_added(number)
         self._consumer.assign(self._places(self.offsets))
 
     def _partitions(self) -> list[int]:
-        from confluent_kafka import KafkaException
-
         topic = self.address.topic
         try:
             cluster = self._consumer.list_topics(topic, timeout=ANSWER)
-        except KafkaException as error:
+        except self._kafka.KafkaException as error:
             for _ in range(HEARD):  # what the client has to say comes only when it is asked
                 self._consumer.poll(0)
             why = self._reason or self._said(error.args[0])
@@ -269,9 +451,7 @@ class Topic:
         )
 
     def _first(self, number: int, place: TopicPlace | None) -> int:
-        from confluent_kafka import TopicPartition
-
-        where = TopicPartition(self.address.topic, number)
+        where = self._kafka.TopicPartition(self.address.topic, number)
         low, high = self._consumer.get_watermark_offsets(where, timeout=ANSWER)
         offset = None if place is None else place.offsets.get(number, low)  # a partition that is new is read whole
         if offset is None and self.address.group is not None:
@@ -286,9 +466,7 @@ class Topic:
         return offset
 
     def _places(self, offsets: dict[int, int]) -> list[TopicPartition]:
-        from confluent_kafka import TopicPartition
-
-        return [TopicPartition(self.address.topic, number, offset) for number, offset in offsets.items()]
+        return [self._kafka.TopicPartition(self.address.topic, number, offset) for number, offset in offsets.items()]
 
     # --- what changes while it is read ------------------------------------------------------------------------
 
@@ -345,15 +523,13 @@ class Topic:
             )
 
     def _add(self, numbers: list[int]) -> None:
-        from confluent_kafka import KafkaException
-
         if not numbers:
             return
         self._check_order([*self.offsets, *numbers], self.offsets)
         try:
             self._consumer.list_topics(self.address.topic, timeout=ANSWER)  # the client gets to know them
             new = {number: self._first(number, TopicPlace({})) for number in numbers}
-        except KafkaException:  # they are not quite there yet: the next look finds them again
+        except self._kafka.KafkaException:  # they are not quite there yet: the next look finds them again
             return
         for number in numbers:
             self._say_added(number)
@@ -378,15 +554,13 @@ class Topic:
         self._outages.failed(error.name(), self._reason)
 
     def _take_error(self, message: Message) -> None:
-        from confluent_kafka import KafkaError
-
         error, number = message.error(), message.partition()
         assert error is not None
-        if error.code() == KafkaError._PARTITION_EOF:
+        if error.code() == self._kafka.KafkaError._PARTITION_EOF:
             assert number is not None
             self._at_end.add(number)
             self.ends[number] = message.offset() or 0
-        elif error.code() in (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE):
+        elif error.code() in (self._kafka.KafkaError._AUTO_OFFSET_RESET, self._kafka.KafkaError.OFFSET_OUT_OF_RANGE):
             if self._watch is not None:
                 self._take_description(self._watch.first())  # it may be another topic by now
             raise self._gone(number, self._said(error), self.offsets.get(number or 0, 0))
@@ -426,28 +600,13 @@ def _connection(address: KafkaAddress, settings: dict[str, str]) -> dict[str, st
     return {**ours, **settings}
 
 
-def _consumer(address: KafkaAddress, settings: dict[str, str], on_error: Any) -> Any:
+def _library() -> Any:
     try:
-        from confluent_kafka import Consumer, KafkaException
+        import confluent_kafka
     except ImportError as error:
         raise UsageError(
             "Kafka needs the package confluent-kafka, which is not installed",
             code="ACEP-U135",
             hint="pip install 'acep-approx[kafka]'",
         ) from error
-    ours = {
-        "group.id": address.group or "acep",  # without a group nothing is committed under it
-        "enable.auto.commit": False,
-        "enable.auto.offset.store": False,
-        "auto.offset.reset": "error",  # nothing is left out unseen
-        "enable.partition.eof": True,
-        "error_cb": on_error,
-    }
-    try:
-        return Consumer({**ours, **_connection(address, settings)})
-    except KafkaException as error:
-        raise UsageError(
-            f"the client of Kafka refuses its settings: {without(error.args[0].str(), settings)}",
-            code="ACEP-U137",
-            hint="see the list of librdkafka's settings for what there is",
-        ) from error
+    return confluent_kafka

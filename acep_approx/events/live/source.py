@@ -13,8 +13,7 @@ import pyarrow as pa
 from acep_approx.arguments import checked
 from acep_approx.errors import DataError, UsageError
 from acep_approx.events.late import LateEvents
-from acep_approx.events.live.followed_path import FollowedPath, from_json, would_be_followed
-from acep_approx.events.live.growing import GrowingText
+from acep_approx.events.live.growing import FollowedPath, GrowingText, from_json, would_be_followed
 from acep_approx.events.live.kafka import Topic
 from acep_approx.events.live.kafka_address import is_address, parse_address, settings
 from acep_approx.events.live.kafka_messages import AS_JSON, KafkaMessages, PartitionNews, place_in
@@ -33,9 +32,8 @@ from acep_approx.events.reading.files import (
 )
 from acep_approx.events.reading.layout import Layout, Stored
 from acep_approx.events.reading.malformed import MalformedRows
-from acep_approx.events.reading.opening import refuse_same
 from acep_approx.events.reading.text import text_format
-from acep_approx.events.source import NO_TIMES, Source, Times
+from acep_approx.events.source import NO_TIMES, Source, Times, refuse_same
 from acep_approx.events.times_in_order import TimesInOrder
 from acep_approx.events.usable_rows import UsableRows
 from acep_approx.events.writing.outfile import GrowingFile, OutFile, read_again, refuse_input

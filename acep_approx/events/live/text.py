@@ -362,9 +362,15 @@ class LiveText(ArrivingEvents):
         names = self._text_columns(columns, self._text_schema)
         wanted = pa.schema([self._text_schema.field(name) for name in names])
         piece = Block(1, b"")
-        rows = TextRows(self._format, wanted, lambda row, line, reason: self._report(piece, row, line, reason))
+
+        def told(row: bytes, line: int, reason: str) -> None:
+            self._report(piece, row, line, reason)
+
+        rows = TextRows(self._format, wanted, told)
         for piece in self._all_pieces():
-            for read in rows.parse(self._body(self._decodable(piece))):
+            refuses = self._malformed.policy == "refuse"  # what is not UTF-8 has been refused
+            readable = piece if refuses else decodable(piece, self._name, self._format.rows, told)
+            for read in rows.parse(self._body(readable)):
                 batch = rows.ordered(read, self._order)
                 self.given += batch.num_rows
                 whole = self._with_more(self._aligned(batch, names), columns, piece)
@@ -397,13 +403,6 @@ class LiveText(ArrivingEvents):
         waiting, self._waiting, self._head = self._waiting, [], b""
         yield from waiting
         yield from self._coming
-
-    def _decodable(self, piece: Block) -> Block:
-        """A piece without rows that are not UTF-8; where such are refused, they have been."""
-        if self._malformed.policy == "refuse":
-            return piece
-        told = lambda row, line, reason: self._report(piece, row, line, reason)  # noqa: E731
-        return decodable(piece, self._name, self._format.rows, told)
 
     def _body(self, piece: Block) -> Block:
         return self._format.after_header(piece)

@@ -35,6 +35,8 @@ from acep_approx.events.reading.decoding import (
     inflated,
 )
 from acep_approx.events.reading.files import (
+    FileEvents,
+    ParquetFile,
     as_lines,
     check_layout,
     format_of,
@@ -47,8 +49,6 @@ from acep_approx.events.reading.formats.json_documents import document_of, start
 from acep_approx.events.reading.formats.readings import TextFormat
 from acep_approx.events.reading.layout import Layout, Stored, Understood
 from acep_approx.events.reading.malformed import MalformedRows, Row
-from acep_approx.events.reading.multiple_files import FileEvents
-from acep_approx.events.reading.parquet import ParquetFile
 from acep_approx.events.reading.text import TextFile, text_format
 
 LOG = logging.getLogger("acep_approx.waiting")

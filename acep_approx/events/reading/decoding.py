@@ -12,6 +12,7 @@ import io
 import lzma
 import re
 import zipfile
+from abc import ABC, abstractmethod
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -237,7 +238,9 @@ def _opener(stream: Any, compression: str, name: str) -> Any:
     return pa.CompressedInputStream(source, compression)
 
 
-class _Inflated(io.RawIOBase):
+class _Changed(ABC):
+    """Bytes of a stream as something else; ``_next`` reads some by a method of the stream."""
+
     def __init__(self, stream: Any, name: str) -> None:
         self._stream = stream
         self._name = name
@@ -248,6 +251,11 @@ class _Inflated(io.RawIOBase):
     def read1(self, size: int = -1) -> bytes:
         return self._next(getattr(self._stream, "read1", self._stream.read), size)
 
+    @abstractmethod
+    def _next(self, read: Any, size: int) -> bytes: ...
+
+
+class _Inflated(_Changed, io.RawIOBase):
     def _next(self, read: Any, size: int) -> bytes:
         try:
             return read(size)  # type: ignore[no-any-return]
@@ -268,20 +276,11 @@ def in_utf8(stream: Any, encoding: str, name: str) -> BinaryIO:
     return stream if encoding == "utf-8" else _Recoded(stream, encoding, name)  # type: ignore[return-value]
 
 
-class _Recoded(AbstractContextManager["_Recoded"]):
+class _Recoded(_Changed, AbstractContextManager["_Recoded"]):
     def __init__(self, stream: Any, encoding: str, name: str) -> None:
-        self._stream = stream
+        super().__init__(stream, name)
         self._encoding = encoding
-        self._name = name
         self._decoder = codecs.getincrementaldecoder(encoding)()
-
-    def read(self, size: int = -1) -> bytes:
-        """At most about so many bytes; none at the end."""
-        return self._next(self._stream.read, size)
-
-    def read1(self, size: int = -1) -> bytes:
-        """What is there by now."""
-        return self._next(getattr(self._stream, "read1", self._stream.read), size)
 
     def _next(self, read: Any, size: int) -> bytes:
         while data := read(size):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import cached_property
 from typing import NoReturn
 
 from acep_approx.errors import UnsupportedError
@@ -48,16 +49,11 @@ from acep_approx.query.syntax import (
     Written,
 )
 
+_TABLE = re.compile(r"(?:EXISTS\s+)?store\s*\.\s*(\w+)", re.IGNORECASE)
 
-class RuleChecks(Written):
-    """Some checks of one rule.
 
-    Parameters
-    ----------
-    rule : Rule
-    tables : dict of str to Table
-        All tables of its file.
-    """
+class _RuleChecker(Written):
+    """Checks one rule: the names in its reads, its query, as of which events it reads, WHEN and actions."""
 
     def __init__(self, rule: Rule, tables: dict[str, Table]) -> None:
         self.rule = rule
@@ -68,70 +64,54 @@ class RuleChecks(Written):
         self.several = several(rule.query.pattern)
         self.negated = negated_variables(rule.query.pattern)
 
-    def table_of(self, name: str, span: Span) -> Table:
-        """The table of that name.
+    def check(self) -> None:
+        self._check_names()
+        check(self.query)
+        self._check_events()
+        if self.rule.when is not None:
+            self._check_fired()
+            self._check_when(self.rule.when)
+        if self.rule.each == "point" and ends_late(self.query.pattern):
+            hint = "write FOR EACH MATCH"
+            message = "matches of this pattern are known when their window has closed, and not at an event"
+            self.fail("ACEP-R019", message, self.query.pattern.span, hint)
+        for action in self.rule.actions:
+            if isinstance(action, Write):
+                self._check_write(action)
+            else:
+                self._check_call(action)
 
-        Parameters
-        ----------
-        name : str
-        span : Span
-            Where it is named.
+    @cached_property
+    def certain(self) -> frozenset[str]:
+        """The variables that every match binds, were no event missing."""
+        return certain(self.query.pattern)
 
-        Raises
-        ------
-        QueryError
-            ACEP-R007.
-        """
+    @cached_property
+    def last(self) -> str | None:
+        """The variable of the last event of every match."""
+        return last_variable(self.query)
+
+    def _table_of(self, name: str, span: Span) -> Table:
         if name not in self.tables:
             known = did_you_mean(name, self.tables) + f"tables are {', '.join(self.tables)}"
             hint = known if self.tables else f"declare it before the rules: TABLE {name} (id text, ..., KEY (id))"
             self.fail("ACEP-R007", f"no table {name!r}", span, hint)
         return self.tables[name]
 
-    def check_count(self, table: Table, keys: tuple[Expression, ...], span: Span) -> None:
-        """Refuse a key of more or fewer values than the table has key columns.
-
-        Parameters
-        ----------
-        table : Table
-        keys : tuple of Expression
-        span : Span
-            Where they stand.
-
-        Raises
-        ------
-        QueryError
-            ACEP-R009.
-        """
+    def _check_count(self, table: Table, keys: tuple[Expression, ...], span: Span) -> None:
+        """Refuse a key of more or fewer values than the table has key columns."""
         if len(keys) == len(table.key):
             return
         columns = f"{len(table.key)} column{'s' if len(table.key) != 1 else ''}, {', '.join(table.key)}"
         message = f"the key of {table.name!r} has {columns}; here {'is' if len(keys) == 1 else 'are'} {len(keys)}"
         self.fail("ACEP-R009", message, span, "give one value for each, in that order")
 
+    # --- reads of tables ------------------------------------------------------------------------------------
 
-_TABLE = re.compile(r"(?:EXISTS\s+)?store\s*\.\s*(\w+)", re.IGNORECASE)
-
-
-class ReadChecks(RuleChecks):
-    """What is wrong with the reads of one rule.
-
-    Parameters
-    ----------
-    rule : Rule
-    tables : dict of str to Table
-        All tables of its file.
-    """
-
-    def check_names(self) -> None:
-        """Check which tables, columns and events are named; the query itself may be wrong still.
-
-        Raises
-        ------
-        QueryError
-            ACEP-R007, R008, R009, R021, R022, R023, and ACEP-Q030, Q032, Q033 for the event behind AT.
-        """
-        for expression in _outside_actions(self.rule):
+    def _check_names(self) -> None:
+        """Check which tables, columns and events are named; the query itself may be wrong still."""
+        outputs = [output.value for output in self.query.outputs]
+        for expression in (*self.query.predicates, *outputs, *(() if self.rule.when is None else (self.rule.when,))):
             self._check_variables(expression, None)
         for action in self.rule.actions:
             for expression in expressions(action):
@@ -152,16 +132,8 @@ class ReadChecks(RuleChecks):
                 hint = "WHEN reads what holds when the match is complete: leave AT out, or move the condition to WHERE"
                 self.fail("ACEP-R022", "WHEN knows no AT", read.at.span, hint)
 
-    def check_events(self) -> None:
-        """Check as of which event tables are read; the query itself passed its checks.
-
-        Raises
-        ------
-        QueryError
-            ACEP-R021.
-        UnsupportedError
-            ACEP-Q900: a read that is known only when the match is complete, where that comes too late.
-        """
+    def _check_events(self) -> None:
+        """Check as of which event tables are read; the query itself passed its checks."""
         for predicate in self.query.predicates:
             for read in reads_of(predicate):
                 self._check_key(read)
@@ -194,11 +166,11 @@ class ReadChecks(RuleChecks):
 
     def _check_row(self, read: Read) -> None:
         named = _TABLE.match(self.query.text, *read.span)
-        table = self.table_of(read.table, named.span(1) if named else read.span)
+        table = self._table_of(read.table, named.span(1) if named else read.span)
         if read.column is not None and table.column(read.column) is None:
             column = (read.span[1] - len(field_name(read.column)), read.span[1])
             self.fail("ACEP-R008", *no_column(table, read.column, column))
-        self.check_count(table, read.keys, read.span)
+        self._check_count(table, read.keys, read.span)
         for node in nodes_of_key(read):
             if isinstance(node, Read):
                 hint = "keep what is needed in one table, or compare both reads with attributes of events"
@@ -269,80 +241,6 @@ class ReadChecks(RuleChecks):
         hint = f"{way}; where [attr] is in force, the key may be that attribute of any event"
         raise query.fault("ACEP-Q900", message, read.span, hint, UnsupportedError)
 
-
-def _with_at(read: Read, event: str) -> str:
-    row = f"store.{read.table}[{', '.join(map(to_text, read.keys))} AT {event}]"
-    return f"EXISTS {row}" if read.column is None else f"{row}.{field_name(read.column)}"
-
-
-def _of_arcs(query: QuerySyntax) -> Iterator[tuple[MachineArc | IgnoreRule, Expression]]:
-    """The expressions of an automaton written by hand, each with the arc or the rule it stands in."""
-    if not isinstance(query.pattern, Machine):
-        return
-    parts: tuple[MachineArc | IgnoreRule, ...] = (*query.pattern.arcs, *query.pattern.ignores)
-    for part in parts:
-        if part.when is not None:
-            yield part, part.when
-    for arc in query.pattern.arcs:
-        for one in arc.sets:
-            yield arc, one.value
-
-
-def _outside_actions(rule: Rule) -> Iterator[Expression]:
-    yield from rule.query.predicates
-    yield from (output.value for output in rule.query.outputs)
-    if rule.when is not None:
-        yield rule.when
-
-
-def no_column(table: Table, name: str, span: Span) -> tuple[str, Span, str]:
-    """What is said of a column that is not there: message, place and hint.
-
-    Parameters
-    ----------
-    table : Table
-    name : str
-    span : Span
-    """
-    names = [column.name for column in table.columns]
-    return f"no column {name!r} in {table.name!r}", span, did_you_mean(name, names) + f"columns are {', '.join(names)}"
-
-
-class ActionChecks(RuleChecks):
-    """What is wrong with WHEN and the actions of one rule, whose query passed its checks.
-
-    Parameters
-    ----------
-    rule : Rule
-    tables : dict of str to Table
-        All tables of its file.
-    """
-
-    def __init__(self, rule: Rule, tables: dict[str, Table]) -> None:
-        super().__init__(rule, tables)
-        self.certain = certain(rule.query.pattern)
-        self.last = last_variable(rule.query)
-
-    def check(self) -> None:
-        """Check WHEN, then the actions in their order.
-
-        Raises
-        ------
-        QueryError
-            ACEP-R007 to R020, and the codes that other expressions share.
-        """
-        if self.rule.when is not None:
-            self._check_when(self.rule.when)
-        if self.rule.each == "point" and ends_late(self.query.pattern):
-            hint = "write FOR EACH MATCH"
-            message = "matches of this pattern are known when their window has closed, and not at an event"
-            self.fail("ACEP-R019", message, self.query.pattern.span, hint)
-        for action in self.rule.actions:
-            if isinstance(action, Write):
-                self._check_write(action)
-            else:
-                self._check_call(action)
-
     # --- WHEN ---------------------------------------------------------------------------------------------
 
     def _check_when(self, when: Expression) -> None:
@@ -380,6 +278,14 @@ class ActionChecks(RuleChecks):
                 message = f"{variable!r} stands for several events, {where} needs one value"
                 self.fail("ACEP-R018", message, node.span, hint)
 
+    def _check_fired(self) -> None:
+        """Rules with WHEN have a column that says for which matches it held."""
+        outputs = {output.name: output.span for output in self.query.outputs}
+        if FIRED in (*known_variables(self.query.pattern), *outputs):
+            hint = "choose another name; the column says for which matches WHEN held"
+            message = f"the name {FIRED!r} is taken: results of rules with WHEN have a column {FIRED!r} of their own"
+            self.fail("ACEP-Q901", message, outputs.get(FIRED, self.query.pattern.span), hint)
+
     # --- actions ------------------------------------------------------------------------------------------
 
     def _check_call(self, action: Call) -> None:
@@ -391,14 +297,14 @@ class ActionChecks(RuleChecks):
             self._check_value(argument)
 
     def _check_write(self, action: Write) -> None:
-        table = self.table_of(action.table, place(action, "table"))
+        table = self._table_of(action.table, place(action, "table"))
         if table.is_static:
             hint = f"leave STATIC out of TABLE {table.name}"
             message = f"{table.name!r} is STATIC: no rule writes it"
             self.fail("ACEP-R011", message, place(action, "table"), hint)
         self._check_form(action, table)
         self._check_columns(action, table)
-        self.check_count(table, action.key, place(action, "AT"))
+        self._check_count(table, action.key, place(action, "AT"))
         if any(one.variable == OLD for value in action.sets for one in naming(value.value)) and OLD in self.known:
             hint = "give the variable of the pattern another name"
             message = "in SET, `old` is the row before this action, and here it is a variable of the pattern, too"
@@ -506,6 +412,37 @@ class ActionChecks(RuleChecks):
         self.fail("ACEP-R019", message, node.span, hint)
 
 
+def _with_at(read: Read, event: str) -> str:
+    row = f"store.{read.table}[{', '.join(map(to_text, read.keys))} AT {event}]"
+    return f"EXISTS {row}" if read.column is None else f"{row}.{field_name(read.column)}"
+
+
+def _of_arcs(query: QuerySyntax) -> Iterator[tuple[MachineArc | IgnoreRule, Expression]]:
+    """The expressions of an automaton written by hand, each with the arc or the rule it stands in."""
+    if not isinstance(query.pattern, Machine):
+        return
+    parts: tuple[MachineArc | IgnoreRule, ...] = (*query.pattern.arcs, *query.pattern.ignores)
+    for part in parts:
+        if part.when is not None:
+            yield part, part.when
+    for arc in query.pattern.arcs:
+        for one in arc.sets:
+            yield arc, one.value
+
+
+def no_column(table: Table, name: str, span: Span) -> tuple[str, Span, str]:
+    """What is said of a column that is not there: message, place and hint.
+
+    Parameters
+    ----------
+    table : Table
+    name : str
+    span : Span
+    """
+    names = [column.name for column in table.columns]
+    return f"no column {name!r} in {table.name!r}", span, did_you_mean(name, names) + f"columns are {', '.join(names)}"
+
+
 RESERVED_COLUMNS = ("time", "row", "rule", "op", "deleted")
 """Columns that logs of changes have of their own."""
 FIRED = "fired"
@@ -544,7 +481,11 @@ class _Checker(Written):
         self.file = file
 
     def check(self) -> None:
-        self._check_table_names()
+        names: dict[str, str] = {}
+        for table in self.file.tables:
+            first = names.setdefault(table.name.lower(), table.name)
+            if first is not table.name:
+                self._refuse_twice("tables", first, table.name, place(table, "name"))
         for table in self.file.tables:
             self._check_table(table)
         if not self.file.rules:
@@ -557,17 +498,10 @@ class _Checker(Written):
                 hint = "give each rule its own name: its matches have it"
                 self.fail("ACEP-R002", f"two rules are named {rule.name!r}", place(rule, "name"), hint)
             seen.add(rule.name)
-            self._check_rule(rule, tables)
+            _RuleChecker(rule, tables).check()
         check_types(self.file)
 
     # --- tables -------------------------------------------------------------------------------------------
-
-    def _check_table_names(self) -> None:
-        seen: dict[str, str] = {}
-        for table in self.file.tables:
-            first = seen.setdefault(table.name.lower(), table.name)
-            if seen[table.name.lower()] is not table.name:
-                self._refuse_twice("tables", first, table.name, place(table, "name"))
 
     def _refuse_twice(self, what: str, first: str, second: str, span: Span) -> NoReturn:
         """Stores in files do not tell names apart that differ in case."""
@@ -611,22 +545,3 @@ class _Checker(Written):
             if name in seen:
                 self.fail("ACEP-R004", f"the column {name!r} stands twice in the key", where, "name each column once")
             seen.add(name)
-
-    # --- rules --------------------------------------------------------------------------------------------
-
-    def _check_rule(self, rule: Rule, tables: dict[str, Table]) -> None:
-        reads = ReadChecks(rule, tables)
-        reads.check_names()
-        check(rule.query)
-        reads.check_events()
-        if rule.when is not None:
-            self._check_fired(rule)
-        ActionChecks(rule, tables).check()
-
-    def _check_fired(self, rule: Rule) -> None:
-        """Rules with WHEN have a column that says for which matches it held."""
-        outputs = {output.name: output.span for output in rule.query.outputs}
-        if FIRED in (*known_variables(rule.query.pattern), *outputs):
-            hint = "choose another name; the column says for which matches WHEN held"
-            message = f"the name {FIRED!r} is taken: results of rules with WHEN have a column {FIRED!r} of their own"
-            self.fail("ACEP-Q901", message, outputs.get(FIRED, rule.query.pattern.span), hint)

@@ -107,7 +107,13 @@ def last_variable(query: QuerySyntax) -> str | None:
     >>> last_variable(parse("PATTERN SEQ(A a, B b, C? c) WITHIN 5")) is None
     True
     """
-    found = _last_of_machine(query.pattern) if isinstance(query.pattern, Machine) else _last(query.pattern)[0]
+    pattern = query.pattern
+    if isinstance(pattern, Machine):
+        silent = [(arc.target, arc.source) for arc in pattern.arcs if arc.kind != "on"]
+        ends = reachable(set(pattern.finals), silent)
+        found = frozenset(arc.variable for arc in pattern.arcs if arc.kind == "on" and arc.target in ends)
+    else:
+        found = _last(pattern)[0]
     variable = next(iter(found)) if len(found) == 1 else None
     return None if variable is None or can_be_missing(query, variable) else variable
 
@@ -161,11 +167,6 @@ def _last(pattern: Pattern) -> tuple[frozenset[str | None], bool]:
             return inner, empty or least == 0
         case Absent() | OtherPattern() | Machine():
             return frozenset(), True
-
-
-def _last_of_machine(machine: Machine) -> frozenset[str | None]:
-    ends = reachable(set(machine.finals), [(arc.target, arc.source) for arc in machine.arcs if arc.kind != "on"])
-    return frozenset(arc.variable for arc in machine.arcs if arc.kind == "on" and arc.target in ends)
 
 
 Event = tuple[str | None, Index | None]

@@ -84,7 +84,6 @@ class _RuleTypes(TypeChecker):
         self.old: Table | None = None
 
     def rule(self, rule: Rule) -> None:
-        """Check a rule: its query, WHEN, and its actions."""
         self.query(rule.query)
         if rule.when is not None:
             self.condition(rule.when)
@@ -137,16 +136,6 @@ class _RuleTypes(TypeChecker):
             self.held(place, column, value)
 
     def held(self, place: _Place, column: Column, value: Expression) -> None:
-        """Refuse a value that a column cannot hold.
-
-        Parameters
-        ----------
-        place : _Place
-            Where it goes.
-        column : Column
-        value : Expression
-            What it is given.
-        """
         found, wanted = self.kind(value), KIND_OF_HELD[column.holds]
         given = value.value if isinstance(value, Constant) else None
         if wanted == "time" and isinstance(value, Constant) and isinstance(given, str):

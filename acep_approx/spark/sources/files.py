@@ -12,9 +12,8 @@ import pyarrow.compute as pc
 
 from acep_approx.errors import DataError, UsageError
 from acep_approx.events.reading.decoding import SUFFIXES as COMPRESSED
-from acep_approx.events.reading.files import SUFFIXES, InputFile, check_format, check_layout, find_files
+from acep_approx.events.reading.files import AS_WRITTEN, SUFFIXES, InputFile, check_format, check_layout, find_files
 from acep_approx.events.reading.layout import Layout
-from acep_approx.events.reading.multiple_files import AS_WRITTEN
 from acep_approx.events.roles import infer_roles
 from acep_approx.events.source import Source, open_source
 from acep_approx.events.time import shown_times

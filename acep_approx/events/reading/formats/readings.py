@@ -354,7 +354,9 @@ class Converters:
         given = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
         try:
             if name in self.decimals:
-                return _numbers(given)
+                if pc.any(pc.invert(pc.match_substring_regex(given, COMMA))).as_py():
+                    raise pa.ArrowInvalid("not a number")
+                return pc.replace_substring(pc.replace_substring(given, ".", ""), ",", ".").cast(pa.float64())
             written = self.times[name]
             if written.text is not None:
                 return parse_alone(given, written)
@@ -414,12 +416,6 @@ def _in_order(batch: pa.RecordBatch, times: Mapping[str, TimeFormat]) -> list[tu
         for place, field, written in known
         if written is not None and written.is_in_order and pa.types.is_timestamp(field.type)
     ]
-
-
-def _numbers(texts: pa.Array) -> pa.Array:
-    if pc.any(pc.invert(pc.match_substring_regex(texts, COMMA))).as_py():
-        raise pa.ArrowInvalid("not a number")
-    return pc.replace_substring(pc.replace_substring(texts, ".", ""), ",", ".").cast(pa.float64())
 
 
 class Declared:
