@@ -131,7 +131,7 @@ class Query(CompiledQuery):
         if revisions is not None:
             revisions.check(output, {"budget": budget, "key_idle": key_idle} | more)
         says_what = bool(self.plan.query.outputs) or self.plan.query.is_algebra
-        is_shown = not says_what or KINDS[output].is_point
+        is_shown = not says_what or (output in KINDS and KINDS[output].is_point)
         options |= {"bind": id if bind is None and is_shown else bind}
         options |= {} if key_idle is None else {"key_idle": key_idle}
         malformed = PushedRows(on_malformed, rejects)

@@ -13,7 +13,6 @@ from threading import Event, Thread
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Self
 
-from acep_approx.cli.options.output import ResultKind
 from acep_approx.cli.summary import events_read
 from acep_approx.cli.terminal import amount, say, stages, words
 
@@ -254,9 +253,6 @@ def _recall(totals: Totals) -> str | None:
 
 
 # --- at the end -----------------------------------------------------------------------------------------------------
-
-
-THINGS = {ResultKind.MATCHES: "match", ResultKind.POINTS: "point"}
 
 
 @dataclass(frozen=True)
