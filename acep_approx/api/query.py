@@ -7,20 +7,18 @@ from pathlib import Path
 from types import NoneType
 from typing import TYPE_CHECKING, Any, overload
 
-from acep_approx.api.event_options import EventOptions
 from acep_approx.api.matcher import Matcher
 from acep_approx.arguments import checked
 from acep_approx.diagrams.fragments import never_raises
 from acep_approx.errors import DataError, UsageError, expect
 from acep_approx.events.reading.malformed import PushedRows
 from acep_approx.events.time_formats import TimeFormat
-from acep_approx.matching.execution import check_key_idle
-from acep_approx.matching.outputs.bind import bound_names
-from acep_approx.matching.outputs.kinds import KINDS, MATCHES, OutputName
+from acep_approx.matching.outputs.kinds import KINDS, OutputName
 from acep_approx.planning.compiled import CompiledQuery
 from acep_approx.planning.durations import Duration
-from acep_approx.planning.planner import MERGING, merging
+from acep_approx.planning.planner import MERGING
 from acep_approx.results.matches import Matches
+from acep_approx.results.question import Question, Reading
 from acep_approx.revisions.request import REVISING, Revisions, refuse_on_spark
 
 if TYPE_CHECKING:
@@ -124,14 +122,14 @@ class Query(CompiledQuery):
         >>> matcher.push([{"ts": 2, "type": "b"}]).column("events").to_pylist()
         [[0, 1]]
         """
-        events = EventOptions(time=time, key=key, type=type, unit=unit, start=start, time_format=time_format)
+        events = Reading(time=time, key=key, type=type, unit=unit, start=start, time_format=time_format)
         options: dict[str, Any] = {"output": output, "merge": merge, "bind": bind, **events.roles}
         asked = {name: value for name in REVISING & more.keys() if (value := more.pop(name)) is not None}
         revisions = Revisions(id=id, **asked) if asked else None
         if revisions is not None:
             revisions.check(output, {"budget": budget, "key_idle": key_idle} | more)
         says_what = bool(self.plan.query.outputs) or self.plan.query.is_algebra
-        is_shown = not says_what or KINDS[output].is_point
+        is_shown = not says_what or (output in KINDS and KINDS[output].is_point)
         options |= {"bind": id if bind is None and is_shown else bind}
         options |= {} if key_idle is None else {"key_idle": key_idle}
         malformed = PushedRows(on_malformed, rejects)
@@ -403,11 +401,7 @@ class Query(CompiledQuery):
         >>> [m.values for m in query.match(events, bind="id")]
         [{'a': 'x7', 'b': 'x9'}]
         """
-        merging(merge)  # a wrong name is told before anything is read
-        bound_names(bind, self.plan.query)
-        if key_idle is not None:
-            check_key_idle(self.plan, MATCHES, key_idle)
-        how = EventOptions(
+        reading = Reading(
             time=time,
             key=key,
             type=type,
@@ -420,8 +414,17 @@ class Query(CompiledQuery):
             on_late=on_late,
             late=late,
         )
-        options = {"merge": merge, "bind": bind, "key_idle": key_idle, **how.roles}
-        return Matches(self.plan, how.open(events), options, sort=sort, limit=limit, on_progress=on_progress)
+        question = Question(
+            plan=self.plan,
+            roles=reading.roles,
+            merge=merge,
+            bind=bind,
+            key_idle=key_idle,
+            sort=sort,
+            limit=limit,
+            on_progress=on_progress,
+        )
+        return Matches(question, reading.open(events))
 
     @checked
     def match_within(
@@ -491,7 +494,8 @@ class Query(CompiledQuery):
 
         how = {"audit": audit, "seed": seed, "logs_shed": log_shed, "learns": learn, "full_work": full_work}
         load = self._load(budget, history, policy, **how)
-        return BudgetedMatches.of(self.match(events, **options), load)
+        exact = self.match(events, **options)
+        return BudgetedMatches(exact.question, exact.source, load)
 
     @checked
     def why(
@@ -553,7 +557,7 @@ class Query(CompiledQuery):
         """
         from acep_approx.why.answer import explain, explain_stream
 
-        how = EventOptions(
+        reading = Reading(
             time=time,
             key=key_column,
             type=type,
@@ -564,7 +568,7 @@ class Query(CompiledQuery):
             on_malformed=on_malformed,
             on_late=on_late,
         )
-        source, options = how.open(events), how.roles
+        source, options = reading.open(events), reading.roles
         if around is None:
             return explain_stream(self.plan, source, key, options, sort=sort)
         return explain(self.plan, source, around, key, options, sort=sort)

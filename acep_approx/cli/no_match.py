@@ -33,7 +33,7 @@ OF_ANSWERS = "format"
 
 def found_nothing(results: Results, output: ResultKind) -> bool:
     """Whether a run has no match; of partial matches that is not known."""
-    if output is ResultKind.COUNT:
+    if output.is_count:
         return not results.matches
     return output is not ResultKind.PARTIAL and not results.rows and not results.is_cut
 

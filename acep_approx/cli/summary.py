@@ -20,16 +20,6 @@ if TYPE_CHECKING:
 
 MANY = 100_000
 """Events from which on a speed means something: below, starting up takes longer than matching."""
-SINGULAR = {
-    ResultKind.MATCHES: "match",
-    ResultKind.EVENTS: "event",
-    ResultKind.POINTS: "point",
-    ResultKind.BUNDLES: "bundle",
-    ResultKind.PARTIAL: "partial match",
-    ResultKind.COMPRESSED: "hit",
-}
-
-
 SHOWN = 5
 """Sources that are named at most."""
 REASONS = {
@@ -53,8 +43,8 @@ def say_summary(
             f"{amount(seen.steps, 'run')} met, {per_event:,.1f} per event; at most {seen.peak:,} at once; "
             f"{seen.made:,} made, {merged:.0%} merged"
         )
-    if output is not ResultKind.COUNT:
-        say_found(results, SINGULAR[output])
+    if not output.is_count:
+        say_found(results, output.thing)
     if seen.without_key:
         names = ", ".join(f"[{e.name}]" for e in matches.plan.query.equivalences)
         say(f"{amount(seen.without_key, 'event')} left out: no value for {names}")

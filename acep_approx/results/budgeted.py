@@ -13,9 +13,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -29,7 +29,6 @@ from acep_approx.events.source import Source
 from acep_approx.events.stream import EventBatch, read_events
 from acep_approx.events.time import tick_unit
 from acep_approx.learning.online import learning_table, refresh, summary
-from acep_approx.matching.choice import OutputKind
 from acep_approx.matching.execution import Execution
 from acep_approx.matching.outputs.kinds import KINDS, MATCHES, POINTS, OutputKind
 from acep_approx.matching.outputs.tables import joined
@@ -37,6 +36,7 @@ from acep_approx.matching.pipeline import Pipeline
 from acep_approx.matching.renumber import renumbered, row_columns
 from acep_approx.planning.planner import Plan
 from acep_approx.results.matches import Matches
+from acep_approx.results.question import Question
 from acep_approx.shedding.load import Load
 from acep_approx.shedding.metrics import Metrics, shed_by_state, shed_table
 from acep_approx.shedding.shedder import Shedder, shedder
@@ -298,7 +298,7 @@ class BudgetedMatches(Matches):
 
     Parameters
     ----------
-    plan, source, options, **more
+    question, source
         As for ``Matches``.
     load : Load
         The budget, and how it is spent.
@@ -315,10 +315,10 @@ class BudgetedMatches(Matches):
         What the last call of ``expanded`` took.
     """
 
-    def __init__(self, plan: Plan, source: Source, options: dict[str, Any], load: Load, **more: Any) -> None:
-        super().__init__(plan, source, options, **more)
+    def __init__(self, question: Question, source: Source, load: Load) -> None:
+        super().__init__(question, source)
         self.load = load
-        load.check(plan)
+        load.check(question.plan)
         self.shedder: Shedder | None = None
         self._asked: OutputKind | None = None
         self._pipeline: Pipeline | None = None
@@ -327,21 +327,15 @@ class BudgetedMatches(Matches):
         self._ends: list[Ints] = []  # of the match points, where these were asked for
         self.expansion = Expansion()
 
-    @classmethod
-    def of(cls, exact: Matches, load: Load) -> Self:
-        """The same question, inside a budget."""
-        more = {"sort": exact._sort, "limit": exact.limit, "on_progress": exact._on_progress}
-        return cls(exact.plan, exact.source, exact._options, load, **more)
-
-    def _matcher(self, plan: Plan, kind: OutputKind) -> Execution:
+    def _matcher(self, question: Question, kind: OutputKind) -> Execution:
         refuse_output(kind)
-        self.shedder, self._asked = shedder(plan, self.load), kind
-        return Execution(plan, output=kind, shedding=self.shedder, **self._options)
+        self.shedder, self._asked = shedder(question.plan, self.load), kind
+        return question.execution(kind, self.shedder)
 
-    def _through(self, matcher: Execution, pipeline: Pipeline) -> Iterator[pa.Table]:
+    def _tables_of(self, matcher: Execution, pipeline: Pipeline) -> Iterator[pa.Table]:
         self._pipeline, self._logged, self._ends = pipeline, [], []
         begun = time.perf_counter()
-        for table in super()._through(matcher, pipeline):
+        for table in super()._tables_of(matcher, pipeline):
             self._take_log()
             if self._asked == POINTS:
                 self._ends.append(ticks_of(table))
@@ -362,7 +356,7 @@ class BudgetedMatches(Matches):
 
     def fresh(self, kind: OutputKind) -> Execution:
         """What runs the query once inside the budget, of which nothing is remembered here."""
-        return Execution(self.plan, output=kind, shedding=shedder(self.plan, self.load), **self._options)
+        return self.question.execution(kind, shedder(self.plan, self.load))
 
     @never_raises
     def _repr_html_(self) -> str:
@@ -470,19 +464,19 @@ class BudgetedMatches(Matches):
         if bundles:
             ticks = whole_bundles(again, ticks, window, late)
         found, stream = expanded(again, ticks, window, late)
-        columns = () if self._options.get("bind") else row_columns(self.plan, MATCHES)
+        columns = () if self.question.bind else row_columns(self.plan, MATCHES)
         return renumbered(found, columns, lambda rows: self.source.late.original(stream[rows]))
 
     def _bound_again(self, output: OutputKind) -> Execution:
-        options = self._options if output.binds else {**self._options, "bind": None}
-        matcher = Execution(self.plan, output=output, **options)
+        question = self.question if output.binds else replace(self.question, bind=None)
+        matcher = question.execution(output)
         matcher.bind(self.source.schema)
         return matcher
 
     def _read_again(self) -> Iterator[EventBatch]:
         pipeline = self._bound_again(MATCHES).pipeline
         assert pipeline is not None
-        return read_events(self.source, pipeline.roles, columns=pipeline.columns, sort=self._sort)
+        return read_events(self.source, pipeline.roles, columns=pipeline.columns, sort=self.question.sort)
 
     @checked
     def record(self, source: str = "") -> RunRecord:
@@ -503,7 +497,7 @@ class BudgetedMatches(Matches):
     @property
     def exact(self) -> Matches:
         """The same matches without a budget."""
-        exact = Matches(self.plan, self.source, self._options, sort=self._sort)
+        exact = Matches(replace(self.question, limit=None, on_progress=None), self.source)
         exact.has_warned = self.has_warned
         return exact
 

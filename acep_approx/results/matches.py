@@ -5,13 +5,13 @@ Each call runs the query over the events. Other libraries get a stream of Arrow,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from copy import copy
+from dataclasses import replace
 from functools import partial
 from itertools import chain, repeat
 from numbers import Integral
 from pathlib import Path
-from types import NoneType
 from typing import TYPE_CHECKING, Any, Self, overload
 
 import pyarrow as pa
@@ -20,7 +20,7 @@ from acep_approx.arguments import checked
 from acep_approx.diagrams.fragments import never_raises
 from acep_approx.engines.progress import RunProgress
 from acep_approx.errors import DataError, UsageError, expect
-from acep_approx.events.columns import readable, to_list, to_numpy
+from acep_approx.events.columns import to_list, to_numpy
 from acep_approx.events.source import Source
 from acep_approx.events.writing.tables import gathered_table, to_pandas
 from acep_approx.matching.execution import Execution
@@ -33,7 +33,8 @@ from acep_approx.matching.unseen import warn_of_unseen_types
 from acep_approx.planning.planner import Plan
 from acep_approx.results.bundles import bundles
 from acep_approx.results.match import Match, by_number
-from acep_approx.results.matched_events import ROW, Listed, listed, numbered, of_match, showing_events
+from acep_approx.results.matched_events import Listed, listed, numbered, of_match
+from acep_approx.results.question import Question
 from acep_approx.run.run import parts_of
 
 if TYPE_CHECKING:
@@ -48,16 +49,8 @@ class Matches:
 
     Parameters
     ----------
-    plan : Plan
+    question : Question
     source : Source
-    options : dict
-        Which columns are time, key and type, and the unit: as for ``Execution``.
-    sort : bool
-        Sort the input by time first (needs memory for all of it).
-    limit : int, optional
-        List at most so many matches.
-    on_progress : callable, optional
-        Called after each batch with the number of events done so far.
 
     Notes
     -----
@@ -66,67 +59,67 @@ class Matches:
     the query names and no event had.
     """
 
-    row_column: str | None = None
-    """A column that events get beside their own, with their row numbers; matches show whole events then."""
-
-    def __init__(
-        self,
-        plan: Plan,
-        source: Source,
-        options: dict[str, Any],
-        *,
-        sort: bool = False,
-        limit: int | None = None,
-        on_progress: Callable[[int], None] | None = None,
-    ) -> None:
-        expect("limit", limit, (Integral, NoneType), "a whole number")
-        expect("on_progress", on_progress, (Callable, NoneType), "a function of the number of events done")  # type: ignore[arg-type]
-        if limit is not None and limit < 0:
-            raise UsageError(f"limit is {limit}", code="ACEP-U002", hint="it cannot be negative")
-        source.late.check(sort=sort)
-        self.plan = plan
+    def __init__(self, question: Question, source: Source) -> None:
+        source.late.check(sort=question.sort)
+        self.question = question
         self.source = source
-        self.limit = limit
-        self.is_cut = False
         self.progress = RunProgress()
-        self._options = options
-        self._sort = sort
-        self._on_progress = on_progress
         self.has_warned = False
         self._counting: Pipeline | None = None  # that of the last run, where its events are gone
 
-    def _run(self, kind: OutputKind) -> Iterator[pa.Table]:
+    @property
+    def plan(self) -> Plan:
+        """The plan of the query."""
+        return self.question.plan
+
+    @property
+    def limit(self) -> int | None:
+        """How many matches are listed at most."""
+        return self.question.limit
+
+    def asking(self, **changes: Any) -> Self:
+        """The same, asked for otherwise: ``changes`` of the question. It leaves no trace in these."""
+        other = copy(self)
+        other.question = replace(self.question, **changes)
+        return other
+
+    def _run(self, kind: OutputKind, question: Question | None = None) -> Iterator[pa.Table]:
         """Run a fresh matcher over the input; the first table is empty and shows the columns."""
-        matcher, pipeline = self.source.settle(partial(self._bound, kind))
-        if pipeline is not None:
-            yield from self._through(matcher, pipeline)
+        yield from self.found_by(self.begun(kind, question))
 
-    def _bound(self, kind: OutputKind, schema: pa.Schema) -> tuple[Execution, Pipeline | None]:
-        """A fresh matcher with its pipeline; without columns there are no events, and there is none."""
-        if self.row_column is not None:
-            self._options = {**self._options, "bind": [self.row_column, *readable(schema).names]}
-        matcher = self._matcher(self.plan, kind)
-        matcher.row_column = self.row_column
-        return matcher, matcher.bind(schema) if len(schema) else None
+    def begun(self, kind: OutputKind, question: Question | None = None) -> Execution:
+        """What runs the query once; without columns there are no events, and it has no pipeline."""
 
-    def _matcher(self, plan: Plan, kind: OutputKind) -> Execution:
+        def bound(schema: pa.Schema) -> Execution:
+            matcher = self._matcher((question or self.question).of_columns(schema), kind)
+            if len(schema):
+                matcher.bind(schema)
+            return matcher
+
+        return self.source.settle(bound)
+
+    def _matcher(self, question: Question, kind: OutputKind) -> Execution:
         """A fresh matcher for one pass over the events."""
-        return Execution(plan, output=kind, **self._options)
+        return question.execution(kind)
 
-    def _through(self, matcher: Execution, pipeline: Pipeline) -> Iterator[pa.Table]:
-        late, columns = self.source.late, () if matcher.bind_by else row_columns(self.plan, matcher.output)
-        for table in self._found(matcher, pipeline):
+    def found_by(self, matcher: Execution) -> Iterator[pa.Table]:
+        """The results of what has begun; of what was found it is remembered here."""
+        pipeline, late = matcher.pipeline, self.source.late
+        if pipeline is None:
+            return
+        self.progress = matcher.progress
+        if not self.source.reusable:
+            self._counting, pipeline.preparer.counts_classes = pipeline, True
+        columns = () if matcher.bind_by else row_columns(matcher.plan, matcher.output)
+        for table in self._tables_of(matcher, pipeline):
             # of compressed output the links must change their numbers with the hits
             is_changed = late.renumbers and table.num_rows and not matcher.output.is_linked
             yield renumbered(table, columns, late.original) if is_changed else table
 
-    def _found(self, matcher: Execution, pipeline: Pipeline) -> Iterator[pa.Table]:
+    def _tables_of(self, matcher: Execution, pipeline: Pipeline) -> Iterator[pa.Table]:
         """The results, with rows numbered as if there were no late events."""
-        self.progress = matcher.progress
-        if not self.source.reusable:
-            self._counting, pipeline.preparer.counts_classes = pipeline, True
         yield pipeline.nothing()
-        yield from parts_of(matcher, self.source, sort=self._sort, on_batch=self._on_progress)
+        yield from parts_of(matcher, self.source, sort=self.question.sort, on_batch=self.question.on_progress)
         yield from pipeline.finish()
         if matcher.progress.events and not self.has_warned:
             self.has_warned = True
@@ -139,17 +132,17 @@ class Matches:
 
     def tables(self) -> Iterator[pa.Table]:
         """The matches as a stream of tables, each of bounded size; see ``to_arrow`` for the columns."""
-        self.is_cut = False
-        left = self.limit
-        for table in self._run(MATCHES):
+        return self._listed(self.question)
+
+    def _listed(self, question: Question) -> Iterator[pa.Table]:
+        left = question.limit
+        for table in self._run(MATCHES, question):
             if left is None:
                 yield table
                 continue
-            self.is_cut = table.num_rows > left
-            taken = min(left, table.num_rows)
-            yield table.slice(0, taken)
-            left -= taken
-            if self.is_cut:
+            yield table.slice(0, left)
+            left -= table.num_rows
+            if left < 0:
                 return
 
     def to_arrow(self) -> pa.Table:
@@ -245,17 +238,17 @@ class Matches:
 
         Complexity: memory for what the matches share; never for the matches themselves.
         """
-        matcher = self._matcher(compressed_plan(self.plan), COMPRESSED)
-        if not len(self.source.schema):
+        matcher = self.begun(COMPRESSED, replace(self.question, plan=compressed_plan(self.plan)))
+        if matcher.pipeline is None:
             return Compressed(pa.table({}), pa.table({}), None)
-        pipeline = matcher.bind(self.source.schema)
-        assert isinstance(pipeline.results, RunShared), "this was asked for"
-        found = pipeline.results.compressed(gathered_table(self._through(matcher, pipeline)))
+        shared = matcher.pipeline.results
+        assert isinstance(shared, RunShared), "this was asked for"
+        found = shared.compressed(gathered_table(self.found_by(matcher)))
         return found.renumbered(self.source.late.original) if self.source.late.renumbers else found
 
     def bundles(self) -> pa.Table:
         """The match bundles (Li and Ge 2016, Definition 3): first, last, points, errors; see ``results.bundles``."""
-        if self._options.get("key_idle") is not None and self.plan.is_count_window:
+        if self.question.key_idle is not None and self.plan.is_count_window:
             raise UsageError(
                 "key_idle= (--key-idle) and bundles in windows of events do not go together: what chains them is the "
                 "numbers of the events of a key",
@@ -265,25 +258,15 @@ class Matches:
         points = self.points()
         if not points.num_columns:
             return points  # no columns, no events
-        if self._options.get("bind") is not None:  # bundles are chained by rows, whatever stands for them
+        if self.question.bind is not None:  # bundles are chained by rows, whatever stands for them
             last = points.num_columns - 1
             points = points.remove_column(last).append_column("row", pa.array(range(points.num_rows), pa.int64()))
-        pipeline = Execution(self.plan, output=POINTS, **self._options).bind(self.source.schema)
+        pipeline = self.question.execution(POINTS).bind(self.source.schema)
         return bundles(points, pipeline.preparer.shown_columns, pipeline.window)
 
     def fresh(self, kind: OutputKind) -> Execution:
         """What runs the query once, of which nothing is remembered here."""
-        return Execution(self.plan, output=kind, **self._options)
-
-    @property
-    def is_sorted(self) -> bool:
-        """Whether the events are sorted first."""
-        return self._sort
-
-    @property
-    def roles(self) -> dict[str, Any]:
-        """The options that say what columns mean."""
-        return {name: value for name, value in self._options.items() if name not in ("merge", "bind", "key_idle")}
+        return self.question.execution(kind)
 
     def to_pandas(self) -> pd.DataFrame:
         """``to_arrow`` as a pandas DataFrame."""
@@ -336,21 +319,15 @@ class Matches:
 
     def event_tables(self) -> Iterator[pa.Table]:
         """``events`` as a stream of tables."""
-        return numbered(self._with_events())
+        return numbered(self._with_events(self.limit))
 
     def _events_of(self, match: Match) -> pa.Table:
         return of_match(self._with_events(match.number + 1), match)
 
-    def _with_events(self, limit: int | None = None) -> Listed:
-        """Tables of matches with their events; what is told of the run that finds them is told of it here, too."""
-        asked = copy(self)
-        asked.plan, asked.row_column = showing_events(self.plan), ROW
-        asked.limit = self.limit if limit is None else limit
-        own = {"plan": self.plan, "row_column": None, "limit": self.limit, "_options": self._options}
-        for table in listed(asked.tables(), asked.plan, self.source.late):
-            vars(self).update(vars(asked) | own)
-            yield table
-        vars(self).update(vars(asked) | own)
+    def _with_events(self, limit: int | None) -> Listed:
+        """Tables of so many matches with their events."""
+        question = self.question.showing_rows(limit)
+        yield from listed(self._listed(question), question.plan, self.source.late)
 
     @checked
     def head(self, number: int = 5) -> Self:
@@ -364,9 +341,7 @@ class Matches:
         expect("number", number, Integral, "a whole number")
         if number < 0:
             raise UsageError(f"number is {number}", code="ACEP-U002", hint="it cannot be negative")
-        some = copy(self)
-        some.limit = number if self.limit is None else min(number, self.limit)
-        return some
+        return self.asking(limit=number if self.limit is None else min(number, self.limit))
 
     @overload
     def __getitem__(self, number: int) -> Match: ...
@@ -474,7 +449,7 @@ class Matches:
 
         if self.source.reusable:
             with self.source.looked_at():
-                return explain_no_match(self.plan, self.source, self.roles, sort=self._sort, most=most)
+                return explain_no_match(self.plan, self.source, self.question.roles, sort=self.question.sort, most=most)
         if self._counting is None:
             raise UsageError(
                 "these events can be read only once, and no match has been looked for in them",

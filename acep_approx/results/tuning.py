@@ -25,7 +25,7 @@ from acep_approx.events.time import tick_unit
 from acep_approx.matching.execution import Execution
 from acep_approx.query.printer import to_text
 from acep_approx.results.budgeted import BudgetedMatches
-from acep_approx.results.matches import Matches
+from acep_approx.results.question import Question
 from acep_approx.shedding.load import Load
 from acep_approx.training.history_graph import HistoryGraph
 
@@ -272,9 +272,8 @@ def tried(query: CompiledQuery, past: PastTable, how: HowTried) -> Trial:
     known = HistoryGraph(query).fit(past.first, **past.named)
     work, recalls, seconds = [], [], []
     for budget in how.budgets:
-        some = BudgetedMatches.of(
-            Matches(query.plan, open_source(past.last), past.named), Load(budget, known, seed=how.seed)
-        )
+        question = Question(plan=query.plan, roles=past.named)
+        some = BudgetedMatches(question, open_source(past.last), Load(budget, known, seed=how.seed))
         begun = time.perf_counter()
         found = _points(some.counts() if how.output == "counts" else some.points())
         seconds.append(time.perf_counter() - begun)

@@ -56,13 +56,13 @@ def matches_view(matches: Any) -> str:
         matches.fresh(MATCHES),
         matches.source,
         FIRST if matches.limit is None else min(FIRST, matches.limit),
-        sort=matches.is_sorted,
+        sort=matches.question.sort,
     )
     if found is not None and found.is_all and not found.points.num_rows and found.events:
         from acep_approx.why.no_match import explain_no_match
 
         with matches.source.looked_at():
-            source, roles, is_sorted = matches.source.beside(), matches.roles, matches.is_sorted
+            source, roles, is_sorted = matches.source.beside(), matches.question.roles, matches.question.sort
             reasons = explain_no_match(matches.plan, source, roles, sort=is_sorted, most=EXPLAINED)
         return view(title(_headline(found)), query, *no_match_parts(reasons))
     some = "" if matches.limit is None else f"The first {matches.limit:,} matches of those of "
@@ -74,7 +74,7 @@ def budgeted_view(matches: Any) -> str:
     query = code(bounded(str(matches.plan.query.text)))
     budget = soft(f"inside a budget of {matches.load.budget}; record() says what a run did, report(path) writes a page")
     if matches.source.reusable:
-        found = preview(matches.fresh(POINTS), None, matches.source, 0, sort=matches.is_sorted)
+        found = preview(matches.fresh(POINTS), None, matches.source, 0, sort=matches.question.sort)
         return view(title(_headline(found)), budget, query, *_found(found, matches.source.rows))
     return view(title("Matches"), budget, query, soft("The events can be read only once, so they are not read here."))
 

@@ -31,7 +31,6 @@ from acep_approx.revisions.stream import PROGRESSED, RevisedStream, RevisionCoun
 from acep_approx.run.left_out import REASONS, LeftOut
 from acep_approx.run.run import Run
 from acep_approx.run.watermarks import NEVER, Held
-from acep_approx.run.watermarks import ENDED, NEVER, Held
 from acep_approx.timeline.picture import moment_text
 
 CHANGES = ("inserted", "retracted")

@@ -9,7 +9,7 @@ import typer
 from acep_approx.cli.metrics import served
 from acep_approx.cli.on_spark.batch import OnSpark, run_batch
 from acep_approx.cli.options.groups import grouped
-from acep_approx.cli.options.output import WORDS, Quiet
+from acep_approx.cli.options.output import Quiet
 from acep_approx.cli.options.programs import OneQuery, RunInputs
 from acep_approx.cli.runs.lasting import is_pushed
 from acep_approx.cli.runs.pushed_query import PushedRun
@@ -74,7 +74,7 @@ def _run_on_spark(program: QueryProgram, request: RunRequest) -> None:
     options, output = request.options, request.output
     revisions, malformed = options.revisions, {"on_malformed": options.source.on_malformed.value}
     more: dict[str, Any] = {"bind": output.bound, "id": revisions.id, "watermark": revisions.watermark}
-    more |= {"key_idle": options.keys.key_idle, "shards": options.spark.shards, "output": WORDS[output.output]}
+    more |= {"key_idle": options.keys.key_idle, "shards": options.spark.shards, "output": output.output.pushed}
     more |= options.source.roles | malformed
     if options.spending.budget is not None:
         more |= {"budget": options.spending.budget, "learn": options.learning.learn} | options.spending.given()

@@ -102,7 +102,7 @@ def folder_form(output: OutputOptions, *, is_new: bool) -> Format:
             code="ACEP-S073",
             hint=f"name a new folder, or a single file: -o {folder / 'found.parquet'}",
         )
-    if is_new and output.output is ResultKind.COUNT:
+    if is_new and output.output.is_count:
         raise UsageError(
             "counts are a few lines, and no folder", code="ACEP-S073", hint=f"name a file: -o {folder}.jsonl"
         )
@@ -133,7 +133,7 @@ def run_batch(asked: OnSpark, output: OutputOptions, form: Format) -> None:
     from pyspark.sql import Observation
 
     from acep_approx.cli.on_spark.words import say_budget, say_read
-    from acep_approx.cli.summary import SINGULAR, say_found
+    from acep_approx.cli.summary import say_found
     from acep_approx.cli.write import print_table, write
     from acep_approx.spark.setup.failures import clear_errors
     from acep_approx.spark.sources.files import read_files
@@ -160,7 +160,7 @@ def run_batch(asked: OnSpark, output: OutputOptions, form: Format) -> None:
         numbers = Totals.of_batch(observation.get)
     if results is not None:
         if form is Format.TABLE:
-            print_table(list(results), "matches" if kind is ResultKind.COUNT else kind.value)
+            print_table(list(results), kind.heading)
         else:
             write(results, form, file)
         sys.stdout.flush()
@@ -168,10 +168,10 @@ def run_batch(asked: OnSpark, output: OutputOptions, form: Format) -> None:
         return
     say_read(numbers, asked.query, clock.perf_counter() - begun)
     if results is None:
-        written = amount(numbers.counts["matches"], SINGULAR[kind])
+        written = amount(numbers.counts["matches"], kind.thing)
         say(f"{written} written to {file}" if limit is None else f"at most {amount(limit, 'row')} written to {file}")
-    elif kind is not ResultKind.COUNT:
-        say_found(results, SINGULAR[kind], "FOLDER")
+    elif not kind.is_count:
+        say_found(results, kind.thing, "FOLDER")
     if results is not None and found_nothing(results, kind):
         say("acep why QUERY INPUT, which needs no Spark, says which step no event passed")
     if asked.matcher.spending is not None:
@@ -186,7 +186,7 @@ def _collect(found: DataFrame, output: ResultKind, limit: int | None, most_error
     from acep_approx.cli.write import Results, count_table
     from acep_approx.matching.outputs.counted import warn_at_least
 
-    if output is ResultKind.COUNT:
+    if output.is_count:
         summed = found.groupBy("errors").agg(sql.sum(sql.col("matches").cast("decimal(38,0)")).alias("matches"))
         counts = {row.errors: int(row.matches) for row in summed.collect()}
         warn_at_least(counts.values())

@@ -16,15 +16,34 @@ from acep_approx.errors import UsageError
 
 
 class ResultKind(StrEnum):
-    """What ``acep run`` puts out."""
+    """What ``acep run`` puts out; what a row of it is, what stands above a table, and how ``Query.matcher`` calls it.
 
-    MATCHES = "matches"
-    EVENTS = "events"
-    POINTS = "points"
-    BUNDLES = "bundles"
-    COUNT = "count"
-    PARTIAL = "partial"
-    COMPRESSED = "compressed"
+    What has no name there is found in whole inputs only.
+    """
+
+    MATCHES = "matches", "match", "matches", "matches"
+    EVENTS = "events", "event", "events"
+    POINTS = "points", "point", "points", "points"
+    BUNDLES = "bundles", "bundle", "bundles"
+    COUNT = "count", "", "matches", "counts"
+    PARTIAL = "partial", "partial match", "partial matches", "partial"
+    COMPRESSED = "compressed", "hit", "compressed"
+
+    thing: str
+    heading: str
+    pushed: str
+
+    def __new__(cls, name: str, thing: str, heading: str, pushed: str = "") -> ResultKind:
+        """Make it of its row."""
+        made = str.__new__(cls, name)
+        made._value_ = name
+        made.thing, made.heading, made.pushed = thing, heading, pushed
+        return made
+
+    @property
+    def is_count(self) -> bool:
+        """Whether it is numbers of matches, and no rows that come one by one."""
+        return self is ResultKind.COUNT
 
 
 class Format(StrEnum):
@@ -52,13 +71,6 @@ Quiet = Annotated[
         rich_help_panel=GENERAL,
     ),
 ]
-WORDS = {
-    ResultKind.MATCHES: "matches",
-    ResultKind.POINTS: "points",
-    ResultKind.COUNT: "counts",
-    ResultKind.PARTIAL: "partial",
-}
-"""Kinds of results in the words of ``Query.matcher``, ``Query.spark`` and ``QuerySet``."""
 COMPRESSED_FILES = ("hits.parquet", "links.parquet")
 """What compressed output is written to, in its folder."""
 SHOWN = 20

@@ -14,7 +14,6 @@ import typer
 
 from acep_approx.cli.metrics import is_served, tell
 from acep_approx.cli.options.input import OnLate
-from acep_approx.cli.options.output import ResultKind
 from acep_approx.cli.runs.request import RunRequest
 from acep_approx.cli.terminal import amount, say
 
@@ -27,15 +26,12 @@ EVERY = 5.0
 """Seconds between two lines at least."""
 
 
-PUSHED = (ResultKind.MATCHES, ResultKind.POINTS, ResultKind.PARTIAL)
-"""What live events that are pushed can be asked for; the rest is counted or joined at the end."""
-
-
 def is_pushed(request: RunRequest) -> bool:
     """Whether a run is pushed live events, so that it can go on after a stop."""
     options = request.options
     kind, on_late = request.output.output, options.source.on_late
-    return request.is_live and kind in PUSHED and on_late is OnLate.REFUSE and options.spending.budget is None
+    is_told = bool(kind.pushed) and not kind.is_count  # the rest is counted or joined at the end
+    return request.is_live and is_told and on_late is OnLate.REFUSE and options.spending.budget is None
 
 
 def open_input(request: RunRequest, *, is_in_order: bool = True) -> Source:

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 from acep_approx.cli.metrics import tell_events, tell_query
 from acep_approx.cli.no_match import found_nothing, say_no_match, say_no_match_so_far
-from acep_approx.cli.options.output import WORDS, ResultKind
 from acep_approx.cli.runs.lasting import (
     asked_of,
     checkpointing_of,
@@ -23,7 +22,6 @@ from acep_approx.cli.runs.lasting import (
 from acep_approx.cli.runs.page import PageRequest
 from acep_approx.cli.runs.query import QueryRun
 from acep_approx.cli.summary import (
-    SINGULAR,
     say_changes,
     say_dropped,
     say_found,
@@ -49,13 +47,13 @@ class PushedRun(QueryRun):
         """Open the input, and make a matcher; or take up a run that was stopped."""
         options, revisions = self.options, self.program.revisions
         asked = {} if revisions is None else revisions.header()
-        if self.output.output is ResultKind.COUNT:  # what remains at the end is the same, and nothing is matched twice
+        if self.output.output.is_count:  # what remains at the end is the same, and nothing is matched twice
             asked |= {"emit": "final", "changelog": None}
         else:
             self.is_changelog = revisions is not None and revisions.is_changelog
         asked |= {"merge": options.matching.merge, "key_idle": options.keys.key_idle}
         given = {name: value for name, value in asked.items() if value is not None}
-        given |= {"output": WORDS[self.output.output], "bind": self.output.bound, **self.roles}
+        given |= {"output": self.output.output.pushed, "bind": self.output.bound, **self.roles}
         if is_pushed(self.request):
             self._follow(given)
             return
@@ -91,7 +89,7 @@ class PushedRun(QueryRun):
 
     def tables(self) -> Generator[pa.Table]:
         """The results as they come, or how many there are at the end."""
-        if self.output.output is ResultKind.COUNT:
+        if self.output.output.is_count:
             yield self._counted()
         elif self.live_run is not None:
             yield from self.live_run.results()
@@ -152,12 +150,12 @@ class PushedRun(QueryRun):
         kind = self.output.output
         if self.program.revisions is not None:
             say_rows(self.matcher, self.options.source.late, seconds)
-            if kind is not ResultKind.COUNT:
-                say_changes(self.results, SINGULAR[kind])
+            if not kind.is_count:
+                say_changes(self.results, kind.thing)
             return
         assert self.live_run is not None, "it follows its input"
         say(f"{amount(self.live_run.source.given, 'event')} read; {seconds:.2f} s")
-        say_found(self.results, SINGULAR[kind])
+        say_found(self.results, kind.thing)
         without = self.matcher.progress.without_key
         if without:
             say(f"{amount(without, 'event')} left out: no value for the key")

@@ -12,13 +12,12 @@ import typer
 
 from acep_approx.cli.metrics import tell_events
 from acep_approx.cli.no_match import SilentOnes
-from acep_approx.cli.options.output import WORDS, ResultKind
 from acep_approx.cli.query_folder import read_folder
 from acep_approx.cli.runs.lasting import asked_of, checkpointing_of, is_pushed, reading_of, say_going_on, say_tombstones
 from acep_approx.cli.runs.page import PageRequest
 from acep_approx.cli.runs.request import RunRequest
 from acep_approx.cli.runs.run import ProgramRun
-from acep_approx.cli.summary import SINGULAR, say_dropped, say_found, say_how_read, say_left_out, say_malformed
+from acep_approx.cli.summary import say_dropped, say_found, say_how_read, say_left_out, say_malformed
 from acep_approx.cli.terminal import amount, say
 
 if TYPE_CHECKING:
@@ -60,7 +59,7 @@ class SetRun(ProgramRun):
         many = self.options.many
         assert many.queries is not None, "it was given"
         more: dict[str, Any] = {"reorder": many.reorder, "stamp": many.stamp, "key_idle": self.options.keys.key_idle}
-        more |= self.roles | {"strict": many.strict, "output": WORDS[self.output.output]}
+        more |= self.roles | {"strict": many.strict, "output": self.output.output.pushed}
         self.folder = read_folder(many.queries, **more)
         self.folder.tell_wrong()
         if self.gathers:
@@ -124,7 +123,7 @@ class SetRun(ProgramRun):
                 yield found.to_arrow()
             return
         counts: Counter[tuple[str, int]] = Counter()
-        is_empty, counts_only = True, self.output.output is ResultKind.COUNT
+        is_empty, counts_only = True, self.output.output.is_count
         options: dict[str, Any] = {"sort": self.options.source.sort, "on_misfit": self.folder.misfit}
         for found in self.folder.desk.batches(self.source, on_progress=self.progressed, **options):
             table = found.to_arrow()
@@ -205,8 +204,8 @@ class SetRun(ProgramRun):
         return desk.late_in_match if self.live_run is None else desk.late_count
 
     def _say_found(self) -> None:
-        if self.output.output is not ResultKind.COUNT:
-            say_found(self.results, SINGULAR[self.output.output])
+        if not self.output.output.is_count:
+            say_found(self.results, self.output.output.thing)
         if self.by_query:
             from acep_approx.events.counts import said
 

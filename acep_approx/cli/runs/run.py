@@ -21,7 +21,6 @@ from acep_approx.cli.process import hide_pandas
 from acep_approx.cli.runs.lasting import LOGS, Progress, ends_cleanly, open_input, say_tombstones
 from acep_approx.cli.runs.page import PageRequest
 from acep_approx.cli.runs.request import RunRequest
-from acep_approx.cli.summary import SINGULAR
 from acep_approx.cli.terminal import EventBar, amount, progress_bar, said, say
 
 if TYPE_CHECKING:
@@ -32,8 +31,6 @@ if TYPE_CHECKING:
     from acep_approx.events.source import Source
 
 AnySource = TypeVar("AnySource", bound="Source")
-
-TITLES = {ResultKind.COUNT: "matches", ResultKind.PARTIAL: "partial matches"}
 
 
 class ProgramRun(ABC):
@@ -117,7 +114,7 @@ class ProgramRun(ABC):
     @property
     def title(self) -> str:
         """What results are called in a table."""
-        return TITLES.get(self.output.output, self.output.output.value)
+        return self.output.output.heading
 
     # --- what all do alike ----------------------------------------------------------------------------------------
 
@@ -172,7 +169,7 @@ class ProgramRun(ABC):
 
         if self.live_run is None:
             return GrowingFile if self.output.flush else None
-        thing, results = SINGULAR[self.output.output], self.results
+        thing, results = self.output.output.thing, self.results
         found = Progress(self.live_run.source, lambda: amount(results.rows, thing), quiet=self.request.quiet)
         self.live_run.on_border = found
         if self.live_run.goes_on and not self.request.quiet:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from copy import copy
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, Self, TypeVar
 
@@ -14,8 +13,8 @@ from acep_approx.errors import UsageError
 from acep_approx.events.source import Source
 from acep_approx.matching.execution import Execution
 from acep_approx.matching.outputs.kinds import OutputKind
-from acep_approx.matching.pipeline import Pipeline
 from acep_approx.planning.planner import Plan, plan
+from acep_approx.results.question import Question
 from acep_approx.shell import quoted
 from acep_approx.why.result import NoMatch
 
@@ -23,14 +22,17 @@ from acep_approx.why.result import NoMatch
 class Explorable(Protocol):
     """The part of ``results.matches.Matches`` that is used; see there."""
 
-    plan: Plan
+    question: Question
     source: Source
-    limit: int | None
     progress: RunProgress
     has_warned: bool
-    _options: dict[str, Any]
-    _sort: bool
-    _on_progress: Callable[[int], None] | None
+
+    @property
+    def plan(self) -> Plan:
+        """That of the question."""
+
+    def asking(self, **changes: Any) -> Self:
+        """The same, asked for otherwise."""
 
     def count_by_errors(self) -> dict[int, int]:
         """Matches by number of errors."""
@@ -55,8 +57,11 @@ class Explorable(Protocol):
     def page_sections(self) -> Iterator[str]:
         """What the page has besides."""
 
-    def _bound(self, kind: OutputKind, schema: pa.Schema) -> tuple[Execution, Pipeline | None]: ...
-    def _through(self, matcher: Execution, pipeline: Pipeline) -> Iterator[pa.Table]: ...
+    def begun(self, kind: OutputKind) -> Execution:
+        """What runs the query once."""
+
+    def found_by(self, matcher: Execution) -> Iterator[pa.Table]:
+        """The results of what has begun."""
 
 
 Any_ = TypeVar("Any_", bound=Explorable)
@@ -115,20 +120,16 @@ class PageLabels:
 
 def silent(found: Any_) -> Any_:
     """The same matches: what is asked of these leaves no trace in the others, and tells nobody how far it is."""
-    other = copy(found)
-    other._on_progress = None
-    return other
+    return found.asking(on_progress=None)
 
 
 def by_rows(found: Any_) -> Any_:
     """The same matches, shown by variables and rows, whatever RETURN and ``bind`` ask for."""
-    other = copy(found)
-    other._options = {**found._options, "bind": None}
-    other.limit = None
-    if found.plan.query.outputs:
-        engine = "runs" if found.plan.engine == "runs" else "auto"
-        other.plan = plan(replace(found.plan.query, outputs=()), engine)
-    return other
+    found = found.asking(bind=None, limit=None)
+    if not found.plan.query.outputs:
+        return found
+    engine = "runs" if found.plan.engine == "runs" else "auto"
+    return found.asking(plan=plan(replace(found.plan.query, outputs=()), engine))
 
 
 def reread(source: Source) -> Source:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -48,7 +47,7 @@ def explored(found: Explorable, labels: PageLabels, counts: dict[int, int]) -> E
     found = silent(found)
     found.has_warned = True  # in the first pass
     plain = by_rows(found)
-    _, pipeline = found.source.settle(partial(plain._bound, POINTS))
+    pipeline = plain.begun(POINTS).pipeline
     if pipeline is None:  # no columns, no events
         none = np.zeros(0, np.int64)
         query = query_shown(found.plan.query, 0, PointsOf({}, none, none), Listing([], (), ""))
@@ -63,7 +62,7 @@ def explored(found: Explorable, labels: PageLabels, counts: dict[int, int]) -> E
         chosen = with_events(plain, chosen, number_of_places(plain, points, pipeline.window), is_time=is_time)
     near = near_or_shed(plain, labels, points)
     read = plain.progress
-    keys, more = keys_of(found), found._options.get("bind") or ()
+    keys, more = keys_of(found), found.question.bind or ()
     named = [*(name for _, name in uses(found.plan.query)), *([more] if isinstance(more, str) else more)]
     columns = EventColumns.of(pipeline.roles, found.source.schema, named, keys)
     bound = [*(one.events for one in chosen.matches), *(one.events for one in near.places)]
@@ -73,7 +72,7 @@ def explored(found: Explorable, labels: PageLabels, counts: dict[int, int]) -> E
     facts = [("events", f"{read.events:,} read, {read.relevant:,} relevant to the query")]
     facts += [("window", query.window)] if query.window else []
     facts += [("keys", f"{read.keys_dropped:,} dropped without an event for long")] if read.keys_dropped else []
-    events = events_at(found.source, pipeline.roles, rows, columns, sort=found._sort)
+    events = events_at(found.source, pipeline.roles, rows, columns, sort=found.question.sort)
     kept = found.source.kept
     return Explored(
         title=labels.title or _title(query.total, labels.source),
@@ -135,8 +134,8 @@ def tiles_of(counts: dict[int, int], errors: Ints) -> list[tuple[str, str]]:
 
 def how_to_reproduce(found: Explorable, labels: PageLabels) -> list[tuple[str, str]]:
     """The command, where there is one, and the call of Python."""
-    roles = {name: value for name, value in found._options.items() if value is not None and name != "merge"}
-    if found._sort:
+    roles = {name: value for name, value in found.question.options.items() if value is not None and name != "merge"}
+    if found.question.sort:
         roles["sort"] = True
     policies = {"on_malformed": found.source.malformed.policy, "on_late": found.source.late.policy}
     roles |= {name: policy for name, policy in policies.items() if policy != "refuse"}

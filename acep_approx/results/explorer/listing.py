@@ -66,8 +66,8 @@ def listing(found: Explorable, total: int, query: int = 0, most: int = MOST_MATC
     Complexity: lists all matches once where there are at most ``KEPT``, twice where there are at most ``LISTED``; else
     the first ones. Memory for those chosen and a number for each, or for all of up to ``KEPT``.
     """
-    is_first = total > LISTED or (found.limit is not None and found.limit < total)
-    number = min(most, total if found.limit is None else found.limit)
+    is_first = total > LISTED or (found.question.limit is not None and found.question.limit < total)
+    number = min(most, total if found.question.limit is None else found.question.limit)
     plain = by_rows(found)
     if not is_first and total <= KEPT:
         every = gathered_table(plain.tables())
@@ -81,9 +81,8 @@ def listing(found: Explorable, total: int, query: int = 0, most: int = MOST_MATC
     elif found.plan is plain.plan:
         columns, values = (), []
     else:
-        bound = by_rows(found)
-        bound.plan = found.plan  # with what RETURN asks for, where it says that of each match
-        returned, mine = _rows(bound, chosen, is_first=is_first)
+        # with what RETURN asks for, where it says that of each match
+        returned, mine = _rows(found.asking(bind=None, limit=None), chosen, is_first=is_first)
         # matches of an automaton whose registers are equal are one result: these cannot be told apart by number
         is_apart = not found.plan.query.is_machine if is_first else mine == seen
         columns, values = value_columns(returned, keys_of(found)) if is_apart else ((), [])
@@ -223,9 +222,8 @@ def with_events(found: Explorable, chosen: Listing, most: int, *, is_time: bool)
     numbers = spread(np.zeros(len(chosen.matches), np.int64), min(most, len(chosen.matches))).tolist()
     ends = [chosen.matches[number].end for number in numbers]
     asked = [(tick_text(end, is_time=True) if is_time else end, None) for end in ends]
-    roles = {name: found._options[name] for name in ("time", "key", "type", "unit", "start")}
     try:
-        places = find_places(found.plan, found.source, asked, roles, sort=found._sort)
+        places = find_places(found.plan, found.source, asked, found.question.roles, sort=found.question.sort)
     except AcepError:  # the page is right without them
         return chosen
     matches = list(chosen.matches)

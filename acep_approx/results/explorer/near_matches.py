@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -76,8 +75,8 @@ def near_matches(
         keys = asked.select(range(len(keys_of(found)))).rename_columns(keys_of(found)).to_pylist()
         around = asked.column("end").to_pylist()
         places = [(at, keys[row] if keys else None) for row, at in enumerate(around)]
-        roles = {name: found._options[name] for name in ("time", "key", "type", "unit", "start")}
-        answers = explain_all(found.plan, found.source, places, roles, sort=found._sort, steps=ANSWER_STEPS)
+        roles, sort = found.question.roles, found.question.sort
+        answers = explain_all(found.plan, found.source, places, roles, sort=sort, steps=ANSWER_STEPS)
     except AcepError as error:  # of some queries they cannot be had: the page is right without them
         return NearMatches([], f"What nearly matched is not shown: {error.message}.")
     pairs = [(row, why) for row, why in enumerate(answers) if not why.matched and why.events]
@@ -113,20 +112,20 @@ def _some_of(
     found: Explorable, kind: OutputKind, kept: Callable[[pa.Table], pa.Table]
 ) -> tuple[pa.Table, bool, Pipeline | None]:
     """What is kept of the first results, whether these are all, and what found them; None: there are no columns."""
-    matcher, pipeline = found.source.settle(partial(found._bound, kind))
+    matcher = found.begun(kind)
     tables, rows, is_whole = list[pa.Table](), 0, True
-    if pipeline is not None:
-        pipeline.results.give_up_after(RUN_STEPS)
-        try:
-            for table in found._through(matcher, pipeline):
-                tables.append(kept(table))
-                rows += table.num_rows
-                if rows > ROWS:
-                    is_whole = False
-                    break
-        except TooManyStepsError:
-            is_whole = False
-    return gathered_table(tables), is_whole, pipeline
+    if matcher.pipeline is not None:
+        matcher.pipeline.results.give_up_after(RUN_STEPS)
+    try:
+        for table in found.found_by(matcher):
+            tables.append(kept(table))
+            rows += table.num_rows
+            if rows > ROWS:
+                is_whole = False
+                break
+    except TooManyStepsError:
+        is_whole = False
+    return gathered_table(tables), is_whole, matcher.pipeline
 
 
 def _covered(table: pa.Table, points: pa.Table, keys: int) -> npt.NDArray[np.bool_]:
