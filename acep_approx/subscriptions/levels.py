@@ -20,7 +20,8 @@ import pyarrow as pa
 from acep_approx.errors import DataError, QueryError
 from acep_approx.events.roles import Roles
 from acep_approx.events.stream import EventBatch
-from acep_approx.matching.stream_side import StreamSide
+from acep_approx.matching.renumber import row_columns
+from acep_approx.matching.stream_side import QuerySide, StreamSide
 from acep_approx.planning.durations import Duration
 from acep_approx.subscriptions.graph import Entry, Graph
 from acep_approx.subscriptions.members import Member, OneQuery
@@ -34,7 +35,6 @@ from acep_approx.subscriptions.published import (
     unified,
 )
 from acep_approx.subscriptions.templates.member import TemplateMember
-from acep_approx.subscriptions.templates.template import Shared
 
 MANY = 16
 """Queries, and templates, beyond which a copy of a batch costs less than one batch more."""
@@ -82,7 +82,8 @@ class Levels:
         self._key_idle = key_idle
         self.published = 0
         self.members: dict[int, Member] = {}
-        self._many: dict[object, tuple[TemplateMember, Entry]] = {}  # with the entry of queries that it got last
+        self._member_of: dict[QuerySide, Member] = {}
+        self._many: dict[object, tuple[Member, Entry]] = {}  # with the entry of queries that it got last
         self._stood_alone: set[object] = set()  # the next query of these templates does not
         self.levels: dict[Key, Level] = {}
         self._of_side: dict[StreamSide, Level] = {}
@@ -131,18 +132,24 @@ class Levels:
         for entry in entries:
             if entry.shared is not None:
                 alike[id(entry.shared.template)] += len(entry.shared)
-        many: dict[object, TemplateMember] = {}
+        many: dict[object, Member] = {}
         for entry in entries:
             ones = [entry]
             if entry.shared is not None:
                 is_alone = alike[id(entry.shared.template)] == 1
-                if member := self._member_of_many(entry, entry.shared, many, is_alone=is_alone):
+                if member := self._member_of_many(entry, many, is_alone=is_alone):
                     made[entry.number] = member
                     self._note_published(entry, member)
                     continue
                 ones = apart(entry)
             for one in ones:
-                made[one.number] = self._one(one, says_whose=says_whose)
+                side = self._side_for(one)
+                try:
+                    made[one.number] = new_member(side, one, self._columns_of(one))
+                except QueryError as error:
+                    if says_whose:
+                        error.message = f"the query {one.id!r}: {error.message}"
+                    raise
                 self._note_published(one, made[one.number])
         return made
 
@@ -154,19 +161,7 @@ class Levels:
         for number in [number for number in self._waiting if number not in self._graph.entries]:
             self._note_gone(number)
 
-    def _one(self, entry: Entry, *, says_whose: bool) -> OneQuery:
-        """What runs a query by itself."""
-        side = self._side_for(entry)
-        try:
-            return OneQuery(side, entry, self._columns_of(entry))
-        except QueryError as error:
-            if says_whose:
-                error.message = f"the query {entry.id!r}: {error.message}"
-            raise
-
-    def _member_of_many(
-        self, entry: Entry, shared: Shared, many: dict[object, TemplateMember], *, is_alone: bool
-    ) -> TemplateMember | None:
+    def _member_of_many(self, entry: Entry, many: dict[object, Member], *, is_alone: bool) -> Member | None:
         """What runs queries that differ in constants alone; None: each runs by itself.
 
         ``many`` are those that were made just now.
@@ -177,7 +172,7 @@ class Levels:
             return self._many[key][0]
         if key not in many and (not is_alone or key in self._stood_alone):
             with suppress(QueryError):  # a string that a time is compared with: only a constant is read as a time
-                many[key] = TemplateMember(side, shared.template, shared.new_table(), entry.output, columns_of)
+                many[key] = new_member(side, entry, columns_of)
         if key not in many:
             self._stood_alone.add(key)
         return many.get(key)
@@ -201,23 +196,29 @@ class Levels:
         """Know of queries that take part in the batches already: they were restored."""
         self._note_published(entry, member)
         self._let_speak(entry, member)
-        if isinstance(member, TemplateMember):
-            key = _key_of_many(member.stream, entry, member.columns_of)
+        if entry.shared is not None:
+            key = _key_of_many(member.side.stream, entry, member.columns_of)
             if entry.queries or key not in self._many:
                 self._many[key] = member, entry
         self._waiting.pop(entry.number, None)
 
     def join(self, entry: Entry, member: Member) -> None:
         """Let queries take part in the batches from now on."""
-        if isinstance(member, TemplateMember):
-            self._join_many(entry, member)
+        numbers = member.take(entry)
+        entry.running, entry.columns_of = len(numbers), member.columns_of
+        if entry.shared is not None:
+            key = _key_of_many(member.side.stream, entry, member.columns_of)
+            _, known = self._many.setdefault(key, (member, entry))
+            if not known.queries:  # it is about to leave
+                self._many[key] = member, entry
+            elif known is not entry:  # they are parts of the entry of those that take part already
+                given = self._graph.give(numbers.tolist(), entry, known)
+                entry.running -= given
+                known.running += given
             if not entry.running:
                 self._note_gone(entry.number)
-                return  # they are parts of another entry now
-        else:
-            member.join()
-            entry.running = 1
-        level = self._of_side[member.stream]
+                return
+        level = self._of_side[member.side.stream]
         for name in entry.reads:
             level.reads[name] = level.reads.get(name, 0) + 1
         self._let_speak(entry, member)
@@ -225,41 +226,26 @@ class Levels:
 
     def _let_speak(self, entry: Entry, member: Member) -> None:
         """Note who runs an entry, and what its results are; all entries of a member publish the same stream."""
-        self.members[entry.number] = member
+        self.members[entry.number] = self._member_of[member.side] = member
         if entry.number in self._publishing:
             self._speaking[member] = self._publishing[entry.number]
-
-    def _join_many(self, entry: Entry, member: TemplateMember) -> None:
-        """Let queries of a template take part, as parts of the entry of those that do already, if there are some."""
-        assert entry.shared is not None, "they are of a template"
-        numbers, constants = entry.shared.take()
-        member.add(numbers, constants)
-        entry.running = len(numbers)
-        entry.columns_of = member.columns_of
-        key = _key_of_many(member.stream, entry, member.columns_of)
-        _, known = self._many.setdefault(key, (member, entry))
-        if not known.queries:  # it is about to leave
-            self._many[key] = member, entry
-        elif known is not entry:
-            given = self._graph.give(numbers.tolist(), entry, known)
-            entry.running -= given
-            known.running += given
 
     def remove(self, number: int, entry: Entry) -> Results:
         """Let go of a query; gives what of it waited for the end of a window."""
         member = self.members[entry.number]
         for table in member.remove(number):
-            yield member, table
+            yield member, member.shown(table)
         entry.running -= 1
         if entry.running:
             return
         del self.members[entry.number]
-        if not isinstance(member, TemplateMember) or member.is_empty:
+        stream = member.side.stream
+        if member.is_empty:
+            del self._member_of[member.side]
             self._speaking.pop(member, None)
-        if isinstance(member, TemplateMember) and member.is_empty:
-            self._many.pop(_key_of_many(member.stream, entry, member.columns_of), None)
+            self._many.pop(_key_of_many(stream, entry, member.columns_of), None)
         self._note_gone(entry.number)
-        level = self._of_side[member.stream]
+        level = self._of_side[stream]
         for name in entry.reads:
             level.reads[name] -= 1
             if not level.reads[name]:
@@ -355,11 +341,16 @@ class Levels:
                 continue
             events = batch if number == 0 else self._seen(level, batch, published)
             level.rows += len(events)
-            members = [*level.side.queries]
-            for place, table in level.side.run(events):
-                member: Member = members[place]  # type: ignore[assignment]
+            for member, table in self._shown(level.side, level.side.run(events)):
                 published += self._events_of(member, table)
                 yield member, table
+
+    def _shown(self, side: StreamSide, tables: Iterator[tuple[int, pa.Table]]) -> Results:
+        """Results of what takes part in a stream, by its number, as those of members."""
+        queries = [*side.queries]
+        for number, table in tables:
+            member = self._member_of[queries[number]]
+            yield member, member.shown(table)
 
     def _in_order(self) -> list[tuple[Key, Level]]:
         return sorted(self.levels.items(), key=lambda item: item[0][0])
@@ -383,16 +374,26 @@ class Levels:
     def pass_time(self, tick: int) -> Results:
         """What waited for windows that end before ``tick``; nothing earlier comes any more."""
         for _, level in self._in_order():
-            members = [*level.side.queries]
-            for place, table in level.side.pass_time(tick):
-                yield members[place], table  # type: ignore[misc]
+            yield from self._shown(level.side, level.side.pass_time(tick))
 
     def finish(self) -> Results:
         """The stream has ended: what was still waiting for the end of its window."""
         for _, level in self._in_order():
-            for member in level.side.queries:
-                for table in member.finish():  # type: ignore[attr-defined]
-                    yield member, table  # type: ignore[misc]
+            tables = ((number, table) for number, one in enumerate(level.side.queries) for table in one.finish())
+            yield from self._shown(level.side, tables)
+
+
+def new_member(stream: StreamSide, entry: Entry, columns_of: dict[str, tuple[str, ...]] | None) -> Member:
+    """Return what runs the queries of an entry, and of others like it, once they take part.
+
+    Raises
+    ------
+    DataError, QueryError
+        A column is missing or has the wrong type.
+    """
+    made = (OneQuery if entry.shared is None else TemplateMember)(stream, entry, columns_of)
+    made.rows = row_columns(entry.plan, entry.output) if entry.level else ()  # below there are rows only
+    return made
 
 
 def _key_of_many(side: StreamSide, entry: Entry, columns_of: Mapping[str, tuple[str, ...]] | None) -> object:

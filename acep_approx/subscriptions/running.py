@@ -16,6 +16,7 @@ from acep_approx.events.roles import Roles, infer_roles
 from acep_approx.events.stream import EventBatch
 from acep_approx.events.time import tick_unit
 from acep_approx.matching.choice import OutputKind
+from acep_approx.matching.outputs.tables import joined
 from acep_approx.planning.durations import Duration
 from acep_approx.run.lateness import Lateness
 from acep_approx.run.order import Order
@@ -24,7 +25,6 @@ from acep_approx.subscriptions.levels import Levels, Results
 from acep_approx.subscriptions.members import Member
 from acep_approx.subscriptions.results import Found
 from acep_approx.subscriptions.templates.literals import filled, text_of
-from acep_approx.subscriptions.templates.member import TemplateMember
 from acep_approx.subscriptions.templates.template import Alike, Shared
 
 Misfit = Callable[[str, AcepError], None]
@@ -271,7 +271,7 @@ class Running:
     def columns(self) -> tuple[str, ...]:
         """The columns that must be read now, with those of the queries to come."""
         assert self.levels is not None, "begin first"
-        reads = [name for member in dict.fromkeys(self._coming.values()) for name in member.reads]
+        reads = [name for member in dict.fromkeys(self._coming.values()) for name in member.side.reads]
         order = () if self.order.wait is None else self.order.wait.reads
         return tuple(dict.fromkeys([*self.levels.columns, *self.levels.of_stream(reads), *order]))
 
@@ -364,7 +364,7 @@ class Running:
             is_there = not gone or name in self.graph.ids or name in self.graph.publishers
             return sorted([*gone, *(self.look(name) if is_there else ())], key=lambda known: known[0])
 
-        return Found([member.joined(tables) for member, tables in parts.items()], ids_of, look)
+        return Found([joined(tables, member.nothing().schema) for member, tables in parts.items()], ids_of, look)
 
     def look(self, name: str) -> list[tuple[int, pa.Table]]:
         """The queries of an id, or those that publish a stream, each with an empty table of its columns.
@@ -428,6 +428,4 @@ class Running:
             waiting, table = shared.waiting()
             order = np.argsort(waiting)
             return table.take(pa.array(order[np.searchsorted(waiting, numbers, sorter=order)]))
-        member = self.levels.members[entry.number]
-        assert isinstance(member, TemplateMember), "it runs queries of a template"
-        return member.table.of(np.array(numbers, np.int64))
+        return self.levels.members[entry.number].constants(np.array(numbers, np.int64))
