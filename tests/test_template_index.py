@@ -13,7 +13,7 @@ import pytest
 from acep_approx import QuerySet, compile_query
 from acep_approx.kernels import pairs as kernel
 from acep_approx.matching.keyed_events import KeyedEvents
-from acep_approx.subscriptions.templates import index, pairing
+from acep_approx.subscriptions.templates import pairing
 from acep_approx.subscriptions.templates.pair_runs import in_order
 from acep_approx.subscriptions.templates.pairing import Pairing
 from tests.cases import cases
@@ -159,17 +159,17 @@ def test_orders_are_those_of_lexsort() -> None:
 @pytest.mark.parametrize("mutant", ["an edge left out", "one too few", "late ones forgotten", "below for above"])
 def test_mutants_are_noticed(mutant: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """What would be found wrong without the index of thresholds being right at its edges."""
-    sorted_, indexed = index._sorted, index._indexed
+    sorted_, indexed = pairing._sorted, pairing._indexed
     if mutant == "an edge left out":
-        monkeypatch.setattr(index, "_sorted", lambda *args: tuple(a[1:] for a in sorted_(*args)))
+        monkeypatch.setattr(pairing, "_sorted", lambda *args: tuple(a[1:] for a in sorted_(*args)))
     elif mutant == "one too few":
-        monkeypatch.setattr(index, "_sorted", lambda *args: tuple(a[:-1] for a in sorted_(*args)))
+        monkeypatch.setattr(pairing, "_sorted", lambda *args: tuple(a[:-1] for a in sorted_(*args)))
     elif mutant == "late ones forgotten":
         monkeypatch.setattr(kernel.Queries, "_replace", lambda self, **_: self)
     else:
-        monkeypatch.setattr(index, "ORDERED", {op: index.ORDERED[{"<": ">", ">": "<", "<=": ">=", ">=": "<="}[op]]
-                                               for op in index.ORDERED})  # fmt: skip
-        monkeypatch.setattr(index, "_indexed", indexed)
+        monkeypatch.setattr(pairing, "ORDERED", {op: pairing.ORDERED[{"<": ">", ">": "<", "<=": ">=", ">=": "<="}[op]]
+                                               for op in pairing.ORDERED})  # fmt: skip
+        monkeypatch.setattr(pairing, "_indexed", indexed)
     tests: tuple[Callable[[], None], ...] = (
         lambda: test_what_the_index_finds_is_what_each_query_finds_alone("between", "points"),
         lambda: test_what_the_index_finds_is_what_each_query_finds_alone("below", "points"),

@@ -256,7 +256,7 @@ class Pipeline(QuerySide):
         self.engine.restore(engine.head, engine.arrays, preparer.classes)
         progress = {name: number_in(name, number, 0, COUNT) for name, number in output.head["progress"].items()}
         vars(self.progress).update(vars(RunProgress(**progress)))
-        self.pieces.restore(output.head["piece"])
+        self.pieces.size = number_in("piece", output.head["piece"], 1, COUNT)
         self.results.restore(output.arrays)
 
     def prepare(self, batch: StreamBatch) -> None:

@@ -11,7 +11,6 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -455,11 +454,11 @@ class StreamSide:
                 )
         names = [name for name in events.data.schema.names if name not in derived]
         columns = {name: events.data.column(name) for name in names}
-        columns |= {name: encode_text(_in_one(column)) for name, column in derived.items()}
+        for name, column in derived.items():
+            columns[name] = encode_text(column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column)
         return replace(events, data=pa.RecordBatch.from_pydict(columns))
 
     def _widen(self, wider: pa.Schema) -> None:
-        """Go on with wider types of columns, for all queries."""
         before = self._what_is_asked()[0].schema
         changed = {field.name: field.type for field in wider if not field.type.equals(before.field(field.name).type)}
         schema = pa.schema([(field.name, changed.get(field.name, field.type)) for field in self.schema])
@@ -570,10 +569,6 @@ class StreamSide:
         codes = self.texts.keep(np.concatenate([np.zeros(0, np.int64), *held]))
         for query in self.queries:
             query.recode_texts(codes)
-
-
-def _in_one(column: Any) -> pa.Array:
-    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
 
 
 def _wrong_derived(what: str, hint: str) -> DataError:

@@ -90,7 +90,6 @@ class Levels:
         self.put((0, None), Level(StreamSide(schema, roles, key_idle=key_idle)))
         self._graph = graph
         self._publishing: dict[int, Publishing] = {}
-        self._speaking: dict[Member, Publishing] = {}  # those that take part
         self._publishers: dict[str, dict[int, Publishing]] = {}  # the same by the names of their streams
         self._waiting: dict[int, None] = {}  # the numbers of those that do not take part yet
 
@@ -228,7 +227,7 @@ class Levels:
         """Note who runs an entry, and what its results are; all entries of a member publish the same stream."""
         self.members[entry.number] = self._member_of[member.side] = member
         if entry.number in self._publishing:
-            self._speaking[member] = self._publishing[entry.number]
+            member.publishing = self._publishing[entry.number]
 
     def remove(self, number: int, entry: Entry) -> Results:
         """Let go of a query; gives what of it waited for the end of a window."""
@@ -242,7 +241,6 @@ class Levels:
         stream = member.side.stream
         if member.is_empty:
             del self._member_of[member.side]
-            self._speaking.pop(member, None)
             self._many.pop(_key_of_many(stream, entry, member.columns_of), None)
         self._note_gone(entry.number)
         level = self._of_side[stream]
@@ -272,9 +270,13 @@ class Levels:
         """What the queries of a key see, with what one more of them reads."""
         level = self.levels.get(key)
         publishing = [one for name in sorted(entry.reads) for one in self._publishing_of(name, entry)]
-        schema = unified(self._base_schema(level), publishing)
+        base, roles = self.base.schema, roles_above(self.roles)
+        types = {str(roles.type): pa.string(), BEGAN: began_type(base.field(roles.time).type, roles.unit)}
+        types |= {} if level is None else level.types
+        types |= {field.name: field.type for field in base}
+        schema = unified(pa.schema([*types.items()]), publishing)
         if level is None:
-            level = Level(StreamSide(schema, roles_above(self.roles), key_idle=self._key_idle))
+            level = Level(StreamSide(schema, roles, key_idle=self._key_idle))
             self.put(key, level)
         level.types |= {field.name: schema.field(field.name).type for one in publishing for field in one.schema}
         level.side.learn(schema)
@@ -296,28 +298,12 @@ class Levels:
             found[stream] = tuple(dict.fromkeys(shown)) if self._publishing_of(stream, entry) else base
         return found
 
-    def _base_schema(self, level: Level | None) -> pa.Schema:
-        """The columns of the events of the stream above level 0, with those that a level has already."""
-        schema, roles = self.base.schema, roles_above(self.roles)
-        found = {str(roles.type): pa.string(), BEGAN: began_type(schema.field(roles.time).type, roles.unit)}
-        found |= {} if level is None else level.types
-        return pa.schema([*(found | {field.name: field.type for field in schema}).items()])
-
-    @property
-    def keys_dropped(self) -> int:
-        """How many streams of keys have ended, since no event of them came."""
-        return sum(level.side.keys_dropped for level in self.levels.values())
-
     @property
     def has_many(self) -> bool:
         """Whether so many queries or templates are run that a batch more costs them something."""
         return sum(len(level.side.queries) for level in self.levels.values()) > MANY
 
     # --- batches ----------------------------------------------------------------------------------------------
-
-    def learn(self, schema: pa.Schema) -> None:
-        """Know of more columns of the stream."""
-        self.base.learn(schema)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -339,7 +325,10 @@ class Levels:
         for (number, _), level in self._in_order():
             if not level.side.queries:
                 continue
-            events = batch if number == 0 else self._seen(level, batch, published)
+            events = batch
+            if number:
+                parts = [part for part in published if part.name in level.reads and len(part)]
+                events = merged(batch, parts, level.side.columns, self.roles, level.rows)
             level.rows += len(events)
             for member, table in self._shown(level.side, level.side.run(events)):
                 published += self._events_of(member, table)
@@ -355,21 +344,15 @@ class Levels:
     def _in_order(self) -> list[tuple[Key, Level]]:
         return sorted(self.levels.items(), key=lambda item: item[0][0])
 
-    def _seen(self, level: Level, batch: EventBatch, published: list[Published]) -> EventBatch:
-        """What the queries of a level see of a batch."""
-        parts = [part for part in published if part.name in level.reads and len(part)]
-        return merged(batch, parts, level.side.columns, self.roles, level.rows)
-
     def _events_of(self, member: Member, table: pa.Table) -> Iterator[Published]:
         """The events that results are, if somebody reads them."""
-        one = self._speaking.get(member)
-        if one is not None and table.num_rows and self._is_read(str(one.entry.publish)):
+        one = member.publishing
+        if one is None or not table.num_rows:
+            return
+        if any(one.entry.publish in level.reads for (number, _), level in self.levels.items() if number):
             events = one.events(table, self.published)
             self.published += len(events)
             yield events
-
-    def _is_read(self, stream: str) -> bool:
-        return any(stream in level.reads for (number, _), level in self.levels.items() if number)
 
     def pass_time(self, tick: int) -> Results:
         """What waited for windows that end before ``tick``; nothing earlier comes any more."""

@@ -13,25 +13,8 @@ from acep_approx.events.columns import to_arrow
 from acep_approx.matching.pipeline import Pipeline
 from acep_approx.matching.renumber import renumbered
 from acep_approx.matching.stream_side import QuerySide, StreamSide
-from acep_approx.subscriptions.graph import Entry
-
-NUMBER = "query"
-"""The column of results that says by its number whose they are: int64."""
-
-
-FIRST_ID = 1 << 43
-"""Published events have names from here on, which no row of the stream has."""
-
-
-def rows_shown(ids: Ints) -> Ints:
-    """Names of events as users see them: rows of the stream, and -1, -2 and so on for those that were published.
-
-    Examples
-    --------
-    >>> rows_shown(np.array([7, FIRST_ID, FIRST_ID + 1])).tolist()
-    [7, -1, -2]
-    """
-    return np.where(ids >= FIRST_ID, FIRST_ID - 1 - ids, ids)
+from acep_approx.subscriptions.graph import NUMBER, Entry
+from acep_approx.subscriptions.published import Publishing, rows_shown
 
 
 class Member(ABC):
@@ -45,11 +28,14 @@ class Member(ABC):
         If they are in CEL: the columns of the streams that they read.
     rows : tuple of str
         Columns of results that hold names of events, where these are more than rows of the stream.
+    publishing : Publishing or None
+        Makes events of its results, once it takes part.
     """
 
     side: QuerySide
     columns_of: dict[str, tuple[str, ...]] | None = None
     rows: tuple[str, ...] = ()
+    publishing: Publishing | None = None
 
     @property
     @abstractmethod

@@ -17,9 +17,7 @@ from acep_approx.events.roles import Roles
 from acep_approx.events.stream import EventBatch
 from acep_approx.events.time import tick_unit
 from acep_approx.matching.stream_batch import starts_of
-from acep_approx.planning.planner import Plan
-from acep_approx.subscriptions.graph import Entry, is_hidden
-from acep_approx.subscriptions.members import FIRST_ID, NUMBER
+from acep_approx.subscriptions.graph import NUMBER, Entry, is_hidden
 
 BEGAN = "$start"
 """The column that says when each event began, above level 0; no attribute of a text has its name."""
@@ -31,11 +29,19 @@ MOST_EVENTS = 10_000_000
 OF_RESULTS = frozenset((NUMBER, "errors", "start", "end", "missing", "times"))
 
 
-def attributes_of(plan: Plan, results: pa.Schema) -> tuple[str, ...]:
-    """The attributes of the events that the results of a query are: what SELECT or RETURN names."""
-    if plan.cel is None:
-        return tuple(output.name for output in plan.query.outputs)
-    return tuple(name for name in results.names if name not in OF_RESULTS)
+FIRST_ID = 1 << 43
+"""Published events have names from here on, which no row of the stream has."""
+
+
+def rows_shown(ids: Ints) -> Ints:
+    """Names of events as users see them: rows of the stream, and -1, -2 and so on for those that were published.
+
+    Examples
+    --------
+    >>> rows_shown(np.array([7, FIRST_ID, FIRST_ID + 1])).tolist()
+    [7, -1, -2]
+    """
+    return np.where(ids >= FIRST_ID, FIRST_ID - 1 - ids, ids)
 
 
 def roles_above(roles: Roles) -> Roles:
@@ -75,8 +81,10 @@ class Publishing:
 
     Attributes
     ----------
+    attributes : tuple of str
+        Of the events: what SELECT or RETURN names.
     schema : pyarrow.Schema
-        The attributes of the events.
+        Of these.
 
     Raises
     ------
@@ -86,7 +94,9 @@ class Publishing:
 
     def __init__(self, entry: Entry, results: pa.Schema, roles: Roles) -> None:
         self.entry = entry
-        self.attributes = attributes_of(entry.plan, results)
+        self.attributes = tuple(output.name for output in entry.plan.query.outputs)
+        if entry.plan.cel is not None:
+            self.attributes = tuple(name for name in results.names if name not in OF_RESULTS)
         own = {roles.time: "the time", roles_above(roles).type: "the type"}
         for name in own.keys() & set(self.attributes):
             raise DataError(

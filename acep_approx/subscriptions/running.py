@@ -210,7 +210,7 @@ class Running:
             if wait is not None:
                 self.order.wait_for(wait)
         else:
-            self.levels.learn(schema)
+            self.levels.base.learn(schema)
         try:
             self._coming = self._built()
         except AcepError:
@@ -332,7 +332,8 @@ class Running:
     @property
     def keys_dropped(self) -> int:
         """How many streams of keys have ended, since no event of them came."""
-        return 0 if self.levels is None else self.levels.keys_dropped
+        levels = () if self.levels is None else self.levels.levels.values()
+        return sum(level.side.keys_dropped for level in levels)
 
     def check_whole(self) -> None:
         """Refuse to go on from the middle of a batch (``ACEP-D045``)."""
@@ -374,28 +375,22 @@ class Running:
         UsageError
             ``ACEP-U060``: neither is there; or only parts of queries publish that stream, and these are not shown.
         """
-        if name in self.graph.ids:
-            shown = [self.graph.shown(name)]
-        elif name in self.graph.publishers:
-            shown = self._publishers(name)
+        graph, shown = self.graph, list[tuple[int, Entry]]()
+        if name in graph.ids:
+            shown = [graph.shown(name)]
+        elif name in graph.publishers:  # parts of others publish, too
+            publishers = map(graph.shown, graph.ids_of(graph.publishers[name]))
+            shown = [(number, entry) for number, entry in publishers if entry.plan.query.publish == name]
             if not shown:
                 raise UsageError(
-                    f"what is published as {name!r} is a part of {self.graph.ids_of(self.graph.publishers[name])[0]!r}",
+                    f"what is published as {name!r} is a part of {graph.ids_of(graph.publishers[name])[0]!r}",
                     code="ACEP-U060",
                     hint=f"add a query that reads {name} and shows it",
                 )
         else:
-            self.graph.known(name)
-        return [(number, self._nothing(entry)) for number, entry in shown if entry.running]
-
-    def _publishers(self, stream: str) -> list[tuple[int, Entry]]:
-        """The queries whose results are this stream, as users see them; not parts of others."""
-        shown = map(self.graph.shown, self.graph.ids_of(self.graph.publishers[stream]))
-        return [(number, entry) for number, entry in shown if entry.plan.query.publish == stream]
-
-    def _nothing(self, entry: Entry) -> pa.Table:
-        assert self.levels is not None, "it runs"
-        return self.levels.members[entry.number].nothing().slice(0, 0)
+            graph.known(name)
+        members = {} if self.levels is None else self.levels.members
+        return [(n, members[entry.number].nothing().slice(0, 0)) for n, entry in shown if entry.running]
 
     def fresh(self) -> Running:
         """The same queries, before any event."""
@@ -423,7 +418,6 @@ class Running:
         return text_of(filled(entry.shared.template.syntax, constants))
 
     def _constants(self, entry: Entry, shared: Shared, numbers: list[int]) -> pa.Table:
-        """The constants of some queries of an entry."""
         if self.levels is None or not entry.running:
             waiting, table = shared.waiting()
             order = np.argsort(waiting)

@@ -93,7 +93,6 @@ class Loop:
         self._begin()
 
     def _begin(self) -> None:
-        """Know no classes yet."""
         names = frozenset(self._live)
         self._members = [Member.made(number, one, names) for number, one in enumerate(self.rules)]
         self._joint = JointClasses(self._members)
@@ -172,7 +171,6 @@ class Loop:
         return made
 
     def _circle(self, operands: Operands, prepared: Prepared, shown: Sequence[str]) -> Circle:
-        """The rules as the kernel sees them."""
         tests, lists = self._questions.records([*self._joint.tests], operands)
         extra = [number for name in shown for number in self._questions.shown(name)]
         if extra:
@@ -186,7 +184,6 @@ class Loop:
         )
 
     def _rules(self) -> Ints:
-        """A record of each rule, and the end of the statements."""
         if self._known_rules[0] != self._cells.version:
             self._known_rules = self._cells.version, self._records()
         return self._known_rules[1]
@@ -211,7 +208,6 @@ class Loop:
         return np.array(records, np.int64)
 
     def _shown(self) -> list[str]:
-        """The columns that are read and that results show."""
         needed = {name for one in self.rules for name in one.pipeline.recent.columns}
         return [name for name in self._live if name in needed]
 
@@ -281,7 +277,6 @@ class LockstepStage:
                 pass
 
     def _with_reads(self, events: StreamBatch, ran: Ran) -> StreamBatch:
-        """The events with the columns that results show."""
         if not ran.saw:
             return events
         columns = dict(zip(events.data.schema.names, events.data.columns, strict=True))

@@ -246,7 +246,6 @@ def _value(asking: Asking, columns: EventColumns, kinds: Mapping[str, Kind]) -> 
 
 
 def _in_words(steps: list[list[int]], tests: list[int], pools: list[tuple[int, int]], made: list[Value]) -> Moves:
-    """All of it as the kernel reads it."""
     read = [Asking(one.of, one.as_float, one.letters) for one in made]
     different, parameters = list(dict.fromkeys(read)), list(dict.fromkeys(v.parameter for v in made if v.parameter))
     values = [

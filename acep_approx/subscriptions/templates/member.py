@@ -157,7 +157,6 @@ class TemplateSide(QuerySide):
         runs.let_go(int(batch.ticks[-1]))
 
     def _of_queries(self, points: Points, batch: StreamBatch) -> QueryPoints:
-        """Points of what is run as those of the queries."""
         pairing = self.runs.pairing
         row, key = pairing.row_of[points.slot], pairing.key_of[points.slot]
         if self.classes is not None:

@@ -29,6 +29,7 @@ from acep_approx.matching.pieces import LINKS_AT_ONCE
 from acep_approx.matching.pipeline import Pipeline
 from acep_approx.matching.stream_batch import SomeEvents, StreamBatch
 from acep_approx.matching.stream_side import KeySlots, StreamSide
+from acep_approx.planning.planner import MICROSECONDS
 from acep_approx.query.parameters import MARK
 from acep_approx.query.syntax import Attribute, Equivalence, Expression
 from acep_approx.ranges import COUNT, Range, check, check_arrays
@@ -219,10 +220,11 @@ class PairRuns:
 
     def windows_of(self, table: QueryTable) -> Ints | None:
         """The windows of the rows of a table in ticks; None where all have that of the template."""
-        if self._template.window is None:
+        name, window = self._template.window, self._template.syntax.window
+        if name is None or window is None:
             return None
-        factor = self._template.window_factor(is_time=self.pipeline.is_time)
-        found: Ints = np.round(table.values(self._template.window) * factor).astype(np.int64)
+        factor = MICROSECONDS[window.unit] if self.pipeline.is_time else 1
+        found: Ints = np.round(table.values(name) * factor).astype(np.int64)
         return found
 
     def _know_windows(self) -> None:
@@ -392,7 +394,6 @@ class PairRuns:
         return Grouped(slot.copy(), pairs.ticks, cls, row, ids, place, np.arange(len(at))), pairs
 
     def _without_others(self, pairs: PairBatch, mask: Masks) -> Masks:
-        """Letters whose other conditions hold, too."""
         mask = mask.copy()
         for letter, conditions in enumerate(self.pairing.asked.others):
             bit = np.uint64(1 << letter)
