@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
 
 import pyarrow as pa
 
@@ -24,7 +23,7 @@ from acep_approx.matching.renumber import row_columns
 from acep_approx.matching.stream_side import QuerySide, StreamSide
 from acep_approx.planning.durations import Duration
 from acep_approx.subscriptions.graph import Entry, Graph
-from acep_approx.subscriptions.members import Member, OneQuery
+from acep_approx.subscriptions.members import Level, Member, OneQuery
 from acep_approx.subscriptions.published import (
     BEGAN,
     Published,
@@ -41,27 +40,6 @@ MANY = 16
 Key = tuple[int, tuple[str, ...] | None]
 """A level; the streams that are seen there: None where those that are not named do not matter."""
 Results = Iterator[tuple[Member, pa.Table]]
-
-
-@dataclass
-class Level:
-    """Queries that see the same events.
-
-    Attributes
-    ----------
-    side : StreamSide
-    reads : dict of str to int
-        How many of its queries name each type of events.
-    types : dict of str to pyarrow.DataType
-        Of the attributes of the published streams that its queries read, or will read.
-    rows : int
-        Events so far.
-    """
-
-    side: StreamSide
-    reads: dict[str, int] = field(default_factory=dict)
-    rows: int = 0
-    types: dict[str, pa.DataType] = field(default_factory=dict)
 
 
 class Levels:
@@ -86,23 +64,15 @@ class Levels:
         self._many: dict[object, tuple[Member, Entry]] = {}  # with the entry of queries that it got last
         self._stood_alone: set[object] = set()  # the next query of these templates does not
         self.levels: dict[Key, Level] = {}
-        self._of_side: dict[StreamSide, Level] = {}
-        self.put((0, None), Level(StreamSide(schema, roles, key_idle=key_idle)))
+        self.levels[0, None] = Level(StreamSide(schema, roles, key_idle=key_idle))
         self._graph = graph
-        self._publishing: dict[int, Publishing] = {}
-        self._publishers: dict[str, dict[int, Publishing]] = {}  # the same by the names of their streams
-        self._waiting: dict[int, None] = {}  # the numbers of those that do not take part yet
+        self._publishers: dict[str, dict[int, Publishing]] = {}  # by the names of their streams
+        self._waiting: dict[int, Entry] = {}  # those of them that do not take part yet
 
     @property
     def base(self) -> StreamSide:
         """The stream itself."""
         return self.levels[0, None].side
-
-    def put(self, key: Key, level: Level) -> None:
-        """Have one more level, in the place of what had its key."""
-        if key in self.levels:
-            del self._of_side[self.levels[key].side]
-        self.levels[key] = self._of_side[level.side] = level
 
     # --- queries that come and go -----------------------------------------------------------------------------
 
@@ -142,9 +112,9 @@ class Levels:
                     continue
                 ones = apart(entry)
             for one in ones:
-                side = self._side_for(one)
+                level = self._level_for(one)
                 try:
-                    made[one.number] = new_member(side, one, self._columns_of(one))
+                    made[one.number] = new_member(level, one, self._columns_of(one))
                 except QueryError as error:
                     if says_whose:
                         error.message = f"the query {one.id!r}: {error.message}"
@@ -156,57 +126,54 @@ class Levels:
         """Let go of levels without queries, and of queries that were built and went before they took part."""
         for key, level in [*self.levels.items()]:
             if not level.side.queries and key != (0, None):
-                del self.levels[key], self._of_side[level.side]
-        for number in [number for number in self._waiting if number not in self._graph.entries]:
-            self._note_gone(number)
+                del self.levels[key]
+        for entry in [entry for entry in self._waiting.values() if entry.number not in self._graph.entries]:
+            self._note_gone(entry)
 
     def _member_of_many(self, entry: Entry, many: dict[object, Member], *, is_alone: bool) -> Member | None:
         """What runs queries that differ in constants alone; None: each runs by itself.
 
         ``many`` are those that were made just now.
         """
-        side, columns_of = self._side_for(entry), self._columns_of(entry)
-        key = _key_of_many(side, entry, columns_of)
+        level, columns_of = self._level_for(entry), self._columns_of(entry)
+        key = _key_of_many(level, entry, columns_of)
         if key in self._many:
             return self._many[key][0]
         if key not in many and (not is_alone or key in self._stood_alone):
             with suppress(QueryError):  # a string that a time is compared with: only a constant is read as a time
-                many[key] = new_member(side, entry, columns_of)
+                many[key] = new_member(level, entry, columns_of)
         if key not in many:
             self._stood_alone.add(key)
         return many.get(key)
 
     def _note_published(self, entry: Entry, member: Member) -> None:
         if entry.publish is not None:
-            one = self._publishing[entry.number] = Publishing(entry, member.nothing().schema, self.roles)
+            one = Publishing(entry, member.nothing().schema, self.roles)
             self._publishers.setdefault(entry.publish, {})[entry.number] = one
-            self._waiting[entry.number] = None
+            self._waiting[entry.number] = entry
 
-    def _note_gone(self, number: int) -> None:
-        self._waiting.pop(number, None)
-        one = self._publishing.pop(number, None)
-        if one is not None:
-            name = str(one.entry.publish)
-            del self._publishers[name][number]
-            if not self._publishers[name]:
-                del self._publishers[name]
+    def _note_gone(self, entry: Entry) -> None:
+        self._waiting.pop(entry.number, None)
+        alike = self._publishers.get(entry.publish or "", {})
+        alike.pop(entry.number, None)
+        if not alike:
+            self._publishers.pop(entry.publish or "", None)
 
     def know(self, entry: Entry, member: Member) -> None:
         """Know of queries that take part in the batches already: they were restored."""
         self._note_published(entry, member)
         self._let_speak(entry, member)
         if entry.shared is not None:
-            key = _key_of_many(member.side.stream, entry, member.columns_of)
+            key = _key_of_many(member.level, entry, member.columns_of)
             if entry.queries or key not in self._many:
                 self._many[key] = member, entry
-        self._waiting.pop(entry.number, None)
 
     def join(self, entry: Entry, member: Member) -> None:
         """Let queries take part in the batches from now on."""
         numbers = member.take(entry)
         entry.running, entry.columns_of = len(numbers), member.columns_of
         if entry.shared is not None:
-            key = _key_of_many(member.side.stream, entry, member.columns_of)
+            key = _key_of_many(member.level, entry, member.columns_of)
             _, known = self._many.setdefault(key, (member, entry))
             if not known.queries:  # it is about to leave
                 self._many[key] = member, entry
@@ -215,19 +182,17 @@ class Levels:
                 entry.running -= given
                 known.running += given
             if not entry.running:
-                self._note_gone(entry.number)
+                self._note_gone(entry)
                 return
-        level = self._of_side[member.side.stream]
         for name in entry.reads:
-            level.reads[name] = level.reads.get(name, 0) + 1
+            member.level.reads[name] = member.level.reads.get(name, 0) + 1
         self._let_speak(entry, member)
-        self._waiting.pop(entry.number, None)
 
     def _let_speak(self, entry: Entry, member: Member) -> None:
         """Note who runs an entry, and what its results are; all entries of a member publish the same stream."""
         self.members[entry.number] = self._member_of[member.side] = member
-        if entry.number in self._publishing:
-            member.publishing = self._publishing[entry.number]
+        if self._waiting.pop(entry.number, None) is not None:
+            member.publishing = self._publishers[str(entry.publish)][entry.number]
 
     def remove(self, number: int, entry: Entry) -> Results:
         """Let go of a query; gives what of it waited for the end of a window."""
@@ -238,35 +203,34 @@ class Levels:
         if entry.running:
             return
         del self.members[entry.number]
-        stream = member.side.stream
         if member.is_empty:
             del self._member_of[member.side]
-            self._many.pop(_key_of_many(stream, entry, member.columns_of), None)
-        self._note_gone(entry.number)
-        level = self._of_side[stream]
+            self._many.pop(_key_of_many(member.level, entry, member.columns_of), None)
+        self._note_gone(entry)
+        reads = member.level.reads
         for name in entry.reads:
-            level.reads[name] -= 1
-            if not level.reads[name]:
-                del level.reads[name]
+            reads[name] -= 1
+            if not reads[name]:
+                del reads[name]
 
-    def _side_for(self, entry: Entry) -> StreamSide:
-        """The stream that a query sees, with all columns that it may name.
+    def _level_for(self, entry: Entry) -> Level:
+        """What a query sees, with all columns that it may name.
 
-        On a level all queries see the same one, but for those to which events matter that they do not name, and those
+        On a level all queries see the same, but for those to which events matter that they do not name, and those
         whose attributes have the names of others with types that do not go together.
         """
         if entry.level == 0:
-            return self.base
+            return self.levels[0, None]
         own = entry.level, tuple(sorted(entry.reads))
         if not entry.is_about_all:
             try:
-                return self._side(entry, (entry.level, None))
+                return self._level(entry, (entry.level, None))
             except DataError as error:
                 if error.code != "ACEP-D082":
                     raise
-        return self._side(entry, own)
+        return self._level(entry, own)
 
-    def _side(self, entry: Entry, key: Key) -> StreamSide:
+    def _level(self, entry: Entry, key: Key) -> Level:
         """What the queries of a key see, with what one more of them reads."""
         level = self.levels.get(key)
         publishing = [one for name in sorted(entry.reads) for one in self._publishing_of(name, entry)]
@@ -276,11 +240,10 @@ class Levels:
         types |= {field.name: field.type for field in base}
         schema = unified(pa.schema([*types.items()]), publishing)
         if level is None:
-            level = Level(StreamSide(schema, roles, key_idle=self._key_idle))
-            self.put(key, level)
+            level = self.levels[key] = Level(StreamSide(schema, roles, key_idle=self._key_idle))
         level.types |= {field.name: schema.field(field.name).type for one in publishing for field in one.schema}
         level.side.learn(schema)
-        return level.side
+        return level
 
     def _publishing_of(self, stream: str, reader: Entry) -> list[Publishing]:
         """What makes the events of a stream that a query sees, which may have been removed and still see an epoch."""
@@ -366,7 +329,7 @@ class Levels:
             yield from self._shown(level.side, tables)
 
 
-def new_member(stream: StreamSide, entry: Entry, columns_of: dict[str, tuple[str, ...]] | None) -> Member:
+def new_member(level: Level, entry: Entry, columns_of: dict[str, tuple[str, ...]] | None) -> Member:
     """Return what runs the queries of an entry, and of others like it, once they take part.
 
     Raises
@@ -374,11 +337,11 @@ def new_member(stream: StreamSide, entry: Entry, columns_of: dict[str, tuple[str
     DataError, QueryError
         A column is missing or has the wrong type.
     """
-    made = (OneQuery if entry.shared is None else TemplateMember)(stream, entry, columns_of)
+    made = (OneQuery if entry.shared is None else TemplateMember)(level, entry, columns_of)
     made.rows = row_columns(entry.plan, entry.output) if entry.level else ()  # below there are rows only
     return made
 
 
-def _key_of_many(side: StreamSide, entry: Entry, columns_of: Mapping[str, tuple[str, ...]] | None) -> object:
+def _key_of_many(level: Level, entry: Entry, columns_of: Mapping[str, tuple[str, ...]] | None) -> object:
     """What queries have in common that one member runs."""
-    return id(side), entry.key, *(columns_of or {}).items()
+    return id(level), entry.key, *(columns_of or {}).items()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
@@ -17,8 +18,34 @@ from acep_approx.subscriptions.graph import NUMBER, Entry
 from acep_approx.subscriptions.published import Publishing, rows_shown
 
 
+@dataclass
+class Level:
+    """Queries that see the same events.
+
+    Attributes
+    ----------
+    side : StreamSide
+    reads : dict of str to int
+        How many of its queries name each type of events.
+    types : dict of str to pyarrow.DataType
+        Of the attributes of the published streams that its queries read, or will read.
+    rows : int
+        Events so far.
+    """
+
+    side: StreamSide
+    reads: dict[str, int] = field(default_factory=dict)
+    rows: int = 0
+    types: dict[str, pa.DataType] = field(default_factory=dict)
+
+
 class Member(ABC):
     """One query or many, which take part in the batches of a stream together.
+
+    Parameters
+    ----------
+    level : Level
+        What its queries see.
 
     Attributes
     ----------
@@ -36,6 +63,9 @@ class Member(ABC):
     columns_of: dict[str, tuple[str, ...]] | None = None
     rows: tuple[str, ...] = ()
     publishing: Publishing | None = None
+
+    def __init__(self, level: Level) -> None:
+        self.level = level
 
     @property
     @abstractmethod
@@ -73,7 +103,7 @@ class OneQuery(Member):
 
     Parameters
     ----------
-    stream : StreamSide
+    level : Level
     entry : Entry
     columns_of : dict of str to tuple of str, optional
         If it is in CEL: the columns of the streams that it reads. Default: those that the entry has.
@@ -87,11 +117,12 @@ class OneQuery(Member):
     is_empty = False
 
     def __init__(
-        self, stream: StreamSide, entry: Entry, columns_of: dict[str, tuple[str, ...]] | None = None
+        self, level: Level, entry: Entry, columns_of: dict[str, tuple[str, ...]] | None = None
     ) -> None:
+        super().__init__(level)
         self._number = entry.number
         columns_of = columns_of or entry.columns_of
-        self.side = self._pipeline = Pipeline(stream, entry.plan, entry.output, joins=False, columns_of=columns_of)
+        self.side = self._pipeline = Pipeline(level.side, entry.plan, entry.output, joins=False, columns_of=columns_of)
 
     @property
     def numbers(self) -> Ints:
@@ -107,7 +138,7 @@ class OneQuery(Member):
     def remove(self, number: int) -> Iterator[pa.Table]:  # noqa: ARG002  (it has no other query)
         """Leave the stream; gives what waited for the end of a window."""
         yield from self._pipeline.finish()
-        self._pipeline.stream.remove(self._pipeline)
+        self.level.side.remove(self._pipeline)
         self.is_empty = True
 
     def shown(self, table: pa.Table) -> pa.Table:

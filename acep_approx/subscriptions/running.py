@@ -98,6 +98,11 @@ class Running:
         self._coming: dict[int, Member] = {}
 
     @property
+    def _known(self) -> Levels:
+        assert self.levels is not None, "columns are known where there are events"
+        return self.levels
+
+    @property
     def roles(self) -> Roles | None:
         """Which columns are time, key and type; None before the columns of the events are known."""
         return None if self.levels is None else self.levels.roles
@@ -221,36 +226,27 @@ class Running:
 
     def _without_misfits(self, on_misfit: Misfit) -> None:
         """Remove the queries that are to come and do not fit, one by one."""
-        assert self.levels is not None, "begin first"
-        coming = [entry for change in self.changes for entry in change.comes.values()]
-        todo = sorted(coming, key=lambda entry: (entry.level, entry.number), reverse=True)
-        while todo:
-            entry = todo.pop()
-            if not entry.queries:
-                continue  # it went with another one, or its queries are by themselves now
-            error, ones = self._tried(entry)
-            if error is not None and ones:
-                todo += reversed(ones)
-            elif error is not None:
-                for id_ in self.graph.ids_of([entry.number]):
-                    for gone in self.graph.removal(id_, cascade=True):
-                        on_misfit(gone, error)
-                    self.remove(id_, cascade=True)
-
-    def _tried(self, entry: Entry) -> tuple[AcepError | None, list[Entry]]:
-        """What is wrong with an entry, if anything is; and its queries, if each has to run by itself."""
         ones: list[Entry] = []
 
         def apart(whole: Entry) -> list[Entry]:
             ones.extend(self._apart(whole))
             return ones
 
-        assert self.levels is not None, "begin first"
-        try:
-            self.levels.build([entry], apart, says_whose=False)
-        except AcepError as error:
-            return error, ones
-        return None, ones
+        coming = [entry for change in self.changes for entry in change.comes.values()]
+        todo = sorted(coming, key=lambda entry: (entry.level, entry.number), reverse=True)
+        while todo:
+            entry = todo.pop()
+            if not entry.queries:
+                continue  # it went with another one, or its queries are by themselves now
+            ones.clear()
+            try:
+                self._known.build([entry], apart, says_whose=False)
+            except AcepError as error:
+                todo += reversed(ones)
+                for id_ in [] if ones else self.graph.ids_of([entry.number]):
+                    for gone in self.graph.removal(id_, cascade=True):
+                        on_misfit(gone, error)
+                    self.remove(id_, cascade=True)
 
     def _apart(self, entry: Entry) -> list[Entry]:
         """Let each query of a template that is to come be an entry by itself."""
@@ -263,17 +259,16 @@ class Running:
         return [*made.values()]
 
     def _built(self) -> dict[int, Member]:
-        assert self.levels is not None, "begin first"
         coming = (entry for change in self.changes for entry in change.comes.values())
-        return self.levels.build(coming, self._apart)
+        return self._known.build(coming, self._apart)
 
     @property
     def columns(self) -> tuple[str, ...]:
         """The columns that must be read now, with those of the queries to come."""
-        assert self.levels is not None, "begin first"
-        reads = [name for member in dict.fromkeys(self._coming.values()) for name in member.side.reads]
+        levels, members = self._known, dict.fromkeys(self._coming.values())
+        reads = [name for member in members for name in member.side.reads]
         order = () if self.order.wait is None else self.order.wait.reads
-        return tuple(dict.fromkeys([*self.levels.columns, *self.levels.of_stream(reads), *order]))
+        return tuple(dict.fromkeys([*levels.columns, *levels.of_stream(reads), *order]))
 
     def run(self, batch: EventBatch) -> Results:
         """Run the epochs that a batch completes; all results must be taken."""
@@ -313,21 +308,18 @@ class Running:
             cut = len(batch)
             if self.changes and self.changes[0].after is not None:
                 cut = int(np.searchsorted(batch.ticks, self.changes[0].after, side="right"))
-            assert self.levels is not None, "columns are known where there are events"
-            yield from self.levels.run(batch.slice(0, cut))
+            yield from self._known.run(batch.slice(0, cut))
             batch = batch.slice(cut, len(batch) - cut)
         self.is_within = False
 
     def _changed(self, tick: int) -> Results:
         """Let queries come and go that wait for an epoch before or at ``tick``."""
-        levels = self.levels
-        assert levels is not None, "columns are known where there are events"
         while self.changes and (self.changes[0].after is None or self.changes[0].after < tick):
             change = self.changes.pop(0)
             for number, entry in change.goes.items():
-                yield from levels.remove(number, entry)
+                yield from self._known.remove(number, entry)
             for entry in change.comes.values():
-                levels.join(entry, self._coming[entry.number])
+                self._known.join(entry, self._coming[entry.number])
 
     @property
     def keys_dropped(self) -> int:

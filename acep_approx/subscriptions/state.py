@@ -15,7 +15,8 @@ from acep_approx.planning.planner import Plan
 from acep_approx.ranges import COUNT, check, number_in
 from acep_approx.run.order import Order
 from acep_approx.subscriptions.graph import Entry
-from acep_approx.subscriptions.levels import Level, Levels, new_member
+from acep_approx.subscriptions.levels import Levels, new_member
+from acep_approx.subscriptions.members import Level
 from acep_approx.subscriptions.running import Change, Running
 from acep_approx.subscriptions.templates.template import Shared, Template
 
@@ -167,10 +168,11 @@ def _restored_levels(running: Running, scope: Scope, words: int, everyone: dict[
         for count in reads.values():
             number_in("reads", count, 0, COUNT)
         types = {field.name: field.type for field in mine.table("types").schema}
-        levels.put((at, None if names is None else tuple(names)), Level(side, reads, mine.number("rows"), types))
+        level = Level(side, reads, mine.number("rows"), types)
+        levels.levels[at, None if names is None else tuple(names)] = level
         for saved in mine.parts["members"].parts.values():
             owners = [everyone[one] for one in saved.head["entries"]]
-            member = new_member(side, owners[0], owners[0].columns_of)
+            member = new_member(level, owners[0], owners[0].columns_of)
             member.side.join()
             member.side.restore(saved)
             check("numbers", good=np.isin(member.numbers, known).all())

@@ -27,7 +27,7 @@ from acep_approx.matching.stream_side import QuerySide, StreamSide
 from acep_approx.query.parameters import MARK
 from acep_approx.query.syntax import Attribute, Expression
 from acep_approx.subscriptions.graph import Entry
-from acep_approx.subscriptions.members import Member
+from acep_approx.subscriptions.members import Level, Member
 from acep_approx.subscriptions.templates.classes import NEVER, Classes, Loose
 from acep_approx.subscriptions.templates.pair_runs import PairRuns, PointTable, QueryPoints
 from acep_approx.subscriptions.templates.query_table import QueryTable
@@ -269,7 +269,7 @@ class TemplateMember(Member):
 
     Parameters
     ----------
-    stream : StreamSide
+    level : Level
     entry : Entry
         Of the first of them; none of these takes part yet.
     columns_of : dict of str to tuple of str, optional
@@ -277,11 +277,12 @@ class TemplateMember(Member):
     """
 
     def __init__(
-        self, stream: StreamSide, entry: Entry, columns_of: dict[str, tuple[str, ...]] | None
+        self, level: Level, entry: Entry, columns_of: dict[str, tuple[str, ...]] | None
     ) -> None:
+        super().__init__(level)
         assert entry.shared is not None, "it is of a template"
         self.columns_of, self._table = columns_of, entry.shared.new_table()
-        self.side = self._side = TemplateSide(stream, entry.shared.template, self._table, entry.output, columns_of)
+        self.side = self._side = TemplateSide(level.side, entry.shared.template, self._table, entry.output, columns_of)
 
     @property
     def numbers(self) -> Ints:
@@ -306,7 +307,7 @@ class TemplateMember(Member):
         """Let go of a query; nothing of it waits. The last one leaves the stream, too."""
         self._table.remove(number)
         if self.is_empty:
-            self.side.stream.remove(self.side)
+            self.level.side.remove(self.side)
         return iter(())
 
     def constants(self, numbers: Ints) -> pa.Table:
