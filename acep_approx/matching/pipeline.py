@@ -271,7 +271,6 @@ class Pipeline(QuerySide):
         self._seconds_before = (time.perf_counter() - begun) / max(len(batch), 1)
 
     def _is_read(self, batch: StreamBatch, expression: Expression) -> Bools:
-        """Tell for each event of a batch whether the engine reads the value of an expression."""
         classes = batch.here(batch.computed.classes[self.preparer])
         return self.engine.is_read(expression)[classes] & (batch.slots(self.preparer.key_columns) >= 0)
 
@@ -346,14 +345,10 @@ class Pipeline(QuerySide):
     def keep_from(self, tick: int, counters: Ints) -> None:
         """Forget nothing that a run may point to which lived at ``tick``, or once so many events had come per slot.
 
-        From the first call on events are only forgotten by ``forget_events``.
+        From the first call on events are only forgotten by ``recent.drop_before`` and ``forget_all_but``.
         """
         self._kept_from = tick, counters
         self.results.forgets = False
-
-    def forget_before(self, floor: int) -> None:
-        """Let go of events before a tick, in windows of time."""
-        self.recent.drop_before(floor)
 
     def forget_all_but(self, others: Ints) -> Ints:
         """In windows of events: let go of events but those that something points to, and ``others``; gives these."""
@@ -392,11 +387,3 @@ class Pipeline(QuerySide):
         yield from self.results.end_keys(slots)
         self.clear(slots)
         self.preparer.end_keys(slots, self.window)
-
-    def texts_held(self) -> Ints:
-        """Codes of the texts that its runs hold."""
-        return self.engine.texts_held()
-
-    def recode_texts(self, codes: Ints) -> None:
-        """Texts have got new codes, per code so far."""
-        self.engine.recode_texts(codes)

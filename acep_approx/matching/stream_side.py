@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from acep_approx.archive import Scope
 from acep_approx.arrays import Bools, Ints
+from acep_approx.engines.engine import Engine
 from acep_approx.engines.runs.event_columns import EventColumns, Texts
 from acep_approx.errors import DataError, ManyKeysWarning
 from acep_approx.events.columns import encode_text
@@ -104,6 +105,8 @@ class QuerySide(ABC):
     ----------
     stream : StreamSide
     key_slots : KeySlots
+    engine : Engine
+        Holds its runs, and texts for them.
     known : pyarrow.Schema
         Of the stream, when this was set up.
     reads : tuple of str
@@ -118,6 +121,7 @@ class QuerySide(ABC):
 
     stream: StreamSide
     key_slots: KeySlots
+    engine: Engine
     known: pa.Schema
     reads: tuple[str, ...]
     as_text: frozenset[str]
@@ -164,7 +168,7 @@ class QuerySide(ABC):
         """What was still waiting for the end of its window."""
         return iter(())
 
-    # --- keys and texts that nothing needs any more -----------------------------------------------------------
+    # --- keys that nothing needs any more -----------------------------------------------------------------
 
     @abstractmethod
     def is_silent(self, slots: Ints, now: int) -> Bools:
@@ -185,14 +189,6 @@ class QuerySide(ABC):
     @abstractmethod
     def end_keys(self, slots: Ints) -> Iterator[pa.Table]:
         """The streams of some keys have ended: give what waits for them, and forget their slots."""
-
-    @abstractmethod
-    def texts_held(self) -> Ints:
-        """Codes of the texts that must not be forgotten."""
-
-    @abstractmethod
-    def recode_texts(self, codes: Ints) -> None:
-        """Texts have got new codes, per code so far."""
 
     # --- state ------------------------------------------------------------------------------------------------
 
@@ -422,7 +418,10 @@ class StreamSide:
             events = self._with_derived(events, derived or {})
         events = self.fit(events)
         column = ColumnOf(events.data, self.roles)
-        return StreamBatch(events, Computed(events, column, self._what_is_asked()[1], self._encode))
+        words = self._what_is_asked()[1]
+        return StreamBatch(
+            events, Computed(events, column, words, lambda columns, batch: self.key_slots[columns].encode(batch))
+        )
 
     def fit(self, events: EventBatch) -> EventBatch:
         """A batch in the types of the stream, which become wider where they must, for all queries.
@@ -437,9 +436,6 @@ class StreamSide:
         fitted = self._what_is_asked()[0].fitted(events)
         self._text_order.look(fitted.data, self._in_order)
         return fitted
-
-    def _encode(self, key_columns: tuple[str, ...], events: EventBatch) -> Ints:
-        return self.key_slots[key_columns].encode(events)
 
     def _with_derived(self, events: EventBatch, derived: Mapping[str, pa.Array]) -> EventBatch:
         """The batch with its derived columns; what a file may have under their names is not looked at."""
@@ -565,10 +561,10 @@ class StreamSide:
 
     def _forget_texts(self) -> None:
         """Let go of the texts that no query holds, and give the others new codes."""
-        held = [query.texts_held() for query in self.queries]
+        held = [query.engine.texts_held() for query in self.queries]
         codes = self.texts.keep(np.concatenate([np.zeros(0, np.int64), *held]))
         for query in self.queries:
-            query.recode_texts(codes)
+            query.engine.recode_texts(codes)
 
 
 def _wrong_derived(what: str, hint: str) -> DataError:

@@ -106,21 +106,19 @@ class Found(Mapping[str, pa.Table]):
         """The queries that have results, by number."""
         return self._ids.keys()
 
-    def _of(self, number: int) -> pa.Table:
+    def of(self, number: int) -> pa.Table:
+        """The results of the query of a number."""
         parts = zip(self._parts, self._in_part, strict=True)
         tables = [
             part.filter(pc.equal(part.column(NUMBER), number)) if len(numbers) > 1 else part
             for part, numbers in parts
             if number in numbers
         ]
-        if len(tables) == 1:
-            return tables[0]
-        table = pa.concat_tables(tables, promote_options="permissive")  # queries came or went between them
-        return table.take(to_arrow(np.argsort(_ends(table), kind="stable")))
-
-    def of(self, number: int) -> pa.Table:
-        """The results of the query of a number."""
-        return _with_ids(self._of(number), self._ids)
+        table = tables[0]
+        if len(tables) > 1:  # queries came or went between them
+            table = pa.concat_tables(tables, promote_options="permissive")
+            table = table.take(to_arrow(np.argsort(_ends(table), kind="stable")))
+        return _with_ids(table, self._ids)
 
     def to_arrow(self) -> pa.Table:
         """All results as one table: by the end of each, then in the order in which the queries were added.

@@ -247,15 +247,12 @@ class JointClasses:
     def arrays(self) -> tuple[Ints, Ints, Ints, Ints]:
         """``first``, ``entries``, ``which`` and ``lookup`` for the kernel."""
         if self._arrays is None:
-            self._arrays = self._as_arrays()
+            made = self._made
+            ends = [0, len(made.which), *[0] * (ENTRY - 2)]
+            lists = made.first, [*made.entries, *ends], made.which, made.lookup
+            first, entries, which, lookup = (np.array(one, np.int64) for one in lists)
+            self._arrays = first, entries, which, lookup
         return self._arrays
-
-    def _as_arrays(self) -> tuple[Ints, Ints, Ints, Ints]:
-        made = self._made
-        ends = [0, len(made.which), *[0] * (ENTRY - 2)]
-        lists = made.first, [*made.entries, *ends], made.which, made.lookup
-        first, entries, which, lookup = (np.array(one, np.int64) for one in lists)
-        return first, entries, which, lookup
 
     def finishing(self, member: Member, joint: Sequence[Ints]) -> Ints:
         """Where the events stand that may complete a match of a member."""

@@ -183,16 +183,13 @@ class Loop:
             self._rules(), np.array(statements, np.int64), first, entries, which, lookup, tests, lists, numbers
         )
 
-    def _rules(self) -> Ints:
-        if self._known_rules[0] != self._cells.version:
-            self._known_rules = self._cells.version, self._records()
-        return self._known_rules[1]
-
     @property
     def _key_columns(self) -> list[tuple[str, ...]]:
         return [*dict.fromkeys(one.pipeline.key_slots.columns for one in self.rules)]
 
-    def _records(self) -> Ints:
+    def _rules(self) -> Ints:
+        if self._known_rules[0] == self._cells.version:
+            return self._known_rules[1]
         by_key = self._key_columns
         records: list[int] = []
         clocks = listed = 0
@@ -205,7 +202,8 @@ class Loop:
             records += [self._acts.first[number], listed if one.lists else -1]
             listed += one.lists
         records += [0] * out.STATEMENTS + [len(self._acts.tables), -1]
-        return np.array(records, np.int64)
+        self._known_rules = self._cells.version, np.array(records, np.int64)
+        return self._known_rules[1]
 
     def _shown(self) -> list[str]:
         needed = {name for one in self.rules for name in one.pipeline.recent.columns}

@@ -84,6 +84,7 @@ class TemplateSide(QuerySide):
         table = self.table if self.classes is None else self.classes.table
         self.runs = PairRuns(stream, self.template, table, self.output, columns_of)
         self.key_slots, pipeline = self.runs.key_slots, self.runs.pipeline
+        self.engine = pipeline.engine
         self._letters = LetterReader(self.runs.pairing.asked.literal)
         self.reads = tuple(name for name in pipeline.reads if not name.startswith(MARK))
         compared = pipeline.as_text, pipeline.compared, pipeline.in_order
@@ -104,7 +105,7 @@ class TemplateSide(QuerySide):
     def prepare(self, batch: StreamBatch) -> None:
         """Take from a batch what is asked of it, before any of its events is run."""
         self._take_changes(int(batch.ticks[0]))
-        own = [one for one in self.runs.pipeline.engine.expressions if not asks_parameter(one)]
+        own = [one for one in self.engine.expressions if not asks_parameter(one)]
         self._part = batch = self._relevant(batch, own)
         self._events = KeyedEvents.of(batch, self.key_slots.columns, self._letters)
         self.runs.pairing.ask(self._events)
@@ -113,7 +114,7 @@ class TemplateSide(QuerySide):
 
     def _is_read(self, expression: Expression) -> Bools:
         """Tell for each event of the last batch whether the engine reads the value of an expression."""
-        return self._events.has_letters(self.runs.pipeline.engine.readers(expression))
+        return self._events.has_letters(self.engine.readers(expression))
 
     def _relevant(self, batch: StreamBatch, own: Sequence[Expression]) -> StreamBatch:
         """The events of keys that matter to a query, where few do: a look at one event of each key tells.
@@ -213,7 +214,7 @@ class TemplateSide(QuerySide):
             self.classes.take(rows, since)
             self.table.take_new()  # the index is over the classes
 
-    # --- keys and texts that nothing needs any more -----------------------------------------------------------
+    # --- keys that nothing needs any more -----------------------------------------------------------------
 
     def is_silent(self, slots: Ints, now: int) -> Bools:  # noqa: ARG002  (slots that live say more)
         """Per key slot whether no query is live for it."""
@@ -231,14 +232,6 @@ class TemplateSide(QuerySide):
         """The streams of some keys have ended; no result waits for that."""
         self.runs.end_keys(slots)
         return iter(())
-
-    def texts_held(self) -> Ints:
-        """Codes of the texts that its runs hold."""
-        return self.runs.pipeline.texts_held()
-
-    def recode_texts(self, codes: Ints) -> None:
-        """Texts have got new codes, per code so far."""
-        self.runs.pipeline.recode_texts(codes)
 
     # --- state ------------------------------------------------------------------------------------------------
 

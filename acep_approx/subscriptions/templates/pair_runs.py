@@ -21,6 +21,7 @@ from acep_approx.engines.runs.event_columns import EventColumns
 from acep_approx.events.columns import to_arrow
 from acep_approx.events.keys import KeyCodes
 from acep_approx.kernels import group as kernel
+from acep_approx.kernels.pairs import Pairs
 from acep_approx.matching.choice import OutputKind
 from acep_approx.matching.keyed_events import KeyedEvents
 from acep_approx.matching.outputs.output import NO_POINTS, Points
@@ -34,7 +35,7 @@ from acep_approx.query.parameters import MARK
 from acep_approx.query.syntax import Attribute, Equivalence, Expression
 from acep_approx.ranges import COUNT, Range, check, check_arrays
 from acep_approx.subscriptions.templates.ladders import Ladders
-from acep_approx.subscriptions.templates.pairing import AT_ONCE, Found, Pairing
+from acep_approx.subscriptions.templates.pairing import AT_ONCE, Pairing
 from acep_approx.subscriptions.templates.query_table import QueryTable
 from acep_approx.subscriptions.templates.template import Template, asks_parameter
 
@@ -288,7 +289,7 @@ class PairRuns:
     def let_go(self, now: int) -> None:
         """The events up to ``now`` have been run: forget those, and the runs, that have left the window."""
         self._inner.last_tick = now
-        self.pipeline.forget_before(now - self.pipeline.window)
+        self.pipeline.recent.drop_before(now - self.pipeline.window)
         live = self.pairing.live()
         if len(live):
             windows = self.pipeline.window if self.windows is None else self.windows[self.pairing.row_of[live]]
@@ -368,7 +369,7 @@ class PairRuns:
         self._counters[keys] += lengths
         return places
 
-    def _grouped(self, batch: StreamBatch, found: Found, places: Ints | None) -> tuple[Grouped, PairBatch]:
+    def _grouped(self, batch: StreamBatch, found: Pairs, places: Ints | None) -> tuple[Grouped, PairBatch]:
         """Pairs as the engine takes them; those that conditions other than tests leave no letter are left out."""
         mask, pairs = found.mask, self._batch(batch, found.at, found.slot)
         if any(self.pairing.asked.others):

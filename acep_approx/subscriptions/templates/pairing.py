@@ -14,14 +14,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NamedTuple
 
 import numpy as np
 
 from acep_approx.archive import damaged_part
 from acep_approx.arrays import Bools, ByKey, Ints, extended
 from acep_approx.automaton.automaton import Letter
-from acep_approx.automaton.letters import Masks
 from acep_approx.engines.runs.event_columns import EventColumns, Kind, Texts
 from acep_approx.kernels import pairs as kernel
 from acep_approx.matching.keyed_events import Asking, KeyedEvents
@@ -49,14 +47,6 @@ _FLAGS = {
     ">": kernel.GREATER,
     ">=": kernel.GREATER | kernel.EQUAL,
 }
-
-
-class Found(NamedTuple):
-    """Pairs: the place of the event in its batch, the slot of the query and key, the letters that hold."""
-
-    at: Ints
-    slot: Ints
-    mask: Masks
 
 
 @dataclass(frozen=True)
@@ -235,6 +225,8 @@ class Pairing:
 
     Attributes
     ----------
+    version : int
+        Of the table, as the index was made of.
     by_key : bool
         Whether one event of a key tells whether some query may begin with events of it.
     """
@@ -253,7 +245,7 @@ class Pairing:
         self._columns = columns
         self._texts = texts
         self._is_of_key = is_of_key
-        self._version = -1
+        self.version = -1
         self._make_index()
         query, key, after, since = (np.full(64, -1, np.int64) for _ in range(4))
         finds, head = np.full(256, -1, np.int64), np.full(1, -1, np.int64)
@@ -262,11 +254,6 @@ class Pairing:
         self._pairs = kernel.Pairs(np.zeros(FEW, np.int64), np.zeros(FEW, np.int64), np.zeros(FEW, np.uint64))
 
     # --- slots ------------------------------------------------------------------------------------------------
-
-    @property
-    def version(self) -> int:
-        """Of the table, as the index was made of."""
-        return self._version
 
     @property
     def slots(self) -> int:
@@ -354,7 +341,7 @@ class Pairing:
             self._make_index()
         else:
             self._take_in(new, late)
-        self._version = self.table.version
+        self.version = self.table.version
 
     def _make_index(self) -> None:
         """Make the index and the words of the constants anew."""
@@ -396,7 +383,7 @@ class Pairing:
 
     # --- batches ----------------------------------------------------------------------------------------------
 
-    def find(self, events: KeyedEvents, at_once: int = AT_ONCE) -> Iterator[Found]:
+    def find(self, events: KeyedEvents, at_once: int = AT_ONCE) -> Iterator[kernel.Pairs]:
         """The pairs of a batch, in parts; each slot is in one part, its events in order.
 
         Parameters
@@ -418,7 +405,7 @@ class Pairing:
                 self._more_pairs(min(at_once, 2 * size))
                 continue
             if used:
-                yield Found(self._pairs.at[:used], self._pairs.slot[:used], self._pairs.mask[:used])
+                yield kernel.Pairs(self._pairs.at[:used], self._pairs.slot[:used], self._pairs.mask[:used])
             control[kernel.USED] = 0
             if status == kernel.DONE:
                 return
