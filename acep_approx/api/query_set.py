@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from acep_approx.api.query import Query
 from acep_approx.api.query_texts import Planned, QueryTexts, SavedTexts
-from acep_approx.arguments import checked
+from acep_approx.arguments import SHEDDING, Refusals, checked
 from acep_approx.diagrams.fragments import never_raises
 from acep_approx.errors import UsageError, expect
 from acep_approx.events.reading.malformed import PushedRows
@@ -29,11 +29,9 @@ from acep_approx.run.lateness import Lateness
 from acep_approx.run.left_out import LATE
 from acep_approx.run.run import Feed, Run, parts_of
 from acep_approx.run.watermarks import NEVER, Held
-from acep_approx.subscriptions.adding import entries_of
-from acep_approx.subscriptions.callbacks import Subscription, Subscriptions
-from acep_approx.subscriptions.graph import is_hidden
+from acep_approx.subscriptions.graph import entries_of, is_hidden
 from acep_approx.subscriptions.members import Member
-from acep_approx.subscriptions.results import Found
+from acep_approx.subscriptions.results import Found, Subscription, Subscriptions
 from acep_approx.subscriptions.running import Misfit, Running
 from acep_approx.subscriptions.state import SET, pack, restored
 from acep_approx.subscriptions.templates.constants import require_columns
@@ -44,6 +42,23 @@ from acep_approx.visible import broken_at
 if TYPE_CHECKING:
     from acep_approx.api.live_run import LiveRun
 
+ALONE = "run single queries: compile_query(text)"
+REFUSED = Refusals(
+    "a set of queries",
+    "a set",
+    "QuerySet",
+    {
+        "spark": ("Spark", "run it here, with push() or match(); or single queries: compile_query(text).spark()"),
+        **dict.fromkeys(SHEDDING, ("a load budget", f"leave {{name}}= out, or {ALONE}.match_within(...)")),
+        **dict.fromkeys(
+            REVISING,
+            (
+                "a stream whose events change or are put out early ({name}=)",
+                f"wait for late events with reorder='5 s', or {ALONE}.matcher(...)",
+            ),
+        ),
+    },
+)
 
 
 class QuerySet(Run):
@@ -117,7 +132,7 @@ class QuerySet(Run):
         **others: Any,
     ) -> None:
         for name in others:
-            _refuse(name)
+            REFUSED.refuse(name)
         if output not in STREAMED:
             what = f"there is no output {output!r} of a set"
             raise UsageError(what, code="ACEP-U001", hint="choose " + ", ".join(STREAMED))
@@ -220,6 +235,7 @@ class QuerySet(Run):
         names = [*uses(syntax)]
         source = open_source(table)
         require_columns(syntax, source.schema.names)
+        graph = self._running.graph
         is_named = "id" in source.schema.names and "id" not in names
         ids: list[str] = []
         numbers: list[int] = []
@@ -232,7 +248,7 @@ class QuerySet(Run):
                     what = "the column 'id' of the table has no value in some row"
                     raise UsageError(what, code="ACEP-U070", hint="name each query, or leave the column out")
                 given = map(str, batch.column("id").to_pylist()) if is_named else (id and f"{id}[{n}]" for n in rows)
-                for planned in self._texts.with_constants(syntax, batch, first, self._next_number):
+                for planned in self._texts.with_constants(syntax, batch, first, lambda: graph.next_number):
                     added = self._add(planned, [*islice(given, planned.queries)])
                     ids += added
                     numbers += added.values()
@@ -241,9 +257,6 @@ class QuerySet(Run):
                 self.remove(one, cascade=True)
             raise
         return Subscriptions(ids, numbers, self._subscription)
-
-    def _next_number(self) -> int:
-        return self._running.graph.next_number
 
     def _add(self, query: Planned | Alike, ids: Sequence[str | None]) -> dict[str, int]:
         """Add a query, or many that are alike; gives their ids and numbers."""
@@ -283,7 +296,6 @@ class QuerySet(Run):
         self._gone += self._running.remove(self._id(id), cascade=cascade)
 
     def _id(self, query: str | Subscription) -> str:
-        """The id of a query, which may be named by what ``add`` gave for it."""
         if isinstance(query, Subscription):
             if self._held.get(self._running.graph.shown(query.id)[0]) is not query:
                 raise UsageError(
@@ -457,7 +469,6 @@ class QuerySet(Run):
         on_misfit: Misfit | None = None,
         **reading: Any,
     ) -> Iterator[list[tuple[Member, pa.Table]]]:
-        """The results of a whole input, batch by batch."""
         running.on_misfit = on_misfit
         source = self._stamped(open_source(events, **{"time": running.wanted["time"]} | reading))
         some: list[tuple[Member, pa.Table]] = []
@@ -660,11 +671,11 @@ class QuerySet(Run):
 
     def match_within(self, *_: Any, **__: Any) -> NoReturn:
         """Refused: a load budget for a set comes later (``ACEP-U064``)."""
-        _refuse("budget")
+        REFUSED.refuse("budget")
 
     def spark(self, *_: Any, **__: Any) -> NoReturn:
         """Refused: sets on Spark come later (``ACEP-U064``)."""
-        _refuse("spark")
+        REFUSED.refuse("spark")
 
     @never_raises
     def _repr_html_(self) -> str:
@@ -674,17 +685,3 @@ class QuerySet(Run):
 
     def __repr__(self) -> str:
         return f"<QuerySet of {len(self):,} queries>"
-
-
-def _refuse(name: str) -> NoReturn:
-    """Refuse what cannot be combined with a set yet."""
-    if name == "spark":
-        what, hint = "Spark", "run it here, with push() or match(); or single queries: compile_query(text).spark()"
-    elif name in ("budget", "history", "policy", "learn"):
-        what, hint = "a load budget", f"leave {name}= out, or run single queries: compile_query(text).match_within(...)"
-    elif name in REVISING:
-        what = f"a stream whose events change or are put out early ({name}=)"
-        hint = "wait for late events with reorder='5 s', or run single queries: compile_query(text).matcher(...)"
-    else:
-        raise UsageError(f"there is no argument {name!r} of a set", code="ACEP-U053", hint="see help(QuerySet)")
-    raise UsageError(f"a set of queries and {what} do not go together yet", code="ACEP-U064", hint=hint)
