@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
@@ -72,7 +72,8 @@ def joined(parts: Sequence[Outcome]) -> Outcome:
         }
 
     calls = [one.calls for one in parts if one.calls.num_rows] or [one.calls for one in parts[-1:]] or [NO_CALLS]
-    return Outcome(of([one.matches for one in parts]), of([one.changes for one in parts]), pa.concat_tables(calls))
+    matches, changes, last = (of([getattr(one, name) for one in parts]) for name in ("matches", "changes", "last"))
+    return Outcome(matches, changes, pa.concat_tables(calls), last)
 
 
 @dataclass
@@ -190,6 +191,7 @@ class RuleExecution:
             An action cannot be done; the engine stands somewhere in the batch, the tables are those before it.
         """
         assert self.bound is not None, "bind first"
+        batch = replace(batch, ids=None)  # rules are told of rows in the order in which they are run
         self._know_types(self.bound, batch.data.schema)
         moment = Moment(batch, self.counters.events, len(self.program.rules), int(batch.ticks[-1]))
         found = Found()
