@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from numbers import Integral
 from os import PathLike
 from pathlib import Path
@@ -25,7 +25,7 @@ from acep_approx.query.rules.syntax import RuleFile
 from acep_approx.results.rules import RuleCall, RuleOutput, StoreView
 from acep_approx.rules.changes import NO_CALLS
 from acep_approx.rules.checkpoints import Checkpoints
-from acep_approx.rules.execution import Outcome, joined
+from acep_approx.rules.execution import Outcome
 from acep_approx.rules.program import Driver, Program
 from acep_approx.rules.runner import Runner
 from acep_approx.run.lateness import LATENESS, Lateness
@@ -154,7 +154,7 @@ class RuleRun(Run):
     def _put_out(self, error: AcepError) -> None:
         """Let what came before an error be lasting, and its output be that of the error."""
         if isinstance(error.found, Outcome):
-            error.found = self.joined([*self._delivered(error.found, now=True)])
+            error.found = self.joined(self._delivered(error.found, now=True))
 
     @checked
     def pass_time(self, tick: int) -> RuleOutput:
@@ -173,7 +173,7 @@ class RuleRun(Run):
         except AcepError as error:
             self._put_out(error)
             raise
-        return self.joined([*self._delivered(outcome, now=now)])
+        return self.joined(self._delivered(outcome, now=now))
 
     def skip(self) -> pa.Table:
         """With a watermark: leave out the event at which the run has stopped, since its action cannot be done.
@@ -193,7 +193,7 @@ class RuleRun(Run):
     def checkpoint(self) -> RuleOutput:
         """Write a checkpoint now; gives what has come since the last one."""
         self._hand_on()
-        return self.joined([*self._delivered(self._runner.execution.nothing(), now=True)])
+        return self.joined(self._delivered(self._runner.execution.nothing(), now=True))
 
     def _delivered(self, outcome: Outcome, *, now: bool = False) -> Iterator[RuleOutput]:
         """What can be handed on: it is lasting, where that was asked for. Calls are made before."""
@@ -233,10 +233,10 @@ class RuleRun(Run):
             self._checkpoints.close(is_failed=is_failed)
             self._checkpoints = None
 
-    def joined(self, outputs: list[RuleOutput]) -> RuleOutput:
+    def joined(self, outputs: Iterable[RuleOutput]) -> RuleOutput:
         """Outputs as one, with the store as it is now."""
-        outcome = joined([one.outcome for one in outputs]) if outputs else self._runner.execution.nothing()
-        return RuleOutput(outcome, self.store)
+        parts = [one.outcome for one in outputs] or [self._runner.execution.nothing()]
+        return RuleOutput(Outcome.joined(parts), self.store)
 
     def state_bytes(self) -> bytes:
         """All that is needed to go on, here or elsewhere: see ``RuleSet.from_state``."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
@@ -58,22 +58,26 @@ class Outcome:
     calls: pa.Table
     last: dict[str, pa.Table] = field(default_factory=dict)
 
+    @classmethod
+    def joined(cls, parts: Sequence[Outcome]) -> Outcome:
+        """What came of several batches, at least one, one after the other."""
+        if len(parts) == 1:
+            return parts[0]
+        calls = [one.calls for one in parts if one.calls.num_rows] or [parts[-1].calls]
+        return cls(
+            tables_of(pair for one in parts for pair in one.matches.items()),
+            tables_of(pair for one in parts for pair in one.changes.items()),
+            pa.concat_tables(calls),
+            tables_of(pair for one in parts for pair in one.last.items()),
+        )
 
-def joined(parts: Sequence[Outcome]) -> Outcome:
-    """What came of several batches, one after the other."""
-    if len(parts) == 1:
-        return parts[0]
 
-    def of(tables: Sequence[dict[str, pa.Table]]) -> dict[str, pa.Table]:
-        names = dict.fromkeys(name for some in tables for name in some)
-        return {
-            name: pa.concat_tables([some[name] for some in tables if name in some], promote_options="permissive")
-            for name in names
-        }
-
-    calls = [one.calls for one in parts if one.calls.num_rows] or [one.calls for one in parts[-1:]] or [NO_CALLS]
-    matches, changes, last = (of([getattr(one, name) for one in parts]) for name in ("matches", "changes", "last"))
-    return Outcome(matches, changes, pa.concat_tables(calls), last)
+def tables_of(parts: Iterable[tuple[str, pa.Table]]) -> dict[str, pa.Table]:
+    """Named tables, each name once: those of the same name one after the other."""
+    found: dict[str, list[pa.Table]] = {}
+    for name, table in parts:
+        found.setdefault(name, []).append(table)
+    return {name: pa.concat_tables(tables, promote_options="permissive") for name, tables in found.items()}
 
 
 @dataclass

@@ -21,7 +21,7 @@ from acep_approx.query.rules.syntax import Call, Write
 from acep_approx.query.shape import replaced, variables
 from acep_approx.query.syntax import Attribute, Constant, Expression, Read
 from acep_approx.rules.compiled import HIDDEN, CompiledRule
-from acep_approx.rules.log import Chunk, FailedActionError, TableLog, Transactions
+from acep_approx.rules.log import Chunk, Columns, FailedActionError, TableLog, Transactions
 from acep_approx.rules.matched import Matched, Moment
 from acep_approx.rules.programs import Slot
 from acep_approx.rules.values import OfEvents, Values
@@ -81,16 +81,12 @@ class Statement:
 
 
 @dataclass(frozen=True)
-class Taken:
+class Taken(Columns):
     """What a statement takes from some matches, or events: rows and values of slots, as in ``log.Chunk``."""
 
     row: Ints
     slots: Ints
     slot_state: Ints
-
-    def take(self, which: Ints) -> Taken:
-        """From some of them."""
-        return Taken(self.row[which], self.slots[which], self.slot_state[which])
 
 
 @dataclass(frozen=True)
@@ -171,9 +167,7 @@ class Firing:
 
     def nothing(self, table: pa.Table) -> pa.Table:
         """The results of no matches; ``table`` are those of its pipeline."""
-        none = np.zeros(0, np.int64)
-        found = Matched(table, Transactions(none, none, none, none, none), none)
-        return self._result(found, np.zeros(0, np.bool_))
+        return self._result(Matched(table, Transactions.none(), NO_ROWS), np.zeros(0, np.bool_))
 
     def _result(self, found: Matched, acts: Bools) -> pa.Table:
         table = found.table

@@ -22,7 +22,7 @@ from acep_approx.kernels.rules.rows import NO_KEY, NO_VALUE, NOT_WHOLE, PASSED
 from acep_approx.matching.state import meaning, restore_query, restored_stream, roles_of, save_query, save_stream
 from acep_approx.query.rules.printer import to_text
 from acep_approx.ranges import COUNT, check, number_in
-from acep_approx.rules.execution import Counters, Outcome, RuleExecution, joined
+from acep_approx.rules.execution import Counters, Outcome, RuleExecution
 from acep_approx.rules.log import FailedActionError
 from acep_approx.rules.program import Driver, Program
 from acep_approx.run.events import Events
@@ -267,11 +267,11 @@ class Runner:
         except AcepError as error:
             self._is_stopped = isinstance(error, RuleError) and error.row is not None
             before = [*found, *([error.found] if isinstance(error.found, Outcome) else [])]
-            error.found = joined(before) if before else None
+            error.found = Outcome.joined(before) if before else None
             raise
         finally:
             self._wait_on(order, ready)
-        return joined(found)
+        return Outcome.joined(found)
 
     def _wait_on(self, order: Order, ready: Iterable[EventBatch]) -> None:
         """Let events wait that the watermark has passed."""
@@ -362,7 +362,7 @@ class Runner:
                 outcome = self.execution.run(before) if len(before) else self.execution.nothing()
                 if place % 2:  # of an event: windows that had closed before it
                     tick = int(batch.ticks[len(before)])
-                outcome = joined([outcome, self.execution.pass_time(tick)])
+                outcome = Outcome.joined([outcome, self.execution.pass_time(tick)])
                 if place % 2 and place != alone:
                     alone = place
                     self.execution.run(batch.slice(len(before), 1))
