@@ -23,9 +23,8 @@ from acep_approx.query.rules.checks import check_rules
 from acep_approx.query.rules.parser import parse_rules
 from acep_approx.query.rules.syntax import RuleFile
 from acep_approx.results.rules import RuleCall, RuleOutput, StoreView
-from acep_approx.rules.changes import NO_CALLS
 from acep_approx.rules.checkpoints import Checkpoints
-from acep_approx.rules.execution import Outcome
+from acep_approx.rules.execution import NO_CALLS, Outcome
 from acep_approx.rules.program import Driver, Program
 from acep_approx.rules.runner import Runner
 from acep_approx.run.lateness import LATENESS, Lateness

@@ -14,9 +14,8 @@ from acep_approx.arrays import Bools, Ints
 from acep_approx.events.columns import empty, to_arrow, to_numpy
 from acep_approx.kernels.rules.rows import DEPTH, Scratch, Undo, Writes
 from acep_approx.kernels.rules.sweep import EXISTS, Done, Reads, Values, fold, perform, sweep, take_back
-from acep_approx.rules.past import PastRows
 from acep_approx.rules.programs import TablePrograms
-from acep_approx.rules.table import TableRows
+from acep_approx.rules.table import PastRows, TableRows
 from acep_approx.rules.words import from_words
 
 

@@ -164,7 +164,7 @@ class Runner:
         self.lateness = lateness
         self.execution = RuleExecution(program, driver)
         self.order = None if lateness is None else Order()
-        self._has_left = False  # events that wait though the watermark has passed them
+        self._has_left = True  # events may wait though the watermark has passed them, as far as is known
         self._is_stopped = False  # by an action of the first of them
         self._is_within = False
         self._keeps_last = False
@@ -433,6 +433,6 @@ class Runner:
             made = cls(program, scope.head["wanted"], execution.driver, lateness)
             made.execution = execution
             if lateness is not None:
-                made.order, made._has_left = Order.restored(scope.parts["order"]), True
+                made.order = Order.restored(scope.parts["order"])
                 check("order", good=(made.order.wait is None) == (execution.bound is None))
         return made
