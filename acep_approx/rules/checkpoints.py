@@ -137,15 +137,11 @@ class Checkpoints:
         ``NOTED_WITHIN`` at most: calls take no more than twice the time that they take by themselves.
         """
         self._made.append(id)
-        if time.monotonic() >= self._note_at:
-            self._note_calls()
-
-    def _note_calls(self) -> None:
-        """Note the calls that have been made."""
         begun = time.monotonic()
-        self._file.delivered(self._made)
-        self._made, now = [], time.monotonic()
-        self._note_at = now + min(now - begun, NOTED_WITHIN)
+        if begun >= self._note_at:
+            self._file.delivered(self._made)
+            self._made, now = [], time.monotonic()
+            self._note_at = now + min(now - begun, NOTED_WITHIN)
 
     def close(self, *, is_failed: bool = False) -> None:
         """Let go of the file; calls that were made, and matches that were handed on, are noted.

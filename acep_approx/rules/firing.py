@@ -259,10 +259,14 @@ class Firing:
         """
         values = Values(self.rule, found, moment, self._roles)
         if self._late:
-            read = {_name_of(one): self._read_before(one, values) for one in self.rule.late_reads}
+            read = {_name_of(one): self._read(one, values) for one in self.rule.late_reads}
             found = found.take(np.flatnonzero(_holds(self._late, values, read)))
             values = Values(self.rule, found, moment, self._roles)
-        acts = self._acts(found, values) if known is None else known.do_act(found.end)
+        if known is None:
+            read = {_name_of(one): self._read(one, values, found.of) for one in self.rule.when_reads}
+            acts = _holds(self._conditions, values, read)
+        else:
+            acts = known.do_act(found.end)
         result = self._result(found, acts)
         acting = np.flatnonzero(acts)
         if self.rule.rule.each == "point":
@@ -276,11 +280,6 @@ class Firing:
         self._matches += len(acting)
         self._write(found, values, numbers, known)
         return Fired(result, self._calls(found, values, numbers))
-
-    def _acts(self, found: Matched, values: Values) -> Bools:
-        """Which matches WHEN holds for."""
-        read = {_name_of(one): self._read(one, values, found.of) for one in self.rule.when_reads}
-        return _holds(self._conditions, values, read)
 
     def nothing(self, table: pa.Table) -> pa.Table:
         """The results of no matches; ``table`` are those of its pipeline."""
@@ -301,29 +300,26 @@ class Firing:
         order = np.lexsort((~acts, found.end, found.of.start, found.of.tick, found.of.place))
         columns = (found.of.place[order], found.of.tick[order], found.of.start[order], found.end[order])
         first = order[firsts(*columns)]
-        keys = [name for name in table.column_names if name in self._key_columns]
+        of_key = {self._roles.column(name) for name in self.rule.plan.keys}
+        keys = [name for name in table.column_names if name in of_key]
         kept = [*keys, "errors", "start", "end"]
         points = table.select(kept).append_column("row", to_arrow(found.end))
         if "fired" in table.column_names:
             points = points.append_column("fired", table.column("fired"))
         return points.take(to_arrow(first))
 
-    @property
-    def _key_columns(self) -> set[str]:
-        return {self._roles.column(name) for name in self.rule.plan.keys}
-
     # --- conditions -------------------------------------------------------------------------------------------
 
-    def _read(self, read: Read, values: Values, of: Transactions) -> pa.Array:
-        log = self._logs[read.table]
-        rows = log.rows.row_of([values.computed(key) for key in read.keys])
-        return log.read(read.column, of.reads(rows))
+    def _read(self, read: Read, values: Values, of: Transactions | None = None) -> pa.Array:
+        """A read as of a transaction of each match, or else of the event behind AT.
 
-    def _read_before(self, read: Read, values: Values) -> pa.Array:
-        """A read as of the event behind AT, of each match; where it has none the value plays no role."""
-        assert read.at is not None, "other reads are columns of events"
+        Where a match has none, the value plays no role.
+        """
         log = self._logs[read.table]
         rows = log.rows.row_of([values.computed(key) for key in read.keys])
+        if of is not None:
+            return log.read(read.column, of.reads(rows))
+        assert read.at is not None, "other reads are columns of events"
         return log.read_before(read.column, rows, 2 * values.rows_of(read.at) + 1)
 
     # --- actions ----------------------------------------------------------------------------------------------

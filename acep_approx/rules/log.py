@@ -354,7 +354,9 @@ class TableLog:
         )
         self._transactions = int(numbers[-1]) + 1 if writes else self._transactions
         if culprit >= 0:
-            raise self._failed(given, culprit, int(failed[0]))
+            place = int(given.rule[culprit]), int(given.match[culprit]), int(given.action[culprit])
+            what = f"write the table {self.rows.table.name!r}"
+            raise FailedActionError.of(given.of, culprit, place, int(failed[0]), what)
         self._undos.append(undo)
         self._kept = (given, done) if self.past is not None else None
         return self._changes(given, done)
@@ -405,7 +407,3 @@ class TableLog:
     def _undo(self, writes: int) -> Undo:
         room = room_to_undo(writes, len(self.rows.columns))
         return Undo(np.zeros(1, np.int64), np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room, np.bool_))
-
-    def _failed(self, given: Chunk, culprit: int, how: int) -> FailedActionError:
-        place = int(given.rule[culprit]), int(given.match[culprit]), int(given.action[culprit])
-        return FailedActionError.of(given.of, culprit, place, how, f"write the table {self.rows.table.name!r}")

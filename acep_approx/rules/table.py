@@ -7,7 +7,6 @@ guessed.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -220,7 +219,8 @@ def given(table: Table, column: Column, rows: pa.Table, *, required: bool) -> pa
             code="ACEP-R110",
             hint=f"they have {', '.join(rows.column_names) or 'none'}; a column with DEFAULT may be left out",
         )
-    values = _plain(rows.column(column.name))
+    values = rows.column(column.name).combine_chunks()
+    values = values.dictionary_decode() if isinstance(values, pa.DictionaryArray) else values
     try:
         return _in_type(values, column)
     except pa.ArrowException as error:
@@ -262,11 +262,6 @@ _VALUES = {
 }
 
 
-def _plain(column: Any) -> pa.Array:
-    values = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-    return values.dictionary_decode() if isinstance(values, pa.DictionaryArray) else values
-
-
 def _in_type(values: pa.Array, column: Column) -> pa.Array:
     """Values in the type of a column; raises ``pyarrow.ArrowException``."""
     type_, holds = values.type, column.holds
@@ -274,7 +269,7 @@ def _in_type(values: pa.Array, column: Column) -> pa.Array:
         return pa.nulls(len(values), ARROW[holds])
     is_number = pa.types.is_integer(type_) or pa.types.is_floating(type_) or pa.types.is_decimal(type_)
     if holds in ("int", "float") and is_number:
-        return _whole(values) if holds == "int" else _floats(values)
+        return _without_nan(values).cast(pa.int64()) if holds == "int" else _floats(values)
     is_text = pa.types.is_string(type_) or pa.types.is_large_string(type_) or pa.types.is_string_view(type_)
     is_bytes = pa.types.is_binary(type_) or pa.types.is_large_binary(type_) or pa.types.is_binary_view(type_)
     if holds == "text" and (is_text or is_bytes or pa.types.is_integer(type_)):
@@ -284,11 +279,6 @@ def _in_type(values: pa.Array, column: Column) -> pa.Array:
     if holds == "time" and (is_text or pa.types.is_timestamp(type_) or pa.types.is_date(type_)):
         return _times(values)
     raise pa.ArrowInvalid(f"{type_} is not {holds}")
-
-
-def _whole(values: pa.Array) -> pa.Array:
-    """Numbers without a fraction as whole numbers; NaN is NULL."""
-    return _without_nan(values).cast(pa.int64())
 
 
 def _floats(values: pa.Array) -> pa.Array:

@@ -13,14 +13,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from acep_approx.errors import StoreError, UsageError
-from acep_approx.query.rules.syntax import Column, Table
+from acep_approx.query.rules.syntax import Table
 from acep_approx.rules.durable import layout, notes
-from acep_approx.rules.durable.database import MARK, PAGE, Database, Synchronous, damaged, unfit
+from acep_approx.rules.durable.database import MARK, PAGE, Database, Synchronous, damaged, store_error
 from acep_approx.rules.durable.layout import rows_of, table_of
 from acep_approx.rules.durable.notes import Checkpoint
 
 _BY_HAND = re.compile(r"(CHECK constraint failed|\w*-?\w+ value) in ")
 """What SQLite's check says of values that do not fit: we say it better, of the row, when it is read."""
+NULL = "NULL"
 
 
 def check_file(database: Database, tables: Sequence[Table], program: str) -> None:
@@ -129,22 +130,15 @@ def read_rows(database: Database, table: Table) -> pa.Table:
     """
     for column in table.columns:
         if rows := database.rows(layout.unfit(table, column)):
-            raise unfit(database.path, _where(table, column, rows[0]))
+            *key, value = (NULL if part is None else f"{part!r:.40}" for part in rows[0])
+            at = ", ".join(f"{name} = {part}" for name, part in zip(table.key, key, strict=True))
+            wanted = "is part of the key" if value == NULL else f"holds {column.holds}"
+            what = f"column {column.name!r} of table {table.name!r} {wanted}, and is {value} where {at}"
+            raise store_error("ACEP-R211", database.path, what)
     try:
         return table_of(database.rows(layout.select(table)), layout.schema_of(table))
     except pa.ArrowException as error:
-        raise unfit(database.path, f"table {table.name!r}: {error}") from error
-
-
-def _where(table: Table, column: Column, row: Sequence[object]) -> str:
-    *key, value = row
-    at = ", ".join(f"{name} = {_shown(part)}" for name, part in zip(table.key, key, strict=True))
-    wanted = f"holds {column.holds}" if value is not None else "is part of the key"
-    return f"column {column.name!r} of table {table.name!r} {wanted}, and is {_shown(value)} where {at}"
-
-
-def _shown(value: object) -> str:
-    return "NULL" if value is None else f"{value!r:.40}"
+        raise store_error("ACEP-R211", database.path, f"table {table.name!r}: {error}") from error
 
 
 DELETED = "deleted"

@@ -189,7 +189,15 @@ class Scheduler(ABC):
 
     def held(self) -> Held:
         """What is kept at this moment."""
-        return Held(len(self.store), 0, len(self._early))
+        return Held(len(self.store), self.locks(), self.buffered())
+
+    def locks(self) -> int:
+        """How many locks are held or wait."""
+        return 0
+
+    def buffered(self) -> int:
+        """How many events wait for a punctuation or for their turn, without locks."""
+        return len(self._early)
 
     # --- what each scheduler does in its own way ----------------------------------------------------------------
 
@@ -243,10 +251,6 @@ class Locking(Scheduler):
         """How many locks are held or wait."""
         return len(self.read_locks) + len(self.write_locks)
 
-    def held(self) -> Held:
-        """What is kept at this moment."""
-        return super().held()._replace(locks=self.locks())
-
     def _admit(self, transaction: Transaction) -> None:
         self.read_locks.insert(transaction.stamp, transaction.reads)
         self.write_locks.insert(transaction.stamp, transaction.writes)
@@ -280,10 +284,9 @@ class SingleEvent(Scheduler):
         """Whether it is its turn."""
         return self.may_start(transaction)
 
-    def held(self) -> Held:
-        """One version of each item, and events that wait for their turn."""
-        held = super().held()
-        return held._replace(buffered=held.buffered + max(len(self._queue) - 1, 0))
+    def buffered(self) -> int:
+        """Those that wait for a punctuation, or for their turn."""
+        return super().buffered() + max(len(self._queue) - 1, 0)
 
     def _admit(self, transaction: Transaction) -> None:
         self._queue.add(transaction.stamp)
