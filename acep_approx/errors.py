@@ -42,9 +42,15 @@ class AcepError(Exception):
         What to do about it.
     passes : bool, default False
         Whether the same may go well later, with nothing changed: see ``is_temporary``.
+
+    Attributes
+    ----------
+    found : object
+        Where events are pushed: what came of those before the wrong one that were run. None where there was nothing.
     """
 
     exit_code = EXIT_FAILED
+    found: object = None
 
     def __init__(self, message: str, *, code: str, hint: str | None = None, passes: bool = False) -> None:
         message = printable(masked(message))
@@ -225,7 +231,6 @@ class DataError(AcepError):
     """
 
     exit_code = EXIT_DATA
-    found: object = None
 
     def __init__(
         self, message: str, *, code: str, hint: str | None = None, row: int | None = None, passes: bool = False
@@ -252,7 +257,12 @@ class RuleError(DataError):
     ) -> None:
         super().__init__(message, code=code, hint=hint, row=row)
         self.rule = rule
-        self.outcome = outcome
+        self.found = outcome
+
+    @property
+    def outcome(self) -> object:
+        """What came of the events before, of those that were given together."""
+        return self.found
 
 
 class StoreError(AcepError):

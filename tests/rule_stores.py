@@ -16,9 +16,8 @@ import pyarrow as pa
 
 from acep_approx.query.rules.syntax import Column, Table
 from acep_approx.rules.durable import database, layout
-from acep_approx.rules.durable.notes import Checkpoint
+from acep_approx.rules.durable.notes import NO_CALLS, Checkpoint
 from acep_approx.rules.durable.store import Durable
-from acep_approx.rules.durable.waiting import NO_CALLS
 
 PROGRAM = "TABLE status (...)\nRULE warn ..."
 STATUS = Table("status", (Column("hcw", "text"), Column("level", "text"), Column("n", "int")), ("hcw",))

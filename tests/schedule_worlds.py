@@ -7,9 +7,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from acep_approx.rules import Item, LowWaterMark, Operation, SingleEvent, Stamp, Steps, Transaction, TwoPhase
-from acep_approx.rules.schedules.locks import Unit, by_row, by_table
 from acep_approx.rules.schedules.scheduler import Scheduler
-from acep_approx.rules.schedules.transactions import Values
+from acep_approx.rules.schedules.transactions import Unit, Values, by_row, by_table
 
 Made = Callable[..., Scheduler]
 ITEMS = (Item("status", "ann"), Item("status", "bob"), Item("room"))

@@ -24,8 +24,7 @@ from acep_approx.rules import (
     insert_locks,
     run_in_order,
 )
-from acep_approx.rules.schedules.locks import LockTable, Stamps
-from acep_approx.rules.schedules.transactions import FIRST, Versions
+from acep_approx.rules.schedules.transactions import FIRST, LockTable, Stamps, Versions
 from tests.cases import cases
 from tests.noticing import first_noticed
 from tests.schedule_worlds import (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -63,6 +64,17 @@ def test_an_argument_of_call_that_cannot_be_computed_undoes_its_transaction(driv
     assert (caught.value.row, caught.value.rule) == (3, "tell")
     assert run.store["t"].to_pylist() == [{"k": "p", "n": 3}]
     assert made == [(2**63 - 3 + tick,) for tick in range(3)]
+
+
+@pytest.mark.parametrize("driver", DRIVERS)
+def test_a_file_has_what_came_before_an_action_that_fails(driver: Any, tmp_path: Path) -> None:
+    """Also where the events of the same batch before it had to be run again."""
+    rules, at = compile_rules(CALLS), tmp_path / "store.db"
+    with rules.start(driver=driver, at=at) as run, pytest.raises(RuleError):
+        run.push([{"ts": tick, "type": "A", "k": key, "s": "s"} for tick, key in enumerate(["p", "q", "p", "p", "p"])])
+    with rules.start(driver=driver, at=at) as run:
+        assert run.offset == 3
+        assert run.store["t"].to_pylist() == [{"k": "p", "n": 2}, {"k": "q", "n": 1}]
 
 
 @pytest.mark.parametrize("driver", DRIVERS)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from numbers import Integral
 from os import PathLike
 from pathlib import Path
@@ -13,21 +13,24 @@ import pyarrow as pa
 
 from acep_approx.arguments import SHEDDING, Refusals, checked
 from acep_approx.diagrams.fragments import never_raises
-from acep_approx.errors import RuleError, UsageError, expect
+from acep_approx.errors import AcepError, UsageError, expect
 from acep_approx.events.reading.malformed import PushedRows
 from acep_approx.events.source import Source, open_source
 from acep_approx.events.time_formats import TimeFormat
 from acep_approx.events.writing.outfile import check_name
+from acep_approx.planning.durations import Duration
 from acep_approx.query.rules.checks import check_rules
 from acep_approx.query.rules.parser import parse_rules
 from acep_approx.query.rules.syntax import RuleFile
 from acep_approx.results.rules import RuleCall, RuleOutput, StoreView
-from acep_approx.rules.changes import NO_CALLS
 from acep_approx.rules.checkpoints import Checkpoints
-from acep_approx.rules.execution import Outcome, joined
+from acep_approx.rules.execution import NO_CALLS, Outcome
 from acep_approx.rules.program import Driver, Program
 from acep_approx.rules.runner import Runner
+from acep_approx.run.lateness import LATENESS, Lateness
+from acep_approx.run.left_out import LATE
 from acep_approx.run.run import Run, parts_of
+from acep_approx.run.watermarks import NEVER, Held
 
 OnBatch = Callable[[int], None]
 Function = Callable[[RuleCall], Any]
@@ -41,7 +44,7 @@ REFUSED = Refusals(
         **dict.fromkeys(SHEDDING, ("a load budget", "leave {name}= out")),
         **dict.fromkeys(
             ("revise", "reorder", "retract", "early"),
-            ("a stream whose events change or come late ({name}=)", "sort the events first: sort=True"),
+            ("a stream whose events change ({name}=)", "wait for late events with watermark='5 s'"),
         ),
     },
 )
@@ -92,8 +95,30 @@ class RuleRun(Run):
 
     @property
     def offset(self) -> int:
-        """Events that were run."""
+        """Events that came: all of them were run, but those that wait for a watermark, and those that came late."""
         return self._runner.arrived
+
+    @property
+    def watermark(self) -> int | None:
+        """The tick before which no event is taken in any more; None where nothing has moved it yet."""
+        wait = None if self._runner.order is None else self._runner.order.wait
+        return None if wait is None or wait.watermarks.current == NEVER else wait.watermarks.current
+
+    @property
+    def holding(self) -> Held:
+        """What holds the watermark back: of several sources those that are furthest behind, and those that are idle."""
+        wait = None if self._runner.order is None else self._runner.order.wait
+        return Held() if wait is None else wait.watermarks.holding()
+
+    @property
+    def late_count(self) -> int:
+        """How many events came later than the watermark allows."""
+        return 0 if self._runner.order is None else self._runner.order.left_out.counts[LATE]
+
+    def late(self) -> pa.Table:
+        """The events that came later than the watermark allows, since the last call: ``row``, and the columns read."""
+        rows = pa.table({}) if self._runner.order is None else self._runner.order.left_out.take()
+        return rows.drop_columns(rows.column_names[0]) if rows.num_rows else pa.table({})
 
     @property
     def counters(self) -> dict[str, int]:
@@ -125,9 +150,9 @@ class RuleRun(Run):
         found: list[RuleOutput] = []
         try:
             found.extend(self.outputs(self._opened(events)))
-        except RuleError as error:
-            if isinstance(error.outcome, RuleOutput):
-                error.outcome = self.joined([*found, error.outcome])
+        except AcepError as error:
+            found += [error.found] if isinstance(error.found, RuleOutput) else []
+            error.found = self.joined(found) if found else None
             raise
         return self.joined(found)
 
@@ -139,14 +164,14 @@ class RuleRun(Run):
         try:
             for outcome in parts_of(self._runner, source, sort=sort, skips=skips, on_batch=on_progress):
                 yield from self._delivered(outcome)
-        except RuleError as error:
-            raise self._with_output(error) from error.__cause__
+        except AcepError as error:
+            self._put_out(error)
+            raise
 
-    def _with_output(self, error: RuleError) -> RuleError:
-        """An error that has the output of what came before it, which is lasting."""
-        if isinstance(error.outcome, Outcome):
-            error.outcome = self.joined([*self._delivered(error.outcome, now=True)])
-        return error
+    def _put_out(self, error: AcepError) -> None:
+        """Let what came before an error be lasting, and its output be that of the error."""
+        if isinstance(error.found, Outcome):
+            error.found = self.joined(self._delivered(error.found, now=True))
 
     @checked
     def pass_time(self, tick: int) -> RuleOutput:
@@ -162,14 +187,30 @@ class RuleRun(Run):
         self._hand_on()
         try:
             outcome = self._runner.close(before)
-        except RuleError as error:
-            raise self._with_output(error) from error.__cause__
-        return self.joined([*self._delivered(outcome, now=now)])
+        except AcepError as error:
+            self._put_out(error)
+            raise
+        return self.joined(self._delivered(outcome, now=now))
+
+    def skip(self) -> pa.Table:
+        """With a watermark: leave out the event at which the run has stopped, since its action cannot be done.
+
+        Returns
+        -------
+        pyarrow.Table
+            The event: the columns that are read. The next push, or ``finish``, goes on behind it.
+
+        Raises
+        ------
+        UsageError
+            ``ACEP-U055``: the run has not stopped at an event.
+        """
+        return self._runner.skip()
 
     def checkpoint(self) -> RuleOutput:
         """Write a checkpoint now; gives what has come since the last one."""
         self._hand_on()
-        return self.joined([*self._delivered(self._runner.execution.nothing(), now=True)])
+        return self.joined(self._delivered(self._runner.execution.nothing(), now=True))
 
     def _delivered(self, outcome: Outcome, *, now: bool = False) -> Iterator[RuleOutput]:
         """What can be handed on: it is lasting, where that was asked for. Calls are made before."""
@@ -209,10 +250,10 @@ class RuleRun(Run):
             self._checkpoints.close(is_failed=is_failed)
             self._checkpoints = None
 
-    def joined(self, outputs: list[RuleOutput]) -> RuleOutput:
+    def joined(self, outputs: Iterable[RuleOutput]) -> RuleOutput:
         """Outputs as one, with the store as it is now."""
-        outcome = joined([one.outcome for one in outputs]) if outputs else self._runner.execution.nothing()
-        return RuleOutput(outcome, self.store)
+        parts = [one.outcome for one in outputs] or [self._runner.execution.nothing()]
+        return RuleOutput(Outcome.joined(parts), self.store)
 
     def state_bytes(self) -> bytes:
         """All that is needed to go on, here or elsewhere: see ``RuleSet.from_state``."""
@@ -364,6 +405,10 @@ class RuleSet:
         driver: Driver = "auto",
         on_malformed: str = "refuse",
         rejects: str | Path | None = None,
+        watermark: Duration | None = None,
+        source: str | None = None,
+        sequence: str | None = None,
+        idle: Duration | None = None,
         **others: Any,
     ) -> RuleRun:
         """Begin to run the rules over a stream.
@@ -392,12 +437,16 @@ class RuleSet:
             With "stepping" all rules are run event by event; the answer is the same.
         on_malformed, rejects
             What happens to rows that are pushed and have no time that can be used: as for ``Query.matcher``.
+        watermark, source, sequence, idle : optional
+            Events may come late, as for ``Query.matcher``: they wait until the watermark has passed them, and are run
+            in order of time. Later ones are left out: see ``late``. Default: events come in order.
 
         Raises
         ------
         UsageError
             ``ACEP-U065``: no such table, or a function for ``CALL`` is missing; ``ACEP-U064``: what does not go with
-            rules yet.
+            rules yet; ``ACEP-U055``: the file was begun with another ``watermark``, ``source``, ``sequence`` or
+            ``idle``; or ``idle`` is given without ``source``; ``ACEP-U056``: not a length of time.
         DataError
             ``ACEP-R110``, ``ACEP-R111``: rows do not fit their table.
         """
@@ -409,8 +458,11 @@ class RuleSet:
         expect("checkpoint", checkpoint, Integral, "a number of events")
         wanted = {"time": time, "key": key, "type": type, "unit": unit} | TimeFormat.plain(time_format)
 
+        asked: dict[str, Any] = {"watermark": watermark, "source": source, "sequence": sequence, "idle": idle}
+        lateness = Lateness(**asked) if any(value is not None for value in asked.values()) else None
+
         def begin() -> Runner:
-            runner = Runner(self._program, wanted, driver)
+            runner = Runner(self._program, wanted, driver, lateness)
             runner.load({name: self._rows_of(name, rows) for name, rows in (store or {}).items()})
             return runner
 
@@ -418,6 +470,9 @@ class RuleSet:
         if at is not None:
             check_name(Path(at))
         checkpoints = None if at is None else Checkpoints(self._program, at, begin, checkpoint)
+        if checkpoints is not None and checkpoints.runner.lateness != lateness:
+            checkpoints.close(is_failed=True)
+            raise _begun_otherwise(checkpoints.runner.lateness)
         run = RuleRun(begin() if checkpoints is None else checkpoints.runner, functions, checkpoints)
         run.malformed = malformed
         return run
@@ -534,3 +589,14 @@ class RuleSet:
 
     def __repr__(self) -> str:
         return f"<RuleSet of {len(self.file.rules)} rules on {len(self.file.tables)} tables>"
+
+
+def _begun_otherwise(lateness: Lateness | None) -> UsageError:
+    """A file of a run that lets events come late in another way."""
+    asked = {} if lateness is None else {name: getattr(lateness, name) for name in LATENESS}
+    with_ = ", ".join(f"{name}={value!r}" for name, value in asked.items() if value is not None)
+    return UsageError(
+        f"the run in this file was begun {f'with {with_}' if with_ else 'without a watermark'}",
+        code="ACEP-U055",
+        hint="go on in the same way, or begin with a new file",
+    )

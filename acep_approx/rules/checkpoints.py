@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from os import PathLike
 
 import numpy as np
@@ -18,7 +18,7 @@ from acep_approx.query.rules.syntax import Table
 from acep_approx.rules.durable.database import damaged
 from acep_approx.rules.durable.notes import Checkpoint
 from acep_approx.rules.durable.store import DELETED, Durable, none_deleted
-from acep_approx.rules.execution import Outcome, joined
+from acep_approx.rules.execution import Outcome, tables_of
 from acep_approx.rules.program import Program
 from acep_approx.rules.runner import Runner
 
@@ -62,7 +62,7 @@ class Checkpoints:
             kept = self._file.take_matches()
             self._given = [one.number for one in kept]
             try:
-                self.waiting = _by_rule((one.rule, one.matches) for one in kept)
+                self.waiting = tables_of((one.rule, one.matches) for one in kept)
             except pa.ArrowException as error:
                 raise damaged(self._file.path, f"matches do not go together: {error}") from error
             self.calls = self._file.pending_calls()
@@ -109,13 +109,12 @@ class Checkpoints:
 
     def write(self, *, all_rows: bool = False) -> Outcome:
         """Write a checkpoint; gives what has come since the one before."""
-        outcome = joined(self._outcomes) if self._outcomes else self.runner.execution.nothing()
+        outcome = Outcome.joined(self._outcomes) if self._outcomes else self.runner.execution.nothing()
         tables = self.runner.execution.tables
         if all_rows:
             changes = {name: none_deleted(rows.to_arrow()) for name, rows in tables.items()}
         else:
-            parts = [one.last for one in self._outcomes if one.last]
-            changes = {n: _last([part[n] for part in parts], rows.table) for n, rows in tables.items() if parts}
+            changes = {name: _last(rows, tables[name].table) for name, rows in outcome.last.items()}
         state = self.runner.state(with_tables=False)
         matches = {rule: table for rule, table in outcome.matches.items() if table.num_rows}
         self._given += self._file.commit(
@@ -138,15 +137,11 @@ class Checkpoints:
         ``NOTED_WITHIN`` at most: calls take no more than twice the time that they take by themselves.
         """
         self._made.append(id)
-        if time.monotonic() >= self._note_at:
-            self._note_calls()
-
-    def _note_calls(self) -> None:
-        """Note the calls that have been made."""
         begun = time.monotonic()
-        self._file.delivered(self._made)
-        self._made, now = [], time.monotonic()
-        self._note_at = now + min(now - begun, NOTED_WITHIN)
+        if begun >= self._note_at:
+            self._file.delivered(self._made)
+            self._made, now = [], time.monotonic()
+            self._note_at = now + min(now - begun, NOTED_WITHIN)
 
     def close(self, *, is_failed: bool = False) -> None:
         """Let go of the file; calls that were made, and matches that were handed on, are noted.
@@ -162,18 +157,9 @@ class Checkpoints:
         self._file.close()
 
 
-def _by_rule(kept: Iterable[tuple[str, pa.Table]]) -> dict[str, pa.Table]:
-    found: dict[str, list[pa.Table]] = {}
-    for rule, table in kept:
-        found.setdefault(rule, []).append(table)
-    return {rule: pa.concat_tables(tables, promote_options="permissive") for rule, tables in found.items()}
-
-
-def _last(parts: list[pa.Table], table: Table) -> pa.Table:
+def _last(rows: pa.Table, table: Table) -> pa.Table:
     """Changed rows, each key once, as it was last."""
-    rows = pa.concat_tables(parts).combine_chunks()
-    if len(parts) == 1:
-        return rows
+    rows = rows.combine_chunks()
     numbers = KeyCodes().encode([rows.column(name).combine_chunks() for name in table.key])
     _, first = np.unique(numbers[::-1], return_index=True)
     return rows.take(to_arrow(np.sort(len(numbers) - 1 - first)))

@@ -16,7 +16,7 @@ from acep_approx.planning.planner import Plan, plan
 from acep_approx.query.printer import to_text
 from acep_approx.query.rules.named_events import as_of, ends_late, is_late, last_variable, rewritten
 from acep_approx.query.rules.syntax import OLD, Rule, Write
-from acep_approx.query.shape import Node, atoms, conjuncts, kleene_variables, replaced, variables, walk
+from acep_approx.query.shape import atoms, conjuncts, kleene_variables, replaced, variables, walk
 from acep_approx.query.syntax import (
     Aggregate,
     Attribute,
@@ -107,16 +107,11 @@ class CompiledRule:
         asked = (*query.predicates, *(output.value for output in query.outputs), *self.late)
         leaves = (node for one in asked for node in walk(one) if isinstance(node, Attribute))
         named = {leaf.variable for leaf in leaves if leaf.name == column.name}
-        if any(self._is_read(node, column) for one in self.conditions for node in walk(one)):
+        asks = (column.table, column.keys, column.column)
+        if any((one.table, tuple(map(unbound, one.keys)), one.column) == asks for one in self.when_reads):
             named.add(always_last(query))
         types: set[str | None] = {atom.type for atom in atoms(query.pattern) if atom.variable in named}
         return types | ({None} if None in named else set())
-
-    @staticmethod
-    def _is_read(node: Node, column: ReadColumn) -> bool:
-        if not isinstance(node, Read) or (node.table, node.column) != (column.table, column.column):
-            return False
-        return tuple(map(unbound, node.keys)) == column.keys
 
     def names_row(self, write: Write) -> bool:
         """Whether the event that completes a match says which row is written."""

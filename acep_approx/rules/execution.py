@@ -2,37 +2,139 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import json
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cache
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from acep_approx.arrays import Ints
 from acep_approx.errors import DataError
-from acep_approx.events.columns import plain_type
+from acep_approx.events.columns import plain_type, to_arrow
 from acep_approx.events.reading.widening import common_type
 from acep_approx.events.roles import Roles
 from acep_approx.events.stream import EventBatch
+from acep_approx.events.time import to_datetime
+from acep_approx.kernels.rules.rows import DELETED
 from acep_approx.matching.fitting import kinds_of, with_text
 from acep_approx.matching.pipeline import Pipeline
 from acep_approx.matching.stream_side import StreamSide
 from acep_approx.query.rules.types import check_types
 from acep_approx.query.shape import walk
-from acep_approx.query.syntax import Attribute, Expression
-from acep_approx.rules.changes import NO_CALLS, called, change_table
+from acep_approx.query.syntax import Attribute
 from acep_approx.rules.compiled import CompiledRule
 from acep_approx.rules.drivers import AnyStage, Surroundings
-from acep_approx.rules.firing import Firing
+from acep_approx.rules.firing import Calls, Firing
 from acep_approx.rules.lockstep.arenas import TableArena
 from acep_approx.rules.lockstep.eligible import planned_stages
-from acep_approx.rules.log import FailedActionError, TableLog
+from acep_approx.rules.log import Changes, FailedActionError, TableLog, Transactions
 from acep_approx.rules.matched import Moment
-from acep_approx.rules.past import PastRows
 from acep_approx.rules.program import Driver, Program
 from acep_approx.rules.stages import Detector, Found
-from acep_approx.rules.table import TableRows
+from acep_approx.rules.table import PastRows, TableRows
 from acep_approx.rules.words import Texts
+
+EFFECTS = ("", "update", "insert", "delete")
+"""What a write did, by its number in ``kernels.rules.rows``."""
+CALLS = pa.schema(
+    [
+        ("id", pa.string()),
+        ("rule", pa.string()),
+        ("name", pa.string()),
+        ("row", pa.int64()),
+        ("arguments", pa.string()),
+    ]
+)
+"""The columns of calls, without the time of the transaction; arguments are a JSON list."""
+
+
+def change_table(changes: Changes, rules: Sequence[str], *, is_time: bool) -> pa.Table:
+    """The writes of a table in order: ``time``, ``row`` (of the event; NULL if it is none), ``rule``, ``op``, columns.
+
+    ``op`` is update, insert or delete; of a deleted row the columns beside the key are NULL.
+    """
+    of = changes.of
+    is_deleted = changes.effect == DELETED
+    keys = len(changes.values) - changes.beside
+    columns = {}
+    for number, (name, values) in enumerate(changes.values.items()):
+        columns[name] = values if number < keys or not is_deleted.any() else _null_where(values, is_deleted)
+    names = pa.array(EFFECTS, pa.string()).take(to_arrow(changes.effect))
+    row = to_arrow(of.row, of.row >= 0)
+    own = {"time": _times(of, is_time=is_time), "row": row, "rule": _names(changes.rule, rules)}
+    return pa.table({**own, "op": names, **{_apart(name, (*own, "op")): array for name, array in columns.items()}})
+
+
+def _apart(name: str, others: tuple[str, ...]) -> str:
+    """A name of a column that none of the others has."""
+    while name in others:
+        name += "_"
+    return name
+
+
+def _null_where(values: pa.Array, where: Any) -> pa.Array:
+    kept = np.where(where, -1, np.arange(len(values)))
+    return values.take(to_arrow(kept, kept >= 0))
+
+
+def _times(of: Transactions, *, is_time: bool) -> pa.Array:
+    return to_datetime(of.time) if is_time else to_arrow(of.time)
+
+
+def _names(numbers: Ints, rules: Sequence[str]) -> pa.Array:
+    return pa.array(rules, pa.string()).take(to_arrow(numbers))
+
+
+@cache
+def _no_calls(*, is_time: bool) -> pa.Table:
+    kind = pa.timestamp("us", "UTC") if is_time else pa.int64()
+    return CALLS.insert(3, pa.field("time", kind)).empty_table()
+
+
+NO_CALLS = _no_calls(is_time=False)
+
+
+def called(calls: Sequence[Calls], rules: Sequence[str], *, is_time: bool) -> pa.Table:
+    """All calls in order: by transaction, rule, match, action.
+
+    The id says which rule made it, for which event, and how many this rule had made for it before: it stays the same
+    however the stream is cut, and after a restart. Of the end of a window it has the time of that and the first event.
+    """
+    none = _no_calls(is_time=is_time)
+    if not calls:
+        return none
+    of = Transactions.joined([one.of for one in calls])
+    rule, action = (np.concatenate([np.full(len(one.of), getattr(one, name)) for one in calls]) for name in OF_CALL)
+    match = np.concatenate([one.match for one in calls])
+    order = np.lexsort((action, match, rule, of.start, of.tick, of.place))
+    of, rule = of.take(order), rule[order]
+    names = [name for one in calls for name in [one.name] * len(one.of)]
+    arguments = [given for one in calls for given in one.arguments]
+    ids, seen, before = [], 0, ("", -1)
+    for number, tick, start, row in zip(rule, of.tick, of.start, of.row, strict=True):
+        where = str(row) if row >= 0 else f"{start // len(rules)}+{tick}"
+        seen = seen + 1 if before == (where, number) else 0
+        before = (where, number)
+        ids.append(f"{rules[number]}:{where}:{seen}")
+    return pa.table(
+        {
+            "id": pa.array(ids, pa.string()),
+            "rule": _names(rule, rules),
+            "name": pa.array([names[n] for n in order], pa.string()),
+            "time": _times(of, is_time=is_time),
+            "row": to_arrow(of.row, of.row >= 0),
+            "arguments": pa.array([json.dumps(arguments[n], default=str) for n in order], pa.string()),
+        },
+        schema=none.schema,
+    )
+
+
+OF_CALL = ("rule", "action")
+
 
 NO_ROWS = np.zeros(0, np.int64)
 
@@ -48,7 +150,7 @@ class Outcome:
     changes : dict of str to pyarrow.Table
         Per table what was written to it, in order.
     calls : pyarrow.Table
-        Calls in order; see ``changes.CALLS``.
+        Calls in order; see ``CALLS``.
     last : dict of str to pyarrow.Table
         Per table the rows that were written, each once, as they are now, with a column ``deleted``.
     """
@@ -58,21 +160,26 @@ class Outcome:
     calls: pa.Table
     last: dict[str, pa.Table] = field(default_factory=dict)
 
+    @classmethod
+    def joined(cls, parts: Sequence[Outcome]) -> Outcome:
+        """What came of several batches, at least one, one after the other."""
+        if len(parts) == 1:
+            return parts[0]
+        calls = [one.calls for one in parts if one.calls.num_rows] or [parts[-1].calls]
+        return cls(
+            tables_of(pair for one in parts for pair in one.matches.items()),
+            tables_of(pair for one in parts for pair in one.changes.items()),
+            pa.concat_tables(calls),
+            tables_of(pair for one in parts for pair in one.last.items()),
+        )
 
-def joined(parts: Sequence[Outcome]) -> Outcome:
-    """What came of several batches, one after the other."""
-    if len(parts) == 1:
-        return parts[0]
 
-    def of(tables: Sequence[dict[str, pa.Table]]) -> dict[str, pa.Table]:
-        names = dict.fromkeys(name for some in tables for name in some)
-        return {
-            name: pa.concat_tables([some[name] for some in tables if name in some], promote_options="permissive")
-            for name in names
-        }
-
-    calls = [one.calls for one in parts if one.calls.num_rows] or [one.calls for one in parts[-1:]] or [NO_CALLS]
-    return Outcome(of([one.matches for one in parts]), of([one.changes for one in parts]), pa.concat_tables(calls))
+def tables_of(parts: Iterable[tuple[str, pa.Table]]) -> dict[str, pa.Table]:
+    """Named tables, each name once: those of the same name one after the other."""
+    found: dict[str, list[pa.Table]] = {}
+    for name, table in parts:
+        found.setdefault(name, []).append(table)
+    return {name: pa.concat_tables(tables, promote_options="permissive") for name, tables in found.items()}
 
 
 @dataclass
@@ -165,7 +272,8 @@ class RuleExecution:
             stages.append(stage)
             detectors += [] if stage.detector is None else [stage.detector]
         keys = [key for rule in program.rules for read in rule.reads for key in read.keys]
-        columns = [roles.time, *(name for one in detectors for name in one.stream.columns), *_names(keys, roles)]
+        named = [roles.column(node.name) for key in keys for node in walk(key) if isinstance(node, Attribute)]
+        columns = [roles.time, *(name for one in detectors for name in one.stream.columns), *named]
         streams = [one.stream for one in detectors]
         numbers = (rule.number for one in detectors for rule in one.rules)
         pipelines = dict(zip(numbers, (pipeline for one in detectors for pipeline in one.pipelines), strict=True))
@@ -191,6 +299,7 @@ class RuleExecution:
             An action cannot be done; the engine stands somewhere in the batch, the tables are those before it.
         """
         assert self.bound is not None, "bind first"
+        batch = replace(batch, ids=None)  # rules are told of rows in the order in which they are run
         self._know_types(self.bound, batch.data.schema)
         moment = Moment(batch, self.counters.events, len(self.program.rules), int(batch.ticks[-1]))
         found = Found()
@@ -296,7 +405,3 @@ class RuleExecution:
 def _first(failed: list[FailedActionError]) -> FailedActionError:
     """The first in the order in which actions are run."""
     return min(failed, key=lambda one: (one.at, one.place))
-
-
-def _names(keys: list[Expression], roles: Roles) -> list[str]:
-    return [roles.column(node.name) for key in keys for node in walk(key) if isinstance(node, Attribute)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Literal
 
 from acep_approx.diagrams.graph import Edge, Graph, Group, Node
@@ -12,7 +12,7 @@ from acep_approx.planning.explain import section
 from acep_approx.query.printer import field_name, to_text
 from acep_approx.query.rules.named_events import as_of, is_late, reads_of_query
 from acep_approx.query.rules.syntax import Call, Table
-from acep_approx.query.syntax import Attribute, Read
+from acep_approx.query.syntax import Attribute
 from acep_approx.rules.compiled import CompiledRule
 from acep_approx.rules.graph import PRESENCE, Cell, Part, Stage
 from acep_approx.rules.lockstep.eligible import Planned, planned_stages
@@ -87,12 +87,12 @@ class _Words:
     def __init__(self, program: Program) -> None:
         self.graph = program.graph
         self.rules = program.rules
-        self.stages = [one for one in planned_stages(program, "auto") if self._is_shown(one.stage)]
+        self.stages = [  # those in which more is done than that matches are handed on
+            one
+            for one in planned_stages(program, "auto")
+            if one.stage.detecting or any(_does(self.rules[rule]) for rule in one.stage.firing)
+        ]
         self.number = {part: number for number, one in enumerate(self.stages, 1) for part in one.stage.parts}
-
-    def _is_shown(self, stage: Stage) -> bool:
-        """Whether more is done in a stage than that matches are handed on."""
-        return bool(stage.detecting) or any(_does(self.rules[rule]) for rule in stage.firing)
 
     def _names(self, rules: Iterable[int]) -> str:
         return _and([self.rules[number].name for number in sorted(set(rules))])
@@ -224,7 +224,6 @@ def _does(rule: CompiledRule) -> Literal["fire", "test"] | None:
 
 
 def _event(event: Attribute) -> str:
-    """A variable, and which of its events."""
     index = {None: "", "current": "[i]", "previous": "[i-1]", "first": "[1]", "last": f"[{event.variable}.LEN]"}
     return f"{event.variable}{index[event.index]}"
 
@@ -239,15 +238,8 @@ def _written(rule: CompiledRule, table: str) -> str:
 
 def _read(rule: CompiledRule, table: str) -> str:
     """The columns that a rule reads."""
-    return ", ".join(dict.fromkeys(_column(read) for read in _reads_of(rule) if read.table == table))
-
-
-def _reads_of(rule: CompiledRule) -> tuple[Read, ...]:
-    return (*reads_of_query(rule.rule.query), *rule.when_reads)
-
-
-def _column(read: Read) -> str:
-    return "EXISTS" if read.column is None else field_name(read.column)
+    reads = [read for read in (*reads_of_query(rule.rule.query), *rule.when_reads) if read.table == table]
+    return ", ".join(dict.fromkeys("EXISTS" if read.column is None else field_name(read.column) for read in reads))
 
 
 def _cells(cells: Iterable[Cell]) -> str:
@@ -259,7 +251,6 @@ def _cells(cells: Iterable[Cell]) -> str:
 
 
 def _and(texts: list[str]) -> str:
-    """Texts as in a sentence."""
     return texts[0] if len(texts) == 1 else f"{', '.join(texts[:-1])} and {texts[-1]}"
 
 
@@ -272,10 +263,14 @@ def _verb(names: str, rules: Iterable[int], verb: str) -> str:
 
 def graph_of(program: Program) -> Graph:
     """Tables, rules and calls as a graph to be drawn; the rules of a circle are a group."""
-    tables = [Node(f"t{number}", _title(table), "table") for number, table in enumerate(program.file.tables)]
+    tables = [
+        Node(f"t{number}", table.name + " STATIC" * table.is_static, "table")
+        for number, table in enumerate(program.file.tables)
+    ]
     circles = [*_circles(program)]
-    first = [number for circle in circles for number in circle]
-    rules = [Node(f"r{number}", program.rules[number].name, "rule") for number in _each(first, program.rules)]
+    in_circles = [number for circle in circles for number in circle]
+    numbers = dict.fromkeys([*in_circles, *range(len(program.rules))])
+    rules = [Node(f"r{number}", program.rules[number].name, "rule") for number in numbers]
     calls = [Node(f"c{number}", f"CALL {name}", "call") for number, name in enumerate(program.call_names)]
     groups = [Group("in turn", tuple(f"r{number}" for number in circle)) for circle in circles]
     return Graph("rules", [*tables, *rules, *calls], [*_arrows(program)], groups)
@@ -302,12 +297,3 @@ def _circles(program: Program) -> Iterator[list[int]]:
         if stage.is_cycle:
             yield sorted({rule for rule, _ in stage.parts} - seen)
             seen |= {rule for rule, _ in stage.parts}
-
-
-def _each(first: list[int], rules: Sequence[CompiledRule]) -> list[int]:
-    """The numbers of all rules, these first."""
-    return [*first, *(rule.number for rule in rules if rule.number not in first)]
-
-
-def _title(table: Table) -> str:
-    return f"{table.name} STATIC" if table.is_static else table.name

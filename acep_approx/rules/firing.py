@@ -9,23 +9,140 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from acep_approx.arrays import Bools, Ints, firsts
 from acep_approx.automaton.letters import unbound
-from acep_approx.events.columns import to_arrow
+from acep_approx.errors import DataError
+from acep_approx.events.columns import to_arrow, to_numpy
 from acep_approx.events.roles import Roles
+from acep_approx.events.stream import EventBatch
 from acep_approx.kernels.rules.rows import NO_VALUE as UNKNOWN
 from acep_approx.kernels.rules.rows import VALUE
-from acep_approx.query.evaluate import evaluate, is_true
+from acep_approx.query.evaluate import as_key, evaluate, is_true, spread
 from acep_approx.query.rules.syntax import Call, Write
 from acep_approx.query.shape import replaced, variables
 from acep_approx.query.syntax import Attribute, Constant, Expression, Read
-from acep_approx.rules.compiled import HIDDEN, CompiledRule
-from acep_approx.rules.log import Chunk, FailedActionError, TableLog, Transactions
-from acep_approx.rules.matched import Matched, Moment
+from acep_approx.rules.compiled import HIDDEN, CompiledRule, Leaf
+from acep_approx.rules.log import Chunk, Columns, FailedActionError, TableLog, Transactions
+from acep_approx.rules.matched import Matched, Moment, edge
 from acep_approx.rules.programs import Slot
-from acep_approx.rules.values import OfEvents, Values
 from acep_approx.rules.words import to_words
+
+
+class Values:
+    """Values of expressions over the events of matches.
+
+    Parameters
+    ----------
+    rule : CompiledRule
+    found : Matched
+    moment : Moment
+        Has the events that complete match points.
+    roles : Roles
+    """
+
+    def __init__(self, rule: CompiledRule, found: Matched, moment: Moment, roles: Roles) -> None:
+        self._rule, self._found, self._moment, self._roles = rule, found, moment, roles
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+    def take(self, which: Ints) -> Values:
+        """Of some of the matches."""
+        return Values(self._rule, self._found.take(which), self._moment, self._roles)
+
+    def first(self) -> Values:
+        """Of the first of them."""
+        return self.take(np.arange(min(len(self), 1)))
+
+    def column(self, leaf: Leaf) -> pa.Array:
+        """An attribute or an aggregate."""
+        if self._rule.lists:
+            return self._found.table.column(self._rule.leaves[leaf]).combine_chunks()
+        batch = self._moment.batch
+        assert batch is not None, "points come with their batch"
+        assert leaf.name is not None, "count() needs matches"
+        return batch.data.column(self._roles.column(leaf.name)).take(to_arrow(batch.at(self._found.end)))
+
+    def computed(self, expression: Expression) -> pa.Array:
+        """An expression, one value per match."""
+        return spread(evaluate(expression, self.column), len(self))
+
+    def tried(self, expression: Expression) -> tuple[pa.Array, Bools]:
+        """The same as for a key, and for which matches it cannot be computed: there it is NULL."""
+        failed = np.zeros(len(self), np.bool_)
+        try:
+            return as_key(expression, self.column, len(self)), failed
+        except DataError:
+            parts = []
+            for match in range(len(self)):
+                try:
+                    parts.append(self.take(np.array([match])).computed(expression))
+                except DataError:
+                    failed[match] = True
+                    parts.append(pa.nulls(1))
+            kinds = [part.type for part in parts if not pa.types.is_null(part.type)]
+            return pa.concat_arrays([part.cast(kinds[0]) if kinds else part for part in parts]), failed
+
+    def rows_of(self, event: Attribute) -> Ints:
+        """The row of an event of each match; 0 where it is missing."""
+        rows = self._found.table.column(HIDDEN + str(event.variable)).combine_chunks()
+        if pa.types.is_list(rows.type):
+            return np.maximum(edge(rows, last=event.index != "first"), 0)
+        return to_numpy(pc.fill_null(rows, 0))
+
+    def lacks(self, named: frozenset[str]) -> Bools:
+        """Which matches have no event for one of some variables."""
+        lacking = np.zeros(len(self), np.bool_)
+        for name in named:
+            if not self._rule.lists or HIDDEN + name not in self._found.table.column_names:
+                continue
+            rows = self._found.table.column(HIDDEN + name).combine_chunks()
+            is_list = pa.types.is_list(rows.type)
+            lacking |= to_numpy(pc.equal(rows.value_lengths(), 0) if is_list else rows.is_null())
+        return lacking
+
+
+@dataclass(frozen=True)
+class OfBatch:
+    """A batch of events, which columns are what, and the rows that the events name, by table and key."""
+
+    batch: EventBatch
+    roles: Roles
+    rows: Mapping[tuple[str, tuple[Expression, ...]], Ints]
+
+
+class OfEvents(Values):
+    """Values of expressions over single events of a batch.
+
+    Parameters
+    ----------
+    of : OfBatch
+    at : int64
+        Where they stand in it.
+    """
+
+    def __init__(self, of: OfBatch, at: Ints) -> None:
+        self.of, self.at = of, at
+
+    def __len__(self) -> int:
+        return len(self.at)
+
+    def take(self, which: Ints) -> OfEvents:
+        """Of some of the events."""
+        return OfEvents(self.of, self.at[which])
+
+    def column(self, leaf: Leaf) -> pa.Array:
+        """An attribute."""
+        assert leaf.name is not None, "aggregates are of matches"
+        return self.of.batch.data.column(self.of.roles.column(leaf.name)).take(to_arrow(self.at))
+
+    def named(self, table: str, key: tuple[Expression, ...]) -> Ints | None:
+        """The rows of a table that a key names, where the events read these; else None."""
+        rows = self.of.rows.get((table, key))
+        return None if rows is None else rows[self.at]
+
 
 NO_KEY, NO_VALUE = -1, -2
 """In the place of a row: the key is NULL; something cannot be computed."""
@@ -81,16 +198,12 @@ class Statement:
 
 
 @dataclass(frozen=True)
-class Taken:
+class Taken(Columns):
     """What a statement takes from some matches, or events: rows and values of slots, as in ``log.Chunk``."""
 
     row: Ints
     slots: Ints
     slot_state: Ints
-
-    def take(self, which: Ints) -> Taken:
-        """From some of them."""
-        return Taken(self.row[which], self.slots[which], self.slot_state[which])
 
 
 @dataclass(frozen=True)
@@ -146,10 +259,14 @@ class Firing:
         """
         values = Values(self.rule, found, moment, self._roles)
         if self._late:
-            read = {_name_of(one): self._read_before(one, values) for one in self.rule.late_reads}
+            read = {_name_of(one): self._read(one, values) for one in self.rule.late_reads}
             found = found.take(np.flatnonzero(_holds(self._late, values, read)))
             values = Values(self.rule, found, moment, self._roles)
-        acts = self._acts(found, values) if known is None else known.do_act(found.end)
+        if known is None:
+            read = {_name_of(one): self._read(one, values, found.of) for one in self.rule.when_reads}
+            acts = _holds(self._conditions, values, read)
+        else:
+            acts = known.do_act(found.end)
         result = self._result(found, acts)
         acting = np.flatnonzero(acts)
         if self.rule.rule.each == "point":
@@ -164,16 +281,9 @@ class Firing:
         self._write(found, values, numbers, known)
         return Fired(result, self._calls(found, values, numbers))
 
-    def _acts(self, found: Matched, values: Values) -> Bools:
-        """Which matches WHEN holds for."""
-        read = {_name_of(one): self._read(one, values, found.of) for one in self.rule.when_reads}
-        return _holds(self._conditions, values, read)
-
     def nothing(self, table: pa.Table) -> pa.Table:
         """The results of no matches; ``table`` are those of its pipeline."""
-        none = np.zeros(0, np.int64)
-        found = Matched(table, Transactions(none, none, none, none, none), none)
-        return self._result(found, np.zeros(0, np.bool_))
+        return self._result(Matched(table, Transactions.none(), NO_ROWS), np.zeros(0, np.bool_))
 
     def _result(self, found: Matched, acts: Bools) -> pa.Table:
         table = found.table
@@ -190,29 +300,26 @@ class Firing:
         order = np.lexsort((~acts, found.end, found.of.start, found.of.tick, found.of.place))
         columns = (found.of.place[order], found.of.tick[order], found.of.start[order], found.end[order])
         first = order[firsts(*columns)]
-        keys = [name for name in table.column_names if name in self._key_columns]
+        of_key = {self._roles.column(name) for name in self.rule.plan.keys}
+        keys = [name for name in table.column_names if name in of_key]
         kept = [*keys, "errors", "start", "end"]
         points = table.select(kept).append_column("row", to_arrow(found.end))
         if "fired" in table.column_names:
             points = points.append_column("fired", table.column("fired"))
         return points.take(to_arrow(first))
 
-    @property
-    def _key_columns(self) -> set[str]:
-        return {self._roles.column(name) for name in self.rule.plan.keys}
-
     # --- conditions -------------------------------------------------------------------------------------------
 
-    def _read(self, read: Read, values: Values, of: Transactions) -> pa.Array:
-        log = self._logs[read.table]
-        rows = log.rows.row_of([values.computed(key) for key in read.keys])
-        return log.read(read.column, of.reads(rows))
+    def _read(self, read: Read, values: Values, of: Transactions | None = None) -> pa.Array:
+        """A read as of a transaction of each match, or else of the event behind AT.
 
-    def _read_before(self, read: Read, values: Values) -> pa.Array:
-        """A read as of the event behind AT, of each match; where it has none the value plays no role."""
-        assert read.at is not None, "other reads are columns of events"
+        Where a match has none, the value plays no role.
+        """
         log = self._logs[read.table]
         rows = log.rows.row_of([values.computed(key) for key in read.keys])
+        if of is not None:
+            return log.read(read.column, of.reads(rows))
+        assert read.at is not None, "other reads are columns of events"
         return log.read_before(read.column, rows, 2 * values.rows_of(read.at) + 1)
 
     # --- actions ----------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ writers of its tables have passed. At the size of batches, and by columns instea
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -67,18 +67,19 @@ class RuleGraph:
         self._computed = _computed_from(rules)
         writers: dict[Cell, list[int]] = {}
         for rule in rules:
-            for cell in self.written(rule):
-                writers.setdefault(cell, []).append(rule.number)
+            for written in self.written(rule):
+                writers.setdefault(written, []).append(rule.number)
         self.waits: dict[Part, dict[Part, set[Cell]]] = {}
         for rule in rules:
-            detect = self._waits(self.read_by_detecting(rule), writers)
-            fire = self._waits(self.read_by_firing(rule), writers)
+            detect = self._waits(map(cell, rule.reads), writers)
+            fire = self._waits(map(cell, (*rule.when_reads, *rule.late_reads)), writers)
             fire.setdefault((rule.number, "detect"), set())
             self.waits[rule.number, "detect"], self.waits[rule.number, "fire"] = detect, fire
 
-    def _waits(self, cells: set[Cell], writers: dict[Cell, list[int]]) -> dict[Part, set[Cell]]:
+    def _waits(self, read: Iterable[Cell], writers: dict[Cell, list[int]]) -> dict[Part, set[Cell]]:
+        """Who must have fired before these are read, and because of what."""
         found: dict[Part, set[Cell]] = {}
-        for cell in cells:
+        for cell in self._with_origins(set(read)):
             for writer in writers.get(cell, ()):
                 found.setdefault((writer, "fire"), set()).add(cell)
         return found
@@ -93,14 +94,6 @@ class RuleGraph:
         if write.kind != "update" or self.tables[write.table].is_total:
             cells.add((write.table, PRESENCE))
         return cells
-
-    def read_by_detecting(self, rule: CompiledRule) -> set[Cell]:
-        """What the columns of a rule's events are computed from."""
-        return self._with_origins(set(map(cell, rule.reads)))
-
-    def read_by_firing(self, rule: CompiledRule) -> set[Cell]:
-        """What WHEN, and conditions on complete matches, are computed from."""
-        return self._with_origins(set(map(cell, (*rule.when_reads, *rule.late_reads))))
 
     def cells_of(self, table: str, column: str | None) -> set[Cell]:
         """What a column of a table is computed from; None stands for EXISTS."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
@@ -13,14 +14,36 @@ from acep_approx.arrays import Bools, Ints
 from acep_approx.events.columns import empty, to_arrow, to_numpy
 from acep_approx.kernels.rules.rows import DEPTH, Scratch, Undo, Writes
 from acep_approx.kernels.rules.sweep import EXISTS, Done, Reads, Values, fold, perform, sweep, take_back
-from acep_approx.rules.past import PastRows
 from acep_approx.rules.programs import TablePrograms
-from acep_approx.rules.table import TableRows
+from acep_approx.rules.table import PastRows, TableRows
 from acep_approx.rules.words import from_words
 
 
 @dataclass(frozen=True)
-class Transactions:
+class Columns:
+    """Things in columns: arrays, tables or columns again, each with a row for each thing."""
+
+    def take(self, which: Ints | slice) -> Self:
+        """Some of them, in the order given."""
+        return type(self)(*(_taken(getattr(self, one.name), which) for one in fields(self)))
+
+    @classmethod
+    def joined(cls, parts: Sequence[Self]) -> Self:
+        """Those of several, at least one, one after the other."""
+        columns = [[getattr(part, one.name) for part in parts] for one in fields(cls)]
+        return cls(*(one[0].joined(one) if isinstance(one[0], Columns) else np.concatenate(one) for one in columns))
+
+
+def _taken(column: Any, which: Ints | slice) -> Any:
+    if isinstance(column, Columns):
+        return column.take(which)
+    if isinstance(which, slice) or not isinstance(column, pa.Table):
+        return column[which]
+    return column.take(to_arrow(which))
+
+
+@dataclass(frozen=True)
+class Transactions(Columns):
     """Which transaction each of some things is of: later ones are greater, compared one after the other.
 
     What event ``row`` causes has ``place`` 2 row + 1. What windows that have closed cause comes before the first event
@@ -38,19 +61,15 @@ class Transactions:
         return len(self.place)
 
     @classmethod
-    def joined(cls, parts: Sequence[Transactions]) -> Transactions:
-        """Those of several things, one after the other."""
-        return cls(*(np.concatenate([getattr(one, f.name) for one in parts]) for f in fields(cls)))
+    def none(cls) -> Transactions:
+        """None at all."""
+        return cls(*[np.zeros(0, np.int64)] * 5)
 
     @classmethod
     def of_events(cls, rows: Ints, ticks: Ints) -> Transactions:
         """Those of events, by their row numbers."""
         none = np.zeros(len(rows), np.int64)
         return cls(2 * rows + 1, none, none, ticks, rows)
-
-    def take(self, which: Ints | slice) -> Transactions:
-        """Some of them."""
-        return Transactions(*(getattr(self, one.name)[which] for one in fields(self)))
 
     def until(self, place: int, tick: int, start: int) -> int:
         """How many of those in order are at most a transaction."""
@@ -92,7 +111,7 @@ def places_of_events(first_row: int, events: int) -> Ints:
 
 
 @dataclass(frozen=True)
-class Chunk:
+class Chunk(Columns):
     """Writes to one table: transactions, rules, numbers of matches within the rule, of actions, and what they take.
 
     ``row`` is as in ``kernels.rules.rows.Writes``; ``slots`` and ``slot_state`` have a row for each write.
@@ -111,24 +130,15 @@ class Chunk:
         return len(self.row)
 
     @classmethod
-    def joined(cls, chunks: Sequence[Chunk], width: int) -> Chunk:
-        """The writes of several chunks, in order."""
-        if len(chunks) == 1:
-            return chunks[0]
-        if not chunks:
-            none = np.zeros(0, np.int64)
-            nothing = Transactions(none, none, none, none, none)
-            return cls(nothing, none, none, none, none, none, *[none.reshape(0, width)] * 2)
-        of = Transactions.joined([one.of for one in chunks])
-        columns = {f.name: np.concatenate([getattr(one, f.name) for one in chunks]) for f in fields(cls)[1:]}
-        together = cls(of, **columns)
-        order = np.lexsort((together.action, together.match, together.rule, of.start, of.tick, of.place))
-        return together.take(order)
+    def none(cls, width: int) -> Chunk:
+        """No writes, of so many slots."""
+        no, slots = np.zeros(0, np.int64), np.zeros((0, width), np.int64)
+        return cls(Transactions.none(), no, no, no, no, no, slots, slots)
 
-    def take(self, which: Ints | slice) -> Chunk:
-        """Some of the writes."""
-        columns = {f.name: getattr(self, f.name)[which] for f in fields(self)[1:]}
-        return Chunk(self.of.take(which), **columns)
+    def in_order(self) -> Chunk:
+        """The same by transaction, rule, match and action."""
+        of = self.of
+        return self.take(np.lexsort((self.action, self.match, self.rule, of.start, of.tick, of.place)))
 
     @property
     def writes(self) -> Writes:
@@ -238,8 +248,9 @@ class TableLog:
     def ordered(self) -> Chunk:
         """The writes so far, in order, without those done in place."""
         if self._ordered is None or len(self._chunks) > 1:
-            self._ordered = Chunk.joined(self._chunks, self.programs.width)
-            self._chunks = [self._ordered] if len(self._ordered) else []
+            if len(self._chunks) > 1:
+                self._chunks = [Chunk.joined(self._chunks).in_order()]
+            self._ordered = self._chunks[0] if self._chunks else Chunk.none(self.programs.width)
         return self._ordered
 
     # --- where writes depend on earlier ones: they are done in place, one transaction after the other -----------------
@@ -343,7 +354,9 @@ class TableLog:
         )
         self._transactions = int(numbers[-1]) + 1 if writes else self._transactions
         if culprit >= 0:
-            raise self._failed(given, culprit, int(failed[0]))
+            place = int(given.rule[culprit]), int(given.match[culprit]), int(given.action[culprit])
+            what = f"write the table {self.rows.table.name!r}"
+            raise FailedActionError.of(given.of, culprit, place, int(failed[0]), what)
         self._undos.append(undo)
         self._kept = (given, done) if self.past is not None else None
         return self._changes(given, done)
@@ -394,7 +407,3 @@ class TableLog:
     def _undo(self, writes: int) -> Undo:
         room = room_to_undo(writes, len(self.rows.columns))
         return Undo(np.zeros(1, np.int64), np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room, np.bool_))
-
-    def _failed(self, given: Chunk, culprit: int, how: int) -> FailedActionError:
-        place = int(given.rule[culprit]), int(given.match[culprit]), int(given.action[culprit])
-        return FailedActionError.of(given.of, culprit, place, how, f"write the table {self.rows.table.name!r}")

@@ -13,7 +13,7 @@ from acep_approx.arrays import Ints
 from acep_approx.events.columns import to_arrow, to_numpy
 from acep_approx.events.stream import EventBatch
 from acep_approx.rules.compiled import HIDDEN, CompiledRule
-from acep_approx.rules.log import Transactions
+from acep_approx.rules.log import Columns, Transactions
 from acep_approx.rules.pipeline import AT_ONCE, KNOWN
 
 NONE = 2**62
@@ -43,7 +43,7 @@ class Moment:
 
 
 @dataclass(frozen=True)
-class Matched:
+class Matched(Columns):
     """Matches in order.
 
     Attributes
@@ -61,11 +61,6 @@ class Matched:
 
     def __len__(self) -> int:
         return len(self.end)
-
-    def take(self, which: Ints) -> Matched:
-        """Some of them, in the order given."""
-        return Matched(self.table.take(to_arrow(which)), self.of.take(which), self.end[which])
-
 
 def matched(rule: CompiledRule, table: pa.Table, window: int, moment: Moment) -> Matched:
     """Put matches that came out together into order: by transaction, then errors, later start, rows.

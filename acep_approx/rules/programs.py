@@ -16,7 +16,7 @@ from acep_approx.arrays import Bools
 from acep_approx.errors import QueryError
 from acep_approx.kernels.rules import rows as do
 from acep_approx.kernels.rules.rows import Statements
-from acep_approx.query.rules.syntax import Assign, Column, Holds, Table, Write
+from acep_approx.query.rules.syntax import Assign, Holds, Table, Write
 from acep_approx.query.shape import replaced, walk
 from acep_approx.query.syntax import Attribute, Binary, Expression, Unary
 from acep_approx.rules.compiled import is_old
@@ -59,7 +59,8 @@ class _Programs:
         olds = {self.columns[node.name][0] for node in walk(value) if isinstance(node, Attribute) and is_old(node)}
         self.needs.setdefault(number, set()).update(olds)
         if column.holds in ("int", "float") and _is_computed(value):
-            self._number(value, column.holds, kind_of)
+            if self._made(value, kind_of) != column.holds:
+                self.code += [do.AS_FLOAT if column.holds == "float" else do.AS_INT, 0]
         elif isinstance(value, Attribute) and is_old(value):
             self.code += [do.OLD_VALUE, self.columns[value.name][0]]
         elif olds:
@@ -80,11 +81,6 @@ class _Programs:
         if slot not in self.slots:
             self.slots.append(slot)
         self.code += [do.SLOT, self.slots.index(slot)]
-
-    def _number(self, value: Expression, wanted: Number, kind_of: KindOf) -> None:
-        made = self._made(value, kind_of)
-        if made != wanted:
-            self.code += [do.AS_FLOAT if wanted == "float" else do.AS_INT, 0]
 
     def _made(self, value: Expression, kind_of: KindOf) -> Number:
         """Add what computes a number, and say whether it is whole."""
@@ -107,14 +103,10 @@ class _Programs:
         if isinstance(value, Attribute) and is_old(value):
             number, column = self.columns[value.name]
             self.code += [do.OLD_VALUE, number]
-            return _number_of(column)
+            return "float" if column.holds == "float" else "int"
         holds: Number = "float" if kind_of(value) == "float" else "int"
         self._slot(value, holds)
         return holds
-
-
-def _number_of(column: Column) -> Number:
-    return "float" if column.holds == "float" else "int"
 
 
 def _is_computed(value: Expression) -> bool:

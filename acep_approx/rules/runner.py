@@ -5,24 +5,29 @@ The state says where each stream and pipeline of the program stands, and what is
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import asdict
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, replace
 from hashlib import sha256
 from typing import Any
 
 import pyarrow as pa
 
 from acep_approx.archive import Differences, Kind, Scope, damaged_state, state_of_other_format
-from acep_approx.errors import DataError, RuleError
+from acep_approx.errors import AcepError, DataError, RuleError, UsageError
 from acep_approx.events.roles import Roles, infer_roles
 from acep_approx.events.stream import EventBatch
+from acep_approx.events.time import tick_unit
 from acep_approx.kernels.rules.rows import NO_KEY, NO_VALUE, NOT_WHOLE, PASSED
 from acep_approx.matching.state import meaning, restored_stream, roles_of, save_stream
 from acep_approx.query.rules.printer import to_text
-from acep_approx.ranges import COUNT, number_in
-from acep_approx.rules.execution import Counters, Outcome, RuleExecution, joined
+from acep_approx.ranges import COUNT, check, number_in
+from acep_approx.rules.execution import Counters, Outcome, RuleExecution
 from acep_approx.rules.log import FailedActionError
 from acep_approx.rules.program import Driver, Program
+from acep_approx.run.events import Events
+from acep_approx.run.lateness import Lateness
+from acep_approx.run.order import Order
 
 
 def _of_another(_: Differences) -> DataError:
@@ -42,8 +47,8 @@ def fingerprint(program: Program) -> str:
     return sha256(repr((to_text(program.file), plans)).encode()).hexdigest()[:16]
 
 
-def pack(execution: RuleExecution, wanted: Mapping[str, Any], *, with_tables: bool = True) -> bytes:
-    """Return all that is needed to go on in another process.
+def saved(execution: RuleExecution, wanted: Mapping[str, Any], *, with_tables: bool = True) -> Scope:
+    """Return where the rules stand.
 
     Parameters
     ----------
@@ -76,24 +81,17 @@ def pack(execution: RuleExecution, wanted: Mapping[str, Any], *, with_tables: bo
             save_stream(side, mine.sub(f"stream {number}"))
         for number, one in bound.pipelines.items():
             one.save(mine.sub(f"rule {number}"))
-    return RULES.pack(scope)
+    return scope
 
 
-def unpack(program: Program, state: bytes) -> tuple[RuleExecution, dict[str, Any]]:
-    """Return what ``pack`` was called on, and the columns that were wanted.
+def restored(program: Program, scope: Scope) -> RuleExecution:
+    """Go on from what ``saved`` gave.
 
     Raises
     ------
-    DataError
-        ``ACEP-D040``: these bytes are no state of rules, or have changed; ``ACEP-D041``: of another format;
-        ``ACEP-D042``: of other rules.
+    Exception
+        What ``ranges.reading`` takes for damage.
     """
-    scope = RULES.unpack(state, of={"rules": fingerprint(program)})
-    with RULES.reading():
-        return _restored(program, scope), scope.head["wanted"]
-
-
-def _restored(program: Program, scope: Scope) -> RuleExecution:
     execution = RuleExecution(program, scope.head["driver"])
     counters = scope.head["counters"]
     execution.counters = Counters(**{name: number_in(name, counters[name], -COUNT, COUNT) for name in counters})
@@ -126,6 +124,14 @@ REASONS = {
 }
 
 
+def _by_arrival(error: DataError, batch: EventBatch) -> DataError:
+    """Let an error about an event name it by its row among all that came, where these come in any order."""
+    if batch.ids is not None and error.row is not None:
+        before, error.row = error.row, int(batch.ids[error.row - batch.first_row])
+        error.message = re.sub(rf"^row {before}\b", f"row {error.row}", error.message)
+    return error
+
+
 class Runner:
     """Runs a program over a stream that comes in pieces.
 
@@ -135,19 +141,35 @@ class Runner:
     wanted : mapping of str to str or None
         Columns for the roles ``time``, ``key``, ``type``, and the ``unit``: as for ``infer_roles``.
     driver : {"auto", "stepping"}, default "auto"
+    lateness : Lateness, optional
+        How late events may come. Default: they come in order.
 
     Attributes
     ----------
     execution : RuleExecution
+    order : Order or None
+        Where events may come late: holds them until the watermark has passed them. An event whose action cannot be
+        done goes back to those that it holds, with all behind it.
     """
 
-    def __init__(self, program: Program, wanted: Mapping[str, Any], driver: Driver = "auto") -> None:
+    def __init__(
+        self,
+        program: Program,
+        wanted: Mapping[str, Any],
+        driver: Driver = "auto",
+        lateness: Lateness | None = None,
+    ) -> None:
         self.program = program
         self.wanted = dict(wanted)
+        self.lateness = lateness
         self.execution = RuleExecution(program, driver)
+        self.order = None if lateness is None else Order()
+        self._has_left = True  # events may wait though the watermark has passed them, as far as is known
+        self._is_stopped = False  # by an action of the first of them
+        self._is_within = False
         self._keeps_last = False
         self._snapshot: bytes | None = None
-        self._since: list[EventBatch] = []
+        self._since: list[EventBatch | int | None] = []  # events, and times up to which windows were closed
         self._events_since = 0
 
     def keeps_last(self) -> None:
@@ -165,8 +187,10 @@ class Runner:
         for name, rows in tables.items():
             self.execution.tables[name].load(rows)
 
-    waits = False
-    """Whether events may come in any order."""
+    @property
+    def waits(self) -> bool:
+        """Whether events may come in any order."""
+        return self.order is not None
 
     @property
     def roles(self) -> Roles | None:
@@ -176,51 +200,140 @@ class Runner:
     @property
     def columns(self) -> tuple[str, ...]:
         """The columns that must be read."""
-        return () if self.execution.bound is None else self.execution.bound.columns
+        columns = () if self.execution.bound is None else self.execution.bound.columns
+        order = () if self.order is None or self.order.wait is None else self.order.wait.reads
+        return tuple(dict.fromkeys([*columns, *order]))
 
     @property
     def arrived(self) -> int:
-        """Events that were run."""
-        return self.execution.counters.events
+        """Events that came: where they come in order all of them were run."""
+        return self.execution.counters.events if self.order is None else self.order.arrived
 
     def begin(self, schema: pa.Schema) -> None:
         """Get ready for events of these columns."""
+        self._check_whole()
         if self.execution.bound is None:
-            self.execution.bind(schema, infer_roles(schema, **self.wanted))
+            roles = infer_roles(schema, **self.wanted)
+            is_time = tick_unit(schema.field(roles.time).type, roles.unit) is not None
+            wait = None if self.lateness is None else self.lateness.wait(is_time=is_time)
+            self.execution.bind(schema, roles)
+            if self.order is not None and wait is not None:
+                self.order.wait_for(wait)
 
     def run(self, batch: EventBatch) -> Iterator[Outcome]:
-        """What comes of a batch.
+        """What comes of a batch, or of those events that the watermark has passed with it.
 
         Raises
         ------
         RuleError
             ``ACEP-R101``: an action cannot be done.
         """
-        self._note()
-        try:
-            outcome = self.execution.run(batch)
-        except FailedActionError as failed:
-            raise self._undone(failed, batch) from failed
-        except DataError:
-            self._restore()  # none of the batch was run
-            raise
-        self._since.append(batch)
-        self._events_since += len(batch)
-        yield outcome
-
-    def _note(self, *, now: bool = False) -> None:
-        """Note where the rules stand, now or if it is long ago."""
-        if self._snapshot is None or now or self._events_since >= SNAPSHOT:
-            self._snapshot, self._since, self._events_since = pack(self.execution, self.wanted), [], 0
+        if self.order is None:
+            yield self._do(batch)
+        else:
+            yield self._pass_on(self.order, self.order.push(batch))
 
     def close(self, before: int | None) -> Outcome:
         """What waited for windows that end before a tick; for all windows where it is None."""
-        self._note(now=True)
+        if self.order is None:
+            return self._do(before)
+        return self._pass_on(self.order, self.order.close(before), is_end=before is None)
+
+    def _pass_on(self, order: Order, due: Iterator[EventBatch], *, is_end: bool = False) -> Outcome:
+        """Run the events that the watermark has passed, then close the windows that end before it.
+
+        Where that fails, what was not run waits on, and is first in turn the next time.
+        """
+        self._check_whole()
+        self._is_within, arrived = True, order.arrived
         try:
-            return self.execution.finish() if before is None else self.execution.pass_time(before)
+            ready = [*due]
+            if self._has_left and not ready:
+                ready = [*order.close(order.floor)]
+        except DataError:
+            self._is_within = order.arrived != arrived
+            raise
+        self._is_within = self._has_left = self._is_stopped = False
+        found: list[Outcome] = []
+        try:
+            while ready:
+                first = self.execution.counters.events
+                try:
+                    found.append(self._do(replace(ready[0], first_row=first)))
+                finally:
+                    ready[0] = ready[0].slice(self.execution.counters.events - first, len(ready[0]))
+                del ready[0]
+            found.append(self._do(None if is_end else order.floor))
+        except AcepError as error:
+            self._is_stopped = isinstance(error, RuleError) and error.row is not None
+            before = [*found, *([error.found] if isinstance(error.found, Outcome) else [])]
+            error.found = Outcome.joined(before) if before else None
+            raise
+        finally:
+            self._wait_on(order, ready)
+        return Outcome.joined(found)
+
+    def _wait_on(self, order: Order, ready: Iterable[EventBatch]) -> None:
+        """Let events wait that the watermark has passed."""
+        for events in ready:
+            assert events.ids is not None, "they come from an order"
+            order.waiting.add(Events(events.ticks, events.ids, events.ids, events.data))
+            self._has_left = True
+
+    def skip(self) -> pa.Table:
+        """Leave out the event whose action could not be done, for which others wait; gives it.
+
+        Raises
+        ------
+        UsageError
+            ``ACEP-U055``: there is none.
+        """
+        if self.order is None or not self._is_stopped:
+            raise UsageError(
+                "no event waits whose action could not be done",
+                code="ACEP-U055",
+                hint="without a watermark no event waits: push those behind it",
+            )
+        first, *others = self.order.close(self.order.floor)
+        self._wait_on(self.order, [first.slice(1, len(first)), *others])
+        self._is_stopped = False
+        return pa.Table.from_batches([first.data.slice(0, 1)])
+
+    def _check_whole(self) -> None:
+        if self._is_within:
+            raise DataError(
+                "these rules stopped in the middle of a batch, and cannot go on from there",
+                code="ACEP-D045",
+                hint="go on from a state that was saved before that batch, or begin anew",
+            )
+
+    # --- taking back ------------------------------------------------------------------------------------------
+
+    def _do(self, step: EventBatch | int | None) -> Outcome:
+        """Run a batch, or close windows before a tick, or all."""
+        if self._snapshot is None or self._events_since >= SNAPSHOT:  # note where the rules stand
+            self._snapshot = RULES.pack(saved(self.execution, self.wanted))
+            self._since, self._events_since = [], 0
+        try:
+            outcome = self._done(step)
         except FailedActionError as failed:
+            if isinstance(step, EventBatch):
+                raise _by_arrival(self._undone(failed, step), step) from failed
             self._restore()
             raise self._closed_before(failed) from failed
+        except DataError as error:
+            self._restore()  # none of it was done
+            if isinstance(step, EventBatch):
+                _by_arrival(error, step)
+            raise
+        self._since.append(step)
+        self._events_since += len(step) if isinstance(step, EventBatch) else 1
+        return outcome
+
+    def _done(self, step: EventBatch | int | None) -> Outcome:
+        if isinstance(step, EventBatch):
+            return self.execution.run(step)
+        return self.execution.finish() if step is None else self.execution.pass_time(step)
 
     def _closed_before(self, failed: FailedActionError) -> RuleError:
         """Let the windows close that end before the one of a transaction that failed; an earlier one may fail then."""
@@ -249,7 +362,7 @@ class Runner:
                 outcome = self.execution.run(before) if len(before) else self.execution.nothing()
                 if place % 2:  # of an event: windows that had closed before it
                     tick = int(batch.ticks[len(before)])
-                outcome = joined([outcome, self.execution.pass_time(tick)])
+                outcome = Outcome.joined([outcome, self.execution.pass_time(tick)])
                 if place % 2 and place != alone:
                     alone = place
                     self.execution.run(batch.slice(len(before), 1))
@@ -263,12 +376,12 @@ class Runner:
         """Go back to where the rules stood before the last batch."""
         assert self._snapshot is not None, "it was noted before the batch"
         bound = self.execution.bound
-        self.execution = unpack(self.program, self._snapshot)[0]
+        self.execution = restored(self.program, RULES.unpack(self._snapshot))
         self.execution.keeps_last = self._keeps_last
         if self.execution.bound is None and bound is not None:
             self.execution.bind(bound.schema, bound.roles)
-        for batch in self._since:
-            self.execution.run(batch)
+        for step in self._since:
+            self._done(step)
 
     def _error(self, failed: FailedActionError, outcome: Outcome) -> RuleError:
         rule = self.program.rules[failed.rule].name
@@ -287,8 +400,21 @@ class Runner:
     # --- state ------------------------------------------------------------------------------------------------
 
     def state(self, *, with_tables: bool = True) -> bytes:
-        """All that is needed to go on; see ``rules.state``."""
-        return pack(self.execution, self.wanted, with_tables=with_tables)
+        """All that is needed to go on in another process: where the rules stand, and which events wait.
+
+        ``with_tables``: whether the tables are in it, too; a database may hold them.
+
+        Raises
+        ------
+        DataError
+            ``ACEP-D045``: an error stopped it in the middle of a batch.
+        """
+        self._check_whole()
+        scope = saved(self.execution, self.wanted, with_tables=with_tables)
+        if self.order is not None and self.lateness is not None:
+            scope.head["late"] = asdict(self.lateness)
+            self.order.save(scope.sub("order"))
+        return RULES.pack(scope)
 
     @classmethod
     def restored(cls, program: Program, state: bytes) -> Runner:
@@ -297,10 +423,16 @@ class Runner:
         Raises
         ------
         DataError
-            See ``rules.state.unpack``.
+            ``ACEP-D040``: these bytes are no state of rules, or have changed; ``ACEP-D041``: of another format;
+            ``ACEP-D042``: of other rules.
         """
-        execution, wanted = unpack(program, state)
+        scope = RULES.unpack(state, of={"rules": fingerprint(program)})
         with RULES.reading():
-            made = cls(program, wanted, execution.driver)
-        made.execution = execution
+            execution, late = restored(program, scope), scope.head.get("late")
+            lateness = None if late is None else Lateness(**late)
+            made = cls(program, scope.head["wanted"], execution.driver, lateness)
+            made.execution = execution
+            if lateness is not None:
+                made.order = Order.restored(scope.parts["order"])
+                check("order", good=(made.order.wait is None) == (execution.bound is None))
         return made

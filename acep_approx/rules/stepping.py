@@ -26,11 +26,10 @@ from acep_approx.matching.pipeline import Pipeline
 from acep_approx.matching.stream_batch import StreamBatch
 from acep_approx.query.syntax import Expression
 from acep_approx.rules.compiled import CompiledRule
-from acep_approx.rules.firing import Firing, Statement
+from acep_approx.rules.firing import Firing, OfBatch, OfEvents, Statement
 from acep_approx.rules.log import TableLog
 from acep_approx.rules.matched import Moment
 from acep_approx.rules.stages import Detector, Found
-from acep_approx.rules.values import OfBatch, OfEvents
 
 NEVER = -1
 Named = tuple[str, tuple[Expression, ...]]

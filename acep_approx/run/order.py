@@ -112,7 +112,6 @@ class Order:
         DataError
             ``ACEP-D007``: time runs backwards.
         """
-        self.arrived += len(batch)
         if self.wait is None:
             yield from self._in_order(batch)
         else:
@@ -197,6 +196,7 @@ class Order:
                 hint="push events in order of time, or let the set put them in order: --reorder '5 s' (reorder= in "
                 "Python)",
             )
+        self.arrived += len(batch)
         if self.open and last == self.newest:
             self.open.append(batch)
             return
@@ -216,6 +216,7 @@ class Order:
         source = None if wait.source is None else batch.data.column(wait.source)
         sequence = None if wait.sequence is None else numbers_of(batch.data.column(wait.sequence), wait.sequence)
         is_late = batch.ticks < wait.watermarks.advance(batch.ticks, source, sequence)
+        self.arrived += len(batch)
         late = np.flatnonzero(is_late)
         self.left_out.add(batch.data, late, [LATE] * len(late), arrival)
         self.newest = int(batch.ticks.max()) if self.newest is None else max(self.newest, int(batch.ticks.max()))

@@ -110,7 +110,8 @@ def _batches(stage: Stage[Any], source: Source, *, sort: bool, skips: bool) -> I
     roles, first = stage.roles, stage.arrived
     assert roles is not None, "it has begun"
     if stage.waits and not sort:
-        return as_they_come(source, roles, list(stage.columns), BATCH_ROWS, first)
+        came = as_they_come(source, roles, list(stage.columns), BATCH_ROWS, 0 if skips else first)
+        return _from(first, came) if skips else came
     if not skips:
         return read_events(source, roles, columns=stage.columns, sort=sort, first_row=first)
     return _from(first, read_events(source, roles, columns=stage.columns, sort=sort))

@@ -16,9 +16,8 @@ from statistics import fmean
 from typing import Literal
 
 from acep_approx.rules import Item, LowWaterMark, SingleEvent, Stamp, Steps, Transaction, TwoPhase, by_row, by_table
-from acep_approx.rules.schedules.locks import Unit
 from acep_approx.rules.schedules.scheduler import Scheduler
-from acep_approx.rules.schedules.transactions import Operation, Values
+from acep_approx.rules.schedules.transactions import Operation, Unit, Values
 from experiments.active2011.clock import Clock, Delay, Life, Until, Work
 
 SECOND = 1e6

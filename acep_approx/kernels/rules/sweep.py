@@ -178,3 +178,4 @@ def fold(
             done.words[i * columns + c] = rows.words[c * room + row]
             done.ok[i * columns + c] = rows.ok[c * room + row]
     return -1
+

@@ -2,8 +2,8 @@
 
 layout      names, types and statements of SQL; values of Arrow to values of SQLite, and back
 database    the connection; the lock of a run, which dies with its process; what is refused, as errors with codes
-notes       what one transaction writes; our own tables: whose file it is, and the state of the run
-waiting     matches that nobody has taken, calls that nobody has made
-checks      whether the file is one of these rules, whole, with tables as they were declared
-store       ``Durable``, which is all of it
+notes       what one transaction writes; our own tables: whose file it is, the state of the run, matches that nobody has
+            taken, calls that nobody has made
+store       whether the file is one of these rules, whole, with tables as they were declared; ``Durable``, which is all
+            of it
 """

@@ -40,93 +40,65 @@ def store_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except sqlite3.Error as error:
-        raise _in_our_words(path, error) from error
+        code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF  # the other bits say it more exactly
+        ours = "ACEP-R211" if str(error).startswith(_NO_TEXT) else _BY_CODE.get(code, "ACEP-R209")
+        raise store_error(ours, path, str(error)) from error
     except UnicodeDecodeError as error:  # of a name in the file, which SQLite has put into its message
         raise damaged(path, str(error)) from error
     except OSError as error:
-        raise refused(path, error.strerror or str(error)) from error
+        raise store_error("ACEP-R203", path, error.strerror or str(error)) from error
     except OverflowError as error:  # bytes beyond what a length can say
-        raise too_large(path, str(error)) from error
+        raise store_error("ACEP-R215", path, str(error)) from error
 
 
-def refused(path: Path, says: str, *, passes: bool = False) -> StoreError:
-    """The system does not let us read or write; ``passes``: for now."""
-    return StoreError(
-        f"the file of the store {str(path)!r} cannot be used: {says}",
-        code="ACEP-R203",
-        hint="the run needs to write the file and its folder, on a disk of this machine, with room for both",
-        passes=passes,
-    )
+_WORDS = {
+    "ACEP-R203": (  # the system does not let us read or write
+        "the file of the store {0} cannot be used: {1}",
+        "the run needs to write the file and its folder, on a disk of this machine, with room for both",
+    ),
+    "ACEP-R204": (  # somebody else is writing
+        "another run has the store {0} open, or another tool is writing it ({1})",
+        "wait until it has ended, or name another file; reading is always possible",
+    ),
+    "ACEP-R205": (
+        "{0} is no file of SQLite ({1})",
+        "nothing was changed; name another file, or one that is not there yet",
+    ),
+    "ACEP-R209": (
+        "the file of the store {0} is damaged: {1}",
+        "nothing was changed; take a copy that is whole, or begin with a new file",
+    ),
+    "ACEP-R211": (  # a value of a table is none that its column can hold
+        "a value in the store {0} does not fit: {1}",
+        "it was changed by hand; put in a value of the type, a time as '2024-03-01 10:00:00.000000'",
+    ),
+    "ACEP-R215": ("a value is too large for the store {0}: {1}", "SQLite takes 1 GB at a time"),
+    "ACEP-R216": (  # something that somebody has added to the tables forbids a row
+        "the store {0} does not take a row: {1}",
+        "take back what was added to the tables by hand: an index, a constraint",
+    ),
+}
+"""What is wrong with a file, by code: the message, with places for the path and for what SQLite or the system says, and
+what to do."""
+_BY_CODE = {
+    **dict.fromkeys((sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED), "ACEP-R204"),
+    **dict.fromkeys((sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM), "ACEP-R203"),
+    **dict.fromkeys((sqlite3.SQLITE_IOERR, sqlite3.SQLITE_FULL, sqlite3.SQLITE_PROTOCOL), "ACEP-R203"),
+    sqlite3.SQLITE_NOTADB: "ACEP-R205",
+    sqlite3.SQLITE_TOOBIG: "ACEP-R215",
+    sqlite3.SQLITE_CONSTRAINT: "ACEP-R216",
+}
 
 
-def held(path: Path, says: str) -> StoreError:
-    """Somebody else is writing."""
-    return StoreError(
-        f"another run has the store {str(path)!r} open, or another tool is writing it ({says})",
-        code="ACEP-R204",
-        hint="wait until it has ended, or name another file; reading is always possible",
-    )
-
-
-def no_sqlite(path: Path, says: str) -> StoreError:
-    """The file has nothing to do with SQLite."""
-    return StoreError(
-        f"{str(path)!r} is no file of SQLite ({says})",
-        code="ACEP-R205",
-        hint="nothing was changed; name another file, or one that is not there yet",
-    )
+def store_error(code: str, path: Path, says: str, *, passes: bool = False) -> StoreError:
+    """The error of a code; ``passes``: for now."""
+    message, hint = _WORDS[code]
+    return StoreError(message.format(repr(str(path)), says), code=code, hint=hint, passes=passes)
 
 
 def damaged(path: Path, says: str) -> StoreError:
     """The file is not whole."""
-    return StoreError(
-        f"the file of the store {str(path)!r} is damaged: {says}",
-        code="ACEP-R209",
-        hint="nothing was changed; take a copy that is whole, or begin with a new file",
-    )
-
-
-def unfit(path: Path, what: str) -> StoreError:
-    """A value of a table is none that its column can hold."""
-    return StoreError(
-        f"a value in the store {str(path)!r} does not fit: {what}",
-        code="ACEP-R211",
-        hint="it was changed by hand; put in a value of the type, a time as '2024-03-01 10:00:00.000000'",
-    )
-
-
-def too_large(path: Path, says: str) -> StoreError:
-    """SQLite does not take so much at once."""
-    return StoreError(
-        f"a value is too large for the store {str(path)!r}: {says}",
-        code="ACEP-R215",
-        hint="SQLite takes 1 GB at a time",
-    )
-
-
-def not_taken(path: Path, says: str) -> StoreError:
-    """Something that somebody has added to the tables forbids a row."""
-    return StoreError(
-        f"the store {str(path)!r} does not take a row: {says}",
-        code="ACEP-R216",
-        hint="take back what was added to the tables by hand: an index, a constraint",
-    )
-
-
-_BY_CODE = {
-    **dict.fromkeys((sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED), held),
-    **dict.fromkeys((sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM), refused),
-    **dict.fromkeys((sqlite3.SQLITE_IOERR, sqlite3.SQLITE_FULL, sqlite3.SQLITE_PROTOCOL), refused),
-    sqlite3.SQLITE_NOTADB: no_sqlite,
-    sqlite3.SQLITE_TOOBIG: too_large,
-    sqlite3.SQLITE_CONSTRAINT: not_taken,
-}
-
-
-def _in_our_words(path: Path, error: sqlite3.Error) -> StoreError:
-    code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF  # the rest of the bits say it more exactly
-    tell = unfit if str(error).startswith(_NO_TEXT) else _BY_CODE.get(code, damaged)
-    return tell(path, str(error))
+    return store_error("ACEP-R209", path, says)
 
 
 Synchronous = Literal["FULL", "NORMAL"]
@@ -191,7 +163,8 @@ class Database:
         do("PRAGMA trusted_schema = OFF")
         self.is_empty()
         if (mode := do("PRAGMA journal_mode = WAL").fetchone()[0]) != "wal":  # waits for readers of a new file
-            raise refused(self.path, f"it cannot be written while others read it (journal mode {mode})", passes=True)
+            says = f"it cannot be written while others read it (journal mode {mode})"
+            raise store_error("ACEP-R203", self.path, says, passes=True)
         do("PRAGMA busy_timeout = 0")  # whoever writes now may do so for long
         do(f"PRAGMA synchronous = {synchronous}")
         do("PRAGMA wal_autocheckpoint = 0")

@@ -32,11 +32,10 @@ from acep_approx.query.rules.syntax import Holds
 from acep_approx.query.shape import walk
 from acep_approx.query.syntax import Attribute, Expression
 from acep_approx.rules.compiled import ReadColumn
-from acep_approx.rules.firing import Firing, Known, Statement, Taken
+from acep_approx.rules.firing import Firing, Known, OfBatch, OfEvents, Statement, Taken
 from acep_approx.rules.lockstep.arenas import NONE, TableArena, begins, joined_statements
 from acep_approx.rules.lockstep.conditions import Test
 from acep_approx.rules.log import TableLog, room_to_undo, scratch_for
-from acep_approx.rules.values import OfBatch, OfEvents
 from acep_approx.rules.words import Texts
 
 Column = Callable[[str], pa.Array]

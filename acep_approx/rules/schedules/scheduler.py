@@ -1,6 +1,18 @@
-"""What all schedulers share: which transactions are open, how far the stream is known, and who may be asked what.
+"""The three schedulers of stream transactions: one event at a time, two-phase locking, and the low-water-mark.
 
-Those with locks insert them ahead, and grant reads alike; they differ in how they write.
+What all of them share: which transactions are open, how far the stream is known, and who may be asked what. Those with
+locks insert them ahead, and grant reads alike; they differ in how they write.
+
+SEI, *single event initiated* (section 5.1), does for one event all that is to be done before the next begins. S2PL is
+*strict two-phase locking* in the order of the stream (section 5.2). LWM, *low-water-mark*, has write locks and
+versions, both with the place in the stream as their stamp (section 5.3, Algorithm 2 and Definition 8, with appendix F
+for disorder).
+
+Different here in LWM: stamps are (time, arrival). In the paper they are times, and a read at
+``ts = lwm`` is granted since it may be of the writer's own transaction; where two
+events have one time it may also be of the later event, and then reads too early (Proposition 3 wants ``ts < lwm``).
+With arrivals ``stamp = lwm`` is the own transaction and no other. For the same reason ``ts = mrp`` is right for
+punctuations: what still comes at this time arrives later. And versions are collected; the paper keeps them all.
 """
 
 from __future__ import annotations
@@ -11,8 +23,19 @@ from heapq import heappop, heappush
 from typing import NamedTuple
 
 from acep_approx.errors import DataError
-from acep_approx.rules.schedules.locks import LockTable, Stamps, Unit, by_row
-from acep_approx.rules.schedules.transactions import FIRST, Item, Stamp, Transaction, Values
+from acep_approx.rules.schedules.transactions import (
+    FIRST,
+    Item,
+    LockTable,
+    OneVersion,
+    Stamp,
+    Stamps,
+    Transaction,
+    Unit,
+    Values,
+    Versions,
+    by_row,
+)
 
 
 class Held(NamedTuple):
@@ -55,6 +78,7 @@ class Scheduler(ABC):
         self, rows: Values | None = None, *, lock: Callable[[Item], Unit] = by_row, in_order: bool = True
     ) -> None:
         self.rows: Values = rows or {}
+        self.store: OneVersion | Versions = OneVersion(self.rows)
         self.lock = lock
         self.in_order = in_order
         self.known = FIRST.ts
@@ -155,17 +179,25 @@ class Scheduler(ABC):
         if item not in transaction.writes or not self.may_write(transaction, item):
             raise RuntimeError(f"{transaction.stamp} may not write {item} now")
         self._wrote.add(transaction.stamp)
-        self._put(item, value, transaction.stamp)
+        self.store.write(item, value, transaction.stamp)
 
     # --- to look at ---------------------------------------------------------------------------------------------
 
-    @abstractmethod
     def final(self) -> dict[Item, object]:
         """The values of the store, by what was written so far."""
+        return self.store.final()
 
-    @abstractmethod
     def held(self) -> Held:
         """What is kept at this moment."""
+        return Held(len(self.store), self.locks(), self.buffered())
+
+    def locks(self) -> int:
+        """How many locks are held or wait."""
+        return 0
+
+    def buffered(self) -> int:
+        """How many events wait for a punctuation or for their turn, without locks."""
+        return len(self._early)
 
     # --- what each scheduler does in its own way ----------------------------------------------------------------
 
@@ -181,11 +213,8 @@ class Scheduler(ABC):
     def _release(self, transaction: Transaction) -> None:
         """Release the locks of a transaction."""
 
-    @abstractmethod
-    def _value(self, item: Item, stamp: Stamp) -> object: ...
-
-    @abstractmethod
-    def _put(self, item: Item, value: object, stamp: Stamp) -> None: ...
+    def _value(self, item: Item, stamp: Stamp) -> object:
+        return self.store.read(item, stamp)
 
 
 class Locking(Scheduler):
@@ -229,3 +258,130 @@ class Locking(Scheduler):
     def _release(self, transaction: Transaction) -> None:
         self.read_locks.release(transaction.stamp, transaction.reads)
         self.write_locks.release(transaction.stamp, transaction.writes)
+
+
+class SingleEvent(Scheduler):
+    """One event at a time, in the order of the stream; there are no locks, and one version.
+
+    See :class:`~acep_approx.rules.schedules.scheduler.Scheduler` for its parameters; ``lock`` changes nothing.
+    """
+
+    def __init__(
+        self, rows: Values | None = None, *, lock: Callable[[Item], Unit] = by_row, in_order: bool = True
+    ) -> None:
+        super().__init__(rows, lock=lock, in_order=in_order)
+        self._queue = Stamps()
+
+    def may_start(self, transaction: Transaction) -> bool:
+        """Whether all before it have ended."""
+        return self._queue.least() == transaction.stamp
+
+    def may_read(self, transaction: Transaction, item: Item) -> bool:  # noqa: ARG002
+        """Whether it is its turn."""
+        return self.may_start(transaction)
+
+    def may_write(self, transaction: Transaction, item: Item) -> bool:  # noqa: ARG002
+        """Whether it is its turn."""
+        return self.may_start(transaction)
+
+    def buffered(self) -> int:
+        """Those that wait for a punctuation, or for their turn."""
+        return super().buffered() + max(len(self._queue) - 1, 0)
+
+    def _admit(self, transaction: Transaction) -> None:
+        self._queue.add(transaction.stamp)
+
+    def _release(self, transaction: Transaction) -> None:
+        self._queue.remove(transaction.stamp)
+
+
+class TwoPhase(Locking):
+    """Locks on one version: a read waits for the writers before it, a write for the readers and writers before it.
+
+    Parameters
+    ----------
+    rows, lock, in_order
+        See :class:`~acep_approx.rules.schedules.scheduler.Scheduler`. Out of order, events are buffered and sorted.
+    whole : bool
+        Whether a transaction starts when it has all its locks. The paper can be read both ways; its Example 4 says
+        that a lock is delayed, not the transaction.
+    """
+
+    def __init__(
+        self,
+        rows: Values | None = None,
+        *,
+        lock: Callable[[Item], Unit] = by_row,
+        in_order: bool = True,
+        whole: bool = False,
+    ) -> None:
+        super().__init__(rows, lock=lock, in_order=in_order)
+        self.whole = whole
+
+    def may_start(self, transaction: Transaction) -> bool:
+        """Whether all before it are known; if it starts with all its locks, whether it has them."""
+        if not super().may_start(transaction):
+            return False
+        return not self.whole or (
+            all(self.may_read(transaction, item) for item in transaction.reads)
+            and all(self.may_write(transaction, item) for item in transaction.writes)
+        )
+
+    def may_write(self, transaction: Transaction, item: Item) -> bool:
+        """Whether no earlier transaction has any lock, and all events before it are known."""
+        if not super().may_write(transaction, item):
+            return False
+        reader = self.read_locks.least(item)
+        return reader is None or transaction.stamp <= reader
+
+
+class LowWaterMark(Locking):
+    """Many versions: a read waits while its stamp is beyond the low-water mark, a write while it is not the mark.
+
+    Readers never hold up writers: an earlier reader still finds its version. Nothing waits for a read lock.
+
+    Parameters
+    ----------
+    rows, lock, in_order
+        See :class:`~acep_approx.rules.schedules.scheduler.Scheduler`. Events that come out of order get their locks
+        at once, and wait for the punctuation only where they read or write.
+    keeps_all : bool
+        Whether all versions are kept for ever, as in the paper.
+    """
+
+    def __init__(
+        self,
+        rows: Values | None = None,
+        *,
+        lock: Callable[[Item], Unit] = by_row,
+        in_order: bool = True,
+        keeps_all: bool = False,
+    ) -> None:
+        super().__init__(rows, lock=lock, in_order=in_order)
+        self.store: Versions = Versions(self.rows, keeps_all=keeps_all)
+
+    def low_water_mark(self, item: Item) -> Stamp | None:
+        """The least stamp of the write locks on the unit of an item (Definition 8); None if there are none."""
+        return self.write_locks.least(item)
+
+    def may_start(self, transaction: Transaction) -> bool:  # noqa: ARG002
+        """Always: patterns need not wait, only operations on the store."""
+        return True
+
+    def punctuate(self, ts: int) -> None:
+        """No event will come with a time before ``ts``."""
+        super().punctuate(ts)
+        self._collect()
+
+    def _came(self, transaction: Transaction) -> None:
+        self._admit(transaction)
+
+    def _release(self, transaction: Transaction) -> None:
+        super()._release(transaction)
+        self._collect()
+
+    def _collect(self) -> None:
+        """Let go the versions below what any open transaction, or one to come, may read."""
+        coming = Stamp(self.known, self._last.arrival + 1)
+        first = self._open.least()
+        self.store.collect(coming if first is None or coming < first else first)
