@@ -11,7 +11,7 @@ from typing import Any
 
 from acep_approx.automaton import algebra
 from acep_approx.kernels.runs import advance as kernel_advance
-from acep_approx.kernels.runs import children as kernel_children
+from acep_approx.kernels.runs import blocks as kernel_blocks
 from acep_approx.kernels.runs import ends as kernel_ends
 from acep_approx.kernels.runs import waiting as kernel_waiting
 from acep_approx.matching import choice
@@ -101,7 +101,7 @@ def equal_is_not_beyond_a_threshold() -> None:
 
 def merged_runs_are_one() -> None:
     """Equal runs are counted once."""
-    rewritten(kernel_children, "equal_child", "program.more is not None", "False")
+    rewritten(kernel_blocks, "equal_child", "program.more is not None", "False")
 
 
 def starts_are_forgotten() -> None:

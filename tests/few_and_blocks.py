@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from acep_approx import Query
-from acep_approx.kernels.runs import few, few_events, pools
+from acep_approx.kernels.runs import few, pools
 from tests.archives import arrays_of
 from tests.numbered_worlds import numbered_world
 from tests.runs_engine import MERGES, compiled
@@ -24,10 +24,10 @@ def set_threshold(runs: int) -> None:
     """Up to so many runs are few; below 0 no event is passed over either."""
     few.FEW_RUNS = runs
     pools.FEW = runs
-    few_events.pass_idle = PASS_IDLE if runs >= 0 else lambda *_: None  # type: ignore[assignment]
+    few.pass_idle = PASS_IDLE if runs >= 0 else lambda *_: None  # type: ignore[assignment]
 
 
-PASS_IDLE = few_events.pass_idle
+PASS_IDLE = few.pass_idle
 
 
 def outcome(query: Query, batches: list[pa.Table], output: Any, merge: str) -> Outcome:

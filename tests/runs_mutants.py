@@ -21,10 +21,8 @@ from acep_approx.engines.runs import runs, tables
 from acep_approx.kernels.runs import advance as kernel_advance
 from acep_approx.kernels.runs import begin as kernel_begin
 from acep_approx.kernels.runs import blocks as kernel_blocks
-from acep_approx.kernels.runs import children as kernel_children
 from acep_approx.kernels.runs import ends as kernel_ends
 from acep_approx.kernels.runs import few as kernel_few
-from acep_approx.kernels.runs import few_events as kernel_few_events
 from acep_approx.kernels.runs import fronts as kernel_fronts
 from acep_approx.kernels.runs import pools as kernel_pools
 from acep_approx.matching import tick_places
@@ -42,9 +40,8 @@ def rewritten(module: Any, function: str, old: str, new: str) -> None:
     scope = vars(module)
     changed = dict(scope, **dict.fromkeys(("inline", "called", "block_kernel"), lambda kernel: kernel))
     exec(textwrap.dedent(source.replace(old, new)), changed)
-    ends = kernel_pools, kernel_fronts, kernel_children, kernel_ends
-    few = kernel_few, kernel_few_events
-    for other in (*ends, kernel_blocks, kernel_begin, *few, kernel_advance, runs.kernel):
+    ends = kernel_pools, kernel_fronts, kernel_ends
+    for other in (*ends, kernel_blocks, kernel_begin, kernel_few, kernel_advance, runs.kernel):
         if hasattr(other, function):
             setattr(other, function, changed[function])
 
@@ -129,7 +126,7 @@ def a_later_start_does_not_count() -> None:
 def merged_runs_have_the_earliest_start() -> None:
     """Instead of the latest: matches leave the window too early."""
     old = "words[base + child] = max(words[base + child], start)"
-    rewritten(kernel_children, "equal_child", old, old.replace("max", "min"))
+    rewritten(kernel_blocks, "equal_child", old, old.replace("max", "min"))
 
 
 def alternatives_are_joined_by_overwriting() -> None:

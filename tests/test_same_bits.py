@@ -22,7 +22,7 @@ from acep_approx import HistoryGraph, QuerySet, compile_query, compile_rules
 from acep_approx.errors import RuleError
 from acep_approx.jit.compiling import BARE
 from acep_approx.kernels import arithmetic, pairs
-from acep_approx.kernels.counts import MOST
+from acep_approx.kernels.arithmetic import MOST
 from acep_approx.kernels.runs.vm import LARGEST
 from tests.cases import FULL
 from tests.one_reading import learned

@@ -20,7 +20,7 @@ from acep_approx.jit import background, cache, compiler, kinds, tiers
 from acep_approx.jit.kernel import Kernel
 from acep_approx.kernels import ahead
 from acep_approx.kernels.group import classify
-from acep_approx.kernels.runs.shared import reach
+from acep_approx.kernels.runs.lineage import reach
 from tests.command_line import acep
 from tests.patience import PATIENCE, until
 from tests.processes import ROOT, python

@@ -1,7 +1,7 @@
 """Arithmetic that gives the same bits where Python does it and where machine code does.
 
 Whole numbers of Python do not wrap around, and it raises errors where processors give infinity or no number. Where that
-can happen, helpers here are called.
+can happen, helpers here are called. Counts of matches stop growing at a limit.
 """
 
 from __future__ import annotations
@@ -82,3 +82,13 @@ def part_of(left: int, window: int, parts: int) -> int:
         rest %= window + 1
         bit -= 1
     return part
+
+
+MOST = 2**63 - 1
+"""Counts stop growing here: it means at least so many."""
+
+
+@inline
+def added_up(ways: int, more: int) -> int:
+    """The sum of two counts, at most ``MOST``."""
+    return MOST if more > MOST - ways else ways + more

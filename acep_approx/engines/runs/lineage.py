@@ -10,7 +10,6 @@ import numpy as np
 from acep_approx.arrays import Bools, Ints, Ragged, extended
 from acep_approx.engines.order import Sorter, groups
 from acep_approx.kernels.runs import lineage as kernel_lineage
-from acep_approx.kernels.runs import shared as kernel_shared
 from acep_approx.kernels.runs.layout import ARC_BITS, ARC_MASK, LINK
 from acep_approx.ranges import impossible
 
@@ -83,7 +82,7 @@ def listed(links: Ints, hits: Hits, lows: Ints, labels: Ints, chunk: int) -> Ite
 
 
 class WaysCounter:
-    """Counts the matches of hits without listing them; from ``kernels.counts.MOST`` on, at least so many."""
+    """Counts the matches of hits without listing them; from ``kernels.arithmetic.MOST`` on, at least so many."""
 
     def __init__(self) -> None:
         self._marks = 0
@@ -99,7 +98,7 @@ class WaysCounter:
             self._asked, self._ways = np.full(2 * size, -1, np.int64), np.zeros(2 * size, np.int64)
             self._waiting = np.zeros(4 * size + 2, np.int64)
         total = np.zeros(len(hit), np.int64)
-        kernel_shared.count(hit, lows, links, self._marks, self._asked, self._ways, self._waiting, total)
+        kernel_lineage.count(hit, lows, links, self._marks, self._asked, self._ways, self._waiting, total)
         self._marks += len(hit)
         return total
 

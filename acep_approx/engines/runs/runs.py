@@ -44,7 +44,7 @@ from acep_approx.kernels.runs import advance as kernel
 from acep_approx.kernels.runs import layout, records, saved
 from acep_approx.kernels.runs import lineage as kernel_lineage
 from acep_approx.kernels.runs import pools as kp
-from acep_approx.kernels.runs.points import best_hits
+from acep_approx.kernels.runs.lineage import best_hits
 from acep_approx.kernels.runs.vm import BLOCK, NULL
 from acep_approx.query.syntax import Expression
 

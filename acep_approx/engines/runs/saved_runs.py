@@ -21,7 +21,7 @@ from acep_approx.engines.runs.shedding import Shedding
 from acep_approx.engines.runs.tables import RunTables
 from acep_approx.kernels.runs import layout, saved
 from acep_approx.kernels.runs import pools as kp
-from acep_approx.kernels.runs.checking import ANY, GROUPS, fit
+from acep_approx.kernels.runs.saved import ANY, GROUPS, fit
 from acep_approx.ranges import COUNT, Range, check, check_arrays, check_range
 
 STAMPS = 1 << 44

@@ -14,6 +14,7 @@ from __future__ import annotations
 from acep_approx.arrays import Ints
 from acep_approx.jit.kernel import kernel
 from acep_approx.jit.marks import inline
+from acep_approx.kernels.arithmetic import MOST, added_up
 from acep_approx.kernels.cells.layout import (
     ARC,
     ARC_COLUMNS,
@@ -40,7 +41,6 @@ from acep_approx.kernels.cells.layout import (
     Tables,
 )
 from acep_approx.kernels.cells.ranges import Origin, entries_of, first_with
-from acep_approx.kernels.counts import MOST, added_up
 
 IS_SEEN, IS_CHANGED, IS_RESET = 1, 2, 4
 """Marks of a state: its logs are looked at; the current event changes its ways; it leaves none of those before."""

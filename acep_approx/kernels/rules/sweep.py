@@ -178,4 +178,3 @@ def fold(
             done.words[i * columns + c] = rows.words[c * room + row]
             done.ok[i * columns + c] = rows.ok[c * room + row]
     return -1
-

@@ -17,7 +17,7 @@ from acep_approx.kernels.runs import layout as at
 from acep_approx.kernels.runs.begin import TESTING, begin_event, event_at
 from acep_approx.kernels.runs.blocks import keep_staying, run_block
 from acep_approx.kernels.runs.ends import ENDING, end_event
-from acep_approx.kernels.runs.few_events import is_over, run_while_few
+from acep_approx.kernels.runs.few import is_over, run_while_few
 from acep_approx.kernels.runs.pools import (
     ALIKE,
     BASE,

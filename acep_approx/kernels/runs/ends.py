@@ -5,9 +5,8 @@ from __future__ import annotations
 from acep_approx.arrays import Ints
 from acep_approx.jit.marks import inline
 from acep_approx.kernels.runs import layout as at
-from acep_approx.kernels.runs.admission import admit
-from acep_approx.kernels.runs.fronts import keep_front
-from acep_approx.kernels.runs.guards import note_guards
+from acep_approx.kernels.runs.fronts import admit, keep_front
+from acep_approx.kernels.runs.idle import note_guards
 from acep_approx.kernels.runs.passes import end_shedding, log_room
 from acep_approx.kernels.runs.pools import (
     ALIKE,

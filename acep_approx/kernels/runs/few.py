@@ -1,4 +1,4 @@
-"""What the steps of a source do with few runs, without the block machine.
+"""Events that meet few runs, one after the other, without the block machine.
 
 Its loops have a price before their first run, and where runs are few, that is most of what they cost. What comes of it
 is the same, in the same order. Only plain sources are tried so: their steps compare registers with values of the
@@ -8,11 +8,12 @@ event, and compute nothing.
 from __future__ import annotations
 
 from acep_approx.arrays import Ints
-from acep_approx.jit.marks import inline
+from acep_approx.jit.marks import compact, inline
 from acep_approx.kernels.runs import layout as at
-from acep_approx.kernels.runs.blocks import begin_staying, keep_staying
-from acep_approx.kernels.runs.children import copy_registers, equal_child
-from acep_approx.kernels.runs.ends import ENDING
+from acep_approx.kernels.runs.begin import begin_event, event_at
+from acep_approx.kernels.runs.blocks import begin_staying, copy_registers, equal_child, keep_staying
+from acep_approx.kernels.runs.ends import ENDING, end_event
+from acep_approx.kernels.runs.idle import pass_idle
 from acep_approx.kernels.runs.pools import (
     ALL,
     APART,
@@ -32,7 +33,7 @@ from acep_approx.kernels.runs.pools import (
     RUNS,
     note_trial,
 )
-from acep_approx.kernels.runs.records import Event, Lanes, Lineage, Pools, Program, RunBlock, Taken
+from acep_approx.kernels.runs.records import Batch, Event, Keys, Lanes, Lineage, Pools, Program, RunBlock, Taken
 from acep_approx.kernels.runs.vm import NULL, SCALAR, TEST_FLOAT, WIDTH
 
 FEW_RUNS = 8
@@ -252,3 +253,29 @@ def try_few(control: Ints, program: Program, pools: Pools, lanes: Lanes, lineage
             control[at.DONE_STEPS] += n * tables[source + at.SOURCE_CHARGED]
     control[at.PHASE] = ENDING
     control[at.SOURCE] = tables[shape[at.TARGETS_FIRST] + event.kind]
+
+
+@inline
+def is_over(control: Ints) -> bool:
+    """Whether a call has done what it was asked for; it stops where this changes nothing: before a whole block."""
+    return bool(control[at.LIMIT] < -1 and control[at.DONE_STEPS] >= -2 - control[at.LIMIT])
+
+
+@compact
+def run_while_few(
+    control: Ints, batch: Batch, program: Program, pools: Pools, lanes: Lanes, lineage: Lineage, keys: Keys
+) -> int:
+    """Run events up to one that has begun, and must be tried block by block; returns as the kernel does."""
+    status = at.DONE
+    while status == at.DONE and control[at.PHASE] == 0:
+        pass_idle(control, batch, program, pools, keys)
+        if control[at.EVENT] >= len(batch.slot):
+            break
+        if is_over(control):
+            return at.STOPPED
+        event = event_at(control, batch)
+        status = begin_event(control, batch, program, pools, lineage, keys, None, event)
+        if status == at.DONE and are_few(control, program, pools, lineage.links, event.kind):
+            try_few(control, program, pools, lanes, lineage, event)
+            status = end_event(control, program, pools, lanes, lineage, keys, None, event)
+    return status

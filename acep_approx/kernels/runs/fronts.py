@@ -1,28 +1,60 @@
-"""Which runs a better one makes superfluous; where nothing is shed and nothing listed, they are dropped here.
+"""Which children become runs: those that no better run stands beside and, inside a budget, that are worth the price.
 
-Inside a budget ``admission`` decides what becomes of them. Source: dominance is ours (see ``automaton.dominance``).
+A run that dominates another can do all that it can. Where nothing is shed and nothing listed, the other is dropped.
+
+Inside a budget ``admit`` decides what becomes of them. Source: dominance is ours (see ``automaton.dominance``).
 """
 
 from __future__ import annotations
 
 from acep_approx.arrays import Ints
-from acep_approx.jit.marks import compact, inline
+from acep_approx.jit.marks import called, compact, inline
 from acep_approx.kernels.runs import layout as at
 from acep_approx.kernels.runs.pools import (
     ALIKE,
     BASE,
     COLUMNS,
+    FRESH,
     HEAD,
+    INDEX,
     INDEX_SIZE,
     IS_STALE,
+    NEVER,
+    OLDEST,
     POOL,
     ROOM,
+    RUNS,
+    agree,
     copy_run,
+    head_of,
     same_registers,
 )
-from acep_approx.kernels.runs.records import Pools, Program
-from acep_approx.kernels.runs.scores import NORMAL, WOULD_GO, mark_at
+from acep_approx.kernels.runs.records import Arena, Event, Pools, Program
+from acep_approx.kernels.runs.scores import (
+    ADMITTED,
+    AUDITED,
+    BORN,
+    DOMINATED,
+    DOMINATED_SHARE,
+    LOG_BIRTHS,
+    LOGS,
+    LOW_PRICE,
+    MOST,
+    MOST_RUNS,
+    NORMAL,
+    PASSES,
+    PRICE,
+    PRICE_NOW,
+    TOKENS,
+    WOULD_GO,
+    left,
+    log_score,
+    mark_at,
+    note,
+    refuse,
+)
 from acep_approx.kernels.runs.vm import NULL
+from acep_approx.kernels.runs.weighing import needed_score, note_kept, score_of
 
 EQUAL, LOW_INT, HIGH_INT, LOW_FLOAT, HIGH_FLOAT = range(5)
 """Which values of a register are the better ones; EQUAL: none are."""
@@ -117,3 +149,124 @@ def compared(program: Program, pools: Pools, pool: int, run: int, child: int, me
     if table[p + INDEX_SIZE] > 0 and not table[p + IS_STALE] and same_registers(pools, p, alike, run, child):
         return SAME
     return what
+
+
+MOST_LOOKS, MOST_PASSED = 64, 256
+"""Runs that a child is compared with at most, the last ones made; and dominated ones that are passed over: what such a
+one is better than, the one that dominates it is better than, too."""
+LOOK = 0.25
+"""What a comparison costs, in run-steps; a convention."""
+
+
+@called
+def dominate(control: Ints, program: Program, pools: Pools, shedding: Arena, event: Event, pool: int, run: int) -> bool:
+    """Note that a run is dominated; returns whether it is not worth the price any more, and is counted as shed."""
+    words, p = pools.words, pool * POOL
+    flag, mark = flag_at(program, pools.table, p, run), mark_at(pools.table, p, run)
+    if words[flag] or words[mark] == WOULD_GO:
+        return False
+    words[flag] = 1
+    if shedding.floats[DOMINATED_SHARE] == 0.0:
+        control[at.MERGED] += 1
+        return True
+    price = shedding.floats[PRICE_NOW]
+    score, covered, _ = score_of(program, pools, shedding, event, pool, run, 0, needed_score(shedding.words, price))
+    if score >= price:
+        return False
+    if words[mark] != NORMAL:
+        words[mark] = WOULD_GO
+        return False
+    entry = refuse(control, pools, shedding, event, pool, run, DOMINATED)
+    if entry >= 0:
+        log_score(shedding, entry, score, price, covered)
+    return True
+
+
+@inline
+def meet(
+    control: Ints, program: Program, pools: Pools, shedding: Arena, event: Event, pool: int, run: int, child: int
+) -> bool:
+    """Whether a run dominates a child; where it is the other way round, the run goes if it is not worth the price."""
+    what = compared(program, pools, pool, run, child, shedding.floats[DOMINATED_SHARE] == 0.0)
+    if what == WORSE and dominate(control, program, pools, shedding, event, pool, run):
+        p = pool * POOL
+        pools.words[pools.table[p + BASE] + run] = NEVER  # it leaves with those that are too old
+        pools.table[p + OLDEST] = NEVER
+    return what == BETTER
+
+
+@inline
+def is_dominated(
+    control: Ints, program: Program, pools: Pools, shedding: Arena, event: Event, pool: int, child: int
+) -> bool:
+    """Whether a run of its pool dominates a child, as far as the budget lets us look: at the last runs made first."""
+    table, words, worth, p = pools.table, pools.words, shedding.floats, pool * POOL
+    base, head, fresh = table[p + BASE], table[p + HEAD], table[p + FRESH]
+    flags = flag_at(program, table, p, 0)
+    in_chain = program.tables[program.shape[at.STATES] + pool * at.STATE + at.STATE_IN_CHAIN]
+    most, looks, passed, found, run = min(MOST_LOOKS, int(left(worth) / LOOK)), 0, 0, False, child - 1
+    while run >= (fresh if in_chain else head) and looks < most and passed < MOST_PASSED and not found:
+        if words[flags + run]:
+            passed += words[base + run] >= event.low
+        elif words[base + run] >= event.low:
+            looks += 1
+            found = meet(control, program, pools, shedding, event, pool, run, child)
+        run -= 1
+    if in_chain:
+        links, run = table[p + INDEX] + table[p + INDEX_SIZE], pools.chains[head_of(pools, p, child)] - 1
+        while run >= head and looks < most and passed < MOST_PASSED and not found:
+            if words[base + run] < event.low or not agree(pools, p, run, child):
+                pass
+            elif words[flags + run]:
+                passed += 1
+            else:
+                looks += 1
+                found = meet(control, program, pools, shedding, event, pool, run, child)
+            run = pools.chains[links + run] - 1
+    worth[TOKENS] -= LOOK * looks
+    worth[PASSES] += LOOK * looks
+    return found
+
+
+@inline
+def looks_for_dominated(program: Program, shedding: Arena, pool: int) -> bool:
+    """Whether runs of a pool may dominate one another, and go for it."""
+    shed, share = shedding.words, shedding.floats[DOMINATED_SHARE]
+    front = program.tables[program.shape[at.STATES] + pool * at.STATE + at.STATE_FRONT]
+    if program.shape[at.DOMINATED] < 0 or front < 0 or share == 1.0:
+        return False
+    return bool(share == 0.0 or shedding.floats[PRICE] > 0.0 or shed[MOST_RUNS] >= 0)
+
+
+@called
+def admit(control: Ints, program: Program, pools: Pools, shedding: Arena, event: Event, pool: int) -> int:
+    """Shed children that are not worth the price, alone or beside a better run; returns where the others end."""
+    shed, table, words, p = shedding.words, pools.table, pools.words, pool * POOL
+    base, children, runs = table[p + BASE], table[p + FRESH], table[p + RUNS]
+    end, price, live = children, shedding.floats[PRICE_NOW], control[at.LIVE]
+    has_price, looks = price > 0.0 or shed[MOST_RUNS] >= 0, looks_for_dominated(program, shedding, pool)
+    needed = needed_score(shed, price)
+    for child in range(children, runs):
+        if shed[LOGS] & LOG_BIRTHS:
+            note(control, pools, shedding, event, pool, child, BORN)
+        copy_run(pools, p, end, child)
+        mark, group = mark_at(table, p, end), 0
+        if has_price:
+            score, covered, group = score_of(program, pools, shedding, event, pool, end, 0, needed)
+            is_full = shed[MOST_RUNS] >= 0 and live + end - children >= shed[MOST_RUNS]
+            if is_full or (score < price and words[mark] == NORMAL):
+                entry = refuse(control, pools, shedding, event, pool, end, MOST if is_full else LOW_PRICE)
+                if entry >= 0:
+                    log_score(shedding, entry, score, price, covered)
+                continue
+            if score < price and words[mark] == AUDITED:
+                words[mark] = WOULD_GO
+        if looks and words[mark] != WOULD_GO and is_dominated(control, program, pools, shedding, event, pool, end):
+            if dominate(control, program, pools, shedding, event, pool, end):
+                continue
+        if has_price and words[mark] != WOULD_GO:  # what the policy would have shed covers nothing
+            start = words[base + end]
+            note_kept(shed, pool, group, start)
+            shed[ADMITTED] = max(shed[ADMITTED], start)
+        end += 1
+    return int(end)

@@ -271,9 +271,7 @@ def make_room(control: Ints, program: Program, pools: Pools, shedding: Arena, ev
 
 
 @called
-def let_proxies_stand(
-    control: Ints, program: Program, pools: Pools, shedding: Arena, event: Event, pool: int
-) -> None:
+def let_proxies_stand(control: Ints, program: Program, pools: Pools, shedding: Arena, event: Event, pool: int) -> None:
     """Shed the runs of a pool for which the children of this event stand, where the rest is not worth the price.
 
     Looking at a run is a run-step of the budget: it has just been tested, and most often has made that child.

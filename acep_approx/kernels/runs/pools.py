@@ -8,7 +8,7 @@ from __future__ import annotations
 from acep_approx.arrays import Ints
 from acep_approx.jit.kernel import block_kernel
 from acep_approx.jit.marks import apart, inline
-from acep_approx.kernels.counts import added_up
+from acep_approx.kernels.arithmetic import added_up
 from acep_approx.kernels.runs.layout import (
     HIDDEN,
     LINK,

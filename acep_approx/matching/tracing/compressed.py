@@ -32,7 +32,7 @@ from acep_approx.engines.runs.runs import Runs
 from acep_approx.errors import DataError, UsageError
 from acep_approx.events.columns import to_numpy
 from acep_approx.kernels.runs import layout
-from acep_approx.kernels.runs import shared as kernel_shared
+from acep_approx.kernels.runs import lineage as kernel_lineage
 from acep_approx.kernels.runs.layout import ARC_BITS, ARC_MASK
 from acep_approx.matching.outputs.completed import Finder
 from acep_approx.matching.outputs.counted import warn_at_least
@@ -316,9 +316,9 @@ class SharedRuns(Runs):
         """
         used = int(self.control[layout.LINKS])
         self.shared = extended(self.shared, used, NONE)
-        need = np.full(used, kernel_shared.NOBODY, np.int64)
-        kernel_shared.reach(hit, since, self.links, self.shared, need)
-        new = np.flatnonzero((need != kernel_shared.NOBODY) & (self.shared < 0))
+        need = np.full(used, kernel_lineage.NOBODY, np.int64)
+        kernel_lineage.reach(hit, since, self.links, self.shared, need)
+        new = np.flatnonzero((need != kernel_lineage.NOBODY) & (self.shared < 0))
         self.shared[new] = self.given + np.arange(len(new))
         self.given += len(new)
         words = self.links[: layout.LINK * used].reshape(-1, layout.LINK)[new]
