@@ -40,7 +40,7 @@ class Pulse:
 
     def __init__(self, what: str, *, enabled: bool = True) -> None:
         self._what, self._begun = what, monotonic()
-        self._heard, self._is_over = Event(), False
+        self._heard, self._is_over = self._begun, Event()
         self._thread = Thread(target=self._beat, name="signs of life", daemon=True)
         self._speaks = enabled and not words().is_terminal
 
@@ -51,16 +51,13 @@ class Pulse:
     def said(self, what: str) -> None:
         """A line was printed, and something else is going on now."""
         self._what, self._begun = what, monotonic()
-        self._heard.set()
+        self._heard = self._begun
 
     def _beat(self) -> None:
-        while True:
-            if not self._heard.wait(EVERY):
+        while not self._is_over.wait(max(self._heard + EVERY - monotonic(), 0.0)):
+            if monotonic() >= self._heard + EVERY:
                 say(f"... {self._what}, {monotonic() - self._begun:.0f} s so far")
-            elif self._is_over:
-                return
-            else:
-                self._heard.clear()
+                self._heard = monotonic()
 
     def __enter__(self) -> Self:
         if self._speaks:
@@ -68,8 +65,7 @@ class Pulse:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._is_over = True
-        self._heard.set()
+        self._is_over.set()
         if self._speaks:
             self._thread.join()
 
