@@ -237,12 +237,13 @@ def _write(events: pa.Table, file: Path) -> None:
 
 
 def _print(found: Compared) -> None:
-    rows = [
-        ["everything, without a budget", f"{found.exact:,}", ""],
-        [f"{BUDGET} of the work, at random", f"{found.random:,}", f"{found.random / found.exact:.0%}"],
-        [f"{BUDGET}, by the history of three months", f"{found.frozen:,}", f"{found.frozen / found.exact:.0%}"],
-        [f"{BUDGET}, refreshed while the stream ran", f"{found.refreshed:,}", f"{found.refreshed / found.exact:.0%}"],
-    ]
+    inside = {
+        f"{BUDGET} of the work, at random": found.random,
+        f"{BUDGET}, by the history of three months": found.frozen,
+        f"{BUDGET}, refreshed while the stream ran": found.refreshed,
+    }
+    rows = [["everything, without a budget", f"{found.exact:,}", ""]]
+    rows += [[words, f"{number:,}", f"{number / found.exact:.0%}"] for words, number in inside.items()]
     show_table(["", "match points", "recall"], rows, texts=1)
     tell(
         f"The stream: {found.totals.counts['events']:,} events in {found.totals.batches} micro-batches; the history is "
