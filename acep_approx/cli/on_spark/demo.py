@@ -198,8 +198,9 @@ def _stream(spark: SparkSession, query: Query, now: Path, history: Path, home: P
         id=ID, output="points", budget=BUDGET, history=history, learn=True, watermark="0 seconds", shards=shards
     )
     beginning = Pulse("the first micro-batch, for which Spark starts its workers", enabled=not quiet)
-    with live(enabled=not quiet) as show, beginning as pulse:
-        told = Tally([show, lambda progress: pulse.said(f"micro-batch {progress.batch + 1}")])
+    told = Tally()
+    with live(told.totals, enabled=not quiet) as show, beginning as pulse:
+        told.sinks += [show, lambda progress: pulse.said(f"micro-batch {progress.batch + 1}")]
         running = start(
             matcher, events, to=home / "found", checkpoint=home / "state", trigger=TRIGGER, on_progress=told
         )

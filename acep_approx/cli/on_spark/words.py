@@ -115,11 +115,13 @@ RANKED_BY = {"history": "the history", "learned": "what was learned", "random": 
 
 
 @contextmanager
-def live(*, enabled: bool = True) -> Iterator[Callable[[Progress], None]]:
+def live(totals: Totals, *, enabled: bool = True) -> Iterator[Callable[[Progress], None]]:
     """Show the micro-batches of a job on stderr.
 
     Parameters
     ----------
+    totals : Totals
+        Of all micro-batches so far, the one that is shown too.
     enabled : bool, default True
         Without, nothing is shown.
 
@@ -131,26 +133,14 @@ def live(*, enabled: bool = True) -> Iterator[Callable[[Progress], None]]:
     if not enabled:
         yield lambda _progress: None
         return
-    from acep_approx.spark.streaming.metrics import Totals
-
-    totals, console = Totals(), words()
+    console = words()
     if not console.is_terminal:
-
-        def add_line(progress: Progress) -> None:
-            totals.add(progress)
-            say(line(progress, totals))
-
-        yield add_line
+        yield lambda progress: say(line(progress, totals))
         return
     from rich.live import Live
 
     with Live("waiting for the first micro-batch ...", console=console, auto_refresh=False) as panel:
-
-        def redraw(progress: Progress) -> None:
-            totals.add(progress)
-            panel.update(table(progress, totals), refresh=True)
-
-        yield redraw
+        yield lambda progress: panel.update(table(progress, totals), refresh=True)
 
 
 def line(progress: Progress, totals: Totals) -> str:
