@@ -156,7 +156,7 @@ def test_a_stream_does_not_write_to_a_file():
 
 def test_numbers_are_told_once():
     told: list[int] = []
-    sink = stream.Tally([lambda now: told.append(now.batch)])
+    sink = stream.Tally(lambda now: told.append(now.batch))
     for batch in (0, 1, 1, 0, 3):
         sink(progress(batch=batch, events=10, waiting=batch))
     assert told == [0, 1, 3]
@@ -165,7 +165,7 @@ def test_numbers_are_told_once():
 
 
 def test_what_was_learned_is_not_forgotten_at_the_end():
-    sink = stream.Tally([])
+    sink = stream.Tally()
     sink(progress(batch=1, learned=Verdict("history", 2, 9, versions=3, refused=3)))
     late = {**REPORT, "batchId": 2, "name": "plain"}
     sink.rest(SimpleNamespace(recentProgress=[late]))

@@ -144,10 +144,10 @@ def test_where_nothing_was_compared_nothing_is_said_of_it():
 
 
 def test_lines_where_there_is_no_terminal(capsys):
-    with live() as show:
+    with live(Totals()) as show:
         show(progress())
     assert capsys.readouterr().err.count("\n") == 1
-    with live(enabled=False) as show:
+    with live(Totals(), enabled=False) as show:
         show(progress())
     assert capsys.readouterr().err == ""
 
@@ -155,7 +155,7 @@ def test_lines_where_there_is_no_terminal(capsys):
 def test_the_panel_on_a_terminal(monkeypatch, capsys):
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("TERM", "xterm")
-    with live() as show:
+    with live(Totals()) as show:
         worker = threading.Thread(target=lambda: [show(progress(batch=batch)) for batch in (1, 2)])
         worker.start()
         worker.join()

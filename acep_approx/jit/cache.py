@@ -12,7 +12,7 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
 from hashlib import sha256
@@ -75,8 +75,19 @@ def is_kept(kernel: Compilable, kind: str) -> bool:
 
 @cache
 def directory() -> Path | None:
-    """The directory for what is compiled; None where there is none, so that each process compiles for itself."""
-    return next(_private(_can_be_written), None)
+    """The directory for what is compiled; None where there is none, so that each process compiles for itself.
+
+    The first one that we can write to, and nobody else can: the code in it is run. It is made if need be.
+    """
+    for folder, mode in _places():
+        with suppress(OSError):
+            fault = private_folder(folder, mode)
+            if fault is None:
+                tempfile.TemporaryFile(dir=folder).close()
+                return folder
+            if _is_chosen(folder):  # else another one is taken, and nothing is lost
+                say_not_used(fault)
+    return None
 
 
 @cache
@@ -85,27 +96,35 @@ def folders() -> tuple[Path, ...]:
 
     The one that the user has chosen is the only one, if it can be written.
     """
-    kept, chosen = directory(), os.environ.get("NUMBA_CACHE_DIR")
-    if kept is not None and chosen and kept.is_relative_to(Path(chosen)):
+    kept = directory()
+    found = [] if kept is None else [kept]
+    if kept is not None and _is_chosen(kept):
         return (kept,)
-    return tuple(dict.fromkeys(filter(None, (kept, *_private(_can_be_read)))))
+    for folder, _ in _places():
+        with suppress(OSError):
+            if private_folder(folder, None) is None:
+                found.append(folder)
+    return tuple(dict.fromkeys(found))
 
 
-def _private(can_be_used: Callable[..., bool]) -> Iterator[Path]:
-    """The places that can be used in some way.
+def _is_chosen(folder: Path) -> bool:
+    chosen = os.environ.get("NUMBA_CACHE_DIR")
+    return bool(chosen) and folder.is_relative_to(Path(str(chosen)))
+
+
+def _places() -> Iterator[tuple[Path, int]]:
+    """The places that there may be, each with the mode of folders that are made for it.
 
     Outside the package the sources name them, not their path: a zip lies elsewhere in each job of Spark.
     """
     own, name = Path(__file__).parent, sources()[:16]
-    chosen = os.environ.get("NUMBA_CACHE_DIR")
-    if chosen and can_be_used(path := Path(chosen) / f"{NAME}-{name}", is_chosen=True):
-        yield path
-    if own.is_dir() and can_be_used(path := own / "__pycache__"):  # inside a zip there are no directories
-        yield path
+    if chosen := os.environ.get("NUMBA_CACHE_DIR"):
+        yield Path(chosen) / f"{NAME}-{name}", 0o755
+    if own.is_dir():  # inside a zip there are no directories
+        yield own / "__pycache__", 0o755
     user = f"-{os.getuid()}" if hasattr(os, "getuid") else ""  # Windows: each user has their own temporary files
     for folder in filter(None, (_among_caches(), Path(tempfile.gettempdir()) / f"{NAME}{user}")):
-        if can_be_used(path := folder / name, 0o700):
-            yield path
+        yield folder / name, 0o700
 
 
 def _among_caches() -> Path | None:
@@ -119,24 +138,6 @@ def _among_caches() -> Path | None:
         folder = Path(caches).expanduser() / NAME
         return folder if folder.is_absolute() else None
     return None
-
-
-def _can_be_written(folder: Path, mode: int = 0o755, *, is_chosen: bool = False) -> bool:
-    """Whether we can write to the folder, which is made if need be, and nobody else can: the code in it is run."""
-    with suppress(OSError):
-        fault = private_folder(folder, mode)
-        if fault is None:
-            tempfile.TemporaryFile(dir=folder).close()
-            return True
-        if is_chosen:  # else another one is taken, and nothing is lost
-            say_not_used(fault)
-    return False
-
-
-def _can_be_read(folder: Path, _mode: int = 0, **_: bool) -> bool:
-    with suppress(OSError):
-        return private_folder(folder, None) is None
-    return False
 
 
 @contextmanager

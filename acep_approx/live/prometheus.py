@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Self
 
 from acep_approx.errors import UsageError
@@ -108,7 +109,7 @@ class RunNumbers(Served):
 
     def __init__(self, port: int, pattern: str) -> None:
         self._pattern = pattern
-        self._told: dict[str, dict[str, Callable[[], int | None]]] = {}
+        self._told: dict[tuple[str, str], Callable[[], int | None]] = {}
         super().__init__(port)
 
     def _define(self, registry: CollectorRegistry) -> None:
@@ -126,25 +127,23 @@ class RunNumbers(Served):
         result : str
             Of events, what became of them.
         """
-        self._told = {**self._told, name: {**self._told.get(name, {}), result: number}}
+        self._told = {**self._told, (name, result): number}
 
     def freeze(self) -> None:
         """Let the numbers stay as they are: what is done now is not the run any more."""
-        known = {name: {result: number() for result, number in those.items()} for name, those in self._told.items()}
-        self._told = {
-            name: {result: lambda number=number: number for result, number in those.items()}  # type: ignore[misc]
-            for name, those in known.items()
-        }
+        known = {one: number() for one, number in self._told.items()}
+        self._told = {one: partial(known.get, one) for one in known}
 
     def collect(self) -> Iterator[Metric]:
         """As a registry asks."""
         from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
-        for name, those in self._told.items():
-            labels = ["pattern", *(["result"] if name == EVENTS else [])]
+        told = self._told
+        for name in dict.fromkeys(name for name, _ in told):
+            labels = ["pattern", "result"] if name == EVENTS else ["pattern"]
             kind = GaugeMetricFamily if name in GAUGES else CounterMetricFamily
             family = kind(name, TEXTS[name], labels=labels)
-            for result, number in those.items():
-                if (value := number()) is not None:
-                    family.add_metric([self._pattern, *([result] if name == EVENTS else [])], value)
+            for (of, result), number in told.items():
+                if of == name and (value := number()) is not None:
+                    family.add_metric([self._pattern, result][: len(labels)], value)
             yield family

@@ -84,6 +84,9 @@ class Waiting:
 
 def _alone(events: Events) -> Events:
     """The same events without the texts of those that have gone on, which dictionaries would keep for ever."""
-    arrays = [encode_text(one) if pa.types.is_dictionary(one.type) else one for one in events.data.columns]
+    are_coded = [pa.types.is_dictionary(type_) for type_ in events.data.schema.types]
+    if not any(are_coded):
+        return events
+    arrays = [encode_text(one) if coded else one for one, coded in zip(events.data.columns, are_coded, strict=True)]
     data = pa.RecordBatch.from_arrays(arrays, names=events.data.schema.names)
     return replace(events, data=with_marks(data, events.data.schema))

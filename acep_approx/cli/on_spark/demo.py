@@ -198,8 +198,9 @@ def _stream(spark: SparkSession, query: Query, now: Path, history: Path, home: P
         id=ID, output="points", budget=BUDGET, history=history, learn=True, watermark="0 seconds", shards=shards
     )
     beginning = Pulse("the first micro-batch, for which Spark starts its workers", enabled=not quiet)
-    with live(enabled=not quiet) as show, beginning as pulse:
-        told = Tally([show, lambda progress: pulse.said(f"micro-batch {progress.batch + 1}")])
+    told = Tally()
+    with live(told.totals, enabled=not quiet) as show, beginning as pulse:
+        told.sinks += [show, lambda progress: pulse.said(f"micro-batch {progress.batch + 1}")]
         running = start(
             matcher, events, to=home / "found", checkpoint=home / "state", trigger=TRIGGER, on_progress=told
         )
@@ -237,12 +238,13 @@ def _write(events: pa.Table, file: Path) -> None:
 
 
 def _print(found: Compared) -> None:
-    rows = [
-        ["everything, without a budget", f"{found.exact:,}", ""],
-        [f"{BUDGET} of the work, at random", f"{found.random:,}", f"{found.random / found.exact:.0%}"],
-        [f"{BUDGET}, by the history of three months", f"{found.frozen:,}", f"{found.frozen / found.exact:.0%}"],
-        [f"{BUDGET}, refreshed while the stream ran", f"{found.refreshed:,}", f"{found.refreshed / found.exact:.0%}"],
-    ]
+    inside = {
+        f"{BUDGET} of the work, at random": found.random,
+        f"{BUDGET}, by the history of three months": found.frozen,
+        f"{BUDGET}, refreshed while the stream ran": found.refreshed,
+    }
+    rows = [["everything, without a budget", f"{found.exact:,}", ""]]
+    rows += [[words, f"{number:,}", f"{number / found.exact:.0%}"] for words, number in inside.items()]
     show_table(["", "match points", "recall"], rows, texts=1)
     tell(
         f"The stream: {found.totals.counts['events']:,} events in {found.totals.batches} micro-batches; the history is "

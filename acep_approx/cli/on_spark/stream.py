@@ -110,7 +110,8 @@ def run_stream(asked: OnSpark, places: Places, options: StreamOptions, metrics_p
         if not asked.quiet:
             say("starting Spark ...")
         events = read_growing(asked.session(streaming=True), asked.inputs[0], **asked.reading)
-        told = Tally([stack.enter_context(live(enabled=not asked.quiet))])
+        told = Tally()
+        told.sinks.append(stack.enter_context(live(told.totals, enabled=not asked.quiet)))
         if metrics_port is not None:
             from acep_approx.spark.streaming.metrics import Exporter
 
@@ -120,9 +121,9 @@ def run_stream(asked: OnSpark, places: Places, options: StreamOptions, metrics_p
         query = start(
             asked.matcher,
             events,
-            to=places.to.absolute(),  # Spark may have been started in another folder
-            checkpoint=places.checkpoint.absolute(),
-            late=places.late and places.late.absolute(),
+            to=places.to,
+            checkpoint=places.checkpoint,
+            late=places.late,
             trigger=options.trigger,
             until_done=options.until_done,
             on_progress=told,
@@ -178,8 +179,8 @@ class Tally:
 
     Parameters
     ----------
-    sinks : list of callable
-        Each gets every ``Progress``.
+    *sinks : callable
+        Each gets every ``Progress``, when it has been added.
 
     Attributes
     ----------
@@ -187,10 +188,10 @@ class Tally:
         Of all micro-batches so far.
     """
 
-    def __init__(self, sinks: list[Callable[[Progress], object]]) -> None:
+    def __init__(self, *sinks: Callable[[Progress], object]) -> None:
         from acep_approx.spark.streaming.metrics import Totals
 
-        self.sinks = sinks
+        self.sinks = [*sinks]
         self.totals = Totals()
         self._lock = threading.Lock()
 

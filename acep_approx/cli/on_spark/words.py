@@ -40,7 +40,7 @@ class Pulse:
 
     def __init__(self, what: str, *, enabled: bool = True) -> None:
         self._what, self._begun = what, monotonic()
-        self._heard, self._is_over = Event(), False
+        self._heard, self._is_over = self._begun, Event()
         self._thread = Thread(target=self._beat, name="signs of life", daemon=True)
         self._speaks = enabled and not words().is_terminal
 
@@ -51,16 +51,13 @@ class Pulse:
     def said(self, what: str) -> None:
         """A line was printed, and something else is going on now."""
         self._what, self._begun = what, monotonic()
-        self._heard.set()
+        self._heard = self._begun
 
     def _beat(self) -> None:
-        while True:
-            if not self._heard.wait(EVERY):
+        while not self._is_over.wait(max(self._heard + EVERY - monotonic(), 0.0)):
+            if monotonic() >= self._heard + EVERY:
                 say(f"... {self._what}, {monotonic() - self._begun:.0f} s so far")
-            elif self._is_over:
-                return
-            else:
-                self._heard.clear()
+                self._heard = monotonic()
 
     def __enter__(self) -> Self:
         if self._speaks:
@@ -68,8 +65,7 @@ class Pulse:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._is_over = True
-        self._heard.set()
+        self._is_over.set()
         if self._speaks:
             self._thread.join()
 
@@ -119,11 +115,13 @@ RANKED_BY = {"history": "the history", "learned": "what was learned", "random": 
 
 
 @contextmanager
-def live(*, enabled: bool = True) -> Iterator[Callable[[Progress], None]]:
+def live(totals: Totals, *, enabled: bool = True) -> Iterator[Callable[[Progress], None]]:
     """Show the micro-batches of a job on stderr.
 
     Parameters
     ----------
+    totals : Totals
+        Of all micro-batches so far, the one that is shown too.
     enabled : bool, default True
         Without, nothing is shown.
 
@@ -135,26 +133,14 @@ def live(*, enabled: bool = True) -> Iterator[Callable[[Progress], None]]:
     if not enabled:
         yield lambda _progress: None
         return
-    from acep_approx.spark.streaming.metrics import Totals
-
-    totals, console = Totals(), words()
+    console = words()
     if not console.is_terminal:
-
-        def add_line(progress: Progress) -> None:
-            totals.add(progress)
-            say(line(progress, totals))
-
-        yield add_line
+        yield lambda progress: say(line(progress, totals))
         return
     from rich.live import Live
 
     with Live("waiting for the first micro-batch ...", console=console, auto_refresh=False) as panel:
-
-        def redraw(progress: Progress) -> None:
-            totals.add(progress)
-            panel.update(table(progress, totals), refresh=True)
-
-        yield redraw
+        yield lambda progress: panel.update(table(progress, totals), refresh=True)
 
 
 def line(progress: Progress, totals: Totals) -> str:

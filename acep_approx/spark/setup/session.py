@@ -1,4 +1,4 @@
-"""A Spark session that suits matching, and what must be there before one can start.
+"""A Spark session that suits matching, and what must be there: before one can start, and on its executors.
 
 Spark copies what its Python processes print to the stderr of the JVM, past any log. For each stream one of them says in
 plain prints that it starts, what it was given, and that it is done. These lines are left out: they tell a user nothing.
@@ -12,6 +12,7 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+import zipfile
 from collections.abc import Iterable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -20,12 +21,15 @@ from threading import Thread
 from typing import TYPE_CHECKING
 
 from acep_approx.errors import AcepError
+from acep_approx.events.writing.outfile import whole_file
 from acep_approx.spark.setup.failures import clear_errors
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
+_ROOT = Path(__file__).resolve().parents[3]
+"""Where this package lies."""
 _CHATTER = re.compile(rb"(Starting )?Streaming TransformWithStateInPandas Python worker")
 
 
@@ -253,8 +257,7 @@ def _here(master: str) -> dict[str, str]:
     number = cores(master)
     if number is None:
         return {}
-    here = Path(__file__).resolve()
-    log = here.with_name("log4j2.properties").as_uri()
+    log = Path(__file__).resolve().with_name("log4j2.properties").as_uri()
     settings = {
         "spark.sql.shuffle.partitions": str(number),  # the default, 200, is for clusters
         "spark.default.parallelism": str(number),
@@ -263,8 +266,40 @@ def _here(master: str) -> dict[str, str]:
         "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={log} {STACK}",
         "spark.python.daemon.module": "acep_approx.spark.daemon",
     }
-    root = here.parents[3]
-    if str(root) not in (sysconfig.get_path("purelib"), sysconfig.get_path("platlib")):
-        path = os.pathsep.join(filter(None, [str(root), os.environ.get("PYTHONPATH")]))
+    if str(_ROOT) not in (sysconfig.get_path("purelib"), sysconfig.get_path("platlib")):
+        path = os.pathsep.join(filter(None, [str(_ROOT), os.environ.get("PYTHONPATH")]))
         settings["spark.executorEnv.PYTHONPATH"] = path  # workers find us where this process has
     return settings
+
+
+PACKAGES = ("acep_approx", "history", "rl")
+NEEDED = ("numpy", "numba", "pyarrow", "pandas", "lark", "protobuf")
+"""What executors must have all the same: it holds compiled code, or is too large to be sent."""
+_EPOCH = (1980, 1, 1, 0, 0, 0)
+
+
+def write_package(file: Path) -> int:
+    """Write this package as a zip that Spark can send to its executors.
+
+    Parameters
+    ----------
+    file : Path
+        Ends in ``.zip``: Spark puts nothing else on the path of Python.
+
+    Returns
+    -------
+    int
+        How many files it holds. The same sources give the same bytes.
+    """
+    sources = sorted(
+        path
+        for package in PACKAGES
+        for path in (_ROOT / package).rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts
+    )
+    with whole_file(file) as sink, zipfile.ZipFile(sink, "w", zipfile.ZIP_DEFLATED) as archive:
+        for path in sources:
+            entry = zipfile.ZipInfo(path.relative_to(_ROOT).as_posix(), _EPOCH)
+            entry.external_attr = 0o644 << 16
+            archive.writestr(entry, path.read_bytes(), zipfile.ZIP_DEFLATED)
+    return len(sources)

@@ -446,7 +446,6 @@ class Replay(DataSource):
 
 
 class _PartReader:
-
     def __init__(self, settings: Settings, schema: pa.Schema) -> None:
         self.settings = settings
         self.schema = schema

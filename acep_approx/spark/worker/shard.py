@@ -267,14 +267,16 @@ class Shard:
         column = events.column(roles.time)
         if pa.types.is_floating(column.type):
             column = pc.if_else(pc.is_nan(column), None, column)
-        others = [events.filter(column.is_null())]
-        timed = one_batch(events.filter(column.is_valid()))
-        rows = open_source(timed, on_malformed="skip" if self.job.skips else "refuse").usable_rows(roles)
-        data = rows.taken(timed)
+        timed, others = events, [events.slice(0, 0)]
+        if column.null_count:
+            timed, others = events.filter(column.is_valid()), [events.filter(column.is_null())]
+        read = one_batch(timed)
+        rows = open_source(read, on_malformed="skip" if self.job.skips else "refuse").usable_rows(roles)
+        data = rows.taken(read)
         rows.finish(is_whole=False)
         if rows.places is not None:
-            unusable = np.delete(np.arange(timed.num_rows), rows.places)
-            others.append(pa.Table.from_batches([timed.take(to_arrow(unusable))]))
+            unusable = np.delete(np.arange(read.num_rows), rows.places)
+            others.append(timed.take(to_arrow(unusable)))
         malformed = pa.concat_tables(others)
         reasons = pa.array([NO_TIME] * len(malformed), pa.string())
         return EventBatch(self.order.arrived, rows.ticks, data), malformed.append_column(self.job.left_out[-1], reasons)
