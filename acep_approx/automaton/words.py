@@ -203,7 +203,6 @@ def _attribute_held(name: str) -> Attribute:
 
 
 def _of(side: str | None, name: str) -> Attribute:
-    """An attribute of the first input, the second, or the last iteration; a time of the run is just ``$1.t1``."""
     return Attribute(side, None, {BEGAN: "t0", CAME: "t1"}.get(name, name))
 
 

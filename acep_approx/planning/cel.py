@@ -87,7 +87,6 @@ def implied_key(automaton: RegisterAutomaton) -> str | None:
 
 
 def _holding(automaton: RegisterAutomaton, name: str) -> set[Register]:
-    """The registers that hold what the attribute was in an event of the run, provided that all steps ask for it."""
     moves = [move for step in automaton.steps for move in step.moves.items()]
     holding = {register for register, _ in moves}
     while True:
@@ -237,7 +236,6 @@ def plan_for(plan: Plan, columns: Mapping[str, tuple[str, ...]], roles: Roles, *
 
 
 def _longest_alone(query: CelQuery, windows: list[int], *, is_time: bool) -> Expression | None:
-    """The window in ticks, as what steps can ask for; None: there is none."""
     window = query.window
     if window is None or window.parameter is None:
         return Constant(min(windows)) if windows else None

@@ -364,7 +364,6 @@ def _check_definitions(query: QuerySyntax) -> None:
 
 
 def _with_strategy(query: QuerySyntax, word: Attribute) -> str | None:
-    """The clause WHERE as it must be, where a word among conditions is meant as a strategy."""
     strategy = strategy_meant(word.name)
     if strategy is None:
         return None

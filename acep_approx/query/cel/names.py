@@ -242,8 +242,6 @@ def _resolve(query: CelQuery, schemas: Schemas) -> tuple[CelQuery, dict[str, Sch
 
 @dataclass(frozen=True)
 class _Scope:
-    """What an expression can name: where it stands, and the inputs with their attributes by their decorators."""
-
     where: str
     sides: dict[str, Schema]
     inputs: dict[str, Algebra]
