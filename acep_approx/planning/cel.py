@@ -38,7 +38,7 @@ from acep_approx.query.cel.syntax import (
 )
 from acep_approx.query.parameters import refuse_those
 from acep_approx.query.printer import to_text
-from acep_approx.query.shape import conjuncts, walk
+from acep_approx.query.shape import conjuncts, operands, walk
 from acep_approx.query.syntax import (
     Attribute,
     Binary,
@@ -255,18 +255,14 @@ def _likely_schemas(query: CelQuery) -> dict[str, tuple[str, ...]]:
         every = list(nodes(query.select))
         named = [node for one in every for part in expressions(one) for node in walk(part)]
         read = [node.name for node in named if isinstance(node, Attribute)]
-        made = {item.name for one in every for item in _items(one)}
+        items = [one for node in every for one in operands(node) if isinstance(one, ReturnItem)]
+        made = {one.name for one in items if one.value != Attribute(None, None, one.name)}
         names = tuple(name for name in dict.fromkeys(read) if not name.endswith("_1") and name not in {*made, DURATION})
         try:
             return completed(query, dict.fromkeys(streams(query.select), names))
         except QueryError:
             pass
         raise
-
-
-def _items(node: Algebra) -> tuple[ReturnItem, ...]:
-    found = node.aggregates if isinstance(node, Fold) else node.items if isinstance(node, Select) else ()
-    return tuple(one for one in found if isinstance(one, ReturnItem) and one.value != Attribute(None, None, one.name))
 
 
 def ticks_of(lasting: Lasting) -> int:
