@@ -19,7 +19,7 @@ from acep_approx.diagrams.fragments import never_raises
 from acep_approx.errors import UsageError, expect
 from acep_approx.events.reading.malformed import PushedRows
 from acep_approx.events.source import Source, open_source
-from acep_approx.events.stamped import StampedEvents
+from acep_approx.events.stream import StampedEvents
 from acep_approx.events.time_formats import TimeFormat
 from acep_approx.matching.outputs.kinds import STREAMED, OutputName
 from acep_approx.planning.durations import Duration, check_duration

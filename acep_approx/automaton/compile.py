@@ -301,7 +301,6 @@ class _Letters:
 
 
 def _automaton_of(graph: Thompson, query: QuerySyntax, letters: _Letters) -> Automaton:
-    """One state per letter move, arcs and finals from the skip closure."""
     weights, kleene = dict(query.weights), kleene_variables(query.pattern)
     takes = query.strategy == "skip_till_next_match"  # only there it matters which arcs start another round
 

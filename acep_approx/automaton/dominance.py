@@ -77,7 +77,6 @@ def _wish(register: Register, better: Better, wishes: Wishes) -> None:
 
 
 def _test(check: Resolved, becomes: Becomes, wishes: Wishes) -> None:
-    """What makes a condition TRUE more often."""
     match check:
         case Binary(op=("AND" | "OR"), left=left, right=right):
             _test(left, becomes, wishes)
@@ -90,7 +89,6 @@ def _test(check: Resolved, becomes: Becomes, wishes: Wishes) -> None:
 
 
 def _value(node: Resolved, better: Better, becomes: Becomes, wishes: Wishes) -> None:
-    """What makes a value lower or higher."""
     parts: list[tuple[Resolved, Better]] = []
     match node:
         case Held(register=register, updated=True):

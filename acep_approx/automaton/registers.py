@@ -232,7 +232,6 @@ class _Compiler:
         return result
 
     def _variables_to_come(self) -> list[frozenset[str]]:
-        """Per position the variables that can still be bound, of those of which conditions need all events."""
         asked: frozenset[str] = NOTHING.union(*(condition.whole for condition in self.conditions))
         found = [NOTHING] * self.automaton.size
         for arc in self.automaton.arcs:
@@ -329,7 +328,6 @@ class _Compiler:
         return binding.variable in condition.each or binding.is_first
 
     def _final_checks(self, state: State) -> tuple[Resolved, ...]:
-        """What is tested when a match ends at ``state``: what could not be decided before."""
         found: list[Resolved] = []
         to_come = self.to_come[state.position]
         if not any(final.state == state.position for final in self.automaton.finals):

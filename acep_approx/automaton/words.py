@@ -191,19 +191,15 @@ def _said(node: Resolved, side: str | None) -> Expression | None:  # noqa: PLR09
         case Own(value=value):
             return replaced(value, lambda leaf: _of(side, leaf.name) if isinstance(leaf, Attribute) else None)
         case Held(register=register):
-            return register.says or _attribute_held(attribute_of(register))
+            name = attribute_of(register)
+            side = LAST if name.startswith(f"{LAST}.") else FIRST
+            return register.says or _of(side, name.removeprefix(f"{LAST}."))
         case Now() | Began():
             return _of(side, "t1" if isinstance(node, Now) else "t0")
     return None
 
 
-def _attribute_held(name: str) -> Attribute:
-    is_last = name.startswith(f"{LAST}.")
-    return _of(LAST, name.removeprefix(f"{LAST}.")) if is_last else _of(FIRST, name)
-
-
 def _of(side: str | None, name: str) -> Attribute:
-    """An attribute of the first input, the second, or the last iteration; a time of the run is just ``$1.t1``."""
     return Attribute(side, None, {BEGAN: "t0", CAME: "t1"}.get(name, name))
 
 

@@ -168,6 +168,7 @@ def quoted_rows(data: bytes, quotes: bytes) -> Iterator[bytes]:
 
 
 def _open_after(line: bytes, inside: bool, opens: re.Pattern[bytes]) -> bool:
+    """A quote within an unquoted value means nothing."""
     place = 0
     while True:
         found = (_CLOSES.match if inside else opens.search)(line, place)

@@ -187,6 +187,7 @@ def _plain_field(field: pa.Field) -> pa.Field:
 
 
 def _holds_unions(type_: pa.DataType) -> bool:
+    """Arrow computes nothing with columns of several types, alone or within others."""
     return pa.types.is_union(type_) or any(_holds_unions(type_.field(n).type) for n in range(type_.num_fields))
 
 
@@ -380,7 +381,6 @@ def _laid_out(column: pa.Array) -> pa.Array:
 
 
 def _is_nothing(type_: pa.DataType) -> bool:
-    """Whether it is an extension without values."""
     return isinstance(type_, pa.BaseExtensionType) and pa.types.is_null(type_.storage_type)
 
 

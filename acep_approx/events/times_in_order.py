@@ -184,7 +184,6 @@ def _with_years(seen: _Column, values: Ints, written: TimeFormat) -> Ints:
 
 
 def _in_years(values: Ints, years: Ints) -> tuple[Ints, Bools]:
-    """Times of ``LEAP_YEAR`` in other years, and which of them do not exist there."""
     since = values - _begins(LEAP_YEAR)
     days = since // _DAY
     is_common = (years % 4 != 0) | ((years % 100 == 0) & (years % 400 != 0))
@@ -261,7 +260,6 @@ def _pass(seen: _Column, values: Ints, written: TimeFormat) -> None:
 
 
 def _second(first: Ints, zone: str) -> Ints:
-    """The second one of times that occur twice; others as they are."""
     local = pc.local_timestamp(to_arrow(first).cast(pa.timestamp("us", tz=zone)))
     return to_numpy(localized(local, zone, ambiguous="latest").cast(pa.int64()))
 

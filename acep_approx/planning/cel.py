@@ -38,7 +38,7 @@ from acep_approx.query.cel.syntax import (
 )
 from acep_approx.query.parameters import refuse_those
 from acep_approx.query.printer import to_text
-from acep_approx.query.shape import conjuncts, walk
+from acep_approx.query.shape import conjuncts, operands, walk
 from acep_approx.query.syntax import (
     Attribute,
     Binary,
@@ -87,7 +87,6 @@ def implied_key(automaton: RegisterAutomaton) -> str | None:
 
 
 def _holding(automaton: RegisterAutomaton, name: str) -> set[Register]:
-    """The registers that hold what the attribute was in an event of the run, provided that all steps ask for it."""
     moves = [move for step in automaton.steps for move in step.moves.items()]
     holding = {register for register, _ in moves}
     while True:
@@ -237,7 +236,6 @@ def plan_for(plan: Plan, columns: Mapping[str, tuple[str, ...]], roles: Roles, *
 
 
 def _longest_alone(query: CelQuery, windows: list[int], *, is_time: bool) -> Expression | None:
-    """The window in ticks, as what steps can ask for; None: there is none."""
     window = query.window
     if window is None or window.parameter is None:
         return Constant(min(windows)) if windows else None
@@ -257,18 +255,14 @@ def _likely_schemas(query: CelQuery) -> dict[str, tuple[str, ...]]:
         every = list(nodes(query.select))
         named = [node for one in every for part in expressions(one) for node in walk(part)]
         read = [node.name for node in named if isinstance(node, Attribute)]
-        made = {item.name for one in every for item in _items(one)}
+        items = [one for node in every for one in operands(node) if isinstance(one, ReturnItem)]
+        made = {one.name for one in items if one.value != Attribute(None, None, one.name)}
         names = tuple(name for name in dict.fromkeys(read) if not name.endswith("_1") and name not in {*made, DURATION})
         try:
             return completed(query, dict.fromkeys(streams(query.select), names))
         except QueryError:
             pass
         raise
-
-
-def _items(node: Algebra) -> tuple[ReturnItem, ...]:
-    found = node.aggregates if isinstance(node, Fold) else node.items if isinstance(node, Select) else ()
-    return tuple(one for one in found if isinstance(one, ReturnItem) and one.value != Attribute(None, None, one.name))
 
 
 def ticks_of(lasting: Lasting) -> int:

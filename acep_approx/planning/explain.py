@@ -253,7 +253,6 @@ def _merged(registers: RegisterAutomaton) -> list[str]:
 def _merging(
     registers: RegisterAutomaton, state: int, into: list[Step], after: list[Step], wishes: tuple[Better, ...]
 ) -> Iterator[str]:
-    """Which mergings apply to the runs of a state, by the steps that lead there and on, or why none does."""
     live = registers.live[state]
     if not after:
         yield "nothing comes after, no run stays"

@@ -508,7 +508,6 @@ def _nodes(name: str, parts: tuple[PatternBuilder, ...]) -> list[Pattern]:
 
 
 def _window_of(length: timedelta) -> Window:
-    """The largest unit in which the length is whole."""
     microseconds = length // timedelta(microseconds=1)
     for unit, size in _UNITS:
         if microseconds and microseconds % size == 0:

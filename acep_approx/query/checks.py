@@ -11,7 +11,7 @@ import re
 from dataclasses import replace
 
 from acep_approx.query.assemble import UNITS, no_variable
-from acep_approx.query.checks_machine import check_machine, check_machine_outputs, repeated_variables
+from acep_approx.query.checks_machine import check_machine
 from acep_approx.query.limits import MAX_POSITIONS, refuse_deep_tree, refuse_long_text, refuse_many_nodes
 from acep_approx.query.messages import strategy_meant
 from acep_approx.query.printer import clauses, is_name
@@ -75,7 +75,6 @@ def check(query: QuerySyntax) -> None:
     if isinstance(query.pattern, Machine):
         _check_definitions_fit(query)
         check_machine(query)
-        check_machine_outputs(query, query.pattern, repeated_variables(query.pattern))
         _check_window(query)
         return
     _check_variables(query)
@@ -364,7 +363,6 @@ def _check_definitions(query: QuerySyntax) -> None:
 
 
 def _with_strategy(query: QuerySyntax, word: Attribute) -> str | None:
-    """The clause WHERE as it must be, where a word among conditions is meant as a strategy."""
     strategy = strategy_meant(word.name)
     if strategy is None:
         return None

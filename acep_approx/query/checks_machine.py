@@ -47,6 +47,9 @@ def check_machine(query: QuerySyntax) -> None:
     _Checker(query, machine).check()
 
 
+_GIVE = "functions need Python: give it to compile_query(..., functions=[...])"
+
+
 class _Checker(Written):
     def __init__(self, query: QuerySyntax, machine: Machine) -> None:
         self.text = query.text
@@ -67,6 +70,7 @@ class _Checker(Written):
         self._check_circles()
         self._check_weights()
         self._check_errors()
+        self._check_outputs()
 
     # --- clauses ------------------------------------------------------------------------------------------
 
@@ -229,61 +233,46 @@ class _Checker(Written):
             hint = f"with so many events missing nothing is left to find; use at most ERRORS {least - 1}"
             self.fail("ACEP-Q040", message, query.place("ERRORS"), hint)
 
+    # --- RETURN -------------------------------------------------------------------------------------------
 
-_GIVE = "functions need Python: give it to compile_query(..., functions=[...])"
+    def _check_outputs(self) -> None:
+        several, seen = repeated_variables(self.machine), set[str]()
+        for output in self.query.outputs:
+            if output.name in seen:
+                hint = "give each output its own name"
+                self.fail("ACEP-Q044", f"two outputs are named {output.name!r}", output.span, hint)
+            seen.add(output.name)
+            for node in walk(output.value):
+                if isinstance(node, FunctionCall):
+                    hint = "call it on an arc, and keep what it gives in a register"
+                    self.fail("ACEP-Q084", "RETURN calls no functions", node.span, hint)
+                if isinstance(node, Attribute) and node.variable is None:
+                    near = did_you_mean(node.name, [*self.registers, *self.variables])
+                    names = ", ".join(sorted(self.registers)) or "none"
+                    hint = near + f"registers are {names}; write t.{node.name} for an attribute"
+                    self.fail("ACEP-Q048", f"{node.name!r} is no register", node.span, hint)
+                if isinstance(node, Attribute | Aggregate):
+                    self._check_output(node, several)
 
-
-def check_machine_outputs(query: QuerySyntax, machine: Machine, kleene: Iterable[str]) -> None:
-    """Check what RETURN asks of an automaton written by hand.
-
-    Parameters
-    ----------
-    query : QuerySyntax
-    machine : Machine
-        Its pattern.
-    kleene : iterable of str
-        The variables that can bind several events.
-    """
-    known = {arc.variable for arc in machine.arcs if arc.variable is not None}
-    registers = {register.name for register in machine.registers}
-    several, seen = set(kleene), set[str]()
-    for output in query.outputs:
-        if output.name in seen:
-            hint = "give each output its own name"
-            raise query.fault("ACEP-Q044", f"two outputs are named {output.name!r}", output.span, hint)
-        seen.add(output.name)
-        for node in walk(output.value):
-            if isinstance(node, FunctionCall):
-                hint = "call it on an arc, and keep what it gives in a register"
-                raise query.fault("ACEP-Q084", "RETURN calls no functions", node.span, hint)
-            if isinstance(node, Attribute) and node.variable is None:
-                near = did_you_mean(node.name, [*registers, *map(str, known)])
-                names = ", ".join(sorted(registers)) or "none"
-                hint = near + f"registers are {names}; write t.{node.name} for an attribute"
-                raise query.fault("ACEP-Q048", f"{node.name!r} is no register", node.span, hint)
-            if isinstance(node, Attribute | Aggregate):
-                _check_output(query, node, known, several)
-
-
-def _check_output(query: QuerySyntax, node: Attribute | Aggregate, known: set[str], several: set[str]) -> None:
-    name, variable = node.name, str(node.variable)
-    if variable not in known:
-        raise no_variable(query, variable, known, node.span)
-    if isinstance(node, Aggregate):
-        if variable not in several:
-            hint = f"write {variable}.{name or 'price'}"
-            message = f"{variable!r} is one event, there is nothing to aggregate"
-            raise query.fault("ACEP-Q034", message, node.span, hint)
-        if node.prior:
-            hint = f"write {node.function}({variable}[]...)"
-            raise query.fault("ACEP-Q041", "there is no i in RETURN", node.span, hint)
-    elif variable in several and node.index not in ("first", "last"):
-        hint = f"write first({variable}[].{name}), {variable}[{variable}.LEN].{name} or an aggregate"
-        message = f"{variable!r} stands for several events, RETURN needs one value"
-        raise query.fault("ACEP-Q049", message, node.span, hint)
-    elif variable not in several and node.index is not None:
-        message = f"{variable!r} is one event and takes no index"
-        raise query.fault("ACEP-Q033", message, node.span, f"write {variable}.{name}")
+    def _check_output(self, node: Attribute | Aggregate, several: frozenset[str]) -> None:
+        name, variable = node.name, str(node.variable)
+        if variable not in self.variables:
+            raise no_variable(self, variable, self.variables, node.span)
+        if isinstance(node, Aggregate):
+            if variable not in several:
+                hint = f"write {variable}.{name or 'price'}"
+                message = f"{variable!r} is one event, there is nothing to aggregate"
+                self.fail("ACEP-Q034", message, node.span, hint)
+            if node.prior:
+                hint = f"write {node.function}({variable}[]...)"
+                self.fail("ACEP-Q041", "there is no i in RETURN", node.span, hint)
+        elif variable in several and node.index not in ("first", "last"):
+            hint = f"write first({variable}[].{name}), {variable}[{variable}.LEN].{name} or an aggregate"
+            message = f"{variable!r} stands for several events, RETURN needs one value"
+            self.fail("ACEP-Q049", message, node.span, hint)
+        elif variable not in several and node.index is not None:
+            message = f"{variable!r} is one event and takes no index"
+            self.fail("ACEP-Q033", message, node.span, f"write {variable}.{name}")
 
 
 def lightest_way(machine: Machine, weights: Mapping[str, int]) -> int:

@@ -289,7 +289,6 @@ def _only_leaf(expr: Expression) -> Leaf | None:
 
 
 def _by_code(expr: Expression, encoded: Any) -> Any:
-    """Evaluate on the distinct values, with NULL as one more, and take the results by code."""
     values = encoded.dictionary
     values = pa.concat_arrays([values, pa.nulls(1, values.type)])
     result = _Evaluator(lambda _: values).value(expr)

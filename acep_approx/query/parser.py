@@ -241,7 +241,6 @@ def _clauses_tree(text: str, begin: int, end: int) -> Any:
 
 
 def _add_start_hint(error: QueryError, word: str) -> bool:
-    """When the first word looks like the beginning of a PATTERN query, say so."""
     near = did_you_mean(word.upper(), CLAUSES[:1])
     if near:
         error.hint = near.strip()

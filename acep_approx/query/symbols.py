@@ -451,7 +451,6 @@ def _known(trace: Trace, value: object) -> Expression:
 
 
 def _in_order(trace: Trace, function: UserFunction, given: Sequence[Any], named: Mapping[str, Any]) -> Sequence[Any]:
-    """The arguments of a call in the order of the parameters; defaults only where others follow."""
     try:
         signature = inspect.signature(function.compute)
     except (TypeError, ValueError):
@@ -582,7 +581,6 @@ def _result(call: Callable[..., Any], trace: Trace) -> Any:
 
 
 def _parameters(call: Callable[..., Any]) -> int:
-    """How many values a function must be given: those with a default are its own business."""
     try:
         found = inspect.signature(call).parameters.values()
     except (TypeError, ValueError):

@@ -81,7 +81,7 @@ class SetRun(ProgramRun):
     def _stamp(self) -> None:
         """Give events the time of the clock where they have none, which is kept: it is not the same again."""
         from acep_approx.events.source import Source
-        from acep_approx.events.stamped import StampedEvents
+        from acep_approx.events.stream import StampedEvents
 
         source = self.source
         self.source = Source(

@@ -542,7 +542,6 @@ class Topic:
     # --- errors -----------------------------------------------------------------------------------------------
 
     def _said(self, error: Any) -> str:
-        """The words of an error of the client, without the secrets that it was given."""
         return without(error.str(), self._settings)
 
     def _on_error(self, error: Any) -> None:

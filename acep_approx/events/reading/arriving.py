@@ -300,7 +300,6 @@ class ArrivingEvents:
             self._bind = None
 
     def _shown(self, text: pa.Schema) -> pa.Schema:
-        """The columns that users see, where the text has these."""
         return text
 
     def read(self, columns: Sequence[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
@@ -336,7 +335,6 @@ class ArrivingEvents:
         return bool(rows) and self._least(rows) <= len(rows)
 
     def _report_refusal(self) -> None:
-        """Say why what has come is not enough; where it never will be, that is an error."""
         if self._bind is None or self._has_reported or not self._has_event():
             return
         try:

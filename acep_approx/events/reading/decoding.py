@@ -256,6 +256,8 @@ class _Changed(ABC):
 
 
 class _Inflated(_Changed, io.RawIOBase):
+    """Damaged bytes are an error of the data, whoever reads them."""
+
     def _next(self, read: Any, size: int) -> bytes:
         try:
             return read(size)  # type: ignore[no-any-return]

@@ -615,7 +615,6 @@ def _as_text(field: pa.Field, known: pa.DataType, files: Sequence[FileReader]) -
 
 
 def _open_time(column: str, files: Sequence[FileReader]) -> str:
-    """What to do where times of a file fit several formats, so that they are text; empty where that is not so."""
     for file in files:
         if fitting := file.understood.open_times.get(column):
             said = " or ".join(f"--time-format {text!r}" for text in fitting)

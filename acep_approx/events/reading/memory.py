@@ -72,7 +72,13 @@ class FrameEvents:
         self.schema = self._schema()
         self.rows: int | None = len(frame)
         if index.nlevels == 1 and index.dtype.kind == "M" and time_column(self.schema) is None:
-            time = str(named[0]) if named else self._with_index(index)
+            if named:
+                time = str(named[0])
+            else:
+                taken = {name.lower() for name in self.schema.names}
+                time = next(name for name in (*TIME_NAMES, "index") if name not in taken)
+                self._frame = self._frame.assign(**{time: index})[[time, *self.schema.names]]
+                self.schema = self._schema()
             self.schema = self.schema.with_metadata({TIME_MARK: time.encode()})
 
     def _schema(self) -> pa.Schema:
@@ -81,13 +87,6 @@ class FrameEvents:
         except REFUSED:
             schema = pa.schema([_field_of(name, self._frame[name]) for name in self._frame.columns])
         return plain_schema(schema, "the frame")
-
-    def _with_index(self, index: Any) -> str:
-        taken = {name.lower() for name in self.schema.names}
-        name = next(name for name in (*TIME_NAMES, "index") if name not in taken)
-        self._frame = self._frame.assign(**{name: index})[[name, *self.schema.names]]
-        self.schema = self._schema()
-        return name
 
     def read(self, columns: Sequence[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
         """The rows of some columns, in batches of at most ``batch_rows``, converted as they are read."""

@@ -142,14 +142,12 @@ class FlatEvents:
     Parameters
     ----------
     reader : Reader
-    where : str
-        For messages.
     """
 
-    def __init__(self, reader: Reader, where: str = "the events") -> None:
+    def __init__(self, reader: Reader) -> None:
         self._reader = reader
         self._paths = paths_of(reader.schema)
-        self.schema = flat_schema(reader.schema, where)
+        self.schema = flat_schema(reader.schema, "the events")
         self.rows = reader.rows
         self.reusable = reader.reusable
 
@@ -297,7 +295,6 @@ def open_object(events: Any, malformed: MalformedRows | None = None) -> Reader:
 
 
 def _of_library(events: Any) -> Reader | None:
-    """The reader of a frame of a library that is loaded; None: it is none."""
     for module, names, reader in (
         ("pandas", ("DataFrame",), FrameEvents),
         ("polars", ("DataFrame", "LazyFrame"), _of_polars),
@@ -345,7 +342,6 @@ def _rows_of(table: Any) -> int | None:
 
 
 def _of_items(events: Any, malformed: MalformedRows | None) -> Reader:
-    """The reader of an iterable: of dicts, or of record batches; or of an array of numpy with names of columns."""
     numpy = sys.modules.get("numpy")
     if numpy is not None and isinstance(events, numpy.ndarray) and events.dtype.names and events.ndim == 1:
         return TableEvents(_of_records(events))

@@ -344,7 +344,6 @@ class TextRows:
                 good.append(batch)
 
     def _reason(self, row: bytes, message: str) -> str:
-        """What is wrong with a row, naming the column if a single value is to blame."""
         if "conver" in message:  # "CSV conversion error", "Failed to convert JSON"
             for field in self._wanted:
                 try:

@@ -313,7 +313,6 @@ def written_as(path: Path) -> set[object]:
 
 
 def _is_special(path: Path) -> bool:
-    """Whether it is a pipe or a device, or a stream that is open already by another name."""
     if str(path).startswith(STREAMS):
         return True
     with suppress(OSError, ValueError):

@@ -169,14 +169,12 @@ def _json(column: pa.Array) -> pa.Array:
 
 
 def _is_plain(type_: pa.DataType) -> bool:
-    """Whether whole columns of a type can be turned into text at once."""
     if pa.types.is_list(type_):
         return bool(pa.types.is_integer(type_.value_type) or pa.types.is_string(type_.value_type))
     return can_be_text(type_) and not pa.types.is_duration(type_)
 
 
 def _needs_escapes(column: pa.ListArray) -> bool:
-    """Whether the items of lists (or that one is missing) make more of them than text between quotes."""
     items = column.flatten()
     if items.null_count or not pa.types.is_string(items.type):
         return bool(items.null_count)

@@ -66,10 +66,10 @@ def schema_of(node: Algebra, schemas: Schemas) -> Schema:
             below = schema_of(source, schemas)
             return tuple(name for one in items for name in (below if isinstance(one, Star) else (one.name,)))
         case Next(left=left, right=right) | Fold(left=left, right=right):
-            return joined(node, schema_of(left, schemas), schema_of(right, schemas))
+            return output_schema(node, schema_of(left, schemas), schema_of(right, schemas))
 
 
-def joined(node: Next | Fold, left: Schema, right: Schema) -> Schema:
+def output_schema(node: Next | Fold, left: Schema, right: Schema) -> Schema:
     """The attributes of the outputs of NEXT and FOLD: those of the left, renamed, those of the right, aggregates."""
     new = [one.name for one in node.aggregates] if isinstance(node, Fold) else []
     return (*renaming(node, left, right).values(), *right, *new)
@@ -242,8 +242,6 @@ def _resolve(query: CelQuery, schemas: Schemas) -> tuple[CelQuery, dict[str, Sch
 
 @dataclass(frozen=True)
 class _Scope:
-    """What an expression can name: where it stands, and the inputs with their attributes by their decorators."""
-
     where: str
     sides: dict[str, Schema]
     inputs: dict[str, Algebra]
@@ -302,7 +300,7 @@ class _Names(Written):
         condition = None if node.condition is None else self._expression(node.condition, scope)
         for name in set(renaming(node, *sides.values()).values()) & set(sides[SECOND]):
             self._take_back([right], name)
-        self._refuse_twice(joined(node, *sides.values()), node.span, "what NEXT puts together")
+        self._refuse_twice(output_schema(node, *sides.values()), node.span, "what NEXT puts together")
         return replace(node, left=left, condition=condition, right=right)
 
     def _fold(self, node: Fold) -> Fold:
@@ -321,7 +319,7 @@ class _Names(Written):
         scope = _Scope("FOLD", {FIRST: of_left, SECOND: of_right, LAST: of_left}, inputs, new)
         found = [None if one is None else self._expression(one, scope) for one in (node.filter, node.rebind)]
         aggregates = tuple(self._item(one, scope) for one in node.aggregates)
-        self._refuse_twice(joined(node, of_left, of_right), node.span, "what FOLD puts together")
+        self._refuse_twice(output_schema(node, of_left, of_right), node.span, "what FOLD puts together")
         return Fold(left, found[0], found[1], aggregates, right, node.span)
 
     def _select(self, node: Select) -> Select:

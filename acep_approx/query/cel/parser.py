@@ -19,7 +19,6 @@ from acep_approx.query.cel.syntax import (
     OPERATORS,
     RESERVED,
     SECOND,
-    Algebra,
     CelQuery,
     Filter,
     Fold,
@@ -172,9 +171,6 @@ class CelAssembler(Assembler):
             raise self.fault("ACEP-Q008", f"ERRORS needs a whole number from 0, not {amount}", place, hint)
         return amount
 
-    def cel_publish(self, parts: list[str], span: Span) -> str:
-        return parts[0]
-
     def subquery(self, parts: list[Any], span: Span) -> Select:
         select, *publish = parts
         return replace(cast("Select", select), publish=publish[0] if publish else None, span=span)
@@ -212,9 +208,6 @@ class CelAssembler(Assembler):
             hint = "a name that is empty, or begins with $, is none that a query can use"
             raise self.fault("ACEP-Q110", f"a stream cannot have the name {name!r}", span, hint)
         return name
-
-    def in_brackets(self, parts: list[Algebra], span: Span) -> Algebra:
-        return replace(parts[0], span=span)
 
     def filter(self, parts: list[Any], span: Span) -> Filter:
         condition, source = parts

@@ -99,7 +99,6 @@ class _RuleChecker(Written):
         return self.tables[name]
 
     def _check_count(self, table: Table, keys: tuple[Expression, ...], span: Span) -> None:
-        """Refuse a key of more or fewer values than the table has key columns."""
         if len(keys) == len(table.key):
             return
         columns = f"{len(table.key)} column{'s' if len(table.key) != 1 else ''}, {', '.join(table.key)}"
@@ -348,8 +347,6 @@ class _RuleChecker(Written):
             seen.add(one.column)
 
     def _without_old(self, value: Expression, table: Table) -> Expression:
-        """The value with constants in the place of ``old.column``, whose columns must be there."""
-
         def change(node: Expression) -> Expression | None:
             if not isinstance(node, Attribute):
                 return None
@@ -418,7 +415,6 @@ def _with_at(read: Read, event: str) -> str:
 
 
 def _of_arcs(query: QuerySyntax) -> Iterator[tuple[MachineArc | IgnoreRule, Expression]]:
-    """The expressions of an automaton written by hand, each with the arc or the rule it stands in."""
     if not isinstance(query.pattern, Machine):
         return
     parts: tuple[MachineArc | IgnoreRule, ...] = (*query.pattern.arcs, *query.pattern.ignores)

@@ -61,8 +61,6 @@ def check_default(text: str, column: Column) -> None:
 
 
 class _Place(NamedTuple):
-    """Where a value goes, in words, and the code of a value that cannot go there."""
-
     code: str
     words: str
 

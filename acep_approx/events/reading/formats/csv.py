@@ -216,7 +216,6 @@ class CsvFormat(TextFormat):
         return one_batch(table)
 
     def _changed(self, data: bytes, table: pa.Table, *, skip_invalid: bool = False) -> Iterator[tuple[str, str]]:
-        """Columns of numbers with a text that does not come back from its number, and this text."""
         assert self.header is not None, "read the header first"
         names = [  # not those of times, nor what is read in another way
             field.name
@@ -243,6 +242,7 @@ class CsvFormat(TextFormat):
 
     @property
     def _names(self) -> list[str]:
+        """Not the one without a name, where rows end with a delimiter."""
         names = self.header.names if self.header else []
         return names[:-1] if names and not names[-1] else names
 

@@ -222,6 +222,7 @@ def find_header(data: bytes, name: str, delimiter: str | None, columns: list[str
 
 
 def _is_spaced(data: bytes, delimiter: str, most: int) -> bool:
+    """Whether each value but the first of a row begins with a space, in the first rows that have any."""
     sign = delimiter.encode()
     rows = (row for row in quoted_rows(data, sign + b" ") if row.strip(sign + b"\r\n "))
     begins = [
@@ -326,6 +327,7 @@ def _names(rest: bytes, name: str, delimiter: str) -> tuple[list[str], int]:
 
 
 def _hidden_header(comment: bytes, rows: list[list[str]], delimiter: str) -> list[str]:
+    """A header that is written as a comment (``#ts,type``), if the last one is such."""
     rows_of_comment = _fields(comment.lstrip(b"# "), delimiter)
     hidden = [text.strip() for row in rows_of_comment for text in row]
     fits = len(hidden) == len(rows[0]) > 1 and all(hidden)
@@ -333,7 +335,6 @@ def _hidden_header(comment: bytes, rows: list[list[str]], delimiter: str) -> lis
 
 
 def _are_values(first: list[str], second: list[str]) -> bool:
-    """Whether the first row holds values, as the one below it does: no name stands above a number."""
     pairs = list(zip(first, second, strict=False))
     return any(map(_is_value, first)) and not any(_is_value(below) and not _is_value(above) for above, below in pairs)
 

@@ -267,7 +267,6 @@ class LinesFormat(TextFormat):
         return one_batch(pa.Table.from_arrays(columns, names=schema.names))
 
     def _field(self, name: str, texts: pa.ChunkedArray) -> pa.Field:
-        """A column with the narrowest type of texts from which all of them come back; null where there is none."""
         values = texts.combine_chunks().drop_null()
         if not len(values):
             return pa.field(name, pa.null())

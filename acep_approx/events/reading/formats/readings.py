@@ -384,7 +384,6 @@ def _can_be(texts: pa.Array, said: TimeFormat) -> bool:
 
 
 def _lacks_zone(texts: pa.Array, written: TimeFormat) -> bool:
-    """Whether times end in letters of which nobody said what zone is meant."""
     try:
         parse_alone(texts, written)
     except UnknownZoneError:
