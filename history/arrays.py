@@ -14,6 +14,11 @@ Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
 
 
+def no_ints() -> Ints:
+    """A column without rows."""
+    return np.empty(0, np.int64)
+
+
 class Columns:
     """Arrays side by side, for dataclasses of nothing else: the last axis of each counts the rows."""
 

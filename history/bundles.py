@@ -13,14 +13,10 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from history.arrays import Columns, Ints
+from history.arrays import Columns, Ints, no_ints
 from history.trace import Trace
 
 Texts = npt.NDArray[np.str_]
-
-
-def _none() -> Ints:
-    return np.empty(0, np.int64)
 
 
 @dataclass
@@ -41,11 +37,11 @@ class Bundles(Columns):
         Its match points.
     """
 
-    first: Ints = field(default_factory=_none)
-    last: Ints = field(default_factory=_none)
+    first: Ints = field(default_factory=no_ints)
+    last: Ints = field(default_factory=no_ints)
     slot: Texts = field(default_factory=lambda: np.empty(0, np.str_))
-    row: Ints = field(default_factory=_none)
-    points: Ints = field(default_factory=_none)
+    row: Ints = field(default_factory=no_ints)
+    points: Ints = field(default_factory=no_ints)
 
 
 def chain(bundles: Bundles, gap: int, most: int) -> tuple[Bundles, Ints]:
@@ -72,7 +68,7 @@ def chain(bundles: Bundles, gap: int, most: int) -> tuple[Bundles, Ints]:
     Complexity: O(n log n).
     """
     if not len(bundles):
-        return bundles, _none()
+        return bundles, no_ints()
     _, code = np.unique(bundles.slot, return_inverse=True)
     order = np.lexsort((bundles.row, bundles.first, code))
     ahead = bundles[order]

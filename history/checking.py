@@ -16,7 +16,7 @@ import numpy as np
 
 from history.trace import Trace
 from history.values import Values
-from history.vectors import CONTEXT, PAIRED, Feature, Place, Scheme
+from history.vectors import CONTEXT, PAIRED, Feature, Scheme
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -68,15 +68,12 @@ def _check_scheme(scheme: Scheme) -> None:
     require(type(scheme.cost_power) in (int, float) and 0 <= scheme.cost_power <= 1, "costs have no power from 0 to 1")
     require(scheme.values in ("means", "paths"), "it is not said how values are worked out")
     for place in scheme.places:
-        _check_place(place)
+        is_place = isinstance(place.state, str) and _is_count(place.errors)
+        require(is_place, "a place has no state, or no number of errors")
+        require(len(place.features) <= MOST_FEATURES, f"{place.state!r} has more than {MOST_FEATURES} features")
+        for feature in place.features:
+            require(_is_feature(feature), f"the feature {feature.name!r} of {place.state!r} has other buckets")
     require(scheme.vertices <= MOST_VERTICES, f"there are {scheme.vertices} vertices, and {MOST_VERTICES} at most")
-
-
-def _check_place(place: Place) -> None:
-    require(isinstance(place.state, str) and _is_count(place.errors), "a place has no state, or no number of errors")
-    require(len(place.features) <= MOST_FEATURES, f"{place.state!r} has more than {MOST_FEATURES} features")
-    for feature in place.features:
-        require(_is_feature(feature), f"the feature {feature.name!r} of {place.state!r} has other buckets")
 
 
 def _is_feature(feature: Feature) -> bool:

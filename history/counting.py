@@ -11,6 +11,7 @@ paper has one process).
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +25,9 @@ from history.vectors import Scheme
 
 DENSE = ("visits", "reached", "led", "cost", "started", "completed")
 """What is counted at each vertex."""
+EDGES, OVERLAPS = ("source", "target", "moves", "passed"), ("covered", "cover", "shareable", "shared")
+ENDS = ("ends_vertex", "ends_bundle", "ends")
+"""Pairs, of vertices, of groups, and of vertices with bundles, and what is counted of each."""
 CHUNK = 1 << 25
 """Bytes that match maps take at most while they are made."""
 
@@ -115,16 +119,15 @@ def count(scheme: Scheme, trace: Trace, gap: int, most_bundles: int) -> Counts:
         return np.bincount(at, weights=weights, minlength=scheme.vertices).astype(np.float64)
 
     moved = np.flatnonzero(trace.parent >= 0)
-    source, target, moves, through = sum_pairs(
-        vertex[trace.parent[moved]], vertex[moved], scheme.vertices, np.ones(len(moved), np.int64), passed[moved]
-    )
+    once = np.ones(len(moved), np.int64)
+    edges = sum_pairs(vertex[trace.parent[moved]], vertex[moved], scheme.vertices, once, passed[moved])
     bundle = position[trace.end_point]
     kept = bundle >= 0
-    ends_vertex, ends_bundle, ends = sum_pairs(
-        end[kept], bundle[kept], len(bundles), np.ones(int(kept.sum()), np.int64)
-    )
+    ends = sum_pairs(end[kept], bundle[kept], len(bundles), np.ones(int(kept.sum()), np.int64))
     maps = _maps(vertex, trace.first_point, trace.mask, position, len(bundles))
-    covered, cover, shareable, shared = overlaps(scheme, trace, group, maps)
+    pairs: dict[str, Any] = dict(
+        zip((*EDGES, *ENDS, *OVERLAPS), (*edges, *ends, *overlaps(scheme, trace, group, maps)), strict=True)
+    )
     return Counts(
         visits=total(vertex).astype(np.int64),
         reached=total(vertex, np.bitwise_count(trace.mask)).astype(np.int64),
@@ -132,17 +135,7 @@ def count(scheme: Scheme, trace: Trace, gap: int, most_bundles: int) -> Counts:
         cost=total(vertex, trace.cost),
         started=total(vertex[first], passed[first]).astype(np.int64),
         completed=total(end).astype(np.int64),
-        source=source,
-        target=target,
-        moves=moves,
-        passed=through,
-        ends_vertex=ends_vertex,
-        ends_bundle=ends_bundle,
-        ends=ends,
-        covered=covered,
-        cover=cover,
-        shareable=shareable,
-        shared=shared,
+        **pairs,
         bundles=bundles,
         maps=maps,
     )
@@ -159,13 +152,7 @@ def vertices_of(scheme: Scheme, trace: Trace, group: Ints | None = None) -> Ints
 
 def groups_of(scheme: Scheme, trace: Trace) -> Ints:
     """The group of every birth of a trace, within its place; int64, shape (births,)."""
-    group = np.zeros(len(trace.place), np.int64)
-    for number, place in enumerate(scheme.places):
-        if place.features:
-            here = np.flatnonzero(trace.place == number)
-            values = [feature.values(lambda name: trace.column(name)[here]) for feature in place.features]  # noqa: B023
-            group[here] = scheme.group(number, values, trace.texts)
-    return group
+    return scheme.groups_at(trace.place, trace.column, trace.texts)
 
 
 def sums(codes: Ints, *weights: npt.NDArray[np.generic]) -> tuple[Ints, ...]:
@@ -266,31 +253,20 @@ def join(left: Counts, right: Counts, gap: int, most_bundles: int) -> Counts:
     def both(name: str) -> Ints:
         return np.concatenate([getattr(left, name), getattr(right, name)])
 
-    source, target, moves, passed = sum_pairs(both("source"), both("target"), vertices, both("moves"), both("passed"))
-    covered, cover, shareable, shared = sum_pairs(
-        both("covered"), both("cover"), vertices, both("shareable"), both("shared")
-    )
+    pairs: dict[str, Any] = {}
+    for names in (EDGES, OVERLAPS):
+        first, second, *numbers = map(both, names)
+        pairs |= zip(names, sum_pairs(first, second, vertices, *numbers), strict=True)
     ends_bundle = np.concatenate([places[left.ends_bundle], places[split:][right.ends_bundle]])
     kept = ends_bundle >= 0
-    ends_vertex, ends_bundle, ends = sum_pairs(
-        both("ends_vertex")[kept], ends_bundle[kept], len(bundles), both("ends")[kept]
-    )
+    ends = sum_pairs(both("ends_vertex")[kept], ends_bundle[kept], len(bundles), both("ends")[kept])
+    pairs |= zip(ENDS, ends, strict=True)
     maps = _moved(left.maps, places[:split], len(bundles))
     for vertex, bits in _moved(right.maps, places[split:], len(bundles)).items():
         maps[vertex] = maps[vertex] | bits if vertex in maps else bits
     return Counts(
         **{name: getattr(left, name) + getattr(right, name) for name in DENSE},
-        source=source,
-        target=target,
-        moves=moves,
-        passed=passed,
-        ends_vertex=ends_vertex,
-        ends_bundle=ends_bundle,
-        ends=ends,
-        covered=covered,
-        cover=cover,
-        shareable=shareable,
-        shared=shared,
+        **pairs,
         bundles=bundles,
         maps=dict(sorted(maps.items())),
     )
@@ -453,13 +429,16 @@ class _Births:
         position[order] = number
         above = trace.parent[visit]
         parent = np.where(above >= 0, position[trace.birth[above]], -1)
+        ticks, at = np.unique(trace.point_tick, return_inverse=True)
+        closed = np.searchsorted(ticks, start + scheme.window, side="right")  # how many ticks up to the end of a window
+        size = len(ticks) + 1
         return cls(
             group=scheme.first_group[trace.place[order]] + group[order],
             rank=rank,
             by_rank=by_rank,
             first_point=trace.first_point[visit],
             mask=trace.mask[visit],
-            after=_after(trace, slot, start + scheme.window),
+            after=np.searchsorted(trace.point_slot * size + at, slot * size + closed),
             parent=np.where(parent < number, parent, -1),
         )
 
@@ -491,10 +470,3 @@ class _Births:
             onward = at > one[open_]  # parents are born before their children
             at, open_ = self.parent[at[onward]], open_[onward]
         return found
-
-
-def _after(trace: Trace, slot: Ints, end: Ints) -> Ints:
-    """How many match points there are up to some ends of windows, all slots before counted in."""
-    ticks, rank = np.unique(trace.point_tick, return_inverse=True)
-    size = len(ticks) + 1
-    return np.searchsorted(trace.point_slot * size + rank, slot * size + np.searchsorted(ticks, end, side="right"))

@@ -321,7 +321,6 @@ def _bucketed(
 
 
 def _edges(column: Floats, reached: Floats, groups: int) -> tuple[float, ...]:
-    """Between which numbers to cut; no more than there are values."""
     is_known = ~np.isnan(column)
     known, success = column[is_known], reached[is_known]
     values = np.unique(known)

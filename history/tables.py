@@ -25,7 +25,7 @@ from bitarray import bitarray
 from history import counting
 from history.bundles import Bundles, Texts
 from history.checking import Array, check_column, check_order, check_places, require
-from history.counting import Counts
+from history.counting import ENDS, Counts
 from history.errors import HistoryError
 from history.graph import Graph
 
@@ -132,11 +132,10 @@ BUNDLES, MAPS = "bundles.parquet", "maps.npz"
 TABLES = (VERTICES, EDGES, OVERLAPS, BUNDLES, MAPS)
 DENSE = dict.fromkeys(counting.DENSE, "int64") | {"cost": "float64"}
 """What is counted at vertices, with its type; tables have only those that were visited."""
-PAIRS = {EDGES: ("source", "target", "moves", "passed"), OVERLAPS: ("covered", "cover", "shareable", "shared")}
+PAIRS = {EDGES: counting.EDGES, OVERLAPS: counting.OVERLAPS}
 """Files of pairs, of vertices or of groups, with what is counted of each."""
 MOST_PAIRS = 1 << 27
 """Pairs that a file may hold: four columns of them are as much as an npz file may hold."""
-ENDS = ("ends_vertex", "ends_bundle", "ends")
 Column = Callable[[str], Any]
 """Gives a column by its name."""
 

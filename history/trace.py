@@ -8,13 +8,9 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import numpy.typing as npt
 
-from history.arrays import Bools, Floats, Ints
+from history.arrays import Bools, Floats, Ints, no_ints
 
 Masks = npt.NDArray[np.uint64]
-
-
-def _none() -> Ints:
-    return np.empty(0, np.int64)
 
 
 @dataclass(frozen=True)
@@ -89,8 +85,8 @@ class Trace:
     point_row: Ints
     point_tick: Ints
     point_slot: Ints
-    end_visit: Ints = field(default_factory=_none)
-    end_point: Ints = field(default_factory=_none)
+    end_visit: Ints = field(default_factory=no_ints)
+    end_point: Ints = field(default_factory=no_ints)
     slots: Sequence[str] = ()
 
     def column(self, name: str) -> Floats | Ints:

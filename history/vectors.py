@@ -301,6 +301,19 @@ class Scheme:
             group = group * feature.buckets + feature.bucket(column, texts)
         return group
 
+    def groups_at(self, place: Ints, column: Callable[[str], Column], texts: Sequence[str]) -> Ints:
+        """Groups of some runs, each within its place, given the columns of all.
+
+        Complexity: O(runs · features).
+        """
+        group = np.zeros(len(place), np.int64)
+        for number, one in enumerate(self.places):
+            if one.features:
+                here = np.flatnonzero(place == number)
+                values = [feature.values(lambda name: column(name)[here]) for feature in one.features]  # noqa: B023
+                group[here] = self.group(number, values, texts)
+        return group
+
     def describe(self, vertex: int) -> dict[str, Any]:
         """A vertex in names and ranges, for people.
 
@@ -311,7 +324,11 @@ class Scheme:
         """
         group, cell = divmod(int(vertex), self.cells)
         part, late = divmod(cell, len(self.since) + 1)
-        place = self.places[int(self.place_of_group[group])]
+        number = int(self.place_of_group[group])
+        place, within, words = self.places[number], group - int(self.first_group[number]), {}
+        for feature in reversed(place.features):
+            within, bucket = divmod(within, feature.buckets)
+            words[feature.name] = feature.words(bucket)
         floors = [0, *self.remaining_floors.tolist(), self.window + 1]
         limits = [-1, *self.since_limits.tolist(), self.window]
         return {
@@ -319,32 +336,19 @@ class Scheme:
             "errors": place.errors,
             "remaining": [floors[part], floors[part + 1] - 1],
             "since": [min(limits[late] + 1, self.window), limits[late + 1]],
-            "features": self._words(group),
+            "features": dict(reversed(words.items())),
         }
-
-    def _words(self, group: int) -> dict[str, str]:
-        number = int(self.place_of_group[group])
-        within = group - int(self.first_group[number])
-        words = {}
-        for feature in reversed(self.places[number].features):
-            within, bucket = divmod(within, feature.buckets)
-            words[feature.name] = feature.words(bucket)
-        return dict(reversed(words.items()))
-
-    @property
-    def _trees(self) -> list[Trees]:
-        """Those of its features, which are the same everywhere."""
-        return [feature.trees for place in self.places for feature in place.features if feature.trees is not None][:1]
 
     def to_json(self) -> dict[str, Any]:
         """As plain lists, texts and numbers."""
+        trees = [feature.trees for place in self.places for feature in place.features if feature.trees is not None]
         return {
             "window": self.window,
             "remaining": self.remaining,
             "since": list(self.since),
             "values": self.values,
             "cost_power": self.cost_power,
-            "trees": [trees.to_json() for trees in self._trees],
+            "trees": [trees.to_json() for trees in trees[:1]],  # they are the same everywhere
             "places": [
                 {
                     "state": place.state,

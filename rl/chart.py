@@ -91,7 +91,6 @@ class Pairs:
     chart: Chart
 
     def __len__(self) -> int:
-        """How many there are."""
         return int(self.sizes.sum())
 
     @cached_property
@@ -139,11 +138,6 @@ class Pairs:
         own = group - first[self.chart.source[step]]
         ahead = own * self.groups[target] + child - first[target]
         return np.asarray((np.cumsum(self.families) - self.families)[step] + ahead, np.int64)
-
-    def vertices_of(self, place: int) -> slice:
-        """The vertices of a place."""
-        low = int(self.chart.scheme.first[place])
-        return slice(low, low + int(self.groups[place]) * self.chart.scheme.cells)
 
     def groups_of(self, place: int) -> slice:
         """The groups of a place."""

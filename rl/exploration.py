@@ -103,28 +103,16 @@ class CohortCounts:
     half_life: float
     most_bundles: int = MOST_BUNDLES
     sums: Floats = field(init=False)
+    visits: Floats = field(init=False)
+    led: Floats = field(init=False)
+    points: Floats = field(init=False)
     tick: int | None = field(init=False, default=None)
     bundles: Bundles = field(init=False, default_factory=Bundles)
     map_vertex: Ints = field(init=False, default_factory=lambda: np.zeros(0, np.int64))
     map_bundle: Ints = field(init=False, default_factory=lambda: np.zeros(0, np.int64))
 
     def __post_init__(self) -> None:
-        self.sums = np.zeros((3, self.vertices))
-
-    @property
-    def visits(self) -> Floats:
-        """Visits of each vertex."""
-        return np.asarray(self.sums[0])
-
-    @property
-    def led(self) -> Floats:
-        """Visits that led to a match point."""
-        return np.asarray(self.sums[1])
-
-    @property
-    def points(self) -> Floats:
-        """Match points that the visits led to."""
-        return np.asarray(self.sums[2])
+        self.visits, self.led, self.points = self.sums = np.zeros((3, self.vertices))
 
     def add(self, lineages: Lineages) -> None:
         """Add outcomes. Complexity: O(rows + vertices).

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from history.arrays import Floats, Ints
+from history.arrays import Columns, Floats, Ints
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class Tests:
 
 
 @dataclass(frozen=True)
-class Lineages:
+class Lineages(Columns):
     """Outcomes of lineages of the cohort, in which nothing is shed: parallel columns, one row for a visit of a run.
 
     Attributes

@@ -24,7 +24,7 @@ from acep_approx.spark.worker import shard
 from acep_approx.spark.worker.job import Spending
 from acep_approx.spark.worker.shard import Shard
 from acep_approx.training.history_graph import HistoryGraph
-from history import store
+from history import files, store
 from tests.spark_schedules import EXACT, LEARNING, SPLIT
 
 Mutant = Callable[[], AbstractContextManager[Any]]
@@ -101,7 +101,7 @@ def in_place(place: Path, content: bytes) -> None:
 
 
 def weights_are_written_in_place() -> AbstractContextManager[Any]:
-    return patch.object(splitting, "replace_file", in_place)
+    return patch.object(files, "replace_file", in_place)
 
 
 def the_pointer_is_written_in_place() -> AbstractContextManager[Any]:

@@ -95,10 +95,10 @@ def test_portions_add_up_to_the_same_in_any_order_and_grouping(parts, order, spl
     assert len(counted) >= 6
     left = right = Counted(blank)
     for number in order[:split]:
-        left = left.joined(counted[number])
+        left = left.merge(counted[number])
     for number in [*order[split:], *range(6, len(counted))]:
-        right = right.joined(counted[number])
-    found = right.joined(left)
+        right = right.merge(counted[number])
+    found = right.merge(left)
     assert_same(found.graph.counts, expected.graph.counts)
     assert vars(found) | {"graph": 0} == vars(expected) | {"graph": 0}
 

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import wraps
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from acep_approx.diagrams.colours import COLOURS, VIEW
+from acep_approx.diagrams.graph import Graph
 from acep_approx.diagrams.text_layout import shortened
 from acep_approx.visible import escape
-
-if TYPE_CHECKING:
-    from acep_approx.diagrams.graph import Graph
 
 SMALLEST = 0.74
 """To which share of its size a picture shrinks."""

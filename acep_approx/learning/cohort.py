@@ -12,7 +12,7 @@ from __future__ import annotations
 from base64 import b64decode, b64encode
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
@@ -21,6 +21,8 @@ from acep_approx.archive import Kind, Scope
 from acep_approx.arrays import Ints
 from acep_approx.budget.audit import AuditCells, AuditSample, RecallEstimate
 from acep_approx.budget.budget import granted_beside
+from acep_approx.engines.batches import RunEvents
+from acep_approx.engines.runs.shedding import Shedding
 from acep_approx.events.keys import KeyCodes
 from acep_approx.events.roles import Roles
 from acep_approx.events.stream import EventBatch
@@ -33,11 +35,6 @@ from history.counting import vertices_of
 from history.trace import KEY, Trace
 from history.vectors import Scheme
 from rl.records import Lineages
-
-if TYPE_CHECKING:
-    from acep_approx.engines.batches import RunEvents
-    from acep_approx.engines.runs.shedding import Shedding
-
 
 COHORT, OUTCOMES = Kind("cohort"), Kind("outcomes")
 TEXTS = ("columns", "kinds", "texts", "slots")
@@ -63,32 +60,22 @@ class Outcomes:
     def lineages(self, scheme: Scheme) -> Lineages:
         """The outcomes as a learner of these vertices takes them: one row for each visit.
 
-        Complexity: O(visits).
-        """
-        none = np.zeros(0, np.int64)
-        tick, vertex, points = [none], [none], [none]
-        for trace in self.traces:
-            self._check(trace, scheme)
-            tick.append(trace.tick[trace.birth] + trace.since)
-            vertex.append(vertices_of(scheme, trace))
-            points.append(np.bitwise_count(trace.mask).astype(np.int64))
-        rows = sum(map(len, vertex))
-        return Lineages(
-            np.concatenate(tick), np.concatenate(vertex), np.concatenate(points), np.full(rows, self.weight)
-        )
-
-    @staticmethod
-    def _check(trace: Trace, scheme: Scheme) -> None:
-        """Refuse births of places that there are not, or without what tells them apart.
-
         Raises
         ------
         DataError
-            ``ACEP-D040``: only a state that was changed has such.
+            ``ACEP-D040``: births of places that there are not, as only a state that was changed has.
+
+        Complexity: O(visits).
         """
         names = {name for place in scheme.places for one in place.features for name in one.of or (one.name,)}
-        if trace.place.max(initial=0) >= len(scheme.places) or names - {*trace.columns, KEY}:
-            raise impossible("the outcomes of the cohort are of another query")
+        parts = [Lineages.none()]
+        for trace in self.traces:
+            if trace.place.max(initial=0) >= len(scheme.places) or names - {*trace.columns, KEY}:
+                raise impossible("the outcomes of the cohort are of another query")
+            points = np.bitwise_count(trace.mask).astype(np.int64)
+            weight = np.full(len(points), self.weight)
+            parts.append(Lineages(trace.tick[trace.birth] + trace.since, vertices_of(scheme, trace), points, weight))
+        return Lineages.joined(parts)
 
     def to_bytes(self) -> bytes:
         """As an archive. Complexity: O(visits)."""
@@ -294,7 +281,6 @@ class Cohort:
             self._tracer.output.chunk = LOOK_BACK
 
     def _slots_of(self, trace: Trace) -> Ints:
-        """The slot, in the run, of each slot of a trace."""
         if not trace.slots:
             return np.zeros(1, np.int64)
         return np.array([self._slots.get(name, -1) for name in trace.slots], np.int64)

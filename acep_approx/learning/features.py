@@ -103,7 +103,10 @@ class KeyLetters:
         if not {KEY, LETTERS} & found.keys() and len(runs):
             success = self._comes(number, runs) * worth(place)[self._group(runs, place)]
             success = np.minimum(success / max(float(np.quantile(success, 0.99)), 1e-300), 1.0)
-            columns: dict[str, Column] = {f.name: ("int", self._bucket(runs, f)) for f in place.features}
+            column = partial(self.reader.column, runs.key, runs.children)
+            columns: dict[str, Column] = {
+                f.name: ("int", f.bucket(f.values(column), self.reader.texts)) for f in place.features
+            }
             columns[LETTERS] = ("int", self.loses(number, runs.key))
             told = {feature.name: feature for feature in fit_features(columns, self.reader.texts, success)}
             if LETTERS in told:
@@ -120,10 +123,6 @@ class KeyLetters:
 
     def _group(self, runs: SampledTests, place: Place) -> Ints:
         return self.reader.group(runs.key, runs.children, place, np.arange(len(runs)))
-
-    def _bucket(self, runs: SampledTests, feature: Feature) -> Ints:
-        values = feature.values(lambda name: self.reader.column(runs.key, runs.children, name))
-        return feature.bucket(values, self.reader.texts)
 
 
 # --- tests as if no run had been shed -----------------------------------------------------------------------

@@ -154,7 +154,10 @@ def found_within(trace: Trace, ranking: Ranking, share: float) -> Bools:
     first = trace.first_visits()
     visit = np.where(first >= 0, trace.parent[first], -1)
     parent = np.where(visit >= 0, trace.birth[visit], -1)  # the birth that each was made from
-    score = _scores(trace, first, ranking)
+    vertex = vertices_of(ranking.scheme, trace)[first]
+    worth = ranking.values.gain[vertex] / ranking.values.cost[vertex] ** ranking.scheme.cost_power
+    coin = (trace.start % (1 << 40)) * GOLDEN % 1.0  # of its lineage
+    score = np.where(first >= 0, worth * (SPREAD + coin) / (SPREAD + 1), np.inf)
     while True:
         least = np.where(parent >= 0, np.minimum(score, score[parent]), score)
         if (least == score).all():
@@ -167,13 +170,6 @@ def found_within(trace: Trace, ranking: Ranking, share: float) -> Bools:
     kept[order[done <= share * done[-1]]] = True
     found[trace.end_point[kept[trace.birth[trace.end_visit]]]] = True
     return found
-
-
-def _scores(trace: Trace, first: Ints, ranking: Ranking) -> Floats:
-    vertex = vertices_of(ranking.scheme, trace)[first]
-    score = ranking.values.gain[vertex] / ranking.values.cost[vertex] ** ranking.scheme.cost_power
-    coin = (trace.start % (1 << 40)) * GOLDEN % 1.0
-    return np.where(first >= 0, score * (SPREAD + coin) / (SPREAD + 1), np.inf)
 
 
 def _own_steps(trace: Trace, first: Ints, parent: Ints) -> Floats:

@@ -314,7 +314,6 @@ class Learner:
         return self.sample_size.rows >= self._rescored.rows + LEAST_ROWS
 
     def _has_seen_enough(self) -> bool:
-        """Whether runs can be ranked by what was seen, rather than at random, or by what was known before."""
         if not self._kept:
             return False
         events, tests = self.sample_size.events - self._changed.events, self._tests
@@ -453,7 +452,7 @@ class Learner:
             "live": self.live.save(),
             "tally": vars(self.tally),
             "promise": vars(self.promise),
-            "sample_size": self.sample_size.save(),
+            "sample_size": vars(self.sample_size),
             "alarms": [astuple(alarm) for alarm in self.alarms],
             "refreshes": self.refreshes,
             "share": self.share,

@@ -93,7 +93,11 @@ class LiveGraph:
     def now(self) -> Graph:
         """The graph as it is by now. Complexity: that of ``history.counting.join``."""
         graph = self._graph
-        counts = faded(graph.counts, graph.scheme, np.full(graph.scheme.groups, self._left()))
+        known, added = (sum(int(some.visits.sum()) for some in part) for part in ([graph.counts], self._waiting))
+        age = self._latest - self._tick if self._tick is not None and self._latest is not None else 0
+        # less is left with age, but not less than new counts make up for
+        left = float(np.clip(1 - added / max(known, 1), 2.0 ** (-age / self.half_life), 1.0))
+        counts = faded(graph.counts, graph.scheme, np.full(graph.scheme.groups, left))
         parts = self._waiting
         while len(parts) > 1:  # small ones first
             parts = [self._joined(parts[at : at + 2]) for at in range(0, len(parts), 2)]
@@ -127,14 +131,7 @@ class LiveGraph:
             None if saved[name] is None else number_in(name, saved[name], -TICK, TICK) for name in ("tick", "latest")
         )
 
-    def _left(self) -> float:
-        """What is left of what was counted: less with age, but not less than new counts make up for."""
-        known, added = (sum(int(some.visits.sum()) for some in part) for part in ([self._graph.counts], self._waiting))
-        age = self._latest - self._tick if self._tick is not None and self._latest is not None else 0
-        return float(np.clip(1 - added / max(known, 1), 2.0 ** (-age / self.half_life), 1.0))
-
     def _settle(self) -> None:
-        """Join what waits; counts are those of now."""
         self._graph, self._waiting, self._tick = self.now(), [], self._latest
 
     def _of(self, counts: Counts, scheme: Scheme | None = None) -> Graph:

@@ -19,9 +19,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from acep_approx.budget.ledger import Drift, Learning, Rescoring, Score, SelectedFeature, Tenth, mean_score
+from acep_approx.budget.ledger import Drift, Learning, Piece, Rescoring, Score, SelectedFeature, Tenth, mean_score
+from acep_approx.engines.batches import RunEvents
 from acep_approx.engines.runs.load_shedder import WHOLE_BATCH
+from acep_approx.engines.runs.shedding import Shedding
+from acep_approx.engines.runs.worth import Worth
+from acep_approx.events.stream import EventBatch
 from acep_approx.events.time import to_datetime
+from acep_approx.learning.cohort import Beside, Outcomes
 from acep_approx.learning.learner import Learner, learner_of, learner_to_bytes
 from acep_approx.learning.sampling import Sampler, SampleReader
 from acep_approx.learning.training_sample import Shares, TrainingSample, samples_to_bytes
@@ -31,12 +36,6 @@ from history.vectors import Scheme
 from rl.drift import Alarm
 
 if TYPE_CHECKING:
-    from acep_approx.budget.ledger import Piece
-    from acep_approx.engines.batches import RunEvents
-    from acep_approx.engines.runs.shedding import Shedding
-    from acep_approx.engines.runs.worth import Worth
-    from acep_approx.events.stream import EventBatch
-    from acep_approx.learning.cohort import Beside, Outcomes
     from acep_approx.training.history_graph import HistoryGraph
 
 
@@ -80,6 +79,11 @@ class OnlineLearning:
         self._latest: RunEvents
         self._waiting = self._found = 0  # events since it last did, and match points by then
 
+    @property
+    def most_events(self) -> int:
+        """As many as the learner lets pass before it looks."""
+        return self.learner.events_to_look
+
     def count(self, events: RunEvents) -> None:
         """These events come, that runs are tested with."""
         self.sampler.count(events)
@@ -116,7 +120,6 @@ class OnlineLearning:
         self.seconds += time.perf_counter() - begun
 
     def _learn(self, tick: int, rate: float, spare: float, found: int, held_until: int | None) -> None:
-        """Have the learner process what was sampled, and ask it for what runs are worth if enough is new."""
         learner, arena = self.learner, self.arena
         sample, outcomes = self._take(tick, found)
         learner.process(sample, outcomes, held_until)
@@ -128,13 +131,11 @@ class OnlineLearning:
         self.sampler.sample(learner.sample_size.shares)
 
     def _take(self, tick: int, found: int) -> tuple[TrainingSample, Outcomes]:
-        """What was seen since the last call: of the run, and of the cohort."""
         sample = self.sampler.take(self._waiting, tick, found - self._found)
         self._waiting, self._found = 0, found
         return sample, self.beside.outcomes()
 
     def _take_up(self, worth: Worth, price: float) -> None:
-        """From here on runs are worth something else, and kept from a score of ``price`` on."""
         arena = self.arena
         if self.counts_runs:
             price = LEAST_PRICE
@@ -413,11 +414,6 @@ class RecordedLearning(OnlineLearning):
         self._elsewhere = 0  # match points of other shards, and of this one before: what the learner knows of them
         self._now = (0, 0)  # tick and match points at the end of the last piece
         self._begun = len(learner.refreshes)
-
-    @property
-    def most_events(self) -> int:
-        """As many as the learner lets pass before it looks."""
-        return self.learner.events_to_look
 
     @property
     def has_rescored(self) -> bool:

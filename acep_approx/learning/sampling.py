@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -291,12 +292,7 @@ class SampleReader:
 
     def groups(self, key: Ints, values: Floats, at: Ints, scheme: Scheme) -> Ints:
         """The group of runs, or children, within the place that each is ``at``."""
-        group = np.zeros(len(at), np.int64)
-        for number, place in enumerate(scheme.places):
-            if place.features:
-                here = np.flatnonzero(at == number)
-                group[here] = self.group(key, values, place, here)
-        return group
+        return scheme.groups_at(at, partial(self.column, key, values), self.texts)
 
     def group(self, key: Ints, values: Floats, place: Place, here: Ints) -> Ints:
         """The group of those runs, or children, which are ``here``, all of one place."""

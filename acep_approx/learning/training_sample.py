@@ -316,13 +316,9 @@ class SampleSize:
         """The stream has changed: look at as many of the tests that come as at the beginning."""
         self.rows_then, self.events_then = self.rows, self.events
 
-    def save(self) -> dict[str, Any]:
-        """All of it, for ``load``."""
-        return dict(vars(self))
-
     @classmethod
     def load(cls, saved: dict[str, Any]) -> Self:
-        """What ``save`` gave."""
+        """That of which these are the attributes."""
         made = cls(**saved)
         finite("sample size", *(value for name, value in saved.items() if name not in ("passed", "passes")))
         passed = check_column("passed", made.passed, "float64")

@@ -85,8 +85,10 @@ def _picture(name: str, title: str, across: _Axis, up: _Axis, curves: Sequence[C
     parts = [label(_LEFT, _TOP - 14, up.title, kind="head")]
     for value, text in up.marks:
         y = base - up.place(value) * _PLOT_HEIGHT
-        parts.append(f'<path class="grid" d="M{_LEFT} {y:.1f}h{_PLOT_WIDTH}"/>')
-        parts.append(label(_LEFT - 8, y + 4, text, anchor="end"))
+        parts += [
+            f'<path class="grid" d="M{_LEFT} {y:.1f}h{_PLOT_WIDTH}"/>',
+            label(_LEFT - 8, y + 4, text, anchor="end"),
+        ]
     for value, text in across.marks:
         x = _LEFT + across.place(value) * _PLOT_WIDTH
         parts.append(f'<path class="axis" d="M{x:.1f} {base:.1f}v5"/>' + label(x, base + 20, text, anchor="middle"))

@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from math import ceil, floor, log10
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
+from acep_approx.budget.ledger import Piece
 from acep_approx.diagrams.text_layout import label
 from acep_approx.timeline.picture import LEFT, RIGHT, WIDTH, axis_ticks
 from acep_approx.visible import escape
-
-if TYPE_CHECKING:
-    from acep_approx.budget.ledger import Piece
 
 MOST_PIECES = 240
 Item = TypeVar("Item")

@@ -157,11 +157,6 @@ class NearShown:
     helps: tuple[str, ...]
     ask: str
 
-    @property
-    def is_shed(self) -> bool:
-        """Whether it is a match that a budget shed."""
-        return self.why == "shed"
-
 
 @dataclass(frozen=True)
 class Explored:
@@ -288,7 +283,7 @@ def _picture(run: Explored) -> OverTime | None:
     near = []
     for one in run.near:
         said = " · ".join([_moment(one.tick, is_time=run.is_time), *(k or "-" for k in one.key)])
-        near.append(Near(one.tick, said, one.is_shed))
+        near.append(Near(one.tick, said, one.why == "shed"))
     least = max([1, *(query.span for query in run.queries)])
     return OverTime(points, near, is_time=run.is_time, least=least)
 

@@ -33,11 +33,6 @@ class Series:
     ticks: Ints
     counts: Ints
 
-    @property
-    def total(self) -> int:
-        """How many there are."""
-        return len(self.ticks)
-
 
 @dataclass(frozen=True)
 class Points:
@@ -143,11 +138,11 @@ class OverTime:
         top = -(-most // step) * step
         heads = [f"<b>{escape(name)}</b>"] if name else []
         heads += [
-            f'<span><i class="swatch f{one.colour}"></i>{escape(one.name)}: {one.total:,}</span>' for one in series
+            f'<span><i class="swatch f{one.colour}"></i>{escape(one.name)}: {len(one.ticks):,}</span>' for one in series
         ]
         unit = width_text(int(self.edges[1] - self.edges[0]), is_time=self.is_time)
         said = f"{name + ': ' if name else ''}match points per {unit}; " + ", ".join(
-            f"{one.name}: {one.total:,}" for one in series
+            f"{one.name}: {len(one.ticks):,}" for one in series
         )
         guides = "".join(
             f'<i class="guide" style="bottom:{100 * mark / top:.4g}%"></i>' for mark in range(step, top + 1, step)

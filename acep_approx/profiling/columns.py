@@ -18,6 +18,7 @@ from acep_approx.events.roles import UNITS, is_number
 from acep_approx.events.time import FIRST, PER_SECOND, plausible_unit, ticks
 from acep_approx.events.time_formats import TimeFormat, digits_format
 from acep_approx.profiling.formatting import distance, moment, shown, window
+from history.coverage.sketch import finalized
 
 EXACT = 10_000
 """Different values that are counted one by one."""
@@ -117,11 +118,8 @@ def _of_texts(values: pa.Array) -> Hashes:
 
 
 def _mixed(values: Hashes) -> Hashes:
-    """The finaliser of SplitMix64 (Steele et al. 2014): every bit depends on every bit."""
-    mixed = values + np.uint64(0x9E3779B97F4A7C15)
-    mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return mixed ^ (mixed >> np.uint64(31))
+    """Numbers of which every bit depends on every bit."""
+    return finalized(values + np.uint64(0x9E3779B97F4A7C15))
 
 
 @dataclass(frozen=True)

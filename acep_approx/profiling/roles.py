@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from acep_approx.arrays import Bools, Floats, Ints
+from acep_approx.arrays import Floats, Ints
 from acep_approx.errors import DataError
 from acep_approx.events.columns import can_be_told_apart, decoded, plain_type, to_numpy
 from acep_approx.events.keys import can_be_key
@@ -229,7 +229,10 @@ class KeyOrder:
     def __init__(self, codes: Ints) -> None:
         rows = np.flatnonzero(codes >= 0)
         if len(rows) > SAMPLE:
-            rows = rows[_is_sampled(codes[rows])][:SAMPLE]
+            counts = np.bincount(codes[rows])  # any values, as long as they have few events
+            order = np.random.default_rng(17).permutation(len(counts))
+            before = np.cumsum(counts[order]) - counts[order]
+            rows = rows[np.isin(codes[rows], order[before < SAMPLE])][:SAMPLE]
         rows = rows[np.argsort(codes[rows], kind="stable")]
         self._rows, self._keys = rows, codes[rows]
         self._is_next = self._keys[1:] == self._keys[:-1]
@@ -264,14 +267,6 @@ class KeyOrder:
         before, after = types[:-1][self._is_next], types[1:][self._is_next]
         _, pairs = np.unique(before * (int(types.max()) + 1) + after, return_counts=True)
         return _entropy(np.bincount(before)) + _entropy(np.bincount(after)) - _entropy(pairs)
-
-
-def _is_sampled(codes: Ints) -> Bools:
-    """Whether the value of an event is one of those that are looked at: any, as long as they have few events."""
-    counts = np.bincount(codes)
-    order = np.random.default_rng(17).permutation(len(counts))
-    before = np.cumsum(counts[order]) - counts[order]
-    return np.isin(codes, order[before < SAMPLE])
 
 
 def _entropy(counts: Ints) -> float:

@@ -27,7 +27,6 @@ from acep_approx.pages.drawing import percent
 from acep_approx.pages.shell import part_of_page
 from acep_approx.timeline.picture import svg
 from acep_approx.visible import escape
-from acep_approx.why.result import no_match_parts
 
 if TYPE_CHECKING:
     from acep_approx.budget.ledger import RunRecord
@@ -64,7 +63,7 @@ def matches_view(matches: Any) -> str:
         with matches.source.looked_at():
             source, roles, is_sorted = matches.source.beside(), matches.question.roles, matches.question.sort
             reasons = explain_no_match(matches.plan, source, roles, sort=is_sorted, most=EXPLAINED)
-        return view(title(_headline(found)), query, *no_match_parts(reasons))
+        return view(title(_headline(found)), query, *reasons.parts())
     some = "" if matches.limit is None else f"The first {matches.limit:,} matches of those of "
     return view(title(some + _headline(found)), query, *_found(found, matches.source.rows))
 

@@ -9,7 +9,7 @@ found there. Nothing is lent, so the audit never takes more than its share.
 from __future__ import annotations
 
 from base64 import b64decode, b64encode
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -17,17 +17,14 @@ import pyarrow as pa
 from acep_approx.arrays import Bools, Ints
 from acep_approx.budget.audit import AuditCells, AuditSample, RecallEstimate
 from acep_approx.budget.budget import granted_beside
+from acep_approx.engines.batches import RunEvents
+from acep_approx.events.roles import Roles
 from acep_approx.events.stream import EventBatch
 from acep_approx.matching.execution import Execution
 from acep_approx.matching.outputs.kinds import POINTS
 from acep_approx.matching.outputs.of_runs import TooManyStepsError
+from acep_approx.planning.planner import Plan
 from acep_approx.ranges import COUNT, TICK, finite, number_in
-
-if TYPE_CHECKING:
-    from acep_approx.engines.batches import RunEvents
-    from acep_approx.events.roles import Roles
-    from acep_approx.planning.planner import Plan
-
 
 ENOUGH = 1.5
 """How many times what cells have cost so far must be saved up before those of an epoch are looked at."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
@@ -12,7 +12,9 @@ from acep_approx.arrays import Bools, Floats, Ints
 from acep_approx.automaton.words import register_text, state_names
 from acep_approx.budget.audit import AuditCells, AuditSample, mixed
 from acep_approx.budget.ledger import Piece, Shed, place_words
+from acep_approx.engines.batches import RunEvents
 from acep_approx.engines.runs.event_columns import CODED
+from acep_approx.engines.runs.lineage import Hits
 from acep_approx.engines.runs.programs import register_kind
 from acep_approx.engines.runs.shedding import Shedding
 from acep_approx.engines.runs.tables import RunTables
@@ -24,10 +26,6 @@ from acep_approx.kernels.runs.vm import NULL
 from acep_approx.matching.pipeline import Pipeline
 from acep_approx.ranges import TICK, finite, number_in
 from history.arrays import Columns
-
-if TYPE_CHECKING:
-    from acep_approx.engines.batches import RunEvents
-    from acep_approx.engines.runs.lineage import Hits
 
 
 @dataclass(frozen=True)
@@ -195,8 +193,11 @@ def shed_table(log: Ints, pipeline: Pipeline) -> pa.Table:
         columns["key"] = [keys[slot] if slot < len(keys) else "" for slot in log[:, kernel.LOG_SLOT].tolist()]
     columns["state"] = pa.array(names).take(pa.array(log[:, kernel.LOG_POOL]))
     columns["errors"] = pa.array([pool.errors for pool in tables.pools]).take(pa.array(log[:, kernel.LOG_POOL]))
+    unit = tick_unit(pipeline.schema.field(pipeline.roles.time).type, pipeline.roles.unit)
+    is_time = unit is not None and not pipeline.preparer.is_count
     for name, at in (("start", kernel.LOG_START), ("last", kernel.LOG_LAST), ("at", kernel.LOG_TICK)):
-        columns[name] = _times(pipeline.preparer.positions(log[:, kernel.LOG_SLOT], log[:, at]), pipeline)
+        ticks = pipeline.preparer.positions(log[:, kernel.LOG_SLOT], log[:, at])
+        columns[name] = to_datetime(ticks) if is_time else pa.array(ticks)
     columns["row"] = log[:, kernel.LOG_ID]
     columns["reason"] = pa.array(REASONS).take(pa.array(log[:, kernel.LOG_REASON]))
     columns["remembers"] = _registers(log, tables)
@@ -250,13 +251,6 @@ def _coins(log: Ints, worth: Worth, seed: int) -> Floats:
     if worth.coin_per_run:
         hashed = mixed(hashed, log[:, kernel.LOG_LAST])
     return worth.spread / (worth.spread + (hashed & 0xFFFF) / 65536.0)
-
-
-def _times(ticks: Ints, pipeline: Pipeline) -> Any:
-    unit = tick_unit(pipeline.schema.field(pipeline.roles.time).type, pipeline.roles.unit)
-    if unit is None or pipeline.preparer.is_count:
-        return pa.array(ticks)
-    return to_datetime(ticks)
 
 
 def _registers(log: Ints, tables: RunTables) -> list[str]:

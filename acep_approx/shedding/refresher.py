@@ -10,10 +10,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
+from acep_approx.events.roles import Roles
 from acep_approx.learning.cohort import Outcomes
 from acep_approx.learning.judging import Verdict
 from acep_approx.learning.learner import Learner, learner_of, learner_to_bytes
@@ -21,18 +23,13 @@ from acep_approx.learning.online import MOST_TESTS, refresh
 from acep_approx.learning.training_sample import SampledTests, Shares, TrainingSample, samples_from_bytes
 from acep_approx.matching.execution import Execution
 from acep_approx.matching.outputs.kinds import POINTS
+from acep_approx.planning.compiled import CompiledQuery
 from acep_approx.ranges import check, finite, reading
 from acep_approx.shedding.load import Load
 from acep_approx.shedding.shedder import Shedder
 from acep_approx.training.history_graph import HistoryGraph
 from rl.drift import Alarm
 from rl.records import Events
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from acep_approx.events.roles import Roles
-    from acep_approx.planning.compiled import CompiledQuery
 
 EVERY = 4
 """A version is made after so many batches and windows in any case: a change may go unnoticed."""

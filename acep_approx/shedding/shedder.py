@@ -4,21 +4,30 @@ from __future__ import annotations
 
 import zlib
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
+from acep_approx.arrays import Ints
 from acep_approx.budget.audit import AuditCells, AuditSample, RecallEstimate
 from acep_approx.budget.budget import granted_beside
 from acep_approx.budget.ledger import Piece
+from acep_approx.engines.batches import RunEvents
+from acep_approx.engines.progress import RunProgress
+from acep_approx.engines.runs.lineage import Hits
 from acep_approx.engines.runs.load_shedder import WHOLE_BATCH, CallOrder
 from acep_approx.engines.runs.shedding import Shedding, type_too_late
+from acep_approx.engines.runs.tables import RunTables
 from acep_approx.engines.runs.worth import WITHOUT_END, Allowance
+from acep_approx.events.roles import Roles
+from acep_approx.events.stream import EventBatch
 from acep_approx.jit import tiers
 from acep_approx.learning.cohort import Beside, Cohort
 from acep_approx.learning.judging import POOR, Promise, Ranking, patience
 from acep_approx.learning.learner import Learner
-from acep_approx.learning.online import OnlineLearning
+from acep_approx.learning.online import Observer, OnlineLearning, RecordedLearning
+from acep_approx.planning.planner import Plan
 from acep_approx.ranges import finite
 from acep_approx.shedding.exact_cells import ExactCells
 from acep_approx.shedding.load import (
@@ -31,19 +40,6 @@ from acep_approx.shedding.load import (
 )
 from acep_approx.shedding.metrics import Metrics
 from acep_approx.shedding.timing import StepClock
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from acep_approx.arrays import Ints
-    from acep_approx.engines.batches import RunEvents
-    from acep_approx.engines.progress import RunProgress
-    from acep_approx.engines.runs.lineage import Hits
-    from acep_approx.engines.runs.tables import RunTables
-    from acep_approx.events.roles import Roles
-    from acep_approx.events.stream import EventBatch
-    from acep_approx.learning.online import Observer, RecordedLearning
-    from acep_approx.planning.planner import Plan
 
 COHORT, BESIDE = 0.5, 4.0
 """How many of the cells that the budget would pay for are chosen: of a cohort half, so that what it costs can be saved
@@ -200,9 +196,8 @@ class Shedder:
     @property
     def most_events(self) -> int:
         """As many as the learner lets pass before it looks."""
-        if self.observer is not None:
-            return self.observer.most_events
-        return self.online.learner.events_to_look if self.online is not None else WHOLE_BATCH
+        learning = self.observer or self.online
+        return WHOLE_BATCH if learning is None else learning.most_events
 
     @property
     def _aside(self) -> Beside | ExactCells:

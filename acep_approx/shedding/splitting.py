@@ -117,7 +117,6 @@ class Split(JsonFile):
         return cls(weights, surplus, float(found["saved"]), int(found["batch"]), known)
 
     def _is_of(self, shards: int) -> bool:
-        """Whether it can be that of so many shards."""
         are_weights = all(0 < weight < math.inf for weight in self.weights)
         can_be = are_weights and all(more >= 0 for more in self.surplus) and 0 <= self.saved < math.inf
         return can_be and len(self.weights) == len(self.surplus) == shards

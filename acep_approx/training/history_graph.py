@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from numbers import Integral
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -28,6 +28,7 @@ from acep_approx.engines.runs.worth import Worth
 from acep_approx.errors import FewPointsWarning, UsageError, expect
 from acep_approx.events.counts import counted
 from acep_approx.events.time import LIMIT
+from acep_approx.planning.compiled import CompiledQuery
 from acep_approx.planning.planner import Plan
 from acep_approx.ranges import COUNT
 from acep_approx.training.past import PORTION, Past, portions
@@ -48,12 +49,9 @@ from history.checking import finite_column, require, values_of
 from history.coverage.groups import sketch_error
 from history.errors import HistoryError
 from history.graph import MOST_BUNDLES
+from history.graph import Graph as History
 from history.store import pointed, versions, written
 from history.values import Values, fit_values, with_counts
-
-if TYPE_CHECKING:
-    from acep_approx.planning.compiled import CompiledQuery
-    from history.graph import Graph as History
 
 
 class HistoryGraph:

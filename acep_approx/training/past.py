@@ -229,20 +229,16 @@ class Past:
         return self._tick_begins(max(held_out - MOST_TRIED, 0)), held_out
 
     def _tick_begins(self, place: int) -> int:
-        """The first event of the tick of an event."""
         return int(np.searchsorted(self.ticks, self.ticks[place])) if len(self) else 0
 
 
 def event_batch(first_row: int, ticks: Ints, data: pa.Table) -> EventBatch:
     """A batch whose texts are numbered in order of appearance, so that it is the same wherever it was made."""
-    arrays = [_by_appearance(column) for column in data.columns]
+    arrays = []
+    for column in data.columns:
+        values = column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
+        whole = values.combine_chunks()
+        if isinstance(whole, pa.ChunkedArray):  # older versions of Arrow give one where there are no rows
+            whole = pa.concat_arrays(whole.chunks) if whole.num_chunks else pa.array([], whole.type)
+        arrays.append(encode_text(whole))
     return EventBatch(first_row, ticks, pa.RecordBatch.from_arrays(arrays, names=data.column_names))
-
-
-def _by_appearance(column: pa.ChunkedArray) -> pa.Array:
-    if pa.types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
-    whole = column.combine_chunks()
-    if isinstance(whole, pa.ChunkedArray):  # older versions of Arrow give one where there are no rows
-        whole = pa.concat_arrays(whole.chunks) if whole.num_chunks else pa.array([], whole.type)
-    return encode_text(whole)

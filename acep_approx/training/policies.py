@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -18,19 +17,15 @@ from acep_approx.arrays import Floats
 from acep_approx.automaton.registers import RegisterAutomaton
 from acep_approx.engines.runs.worth import RunFeature, Worth
 from acep_approx.errors import UsageError
+from acep_approx.query.syntax import Expression
 from acep_approx.training.trace import AHEAD, PACE_NAME, context_names, numbers_of, register_names
 from history.coverage.group_covers import GroupCovers
 from history.coverage.groups import covers_by_maps
 from history.graph import Graph
 from history.trace import KEY
+from history.trees import Trees
 from history.values import fit_values
-from history.vectors import Feature
-
-if TYPE_CHECKING:
-    from acep_approx.query.syntax import Expression
-    from history.trees import Trees
-    from history.vectors import Scheme
-
+from history.vectors import Feature, Scheme
 
 FEW = 20
 """Match points that the mean of all places counts for where one place, or pair of groups, has seen few."""

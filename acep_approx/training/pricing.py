@@ -22,6 +22,7 @@ from acep_approx.events.stream import EventBatch
 from acep_approx.matching.execution import Execution
 from acep_approx.matching.outputs.kinds import POINTS
 from acep_approx.planning.planner import Plan
+from history.arrays import no_ints
 
 MERGE = "equal,chain"
 """Points are found with the work that listing matches takes: without dropping runs that another dominates."""
@@ -32,10 +33,6 @@ CLOSE = 1.6
 """Shares of the work by this factor apart are close enough to be interpolated."""
 LEAST_PRICE = 1e-9
 LEAST_ELASTICITY = 0.01
-
-
-def _none() -> Ints:
-    return np.empty(0, np.int64)
 
 
 @dataclass(frozen=True)
@@ -59,8 +56,8 @@ class PricePoint:
     price: float
     steps: int
     points: int
-    rows: Ints = field(default_factory=_none, compare=False, repr=False)
-    cells: Ints = field(default_factory=_none, compare=False, repr=False)
+    rows: Ints = field(default_factory=no_ints, compare=False, repr=False)
+    cells: Ints = field(default_factory=no_ints, compare=False, repr=False)
 
 
 @dataclass(frozen=True)

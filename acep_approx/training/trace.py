@@ -50,21 +50,17 @@ MOST_PAIRED = 5
 def register_names(automaton: RegisterAutomaton) -> dict[Register, str]:
     """A name for each register that a past can tell anything about, all different."""
     distinct = list(dict.fromkeys(register for some in reachable(automaton) for register in some if register != PLACE))
-    return dict(zip(distinct, _apart([register_text(register) for register in distinct]), strict=True))
+    total, so_far, found = Counter(map(register_text, distinct)), Counter[str](), {}
+    for register in distinct:
+        name = register_text(register)
+        so_far[name] += 1
+        found[register] = f"{name} ({so_far[name]})" if total[name] > 1 else name
+    return found
 
 
 def reachable(automaton: RegisterAutomaton) -> list[tuple[Register, ...]]:
     """The live registers of each place."""
     return [automaton.live[state] for state, _ in automaton.places]
-
-
-def _apart(names: list[str]) -> tuple[str, ...]:
-    """Names, numbered where several registers have the same."""
-    total, so_far, found = Counter(names), Counter[str](), []
-    for name in names:
-        so_far[name] += 1
-        found.append(f"{name} ({so_far[name]})" if total[name] > 1 else name)
-    return tuple(found)
 
 
 @dataclass(frozen=True)

@@ -257,7 +257,7 @@ class Counted:
     points: int = 0
     steps: int = 0
 
-    def joined(self, other: Counted) -> Counted:
+    def merge(self, other: Counted) -> Counted:
         """Both as one, in any order; they must be of different portions."""
         return Counted(
             self.graph.merge(other.graph),
@@ -304,7 +304,7 @@ def count_past(plan: Plan, past: Past, blank: Graph, number: int) -> Counted:
     """
     found = Counted(blank)
     for batches in past.portions(number):
-        found = found.joined(count_portion(plan, past.schema, past.roles, blank, batches))
+        found = found.merge(count_portion(plan, past.schema, past.roles, blank, batches))
     return found
 
 

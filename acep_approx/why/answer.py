@@ -324,7 +324,11 @@ class _Diagnosis:
         near = self.place.near()
         found = [one for one in found if near[one.bound[0][0]]]
         before = [one for one in found if self.place.ticks[one.bound[0][0]] <= self.place.around]
-        furthest = max(before or found, key=_progress, default=None)
+
+        def progress(one: _Candidate) -> tuple[int, int, int, int]:
+            return len(one.bound), -one.errors, one.bound[-1][0], one.bound[0][0]
+
+        furthest = max(before or found, key=progress, default=None)
         if furthest is None or furthest.why != "stream ended" or self.place.plan.is_count_window:
             return furthest
         closed = self.place.until > self.place.ticks[furthest.bound[0][0]] + self.place.window
@@ -351,11 +355,6 @@ class _Diagnosis:
             if query is self.query:
                 raise
             return  # changed in this way it is no query
-
-
-def _progress(found: _Candidate) -> tuple[int, int, int, int]:
-    """The more the further: events, then few errors, then a late last event, then a late first one."""
-    return len(found.bound), -found.errors, found.bound[-1][0], found.bound[0][0]
 
 
 def _amount(number: int, thing: str) -> str:

@@ -31,7 +31,7 @@ from acep_approx.query.printer import to_text
 from acep_approx.query.shape import atoms, choice_of, is_static, negated_variables, sequence_of, variables, walk
 from acep_approx.query.syntax import DEFAULT_STRATEGY, Absent, Either, Pattern, QuerySyntax, Repeat, Sequence
 from acep_approx.why.of_algebra import no_match_of_algebra
-from acep_approx.why.place import StreamPlace, span_text, whole_stream
+from acep_approx.why.place import UNITS, StreamPlace, span_text, whole_stream
 from acep_approx.why.result import NoMatch, Step
 from acep_approx.why.tally import Letters, Tally, disjoint_sides, shared_keys, tallies
 
@@ -167,15 +167,6 @@ class Blocked:
     relaxed: tuple[tuple[str, int], ...] = ()
 
 
-@dataclass(frozen=True)
-class Furthest:
-    """The partial match that came furthest: its number of events, what could have come next, and its last event."""
-
-    bound: int
-    awaited: tuple[str, ...]
-    at: int
-
-
 class Steps:
     """Runs changed queries over a place.
 
@@ -189,20 +180,6 @@ class Steps:
         self.place = place
         self.query = plain(place.plan.query)
         self.has_beginnings = not self.query.is_machine
-
-    def passed(self) -> tuple[list[tuple[tuple[str, ...], Points | None]], QuerySyntax]:
-        """For each step of the pattern the events that pass it, up to the first step that none passes; its query.
-
-        None: it could not be found out, as it would take too many run-steps.
-        """
-        found: list[tuple[tuple[str, ...], Points | None]] = []
-        query = self.query
-        for beginning in beginnings(self.query) if self.has_beginnings else ():
-            query, points = beginning.query, self.points(beginning.query)
-            found.append((beginning.names, points))
-            if points is not None and not points.number:
-                break
-        return found, query
 
     def blocked(self, query: QuerySyntax) -> Blocked | None:
         """What keeps events from passing the last step of a beginning; None: it would take too many run-steps."""
@@ -222,20 +199,6 @@ class Steps:
         helpful = sorted(((text, one) for text, one in relaxed if one and one.number), key=lambda it: -it[1].number)
         at = helpful[0][1].first if helpful else timely.first
         return Blocked("together", at, 0, tuple((text, one.number) for text, one in helpful))
-
-    def furthest(self) -> Furthest | None:
-        """The partial match that came furthest; None where there is none, or it would take too many run-steps."""
-        try:
-            tables = self.place.run(self.query, "partial", STEPS)
-            rows = (row for table in tables for row in table.to_pylist())
-            best: dict[str, Any] | None = max(rows, key=lambda row: (row["bound"], -row["errors"]), default=None)
-        except (TooManyStepsError, AcepError):
-            return None
-        if best is None:
-            return None
-        bound = [best[name] for name in self.place.plan.automaton.shown if best.get(name) is not None]
-        events = [at for one in bound for at in (one if isinstance(one, list) else [one])]
-        return Furthest(best["bound"], tuple(best["awaited"]), max(events, default=-1))
 
     def points(self, query: QuerySyntax, *, is_patient: bool = False) -> Points | None:
         """The match points of a query; None where it takes too many run-steps, or is no query.
@@ -439,10 +402,19 @@ class _Search:
         return self._kept_out(blocked, step, before, after, at)
 
     def _passed(self) -> tuple[list[tuple[tuple[str, ...], Points | None]], QuerySyntax]:
-        passed, query = self.steps.passed()
-        for names, points in passed:
-            self.passed |= dict.fromkeys(names, None if points is None else points.number)
-        return passed, query
+        """For each step of the pattern the events that pass it, up to the first step that none passes; its query.
+
+        None: it could not be found out, as it would take too many run-steps.
+        """
+        found: list[tuple[tuple[str, ...], Points | None]] = []
+        query = self.steps.query
+        for beginning in beginnings(query) if self.steps.has_beginnings else ():
+            query, points = beginning.query, self.steps.points(beginning.query)
+            found.append((beginning.names, points))
+            self.passed |= dict.fromkeys(beginning.names, None if points is None else points.number)
+            if points is not None and not points.number:
+                break
+        return found, query
 
     def _kept_out(
         self, blocked: Blocked, step: tuple[str, ...], before: list[tuple[str, ...]], after: str, at: int | None
@@ -469,12 +441,21 @@ class _Search:
 
     def _furthest(self) -> _Findings:
         """How far partial matches came, where the pattern has no steps, or they are too many."""
-        furthest = self.steps.furthest()
-        if furthest is None or furthest.at < 0:
+        best: dict[str, Any] | None = None
+        try:
+            tables = self.place.run(self.steps.query, "partial", STEPS)
+            rows = (row for table in tables for row in table.to_pylist())
+            best = max(rows, key=lambda row: (row["bound"], -row["errors"]), default=None)
+        except (TooManyStepsError, AcepError):
+            pass
+        bound = [best[name] for name in self.place.plan.automaton.shown if best.get(name) is not None] if best else []
+        events = [at for one in bound for at in (one if isinstance(one, list) else [one])]
+        if best is None or not events:
             return _Findings("too much", (), "there are too many partial matches to say which step no event passed")
-        next_ = f": after these no {self._names(furthest.awaited)} came that fits" if furthest.awaited else ""
-        sentence = f"the furthest partial match has {counted(furthest.bound, 'event')}{next_}"
-        return _Findings("together", furthest.awaited, sentence, (), furthest.at)
+        awaited = tuple(best["awaited"])
+        next_ = f": after these no {self._names(awaited)} came that fits" if awaited else ""
+        sentence = f"the furthest partial match has {counted(best['bound'], 'event')}{next_}"
+        return _Findings("together", awaited, sentence, (), max(events))
 
     def _names(self, names: tuple[str, ...]) -> str:
         return " or ".join(self.of[name].name if name in self.of else name for name in names)
@@ -486,8 +467,7 @@ class _Search:
         text = span_text(span, is_time=self.place.is_time)
         if not self.place.is_time or len(text) <= LONGEST_SPAN:
             return text
-        units = sorted(MICROSECONDS.items(), key=lambda item: -item[1])
-        unit, size = next((one for one in units if span >= 2 * one[1]), ("us", 1))  # of which it has at least two
+        unit, size = next((one for one in UNITS if span >= 2 * one[1]), ("us", 1))  # of which it has at least two
         return f"{-(-span // size)} {unit}" if is_window else f"about {span / size:.3g} {unit}"
 
     # --- what would help, and where to ask ------------------------------------------------------------------

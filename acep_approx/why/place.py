@@ -33,6 +33,8 @@ from acep_approx.query.shape import walk
 from acep_approx.query.syntax import Aggregate, Attribute, QuerySyntax
 from acep_approx.run.run import parts_of
 
+UNITS = sorted(MICROSECONDS.items(), key=lambda item: -item[1])
+"""Of time, the longest first, with their microseconds."""
 SAMPLE = 1000
 """Keys that are remembered to propose the one that was meant."""
 
@@ -315,8 +317,7 @@ def span_text(ticks: int, *, is_time: bool) -> str:
     >>> span_text(90_000_000, is_time=True), span_text(7, is_time=False)
     ('90 s', '7')
     """
-    units = sorted(MICROSECONDS.items(), key=lambda item: -item[1])
-    return next(f"{ticks // size} {unit}" for unit, size in units if ticks % size == 0) if is_time else str(ticks)
+    return next(f"{ticks // size} {unit}" for unit, size in UNITS if ticks % size == 0) if is_time else str(ticks)
 
 
 def unified(table: pa.Table) -> pa.Table:

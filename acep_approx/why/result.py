@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -10,8 +11,32 @@ from acep_approx.diagrams.fragments import never_raises, table, title, view
 from acep_approx.visible import escape, printable, visible
 
 
+class Answer(ABC):
+    """For an answer that is a dataclass: in words, as data, and in a notebook."""
+
+    @abstractmethod
+    def text(self) -> str:
+        """The answer in words."""
+
+    @abstractmethod
+    def parts(self) -> Iterator[str]:
+        """What a notebook shows, one below the other."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """The answer as plain values, as for JSON."""
+        held: Any = self
+        return asdict(held)
+
+    def __str__(self) -> str:
+        return self.text()
+
+    @never_raises
+    def _repr_html_(self) -> str:
+        return view(*self.parts())
+
+
 @dataclass(frozen=True)
-class Why:
+class Why(Answer):
     """The answer.
 
     Attributes
@@ -66,19 +91,15 @@ class Why:
         """The answer in words."""
         return printable("\n".join([self.headline, *_aligned(self.table()), *self.lines]))
 
-    @never_raises
-    def _repr_html_(self) -> str:
-        return view(*_parts(self))
+    def parts(self) -> Iterator[str]:
+        """The headline, the events, and line by line what came and what would have helped."""
+        yield title(self.headline, "good" if self.matched else "bad")
+        if rows := self.table():
+            yield table(rows[0], rows[1:], numbers=[i for i, name in enumerate(rows[0]) if name == "row"])
+        yield from _lines(self.lines)
 
     def __repr__(self) -> str:
         return f"<Why: {visible(self.headline)}>"
-
-    def to_dict(self) -> dict[str, Any]:
-        """The answer as plain values, as for JSON."""
-        return asdict(self)
-
-    def __str__(self) -> str:
-        return self.text()
 
 
 def text_of(value: Any) -> str:
@@ -113,7 +134,7 @@ class Step:
 
 
 @dataclass(frozen=True)
-class NoMatch:
+class NoMatch(Answer):
     """Why a query found nothing: the first step of its pattern that no event passed.
 
     Attributes
@@ -176,16 +197,14 @@ class NoMatch:
         furthest = ("", self.furthest.text()) if self.furthest is not None else ()
         return printable("\n".join([self.headline, *_aligned(self.table(), texts=2), *self.more, *furthest]))
 
-    def to_dict(self) -> dict[str, Any]:
-        """The answer as plain values, as for JSON."""
-        return asdict(self)
-
-    def __str__(self) -> str:
-        return self.text()
-
-    @never_raises
-    def _repr_html_(self) -> str:
-        return view(*no_match_parts(self))
+    def parts(self) -> Iterator[str]:
+        """The headline, how many events came to each step, what would make a match, and the furthest partial match."""
+        yield title(self.headline, "good" if self.reason == "found" else "bad")
+        if rows := self.table():
+            yield table(rows[0], rows[1:], numbers=(2, 3, 4))
+        yield from _lines(self.more)
+        if self.furthest is not None:
+            yield from self.furthest.parts()
 
 
 def _aligned(rows: list[list[str]], texts: int | None = None) -> Iterator[str]:
@@ -199,23 +218,6 @@ def _aligned(rows: list[list[str]], texts: int | None = None) -> Iterator[str]:
 
 
 # --- in a notebook ----------------------------------------------------------------------------------------------
-
-
-def _parts(answer: Why) -> Iterator[str]:
-    yield title(answer.headline, "good" if answer.matched else "bad")
-    if rows := answer.table():
-        yield table(rows[0], rows[1:], numbers=[i for i, name in enumerate(rows[0]) if name == "row"])
-    yield from _lines(answer.lines)
-
-
-def no_match_parts(answer: NoMatch) -> Iterator[str]:
-    """The headline, how many events came to each step, what would make a match, and the furthest partial match."""
-    yield title(answer.headline, "good" if answer.reason == "found" else "bad")
-    if rows := answer.table():
-        yield table(rows[0], rows[1:], numbers=(2, 3, 4))
-    yield from _lines(answer.more)
-    if answer.furthest is not None:
-        yield from _parts(answer.furthest)
 
 
 def _lines(lines: Sequence[str]) -> Iterator[str]:

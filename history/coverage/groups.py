@@ -34,14 +34,6 @@ def sketch_error(graph: Graph) -> float:
     return 0.5 / PERMUTATIONS**0.5 if len(graph.counts.bundles) > EXACT_BUNDLES else 0.0
 
 
-def _comparable_maps(graph: Graph) -> dict[int, bitarray | HashedMap]:
-    """The match map of each group that has one; sketches of them where there are more than 65,536 bundles."""
-    union = sorted(group_maps(graph.scheme, graph.counts.maps).items())
-    if sketch_error(graph):
-        return {group: HashedMap.of(bits, permutations=PERMUTATIONS) for group, bits in union if bits.any()}
-    return {group: bits for group, bits in union if bits.any()}
-
-
 def covers_by_maps(graph: Graph, places: Sequence[Sequence[int]], most: int) -> GroupCovers:
     """Which groups hold most of each group's match map.
 
@@ -63,7 +55,11 @@ def covers_by_maps(graph: Graph, places: Sequence[Sequence[int]], most: int) -> 
     Complexity: O(groups² · bundles / 64), for sketches 128 steps for each bundle of a group, and
     ``selection.lazy_greedy`` for each group.
     """
-    scheme, maps = graph.scheme, _comparable_maps(graph)
+    scheme = graph.scheme
+    union = sorted((group, bits) for group, bits in group_maps(scheme, graph.counts.maps).items() if bits.any())
+    maps: dict[int, bitarray | HashedMap] = dict(union)
+    if sketch_error(graph):
+        maps = {group: HashedMap.of(bits, permutations=PERMUTATIONS) for group, bits in union}
     lists: list[list[tuple[int, float, float]]] = []
     for group, place in enumerate(scheme.place_of_group.tolist()):
         rows = [(group, 1.0, 0.0)]

@@ -198,7 +198,9 @@ class FoldedMap:
 
     def union(self, other: FoldedMap, /) -> FoldedMap:
         """Bitwise or: exactly the sketch of the union."""
-        self._check(other)
+        mine, yours = (len(self.bits), self.share, self.seed), (len(other.bits), other.share, other.seed)
+        if mine != yours:
+            raise ValueError(f"folded maps of different (bits, share, seed) do not go together: {mine}, {yours}")
         return FoldedMap(self.bits | other.bits, self.share, self.seed)
 
     def overlap(self, other: FoldedMap, /) -> float:
@@ -219,11 +221,6 @@ class FoldedMap:
     def bytes(self) -> int:
         """An eighth of the bits."""
         return (len(self.bits) + 7) // 8
-
-    def _check(self, other: FoldedMap) -> None:
-        mine, yours = (len(self.bits), self.share, self.seed), (len(other.bits), other.share, other.seed)
-        if mine != yours:
-            raise ValueError(f"folded maps of different (bits, share, seed) do not go together: {mine}, {yours}")
 
 
 @dataclass(frozen=True)

@@ -8,22 +8,17 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from math import isfinite
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from acep_approx.budget.ledger import HistoryPath, PathStep
+from acep_approx.budget.audit import RecallEstimate
+from acep_approx.budget.ledger import Bundle, HistoryPath, PathStep, Piece, RunRecord, Shed
 from acep_approx.diagrams.text_layout import label
 from acep_approx.events.counts import counted
 from acep_approx.pages.drawing import MOST_PIECES, Panel, Times, cut, legend, percent, picture, short, steps, thinned
 from acep_approx.pages.over_time import OverTime
 from acep_approx.timeline.picture import RIGHT, WIDTH, moment_text
 from acep_approx.visible import escape
-
-if TYPE_CHECKING:
-    from acep_approx.budget.audit import RecallEstimate
-    from acep_approx.budget.ledger import Bundle, Piece, RunRecord, Shed
-
 
 MOST_STATES, MOST_REASONS, MOST_BUNDLES = 12, 5, 400
 
@@ -155,12 +150,16 @@ def shed_bars(shed: Sequence[Shed]) -> str:
     base = top + lane * len(states)
     parts = []
     for i, reason in enumerate(reasons):
-        parts.append(f'<rect class="r{i}" x="{left}" y="{4 + 20 * i}" width="12" height="12" rx="2"/>')
-        parts.append(label(left + 20, 14 + 20 * i, cut(reason, 60)))
+        parts += [
+            f'<rect class="r{i}" x="{left}" y="{4 + 20 * i}" width="12" height="12" rx="2"/>',
+            label(left + 20, 14 + 20 * i, cut(reason, 60)),
+        ]
     for mark in marks:
         x = left + mark * scale
-        parts.append(f'<path class="grid" d="M{x:.1f} {top:.1f}V{base:.1f}"/>')
-        parts.append(label(x, base + 18, short(mark), anchor="middle"))
+        parts += [
+            f'<path class="grid" d="M{x:.1f} {top:.1f}V{base:.1f}"/>',
+            label(x, base + 18, short(mark), anchor="middle"),
+        ]
     for row, state in enumerate(states):
         y, x = top + row * lane + 5, left
         parts.append(label(left - 10, y + 15, cut(state, 18), kind="ink", anchor="end"))
@@ -168,8 +167,10 @@ def shed_bars(shed: Sequence[Shed]) -> str:
             size = counts[state, reason] * scale
             if size:
                 said = escape(f"{state}: {counts[state, reason]:,} {reason}")
-                parts.append(f'<rect class="r{i}" x="{x:.1f}" y="{y:.1f}" width="{size:.1f}" height="20">')
-                parts.append(f"<title>{said}</title></rect>")
+                parts += [
+                    f'<rect class="r{i}" x="{x:.1f}" y="{y:.1f}" width="{size:.1f}" height="20">',
+                    f"<title>{said}</title></rect>",
+                ]
             x += size
         parts.append(label(x + 8, y + 15, short(sums[state])))
     return picture(
@@ -201,8 +202,7 @@ def recall_bar(estimate: RecallEstimate) -> str:
     parts = [f'<rect class="room" x="{left}" y="{y - 9}" width="{width - left - right}" height="18" rx="9"/>']
     for share in (0.0, 0.25, 0.5, 0.75, 1.0):
         x = left + share * (width - left - right)
-        parts.append(f'<path class="axis" d="M{x:.1f} {y + 13}v6"/>')
-        parts.append(label(x, y + 34, percent(share), anchor="middle"))
+        parts += [f'<path class="axis" d="M{x:.1f} {y + 13}v6"/>', label(x, y + 34, percent(share), anchor="middle")]
     parts.append(
         f'<rect class="r0" fill-opacity=".35" x="{low:.1f}" y="{y - 9}" width="{high - low:.1f}" height="18"/>'
     )

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
-from acep_approx.budget.ledger import LIGHT
+from acep_approx.budget.audit import RecallEstimate
+from acep_approx.budget.ledger import LIGHT, Learning, RunRecord
 from acep_approx.events.counts import counted
 from acep_approx.pages.drawing import percent
 from acep_approx.timeline.picture import moment_text
-
-if TYPE_CHECKING:
-    from acep_approx.budget.audit import RecallEstimate
-    from acep_approx.budget.ledger import Learning, RunRecord
 
 
 def need_words(record: RunRecord) -> str:

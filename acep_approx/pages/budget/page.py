@@ -6,11 +6,11 @@ from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from math import sqrt
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from acep_approx.budget.ledger import mean_score, place_words
+from acep_approx.budget.audit import RecallEstimate
+from acep_approx.budget.ledger import Learning, Piece, RunRecord, Score, mean_score, place_words
 from acep_approx.diagrams.fragments import tiles
 from acep_approx.diagrams.text_layout import label
 from acep_approx.events.counts import counted
@@ -44,11 +44,6 @@ from acep_approx.pages.over_time import OverTime, Points
 from acep_approx.pages.shell import facts, page, write_page
 from acep_approx.timeline.picture import RIGHT, WIDTH, moment_text
 from acep_approx.visible import escape
-
-if TYPE_CHECKING:
-    from acep_approx.budget.audit import RecallEstimate
-    from acep_approx.budget.ledger import Learning, Piece, RunRecord, Score
-
 
 MOST_ROWS = 40
 NOTHING, ABSURD = 0.95, 1_000
@@ -209,7 +204,6 @@ def _recall(record: RunRecord) -> Iterator[str]:
 
 
 def _total_words(estimate: RecallEstimate) -> str:
-    """How many match points there are in the input, as far as the audit tells."""
     least, most = estimate.totals
     if least is None:
         return "unknown"
@@ -332,20 +326,26 @@ def reliability(learned: Learning) -> str:
     parts = [label(_LEFT, _TOP - 14, "share that led to a match point", kind="head")]
     for share in (0.0, 0.25, 0.5, 0.75, 1.0):
         x, y = _LEFT + share * _SIZE, base - share * _SIZE
-        parts.append(f'<path class="grid" d="M{_LEFT} {y:.1f}h{_SIZE}M{x:.1f} {_TOP}v{_SIZE}"/>')
-        parts.append(label(_LEFT - 8, y + 4, percent(share), anchor="end"))
-        parts.append(label(x, base + 20, percent(share), anchor="middle"))
-    parts.append(label(_LEFT + _SIZE / 2, base + 42, "chance foretold", anchor="middle"))
-    parts.append(f'<path class="line l1 dash" d="M{_LEFT} {base}L{_LEFT + _SIZE} {_TOP}"/>')
+        parts += [
+            f'<path class="grid" d="M{_LEFT} {y:.1f}h{_SIZE}M{x:.1f} {_TOP}v{_SIZE}"/>',
+            label(_LEFT - 8, y + 4, percent(share), anchor="end"),
+            label(x, base + 20, percent(share), anchor="middle"),
+        ]
+    parts += [
+        label(_LEFT + _SIZE / 2, base + 42, "chance foretold", anchor="middle"),
+        f'<path class="line l1 dash" d="M{_LEFT} {base}L{_LEFT + _SIZE} {_TOP}"/>',
+    ]
     said_of = []
     for tenth in learned.tenths:
         x, y = _LEFT + tenth.foretold * _SIZE, base - tenth.reached * _SIZE
         radius = max(_LARGEST * sqrt(tenth.cases / most), _LEAST)
         said = f"{percent(tenth.foretold)} foretold, {percent(tenth.reached)} came true, {tenth.cases:,} cases"
         said_of.append(said)
-        parts.append(f'<circle class="r0" fill-opacity=".6" cx="{x:.1f}" cy="{y:.1f}" r="{radius:.1f}">')
-        parts.append(f"<title>{escape(said)}</title></circle>")
-        parts.append(label(x, y - radius - 4, short(tenth.cases), anchor="middle"))
+        parts += [
+            f'<circle class="r0" fill-opacity=".6" cx="{x:.1f}" cy="{y:.1f}" r="{radius:.1f}">',
+            f"<title>{escape(said)}</title></circle>",
+            label(x, y - radius - 4, short(tenth.cases), anchor="middle"),
+        ]
     return picture(
         parts,
         width=560,

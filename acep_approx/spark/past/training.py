@@ -247,7 +247,7 @@ class _Training:
         rows = self.in_portions(number, shards).mapInArrow(count, PACKED).collect()
         found = [Counted(unpack(row.graph, blank), row.events, row.points, row.steps) for row in rows]
         log.debug("peak memory of a worker: %d bytes", max((row.memory for row in rows), default=0))
-        return reduce(Counted.joined, found, Counted(blank))
+        return reduce(Counted.merge, found, Counted(blank))
 
 
 # --- on the workers -----------------------------------------------------------------------------------------
@@ -259,7 +259,7 @@ def counting(plan: Plan, schema: pa.Schema, roles: Roles, blank: Graph) -> Calla
     def run(batches: Batches) -> Batches:
         found = [count_portion(plan, schema, roles, blank_of(blank), events) for events in portions_of(batches, schema)]
         if found:
-            total = reduce(Counted.joined, found)
+            total = reduce(Counted.merge, found)
             row = {name: [getattr(total, name)] for name in ("events", "points", "steps")}
             yield pa.RecordBatch.from_pydict({"graph": [pack(total.graph)], **row, "memory": [_peak_memory()]})
 
