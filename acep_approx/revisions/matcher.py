@@ -56,22 +56,19 @@ class RevisedMatcher(Run):
     again in one push.
     """
 
-    arrived = 0
-    """How many rows were pushed so far."""
-
     def __init__(self, plan: Plan, asked: Revisions, **options: Any) -> None:
         asked.check_language(plan.query)
         self.plan = plan
         self.asked = asked
         self.changes = dict.fromkeys(CHANGES, 0)
         self.execution = Execution(plan, **options, is_raw=True)
+        self.rows = 0
         self.stream: RevisedStream | None = None
         self.left_out = LeftOut()
 
     @never_raises
     def _repr_html_(self) -> str:
-        numbers = [(f"{self.arrived:,}", "rows so far")]
-        numbers += [(f"{self.held_events:,}", "events held: they may still change")]
+        numbers = [(f"{self.rows:,}", "rows so far"), (f"{self.held_events:,}", "events held: they may still change")]
         counts = vars(self.revisions).items()
         numbers += [(f"{number:,}", name.replace("_", " ")) for name, number in counts if number]
         told = "Nothing has moved the watermark yet."
@@ -83,12 +80,17 @@ class RevisedMatcher(Run):
 
     def __repr__(self) -> str:
         query = one_line(self.plan.query.text)
-        return f"<RevisedMatcher of {query!r}: {self.arrived:,} rows, {self.held_events:,} events held>"
+        return f"<RevisedMatcher of {query!r}: {self.rows:,} rows, {self.held_events:,} events held>"
 
     @property
     def stage(self) -> Execution:
         """What the events go through, once they are in order."""
         return self.execution
+
+    @property
+    def arrived(self) -> int:
+        """How many rows were pushed so far."""
+        return self.rows
 
     def reads(self, names: Sequence[str]) -> list[str]:
         """Which columns of an input are read, of these names: all only where rows are taken back by their content."""
@@ -164,7 +166,7 @@ class RevisedMatcher(Run):
         data = stream.read(source)
         if not data.num_rows:
             return self._nothing()
-        return pushed(lambda rows: self._take_in(rows, stream), data, source, self.arrived)
+        return pushed(lambda rows: self._take_in(rows, stream), data, source, self.rows)
 
     @public
     def punctuate(self, tick: int | str | datetime, where: str | None = None) -> pa.Table:
@@ -226,7 +228,7 @@ class RevisedMatcher(Run):
                 "asked": self.asked.header(),
                 "options": self.execution.options(),
                 "changes": self.changes,
-                "rows": self.arrived,
+                "rows": self.rows,
             }
         )
         self.left_out.save(mine.sub("left out"))
@@ -243,7 +245,7 @@ class RevisedMatcher(Run):
         """
         mine = saved.parts["revisions"]
         made = cls(plan, Revisions(**mine.head["asked"]), **checked_options(mine.head["options"]))
-        made.arrived = mine.number("rows")
+        made.rows = mine.number("rows")
         made.changes = {name: number_in(name, mine.head["changes"][name], 0, COUNT) for name in CHANGES}
         made.left_out.load(mine.parts["left out"])
         if "stream" in mine.parts:
@@ -277,9 +279,9 @@ class RevisedMatcher(Run):
         return self.stream
 
     def _take_in(self, data: pa.RecordBatch, stream: RevisedStream) -> pa.Table:
-        rows = stream.rows(data, self.arrived)
+        rows = stream.rows(data, self.rows)
         before = stream.watermarks.advance(rows.events.tick, rows.source, rows.sequence, rows.is_mark)
-        self.arrived += len(before)
+        self.rows += len(before)
         rejects = stream.late(rows, before)
         found = stream.resolved(rows, before, rejects)
         self.changes["inserted"] += len(found.came) + found.passing
