@@ -22,11 +22,12 @@ from acep_approx.events.time import ticks
 from acep_approx.events.usable_rows import pushed
 from acep_approx.matching.execution import Execution, checked_options
 from acep_approx.matching.pipeline import Pipeline
+from acep_approx.matching.state import MATCHER, saved
+from acep_approx.matching.stream_side import StreamSide
 from acep_approx.planning.planner import Plan
 from acep_approx.ranges import COUNT, number_in
 from acep_approx.revisions.names import check_ids
 from acep_approx.revisions.request import Revisions
-from acep_approx.revisions.state import packed, take_up
 from acep_approx.revisions.stream import PROGRESSED, RevisedStream, RevisionCounts
 from acep_approx.run.left_out import REASONS, LeftOut
 from acep_approx.run.run import Run
@@ -232,10 +233,21 @@ class RevisedMatcher(Run):
             }
         )
         self.left_out.save(mine.sub("left out"))
-        return packed(self.plan, mine, self.stream)
+        if self.stream is None:
+            return self._packed(mine, None)
+        side = self.stream.pipeline.stream
+        side.check_whole()
+        self.stream.save(mine.sub("stream"))
+        with self.stream.run.at_base():
+            return self._packed(mine, side)
+
+    def _packed(self, mine: Scope, side: StreamSide | None) -> bytes:
+        scope = saved(self.plan, {}, side)
+        scope.parts["revisions"] = mine
+        return MATCHER.pack(scope)
 
     @classmethod
-    def from_saved(cls, plan: Plan, saved: Scope) -> Self:
+    def from_saved(cls, plan: Plan, state: Scope) -> Self:
         """What ``state_bytes`` was called on; see ``Query.from_state``.
 
         Raises
@@ -243,16 +255,16 @@ class RevisedMatcher(Run):
         Exception
             What ``ranges.reading`` takes for damage.
         """
-        mine = saved.parts["revisions"]
+        mine = state.parts["revisions"]
         made = cls(plan, Revisions(**mine.head["asked"]), **checked_options(mine.head["options"]))
         made.rows = mine.number("rows")
         made.changes = {name: number_in(name, mine.head["changes"][name], 0, COUNT) for name in CHANGES}
         made.left_out.load(mine.parts["left out"])
         if "stream" in mine.parts:
             stream = mine.parts["stream"]
-            made.execution.take(saved)
+            made.execution.take(state)
             made.stream = RevisedStream(made.execution, made.asked, stream.head["names"], stream.head["op"])
-            take_up(made.stream, stream)
+            made.stream.load(stream)
         return made
 
     def finish(self) -> pa.Table:
