@@ -120,8 +120,8 @@ MUTANTS: dict[str, tuple[Change, ...]] = {
         (
             RevisedMatcher,
             "_take_in",
-            "self.arrived += len(before)",
-            "self.arrived += len(before); before = before[:1].repeat(len(before))",
+            "self.rows += len(before)",
+            "self.rows += len(before); before = before[:1].repeat(len(before))",
         ),
     ),
     "a punctuation lets go of events at its time": (

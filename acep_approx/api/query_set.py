@@ -537,9 +537,9 @@ class QuerySet(Run):
                 on_schema(schema)
             return self, self.push(schema.empty_table())
 
-        asked = {"queries": sha256(pack(self._running.fresh(), self._made_with)).hexdigest()[:16]} | (also_asked or {})
+        asked = {"queries": sha256(self.fresh_state()).hexdigest()[:16]} | (also_asked or {})
         reading = {"time": self._running.wanted["time"]} | reading
-        feed = Feed(self, bind, self._taken_up)
+        feed = Feed(self, bind, self.take_up)
         return LiveRun(place, feed, Checkpointing(checkpoint, checkpoint_every, finish), reading, asked)
 
     @checked
@@ -657,8 +657,14 @@ class QuerySet(Run):
         if (levels := self._running.levels) is not None:
             source.use(levels.roles.read_in(levels.columns), is_stamped=self._stamp)
 
-    def _taken_up(self, state: bytes) -> Self:
-        """The same set, as it goes on from a state of these queries, which were added in the same order."""
+    def take_up(self, state: bytes) -> Self:
+        """Go on from a state of a set of the same queries, which were added in the same order; gives this set.
+
+        Raises
+        ------
+        DataError
+            As for ``from_state``.
+        """
         saved = SET.unpack(state)
         with SET.reading():
             self._go_on(restored(saved, SavedTexts()))
@@ -666,6 +672,10 @@ class QuerySet(Run):
 
     def _go_on(self, running: Running) -> None:
         running.lateness, self._running = self._running.lateness, running
+
+    def fresh_state(self) -> bytes:
+        """The state before any event: the same for sets of the same queries that read events in the same way."""
+        return pack(self._running.fresh(), self._made_with)
 
     # --- what does not go together yet ------------------------------------------------------------------------
 

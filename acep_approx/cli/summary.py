@@ -187,8 +187,8 @@ def say_rows(matcher: RevisedMatcher, late: Path | None, seconds: float) -> None
     counts = matcher.revisions
     became = [f"{amount(counts.inserted, 'event')} inserted"] if counts.inserted else []
     became += [f"{counts.retracted:,} retracted"] if counts.retracted else []
-    rate = f", {matcher.arrived / seconds:,.0f} rows/s" if matcher.arrived >= MANY else ""
-    say(f"{amount(matcher.arrived, 'row')} read{': ' if became else ''}{', '.join(became)}; {seconds:.2f} s{rate}")
+    rate = f", {matcher.rows / seconds:,.0f} rows/s" if matcher.rows >= MANY else ""
+    say(f"{amount(matcher.rows, 'row')} read{': ' if became else ''}{', '.join(became)}; {seconds:.2f} s{rate}")
     if counts.rejected:
         why = ", ".join(f"{number:,} {REASONS[name]}" for name in REASONS if (number := getattr(counts, name)))
         where = "to keep such rows: --late FILE" if late is None else f"written to {late}"
@@ -198,8 +198,7 @@ def say_rows(matcher: RevisedMatcher, late: Path | None, seconds: float) -> None
 def facts_of(matcher: RevisedMatcher, results: Results) -> list[tuple[str, str]]:
     """What became of rows and results, as a page says it."""
     counts = matcher.revisions
-    became = f"{amount(counts.inserted, 'event')} inserted, {counts.retracted:,} retracted"
-    facts = [("rows", f"{matcher.arrived:,}: {became}")]
+    facts = [("rows", f"{matcher.rows:,}: {amount(counts.inserted, 'event')} inserted, {counts.retracted:,} retracted")]
     if counts.rejected:
         why = [f"{number:,} {REASONS[name]}" for name in REASONS if (number := getattr(counts, name))]
         facts.append(("rows left out", ", ".join(why)))

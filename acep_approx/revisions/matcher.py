@@ -22,11 +22,12 @@ from acep_approx.events.time import ticks
 from acep_approx.events.usable_rows import pushed
 from acep_approx.matching.execution import Execution, checked_options
 from acep_approx.matching.pipeline import Pipeline
+from acep_approx.matching.state import MATCHER, saved
+from acep_approx.matching.stream_side import StreamSide
 from acep_approx.planning.planner import Plan
 from acep_approx.ranges import COUNT, number_in
 from acep_approx.revisions.names import check_ids
 from acep_approx.revisions.request import Revisions
-from acep_approx.revisions.state import packed, take_up
 from acep_approx.revisions.stream import PROGRESSED, RevisedStream, RevisionCounts
 from acep_approx.run.left_out import REASONS, LeftOut
 from acep_approx.run.run import Run
@@ -56,22 +57,19 @@ class RevisedMatcher(Run):
     again in one push.
     """
 
-    arrived = 0
-    """How many rows were pushed so far."""
-
     def __init__(self, plan: Plan, asked: Revisions, **options: Any) -> None:
         asked.check_language(plan.query)
         self.plan = plan
         self.asked = asked
         self.changes = dict.fromkeys(CHANGES, 0)
         self.execution = Execution(plan, **options, is_raw=True)
+        self.rows = 0
         self.stream: RevisedStream | None = None
         self.left_out = LeftOut()
 
     @never_raises
     def _repr_html_(self) -> str:
-        numbers = [(f"{self.arrived:,}", "rows so far")]
-        numbers += [(f"{self.held_events:,}", "events held: they may still change")]
+        numbers = [(f"{self.rows:,}", "rows so far"), (f"{self.held_events:,}", "events held: they may still change")]
         counts = vars(self.revisions).items()
         numbers += [(f"{number:,}", name.replace("_", " ")) for name, number in counts if number]
         told = "Nothing has moved the watermark yet."
@@ -83,12 +81,17 @@ class RevisedMatcher(Run):
 
     def __repr__(self) -> str:
         query = one_line(self.plan.query.text)
-        return f"<RevisedMatcher of {query!r}: {self.arrived:,} rows, {self.held_events:,} events held>"
+        return f"<RevisedMatcher of {query!r}: {self.rows:,} rows, {self.held_events:,} events held>"
 
     @property
     def stage(self) -> Execution:
         """What the events go through, once they are in order."""
         return self.execution
+
+    @property
+    def arrived(self) -> int:
+        """How many rows were pushed so far."""
+        return self.rows
 
     def reads(self, names: Sequence[str]) -> list[str]:
         """Which columns of an input are read, of these names: all only where rows are taken back by their content."""
@@ -164,7 +167,7 @@ class RevisedMatcher(Run):
         data = stream.read(source)
         if not data.num_rows:
             return self._nothing()
-        return pushed(lambda rows: self._take_in(rows, stream), data, source, self.arrived)
+        return pushed(lambda rows: self._take_in(rows, stream), data, source, self.rows)
 
     @public
     def punctuate(self, tick: int | str | datetime, where: str | None = None) -> pa.Table:
@@ -226,14 +229,25 @@ class RevisedMatcher(Run):
                 "asked": self.asked.header(),
                 "options": self.execution.options(),
                 "changes": self.changes,
-                "rows": self.arrived,
+                "rows": self.rows,
             }
         )
         self.left_out.save(mine.sub("left out"))
-        return packed(self.plan, mine, self.stream)
+        if self.stream is None:
+            return self._packed(mine, None)
+        side = self.stream.pipeline.stream
+        side.check_whole()
+        self.stream.save(mine.sub("stream"))
+        with self.stream.run.at_base():
+            return self._packed(mine, side)
+
+    def _packed(self, mine: Scope, side: StreamSide | None) -> bytes:
+        scope = saved(self.plan, {}, side)
+        scope.parts["revisions"] = mine
+        return MATCHER.pack(scope)
 
     @classmethod
-    def from_saved(cls, plan: Plan, saved: Scope) -> Self:
+    def from_saved(cls, plan: Plan, state: Scope) -> Self:
         """What ``state_bytes`` was called on; see ``Query.from_state``.
 
         Raises
@@ -241,16 +255,16 @@ class RevisedMatcher(Run):
         Exception
             What ``ranges.reading`` takes for damage.
         """
-        mine = saved.parts["revisions"]
+        mine = state.parts["revisions"]
         made = cls(plan, Revisions(**mine.head["asked"]), **checked_options(mine.head["options"]))
-        made.arrived = mine.number("rows")
+        made.rows = mine.number("rows")
         made.changes = {name: number_in(name, mine.head["changes"][name], 0, COUNT) for name in CHANGES}
         made.left_out.load(mine.parts["left out"])
         if "stream" in mine.parts:
             stream = mine.parts["stream"]
-            made.execution.take(saved)
+            made.execution.take(state)
             made.stream = RevisedStream(made.execution, made.asked, stream.head["names"], stream.head["op"])
-            take_up(made.stream, stream)
+            made.stream.load(stream)
         return made
 
     def finish(self) -> pa.Table:
@@ -277,9 +291,9 @@ class RevisedMatcher(Run):
         return self.stream
 
     def _take_in(self, data: pa.RecordBatch, stream: RevisedStream) -> pa.Table:
-        rows = stream.rows(data, self.arrived)
+        rows = stream.rows(data, self.rows)
         before = stream.watermarks.advance(rows.events.tick, rows.source, rows.sequence, rows.is_mark)
-        self.arrived += len(before)
+        self.rows += len(before)
         rejects = stream.late(rows, before)
         found = stream.resolved(rows, before, rejects)
         self.changes["inserted"] += len(found.came) + found.passing

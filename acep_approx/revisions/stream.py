@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from acep_approx.archive import Scope
 from acep_approx.arrays import Bools, Ints
 from acep_approx.automaton.automaton import Letter
 from acep_approx.automaton.letters import Truths
@@ -31,18 +32,19 @@ from acep_approx.planning.planner import Plan
 from acep_approx.query.parser import parse_condition
 from acep_approx.query.shape import conjuncts, variables, walk
 from acep_approx.query.syntax import Attribute, Binary, Constant, Expression
-from acep_approx.ranges import COUNT, number_in
+from acep_approx.ranges import COUNT, HIGHEST, LOWEST, TICK, Range, check, number_in
 from acep_approx.revisions.changelog import Changelog
 from acep_approx.revisions.final import FinalRun
 from acep_approx.revisions.live import LiveEvents, Resolved
 from acep_approx.revisions.names import check_ids
 from acep_approx.revisions.replay import Replay
 from acep_approx.revisions.request import Revisions
+from acep_approx.revisions.segments import PlacedEvents
 from acep_approx.run.events import Events
 from acep_approx.run.left_out import BACKWARDS, LATE
 from acep_approx.run.order import numbers_of
 from acep_approx.run.waiting import Waiting
-from acep_approx.run.watermarks import ENDED, NEVER
+from acep_approx.run.watermarks import ENDED, NEVER, Watermarks
 
 Part = frozenset[Expression]
 PROGRESSED = ("mz_progressed", "progressed")
@@ -407,3 +409,64 @@ class RevisedStream:
             return self.watermarks.punctuate(tick)
         of_source = self.closed.value_of(where, self.asked.source) if self.asked.source is not None else ()
         return self.watermarks.punctuate(tick, *of_source) if of_source else self.closed.close(where, tick)
+
+    # --- state ----------------------------------------------------------------------------------------------
+
+    def save(self, scope: Scope) -> None:
+        """Keep where the order stands, and the events that are held; the query has a state of its own."""
+        scope.head |= {
+            "names": self.names,
+            "op": self.op,
+            "watermarks": self.watermarks.header(),
+            "closed": self.closed.header(),
+            "vacant": self.live.vacant,
+            "run": self.run.header(),
+        }
+        tail = self.run.tail
+        in_tail = [part for segment in tail.segments for part in segment.parts]
+        _save(scope, "waiting", Events.joined(self.waiting.parts or [self.none]))
+        for name, parts in (("passed", tail.passed), ("tail", in_tail)):
+            none = PlacedEvents.of(self.none, self.none.tick, self.none.tick)
+            _save(scope, name, PlacedEvents.joined([part for part in parts if len(part)] or [none]))
+
+    def load(self, scope: Scope) -> None:
+        """Go on from what ``save`` kept, before anything was pushed.
+
+        Raises
+        ------
+        DamagedError, DataError
+            The parts of the state do not fit together.
+        """
+        head = scope.head
+        check("op", good=isinstance(head["op"], str | None))
+        self.watermarks = Watermarks.restore(head["watermarks"])
+        self.closed.restore(head["closed"])
+        if head["vacant"]:
+            tick, tie = head["vacant"]
+            self.live.vacant = number_in("vacant", tick, -TICK, TICK), number_in("vacant", tie, LOWEST, HIGHEST)
+        passed, tail, waiting = (_load(scope, name) for name in ("passed", "tail", "waiting"))
+        for events in (passed, tail, waiting):
+            check("columns", good=events.data.schema.names == list(self.columns))
+        self.waiting.add(Events(waiting.tick, waiting.arrival, waiting.tie, waiting.data))
+        self.run.take_up(head["run"], passed, tail)
+        if self.op is not None:
+            self.live.forget_all_but((passed, tail, waiting))
+
+
+COLUMNS = ("tick", "arrival", "tie", "place")
+
+
+def _save(scope: Scope, name: str, events: Events) -> None:
+    columns = {column: getattr(events, column) for column in COLUMNS if hasattr(events, column)}
+    scope.sub(name, arrays=columns).put("data", events.data)
+
+
+def _load(scope: Scope, name: str) -> PlacedEvents:
+    kept = scope.parts[name]
+    columns: dict[str, Ints] = {column: kept.array(column) for column in COLUMNS if column in kept.arrays}
+    data, place = kept.batch("data"), columns.get("place", columns["tick"])
+    events = Events(kept.array("tick", Range(low=-TICK, end=TICK)), columns["arrival"], columns["tie"], data)
+    check("columns", good={len(events.tick), len(events.arrival), len(events.tie), len(place)} == {data.num_rows})
+    if name != "waiting":
+        check("order", good=(events.tick[1:] >= events.tick[:-1]).all() and (place[1:] > place[:-1]).all())
+    return PlacedEvents.of(events, place, np.full(len(events), -1))

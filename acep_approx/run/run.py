@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -18,15 +19,15 @@ from typing import Any, Protocol, TypeVar
 
 import pyarrow as pa
 
-from acep_approx.events.late import Sink, open_sink
 from acep_approx.events.reading.malformed import PushedRows
 from acep_approx.events.reading.memory import DICTS_PER_CHUNK
+from acep_approx.events.reading.python_objects import open_object
 from acep_approx.events.roles import Roles
-from acep_approx.events.source import BATCH_ROWS, Source, open_source
+from acep_approx.events.source import BATCH_ROWS, Source, Times, open_source
 from acep_approx.events.stream import EventBatch, as_they_come, read_events
 from acep_approx.events.usable_rows import pushed
 from acep_approx.events.writing.outfile import GrowingFile, OutFile
-from acep_approx.run.left_out import NO_ROWS, rejected_table
+from acep_approx.run.left_out import written
 
 Part = TypeVar("Part", covariant=True)  # noqa: PLC0105
 
@@ -92,12 +93,12 @@ def parts_of(
         Columns do not fit, rows cannot be read, or time runs backwards; what is wrong with a row says where it stands.
     """
     source.late.check(sort=sort)
-    if not len(source.schema):  # no columns, no events: an empty list
+    if not len(schema := source.schema):  # no columns, no events: an empty list
         return
     if stage.roles is None:
         source.settle(stage.begin)
     else:
-        stage.begin(source.schema)
+        stage.begin(schema)
     source.expect(stage.columns)
     with source.locating():
         for batch in _batches(stage, source, sort=sort, skips=skips):
@@ -178,10 +179,11 @@ class Run(ABC):
         """Events that are pushed, as a source."""
         if isinstance(events, Source):
             return events
-        stage = self.stage
-        if isinstance(events, list) and len(events) <= DICTS_PER_CHUNK and stage.roles is not None:
-            events = iter(events)  # they are read here and now: columns are made once
-        time = stage.wanted.get("time") if stage.roles is None else stage.roles.time
+        roles = self.stage.roles
+        if isinstance(events, list) and len(events) <= DICTS_PER_CHUNK and roles is not None:
+            # they are read here and now: columns are made once, and nothing that a file could need is looked at
+            return Source(open_object(iter(events), self.malformed), self.malformed, times=Times(roles.time))
+        time = self.stage.wanted.get("time") if roles is None else roles.time
         source = open_source(events, time=time, on_malformed=self.malformed.policy)
         source.count_in(self.malformed)
         return source
@@ -218,7 +220,7 @@ class Feed:
     waits: list[Any] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self._sink: Sink | None = None
+        self._open = ExitStack()
 
     def take_up(self, state: bytes) -> None:
         """Go on from a state."""
@@ -246,14 +248,10 @@ class Feed:
             yield nothing
         run, names = self.run, source.schema.names
         run.use(source)
-        if self.late is not None:
-            none = pa.RecordBatch.from_pylist([], schema=source.schema)
-            self._sink = open_sink(self.late, rejected_table(none, NO_ROWS, [], NO_ROWS).schema, opens)
+        take = self._open.enter_context(written(self.late, source.schema, run.rejected, opens))
         for batch in source.batches(run.reads(names) if self.late is None else names):
             results = pushed(lambda rows: self.push(rows, source), batch, source, run.arrived)
-            rejected = run.rejected()  # they are not to gather
-            if self._sink is not None and rejected.num_rows:
-                self._sink.write(rejected)
+            take()
             yield results
         if finish:
             yield run.finish()
@@ -264,5 +262,4 @@ class Feed:
 
     def close(self) -> None:
         """All rows that were left out are written."""
-        if self._sink is not None:
-            self._sink.close()
+        self._open.close()

@@ -216,14 +216,14 @@ class EventColumns:
         if kind == "time":
             values = self._moments(values)
         values = values.cast(pa.int64())
-        low = pc.min(values).as_py()
-        if low == NULL:
+        words: Ints = to_numpy(pc.fill_null(values, NULL) if values.null_count else values)
+        if np.count_nonzero(words == NULL) > values.null_count:
             raise DataError(
                 f"the whole number {NULL}{named} cannot be compared with other events, nor carried to results of CEL",
                 code="ACEP-D201",
                 hint="it is the lowest of 64 bits, and stands for NULL here; use NULL in the data",
             )
-        return to_numpy(pc.fill_null(values, NULL))
+        return words
 
     def _moments(self, values: pa.Array) -> pa.Array:
         """Times in the finest unit of the schema."""
