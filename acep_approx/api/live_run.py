@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
@@ -14,7 +14,6 @@ import pyarrow as pa
 
 from acep_approx.api.matcher import Matcher
 from acep_approx.errors import UsageError
-from acep_approx.events.late import Sink, open_sink
 from acep_approx.events.live.kafka_address import PARTITION, is_address, parse_address
 from acep_approx.events.live.source import LiveSource, follow, refuse_to_read
 from acep_approx.events.live.text import seconds
@@ -25,7 +24,7 @@ from acep_approx.live.checkpoint import Checkpoint, CheckpointFolder, Outputs
 from acep_approx.revisions.matcher import PROGRESSED, RevisedMatcher
 from acep_approx.revisions.partitions import Partitions
 from acep_approx.revisions.request import REVISING
-from acep_approx.run.left_out import rejected_table
+from acep_approx.run.left_out import written
 
 EVERY = "10 s"
 """Between two checkpoints."""
@@ -217,7 +216,7 @@ class LiveRun:
                 self._is_bound = True
                 yield nothing
             self.runs.use(self.source)
-            with self._left_out() as take:
+            with self._taking() as take:
                 for batch in self.source.batches(self.runs.columns(self.source.schema.names)):
                     found = pushed(self.runs.push, batch, self.source, self.runs.arrived)
                     take()
@@ -226,6 +225,13 @@ class LiveRun:
                     yield self.runs.finish()
                     take()
                 self._write(has_ended=self.checkpointing.finish)
+
+    def _taking(self) -> AbstractContextManager[Callable[[], None]]:
+        """What takes the rows that were left out."""
+        rejected = self.runs.rejected
+        if rejected is None:
+            return nullcontext(lambda: None)
+        return written(self._late, self.source.schema, rejected, self.outputs.opener("late"))
 
     # --- checkpoints ------------------------------------------------------------------------------------------
 
@@ -246,35 +252,6 @@ class LiveRun:
         self._last = place
         lengths = self.outputs.lengths()  # before the checkpoint: what it counts must be there for good
         self._folder.write(Checkpoint(self._asked, self.runs.state(), place, lengths, self.counts(), has_ended))
-
-    # --- what is left out -------------------------------------------------------------------------------------
-
-    @contextmanager
-    def _left_out(self) -> Iterator[Callable[[], None]]:
-        """What takes the rows that were left out, so that they do not gather, and writes them if that was asked for."""
-        rejected = self.runs.rejected
-        if rejected is None:
-            yield lambda: None
-            return
-        sink = None if self._late is None else self._sink(Path(self._late))
-
-        def take() -> None:
-            rows = rejected()
-            if sink is not None and rows.num_rows:
-                sink.write(rows)
-
-        try:
-            yield take
-        finally:
-            if sink is not None:
-                sink.close()
-
-    def _sink(self, path: Path) -> Sink:
-        import numpy as np
-
-        none = np.zeros(0, np.int64)
-        columns = rejected_table(pa.RecordBatch.from_pylist([], schema=self.source.schema), none, [], none).schema
-        return open_sink(path, columns, self.outputs.opener("late"))
 
 
 def _input(place: str | Path) -> str:
@@ -460,8 +437,8 @@ class SteppedSet(Protocol):
         """The results of more events."""
         ...
 
-    def use(self, source: LiveSource) -> None:
-        """Tell an input which column is the time."""
+    def use(self, source: LiveSource, *, keeps_whole: bool) -> None:
+        """Tell an input which column is the time, and whether events that are left out are wanted whole."""
         ...
 
     def finish(self) -> Any:
@@ -480,6 +457,10 @@ class SteppedSet(Protocol):
         """Where it stands before any event: which queries there are, and how they read events."""
         ...
 
+    def rejected(self) -> pa.Table:
+        """The rows that were left out since the last call, with the reason."""
+        ...
+
 
 @dataclass
 class LiveQuerySet:
@@ -490,11 +471,18 @@ class LiveQuerySet:
     desk : QuerySet
     on_schema : callable, optional
         Told of the columns before the first event is pushed.
+    keeps_whole : bool
+        Whether events that come late are written, with all their columns.
     """
 
     desk: SteppedSet
     on_schema: Callable[[pa.Schema], None] | None = None
-    rejected: Callable[[], pa.Table] | None = None
+    keeps_whole: bool = False
+
+    @property
+    def rejected(self) -> Callable[[], pa.Table] | None:
+        """Gives the rows that were left out since it was asked last, if they are to be written."""
+        return self.desk.rejected if self.keeps_whole else None
 
     def asked(self) -> dict[str, Any]:
         """Which queries there are."""
@@ -519,7 +507,7 @@ class LiveQuerySet:
 
     def use(self, source: LiveSource) -> None:
         """Tell the input which column is the time."""
-        self.desk.use(source)
+        self.desk.use(source, keeps_whole=self.keeps_whole)
 
     @property
     def arrived(self) -> int:

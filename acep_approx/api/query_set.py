@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from types import NoneType
 from typing import TYPE_CHECKING, Any, NoReturn, Self
@@ -25,7 +25,7 @@ from acep_approx.planning.durations import Duration, check_duration
 from acep_approx.planning.planner import Plan
 from acep_approx.revisions.request import REVISING
 from acep_approx.run.lateness import Lateness
-from acep_approx.run.left_out import LATE
+from acep_approx.run.left_out import written
 from acep_approx.run.run import Run, parts_of
 from acep_approx.run.watermarks import NEVER, Held
 from acep_approx.subscriptions.adding import entries_of
@@ -33,7 +33,7 @@ from acep_approx.subscriptions.callbacks import Subscription, Subscriptions
 from acep_approx.subscriptions.graph import is_hidden
 from acep_approx.subscriptions.members import Member
 from acep_approx.subscriptions.results import Found
-from acep_approx.subscriptions.running import Misfit, Running
+from acep_approx.subscriptions.running import Misfit, Running, Standing
 from acep_approx.subscriptions.state import SET, pack, restored
 from acep_approx.subscriptions.templates.constants import require_columns
 from acep_approx.subscriptions.templates.literals import uses
@@ -142,7 +142,7 @@ class QuerySet(Run):
         self._listening: dict[int, Subscription] = {}
         self._gone: list[int] = []
         self._texts = QueryTexts(output)
-        self._late_in_match = self._dropped_in_match = 0
+        self.standing_in_match = Standing()  # of the last ``match``
 
     @checked
     def add(self, query: str | Query, *, id: str | None = None) -> Subscription:  # noqa: A002  (what users call it)
@@ -232,8 +232,8 @@ class QuerySet(Run):
                     what = "the column 'id' of the table has no value in some row"
                     raise UsageError(what, code="ACEP-U070", hint="name each query, or leave the column out")
                 given = map(str, batch.column("id").to_pylist()) if is_named else (id and f"{id}[{n}]" for n in rows)
-                for planned in self._texts.with_constants(syntax, batch, first, self._next_number):
-                    added = self._add(planned, [*islice(given, planned.queries)])
+                for made in self._texts.with_constants(syntax, batch, first, lambda: self._running.graph.next_number):
+                    added = self._add(made, [*islice(given, made.queries)])
                     ids += added
                     numbers += added.values()
         except Exception:
@@ -241,9 +241,6 @@ class QuerySet(Run):
                 self.remove(one, cascade=True)
             raise
         return Subscriptions(ids, numbers, self._subscription)
-
-    def _next_number(self) -> int:
-        return self._running.graph.next_number
 
     def _add(self, query: Planned | Alike, ids: Sequence[str | None]) -> dict[str, int]:
         """Add a query, or many that are alike; gives their ids and numbers."""
@@ -414,7 +411,7 @@ class QuerySet(Run):
             As for ``push``, or a path, or several: Parquet, CSV, JSON lines.
         **reading
             ``sort``, ``on_progress``, ``format``, ``on_malformed``, ``rejects``, ``on_late``, ``late``: as for
-            ``Query.match``.
+            ``Query.match``. Where late events are waited for, ``late`` gets those that ``rejected`` has.
 
         Returns
         -------
@@ -425,8 +422,7 @@ class QuerySet(Run):
         What was pushed plays no role, and stays as it is.
         """
         running = self._running.fresh()
-        results = [part for some in self._batches(running, events, **reading) for part in some]
-        return self._notified(running, iter(results))
+        return self._notified(running, chain.from_iterable(self._batches(running, events, **reading)))
 
     def batches(self, events: Any, **reading: Any) -> Iterator[Found]:
         """The same, batch by batch, for results that are many; functions are told of each batch.
@@ -454,6 +450,9 @@ class QuerySet(Run):
     ) -> Iterator[list[tuple[Member, pa.Table]]]:
         """The results of a whole input, batch by batch."""
         running.on_misfit = on_misfit
+        waits = running.lateness is not None and not sort
+        if waits and reading.get("late") is not None:
+            reading["on_late"] = "skip"
         source = self._stamped(open_source(events, **{"time": running.wanted["time"]} | reading))
         some: list[tuple[Member, pa.Table]] = []
         is_over = False
@@ -464,15 +463,19 @@ class QuerySet(Run):
             if on_progress is not None:
                 on_progress(events)
 
-        for result in parts_of(running, source, sort=sort, on_batch=done):
-            if is_over and some:
-                self._note(running)
-                yield some
-                some = []
-            is_over = False
-            some.append(result)
+        with source.late.lent(waits) as late, written(late, source.schema, running.order.left_out.take) as take:
+            running.kept = () if late is None else source.schema.names
+            for result in parts_of(running, source, sort=sort, on_batch=done):
+                if is_over and some:
+                    self.standing_in_match = running.standing
+                    take()
+                    yield some
+                    some = []
+                is_over = False
+                some.append(result)
+            take()
         last = [*some, *running.finish()]
-        self._note(running)
+        self.standing_in_match = running.standing
         yield last
 
     @checked
@@ -500,7 +503,7 @@ class QuerySet(Run):
         also_asked : dict, optional
             What else must be the same for a run to go on from a checkpoint, as JSON.
         **reading
-            ``until_idle``, ``format``, ``on_malformed``, ``rejects``, ``kafka``: as for ``events.follow``.
+            ``until_idle``, ``format``, ``on_malformed``, ``rejects``, ``late``, ``kafka``: as for ``Query.follow``.
 
         Returns
         -------
@@ -514,9 +517,10 @@ class QuerySet(Run):
         """
         from acep_approx.api.live_run import Checkpointing, LiveQuerySet, LiveRun
 
-        checkpointing = Checkpointing(checkpoint, checkpoint_every, finish)
         reading = {"time": self._running.wanted["time"]} | reading
-        return LiveRun(place, LiveQuerySet(self, on_schema), checkpointing, reading, also_asked or {})
+        is_written = reading.get("late") is not None and self._running.lateness is not None
+        runs = LiveQuerySet(self, on_schema, keeps_whole=is_written)
+        return LiveRun(place, runs, Checkpointing(checkpoint, checkpoint_every, finish), reading, also_asked or {})
 
     @checked
     def pass_time(self, tick: int) -> Found:
@@ -531,8 +535,17 @@ class QuerySet(Run):
 
     def late(self) -> pa.Table:
         """The events that came later than ``reorder`` allows, since the last call: ``row``, and the columns read."""
-        rows = self._running.order.left_out.take()
+        rows = self.rejected()
         return rows.drop_columns(rows.column_names[0]) if rows.num_rows else pa.table({})
+
+    def rejected(self) -> pa.Table:
+        """The same, and before it the ``reason``, as for ``Query.matcher``."""
+        return self._running.order.left_out.take()
+
+    @property
+    def standing(self) -> Standing:
+        """What became of what was pushed, as numbers; ``standing_in_match`` has those of the last ``match``."""
+        return self._running.standing
 
     @property
     def watermark(self) -> int | None:
@@ -544,8 +557,7 @@ class QuerySet(Run):
     @property
     def holding(self) -> Held:
         """What holds the watermark back: of several sources those that are furthest behind, and those that are idle."""
-        wait = self._running.order.wait
-        return Held() if wait is None else wait.watermarks.holding()
+        return self.standing.holding
 
     @property
     def arrived(self) -> int:
@@ -555,26 +567,22 @@ class QuerySet(Run):
     @property
     def late_count(self) -> int:
         """How many events that were pushed came later than ``reorder`` allows."""
-        return self._running.order.left_out.counts[LATE]
+        return self.standing.late
 
     @property
     def late_in_match(self) -> int:
         """How many events of the last ``match`` or ``batches`` came later than ``reorder`` allows."""
-        return self._late_in_match
+        return self.standing_in_match.late
 
     @property
     def keys_dropped(self) -> int:
         """How many keys of pushed events were dropped, since they had no event for ``key_idle``: each time counts."""
-        return self._running.keys_dropped
+        return self.standing.keys_dropped
 
     @property
     def keys_dropped_in_match(self) -> int:
         """The same of the last ``match`` or ``batches``."""
-        return self._dropped_in_match
-
-    def _note(self, running: Running) -> None:
-        """Keep what is asked of the last ``match``."""
-        self._late_in_match, self._dropped_in_match = running.order.left_out.counts[LATE], running.keys_dropped
+        return self.standing_in_match.keys_dropped
 
     def _notified(self, running: Running, results: Iterator[tuple[Member, pa.Table]]) -> Found:
         found = running.found(results)
@@ -633,8 +641,9 @@ class QuerySet(Run):
             made._go_on(restored(saved, SavedTexts()))
         return made
 
-    def use(self, source: Source) -> None:
-        """Tell an input which column is the time."""
+    def use(self, source: Source, *, keeps_whole: bool = False) -> None:
+        """Tell an input which column is the time; ``keeps_whole``: all columns are read, of what is left out, too."""
+        self._running.kept = source.schema.names if keeps_whole else ()
         if (levels := self._running.levels) is not None:
             source.use(levels.roles.read_in(levels.columns), is_stamped=self._stamp)
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -11,6 +13,8 @@ import pyarrow as pa
 from acep_approx.archive import Scope
 from acep_approx.arrays import Ints
 from acep_approx.events.columns import to_arrow
+from acep_approx.events.late import open_sink
+from acep_approx.events.writing.outfile import GrowingFile, OutFile
 from acep_approx.ranges import COUNT, check, number_in
 
 REASONS = LATE, UNKNOWN, DUPLICATE, BACKWARDS = ("late", "unknown", "duplicate", "backwards")
@@ -44,7 +48,6 @@ class LeftOut:
             return rejected_table(pa.RecordBatch.from_pylist([], schema=pa.schema([])), NO_ROWS, [], NO_ROWS)
         return pa.concat_tables(tables, promote_options="permissive")
 
-
     def save(self, scope: Scope) -> None:
         """Keep what was left out, and how much."""
         scope.head["counts"] = dict(self.counts)
@@ -73,3 +76,45 @@ def rejected_table(data: pa.RecordBatch, rows: Ints, reasons: Sequence[str], arr
     some = data.take(to_arrow(rows)).columns if len(rows) or data.num_columns else []
     columns = [pa.array(reasons, pa.string()), to_arrow(arrival[rows]), *some]
     return pa.table(columns, names=[*fixed, *data.schema.names])
+
+
+@contextmanager
+def written(
+    file: str | Path | None,
+    schema: pa.Schema,
+    rejected: Callable[[], pa.Table],
+    opens: Callable[[Path], OutFile | GrowingFile] = OutFile,
+) -> Iterator[Callable[[], None]]:
+    """What takes the rows that were left out so far, so that they do not gather, and writes them to a file.
+
+    Parameters
+    ----------
+    file : str, Path or None
+        JSON lines, CSV or Parquet, as its name says. None: they are not written.
+    schema : pyarrow.Schema
+        Of the events.
+    rejected : callable
+        Gives the rows that were left out since it was called last (see ``LeftOut.take``).
+    opens : callable
+        Makes the file; see ``open_sink``.
+
+    Raises
+    ------
+    UsageError
+        As ``open_sink``.
+    """
+    sink = None
+    if file is not None:
+        nothing = rejected_table(pa.RecordBatch.from_pylist([], schema=schema), NO_ROWS, [], NO_ROWS)
+        sink = open_sink(Path(file), nothing.schema, opens)
+
+    def take() -> None:
+        rows = rejected()
+        if sink is not None and rows.num_rows:
+            sink.write(rows.select(sink.schema.names))
+
+    try:
+        yield take
+    finally:
+        if sink is not None:
+            sink.close()

@@ -62,7 +62,9 @@ class QueryProgram:
         refuse({name: option for name, option in request.asked.items() if name not in live_too}, {"no rules": ""})
         is_on_spark, is_streamed = options.spark.spark, options.stream.stream
         _check_spark(request)
-        revisions = None if is_on_spark else _revisions(request)
+        revisions = None
+        if not is_on_spark and request.waits("late events of a query"):
+            revisions = options.revisions.asked(request.inputs)
         is_by_workers = is_on_spark and output.file is not None and (is_streamed or is_folder(output.file))
         form = folder_form(output, is_new=not is_streamed) if is_by_workers else output.form()
         output.check(form, is_expanded=options.spending.expand)
@@ -86,19 +88,6 @@ def _check_spark(request: RunRequest) -> None:
         refuse(request.asked, {"trigger": "--trigger"})
     if not is_on_spark and not any(name in request.asked for name in REVISING):
         refuse(request.asked, {"events in order": ""})
-
-
-def _revisions(request: RunRequest) -> Revisions | None:
-    """How events may be late or change; refuses what does not go with that."""
-    mine = next((request.asked[name] for name in REVISING if name in request.asked), None)
-    if mine is None:
-        return None
-    refuse(request.asked, {"late events": mine})
-    if request.options.revisions.changelog:
-        refuse(request.asked, {"changelog": "--changelog"})
-    if request.options.source.late is not None:
-        format_of(request.options.source.late)
-    return request.options.revisions.asked(request.inputs)
 
 
 class QueryRun(ProgramRun):

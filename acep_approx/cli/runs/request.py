@@ -8,7 +8,7 @@ from typing import Self
 
 import typer
 
-from acep_approx.cli.options.arrivals import LiveOptions, RevisionOptions
+from acep_approx.cli.options.arrivals import REVISING, LiveOptions, RevisionOptions
 from acep_approx.cli.options.input import RunInputOptions
 from acep_approx.cli.options.matching import (
     EngineOptions,
@@ -128,6 +128,18 @@ class RunRequest:
         """The page that is to be written (see ``PageRequest.of``)."""
         query = "" if self.is_of_rules else self.query
         return PageRequest.of(self.context, self.options.page, self.inputs, self.asked, query=query)
+
+    def waits(self, *kinds: str) -> bool:
+        """Whether events may be late or change; refuses what does not go with that, or with runs of these kinds."""
+        mine = next((self.asked[name] for name in REVISING if name in self.asked), None)
+        if mine is None:
+            return False
+        refuse(self.asked, dict.fromkeys(("late events", *kinds), mine))
+        if self.options.revisions.changelog:
+            refuse(self.asked, {"changelog": "--changelog"})
+        if self.options.source.late is not None:
+            format_of(self.options.source.late)
+        return True
 
     # --- what does not go with the input --------------------------------------------------------------------------
 
