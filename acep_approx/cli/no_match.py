@@ -11,7 +11,7 @@ import typer
 
 from acep_approx.cli.options.groups import given_options, option_words, texts_of
 from acep_approx.cli.options.output import ResultKind
-from acep_approx.cli.terminal import progress_bar, say
+from acep_approx.cli.terminal import first_of, plural, progress_bar, say
 from acep_approx.errors import AcepError
 from acep_approx.shell import command_of, quoted
 
@@ -120,9 +120,8 @@ class SilentOnes:
         """
         if not self.names:
             return
-        more = f", and {len(self.names) - SHOWN:,} others" if len(self.names) > SHOWN else ""
-        things = {"query": "queries", "rule": "rules"}[self.thing] if len(self.names) > 1 else self.thing
-        say(f"{things} without a match: {', '.join(self.names[:SHOWN])}{more}")
+        things = plural(self.thing) if len(self.names) > 1 else self.thing
+        say(f"{things} without a match: {first_of(self.names, SHOWN, ', and {:,} others')}")
         if source is None or not source.reusable or isinstance(self.inputs, type(source)):
             return
         with progress_bar("no match: looking why", enabled=True):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from acep_approx.cli.options.output import ResultKind
-from acep_approx.cli.terminal import amount, say
+from acep_approx.cli.terminal import amount, first_of, say
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -33,6 +33,7 @@ SINGULAR = {
 
 SHOWN = 5
 """Sources that are named at most."""
+MORE = " and {:,} more"
 LATE = "late"
 REASONS = {
     LATE: "late",
@@ -249,13 +250,10 @@ def say_changes(results: Results, thing: str) -> None:
 def say_holding(held: Held, *, is_by_source: bool, is_time: bool) -> None:
     """Say which sources held the watermark back, and which number it waited for."""
     if held.by and (is_by_source or held.by[0].missing is not None):
-        names = ", ".join(_name(holder) for holder in held.by[:SHOWN])
-        more = f" and {len(held.by) - SHOWN:,} more" if len(held.by) > SHOWN else ""
-        say(f"the watermark {_stood(held.by[0].watermark, is_time=is_time)}, held back by {names}{more}")
+        names = first_of([*map(_name, held.by)], SHOWN, MORE)
+        say(f"the watermark {_stood(held.by[0].watermark, is_time=is_time)}, held back by {names}")
     if held.idle:
-        names = ", ".join(repr(source) for source in held.idle[:SHOWN])
-        more = f" and {len(held.idle) - SHOWN:,} more" if len(held.idle) > SHOWN else ""
-        say(f"idle, and not waited for: {names}{more}")
+        say(f"idle, and not waited for: {first_of([*map(repr, held.idle)], SHOWN, MORE)}")
 
 
 def _name(holder: Holder) -> str:

@@ -15,16 +15,20 @@ from acep_approx.cli.options.input import IntervalOptions
 from acep_approx.cli.options.output import OutputOptions
 from acep_approx.cli.options.programs import FolderOptions, OneQuery, needed
 from acep_approx.cli.options.together import RULES, asked_for, check_queries, not_with_rules, refuse
-from acep_approx.cli.query_folder import Folder, named, read_folder
+from acep_approx.cli.query_folder import Folder, read_folder
 from acep_approx.cli.query_folder import many as in_words
 from acep_approx.cli.summary import say_how_read
-from acep_approx.cli.terminal import amount, read_query, tell
+from acep_approx.cli.terminal import amount, first_of, read_query, tell
 from acep_approx.errors import UsageError
 from acep_approx.query.rules.parser import is_rules
 
 if TYPE_CHECKING:
     from acep_approx.matching.pipeline import Pipeline
     from acep_approx.planning.planner import Plan
+
+
+NAMED = 5
+"""Queries of a level, or of a stream, that are named."""
 
 
 def _text_of(context: typer.Context, query: str | None, many: FolderOptions, hint: str) -> str:
@@ -128,7 +132,7 @@ def _check_folder(queries: Path, source: IntervalOptions, input: str | None, *, 
     tell(f"{in_words(len(folder.desk) - misfits)} right and can be run")
     endless = [id_ for id_, plans in folder.desk.plans().items() if any(plan.is_unbounded for plan in plans)]
     if endless:
-        tell(f"warning: there is no window in {named(endless)}: what waits there may stay for ever")
+        tell(f"warning: there is no window in {first_of(endless, NAMED)}: what waits there may stay for ever")
     if folder.wrong:
         tell(f"{in_words(len(folder.wrong))} wrong")
         raise typer.Exit(folder.exit_code)
@@ -230,9 +234,10 @@ def _lines(folder: Folder, path: Path) -> Iterator[str]:
     yield f"{len(desk):,} queries in {path}"
     for level, ids in sorted(desk.levels().items()):
         what = "see the events of the stream" if level == 0 else "see them, and what levels below publish"
-        yield f"level {level}: {named(ids)} {what}"
+        yield f"level {level}: {first_of(ids, NAMED)} {what}"
     for stream, (publishers, readers) in desk.streams().items():
-        yield f"{stream}: published by {named(publishers)}; read by {named(readers) if readers else 'none'}"
+        read = first_of(readers, NAMED) or "none"
+        yield f"{stream}: published by {first_of(publishers, NAMED)}; read by {read}"
 
 
 def _explain_rules(text: str, format: Diagram) -> None:  # noqa: A002

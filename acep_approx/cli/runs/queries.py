@@ -33,7 +33,7 @@ from acep_approx.cli.summary import (
     say_malformed,
     say_rejected,
 )
-from acep_approx.cli.terminal import amount, say
+from acep_approx.cli.terminal import amount, first_of, say
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -214,7 +214,7 @@ class SetRun(ProgramRun):
         if self.live_run is None:
             say_how_read(source)
         events = self.events if self.live_run is None else self.live_run.source.given
-        say(f"{amount(events, 'event')} read, {_in_words(len(self.folder.desk))}; {seconds:.2f} s")
+        say(f"{amount(events, 'event')} read, {amount(len(self.folder.desk), 'query')}; {seconds:.2f} s")
         self._say_found()
         if self.live_run is None:
             if not self.results.is_cut:
@@ -244,9 +244,8 @@ class SetRun(ProgramRun):
         if self.by_query:
             from acep_approx.events.counts import said
 
-            most = ", ".join(f"{id_} {said(number)}" for id_, number in self.by_query.most_common(SHOWN))
-            more = f", and {len(self.by_query) - SHOWN:,} others" if len(self.by_query) > SHOWN else ""
-            say(f"{_in_words(len(self.by_query))} with results: {most}{more}")
+            most = [f"{id_} {said(number)}" for id_, number in self.by_query.most_common()]
+            say(f"{amount(len(most), 'query')} with results: {first_of(most, SHOWN, ', and {:,} others')}")
 
     def _say_silent(self) -> None:
         """Say which queries have no match, and of the first ones why."""
@@ -284,7 +283,7 @@ class SetRun(ProgramRun):
     def end(self) -> None:
         """End with the code of the first query that was left out, if there is one."""
         if self.folder.wrong:
-            say(f"{_in_words(len(self.folder.wrong))} left out, as reported above")
+            say(f"{amount(len(self.folder.wrong), 'query')} left out, as reported above")
             raise typer.Exit(self.folder.exit_code)
 
 
@@ -294,6 +293,3 @@ def _skipping(request: RunRequest) -> RunRequest:
     return replace(request, options=replace(request.options, source=source))
 
 
-def _in_words(number: int) -> str:
-    """A number of queries in words."""
-    return "1 query" if number == 1 else f"{number:,} queries"
