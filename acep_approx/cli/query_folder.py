@@ -212,7 +212,6 @@ def read_folder(folder: Path, *, strict: bool, **options: Any) -> Folder:
 
 
 def _in_file(error: AcepError, piece: QueryPiece) -> AcepError:
-    """The error with its place in the file, not in the text of one query."""
     if isinstance(error, QueryError) and error.text == piece.text:
         error.text = piece.whole
         error.start += piece.start

@@ -77,8 +77,11 @@ def say_dropped(keys: int, key_idle: str | None) -> None:
         say(f"{amount(keys, 'key')} dropped that had no event for more than {key_idle}")
 
 
-def say_unit(source: Source) -> None:
-    """Say which unit of the times is likelier, where the one they were taken in puts them before 1980 or after 2200."""
+def say_left_out(source: Source) -> None:
+    """Say which unit the times may have, and how many rows could not be read or came late, each with the first.
+
+    A unit is said where the one they were taken in puts them before 1980 or after 2200.
+    """
     if text := source.likely_digits:
         say(
             f"warning: the times look like times written as digits, and are taken for plain numbers: "
@@ -86,11 +89,6 @@ def say_unit(source: Source) -> None:
         )
     elif unit := source.likelier_unit:
         say(f"note: is the unit of the times right? In {unit} they are between 2000 and 2100: --unit {unit}")
-
-
-def say_left_out(source: Source) -> None:
-    """Say which unit the times may have, and how many rows could not be read or came late, each with the first."""
-    say_unit(source)
     say_malformed(source.malformed)
     if source.late.count:
         say(f"{amount(source.late.count, 'event')} left out that came late; {source.late.reasons[0]}")

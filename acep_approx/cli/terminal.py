@@ -184,7 +184,6 @@ def progress_bar(label: str, *, enabled: bool) -> Iterator[EventBar]:
 
 @contextmanager
 def _bar(label: str, progress: str, total: float | None = None) -> Iterator[tuple[Progress, TaskID]]:
-    """A bar on stderr with a clock, and its only task."""
     from rich import progress as bars
 
     columns = (

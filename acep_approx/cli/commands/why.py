@@ -102,7 +102,6 @@ def why(
 
 
 def _show(answer: Why | NoMatch) -> None:
-    """Print the answer for people."""
     from rich.table import Table
 
     from acep_approx.cli.tables import console, show

@@ -141,7 +141,6 @@ class Saving:
         return online.learner.versions if online is not None else 0
 
     def _save(self) -> None:
-        """Write a new version."""
         assert self.matches is not None
         assert self.home is not None
         known = self.matches.refreshed(self.query)
@@ -151,7 +150,6 @@ class Saving:
         self._saved, self._rescored = self._saved + 1, self._times
 
     def _nothing(self) -> str:
-        """Why nothing was learned."""
         online = self._online
         if online is None:
             return "there was nothing to learn: where nothing is shed, no partial match needs a value"

@@ -159,7 +159,6 @@ class PageRequest:
 
 
 def _name(place: str) -> str:
-    """What an input is called."""
     if place == "-":
         return "standard input"
     return f"the topic {parse_address(place).topic}" if is_address(place) else Path(place).name

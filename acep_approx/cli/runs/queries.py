@@ -94,7 +94,8 @@ class SetRun(ProgramRun):
             self.follow(self.folder.desk.follow(self.request.inputs[0], on_schema=self._leave_out, **how))
             return
         if self._late is not None:  # the set leaves late events out, and writes them
-            self.request = _skipping(self.request)
+            skipping = replace(self.options.source, on_late=OnLate.SKIP)
+            self.request = replace(self.request, options=replace(self.options, source=skipping))
         self.source = self.opened()
         if many.strict:
             self.folder.desk.check(self.source.schema, self.folder.misfit)
@@ -172,14 +173,12 @@ class SetRun(ProgramRun):
             yield table.slice(0, 0)
 
     def _take(self, found: Any) -> None:
-        """Count what a batch has brought, and gather it for a page."""
         for id_, rows in found.items():
             self.by_query[id_] += rows.num_rows
             if self.gathered is not None:
                 self.gathered.take(id_, rows)
 
     def _counted(self, counts: Counter[tuple[str, int]]) -> pa.Table:
-        """The matches of each query by number of errors."""
         import pyarrow as pa
 
         from acep_approx.cli.write import with_at_least
@@ -234,7 +233,6 @@ class SetRun(ProgramRun):
 
     @property
     def _standing(self) -> Standing:
-        """How many events came late, and the like."""
         desk = self.folder.desk
         return desk.standing_in_match if self.live_run is None else desk.standing
 
@@ -248,7 +246,6 @@ class SetRun(ProgramRun):
             say(f"{amount(len(most), 'query')} with results: {first_of(most, SHOWN, ', and {:,} others')}")
 
     def _say_silent(self) -> None:
-        """Say which queries have no match, and of the first ones why."""
         desk, request, many = self.folder.desk, self.request, self.options.many
         silent = [id_ for id_ in desk if not self.by_query[id_]]
         reasons = {
@@ -285,11 +282,3 @@ class SetRun(ProgramRun):
         if self.folder.wrong:
             say(f"{amount(len(self.folder.wrong), 'query')} left out, as reported above")
             raise typer.Exit(self.folder.exit_code)
-
-
-def _skipping(request: RunRequest) -> RunRequest:
-    """The request with ``--on-late skip``."""
-    source = replace(request.options.source, on_late=OnLate.SKIP)
-    return replace(request, options=replace(request.options, source=source))
-
-

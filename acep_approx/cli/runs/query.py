@@ -77,7 +77,6 @@ class QueryProgram:
 
 
 def _check_spark(request: RunRequest) -> None:
-    """Refuse what does not go with Spark, with streams on it, or with a run here."""
     is_on_spark, is_streamed = request.options.spark.spark, request.options.stream.stream
     kinds = {"batch on Spark": "--stream"} if is_on_spark and not is_streamed else {}
     kinds |= dict.fromkeys(["Spark"] if is_on_spark else ["no cluster", "here"], "--spark")

@@ -27,6 +27,9 @@ from acep_approx.errors import UsageError
 from acep_approx.events.live.kafka_address import is_address
 from acep_approx.query.rules.parser import is_rules
 
+WHOLE = (Format.TABLE, Format.PARQUET)
+"""Forms that are not written row by row."""
+
 
 @dataclass(frozen=True)
 class RunOptions:
@@ -95,7 +98,10 @@ class RunRequest:
         text = read_query(query) if query else ""
         made = cls(context, query, text, inputs, options, quiet, asked_for(context))
         if "flush" in made.asked:
-            made._check_flush()
+            form = made._form()
+            if form in WHOLE or options.output.output is ResultKind.COMPRESSED:
+                shown = "--output compressed" if form is None else f"--format {form.value}"
+                raise _apart(shown, "--flush", "choose jsonl or csv, which are written row by row")
         if made.is_live:
             made._check_live()
         else:
@@ -144,7 +150,6 @@ class RunRequest:
     # --- what does not go with the input --------------------------------------------------------------------------
 
     def _check_live(self) -> None:
-        """Refuse what cannot be done with live input, before any work is done."""
         mine = "--follow" if self.options.live.follow else "kafka://"
         of_topic = any(map(is_address, self.inputs))
         refuse(self.asked, {"live input": mine, "topic" if of_topic else "file that grows": mine})
@@ -157,9 +162,8 @@ class RunRequest:
         if not of_topic:
             refuse(self.asked, {"no topic": ""})
         refuse(self.asked, {"compressed": mine})
-        if (form := self._form()) in (Format.TABLE, Format.PARQUET):
-            hint = "results are written as they come: choose jsonl or csv"
-            raise _apart(f"--format {form.value}", mine, hint)
+        if (form := self._form()) is not None and form in WHOLE:
+            raise _apart(f"--format {form.value}", mine, "results are written as they come: choose jsonl or csv")
         if "checkpoint" not in self.asked:
             if not self.is_of_rules:
                 refuse(self.asked, {"no checkpoint": "--checkpoint"})
@@ -170,12 +174,6 @@ class RunRequest:
         late = self.options.source.late
         if late is not None and format_of(late) is Format.PARQUET:
             raise _apart(f"--late {late}", "--checkpoint", "name it .jsonl or .csv: rows are added as they come")
-
-    def _check_flush(self) -> None:
-        form = self._form()
-        if form in (Format.TABLE, Format.PARQUET) or self.options.output.output is ResultKind.COMPRESSED:
-            shown = "--output compressed" if form is None else f"--format {form.value}"
-            raise _apart(shown, "--flush", "choose jsonl or csv, which are written row by row")
 
     def _form(self) -> Format | None:
         """The format of the results, where it is said, or the name of the output says it: rules write to a folder."""

@@ -109,30 +109,25 @@ class RulesRun(ProgramRun):
         from acep_approx.cli.options.places import check_places
 
         self.rules = compile_rules(self.request.text)
-        check_places(self.request.context.params, self._files_by_name())
-        self._rows_given = _rows_given(self.options.rules.table or [])
-        self.source = self.kept(self.opened())
-        if self.page is not None:
-            from acep_approx.results.explorer.many_queries import AskedQuery, GatheredMatches
-
-            file = self.rules.file
-            asked = {rule.name: AskedQuery(rule.query, file.text[slice(*rule.span)]) for rule in file.rules}
-            self.gathered = GatheredMatches(asked)
-
-    def _files_by_name(self) -> dict[str, Path]:
-        """The files that are written to folders, by what they hold."""
         file = self.rules.file
         folders = ("matches", self.output.file, file.rules), ("changes", self.options.rules.changes, file.tables)
-        return {
+        written = {
             f"{what} of {one.name}": folder / f"{one.name}.{self._ending.value}"
             for what, folder, all_of_them in folders
             if folder is not None
             for one in all_of_them
         }
+        check_places(self.request.context.params, written)
+        self._rows_given = _rows_given(self.options.rules.table or [])
+        self.source = self.kept(self.opened())
+        if self.page is not None:
+            from acep_approx.results.explorer.many_queries import AskedQuery, GatheredMatches
+
+            asked = {rule.name: AskedQuery(rule.query, file.text[slice(*rule.span)]) for rule in file.rules}
+            self.gathered = GatheredMatches(asked)
 
     @property
     def _ending(self) -> Format:
-        """How files in folders are written."""
         return Format.JSONL if self.form is Format.TABLE else self.form
 
     def tell(self) -> None:
@@ -275,7 +270,6 @@ class RulesRun(ProgramRun):
         say_left_out(self.source)
 
     def _say_silent(self) -> None:
-        """Say which rules have no match, and of the first ones why, as far as the events tell."""
         from acep_approx.query.printer import to_text
 
         request, queries = self.request, {rule.name: rule.query for rule in self.rules.file.rules}
@@ -303,7 +297,6 @@ class RulesRun(ProgramRun):
 
 
 def _events_between(given: str | None) -> int:
-    """After how many events a store writes a checkpoint."""
     if given is None:
         return 1
     if not (given.isascii() and given.isdigit() and int(given)):
@@ -336,7 +329,6 @@ def _say_each(total: str, parts: list[str]) -> None:
 
 
 def _print(rule: str, table: pa.Table) -> None:
-    """Matches on stdout, as lines that say which rule they are of."""
     import pyarrow as pa
 
     from acep_approx.events.writing.tables import json_lines

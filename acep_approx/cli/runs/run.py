@@ -167,7 +167,6 @@ class ProgramRun(ABC):
                 deque(tables, maxlen=0)  # a page has all, however few rows are shown
 
     def _opens(self) -> Callable[[Path], Any] | None:
-        """What opens a file that grows, if the results go to one."""
         from acep_approx.events.writing.outfile import GrowingFile
 
         if self.live_run is None:
