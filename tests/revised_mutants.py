@@ -20,6 +20,7 @@ from acep_approx.revisions.live import LiveEvents
 from acep_approx.revisions.matcher import RevisedMatcher
 from acep_approx.revisions.replay import Replay
 from acep_approx.revisions.segments import Tail
+from acep_approx.revisions.stream import RevisedStream
 from acep_approx.run import events as order_events
 from acep_approx.run.waiting import Waiting
 from tests.revised_small import RARE, check, told
@@ -48,7 +49,7 @@ MUTANTS: dict[str, tuple[Change, ...]] = {
     ),
     "what is counted by key is not brought back": ((snapshots._ByKey, "bring_back", "here[slots] = ", "_ = "),),
     "a state is that of the head": (
-        (Replay, "go_to_base", "self.tail.segments[0].snapshot.bring_back(everything)", "pass"),
+        (Replay, "at_base", "self.tail.segments[0].snapshot.bring_back(everything)", "pass"),
     ),
     # running again
     "the replay stops without looking at the old runs": (
@@ -90,7 +91,7 @@ MUTANTS: dict[str, tuple[Change, ...]] = {
         (Replay, "_late", "return late if (order[1:] > order[:-1]).all() else tied", "return late"),
     ),
     "an update does not keep its place among ties": (
-        (LiveEvents, "resolve", "made.tie[row] = self.vacant[1]", "pass"),
+        (LiveEvents, "resolve", "tie[row] = self.vacant[1]", "pass"),
     ),
     "an event gets the place of its neighbour": ((segments, "places_between", "return None", "pass"),),
     "results with old places stay": ((Replay, "_place_anew", "segment.results = []", "pass"),),
@@ -110,7 +111,7 @@ MUTANTS: dict[str, tuple[Change, ...]] = {
         (Waiting, "remove", "self.parts[number] = part.where(~is_gone)", "pass"),
     ),
     # watermarks, and what is let go
-    "an event at the watermark is late": ((RevisedMatcher, "_late", "tick < before", "tick <= before"),),
+    "an event at the watermark is late": ((RevisedStream, "late", "tick < before", "tick <= before"),),
     "an event at the watermark stays for ever": (
         (LiveEvents, "_by_id", "found[0] < watermark", "found[0] <= watermark"),
         (LiveEvents, "_by_content", "held[0][0] < watermark", "held[0][0] <= watermark"),
@@ -119,8 +120,8 @@ MUTANTS: dict[str, tuple[Change, ...]] = {
         (
             RevisedMatcher,
             "_take_in",
-            "before = stream.watermarks.advance(tick, source, sequence, is_mark)",
-            "before = stream.watermarks.advance(tick, source, sequence, is_mark)[:1].repeat(len(tick))",
+            "self.rows += len(before)",
+            "self.rows += len(before); before = before[:1].repeat(len(before))",
         ),
     ),
     "a punctuation lets go of events at its time": (

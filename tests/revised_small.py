@@ -21,7 +21,7 @@ from acep_approx.engines.cells.arclogs import ArcLogs
 from acep_approx.engines.runs.runs import Runs
 from acep_approx.errors import DataError
 from acep_approx.matching import stream_side
-from acep_approx.revisions import final, matcher, replay, segments
+from acep_approx.revisions import final, replay, segments, stream
 from acep_approx.run import waiting
 from tests.revised_answers import plain
 from tests.revised_model import Ledger, Schedule
@@ -49,7 +49,7 @@ SMALL = (
     (segments, "PARTS", 2),
     (waiting, "APART", 4),
     (final, "MANY", 4),
-    (matcher, "DICTS_PER_CHUNK", 4),
+    (stream, "DICTS_PER_CHUNK", 4),
     (stream_side, "SWEEP", 2),
 )
 

@@ -52,7 +52,7 @@ def resolved(rows: list[dict[str, Any]], ends: list[int]) -> tuple[list[int], li
         events = Events(tick, arrival, arrival, pa.RecordBatch.from_pylist([{"id": row["id"]} for row in some]))
         found = live.resolve(events.take(here), ops[here], before[here], lambda _: [])
         left += [begin + int(here[row]) for row, _ in found.rejected]
-        standing |= set((begin + here[found.is_new]).tolist())
+        standing |= set(found.came.arrival.tolist())
         standing -= {row for _, row in found.gone}
         begin = end
     return sorted(standing), sorted(left)

@@ -2,29 +2,25 @@
 
 from __future__ import annotations
 
-import hashlib
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, nullcontext
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Protocol
+from types import MappingProxyType
+from typing import Any
 
 import pyarrow as pa
 
-from acep_approx.api.matcher import Matcher
 from acep_approx.errors import UsageError
 from acep_approx.events.live.kafka_address import PARTITION, is_address, parse_address
-from acep_approx.events.live.source import LiveSource, follow, refuse_to_read
+from acep_approx.events.live.source import follow, refuse_to_read
 from acep_approx.events.live.text import seconds
 from acep_approx.events.reading.layout import Layout
-from acep_approx.events.source import Source
-from acep_approx.events.usable_rows import pushed
 from acep_approx.live.checkpoint import Checkpoint, CheckpointFolder, Outputs
-from acep_approx.revisions.matcher import PROGRESSED, RevisedMatcher
-from acep_approx.revisions.partitions import Partitions
+from acep_approx.revisions.partitions import PartitionFeed
 from acep_approx.revisions.request import REVISING
-from acep_approx.run.left_out import written
+from acep_approx.run.run import Feed, Run
 
 EVERY = "10 s"
 """Between two checkpoints."""
@@ -60,52 +56,6 @@ class Checkpointing:
             )
 
 
-class LiveTarget(Protocol):
-    """What is run over the events: a query, or a set of them."""
-
-    def asked(self) -> dict[str, Any]:
-        """What it is to do, as JSON: a checkpoint of something else is refused."""
-        ...
-
-    def taken_up(self, state: bytes) -> None:
-        """Go on from a state."""
-        ...
-
-    def bind(self, source: LiveSource) -> Any:
-        """Get ready for the columns of the events; the results of none of them. None where there are no columns."""
-        ...
-
-    def columns(self, names: Sequence[str]) -> list[str]:
-        """Which of the columns are read."""
-        ...
-
-    def use(self, source: LiveSource) -> None:
-        """Tell the input which column is the time; after ``bind`` or ``taken_up``."""
-        ...
-
-    @property
-    def arrived(self) -> int:
-        """How many events were pushed, also by the runs before."""
-        ...
-
-    def push(self, batch: pa.RecordBatch) -> Any:
-        """The results of more events."""
-        ...
-
-    def finish(self) -> Any:
-        """The stream has ended."""
-        ...
-
-    def state(self) -> bytes:
-        """Where it stands."""
-        ...
-
-    @property
-    def rejected(self) -> Callable[[], pa.Table] | None:
-        """Gives the rows that were left out since it was asked last, if there may be such."""
-        ...
-
-
 @dataclass
 class LiveRun:
     """A run over events that are still being written; made by ``Query.follow`` and ``QuerySet.follow``.
@@ -118,12 +68,13 @@ class LiveRun:
     ----------
     place : str or Path
         See ``events.follow``.
-    runs : LiveTarget
+    feed : Feed
+        Pushes the events into a run.
     checkpointing : Checkpointing
     reading : dict
         Arguments of ``events.follow``.
-    also_asked : dict
-        What else must be the same for a run to go on, as JSON.
+    asked : dict
+        What the run is to do, as JSON: a checkpoint of something else is refused.
 
     Attributes
     ----------
@@ -142,24 +93,21 @@ class LiveRun:
     """
 
     place: str | Path
-    runs: LiveTarget
+    feed: Feed
     checkpointing: Checkpointing
     reading: dict[str, Any] = field(repr=False)  # settings of the client of Kafka are among them
-    also_asked: dict[str, Any] = field(default_factory=dict)
+    asked: dict[str, Any]
     counts: Callable[[], dict[str, int]] = dict
     on_border: Callable[[], None] | None = None
 
     def __post_init__(self) -> None:
         self.checkpointing.check()
         self._every = seconds("checkpoint_every", self.checkpointing.checkpoint_every)
-        self._late: str | Path | None = self.reading.pop("late", None) if self.runs.rejected is not None else None
         if not is_address(self.place):
-            late = None if self._late is None else Path(self._late)
-            refuse_to_read(Path(self.place), late, "late events", "ACEP-U114")
-        self._asked = {"input": _input(self.place), **self.runs.asked(), **self.also_asked}
+            refuse_to_read(Path(self.place), self.feed.late, "late events", "ACEP-U114")
+        self.asked = {"input": _input(self.place), **self.asked}
         self._open = ExitStack()
         self._folder: CheckpointFolder | None = None
-        self._is_bound = False
         self._written = time.monotonic()
         self._last: dict[str, Any] | None = None
         try:
@@ -174,11 +122,10 @@ class LiveRun:
             self._folder = self._open.enter_context(CheckpointFolder(Path(self.checkpointing.checkpoint)))
             found = self._folder.read()
         if found is not None and self._folder is not None:
-            self._folder.check(_with_input(found, self.place, self._asked["input"]), self._asked)
+            self._folder.check(_with_input(found, self.place, self.asked["input"]), self.asked)
             if found.state is not None:
-                self.runs.taken_up(found.state)
-                self._is_bound = True
-        self.goes_on = self._is_bound
+                self.feed.take_up(found.state)
+        self.goes_on = self.feed.is_bound
         self.before = {} if found is None else found.counts
         self.outputs = Outputs(None if found is None else found.outputs)
         self._open.callback(self.outputs.close)
@@ -191,6 +138,7 @@ class LiveRun:
                 raise
             raise self._folder.damaged() from error
         self._open.callback(self.source.close)
+        self._open.callback(self.feed.close)
         self.source.pace.on_border = self._border
 
     def stop(self) -> None:
@@ -209,35 +157,16 @@ class LiveRun:
     def results(self) -> Iterator[Any]:
         """The results of each batch, also where there are none; of a run that begins those of no events come first."""
         with self._open:
-            if not self._is_bound:
-                nothing = self.runs.bind(self.source)
-                if nothing is None:  # the input has ended before the first event
-                    return
-                self._is_bound = True
-                yield nothing
-            self.runs.use(self.source)
-            with self._taking() as take:
-                for batch in self.source.batches(self.runs.columns(self.source.schema.names)):
-                    found = pushed(self.runs.push, batch, self.source, self.runs.arrived)
-                    take()
-                    yield found
-                if self._folder is None or self.checkpointing.finish:
-                    yield self.runs.finish()
-                    take()
+            finish = self._folder is None or self.checkpointing.finish
+            yield from self.feed.results(self.source, finish=finish, opens=self.outputs.opener("late"))
+            if self.feed.is_bound:
                 self._write(has_ended=self.checkpointing.finish)
-
-    def _taking(self) -> AbstractContextManager[Callable[[], None]]:
-        """What takes the rows that were left out."""
-        rejected = self.runs.rejected
-        if rejected is None:
-            return nullcontext(lambda: None)
-        return written(self._late, self.source.schema, rejected, self.outputs.opener("late"))
 
     # --- checkpoints ------------------------------------------------------------------------------------------
 
     def _border(self) -> None:
         """All results so far have been taken."""
-        if self._folder is not None and self._is_bound and time.monotonic() - self._written >= self._every:
+        if self._folder is not None and self.feed.is_bound and time.monotonic() - self._written >= self._every:
             self._write()
         if self.on_border is not None:
             self.on_border()
@@ -251,7 +180,8 @@ class LiveRun:
             return
         self._last = place
         lengths = self.outputs.lengths()  # before the checkpoint: what it counts must be there for good
-        self._folder.write(Checkpoint(self._asked, self.runs.state(), place, lengths, self.counts(), has_ended))
+        state = self.feed.run.state_bytes()
+        self._folder.write(Checkpoint(self.asked, state, place, lengths, self.counts(), has_ended))
 
 
 def _input(place: str | Path) -> str:
@@ -277,92 +207,23 @@ def _with_input(found: Checkpoint, place: str | Path, named: str) -> Checkpoint:
     return replace(found, asked=found.asked | {"input": named})
 
 
-@dataclass
-class LiveQuery:
-    """One query over live events.
+def query_feed(query: Any, options: dict[str, Any], late: str | Path | None) -> Feed:
+    """What pushes events into a matcher of a query that is made with these options; ``late`` as for ``Feed``."""
+    run = query.matcher(**options)
 
-    Parameters
-    ----------
-    query : Query
-    options : dict
-        Of ``Query.matcher``.
-    keeps_whole : bool
-        Whether all columns are read, since rows that are left out are written.
-
-    Attributes
-    ----------
-    partitions : Partitions or None
-        Those of a topic for which the watermark waits, where events may be late.
-    """
-
-    query: Any
-    options: dict[str, Any]
-    keeps_whole: bool = False
-
-    def __post_init__(self) -> None:
-        self.matcher = self._fresh()
-        self.partitions: Partitions | None = None
-
-    def _fresh(self) -> Matcher | RevisedMatcher:
-        made: Matcher | RevisedMatcher = self.query.matcher(**self.options)
-        return made
-
-    def asked(self) -> dict[str, Any]:
-        """What was asked for; the query itself stands in the state."""
-        given = {name: value for name, value in self.options.items() if value is not None}
-        return {"options": {name: _plain(value) for name, value in sorted(given.items())}}
-
-    def taken_up(self, state: bytes) -> None:
-        """Go on from a state."""
-        self.matcher = self.query.from_state(state, history=self.options.get("history"))
-
-    def bind(self, source: LiveSource) -> pa.Table | None:
-        """Get ready for the columns of the events."""
-
-        def bound(schema: pa.Schema) -> tuple[Matcher | RevisedMatcher, pa.Table] | None:
-            if not len(schema):
-                return None
-            matcher = self._fresh()
-            return matcher, matcher.push(schema.empty_table())
-
-        found = source.settle(bound)
-        if found is None:
+    def bound(schema: pa.Schema) -> tuple[Run, pa.Table] | None:
+        if not len(schema):
             return None
-        self.matcher, nothing = found
-        return nothing
+        made = query.matcher(**options)
+        return made, made.push(schema.empty_table())
 
-    def columns(self, names: Sequence[str]) -> list[str]:
-        """Those that the query reads."""
-        return list(names) if self.keeps_whole else columns_read(self.matcher, names)
-
-    def use(self, source: LiveSource) -> None:
-        """Tell the input which column is the time."""
-        use_times(self.matcher, source)
-        if isinstance(self.matcher, RevisedMatcher):
-            self.partitions = Partitions(self.matcher, source)
-
-    @property
-    def arrived(self) -> int:
-        """How many events were pushed, also by the runs before."""
-        matcher = self.matcher
-        return matcher.rows if isinstance(matcher, RevisedMatcher) else matcher.progress.events
-
-    def push(self, batch: pa.RecordBatch) -> pa.Table:
-        """The results of more events."""
-        return (self.partitions or self.matcher).push(batch)
-
-    def finish(self) -> pa.Table:
-        """The stream has ended."""
-        return self.matcher.finish()
-
-    def state(self) -> bytes:
-        """Where it stands."""
-        return self.matcher.state_bytes()
-
-    @property
-    def rejected(self) -> Callable[[], pa.Table] | None:
-        """Gives the rows that were left out since it was asked last."""
-        return None if isinstance(self.matcher, Matcher) else self.matcher.rejected
+    kind = PartitionFeed if options.get("source") == PARTITION else Feed
+    return kind(
+        run,
+        lambda source: source.settle(bound),
+        lambda state: query.from_state(state, history=options.get("history")),
+        None if late is None else Path(late),
+    )
 
 
 def follow_query(
@@ -371,7 +232,7 @@ def follow_query(
     checkpointing: Checkpointing,
     reading: dict[str, Any],
     options: dict[str, Any],
-    **more: Any,
+    also_asked: Mapping[str, Any] = MappingProxyType({}),
 ) -> LiveRun:
     """A query over live events; see ``Query.follow``.
 
@@ -379,149 +240,22 @@ def follow_query(
     """
     written = {name: value for name, value in options.items() if name in Layout.__dataclass_fields__ and name != "time"}
     reading = {"time": options.get("time")} | reading | written
+    late = reading.pop("late", None)
     options = {name: value for name, value in options.items() if name not in written or name == "time_format"}
     revising = {name for name in REVISING if options.get(name) is not None}
     if revising and is_address(place) and "source" not in revising:
         options = options | {"source": PARTITION}
-    if not revising and reading.get("late") is not None:
+    if not revising and late is not None:
         raise UsageError(
             "late= is of use where events may be late only",
             code="ACEP-U139",
             hint="say how late: --watermark '10 s' (watermark= in Python)",
         )
-    runs = LiveQuery(query, options, keeps_whole=reading.get("late") is not None)
-    return LiveRun(place, runs, checkpointing, {**reading, "is_in_order": not revising}, **more)
-
-
-def use_times(matcher: Matcher | RevisedMatcher, source: Source) -> None:
-    """Tell an input which column is the time for a matcher that knows the columns."""
-    pipeline = matcher.execution.pipeline if isinstance(matcher, RevisedMatcher) else matcher.pipeline
-    assert pipeline is not None, "there are columns"
-    source.use(pipeline.roles.read_in(pipeline.columns))
-
-
-def columns_read(matcher: Matcher | RevisedMatcher, names: Sequence[str]) -> list[str]:
-    """Which columns of an input a matcher reads that knows them: all only where rows are taken back by their content.
-
-    Parameters
-    ----------
-    matcher : Matcher or RevisedMatcher
-    names : sequence of str
-        The columns that there are.
-    """
-    if isinstance(matcher, RevisedMatcher):
-        stream, asked = matcher.stream, matcher.asked
-        assert stream is not None, "there are columns"
-        if stream.is_by_content:
-            return list(names)
-        wanted = {*stream.columns, stream.op, asked.source, asked.sequence, *PROGRESSED}
-    else:
-        assert matcher.pipeline is not None, "there are columns"
-        wanted = {*matcher.pipeline.columns, matcher.pipeline.roles.time}
-    return [name for name in names if name in wanted]
+    feed = query_feed(query, options, late)
+    given = {name: _plain(value) for name, value in sorted(options.items()) if value is not None}
+    asked = {"options": given, **also_asked}  # the query itself stands in the state
+    return LiveRun(place, feed, checkpointing, reading | {"is_in_order": not revising}, asked)
 
 
 def _plain(value: Any) -> Any:
     return value if isinstance(value, str | int | float | bool) else str(value)
-
-
-class SteppedSet(Protocol):
-    """What a set of queries does, as far as a live run asks for it."""
-
-    @property
-    def arrived(self) -> int:
-        """How many events were pushed."""
-        ...
-
-    def push(self, events: Any) -> Any:
-        """The results of more events."""
-        ...
-
-    def use(self, source: LiveSource, *, keeps_whole: bool) -> None:
-        """Tell an input which column is the time, and whether events that are left out are wanted whole."""
-        ...
-
-    def finish(self) -> Any:
-        """The stream has ended."""
-        ...
-
-    def state_bytes(self) -> bytes:
-        """Where it stands."""
-        ...
-
-    def take_up(self, state: bytes) -> None:
-        """Go on from a state of the same queries."""
-        ...
-
-    def fresh_state(self) -> bytes:
-        """Where it stands before any event: which queries there are, and how they read events."""
-        ...
-
-    def rejected(self) -> pa.Table:
-        """The rows that were left out since the last call, with the reason."""
-        ...
-
-
-@dataclass
-class LiveQuerySet:
-    """A set over live events.
-
-    Parameters
-    ----------
-    desk : QuerySet
-    on_schema : callable, optional
-        Told of the columns before the first event is pushed.
-    keeps_whole : bool
-        Whether events that come late are written, with all their columns.
-    """
-
-    desk: SteppedSet
-    on_schema: Callable[[pa.Schema], None] | None = None
-    keeps_whole: bool = False
-
-    @property
-    def rejected(self) -> Callable[[], pa.Table] | None:
-        """Gives the rows that were left out since it was asked last, if they are to be written."""
-        return self.desk.rejected if self.keeps_whole else None
-
-    def asked(self) -> dict[str, Any]:
-        """Which queries there are."""
-        return {"queries": hashlib.sha256(self.desk.fresh_state()).hexdigest()[:16]}
-
-    def taken_up(self, state: bytes) -> None:
-        """Go on from a state."""
-        self.desk.take_up(state)
-
-    def bind(self, source: LiveSource) -> Any:
-        """Get ready for the columns of the events."""
-        schema = source.schema
-        if not len(schema):
-            return None
-        if self.on_schema is not None:
-            self.on_schema(schema)
-        return self.desk.push(schema.empty_table())
-
-    def columns(self, names: Sequence[str]) -> list[str]:
-        """All of them: queries may come that read others."""
-        return list(names)
-
-    def use(self, source: LiveSource) -> None:
-        """Tell the input which column is the time."""
-        self.desk.use(source, keeps_whole=self.keeps_whole)
-
-    @property
-    def arrived(self) -> int:
-        """How many events were pushed, also by the runs before."""
-        return self.desk.arrived
-
-    def push(self, batch: pa.RecordBatch) -> Any:
-        """The results of more events."""
-        return self.desk.push(batch)
-
-    def finish(self) -> Any:
-        """The stream has ended."""
-        return self.desk.finish()
-
-    def state(self) -> bytes:
-        """Where it stands."""
-        return self.desk.state_bytes()

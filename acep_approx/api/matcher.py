@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Self
 
 import pyarrow as pa
 
@@ -31,6 +32,16 @@ class Matcher(Execution, Run):
         query, done = one_line(self.plan.query.text), self.progress
         return f"<{type(self).__name__} of {query!r}: {done.events:,} events, {done.live:,} live runs>"
 
+    @property
+    def stage(self) -> Self:
+        """What the events go through."""
+        return self
+
+    def reads(self, names: Sequence[str]) -> list[str]:
+        """Which columns of an input are read: of these names."""
+        assert self.roles is not None, "there are columns"
+        return [name for name in names if name in self.columns or name == self.roles.time]
+
     def push(self, events: Any) -> pa.Table:
         """Run more events and return the results that they complete.
 
@@ -54,7 +65,7 @@ class Matcher(Execution, Run):
         tables: list[pa.Table] = []
         done: list[int] = []  # how many tables there were with each batch that was taken in
         try:
-            source = self._opened(events, self)
+            source = self._opened(events)
             tables.extend(parts_of(self, source, on_batch=lambda _: done.append(len(tables))))
         except DataError as error:
             error.found = self._joined(tables[: done[-1]]) if done else None

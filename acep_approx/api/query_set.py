@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from hashlib import sha256
 from itertools import chain, islice
 from pathlib import Path
 from types import NoneType
@@ -26,7 +27,7 @@ from acep_approx.planning.planner import Plan
 from acep_approx.revisions.request import REVISING
 from acep_approx.run.lateness import Lateness
 from acep_approx.run.left_out import written
-from acep_approx.run.run import Run, parts_of
+from acep_approx.run.run import Feed, Run, parts_of
 from acep_approx.run.watermarks import NEVER, Held
 from acep_approx.subscriptions.adding import entries_of
 from acep_approx.subscriptions.callbacks import Subscription, Subscriptions
@@ -143,6 +144,7 @@ class QuerySet(Run):
         self._gone: list[int] = []
         self._texts = QueryTexts(output)
         self.standing_in_match = Standing()  # of the last ``match``
+        self._keeps_whole = False
 
     @checked
     def add(self, query: str | Query, *, id: str | None = None) -> Subscription:  # noqa: A002  (what users call it)
@@ -373,6 +375,11 @@ class QuerySet(Run):
 
     # --- events -----------------------------------------------------------------------------------------------
 
+    @property
+    def stage(self) -> Running:
+        """What the events go through."""
+        return self._running
+
     def push(self, events: Any) -> Found:
         """Run more events.
 
@@ -393,7 +400,7 @@ class QuerySet(Run):
             published does not fit; ``ACEP-D045``: an error stopped it in the middle of a batch before.
         """
         running = self._running
-        return self._notified(running, parts_of(running, self._stamped(self._opened(events, running))))
+        return self._notified(running, parts_of(running, self._stamped(self._opened(events))))
 
     def _stamped(self, source: Source) -> Source:
         """Events with times of the clock, where they get such."""
@@ -515,12 +522,21 @@ class QuerySet(Run):
         UsageError, DataError
             As for ``Query.follow``.
         """
-        from acep_approx.api.live_run import Checkpointing, LiveQuerySet, LiveRun
+        from acep_approx.api.live_run import Checkpointing, LiveRun
 
+        def bind(source: Source) -> tuple[Run, Found] | None:
+            if not len(schema := source.schema):
+                return None
+            if on_schema is not None:
+                on_schema(schema)
+            return self, self.push(schema.empty_table())
+
+        asked = {"queries": sha256(self.fresh_state()).hexdigest()[:16]} | (also_asked or {})
         reading = {"time": self._running.wanted["time"]} | reading
-        is_written = reading.get("late") is not None and self._running.lateness is not None
-        runs = LiveQuerySet(self, on_schema, keeps_whole=is_written)
-        return LiveRun(place, runs, Checkpointing(checkpoint, checkpoint_every, finish), reading, also_asked or {})
+        late = None if self._running.lateness is None else reading.pop("late", None)
+        self._keeps_whole = late is not None
+        feed = Feed(self, bind, self.take_up, None if late is None else Path(late), keeps_rejected=True)
+        return LiveRun(place, feed, Checkpointing(checkpoint, checkpoint_every, finish), reading, asked)
 
     @checked
     def pass_time(self, tick: int) -> Found:
@@ -558,11 +574,6 @@ class QuerySet(Run):
     def holding(self) -> Held:
         """What holds the watermark back: of several sources those that are furthest behind, and those that are idle."""
         return self.standing.holding
-
-    @property
-    def arrived(self) -> int:
-        """How many events there were so far, those that came late among them."""
-        return self._running.order.arrived
 
     @property
     def late_count(self) -> int:
@@ -641,14 +652,14 @@ class QuerySet(Run):
             made._go_on(restored(saved, SavedTexts()))
         return made
 
-    def use(self, source: Source, *, keeps_whole: bool = False) -> None:
-        """Tell an input which column is the time; ``keeps_whole``: all columns are read, of what is left out, too."""
-        self._running.kept = source.schema.names if keeps_whole else ()
+    def use(self, source: Source) -> None:
+        """Tell an input which column is the time."""
+        self._running.kept = source.schema.names if self._keeps_whole else ()
         if (levels := self._running.levels) is not None:
             source.use(levels.roles.read_in(levels.columns), is_stamped=self._stamp)
 
-    def take_up(self, state: bytes) -> None:
-        """Go on from a state of a set of the same queries, which were added in the same order.
+    def take_up(self, state: bytes) -> Self:
+        """Go on from a state of a set of the same queries, which were added in the same order; gives this set.
 
         Raises
         ------
@@ -658,6 +669,7 @@ class QuerySet(Run):
         saved = SET.unpack(state)
         with SET.reading():
             self._go_on(restored(saved, SavedTexts()))
+        return self
 
     def _go_on(self, running: Running) -> None:
         running.lateness, self._running = self._running.lateness, running

@@ -68,6 +68,11 @@ class RuleRun(Run):
         return f"<RuleRun after {self.offset:,} events: {self.store!r}>"
 
     @property
+    def stage(self) -> Runner:
+        """What the events go through."""
+        return self._runner
+
+    @property
     def store(self) -> StoreView:
         """The tables as they are now."""
         return StoreView(self._runner.execution.tables)
@@ -106,7 +111,7 @@ class RuleRun(Run):
         """
         found: list[RuleOutput] = []
         try:
-            found.extend(self.outputs(self._opened(events, self._runner)))
+            found.extend(self.outputs(self._opened(events)))
         except RuleError as error:
             if isinstance(error.outcome, RuleOutput):
                 error.outcome = self.joined([*found, error.outcome])

@@ -359,8 +359,9 @@ def to_list(column: pa.Array) -> list[Any]:
 
 def laid_out(batch: pa.RecordBatch) -> pa.RecordBatch:
     """A batch whose columns have layouts that all functions of Arrow take: no runs, and no views."""
-    columns = [_laid_out(column) for column in batch.columns]
-    if all(map(is_, columns, batch.columns)):
+    given = batch.columns
+    columns = [_laid_out(column) for column in given]
+    if all(map(is_, columns, given)):
         return batch
     fields = [field.with_type(column.type) for field, column in zip(batch.schema, columns, strict=True)]
     return pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields))

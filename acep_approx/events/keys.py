@@ -371,7 +371,10 @@ def _keys_at(parts: list[tuple[Slots, pa.Array]]) -> list[Any]:
 def _held(column: pa.Array) -> pa.Array:
     """A column in the type that keys have here, whatever its encoding."""
     storage = _storage(plain_type(column.type))
-    return column if column.type == storage else column.cast(storage)
+    if column.type == storage:
+        return column
+    is_coded = pa.types.is_dictionary(column.type) and column.type.value_type == storage
+    return column.dictionary_decode() if is_coded else column.cast(storage)
 
 
 def _in_python(values: pa.Array) -> list[Any]:

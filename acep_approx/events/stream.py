@@ -98,13 +98,14 @@ def read_events(
         ``ACEP-D002``: there is no such column; ``ACEP-D007`` time runs backwards; the errors of :func:`ticks` and of
         the source.
     """
-    names = source.schema.names if columns is None else list(columns)
+    schema = source.schema
+    names = schema.names if columns is None else list(columns)
     if sort:
         yield from _sorted(as_they_come(source, roles, names, batch_rows, first_row), batch_rows)
         return
-    if roles.time not in source.schema.names:  # as where a run goes on with other events
-        raise missing_column(roles.time, source.schema.names)
-    unit = tick_unit(source.schema.field(roles.time).type, roles.unit)
+    if roles.time not in schema.names:  # as where a run goes on with other events
+        raise missing_column(roles.time, schema.names)
+    unit = tick_unit(schema.field(roles.time).type, roles.unit)
     if source.late.policy == "skip":
         yield from _without_late(source, roles, names, batch_rows, first_row, unit)
         return

@@ -227,6 +227,8 @@ def digits_format(least: float, most: float) -> str | None:
     >>> digits_format(20240331, 20240401), digits_format(20240328093000, 20240328093100), digits_format(1, 20240401)
     ('%Y%m%d', '%Y%m%d%H%M%S', None)
     """
+    if most < _LEAST_DIGITS:
+        return None
     for text, pattern in _DIGITS.items():
         if _is_in_digits(least, pattern) and _is_in_digits(most, pattern):
             return text
@@ -238,6 +240,7 @@ _DIGITS = {
     "%Y%m%d%H%M": r"(19[5-9]|20\d)\d(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])([01]\d|2[0-3])[0-5]\d",
     "%Y%m%d%H%M%S": r"(19[5-9]|20\d)\d(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])([01]\d|2[0-3])[0-5]\d[0-5]\d",
 }
+_LEAST_DIGITS = 19_500_100
 """Times written as digits, from 1950 to 2099. Numbers of ten digits may as well be seconds since 1970."""
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from hashlib import blake2b
 
 import numpy as np
@@ -19,7 +20,6 @@ from acep_approx.matching.outputs.tables import ENDS, REGISTER
 from acep_approx.matching.pipeline import Pipeline
 from acep_approx.matching.renumber import renumbered
 from acep_approx.revisions.names import NULL, Words, mixed, words_of, words_of_ids
-from acep_approx.revisions.replay import Changed
 from acep_approx.revisions.segments import Lookup, Tail, slots_in
 
 INSERT, DELETE = "+I", "-D"
@@ -27,6 +27,18 @@ ADDED = ("op", "match_id")
 """Columns of a changelog behind those of the results."""
 NOT_COMPARED = ("missing", "position")
 """Columns of raw results that follow from the others, or that a change far away moves."""
+
+
+@dataclass
+class Changed:
+    """Raw results that are taken back, and those that come; rows that are in both have not changed.
+
+    ``new``: results that come and cannot have been there before.
+    """
+
+    gone: list[pa.Table] = field(default_factory=list)
+    came: list[pa.Table] = field(default_factory=list)
+    new: list[pa.Table] = field(default_factory=list)
 
 
 class Changelog:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 
 import numpy as np
 import pyarrow as pa
 
+from acep_approx.arrays import Ints
 from acep_approx.matching.pipeline import Pipeline
 from acep_approx.ranges import COUNT, number_in
-from acep_approx.revisions.changelog import Changelog
-from acep_approx.revisions.replay import Changed
+from acep_approx.revisions.changelog import Changed, Changelog
 from acep_approx.revisions.segments import PlacedEvents, Tail
 from acep_approx.run.events import Events
+from acep_approx.run.watermarks import NEVER
 
 MANY = 1 << 16
 """Events that are kept, in windows of events, before it is looked which of them something still points to."""
@@ -27,9 +29,11 @@ class FinalRun:
         A raw one.
     changelog : Changelog
         Puts results out.
+    id : str, optional
+        Plays no role: events are in order.
     """
 
-    def __init__(self, pipeline: Pipeline, changelog: Changelog) -> None:
+    def __init__(self, pipeline: Pipeline, changelog: Changelog, id: str | None = None) -> None:  # noqa: A002, ARG002
         self.pipeline = pipeline
         self.tail = Tail()
         self.tail.gap = 1
@@ -37,13 +41,19 @@ class FinalRun:
         self._events = 0
         self._kept = 0
 
-    def run(self, events: Events) -> list[pa.Table]:
-        """Run events in order; returns results."""
-        if not len(events):
-            return []
-        pipeline, first = self.pipeline, self._events
-        self._note(events)
-        return self._shown(pipeline.stream.run(events.batch(pipeline.columns, first)))
+    def take(self, due: Sequence[Events], gone: tuple[Ints, Ints], watermark: int) -> list[pa.Table]:
+        """Run events that are due, in order, up to the watermark; gives results. None has gone of those before it."""
+        assert not len(gone[1]), "what the watermark has passed does not change"
+        tables: list[pa.Table] = []
+        for events in due:
+            if len(events):
+                first = self._events
+                self._note(events)
+                tables += self._shown(self.pipeline.stream.run(events.batch(self.pipeline.columns, first)))
+        if watermark > NEVER:
+            tables += self._shown(self.pipeline.stream.pass_time(watermark))
+            self._forget(watermark)
+        return tables
 
     def _note(self, events: Events) -> None:
         """Remember which row each event is, unless they come in the order of their rows."""
@@ -54,12 +64,6 @@ class FinalRun:
         tail.last_place = int(place[-1])
         if self._changelog.needed or tail.in_order < self._events:
             tail.passed.append(PlacedEvents.of(events, place, place))
-
-    def pass_time(self, tick: int) -> list[pa.Table]:
-        """No event before ``tick`` will come any more."""
-        found = self._shown(self.pipeline.stream.pass_time(tick))
-        self._forget(tick)
-        return found
 
     def _forget(self, tick: int) -> None:
         pipeline, tail = self.pipeline, self.tail
@@ -82,7 +86,11 @@ class FinalRun:
         """What ``take_up`` needs beside the events."""
         return {"events": self._events, "in_order": self.tail.in_order, "last_place": self.tail.last_place}
 
-    def take_up(self, header: dict[str, int], passed: PlacedEvents) -> None:
+    def at_base(self) -> AbstractContextManager[None]:
+        """While the state is saved; nothing need be done for that."""
+        return nullcontext()
+
+    def take_up(self, header: dict[str, int], passed: PlacedEvents, _tail: PlacedEvents) -> None:
         """Go on from a state."""
         self._events = number_in("events", header["events"], 0, COUNT)
         self.tail.in_order = number_in("in_order", header["in_order"], 0, self._events + 1)

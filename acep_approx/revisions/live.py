@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from acep_approx.arrays import Bools, Ints
+from acep_approx.arrays import Ints
 from acep_approx.events.changes import Op
 from acep_approx.revisions.names import names_of
 from acep_approx.run.events import Events
@@ -26,15 +26,13 @@ EventsAt = Callable[[int], Sequence[Events]]
 class Resolved:
     """What rows of a changelog come to.
 
-    ``is_new``: of each row whether it is an event that comes; ``tie``: their order among events of one time; ``gone``:
-    time and row of earlier events that go; ``rejected``: rows that were left out, each with the reason. Of events that
-    came and went within these rows, ``passing`` is the number.
+    ``came``: the events that come; ``gone``: time and row of earlier events that go; ``rejected``: rows that were left
+    out, each with the reason. Of events that came and went within these rows, ``passing`` is the number.
     """
 
-    is_new: Bools
-    tie: Ints
-    gone: list[tuple[int, int]]
-    rejected: list[tuple[int, str]]
+    came: Events
+    gone: list[tuple[int, int]] = field(default_factory=list)
+    rejected: list[tuple[int, str]] = field(default_factory=list)
     passing: int = 0
 
 
@@ -114,48 +112,51 @@ class LiveEvents:
         """
         of_names = self._by_id(rows, ops) if self._id is not None else self._by_content(rows, ops, at)
         is_new = (ops == Op.INSERT) | (ops == Op.AFTER) | (ops == Op.UPDATE)
-        made = Resolved(is_new, np.zeros_like(rows.tie) if self._id is not None else rows.tie.copy(), [], [])
+        tie = np.zeros_like(rows.tie) if self._id is not None else rows.tie.copy()
+        gone: list[tuple[int, int]] = []
+        rejected: list[tuple[int, str]] = []
+        passing = 0
         names, delicate, find = of_names
         here: dict[Any, list[int]] = {}
         for row, op in zip(delicate, map(Op, ops[delicate].tolist()), strict=True):
             name = names[row]
-            mine = here[name] = self._changeable(name, here.get(name, ()), rows, made.tie, int(watermark[row]))
+            mine = here[name] = self._changeable(name, here.get(name, ()), rows, tie, int(watermark[row]))
             if op in (Op.INSERT, Op.AFTER):
                 if self._id is not None and (mine or find(name, int(watermark[row])) is not None):
-                    made.is_new[row] = False
-                    made.rejected.append((row, DUPLICATE))
+                    is_new[row] = False
+                    rejected.append((row, DUPLICATE))
                     continue
                 mine.append(row)
                 if self._id is not None:
-                    made.tie[row] = self._number(name, int(watermark[row]))
+                    tie[row] = self._number(name, int(watermark[row]))
                 elif op == Op.AFTER:
                     if self.vacant is not None and self.vacant[0] == rows.tick[row]:
-                        made.tie[row] = self.vacant[1]
+                        tie[row] = self.vacant[1]
                     self.vacant = None
                 continue
             old = find(name, int(watermark[row]))
             if old is not None:
                 self._live.pop(name, None)
-                made.gone.append(old[:2])
+                gone.append(old[:2])
                 vacant = old[0], old[2]
             elif mine:
                 first = mine.pop(0)
-                made.is_new[first] = False
-                made.passing += 1
-                vacant = int(rows.tick[first]), int(made.tie[first])
+                is_new[first] = False
+                passing += 1
+                vacant = int(rows.tick[first]), int(tie[first])
             elif op == Op.UPDATE:  # of what is not there, or will not change any more: it inserts
                 vacant = 0, self._number(name, int(watermark[row]))
             else:
-                made.rejected.append((row, UNKNOWN))
+                rejected.append((row, UNKNOWN))
                 continue
             if op == Op.UPDATE:
-                made.tie[row] = vacant[1]
+                tie[row] = vacant[1]
                 mine.append(row)
             elif op == Op.BEFORE and self._id is None:
                 self.vacant = vacant
-        tied = Events(rows.tick, rows.arrival, made.tie, rows.data)
-        self.know(tied.where(made.is_new))
-        return made
+        came = Events(rows.tick, rows.arrival, tie, rows.data).where(is_new)
+        self.know(came)
+        return Resolved(came, gone, rejected, passing)
 
     def _changeable(self, name: Any, mine: Sequence[int], rows: Events, number: Ints, watermark: int) -> list[int]:
         """Those of some rows, which all came, that may still change."""

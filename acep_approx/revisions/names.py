@@ -24,17 +24,17 @@ _LOW, _END = -(2**63), 2**64
 """Which whole numbers have words of their own."""
 
 
-def check_ids(name: str, type_: pa.DataType) -> None:
-    """Refuse ids that are no single values.
+def check_ids(name: str | None, schema: pa.Schema) -> None:
+    """Refuse a column of ids, if there is one, whose values are no single ones.
 
     Raises
     ------
     DataError
         ``ACEP-D151``.
     """
-    if not can_be_told_apart(plain_type(type_)):
+    if name is not None and not can_be_told_apart(plain_type(schema.field(name).type)):
         raise DataError(
-            f"the column {name!r} has the type {type_}, which cannot name events",
+            f"the column {name!r} has the type {schema.field(name).type}, which cannot name events",
             code="ACEP-D151",
             hint="name events by a column of texts or numbers: id='COLUMN' (--id COLUMN)",
         )

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from acep_approx.events.live.kafka_address import PARTITION
 from acep_approx.events.live.source import LiveSource
 from acep_approx.events.source import Source
 from acep_approx.revisions.matcher import RevisedMatcher
+from acep_approx.run.run import Feed
 
 
 @dataclass(frozen=True)
@@ -41,40 +41,24 @@ class Wait:
         return None
 
 
-class Partitions:
-    """Pushes events, and lets the matcher wait for partitions. Other events are just pushed.
+class PartitionFeed(Feed):
+    """Pushes events into a ``RevisedMatcher`` whose sources are partitions, and lets it wait for them."""
 
-    Parameters
-    ----------
-    matcher : RevisedMatcher
-        Knows the columns.
-    source : Source
-        Where the events come from.
+    run: RevisedMatcher
 
-    Attributes
-    ----------
-    waits : list of Wait
-        All so far, where the source keeps its events to be read again.
-    """
-
-    def __init__(self, matcher: RevisedMatcher, source: Source) -> None:
-        self.waits: list[Wait] = []
-        self._matcher = matcher
-        self._source = source if isinstance(source, LiveSource) and matcher.asked.source == PARTITION else None
-
-    def push(self, batch: pa.RecordBatch) -> pa.Table:
-        """The results of more events."""
-        matcher = self._matcher
-        if self._source is None:
-            return matcher.push(batch)
-        news = self._source.partition_news()
-        begun = [Wait(matcher.rows, number, is_over=False) for number in sorted(news.begun)]
+    def push(self, batch: pa.RecordBatch, source: Source) -> pa.Table:
+        """The results of the batch that a source gave last."""
+        run = self.run
+        if not isinstance(source, LiveSource):
+            return run.push(batch)
+        news = source.partition_news()
+        begun = [Wait(run.arrived, number, is_over=False) for number in sorted(news.begun)]
         for wait in begun:
-            wait.pass_on(matcher)
-        found = matcher.push(batch)
-        ended = [Wait(matcher.rows, number, is_over=True) for number in sorted(news.ended)]
-        more = [wait.pass_on(matcher) for wait in ended]
-        if self._source.kept is not None:
+            wait.pass_on(run)
+        found = run.push(batch)
+        ended = [Wait(run.arrived, number, is_over=True) for number in sorted(news.ended)]
+        more = [wait.pass_on(run) for wait in ended]
+        if source.kept is not None:
             self.waits += begun + ended
         tables = [table for table in (found, *more) if table is not None and table.num_rows]
         return pa.concat_tables(tables, promote_options="permissive") if len(tables) > 1 else (tables or [found])[0]

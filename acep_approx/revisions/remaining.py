@@ -11,8 +11,25 @@ from acep_approx.arrays import Ints
 from acep_approx.events.kept_events import Renumbered
 from acep_approx.events.reading.widening import one_table
 from acep_approx.events.source import Source
+from acep_approx.matching.pipeline import Pipeline
+from acep_approx.revisions.changelog import Changelog
+from acep_approx.revisions.final import FinalRun
 from acep_approx.revisions.matcher import RevisedMatcher
 from acep_approx.revisions.partitions import Wait
+from acep_approx.run.events import Events
+
+
+class Numbered(FinalRun):
+    """Runs no query: keeps the numbers of the rows that can change no more, in order of time."""
+
+    def __init__(self, pipeline: Pipeline, changelog: Changelog) -> None:
+        super().__init__(pipeline, changelog)
+        self.rows: list[Ints] = []
+
+    def take(self, due: Sequence[Events], gone: tuple[Ints, Ints], watermark: int) -> list[pa.Table]:  # noqa: ARG002
+        """Keep the numbers of events that are due."""
+        self.rows += [events.arrival for events in due]
+        return []
 
 
 def remaining(matcher: RevisedMatcher, source: Source, waits: Sequence[Wait] = ()) -> Source:
@@ -35,9 +52,9 @@ def remaining(matcher: RevisedMatcher, source: Source, waits: Sequence[Wait] = (
     """
     if not len(source.schema):  # no columns, no events
         return source
-    final: list[Ints] = [np.zeros(0, np.int64)]
-    matcher.final_rows = final
     matcher.push(source.schema.empty_table())
+    assert matcher.stream is not None, "the columns are known"
+    matcher.stream.run = final = Numbered(matcher.stream.pipeline, matcher.stream.changelog)
     first, still = int(source.late.original(np.zeros(1, np.int64))[0]), list(waits)
     for batch in source.batches():
         done = 0
@@ -51,8 +68,7 @@ def remaining(matcher: RevisedMatcher, source: Source, waits: Sequence[Wait] = (
         first += batch.num_rows
         matcher.rejected()
     matcher.finish()
-    rows = np.concatenate(final)
-    op = None if matcher.stream is None else matcher.stream.op
+    rows, op = np.concatenate([np.zeros(0, np.int64), *final.rows]), matcher.stream.op
     late = Renumbered(lambda places: source.late.original(rows[places]))
     return source.instead(lambda plain: _taken(plain, rows, op), late)
 

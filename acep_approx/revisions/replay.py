@@ -8,8 +8,8 @@ touches are brought back to it and run once more; what was put out is remembered
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +19,7 @@ from acep_approx.matching.pipeline import Pipeline
 from acep_approx.matching.snapshots import QuerySnapshot
 from acep_approx.matching.stream_batch import StreamBatch
 from acep_approx.ranges import COUNT, TICK, number_in
+from acep_approx.revisions.changelog import Changed, Changelog
 from acep_approx.revisions.segments import PlacedEvents, Segment, Tail, slots_in
 from acep_approx.run.events import Events, order_of
 from acep_approx.run.watermarks import ENDED, NEVER
@@ -33,18 +34,6 @@ WORDS_PER_EVENT = 16
 one. It bounds the memory of snapshots, too."""
 
 
-@dataclass
-class Changed:
-    """Raw results that are taken back, and those that come; rows that are in both have not changed.
-
-    ``new``: results that come and cannot have been there before.
-    """
-
-    gone: list[pa.Table] = field(default_factory=list)
-    came: list[pa.Table] = field(default_factory=list)
-    new: list[pa.Table] = field(default_factory=list)
-
-
 class Replay:
     """Runs one query over the tail of a stream.
 
@@ -52,12 +41,15 @@ class Replay:
     ----------
     pipeline : Pipeline
         A raw one, which has run nothing.
+    changelog : Changelog
+        Puts results out.
     id : str, optional
         The column that orders events of one time.
     """
 
-    def __init__(self, pipeline: Pipeline, id: str | None = None) -> None:  # noqa: A002  (what users call it)
+    def __init__(self, pipeline: Pipeline, changelog: Changelog, id: str | None = None) -> None:  # noqa: A002
         self.pipeline = pipeline
+        self._changelog = changelog
         self.tail = Tail()
         self.head = NEVER  # the tick of the last event in order
         self._id = id
@@ -86,6 +78,13 @@ class Replay:
         both = Events.joined([Events(e.tick, e.arrival, e.tie, e.data) for e in (old, new)])
         order = order_of(both, () if self._id is None else (self._id,))
         return late if (order[1:] > order[:-1]).all() else tied
+
+    def take(self, due: Sequence[Events], gone: tuple[Ints, Ints], _watermark: int) -> list[pa.Table]:
+        """Run events that are due, in order, and take back those that have gone; gives what changes of the results."""
+        whole = Events.joined(due)
+        if not len(whole) and not len(gone[1]):
+            return []
+        return [self._changelog.table(self.change(whole, gone), self.tail)]
 
     # --- changes --------------------------------------------------------------------------------------------
 
@@ -315,14 +314,16 @@ class Replay:
 
     # --- state ----------------------------------------------------------------------------------------------
 
-    def go_to_base(self) -> QuerySnapshot:
-        """Bring the pipeline back to before the tail; returns what brings it to the head again."""
+    @contextmanager
+    def at_base(self) -> Iterator[None]:
+        """While the state is saved the pipeline stands before the tail."""
         everything = np.arange(self.pipeline.key_slots.slots)
         head = self._snapshot(NEVER, everything)
         if self.tail.segments:
             self.tail.segments[0].snapshot.bring_back(everything)
             self.pipeline.stream.last_tick = self.tail.segments[0].since
-        return head
+        yield
+        head.bring_back(everything)
 
     def header(self) -> dict[str, int]:
         """What ``take_up`` needs beside the events."""

@@ -10,8 +10,6 @@ from acep_approx.matching.state import MATCHER, saved
 from acep_approx.matching.stream_side import StreamSide
 from acep_approx.planning.planner import Plan
 from acep_approx.ranges import HIGHEST, LOWEST, TICK, Range, check, number_in
-from acep_approx.revisions.final import FinalRun
-from acep_approx.revisions.replay import Replay
 from acep_approx.revisions.segments import PlacedEvents
 from acep_approx.revisions.stream import RevisedStream
 from acep_approx.run.events import Events
@@ -36,15 +34,11 @@ def packed(plan: Plan, mine: Scope, stream: RevisedStream | None) -> bytes:
         "run": run.header(),
     }
     in_tail = [part for segment in run.tail.segments for part in segment.parts]
-    _save(events, "waiting", Events.joined(stream.waiting.parts) if stream.waiting.parts else stream.no_events())
+    _save(events, "waiting", Events.joined(stream.waiting.parts or [stream.none]))
     _save(events, "passed", _joined(run.tail.passed, stream))
     _save(events, "tail", _joined(in_tail, stream))
-    if isinstance(run, FinalRun):
+    with run.at_base():
         return _packed(plan, side, mine)
-    head = run.go_to_base()
-    state = _packed(plan, side, mine)
-    head.bring_back(np.arange(stream.pipeline.key_slots.slots))
-    return state
 
 
 def take_up(stream: RevisedStream, scope: Scope) -> None:
@@ -66,10 +60,7 @@ def take_up(stream: RevisedStream, scope: Scope) -> None:
     for events in (passed, tail, waiting):
         check("columns", good=events.data.schema.names == list(stream.columns))
     stream.waiting.add(Events(waiting.tick, waiting.arrival, waiting.tie, waiting.data))
-    if isinstance(stream.run, Replay):
-        stream.run.take_up(head["run"], passed, tail)
-    else:
-        stream.run.take_up(head["run"], passed)
+    stream.run.take_up(head["run"], passed, tail)
     if stream.op is not None:
         stream.live.forget_all_but((passed, tail, waiting))
 
@@ -83,7 +74,7 @@ def _packed(plan: Plan, side: StreamSide | None, mine: Scope) -> bytes:
 def _joined(parts: list[PlacedEvents], stream: RevisedStream) -> PlacedEvents:
     whole = [part for part in parts if len(part)]
     none = np.zeros(0, np.int64)
-    return PlacedEvents.joined(whole) if whole else PlacedEvents.of(stream.no_events(), none, none)
+    return PlacedEvents.joined(whole) if whole else PlacedEvents.of(stream.none, none, none)
 
 
 def _save(scope: Scope, name: str, events: Events) -> None:

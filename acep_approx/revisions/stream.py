@@ -12,16 +12,21 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from acep_approx.arrays import Bools, Ints
 from acep_approx.automaton.automaton import Letter
 from acep_approx.automaton.letters import Truths
-from acep_approx.errors import QueryError
+from acep_approx.errors import DataError, QueryError
+from acep_approx.events.changes import Op, find_op, ops_of
 from acep_approx.events.columns import missing_column
+from acep_approx.events.reading.memory import DICTS_PER_CHUNK
+from acep_approx.events.reading.widening import one_table
 from acep_approx.events.roles import Roles
+from acep_approx.events.source import Source
+from acep_approx.events.time import ticks
 from acep_approx.matching.execution import Execution
-from acep_approx.matching.pipeline import Pipeline
 from acep_approx.planning.planner import Plan
 from acep_approx.query.parser import parse_condition
 from acep_approx.query.shape import conjuncts, variables, walk
@@ -29,14 +34,18 @@ from acep_approx.query.syntax import Attribute, Binary, Constant, Expression
 from acep_approx.ranges import COUNT, number_in
 from acep_approx.revisions.changelog import Changelog
 from acep_approx.revisions.final import FinalRun
-from acep_approx.revisions.live import LiveEvents
+from acep_approx.revisions.live import LiveEvents, Resolved
+from acep_approx.revisions.names import check_ids
 from acep_approx.revisions.replay import Replay
 from acep_approx.revisions.request import Revisions
 from acep_approx.run.events import Events
+from acep_approx.run.left_out import BACKWARDS, LATE
+from acep_approx.run.order import numbers_of
 from acep_approx.run.waiting import Waiting
-from acep_approx.run.watermarks import NEVER, Watermarks
+from acep_approx.run.watermarks import ENDED, NEVER
 
 Part = frozenset[Expression]
+PROGRESSED = ("mz_progressed", "progressed")
 
 
 class ClosedParts:
@@ -174,29 +183,75 @@ class RevisionCounts:
         return self.late + self.unknown + self.duplicate + self.backwards
 
 
-@dataclass
-class RevisedStream:
-    """What a matcher has once the columns of the events are known.
+@dataclass(frozen=True)
+class Rows:
+    """Rows that can be taken in.
 
-    ``names`` are the columns of the first rows, ``needed`` those that all rows must have, ``columns`` those that are
-    kept of events; ``beyond``: how far beyond the watermark events are run; ``fitting``: columns that need no
-    conversion. ``is_by_content``: whether rows that take events back name them by all that stands in them.
+    ``data`` has all columns, ``events`` those that are kept of an event. ``ops`` says what each row does, None: all
+    insert; ``source`` and ``sequence`` are as for ``Watermarks``.
     """
 
-    pipeline: Pipeline
-    names: tuple[str, ...]
-    needed: tuple[str, ...]
-    columns: tuple[str, ...]
-    op: str | None
-    is_by_content: bool
-    watermarks: Watermarks
-    beyond: int
-    changelog: Changelog
-    run: Replay | FinalRun
-    live: LiveEvents
-    closed: ClosedParts
-    waiting: Waiting
-    fitting: pa.Schema | None = None
+    data: pa.RecordBatch
+    events: Events
+    ops: npt.NDArray[np.int8] | None
+    source: pa.Array | None
+    sequence: Ints | None
+
+    @property
+    def is_mark(self) -> Bools | None:
+        """Which rows are punctuations; None where none is."""
+        return None if self.ops is None else self.ops == Op.WATERMARK
+
+
+class RevisedStream:
+    """What a matcher has once the columns of the events are known: their order, and the query that runs.
+
+    Parameters
+    ----------
+    execution : Execution
+        It is bound, and has run nothing.
+    asked : Revisions
+    names : sequence of str
+        The columns of the first rows.
+    op : str or None
+        The column that says what a row does.
+
+    Attributes
+    ----------
+    needed, columns : tuple of str
+        The columns that all rows must have, and those that are kept of events.
+    is_by_content : bool
+        Whether rows that take events back name them by all that stands in them.
+    watermarks : Watermarks
+    beyond : int
+        How far beyond the watermark events are run.
+    run : Replay or FinalRun
+    none : Events
+        None, with the columns that are kept.
+    """
+
+    def __init__(self, execution: Execution, asked: Revisions, names: Sequence[str], op: str | None) -> None:
+        pipeline = execution.pipeline
+        assert pipeline is not None, "bind first"
+        self.pipeline, self.asked, self.names, self.op = pipeline, asked, tuple(names), op
+        self.changelog = Changelog(pipeline, execution.bind_by, asked.id, is_changelog=asked.is_changelog)
+        self.is_by_content = op is not None and asked.id is None
+        ids = () if asked.id is None else (asked.id,)
+        self.needed = tuple(dict.fromkeys((*pipeline.columns, *self.changelog.needed, *ids)))
+        self.columns = self.names if self.is_by_content else self.needed
+        kind = FinalRun if asked.is_final else Replay
+        self.run: Replay | FinalRun = kind(pipeline, self.changelog, asked.id)
+        self.run.tail.has_twins = op is None and asked.id is not None and asked.is_changelog
+        self.watermarks = asked.wait(is_time=pipeline.is_time).watermarks
+        self.beyond = asked.beyond(is_time=pipeline.is_time)
+        content = [name for name in names if name not in (op, asked.sequence)]
+        self.live = LiveEvents(asked.id, content, None if pipeline.preparer.is_count else pipeline.window)
+        self.closed = ClosedParts(pipeline.plan, pipeline.roles, names)
+        self.waiting = Waiting(ids)
+        nothing = np.zeros(0, np.int64)
+        data = pa.RecordBatch.from_arrays([pa.nulls(0)] * len(self.columns), list(self.columns))
+        self.none = Events(nothing, nothing, nothing, data)
+        self._fitting: pa.Schema | None = None  # columns that need no conversion
 
     @property
     def final(self) -> int:
@@ -213,49 +268,142 @@ class RevisedStream:
             found.append(events.slice(int(first), int(last - first)))
         return found + self.waiting.at(tick)
 
-    def no_events(self) -> Events:
-        """None, with the columns that are kept."""
-        none = np.zeros(0, np.int64)
-        data = pa.RecordBatch.from_arrays([pa.nulls(0)] * len(self.columns), list(self.columns))
-        return Events(none, none, none, data)
-
-    def held_parts(self) -> list[Events]:
-        """The events that are held, in order but for those that are not run yet."""
-        in_tail = [part for segment in self.run.tail.segments for part in segment.parts]
-        return [*self.run.tail.passed, *in_tail, *self.waiting.parts]
-
     @property
     def held(self) -> int:
         """Events that are held because they, or others beside them, may still change."""
         return self.run.tail.held + len(self.waiting)
 
+    # --- rows -----------------------------------------------------------------------------------------------
 
-def set_up(execution: Execution, asked: Revisions, names: tuple[str, ...], op: str | None) -> RevisedStream:
-    """Begin with events of these columns, of which ``op`` says what a row does."""
-    pipeline = execution.pipeline
-    assert pipeline is not None, "bind first"
-    is_time = pipeline.is_time
-    changelog = Changelog(pipeline, execution.bind_by, asked.id, is_changelog=asked.is_changelog)
-    is_by_content = op is not None and asked.id is None
-    needed = tuple(dict.fromkeys((*pipeline.columns, *changelog.needed, *((asked.id,) if asked.id else ()))))
-    run = FinalRun(pipeline, changelog) if asked.is_final else Replay(pipeline, asked.id)
-    run.tail.has_twins = op is None and asked.id is not None and asked.is_changelog
-    return RevisedStream(
-        pipeline=pipeline,
-        names=names,
-        needed=needed,
-        columns=names if is_by_content else needed,
-        op=op,
-        is_by_content=is_by_content,
-        watermarks=asked.wait(is_time=is_time).watermarks,
-        beyond=asked.beyond(is_time=is_time),
-        changelog=changelog,
-        run=run,
-        live=LiveEvents(
-            asked.id,
-            [name for name in names if name not in (op, asked.sequence)],
-            None if pipeline.preparer.is_count else pipeline.window,
-        ),
-        closed=ClosedParts(pipeline.plan, pipeline.roles, names),
-        waiting=Waiting(() if asked.id is None else (asked.id,)),
-    )
+    def read(self, source: Source) -> pa.RecordBatch:
+        """All rows of a push as one batch.
+
+        Raises
+        ------
+        DataError
+            A column is missing, or its values cannot be read; ``ACEP-D075``: the column that says what rows do comes
+            late; ``ACEP-D151``: ids that are no single values.
+        """
+        asked = self.asked
+        must = {*self.needed, *(name for name in (self.op, asked.source, asked.sequence) if name is not None)}
+        source.expect(must)
+        names = source.schema.names
+        for name in sorted(must - set(names)):
+            raise missing_column(name, names)
+        op = find_op(names, None, must) if self.op is None and asked.op is None else None
+        if op is not None:
+            raise DataError(
+                f"the column {op!r}, which says what rows do, was not there at first: all rows were taken to insert",
+                code="ACEP-D075",
+                hint=f"give {op!r} from the first push on, or say that no column says what rows do: --op none "
+                "(op=False)",
+            )
+        check_ids(asked.id, source.schema)
+        read = [name for name in names if name in must or name in source.readable.names]
+        batches = [batch for batch in source.batches(read) if batch.num_rows]
+        if not batches:
+            return pa.RecordBatch.from_pylist([], schema=source.schema)
+        if len(batches) == 1:
+            return batches[0]
+        return one_table(batches).combine_chunks().to_batches()[0]
+
+    def rows(self, data: pa.RecordBatch, first_row: int) -> Rows:
+        """Rows as they are taken in, numbered from ``first_row`` on; what cannot be is refused before anything changes.
+
+        Raises
+        ------
+        DataError
+            What stands in a column cannot be a time, a number of a sequence or an op, or its type does not go together
+            with those before; ``ACEP-D045``: an error stopped it in the middle of a batch before.
+        """
+        self.pipeline.stream.check_whole()
+        ops, asked, roles = self._ops(data, first_row), self.asked, self.pipeline.roles
+        tick = ticks(data.column(roles.time), roles.unit, first_row=first_row, format=roles.time_format)
+        arrival = np.arange(first_row, first_row + len(tick))
+        there = set(data.schema.names)  # of columns that only content is made of some may be missing
+        kept = [data.column(name) if name in there else pa.nulls(data.num_rows) for name in self.columns]
+        events = Events(tick, arrival, arrival, pa.RecordBatch.from_arrays(kept, names=list(self.columns)))
+        if self._fitting is None or not self._fitting.equals(events.data.schema):
+            batch = events.batch(self.pipeline.columns, first_row)
+            self._fitting = events.data.schema if self.pipeline.stream.fit(batch) is batch else None
+        sequence = None if asked.sequence is None else numbers_of(data.column(asked.sequence), asked.sequence)
+        return Rows(data, events, ops, None if asked.source is None else data.column(asked.source), sequence)
+
+    def _ops(self, data: pa.RecordBatch, first_row: int) -> npt.NDArray[np.int8] | None:
+        """What each row does; None where all insert."""
+        if self.op is None:
+            return None
+        progressed = next((data.column(name) for name in PROGRESSED if name in data.schema.names), None)
+        ops = ops_of(data.column(self.op), self.op, first_row, progressed)
+        if self.asked.id is None and (ops == Op.UPDATE).any():
+            row = first_row + int(np.argmax(ops == Op.UPDATE))
+            raise DataError(
+                f"row {row}: an update in one row does not say which event it updates",
+                code="ACEP-D071",
+                hint="name the column of the ids of events: id='COLUMN' (--id COLUMN)",
+                row=row,
+            )
+        return ops
+
+    # --- order ----------------------------------------------------------------------------------------------
+
+    def late(self, rows: Rows, before: Ints) -> dict[int, str]:
+        """The rows whose time the watermark ``before`` them has passed, and why they are left out."""
+        tick, is_mark = rows.events.tick, rows.is_mark
+        behind = np.flatnonzero(tick < before).tolist()
+        late = {row: BACKWARDS if is_mark is not None and is_mark[row] else LATE for row in behind}
+        if self.closed.has_parts:
+            late |= dict.fromkeys(np.flatnonzero(self.closed.late(tick, rows.data)).tolist(), LATE)
+        return late
+
+    def resolved(self, rows: Rows, before: Ints, rejects: dict[int, str]) -> Resolved:
+        """What rows come to that are not left out; ``rejects`` gets those that take back or insert in vain."""
+        events, ops = rows.events, rows.ops
+        if not rejects and ops is None:
+            return Resolved(events)
+        kept = np.ones(len(events), np.bool_) if ops is None else ops != Op.WATERMARK
+        kept[list(rejects)] = False
+        which = np.flatnonzero(kept)
+        events = events if len(which) == len(kept) else events.take(which)
+        if ops is None:
+            return Resolved(events)
+        found = self.live.resolve(events, ops[which], np.maximum(before[which], self.closed.reached), self.events_at)
+        rejects |= {int(which[row]): reason for row, reason in found.rejected}
+        return found
+
+    # --- running --------------------------------------------------------------------------------------------
+
+    def take(self, came: Events, gone: Sequence[tuple[int, int]]) -> pa.Table:
+        """Take in events that come, and those that go, by their time and row; gives what changes."""
+        if self.closed.has_parts:  # what lies before cannot play a role
+            came = came.where(came.tick >= self.closed.reached)
+        self.waiting.add(came)
+        return self.moved(gone)
+
+    def moved(self, gone: Sequence[tuple[int, int]] = (), *, is_over: bool = False) -> pa.Table:
+        """Run what lies before the horizon now, and take back what is gone; gives what changes."""
+        watermark = self.final
+        horizon = min(watermark + self.beyond, ENDED) if self.beyond < ENDED else ENDED
+        tick, arrival = np.array(gone, np.int64).reshape(-1, 2).T
+        if len(gone):
+            here = np.isin(arrival, self.waiting.remove(arrival))
+            tick, arrival = tick[~here], arrival[~here]
+        tables = self.run.take(self.waiting.due(horizon) or [self.none], (tick, arrival), watermark)
+        if is_over:
+            tables += self.run.finish()
+        if watermark > NEVER:
+            self.run.settle(watermark)
+        if self.op is not None and len(self.live) > 2 * self.held + DICTS_PER_CHUNK:
+            in_tail = [part for segment in self.run.tail.segments for part in segment.parts]
+            self.live.forget_all_but([*self.run.tail.passed, *in_tail, *self.waiting.parts])
+        whole = [table for table in tables if table.num_rows]
+        if not whole:
+            return self.changelog.nothing()
+        return whole[0] if len(whole) == 1 else pa.concat_tables(whole, promote_options="permissive")
+
+    def punctuate(self, tick: int, where: str | None) -> bool:
+        """Move the watermark: of all events, of a source, or of those that satisfy a condition. False: it goes back."""
+        if where is None:
+            return self.watermarks.punctuate(tick)
+        of_source = self.closed.value_of(where, self.asked.source) if self.asked.source is not None else ()
+        return self.watermarks.punctuate(tick, *of_source) if of_source else self.closed.close(where, tick)

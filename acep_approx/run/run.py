@@ -9,17 +9,25 @@ Who holds a run (a matcher, a set, a run of rules) makes an answer of the parts 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 import pyarrow as pa
 
 from acep_approx.events.reading.malformed import PushedRows
 from acep_approx.events.reading.memory import DICTS_PER_CHUNK
+from acep_approx.events.reading.python_objects import open_object
 from acep_approx.events.roles import Roles
-from acep_approx.events.source import BATCH_ROWS, Source, open_source
+from acep_approx.events.source import BATCH_ROWS, Source, Times, open_source
 from acep_approx.events.stream import EventBatch, as_they_come, read_events
+from acep_approx.events.usable_rows import pushed
+from acep_approx.events.writing.outfile import GrowingFile, OutFile
+from acep_approx.run.left_out import written
 
 Part = TypeVar("Part", covariant=True)  # noqa: PLC0105
 
@@ -85,12 +93,12 @@ def parts_of(
         Columns do not fit, rows cannot be read, or time runs backwards; what is wrong with a row says where it stands.
     """
     source.late.check(sort=sort)
-    if not len(source.schema):  # no columns, no events: an empty list
+    if not len(schema := source.schema):  # no columns, no events: an empty list
         return
     if stage.roles is None:
         source.settle(stage.begin)
     else:
-        stage.begin(source.schema)
+        stage.begin(schema)
     source.expect(stage.columns)
     with source.locating():
         for batch in _batches(stage, source, sort=sort, skips=skips):
@@ -117,7 +125,7 @@ def _from(first: int, batches: Iterator[EventBatch]) -> Iterator[EventBatch]:
             yield batch.slice(done, len(batch) - done) if done else batch
 
 
-class Run:
+class Run(ABC):
     """What events are pushed into.
 
     Attributes
@@ -131,13 +139,130 @@ class Run:
         """What happens to rows that cannot be used, and how many were left out."""
         return PushedRows()
 
-    def _opened(self, events: Any, stage: Stage[Any]) -> Source:
+    @property
+    @abstractmethod
+    def stage(self) -> Stage[Any]:
+        """What the events go through."""
+
+    @property
+    def arrived(self) -> int:
+        """How many events were pushed so far, also by the runs before."""
+        return self.stage.arrived
+
+    @abstractmethod
+    def push(self, events: Any) -> Any:
+        """Run more events; gives their results."""
+
+    @abstractmethod
+    def finish(self) -> Any:
+        """The stream has ended; gives what waited for that."""
+
+    @abstractmethod
+    def state_bytes(self) -> bytes:
+        """Where it stands."""
+
+    def use(self, source: Source) -> None:
+        """Tell an input which column is the time, once the columns are known."""
+        if self.stage.roles is not None:
+            source.use(self.stage.roles.read_in(self.stage.columns))
+
+    def reads(self, names: Sequence[str]) -> list[str]:
+        """Which columns of an input are read, once they are known: of these names, by default all."""
+        return list(names)
+
+    def rejected(self) -> pa.Table:
+        """The rows that came late, and were left out since the last call."""
+        return pa.table({})
+
+    def _opened(self, events: Any) -> Source:
         """Events that are pushed, as a source."""
         if isinstance(events, Source):
             return events
-        if isinstance(events, list) and len(events) <= DICTS_PER_CHUNK and stage.roles is not None:
-            events = iter(events)  # they are read here and now: columns are made once
-        time = stage.wanted.get("time") if stage.roles is None else stage.roles.time
+        roles = self.stage.roles
+        if isinstance(events, list) and len(events) <= DICTS_PER_CHUNK and roles is not None:
+            # they are read here and now: columns are made once, and nothing that a file could need is looked at
+            return Source(open_object(iter(events), self.malformed), self.malformed, times=Times(roles.time))
+        time = self.stage.wanted.get("time") if roles is None else roles.time
         source = open_source(events, time=time, on_malformed=self.malformed.policy)
         source.count_in(self.malformed)
         return source
+
+
+@dataclass
+class Feed:
+    """Pushes the batches of a source into a run, and writes down which rows that leaves out.
+
+    Parameters
+    ----------
+    run : Run
+        One that has run nothing.
+    bind : callable
+        Gets a run ready for the columns of a source: gives it, and the results of no events; None: no columns.
+    resumed : callable
+        Gives the run that a state was saved of.
+    late : Path, optional
+        The file that gets the rows left out; all columns are read then.
+    keeps_rejected : bool
+        Whether these rows stay with the run, for whoever asks it, where there is no such file.
+
+    Attributes
+    ----------
+    is_bound : bool
+        Whether the columns are known.
+    waits : list
+        From when on it waited for parts of the input, or waited no more, where these are known; ascending.
+    """
+
+    run: Run
+    bind: Callable[[Any], tuple[Run, Any] | None]
+    resumed: Callable[[bytes], Run]
+    late: Path | None = None
+    keeps_rejected: bool = False
+    is_bound: bool = False
+    waits: list[Any] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._open = ExitStack()
+
+    def take_up(self, state: bytes) -> None:
+        """Go on from a state."""
+        self.run, self.is_bound = self.resumed(state), True
+
+    def results(
+        self, source: Source, *, finish: bool = True, opens: Callable[[Path], OutFile | GrowingFile] = OutFile
+    ) -> Iterator[Any]:
+        """The results of each batch, also where there are none; of a run that begins those of no events come first.
+
+        Parameters
+        ----------
+        source : Source
+        finish : bool, default True
+            Whether the end of the source is that of the stream.
+        opens : callable
+            Makes the file for rows that are left out; it is whole after ``close``.
+        """
+        if not self.is_bound:
+            found = self.bind(source)
+            if found is None:  # no columns, no events
+                return
+            self.run, nothing = found
+            self.is_bound = True
+            yield nothing
+        run, names = self.run, source.schema.names
+        run.use(source)
+        take = self._open.enter_context(written(self.late, source.schema, run.rejected, opens))
+        for batch in source.batches(run.reads(names) if self.late is None else names):
+            results = pushed(lambda rows: self.push(rows, source), batch, source, run.arrived)
+            if self.late is not None or not self.keeps_rejected:
+                take()
+            yield results
+        if finish:
+            yield run.finish()
+
+    def push(self, batch: pa.RecordBatch, source: Source) -> Any:  # noqa: ARG002  (some have news of the source)
+        """The results of the batch that a source gave last."""
+        return self.run.push(batch)
+
+    def close(self) -> None:
+        """All rows that were left out are written."""
+        self._open.close()

@@ -5,8 +5,8 @@ Results go out as they become known. Live runs write checkpoints, and a stop is 
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
-from contextlib import contextmanager
+from collections.abc import Generator
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 from acep_approx.cli.metrics import tell_events, tell_query
@@ -37,13 +37,13 @@ from acep_approx.cli.terminal import amount, say
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from acep_approx.events.late import Sink
+    from acep_approx.run.run import Feed
+
 
 class PushedRun(QueryRun):
     """A run of one query whose events are pushed."""
 
-    runs: Any
-    """A ``LiveQuery``."""
+    feed: Feed
 
     def open(self) -> None:
         """Open the input, and make a matcher; or take up a run that was stopped."""
@@ -59,10 +59,10 @@ class PushedRun(QueryRun):
         if is_pushed(self.request):
             self._follow(given)
             return
-        from acep_approx.api.live_run import LiveQuery
+        from acep_approx.api.live_run import query_feed
 
         self.source = self.kept(self.opened(is_in_order=False))
-        self.runs = LiveQuery(self.query, given, keeps_whole=options.source.late is not None)
+        self.feed = query_feed(self.query, given, options.source.late)
 
     def _follow(self, given: dict[str, Any]) -> None:
         from acep_approx.api.live_run import Checkpointing, follow_query
@@ -73,19 +73,19 @@ class PushedRun(QueryRun):
         asked = asked_of(request)
         self.follow(follow_query(self.query, request.inputs[0], checkpointing, reading, given, also_asked=asked))
         assert self.live_run is not None, "it is followed"
-        self.runs = self.live_run.runs
+        self.feed = self.live_run.feed
 
     @property
     def matcher(self) -> Any:
         """What finds the matches: one that knows the columns, once there are any."""
-        return self.runs.matcher
+        return self.feed.run
 
     def tell(self) -> None:
         """Tell what is done."""
         if self.program.revisions is None:
             tell_query(self.source, lambda: self.matcher.progress)
         else:
-            tell_events(self.source, lambda: self.matcher.rows, lambda: self.matcher.revisions.late)
+            tell_events(self.source, lambda: self.matcher.arrived, lambda: self.matcher.revisions.late)
 
     # --- results --------------------------------------------------------------------------------------------------
 
@@ -113,46 +113,14 @@ class PushedRun(QueryRun):
 
     def _found(self) -> Generator[pa.Table]:
         """The results of a whole input as they come; the first table is empty and shows the columns."""
-        from acep_approx.events.usable_rows import pushed
         from acep_approx.matching.unseen import warn_of_unseen_types
 
-        source, runs = self.source, self.runs
-        nothing = runs.bind(source)
-        if nothing is None:  # no columns, no events
-            return
-        yield nothing
-        runs.use(source)
-        with self._left_out() as sink:
-            for batch in source.batches(runs.columns(source.schema.names)):
-                found = pushed(runs.push, batch, source, runs.arrived)
-                rejected = self.matcher.rejected()  # they are not to gather
-                if sink is not None and rejected.num_rows:
-                    sink.write(rejected)
+        with closing(self.feed):
+            for found in self.feed.results(self.source):
                 yield found
-                self.progressed(runs.arrived)
-        yield runs.finish()
+                self.progressed(self.matcher.arrived)
         if self.matcher.revisions.inserted:
             warn_of_unseen_types(self.matcher.plan.automaton, self.matcher.execution.types_seen)
-
-    @contextmanager
-    def _left_out(self) -> Iterator[Sink | None]:
-        """Where rows that are left out go to, if they are to be kept."""
-        import numpy as np
-        import pyarrow as pa
-
-        from acep_approx.events.late import open_sink
-        from acep_approx.run.left_out import rejected_table
-
-        if self.options.source.late is None:
-            yield None
-            return
-        none, schema = np.zeros(0, np.int64), self.source.schema
-        columns = rejected_table(pa.RecordBatch.from_pylist([], schema=schema), none, [], none).schema
-        sink = open_sink(self.options.source.late, columns)
-        try:
-            yield sink
-        finally:
-            sink.close()
 
     # --- words ----------------------------------------------------------------------------------------------------
 
@@ -217,7 +185,7 @@ class PushedRun(QueryRun):
         """Make the page of what came since the run began, as if the stream ended here."""
         source, before, kept = self.source, 0, self.source.kept
         if self.live_run is not None:
-            before = self.runs.arrived - (kept.seen if kept else 0)
+            before = self.matcher.arrived - (kept.seen if kept else 0)
         if self.program.revisions is None:
             more = {"bind": self.output.bound, "key_idle": self.options.keys.key_idle, **self.roles}
             page.write(self.query.match(source.again(before), **more))
@@ -228,8 +196,7 @@ class PushedRun(QueryRun):
         final: Any = self.query.matcher(
             **self.program.revisions.header() | {"emit": "final", "changelog": None}, **self.roles
         )
-        waits = self.runs.partitions.waits if self.runs.partitions else ()
-        there = remaining(final, source.again(before), waits)
+        there = remaining(final, source.again(before), self.feed.waits)
         matches = self.query.match(there, bind=self.output.bound, **self.roles)
         matches.has_warned = True  # the run has
         page.write(matches, facts_of(self.matcher, self.results))

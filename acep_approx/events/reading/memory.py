@@ -359,7 +359,7 @@ def _typed(values: list[Any], type_: pa.DataType) -> pa.Array:
     if pa.types.is_nested(type_):
         return pa.array(values, type_)
     found = from_python(values)
-    wider = common_type(type_, found.type)
+    wider = found.type if pa.types.is_null(type_) else common_type(type_, found.type)
     if wider is None:
         raise pa.ArrowInvalid(f"{found.type} and {type_} do not go together")
     return found if found.type.equals(wider) else found.cast(wider)
