@@ -5,13 +5,14 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache, wraps
 from numbers import Integral, Real
 from os import PathLike
 from types import NoneType
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
-from acep_approx.errors import expect
+from acep_approx.errors import UsageError, expect
 
 Call = TypeVar("Call", bound=Callable[..., Any])
 KINDS: dict[str, tuple[tuple[type, ...], str]] = {
@@ -33,6 +34,8 @@ KINDS: dict[str, tuple[tuple[type, ...], str]] = {
 """What a part of an annotation allows, and in words; any other part is the name of a class."""
 COLUMNS = {"ndarray", "Array", "ChunkedArray", "Series", "Index"}
 """Classes of numpy, Arrow and pandas that are as good as lists; what their items are is seen where they are used."""
+SHEDDING = ("budget", "history", "policy", "learn")
+"""Arguments that say that some work is left out."""
 ALIASES = {
     "Duration": "Any",
     "OutputKind": "str",
@@ -69,6 +72,34 @@ def check_fields(made: Any) -> None:
     """Refuse fields of a dataclass that have other types than its annotations say (``ACEP-U053``)."""
     for name, field in made.__dataclass_fields__.items():
         _expect(name, getattr(made, name), field.type)
+
+
+@dataclass(frozen=True)
+class Refusals:
+    """What a kind of program and some arguments, or calls, do not do together yet.
+
+    Attributes
+    ----------
+    program, called : str
+        As messages name it: "a set of queries", and in short "a set".
+    help : str
+        What ``help`` is asked about.
+    wings : mapping of str to tuple of str
+        By the name of an argument or a call what it stands for, and what to do; ``{name}`` in these is its name.
+    """
+
+    program: str
+    called: str
+    help: str
+    wings: Mapping[str, tuple[str, str]]
+
+    def refuse(self, name: str) -> NoReturn:
+        """Refuse one of these; or what is none of them, and no argument at all."""
+        if name not in self.wings:
+            what = f"there is no argument {name!r} of {self.called}"
+            raise UsageError(what, code="ACEP-U053", hint=f"see help({self.help})")
+        what, hint = (text.format(name=name) for text in self.wings[name])
+        raise UsageError(f"{self.program} and {what} do not go together yet", code="ACEP-U064", hint=hint)
 
 
 def _given(

@@ -15,7 +15,7 @@ from acep_approx.query.parameters import with_values
 from acep_approx.query.parser import parse
 from acep_approx.query.printer import to_text
 from acep_approx.subscriptions.templates.literals import Literals, filled, tree_of
-from acep_approx.subscriptions.templates.member import TemplateMember
+from acep_approx.subscriptions.templates.member import TemplateSide
 
 EDGES = [0.0, -0.0, 0.25, 0.5, 1.0, 3.0]
 KEYS = 40
@@ -61,6 +61,6 @@ def read_as_parsed(texts: Iterable[str], literal: re.Pattern[str], highest: int)
     return shared
 
 
-def members(desk: QuerySet) -> list[TemplateMember]:
+def members(desk: QuerySet) -> list[TemplateSide]:
     assert desk._running.levels is not None
-    return [one for one in desk._running.levels.base.queries if isinstance(one, TemplateMember)]
+    return [one for one in desk._running.levels.base.queries if isinstance(one, TemplateSide)]

@@ -30,7 +30,7 @@ MAY_ASK = {
     "planning/explain_algebra.py": "writes the text of a query in CEL down, which is its pattern",
     "rules/compiled.py": "makes the tree of a rule's query, with columns in the places of reads",
     "rules/lockstep/eligible.py": "asks whether an event can complete several matches",
-    "subscriptions/adding.py": "refuses in a set what a set cannot run",
+    "subscriptions/graph.py": "refuses in a set what a set cannot run",
     "subscriptions/templates/template.py": "chooses which queries may share an automaton",
     "why/answer.py": "asks what a query with another pattern, or strategy, would find",
     "why/steps.py": "makes such queries",

@@ -11,7 +11,7 @@ from acep_approx import QueryError, QuerySet, UsageError, compile_query
 from acep_approx.query.parameters import with_values
 from acep_approx.query.parser import parse
 from acep_approx.query.printer import to_text
-from acep_approx.subscriptions.templates.member import TemplateMember
+from acep_approx.subscriptions.templates.member import TemplateSide
 
 TEMPLATES = [
     "PATTERN SEQ(A a, B b) WHERE [k] AND a.x > :p AND b.y > :f * a.y WITHIN :w",
@@ -36,7 +36,7 @@ def constants(dice: Random, queries: int) -> list[dict[str, Any]]:
 
 def members_of(desk: QuerySet) -> list[bool]:
     assert desk._running.levels is not None
-    return [isinstance(member, TemplateMember) for member in desk._running.levels.base.queries]
+    return [isinstance(member, TemplateSide) for member in desk._running.levels.base.queries]
 
 
 @pytest.mark.parametrize("output", ["matches", "points", "counts"])

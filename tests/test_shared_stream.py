@@ -23,15 +23,7 @@ from acep_approx.events.stream import EventBatch, read_events
 from acep_approx.matching import stream_side
 from acep_approx.matching.execution import Execution
 from acep_approx.matching.pipeline import Pipeline
-from acep_approx.matching.state import (
-    MATCHER,
-    meaning,
-    restore_query,
-    restored_stream,
-    save_query,
-    save_stream,
-    saved,
-)
+from acep_approx.matching.state import MATCHER, meaning, restored_stream, save_stream, saved
 from acep_approx.matching.stream_side import StreamSide
 from acep_approx.planning.planner import Plan
 
@@ -71,12 +63,11 @@ def restored(specs: list[Spec], stream: StreamSide) -> StreamSide:
     scope = Scope()
     save_stream(stream, scope.sub("stream"))
     for number, query in enumerate(stream.queries):
-        assert isinstance(query, Pipeline)
-        save_query(query, scope.sub(f"query {number}"))
+        query.save(scope.sub(f"query {number}"))
     scope = MATCHER.unpack(MATCHER.pack(scope))
     again = restored_stream(scope.parts["stream"], scope.words)
     for number, query in enumerate([added(again, spec) for spec in specs]):
-        restore_query(query, scope.parts[f"query {number}"])
+        query.restore(scope.parts[f"query {number}"])
     return again
 
 

@@ -199,4 +199,4 @@ def test_one_template_runs_texts_and_rows() -> None:
         desk.add(f"SELECT x FROM FILTER{{x > {low}}}(A) NEXT{{$2.x > {low}.5 * $1.x}} B PUBLISH Out")
     desk.add_many(TEMPLATES["a stream of its own"], [{"low": 1, "x": 2}, {"low": 2, "x": 2}])
     desk.push([{"ts": ts, "type": "A", "x": 3, "y": 4} for ts in (0, 1)])
-    assert [len(member.numbers) for member in members(desk)] == [5, 5]
+    assert [member.table.queries for member in members(desk)] == [5, 5]

@@ -92,10 +92,10 @@ def disagreement(name: str, seed: int) -> int:
             apart.remove(gone)
         for member in members(together) if at and not is_new else []:
             if dice.random() < 0.3:
-                member.ladders = None
+                member.runs.ladders = None
             else:
-                member._know_ladders()
-                assert member.ladders is not None
+                member.runs.know_ladders()
+                assert member.runs.ladders is not None
         results = [desk.push(data.slice(at, step)) for desk in (together, apart)]
         rows = [Counter(map(str, one.to_arrow().to_pylist())) for one in results]
         assert rows[0] == rows[1], (seed, at)
@@ -123,7 +123,7 @@ def test_what_the_engine_must_run(name: str) -> None:
     desk, template = QuerySet(output="points"), OF_THE_ENGINE[name]
     desk.add_many(template, constants(Random(1), 12, template))
     desk.push(events(Random(2), 50))
-    assert [member.ladders for member in members(desk)] == [None]
+    assert [member.runs.ladders for member in members(desk)] == [None]
 
 
 @pytest.mark.parametrize("output", ["matches", "counts"])
@@ -131,7 +131,7 @@ def test_the_engine_runs_all_that_asks_for_more_than_the_latest_start(output: An
     desk, template = QuerySet(output=output), TEMPLATES["times, rising"]
     desk.add_many(template, constants(Random(1), 12, template))
     desk.push(events(Random(2), 50))
-    assert [member.ladders for member in members(desk)] == [None]
+    assert [member.runs.ladders for member in members(desk)] == [None]
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ from acep_approx.query.parser import parse
 from acep_approx.query.printer import to_text
 from acep_approx.results.matches import Matches
 from acep_approx.subscriptions.templates.literals import Literals
-from acep_approx.subscriptions.templates.member import TemplateMember
+from acep_approx.subscriptions.templates.member import TemplateSide
 from acep_approx.subscriptions.templates.query_table import QueryTable
 from acep_approx.subscriptions.templates.template import Template
 from tests.cases import cases
@@ -85,11 +85,11 @@ def constants(seed: int, queries: int, names: str) -> pa.Table:
     return pa.table({name: [ways[name]() for _ in range(queries)] for name in names})
 
 
-def member_on(text: str, data: pa.Table, output: Any, names: str) -> TemplateMember:
+def member_on(text: str, data: pa.Table, output: Any, names: str) -> TemplateSide:
     template = Template.of(parse(f"PATTERN {text}"))
     assert template is not None
     side = StreamSide(data.schema, infer_roles(data.schema))
-    member = TemplateMember(side, template, QueryTable({name: KINDS[name] for name in names}), output)
+    member = TemplateSide(side, template, QueryTable({name: KINDS[name] for name in names}), output)
     member.join()
     return member
 
@@ -165,15 +165,15 @@ def test_a_restart_is_no_interruption(name: str, output: str) -> None:
     for number, batch in enumerate(batches):
         if number in (1, 3):
             scope = Scope()
-            again.save_side(scope.sub("member"))
+            again.save(scope.sub("member"))
             save_stream(again.stream, scope.sub("stream"))
             side = restored_stream(scope.parts["stream"], scope.words)
-            again = TemplateMember(side, again.template, QueryTable(again.table.kinds), again.output)
+            again = TemplateSide(side, again.template, QueryTable(again.table.kinds), again.output)
             again.join()
-            again.restore_side(scope.parts["member"])
+            again.restore(scope.parts["member"])
         if number == 2:
             for member in (whole, again):
-                assert list(member.remove(5)) == []
+                member.table.remove(5)
         found, after = ([row for _, part in one.stream.run(batch) for row in rows_of(part)] for one in (whole, again))
         assert sorted(found) == sorted(after), (name, output, number)
 
@@ -250,7 +250,7 @@ def test_random_templates_are_each_of_their_queries_alone() -> None:
                 found = table_of(Query(plan(with_values(read.syntax, row))).match(data), output)
                 expected += rows_of(found.add_column(0, "query", pa.array([number] * found.num_rows, pa.int64())))
             side = StreamSide(data.schema, infer_roles(data.schema))
-            member = TemplateMember(side, template, QueryTable(kinds), output)  # type: ignore[arg-type]
+            member = TemplateSide(side, template, QueryTable(kinds), output)  # type: ignore[arg-type]
         except QueryError:  # a string that a time is compared with: such queries are run one by one
             continue
         member.join()

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from acep_approx.api.query import Query
 from acep_approx.api.query_texts import Planned, QueryTexts, SavedTexts
-from acep_approx.arguments import checked
+from acep_approx.arguments import SHEDDING, Refusals, checked
 from acep_approx.diagrams.fragments import never_raises
 from acep_approx.errors import UsageError, expect
 from acep_approx.events.reading.malformed import PushedRows
@@ -29,11 +29,9 @@ from acep_approx.run.lateness import Lateness
 from acep_approx.run.left_out import written
 from acep_approx.run.run import Feed, Run, parts_of
 from acep_approx.run.watermarks import NEVER, Held
-from acep_approx.subscriptions.adding import entries_of
-from acep_approx.subscriptions.callbacks import Subscription, Subscriptions
-from acep_approx.subscriptions.graph import is_hidden
+from acep_approx.subscriptions.graph import entries_of, is_hidden
 from acep_approx.subscriptions.members import Member
-from acep_approx.subscriptions.results import Found
+from acep_approx.subscriptions.results import Found, Subscription, Subscriptions
 from acep_approx.subscriptions.running import Misfit, Running, Standing
 from acep_approx.subscriptions.state import SET, pack, restored
 from acep_approx.subscriptions.templates.constants import require_columns
@@ -45,6 +43,23 @@ if TYPE_CHECKING:
     from acep_approx.api.live_run import LiveRun
 
 OUTPUTS = ("matches", "points", "counts")
+ALONE = "run single queries: compile_query(text)"
+REFUSED = Refusals(
+    "a set of queries",
+    "a set",
+    "QuerySet",
+    {
+        "spark": ("Spark", "run it here, with push() or match(); or single queries: compile_query(text).spark()"),
+        **dict.fromkeys(SHEDDING, ("a load budget", f"leave {{name}}= out, or {ALONE}.match_within(...)")),
+        **dict.fromkeys(
+            REVISING,
+            (
+                "a stream whose events change or are put out early ({name}=)",
+                f"wait for late events with reorder='5 s', or {ALONE}.matcher(...)",
+            ),
+        ),
+    },
+)
 
 
 class QuerySet(Run):
@@ -118,7 +133,7 @@ class QuerySet(Run):
         **others: Any,
     ) -> None:
         for name in others:
-            _refuse(name)
+            REFUSED.refuse(name)
         if output not in OUTPUTS:
             what = f"there is no output {output!r} of a set"
             raise UsageError(what, code="ACEP-U001", hint="choose " + ", ".join(OUTPUTS))
@@ -222,6 +237,7 @@ class QuerySet(Run):
         names = [*uses(syntax)]
         source = open_source(table)
         require_columns(syntax, source.schema.names)
+        graph = self._running.graph
         is_named = "id" in source.schema.names and "id" not in names
         ids: list[str] = []
         numbers: list[int] = []
@@ -234,8 +250,8 @@ class QuerySet(Run):
                     what = "the column 'id' of the table has no value in some row"
                     raise UsageError(what, code="ACEP-U070", hint="name each query, or leave the column out")
                 given = map(str, batch.column("id").to_pylist()) if is_named else (id and f"{id}[{n}]" for n in rows)
-                for made in self._texts.with_constants(syntax, batch, first, lambda: self._running.graph.next_number):
-                    added = self._add(made, [*islice(given, made.queries)])
+                for planned in self._texts.with_constants(syntax, batch, first, lambda: graph.next_number):
+                    added = self._add(planned, [*islice(given, planned.queries)])
                     ids += added
                     numbers += added.values()
         except Exception:
@@ -282,7 +298,6 @@ class QuerySet(Run):
         self._gone += self._running.remove(self._id(id), cascade=cascade)
 
     def _id(self, query: str | Subscription) -> str:
-        """The id of a query, which may be named by what ``add`` gave for it."""
         if isinstance(query, Subscription):
             if self._held.get(self._running.graph.shown(query.id)[0]) is not query:
                 raise UsageError(
@@ -455,7 +470,6 @@ class QuerySet(Run):
         on_misfit: Misfit | None = None,
         **reading: Any,
     ) -> Iterator[list[tuple[Member, pa.Table]]]:
-        """The results of a whole input, batch by batch."""
         running.on_misfit = on_misfit
         waits = running.lateness is not None and not sort
         if waits and reading.get("late") is not None:
@@ -531,7 +545,8 @@ class QuerySet(Run):
                 on_schema(schema)
             return self, self.push(schema.empty_table())
 
-        asked = {"queries": sha256(self.fresh_state()).hexdigest()[:16]} | (also_asked or {})
+        fresh = pack(self._running.fresh(), self._made_with)  # the same for the same queries, read in the same way
+        asked = {"queries": sha256(fresh).hexdigest()[:16]} | (also_asked or {})
         reading = {"time": self._running.wanted["time"]} | reading
         late = None if self._running.lateness is None else reading.pop("late", None)
         self._keeps_whole = late is not None
@@ -605,8 +620,6 @@ class QuerySet(Run):
             self._gone = []
         return found
 
-    # --- what there is ----------------------------------------------------------------------------------------
-
     @checked
     def check(self, schema: pa.Schema, on_misfit: Misfit) -> None:
         """Hold the queries against the columns of events, without any events.
@@ -659,13 +672,7 @@ class QuerySet(Run):
             source.use(levels.roles.read_in(levels.columns), is_stamped=self._stamp)
 
     def take_up(self, state: bytes) -> Self:
-        """Go on from a state of a set of the same queries, which were added in the same order; gives this set.
-
-        Raises
-        ------
-        DataError
-            As for ``from_state``.
-        """
+        """Go on from a state of a set of the same queries, added in the same order; gives this set."""
         saved = SET.unpack(state)
         with SET.reading():
             self._go_on(restored(saved, SavedTexts()))
@@ -674,19 +681,13 @@ class QuerySet(Run):
     def _go_on(self, running: Running) -> None:
         running.lateness, self._running = self._running.lateness, running
 
-    def fresh_state(self) -> bytes:
-        """The state before any event: the same for sets of the same queries that read events in the same way."""
-        return pack(self._running.fresh(), self._made_with)
-
-    # --- what does not go together yet ------------------------------------------------------------------------
-
     def match_within(self, *_: Any, **__: Any) -> NoReturn:
         """Refused: a load budget for a set comes later (``ACEP-U064``)."""
-        _refuse("budget")
+        REFUSED.refuse("budget")
 
     def spark(self, *_: Any, **__: Any) -> NoReturn:
         """Refused: sets on Spark come later (``ACEP-U064``)."""
-        _refuse("spark")
+        REFUSED.refuse("spark")
 
     @never_raises
     def _repr_html_(self) -> str:
@@ -696,17 +697,3 @@ class QuerySet(Run):
 
     def __repr__(self) -> str:
         return f"<QuerySet of {len(self):,} queries>"
-
-
-def _refuse(name: str) -> NoReturn:
-    """Refuse what cannot be combined with a set yet."""
-    if name == "spark":
-        what, hint = "Spark", "run it here, with push() or match(); or single queries: compile_query(text).spark()"
-    elif name in ("budget", "history", "policy", "learn"):
-        what, hint = "a load budget", f"leave {name}= out, or run single queries: compile_query(text).match_within(...)"
-    elif name in REVISING:
-        what = f"a stream whose events change or are put out early ({name}=)"
-        hint = "wait for late events with reorder='5 s', or run single queries: compile_query(text).matcher(...)"
-    else:
-        raise UsageError(f"there is no argument {name!r} of a set", code="ACEP-U053", hint="see help(QuerySet)")
-    raise UsageError(f"a set of queries and {what} do not go together yet", code="ACEP-U064", hint=hint)

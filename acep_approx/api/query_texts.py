@@ -12,10 +12,10 @@ from acep_approx.api.query import Query
 from acep_approx.matching.choice import OutputKind
 from acep_approx.planning.planner import Plan
 from acep_approx.query.cel.parser import parse_cel
-from acep_approx.subscriptions.adding import check
+from acep_approx.subscriptions.graph import check_plan
 from acep_approx.subscriptions.templates.constants import checked, constants_in
 from acep_approx.subscriptions.templates.literals import Literals, Syntax, filled, plans_of, text_of, tree_of, uses
-from acep_approx.subscriptions.templates.template import Alike, Template, has_64_bits
+from acep_approx.subscriptions.templates.template import Alike, Template
 
 
 class Planned(NamedTuple):
@@ -86,7 +86,7 @@ class QueryTexts:
             yield alike
             return
         for constants in constants_in(syntax, rows):
-            if template is None or not template.can_have(constants) or not has_64_bits(constants.values()):
+            if template is None or not template.can_have(constants):
                 query = filled(syntax, constants)
                 yield Planned(plans_of(query, mark()), text_of(query))
             else:
@@ -100,7 +100,7 @@ class QueryTexts:
             if made is not None and made.plan.query.publish is not None and self._output != "matches":
                 made = None
             if made is not None:
-                check(made.plan)
+                check_plan(made.plan)
             self._templates[key] = syntax, made
         return self._templates[key][1]
 

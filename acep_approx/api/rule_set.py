@@ -11,7 +11,7 @@ from typing import Any, NoReturn, Self
 
 import pyarrow as pa
 
-from acep_approx.arguments import checked
+from acep_approx.arguments import SHEDDING, Refusals, checked
 from acep_approx.diagrams.fragments import never_raises
 from acep_approx.errors import RuleError, UsageError, expect
 from acep_approx.events.reading.malformed import PushedRows
@@ -32,6 +32,19 @@ from acep_approx.run.run import Run, parts_of
 OnBatch = Callable[[int], None]
 Function = Callable[[RuleCall], Any]
 """What CALL calls."""
+REFUSED = Refusals(
+    "active rules",
+    "rules",
+    "RuleSet",
+    {
+        "spark": ("Spark", "run them here, with push() or run()"),
+        **dict.fromkeys(SHEDDING, ("a load budget", "leave {name}= out")),
+        **dict.fromkeys(
+            ("revise", "reorder", "retract", "early"),
+            ("a stream whose events change or come late ({name}=)", "sort the events first: sort=True"),
+        ),
+    },
+)
 
 
 class RuleRun(Run):
@@ -389,7 +402,7 @@ class RuleSet:
             ``ACEP-R110``, ``ACEP-R111``: rows do not fit their table.
         """
         for name in others:
-            _refuse(name)
+            REFUSED.refuse(name)
         if driver not in DRIVERS:
             raise UsageError(f"there is no driver {driver!r}", code="ACEP-U001", hint="choose " + ", ".join(DRIVERS))
         functions = self._functions(calls)
@@ -507,11 +520,11 @@ class RuleSet:
 
     def match_within(self, *_: Any, **__: Any) -> NoReturn:
         """Refused: a load budget for rules comes later (``ACEP-U064``)."""
-        _refuse("budget")
+        REFUSED.refuse("budget")
 
     def spark(self, *_: Any, **__: Any) -> NoReturn:
         """Refused: rules on Spark come later (``ACEP-U064``)."""
-        _refuse("spark")
+        REFUSED.refuse("spark")
 
     @never_raises
     def _repr_html_(self) -> str:
@@ -521,16 +534,3 @@ class RuleSet:
 
     def __repr__(self) -> str:
         return f"<RuleSet of {len(self.file.rules)} rules on {len(self.file.tables)} tables>"
-
-
-def _refuse(name: str) -> NoReturn:
-    """Refuse what cannot be combined with rules yet."""
-    if name == "spark":
-        what, hint = "Spark", "run them here, with push() or run()"
-    elif name in ("budget", "history", "policy", "learn"):
-        what, hint = "a load budget", f"leave {name}= out"
-    elif name in ("revise", "reorder", "retract", "early"):
-        what, hint = f"a stream whose events change or come late ({name}=)", "sort the events first: sort=True"
-    else:
-        raise UsageError(f"there is no argument {name!r} of rules", code="ACEP-U053", hint="see help(RuleSet)")
-    raise UsageError(f"active rules and {what} do not go together yet", code="ACEP-U064", hint=hint)

@@ -190,14 +190,15 @@ class ByRuns:
         )
 
 
-def _cell_listing(parts: Parts) -> Output:
+def cell_listing(parts: Parts, kind: Callable[..., CellListing] = CellListing) -> CellListing:
+    """Lists matches without runs; ``kind`` takes what ``CellListing`` does."""
     bindings = parts.bindings()
     parts.recent = Recent(parts.schema, bindings.needed)
-    return CellListing(parts.arc_logs(), parts.stamps, bindings, parts.recent)
+    return kind(parts.arc_logs(), parts.stamps, bindings, parts.recent)
 
 
 WAYS: dict[tuple[str, OutputKind], Way] = {
-    ("cells", "matches"): Way(_cell_listing),
+    ("cells", "matches"): Way(cell_listing),
     ("cells", "points"): Way(lambda parts: CellPoints(Cells(parts.plan.automaton, parts.window), parts.stamps)),
     ("cells", "counts"): Way(lambda parts: CellCounts(parts.arc_logs(), parts.stamps)),
     ("runs", "matches"): Way(ByRuns(RunListing, binds=True)),

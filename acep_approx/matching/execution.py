@@ -25,7 +25,7 @@ from acep_approx.events.time_formats import TimeFormat
 from acep_approx.matching.choice import OutputKind
 from acep_approx.matching.outputs.bind import bound_names
 from acep_approx.matching.pipeline import Pipeline
-from acep_approx.matching.state import MATCHER, meaning, restore_query, restored_stream, saved
+from acep_approx.matching.state import MATCHER, meaning, restored_stream, saved
 from acep_approx.matching.stream_side import StreamSide
 from acep_approx.matching.tracing.partial import refuse_algebra
 from acep_approx.matching.unseen import warn_of_unseen_types
@@ -328,7 +328,7 @@ class Execution:
         """Go on from a state, before anything was run."""
         if "stream" in saved.parts:
             self.pipeline = self._pipeline(restored_stream(saved.parts["stream"], saved.words))
-            restore_query(self.pipeline, saved.parts["query"])
+            self.pipeline.restore(saved.parts["query"])
 
 
 def check_key_idle(plan: Plan, output: str, key_idle: Duration) -> None:

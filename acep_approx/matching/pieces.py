@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from acep_approx.engines.engine import Engine
 from acep_approx.engines.progress import RunProgress
 from acep_approx.matching.stream_batch import StreamBatch
-from acep_approx.ranges import COUNT, number_in
 
 PIECE, LEAST_PIECE = 1 << 14, 64
 """Most and fewest events at a time, at first and under a load budget."""
@@ -31,6 +30,11 @@ class Pieces:
         What the engine has done so far.
     may_grow : bool
         Whether pieces may have more than ``PIECE`` events.
+
+    Attributes
+    ----------
+    size : int
+        Events of the next piece, at most.
     """
 
     def __init__(self, engine: Engine, progress: RunProgress, *, may_grow: bool) -> None:
@@ -56,22 +60,11 @@ class Pieces:
             first += len(piece)
             if shedder is not None:
                 shedder.end_piece(piece, progress, time.perf_counter() - begun + len(piece) * seconds)
-            self._learn(len(piece), progress.made - made)
-
-    def _learn(self, events: int, links: int) -> None:
-        says_enough = self._may_grow and (events >= PIECE or self.size > PIECE)
-        self.learn(events, links, LARGE_PIECE if says_enough and links <= MOST_PER_EVENT * events else PIECE)
+            events, links = len(piece), progress.made - made
+            says_enough = self._may_grow and (events >= PIECE or self.size > PIECE)
+            self.learn(events, links, LARGE_PIECE if says_enough and links <= MOST_PER_EVENT * events else PIECE)
 
     def learn(self, events: int, links: int, most: int) -> None:
         """So many events made so many links: how many to take next, at most ``most``."""
         per_event = max(links / max(events, 1), 1.0)
         self.size = int(min(most, max(LEAST_PIECE, LINKS_AT_ONCE / per_event)))
-
-    def restore(self, size: int) -> None:
-        """Go on with pieces of so many events, if it can be.
-
-        Raises
-        ------
-        DamagedError
-        """
-        self.size = number_in("piece", size, 1, COUNT)

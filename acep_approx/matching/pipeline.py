@@ -9,11 +9,11 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from acep_approx.archive import Scope
 from acep_approx.arrays import Bools, Ints
 from acep_approx.automaton.determinize import MAX_DETERMINISED
 from acep_approx.engines.progress import RunProgress
@@ -22,7 +22,7 @@ from acep_approx.engines.runs.load_shedder import LoadShedder
 from acep_approx.events.columns import missing_column
 from acep_approx.events.stream import EventBatch
 from acep_approx.matching.binding import bound, has_times
-from acep_approx.matching.choice import PLAIN, OutputKind, Parts, Shown, planned, way
+from acep_approx.matching.choice import PLAIN, OutputKind, Parts, Shown, Way, planned, way
 from acep_approx.matching.fitting import check_columns, columns_as_text, columns_in_order, compared_columns, with_text
 from acep_approx.matching.outputs.bind import BoundEvents
 from acep_approx.matching.outputs.output import RawStamps, Stamps
@@ -31,14 +31,14 @@ from acep_approx.matching.outputs.tables import joined
 from acep_approx.matching.pieces import Pieces
 from acep_approx.matching.prepare import Preparer
 from acep_approx.matching.stream_batch import StreamBatch
-from acep_approx.matching.stream_side import StreamSide
+from acep_approx.matching.stream_side import QuerySide, StreamSide
 from acep_approx.planning.planner import MERGING, Plan
 from acep_approx.query.shape import walk
 from acep_approx.query.syntax import Attribute, Expression
-from acep_approx.ranges import COUNT, number_in
+from acep_approx.ranges import COUNT, Range, check_arrays, number_in
 
 
-class Pipeline:
+class Pipeline(QuerySide):
     """Runs batches of a stream through the engine that a plan and an output ask for.
 
     Parameters
@@ -63,6 +63,8 @@ class Pipeline:
         What tables of matches show beside what the query asks for.
     columns_of : dict of str to tuple of str, optional
         The columns of the events of each stream that a query in CEL reads. Default: those that there are now.
+    made_by : Way, optional
+        How the output is made. Default: as ``choice`` has it.
 
     Attributes
     ----------
@@ -107,6 +109,7 @@ class Pipeline:
         joins: bool = True,
         shown: Shown = PLAIN,
         columns_of: dict[str, tuple[str, ...]] | None = None,
+        made_by: Way | None = None,
     ) -> None:
         self.stream = stream
         self.plan = planned(plan, output)
@@ -122,32 +125,27 @@ class Pipeline:
         self._bind = bind
         self._is_raw = is_raw
         self._shown = shown
+        self._made_by = made_by
         self._kept_from: tuple[int, Ints] | None = None
         self._seconds_before = 0.0  # what preparing the batch took, for each event
         self.set_up()
         if joins:
             stream.add(self)
 
-    def join(self) -> None:
-        """Take part in the batches from now on, if it does not yet."""
-        if not self.stream.schema.equals(self._known):
-            self.set_up()  # types have become wider since
-        self.stream.add(self)
-
     def set_up(self) -> None:
         """Make an engine and what stands around it for events of the columns that the stream has now."""
-        self._known = self.stream.schema
+        self.known = self.stream.schema
         self._nothing: pa.Table | None = None
-        made_by = way(self.plan, self.output)
+        made_by = self._made_by or way(self.plan, self.output)
         if self.plan.cel is not None:
             if self.columns_of is None:
-                self.columns_of = dict.fromkeys(self.plan.reads, tuple(self._known.names))
-            self.plan = bound(self.plan, self._known, self.roles, self.columns_of, made_by.shows)
+                self.columns_of = dict.fromkeys(self.plan.reads, tuple(self.known.names))
+            self.plan = bound(self.plan, self.known, self.roles, self.columns_of, made_by.shows)
             self.as_text = columns_as_text(self.plan.query, self.roles)
             self.in_order = columns_in_order(self.plan.query, self.roles)
-        plan, self.is_time = self.plan, has_times(self.plan, self._known, self.roles)
+        plan, self.is_time = self.plan, has_times(self.plan, self.known, self.roles)
         self.key_slots = self.stream.slots_of(tuple(map(self.roles.column, plan.keys)))
-        self.schema = with_text(self._known, self.as_text)
+        self.schema = with_text(self.known, self.as_text)
         named = check_columns(plan.query, self.schema, self.roles)
         self.named = tuple(name for name in named if name not in self.stream.derived)
         self.window = plan.window_ticks("us" if self.is_time else None)
@@ -175,6 +173,9 @@ class Pipeline:
             self.results.go_by_key()
         self.reads = self._columns()
         self.columns = tuple(name for name in self.reads if name not in self.stream.derived)
+        keys = self.preparer.key_columns
+        beside = () if plan.registers is None else (name for name in self.reads if name not in keys)
+        self.compared = compared_columns(plan.query, self.roles).union(beside)  # of the runs engine all but keys
         self.engine.set_classes(self.preparer.classes)
         self.engine.reserve(max(self.key_slots.slots, 1))
         # a load budget is planned anew for each piece
@@ -198,13 +199,6 @@ class Pipeline:
         self.stamps.know(schema)
         self.schema = schema
         self._nothing = None
-
-    @property
-    def compared(self) -> frozenset[str]:
-        """Columns whose values are compared otherwise than as keys; of the runs engine all but keys."""
-        keys = self.preparer.key_columns
-        beside = () if self.plan.registers is None else (name for name in self.reads if name not in keys)
-        return compared_columns(self.plan.query, self.roles).union(beside)
 
     def _columns(self) -> tuple[str, ...]:
         reader = self.preparer.letters
@@ -231,20 +225,39 @@ class Pipeline:
         """Tables of results as one, with the types that the columns have got by now."""
         return joined(tables, self.nothing().schema) if tables else self.nothing()
 
-    def header(self) -> dict[str, Any]:
-        """What ``restore`` needs beside the arrays: its numbers, and how many events are run at a time."""
-        return {"progress": vars(self.progress), "piece": self.pieces.size}
+    def save(self, scope: Scope) -> None:
+        """Save where it stands: its classes, the engine, the events that results may still show, and what waits."""
+        preparer, recent = self.preparer, self.recent
+        slots = self.key_slots.slots
+        counters = preparer.counters[: slots * preparer.counts_events]
+        scope.head["classes"] = preparer.classes
+        scope.arrays |= {"counters": counters, "began": preparer.began[:slots]}
+        kept = {"ids": recent.ids, "ticks": recent.ticks, "rows": recent.rows}
+        scope.sub("recent", arrays=kept).put("data", recent.data)
+        floors = self.floors_after(self.stream.last_tick or 0)
+        scope.sub("engine", self.engine.header(), self.engine.arrays(floors))
+        numbers = {"progress": vars(self.progress), "piece": self.pieces.size}
+        scope.sub("output", numbers, self.results.arrays())
 
-    def arrays(self) -> dict[str, Ints]:
-        """The state of what is not in the engine, as arrays."""
-        return self.results.arrays()
-
-    def restore(self, header: dict[str, Any], arrays: dict[str, Any]) -> None:
-        """Take over what ``header`` and ``arrays`` gave."""
-        numbers = {name: number_in(name, number, 0, COUNT) for name, number in header["progress"].items()}
-        vars(self.progress).update(vars(RunProgress(**numbers)))
-        self.pieces.restore(header["piece"])
-        self.results.restore(arrays)
+    def restore(self, scope: Scope) -> None:
+        """Go on from what ``save`` saved, before anything was run."""
+        preparer, recent = self.preparer, scope.parts["recent"]
+        engine, output = scope.parts["engine"], scope.parts["output"]
+        for mask in scope.head["classes"][1:]:
+            preparer.add_class(number_in("classes", mask, 0, 1 << len(self.plan.letters)))
+        slots = self.key_slots.slots
+        counters, began = scope.arrays["counters"], scope.arrays["began"]
+        check_arrays(scope.arrays, {"counters": Range(min(counters.size, slots), 0, COUNT)})
+        preparer.began = began
+        check_arrays(scope.arrays, {"began": Range(min(began.size, slots) * preparer.is_count, 0, COUNT)})
+        preparer.set_counters(counters, room=max(slots, 1))
+        ids, ticks, rows = (recent.arrays[name] for name in ("ids", "ticks", "rows"))
+        self.recent.restore(ids, rows, ticks, recent.table("data"))
+        self.engine.restore(engine.head, engine.arrays, preparer.classes)
+        progress = {name: number_in(name, number, 0, COUNT) for name, number in output.head["progress"].items()}
+        vars(self.progress).update(vars(RunProgress(**progress)))
+        self.pieces.size = number_in("piece", output.head["piece"], 1, COUNT)
+        self.results.restore(output.arrays)
 
     def prepare(self, batch: StreamBatch) -> None:
         """Take from a batch what this query asks of it: key slots, letters, words."""
@@ -258,7 +271,6 @@ class Pipeline:
         self._seconds_before = (time.perf_counter() - begun) / max(len(batch), 1)
 
     def _is_read(self, batch: StreamBatch, expression: Expression) -> Bools:
-        """Tell for each event of a batch whether the engine reads the value of an expression."""
         classes = batch.here(batch.computed.classes[self.preparer])
         return self.engine.is_read(expression)[classes] & (batch.slots(self.preparer.key_columns) >= 0)
 
@@ -333,14 +345,10 @@ class Pipeline:
     def keep_from(self, tick: int, counters: Ints) -> None:
         """Forget nothing that a run may point to which lived at ``tick``, or once so many events had come per slot.
 
-        From the first call on events are only forgotten by ``forget_events``.
+        From the first call on events are only forgotten by ``recent.drop_before`` and ``forget_all_but``.
         """
         self._kept_from = tick, counters
         self.results.forgets = False
-
-    def forget_before(self, floor: int) -> None:
-        """Let go of events before a tick, in windows of time."""
-        self.recent.drop_before(floor)
 
     def forget_all_but(self, others: Ints) -> Ints:
         """In windows of events: let go of events but those that something points to, and ``others``; gives these."""
@@ -355,12 +363,12 @@ class Pipeline:
         """Per key slot whether its last event has left the window at ``now``, and no result of it is to come."""
         if self.preparer.is_count:
             return np.zeros(len(slots), np.bool_)
-        silent = self.engine.newest()[slots] < now - self.window
+        silent = self.results.newest()[slots] < now - self.window
         return silent & ~np.isin(slots, self.results.slots())
 
     def clear(self, slots: Ints) -> None:
         """Forget some key slots, whose keys are forgotten."""
-        self.engine.clear(slots)
+        self.results.clear(slots)
         self.engine.report(self.progress)
 
     def outlives(self, ticks: int) -> bool:
@@ -379,11 +387,3 @@ class Pipeline:
         yield from self.results.end_keys(slots)
         self.clear(slots)
         self.preparer.end_keys(slots, self.window)
-
-    def texts_held(self) -> Ints:
-        """Codes of the texts that its runs hold."""
-        return self.engine.texts_held()
-
-    def recode_texts(self, codes: Ints) -> None:
-        """Texts have got new codes, per code so far."""
-        self.engine.recode_texts(codes)

@@ -11,11 +11,10 @@ from acep_approx.errors import DataError
 from acep_approx.events.keys import KeyCodes
 from acep_approx.events.roles import UNITS, Roles
 from acep_approx.matching.idle_keys import IdleKeys
-from acep_approx.matching.pipeline import Pipeline
 from acep_approx.matching.stream_side import StreamSide
 from acep_approx.planning.planner import Plan
 from acep_approx.query.printer import to_text
-from acep_approx.ranges import COUNT, TICK, Range, check, check_arrays, number_in
+from acep_approx.ranges import COUNT, TICK, check, number_in
 
 
 def _of_another(different: Differences) -> DataError:
@@ -55,10 +54,9 @@ def saved(plan: Plan, caller: dict[str, Any], stream: StreamSide | None) -> Scop
     scope = Scope({"of": meaning(plan), "caller": caller})
     if stream is not None:
         stream.check_whole()
-        (pipeline,) = stream.queries
-        assert isinstance(pipeline, Pipeline)
+        (query,) = stream.queries
         save_stream(stream, scope.sub("stream"))
-        save_query(pipeline, scope.sub("query"))
+        query.save(scope.sub("query"))
     return scope
 
 
@@ -124,42 +122,6 @@ def roles_of(saved: dict[str, Any]) -> Roles:
     check("roles", good=isinstance(saved["time"], str) and all(isinstance(v, str | None) for v in names.values()))
     check("unit", good=saved["unit"] is None or saved["unit"] in UNITS)
     return Roles(**saved)
-
-
-def save_query(pipeline: Pipeline, scope: Scope) -> None:
-    """Save the side of one query."""
-    preparer, recent = pipeline.preparer, pipeline.recent
-    slots = pipeline.key_slots.slots
-    scope.head["classes"] = preparer.classes
-    scope.arrays |= {"counters": preparer.counters[: slots * preparer.counts_events], "began": preparer.began[:slots]}
-    scope.sub("recent", arrays={"ids": recent.ids, "ticks": recent.ticks, "rows": recent.rows}).put("data", recent.data)
-    floors = pipeline.floors_after(pipeline.stream.last_tick or 0)
-    scope.sub("engine", pipeline.engine.header(), pipeline.engine.arrays(floors))
-    scope.sub("output", pipeline.header(), pipeline.arrays())
-
-
-def restore_query(pipeline: Pipeline, scope: Scope) -> None:
-    """Give a fresh side of a query what ``save_query`` has saved.
-
-    Raises
-    ------
-    Exception
-        What ``ranges.reading`` takes for damage.
-    """
-    preparer, recent = pipeline.preparer, scope.parts["recent"]
-    engine, output = scope.parts["engine"], scope.parts["output"]
-    for mask in scope.head["classes"][1:]:
-        preparer.add_class(number_in("classes", mask, 0, 1 << len(pipeline.plan.letters)))
-    slots = pipeline.key_slots.slots
-    counters, began = scope.arrays["counters"], scope.arrays["began"]
-    check_arrays(scope.arrays, {"counters": Range(min(counters.size, slots), 0, COUNT)})
-    preparer.began = began
-    check_arrays(scope.arrays, {"began": Range(min(began.size, slots) * preparer.is_count, 0, COUNT)})
-    preparer.set_counters(counters, room=max(slots, 1))
-    ids, ticks, rows = (recent.arrays[name] for name in ("ids", "ticks", "rows"))
-    pipeline.recent.restore(ids, rows, ticks, recent.table("data"))
-    pipeline.engine.restore(engine.head, engine.arrays, preparer.classes)
-    pipeline.restore(output.head, output.arrays)
 
 
 def meaning(plan: Plan) -> dict[str, str]:

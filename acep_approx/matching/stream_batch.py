@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -23,6 +23,9 @@ from acep_approx.query.syntax import Attribute, Expression
 
 class Together(Protocol):
     """Results of several queries that are made into one table."""
+
+    def add(self, found: Any) -> None:
+        """Take in those of some."""
 
     def table(self) -> pa.Table:
         """The table, once all queries are done with the batch."""

@@ -8,14 +8,16 @@ the streams of those end that had no event for a given time (``IdleKeys``).
 from __future__ import annotations
 
 import warnings
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
 
+from acep_approx.archive import Scope
 from acep_approx.arrays import Bools, Ints
+from acep_approx.engines.engine import Engine
 from acep_approx.engines.runs.event_columns import EventColumns, Texts
 from acep_approx.errors import DataError, ManyKeysWarning
 from acep_approx.events.columns import encode_text
@@ -94,65 +96,115 @@ class KeySlots:
         return len(self.keys) >= 2 * self.swept + SWEEP
 
 
-class QuerySide(Protocol):
-    """What the stream side asks of a query."""
+class QuerySide(ABC):
+    """What takes part in the batches of a stream: a query, or many together.
 
+    Most of what is asked when a window or the stream of a key ends has a default: that of results that never wait.
+
+    Attributes
+    ----------
+    stream : StreamSide
+    key_slots : KeySlots
+    engine : Engine
+        Holds its runs, and texts for them.
+    known : pyarrow.Schema
+        Of the stream, when this was set up.
+    reads : tuple of str
+        Columns that must be in each batch.
+    as_text : frozenset of str
+        Columns whose bytes are text to it.
+    compared : frozenset of str
+        Columns whose values it compares otherwise than as keys.
+    in_order : frozenset of str
+        Columns whose values it compares by their order.
+    """
+
+    stream: StreamSide
     key_slots: KeySlots
+    engine: Engine
+    known: pa.Schema
+    reads: tuple[str, ...]
+    as_text: frozenset[str]
+    compared: frozenset[str]
+    in_order: frozenset[str]
 
-    @property
-    def reads(self) -> tuple[str, ...]:
-        """Columns that must be in each batch."""
+    def join(self) -> None:
+        """Take part in the batches from now on."""
+        if not self.stream.schema.equals(self.known):
+            self.set_up()  # types have become wider since
+        self.stream.add(self)
 
-    @property
-    def as_text(self) -> frozenset[str]:
-        """Columns whose bytes are text to it."""
-
-    @property
-    def compared(self) -> frozenset[str]:
-        """Columns whose values it compares otherwise than as keys."""
-
-    @property
-    def in_order(self) -> frozenset[str]:
-        """Columns whose values it compares by their order."""
-
+    @abstractmethod
     def set_up(self) -> None:
         """Begin anew, with the schema that the stream has now."""
 
+    @abstractmethod
     def widen(self, schema: pa.Schema) -> None:
         """Go on with these wider types."""
 
+    @abstractmethod
+    def nothing(self) -> pa.Table:
+        """An empty table with the columns of the results."""
+
+    # --- batches --------------------------------------------------------------------------------------------
+
+    @abstractmethod
     def prepare(self, batch: StreamBatch) -> None:
         """Take from a batch what is asked of it, before any of its events is run."""
 
+    @abstractmethod
     def run(self, batch: StreamBatch) -> Iterator[pa.Table]:
         """Run a batch that was prepared."""
 
+    @abstractmethod
     def done(self) -> None:
         """All queries are done with the batch."""
 
-    def pass_time(self, tick: int) -> Iterator[pa.Table]:
+    def pass_time(self, tick: int) -> Iterator[pa.Table]:  # noqa: ARG002
         """What waited for windows that end before ``tick``."""
+        return iter(())
 
+    def finish(self) -> Iterator[pa.Table]:
+        """What was still waiting for the end of its window."""
+        return iter(())
+
+    # --- keys that nothing needs any more -----------------------------------------------------------------
+
+    @abstractmethod
     def is_silent(self, slots: Ints, now: int) -> Bools:
         """Per key slot whether nothing of its events is held that may still play a role at ``now``."""
 
+    @abstractmethod
     def clear(self, slots: Ints) -> None:
         """Forget some key slots."""
 
+    @abstractmethod
     def outlives(self, ticks: int) -> bool:
         """Whether an event can play a role when no event of its key has come for longer than so many ticks."""
 
     def waits_in(self) -> Ints:
         """The key slots of results that wait."""
+        return NO_SLOTS
 
+    @abstractmethod
     def end_keys(self, slots: Ints) -> Iterator[pa.Table]:
         """The streams of some keys have ended: give what waits for them, and forget their slots."""
 
-    def texts_held(self) -> Ints:
-        """Codes of the texts that must not be forgotten."""
+    # --- state ------------------------------------------------------------------------------------------------
 
-    def recode_texts(self, codes: Ints) -> None:
-        """Texts have got new codes, per code so far."""
+    @abstractmethod
+    def save(self, scope: Scope) -> None:
+        """Save where it stands."""
+
+    @abstractmethod
+    def restore(self, scope: Scope) -> None:
+        """Go on from what ``save`` saved, before anything was run.
+
+        Raises
+        ------
+        Exception
+            What ``ranges.reading`` takes for damage.
+        """
 
 
 class StreamSide:
@@ -217,9 +269,9 @@ class StreamSide:
         self.is_within = False
         self._has_warned = False
         self._text_order = TextOrder()
-        self._know(pa.schema([*schema, *(derived or {}).items()]))
+        self.know(pa.schema([*schema, *(derived or {}).items()]))
 
-    def _know(self, schema: pa.Schema) -> None:
+    def know(self, schema: pa.Schema) -> None:
         """Take over a schema."""
         self.schema = with_text(schema, ())
         self._asked: tuple[Fitting, EventColumns] | None = None
@@ -293,7 +345,7 @@ class StreamSide:
         known = {field.name: field.type for field in self.schema}
         wanted = known | {field.name: field.type for field in with_text(schema, ()) if field.name not in read}
         if wanted != known:
-            self._know(pa.schema([*wanted.items()]))
+            self.know(pa.schema([*wanted.items()]))
 
     @property
     def keys_dropped(self) -> int:
@@ -366,7 +418,10 @@ class StreamSide:
             events = self._with_derived(events, derived or {})
         events = self.fit(events)
         column = ColumnOf(events.data, self.roles)
-        return StreamBatch(events, Computed(events, column, self._what_is_asked()[1], self._encode))
+        words = self._what_is_asked()[1]
+        return StreamBatch(
+            events, Computed(events, column, words, lambda columns, batch: self.key_slots[columns].encode(batch))
+        )
 
     def fit(self, events: EventBatch) -> EventBatch:
         """A batch in the types of the stream, which become wider where they must, for all queries.
@@ -382,9 +437,6 @@ class StreamSide:
         self._text_order.look(fitted.data, self._in_order)
         return fitted
 
-    def _encode(self, key_columns: tuple[str, ...], events: EventBatch) -> Ints:
-        return self.key_slots[key_columns].encode(events)
-
     def _with_derived(self, events: EventBatch, derived: Mapping[str, pa.Array]) -> EventBatch:
         """The batch with its derived columns; what a file may have under their names is not looked at."""
         if set(derived) != set(self.derived):
@@ -398,16 +450,16 @@ class StreamSide:
                 )
         names = [name for name in events.data.schema.names if name not in derived]
         columns = {name: events.data.column(name) for name in names}
-        columns |= {name: encode_text(_in_one(column)) for name, column in derived.items()}
+        for name, column in derived.items():
+            columns[name] = encode_text(column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column)
         return replace(events, data=pa.RecordBatch.from_pydict(columns))
 
     def _widen(self, wider: pa.Schema) -> None:
-        """Go on with wider types of columns, for all queries."""
         before = self._what_is_asked()[0].schema
         changed = {field.name: field.type for field in wider if not field.type.equals(before.field(field.name).type)}
         schema = pa.schema([(field.name, changed.get(field.name, field.type)) for field in self.schema])
         if pa.types.is_null(self.schema.field(self.roles.time).type):  # every event has a time: none has come yet
-            self._know(schema)
+            self.know(schema)
             for query in self.queries:
                 query.set_up()
             return
@@ -427,7 +479,7 @@ class StreamSide:
         self.is_within = False
         for columns, widened in keys.items():
             self.key_slots[columns].keys = widened
-        self._know(schema)
+        self.know(schema)
 
     # --- what is remembered ---------------------------------------------------------------------------------
 
@@ -509,14 +561,10 @@ class StreamSide:
 
     def _forget_texts(self) -> None:
         """Let go of the texts that no query holds, and give the others new codes."""
-        held = [query.texts_held() for query in self.queries]
+        held = [query.engine.texts_held() for query in self.queries]
         codes = self.texts.keep(np.concatenate([np.zeros(0, np.int64), *held]))
         for query in self.queries:
-            query.recode_texts(codes)
-
-
-def _in_one(column: Any) -> pa.Array:
-    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+            query.engine.recode_texts(codes)
 
 
 def _wrong_derived(what: str, hint: str) -> DataError:

@@ -369,7 +369,7 @@ class Replay:
         if not pipeline.preparer.is_count:
             floor = base.since - (2 * pipeline.window if self._has_late_ends else pipeline.window)
             self.tail.forget(floor)
-            pipeline.forget_before(floor)
+            pipeline.recent.drop_before(floor)
             self._forget_keys(base.since)
         elif sum(map(len, self.tail.passed)) > 2 * self._kept + PIECE:
             in_tail = [part.place for segment in segments for part in segment.parts]

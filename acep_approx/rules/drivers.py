@@ -11,16 +11,17 @@ import pyarrow as pa
 from acep_approx.arrays import Bools
 from acep_approx.events.roles import Roles
 from acep_approx.matching.stream_side import StreamSide
-from acep_approx.rules.firing import Firing, Statement
+from acep_approx.rules.compiled import CompiledRule, ReadColumn
+from acep_approx.rules.firing import Firing
 from acep_approx.rules.graph import PRESENCE, Cell, Stage, cell
 from acep_approx.rules.lockstep.arenas import TableArena
 from acep_approx.rules.lockstep.conditions import reads_of_circle
 from acep_approx.rules.lockstep.eligible import Planned, live_reads
 from acep_approx.rules.lockstep.loop import LockstepStage, Loop
-from acep_approx.rules.lockstep.pipeline import LockstepPipeline, shown_by
+from acep_approx.rules.lockstep.pipeline import KernelRule, shown_by
 from acep_approx.rules.lockstep.questions import Acts, Live
 from acep_approx.rules.log import TableLog
-from acep_approx.rules.pipeline import RulePipeline
+from acep_approx.rules.pipeline import rule_pipeline
 from acep_approx.rules.program import Program
 from acep_approx.rules.stages import BatchStage, Detector, derived_types, reads_of
 from acep_approx.rules.stepping import SteppingStage
@@ -37,31 +38,23 @@ class Surroundings:
     logs: Mapping[str, TableLog]
     arena: TableArena
 
-    def detector(
-        self, planned: Planned, schema: pa.Schema, roles: Roles, side: StreamSide | None
-    ) -> Detector | None:
-        """What detects in a stage; ``side`` is that of a saved state."""
-        stage, in_kernel = planned.stage, planned.in_kernel
-        if not stage.detecting:
-            return None
-        rules = [self.program.rules[number] for number in stage.detecting]
-        reads = reads_of_circle(rules) if in_kernel else reads_of(rules)
-        side = side or StreamSide(schema, roles, derived_types(reads, self.logs))
-        if in_kernel:
-            live = {read.name for read in live_reads(stage, self.program)}
-            side.leave_out(live - {name for rule in rules for name in shown_by(rule)})
-        return Detector(rules, side, self.logs, reads, LockstepPipeline if in_kernel else RulePipeline)
-
-    def stage(self, planned: Planned, detector: Detector | None) -> AnyStage:
-        """What runs a stage."""
+    def stage(self, planned: Planned, schema: pa.Schema, roles: Roles, side: StreamSide | None) -> AnyStage:
+        """What runs a stage; ``side`` is that of a saved state."""
         stage = planned.stage
+        rules = [self.program.rules[number] for number in stage.detecting]
         own = [self.firings[rule] for rule in stage.firing]
+        reads = reads_of_circle(rules) if planned.in_kernel else reads_of(rules)
+        detector = None
+        if rules:
+            side = side or StreamSide(schema, roles, derived_types(reads, self.logs))
+            if planned.in_kernel:
+                return self._lockstep(stage, rules, side, reads, own)
+            detector = Detector(rules, side, self.logs, reads, [rule_pipeline(side, rule) for rule in rules])
         if not stage.is_cycle:
             return BatchStage(detector, own)
-        if detector is not None and planned.in_kernel:
-            return self._lockstep(stage, detector, own)
-        cells = self._cells(stage)
-        wanted = self._wanted(cells)
+        read = [cell(read) for rule in rules for read in rule.reads]
+        read += [cell(read) for rule in stage.firing for read in self.program.rules[rule].when_reads]
+        wanted = self._wanted(read)
         return SteppingStage(detector, own, [self.logs[name] for name in wanted], [*wanted.values()])
 
     def _wanted(self, cells: Sequence[Cell]) -> dict[str, Bools]:
@@ -74,25 +67,24 @@ class Surroundings:
                 mask |= log.programs.needs[log.rows.column(column)]
         return wanted
 
-    def _cells(self, stage: Stage) -> list[Cell]:
-        """The columns that parts of a stage read."""
-        rules = self.program.rules
-        reads = [cell(read) for rule in stage.detecting for read in rules[rule].reads]
-        return reads + [cell(read) for rule in stage.firing for read in rules[rule].when_reads]
-
-    def _lockstep(self, stage: Stage, detector: Detector, firings: Sequence[Firing]) -> LockstepStage:
-        reads = live_reads(stage, self.program)
-        keys = [*dict.fromkeys((read.table, read.keys) for read in reads)]
-        live = {read.name: Live.of(read, self.logs, keys.index((read.table, read.keys))) for read in reads}
-        wanted = self._wanted([*map(cell, reads)])
-        cells = set().union(*(self.program.graph.cells_of(read.table, read.column) for read in reads))
-        run = [[one for one in firing.statements if self._writes(one, cells)] for firing in firings]
+    def _lockstep(
+        self,
+        stage: Stage,
+        rules: list[CompiledRule],
+        side: StreamSide,
+        reads: list[ReadColumn],
+        firings: Sequence[Firing],
+    ) -> LockstepStage:
+        own, graph = live_reads(stage, self.program), self.program.graph
+        side.leave_out({read.name for read in own} - {name for rule in rules for name in shown_by(rule)})
+        in_kernel = [KernelRule(side, rule) for rule in rules]
+        detector = Detector(rules, side, self.logs, reads, [one.pipeline for one in in_kernel])
+        keys = [*dict.fromkeys((read.table, read.keys) for read in own)]
+        live = {read.name: Live.of(read, self.logs, keys.index((read.table, read.keys))) for read in own}
+        wanted = self._wanted([*map(cell, own)])
+        cells = set().union(*(graph.cells_of(read.table, read.column) for read in own))
+        run = [[one for one in firing.statements if graph.written_by(one.write) & cells] for firing in firings]
         for table in wanted:
             self.arena.add(self.logs[table].rows)
         acts = Acts(firings, {table: self.logs[table] for table in wanted}, run, wanted)
-        pipelines = [one for one in detector.pipelines if isinstance(one, LockstepPipeline)]
-        return LockstepStage(detector, firings, live, Loop(pipelines, live, acts, self.arena))
-
-    def _writes(self, statement: Statement, cells: set[Cell]) -> bool:
-        """Whether a statement writes some cells."""
-        return bool(self.program.graph.written_by(statement.write) & cells)
+        return LockstepStage(detector, firings, live, Loop(in_kernel, live, acts, self.arena))

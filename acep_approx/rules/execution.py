@@ -15,6 +15,7 @@ from acep_approx.events.reading.widening import common_type
 from acep_approx.events.roles import Roles
 from acep_approx.events.stream import EventBatch
 from acep_approx.matching.fitting import kinds_of, with_text
+from acep_approx.matching.pipeline import Pipeline
 from acep_approx.matching.stream_side import StreamSide
 from acep_approx.query.rules.types import check_types
 from acep_approx.query.shape import walk
@@ -28,7 +29,6 @@ from acep_approx.rules.lockstep.eligible import planned_stages
 from acep_approx.rules.log import FailedActionError, TableLog
 from acep_approx.rules.matched import Moment
 from acep_approx.rules.past import PastRows
-from acep_approx.rules.pipeline import RulePipeline
 from acep_approx.rules.program import Driver, Program
 from acep_approx.rules.stages import Detector, Found
 from acep_approx.rules.table import TableRows
@@ -91,7 +91,7 @@ class Bound:
     schema: pa.Schema
     roles: Roles
     sides: list[StreamSide]
-    pipelines: list[RulePipeline]
+    pipelines: dict[int, Pipeline]
     logs: dict[str, TableLog]
     stages: list[AnyStage]
     columns: tuple[str, ...]
@@ -102,7 +102,7 @@ class Bound:
     @property
     def is_time(self) -> bool:
         """Whether ticks are shown as times."""
-        return any(pipeline.is_time for pipeline in self.pipelines)
+        return any(pipeline.is_time for pipeline in self.pipelines.values())
 
 
 class RuleExecution:
@@ -161,20 +161,21 @@ class RuleExecution:
         detectors: list[Detector] = []
         for planned in planned_stages(program, self.driver):
             side = sides[len(detectors)] if sides and planned.stage.detecting else None
-            detector = around.detector(planned, schema, roles, side)
-            stages.append(around.stage(planned, detector))
-            detectors += [] if detector is None else [detector]
+            stage = around.stage(planned, schema, roles, side)
+            stages.append(stage)
+            detectors += [] if stage.detector is None else [stage.detector]
         keys = [key for rule in program.rules for read in rule.reads for key in read.keys]
         columns = [roles.time, *(name for one in detectors for name in one.stream.columns), *_names(keys, roles)]
         streams = [one.stream for one in detectors]
-        pipelines = [pipeline for one in detectors for pipeline in one.pipelines]
+        numbers = (rule.number for one in detectors for rule in one.rules)
+        pipelines = dict(zip(numbers, (pipeline for one in detectors for pipeline in one.pipelines), strict=True))
         self.bound = Bound(schema, roles, streams, pipelines, logs, stages, tuple(dict.fromkeys(columns)))
-        for one in pipelines:
-            for read in one.rule.late_reads:
+        for number, one in pipelines.items():
+            for read in program.rules[number].late_reads:
                 past = logs[read.table].past or PastRows(len(self.tables[read.table].columns))
                 past.window = max(past.window, one.window)
                 logs[read.table].past = past
-        self.bound.nothing = {one.rule.name: firings[one.rule.number].nothing(one.nothing()) for one in pipelines}
+        self.bound.nothing = {program.rules[n].name: firings[n].nothing(one.nothing()) for n, one in pipelines.items()}
         names, is_time = [rule.name for rule in program.rules], self.bound.is_time
         self.bound.unchanged = {n: change_table(log.fold(), names, is_time=is_time) for n, log in logs.items()}
         for log in logs.values():

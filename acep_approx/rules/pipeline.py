@@ -13,7 +13,7 @@ from acep_approx.automaton.automaton import Automaton
 from acep_approx.engines.columns import Listed
 from acep_approx.events.columns import to_arrow
 from acep_approx.events.roles import Roles
-from acep_approx.matching.choice import Shown
+from acep_approx.matching.choice import Shown, Way
 from acep_approx.matching.outputs.bind import BoundEvents
 from acep_approx.matching.outputs.completed import CompletedMatches
 from acep_approx.matching.outputs.of_runs import RunListing
@@ -41,8 +41,8 @@ class KnownMatches(RunListing):
         return self._table(found, np.where(waited, known, AT_ONCE))
 
 
-class RulePipeline(Pipeline):
-    """The query of a rule, with hidden columns beside its results.
+def rule_pipeline(stream: StreamSide, rule: CompiledRule, made_by: Way | None = None) -> Pipeline:
+    """Return the query of a rule on its stream, with hidden columns beside its results.
 
     Where matches are listed these are ``" a"`` for a variable ``a``, the rows of its events; ``"  0"``, ``"  1"`` and
     so on for the leaves of the actions; and ``KNOWN`` where a negation at the end makes them wait. Where only match
@@ -52,16 +52,15 @@ class RulePipeline(Pipeline):
     ----------
     stream : StreamSide
     rule : CompiledRule
+    made_by : Way, optional
+        As for ``Pipeline``.
     """
-
-    def __init__(self, stream: StreamSide, rule: CompiledRule) -> None:
-        self.rule = rule
-        shown = Shown(
-            KnownMatches if rule.is_late else RunListing,
-            partial(RuleColumns, hidden=rule.hidden, roles=stream.roles),
-            tuple(stream.roles.column(leaf.name) for leaf in rule.leaves if leaf.name is not None),
-        )
-        super().__init__(stream, rule.plan, "matches" if rule.lists else "points", shown=shown)
+    shown = Shown(
+        KnownMatches if rule.is_late else RunListing,
+        partial(RuleColumns, hidden=rule.hidden, roles=stream.roles),
+        tuple(stream.roles.column(leaf.name) for leaf in rule.leaves if leaf.name is not None),
+    )
+    return Pipeline(stream, rule.plan, "matches" if rule.lists else "points", shown=shown, made_by=made_by)
 
 
 class RuleColumns(BindingColumns):

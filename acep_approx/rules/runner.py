@@ -17,7 +17,7 @@ from acep_approx.errors import DataError, RuleError
 from acep_approx.events.roles import Roles, infer_roles
 from acep_approx.events.stream import EventBatch
 from acep_approx.kernels.rules.rows import NO_KEY, NO_VALUE, NOT_WHOLE, PASSED
-from acep_approx.matching.state import meaning, restore_query, restored_stream, roles_of, save_query, save_stream
+from acep_approx.matching.state import meaning, restored_stream, roles_of, save_stream
 from acep_approx.query.rules.printer import to_text
 from acep_approx.ranges import COUNT, number_in
 from acep_approx.rules.execution import Counters, Outcome, RuleExecution, joined
@@ -74,8 +74,8 @@ def pack(execution: RuleExecution, wanted: Mapping[str, Any], *, with_tables: bo
                 log.past.save(mine.sub(f"past {number}"), log.rows)
         for number, side in enumerate(bound.sides):
             save_stream(side, mine.sub(f"stream {number}"))
-        for one in bound.pipelines:
-            save_query(one, mine.sub(f"rule {one.rule.number}"))
+        for number, one in bound.pipelines.items():
+            one.save(mine.sub(f"rule {number}"))
     return RULES.pack(scope)
 
 
@@ -109,8 +109,8 @@ def _restored(program: Program, scope: Scope) -> RuleExecution:
     for number, log in enumerate(bound.logs.values()):
         if log.past is not None:
             log.past.restore(mine.parts[f"past {number}"], log.rows)
-    for one in bound.pipelines:
-        restore_query(one, mine.parts[f"rule {one.rule.number}"])
+    for number, one in bound.pipelines.items():
+        one.restore(mine.parts[f"rule {number}"])
     return execution
 
 

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from acep_approx.arrays import Bools, Ints
 from acep_approx.events.stream import EventBatch
 from acep_approx.kernels.rules.sweep import Reads
+from acep_approx.matching.pipeline import Pipeline
 from acep_approx.matching.stream_batch import ColumnOf
 from acep_approx.matching.stream_side import StreamSide
 from acep_approx.query.evaluate import as_key
@@ -21,7 +22,6 @@ from acep_approx.rules.compiled import CompiledRule, ReadColumn
 from acep_approx.rules.firing import Calls, Fired, Firing
 from acep_approx.rules.log import TableLog, places_of_events
 from acep_approx.rules.matched import NONE, Matched, Moment, matched
-from acep_approx.rules.pipeline import RulePipeline
 from acep_approx.rules.words import ARROW
 
 
@@ -67,8 +67,8 @@ class Detector:
         By table.
     reads : list of ReadColumn
         What their events get from the store.
-    kind : type of RulePipeline, optional
-        Of the pipelines.
+    pipelines : list of Pipeline
+        Of the rules, on the stream.
     """
 
     def __init__(
@@ -77,11 +77,11 @@ class Detector:
         stream: StreamSide,
         logs: Mapping[str, TableLog],
         reads: list[ReadColumn],
-        kind: type[RulePipeline] = RulePipeline,
+        pipelines: list[Pipeline],
     ) -> None:
         self.rules = rules
         self.stream = stream
-        self.pipelines = [kind(stream, rule) for rule in rules]
+        self.pipelines = pipelines
         self._logs = logs
         self.reads = reads
 
@@ -140,8 +140,8 @@ class Detector:
             if table.num_rows:
                 parts.setdefault(number, []).append(table)
         for number, some in parts.items():
-            pipeline = self.pipelines[number]
-            yield pipeline.rule.number, matched(pipeline.rule, pipeline.joined(some), pipeline.window, moment)
+            rule, pipeline = self.rules[number], self.pipelines[number]
+            yield rule.number, matched(rule, pipeline.joined(some), pipeline.window, moment)
 
     @property
     def waits_until(self) -> int | None:

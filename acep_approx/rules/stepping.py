@@ -22,12 +22,13 @@ import pyarrow as pa
 
 from acep_approx.arrays import Bools, Ints
 from acep_approx.events.stream import EventBatch
+from acep_approx.matching.pipeline import Pipeline
 from acep_approx.matching.stream_batch import StreamBatch
 from acep_approx.query.syntax import Expression
+from acep_approx.rules.compiled import CompiledRule
 from acep_approx.rules.firing import Firing, Statement
 from acep_approx.rules.log import TableLog
 from acep_approx.rules.matched import Moment
-from acep_approx.rules.pipeline import RulePipeline
 from acep_approx.rules.stages import Detector, Found
 from acep_approx.rules.values import OfBatch, OfEvents
 
@@ -112,16 +113,16 @@ class Ahead:
         self._stops: list[Ints] = [np.array([len(events)])]
         self._writes: dict[str, list[tuple[Ints, Ints]]] = {}
         of = OfBatch(events, detector.stream.roles, readers.all(rows))
-        for pipeline in detector.pipelines:
-            if pipeline.rule.number in expected:
-                self._expect(pipeline, expected[pipeline.rule.number], of)
+        for rule, pipeline in zip(detector.rules, detector.pipelines, strict=True):
+            if rule.number in expected:
+                self._expect(_may_complete(rule, pipeline, self._batch), expected[rule.number], of)
         self._written = self._last_written()
 
-    def _expect(self, pipeline: RulePipeline, expected: Expected, of: OfBatch) -> None:
+    def _expect(self, may_complete: Bools, expected: Expected, of: OfBatch) -> None:
         """Learn which rows a rule may write for which events; behind events of which this is not known is a stop."""
         if expected.is_known and not expected.statements:
             return
-        at = np.flatnonzero(_may_complete(pipeline, self._batch))
+        at = np.flatnonzero(may_complete)
         if not expected.is_known:
             self._stops.append(at + 1)
             return
@@ -194,16 +195,16 @@ def last_before(named: Ints, at: Ints, rows: Ints) -> Ints:
     return np.where((found >= 0) & (found // events == named), found % events, NEVER)
 
 
-def _counted(pipeline: RulePipeline, batch: StreamBatch) -> Ints | None:
+def _counted(pipeline: Pipeline, batch: StreamBatch) -> Ints | None:
     """How many of the first events play a role for a rule; None where it must see all."""
     if pipeline.sees_all:
         return None
     return np.concatenate(([0], np.cumsum(pipeline.preparer.is_relevant(batch))))
 
 
-def _may_complete(pipeline: RulePipeline, batch: StreamBatch) -> Bools:
+def _may_complete(rule: CompiledRule, pipeline: Pipeline, batch: StreamBatch) -> Bools:
     """Of each event whether it may complete a match; all where windows may close with any event."""
-    rule, preparer = pipeline.rule, pipeline.preparer
+    preparer = pipeline.preparer
     if rule.is_late and rule.plan.is_count_window:
         return np.ones(len(batch), np.bool_)
     completes = np.array([bool(mask & rule.last_letters) for mask in preparer.classes])

@@ -1,7 +1,8 @@
 """Which queries of a set there are, what each publishes and reads, and on which level it runs.
 
-Queries of a template that came together are one entry: what they have in common stands there once. All is looked up in
-dicts, or by bisection: a query comes or goes in a time that hardly depends on how many there are.
+A query is one entry, or several that feed one another; some cannot be in a set. Queries of a template that came
+together are one entry: what they have in common stands there once. All is looked up in dicts, or by bisection: a query
+comes or goes in a time that hardly depends on how many there are.
 
 Each query has a number, by which its id and what it is a part of are found.
 """
@@ -11,20 +12,25 @@ from __future__ import annotations
 import difflib
 from array import array
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
 from acep_approx.arrays import Ints
-from acep_approx.errors import UsageError
+from acep_approx.errors import QueryError, UsageError
 from acep_approx.matching.choice import OutputKind
 from acep_approx.planning.planner import Plan
 from acep_approx.query.cel.syntax import INTERNAL
+from acep_approx.query.shape import atoms
+from acep_approx.query.syntax import Machine
 from acep_approx.subscriptions.templates.literals import filled, plans_of, text_of
 from acep_approx.subscriptions.templates.template import Shared
 
+NUMBER = "query"
+"""The column of results that says by its number whose they are: int64."""
 FEW = 64
 """Places of queries that are gone which are not worth making the lists anew."""
 Owner = TypeVar("Owner")
@@ -384,16 +390,15 @@ class Graph:
     def _left_without(self, numbers: Iterable[int], gone: dict[str, None]) -> list[str]:
         """The ids of queries that read what only these publish."""
         names = [self.numbered.owner(n).publish for n in numbers]
+        going = Counter(self.numbered.owner(number) for id_ in gone for number in self.known(id_))
         left: dict[str, None] = {}
         for name in names:
-            if name is None or any(self._stays(self.entries[n], gone) for n in self.publishers[name]):
+            if name is None:
                 continue
-            left.update(dict.fromkeys(self.ids_of(self.readers.get(name, ()))))
+            publishers = [self.entries[number] for number in self.publishers[name]]
+            if all(entry.queries <= going[entry] for entry in publishers):
+                left.update(dict.fromkeys(self.ids_of(self.readers.get(name, ()))))
         return [*left]
-
-    def _stays(self, entry: Entry, gone: Iterable[str]) -> bool:
-        """Whether a query of an entry is left without some."""
-        return entry.queries > sum(entry is self.numbered.owner(number) for id_ in gone for number in self.known(id_))
 
     def remove(self, id: str) -> list[tuple[int, Entry]]:  # noqa: A002  (what users call it)
         """Forget a query; gives the numbers and entries of its parts."""
@@ -443,3 +448,80 @@ def _without(table: dict[str, dict[int, None]], name: str, number: int) -> None:
     del table[name][number]
     if not table[name]:
         del table[name]
+
+
+def entries_of(
+    plans: Sequence[Plan], text: str, output: OutputKind, *, id: str, first: int  # noqa: A002
+) -> list[Entry]:
+    """The parts of a query, the one whose results are shown last.
+
+    A query that publishes, in a set whose output is not ``matches``, has one part more: the events of a stream are
+    matches. So has one in CEL of which parts are streams of their own.
+
+    Parameters
+    ----------
+    plans : sequence of Plan
+        Of its automata; those before the last one feed it.
+    text : str
+    output : {"matches", "points", "counts"}
+    id : str
+    first : int
+        The number of the first part.
+
+    Raises
+    ------
+    UsageError, QueryError
+        Those of ``check_plan``.
+    """
+    made: list[Entry] = []
+    for place, plan in enumerate(plans):
+        check_plan(plan)
+        publish, part = plan.query.publish, None if plan.cel is None else (place, first)
+        is_last = place == len(plans) - 1
+        if publish is not None and (not is_last or output != "matches"):
+            number = first + len(made)
+            made.append(
+                Entry(number, id, plan, text, publish, "matches", is_shown=False, feeders=len(made), part=part)
+            )
+            publish = None
+        if is_last:
+            made.append(Entry(first + len(made), id, plan, text, publish, output, feeders=len(made), part=part))
+    return made
+
+
+def check_plan(plan: Plan) -> None:
+    """Refuse a query that cannot be in a set.
+
+    Raises
+    ------
+    UsageError
+        ``ACEP-U064``: an automaton written by hand; ``ACEP-U066``: a name is taken.
+    QueryError
+        ``ACEP-Q930``: it publishes what is known late.
+    """
+    query: Any = plan.query
+    if isinstance(query.pattern, Machine):
+        raise UsageError(
+            "an automaton written by hand (PATTERN AUTOMATON) and a set of queries do not go together yet",
+            code="ACEP-U064",
+            hint="run it by itself: acep run QUERY INPUT (compile_query(text).matcher() in Python)",
+        )
+    if query.publish is not None and plan.registers is not None and plan.registers.has_late_ends:
+        places = {name: {"start": start, "end": end} for name, (start, end) in query.places}
+        raise QueryError(
+            f"it cannot PUBLISH {query.publish}: a negation at its end makes matches wait, so that they are known "
+            "after the time that their events would have",
+            code="ACEP-Q930",
+            hint="leave PUBLISH out, or end the pattern with an event",
+            text=query.text,
+            **places.get("PUBLISH", {}),
+        )
+    if plan.cel is None:
+        names = [atom.variable for atom in atoms(query.pattern)] if not query.is_regex else []
+        taken = [*names, *(output.name for output in query.outputs), *(one.name for one in query.equivalences)]
+        if NUMBER in taken:
+            raise UsageError(
+                f"the name {NUMBER!r} is taken: results of a set have a column {NUMBER!r} of their own",
+                code="ACEP-U066",
+                hint="choose another name for the variable, for the output of RETURN, or for the column of the key",
+            )

@@ -13,17 +13,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
 
 import pyarrow as pa
 
 from acep_approx.errors import DataError, QueryError
 from acep_approx.events.roles import Roles
 from acep_approx.events.stream import EventBatch
-from acep_approx.matching.stream_side import StreamSide
+from acep_approx.matching.renumber import row_columns
+from acep_approx.matching.stream_side import QuerySide, StreamSide
 from acep_approx.planning.durations import Duration
 from acep_approx.subscriptions.graph import Entry, Graph
-from acep_approx.subscriptions.members import Member, OneQuery
+from acep_approx.subscriptions.members import Level, Member, OneQuery
 from acep_approx.subscriptions.published import (
     BEGAN,
     Published,
@@ -34,34 +34,12 @@ from acep_approx.subscriptions.published import (
     unified,
 )
 from acep_approx.subscriptions.templates.member import TemplateMember
-from acep_approx.subscriptions.templates.template import Shared
 
 MANY = 16
 """Queries, and templates, beyond which a copy of a batch costs less than one batch more."""
 Key = tuple[int, tuple[str, ...] | None]
 """A level; the streams that are seen there: None where those that are not named do not matter."""
 Results = Iterator[tuple[Member, pa.Table]]
-
-
-@dataclass
-class Level:
-    """Queries that see the same events.
-
-    Attributes
-    ----------
-    side : StreamSide
-    reads : dict of str to int
-        How many of its queries name each type of events.
-    types : dict of str to pyarrow.DataType
-        Of the attributes of the published streams that its queries read, or will read.
-    rows : int
-        Events so far.
-    """
-
-    side: StreamSide
-    reads: dict[str, int] = field(default_factory=dict)
-    rows: int = 0
-    types: dict[str, pa.DataType] = field(default_factory=dict)
 
 
 class Levels:
@@ -82,27 +60,19 @@ class Levels:
         self._key_idle = key_idle
         self.published = 0
         self.members: dict[int, Member] = {}
-        self._many: dict[object, tuple[TemplateMember, Entry]] = {}  # with the entry of queries that it got last
+        self._member_of: dict[QuerySide, Member] = {}
+        self._many: dict[object, tuple[Member, Entry]] = {}  # with the entry of queries that it got last
         self._stood_alone: set[object] = set()  # the next query of these templates does not
         self.levels: dict[Key, Level] = {}
-        self._of_side: dict[StreamSide, Level] = {}
-        self.put((0, None), Level(StreamSide(schema, roles, key_idle=key_idle)))
+        self.levels[0, None] = Level(StreamSide(schema, roles, key_idle=key_idle))
         self._graph = graph
-        self._publishing: dict[int, Publishing] = {}
-        self._speaking: dict[Member, Publishing] = {}  # those that take part
-        self._publishers: dict[str, dict[int, Publishing]] = {}  # the same by the names of their streams
-        self._waiting: dict[int, None] = {}  # the numbers of those that do not take part yet
+        self._publishers: dict[str, dict[int, Publishing]] = {}  # by the names of their streams
+        self._waiting: dict[int, Entry] = {}  # those of them that do not take part yet
 
     @property
     def base(self) -> StreamSide:
         """The stream itself."""
         return self.levels[0, None].side
-
-    def put(self, key: Key, level: Level) -> None:
-        """Have one more level, in the place of what had its key."""
-        if key in self.levels:
-            del self._of_side[self.levels[key].side]
-        self.levels[key] = self._of_side[level.side] = level
 
     # --- queries that come and go -----------------------------------------------------------------------------
 
@@ -131,18 +101,24 @@ class Levels:
         for entry in entries:
             if entry.shared is not None:
                 alike[id(entry.shared.template)] += len(entry.shared)
-        many: dict[object, TemplateMember] = {}
+        many: dict[object, Member] = {}
         for entry in entries:
             ones = [entry]
             if entry.shared is not None:
                 is_alone = alike[id(entry.shared.template)] == 1
-                if member := self._member_of_many(entry, entry.shared, many, is_alone=is_alone):
+                if member := self._member_of_many(entry, many, is_alone=is_alone):
                     made[entry.number] = member
                     self._note_published(entry, member)
                     continue
                 ones = apart(entry)
             for one in ones:
-                made[one.number] = self._one(one, says_whose=says_whose)
+                level = self._level_for(one)
+                try:
+                    made[one.number] = new_member(level, one, self._columns_of(one))
+                except QueryError as error:
+                    if says_whose:
+                        error.message = f"the query {one.id!r}: {error.message}"
+                    raise
                 self._note_published(one, made[one.number])
         return made
 
@@ -150,149 +126,124 @@ class Levels:
         """Let go of levels without queries, and of queries that were built and went before they took part."""
         for key, level in [*self.levels.items()]:
             if not level.side.queries and key != (0, None):
-                del self.levels[key], self._of_side[level.side]
-        for number in [number for number in self._waiting if number not in self._graph.entries]:
-            self._note_gone(number)
+                del self.levels[key]
+        for entry in [entry for entry in self._waiting.values() if entry.number not in self._graph.entries]:
+            self._note_gone(entry)
 
-    def _one(self, entry: Entry, *, says_whose: bool) -> OneQuery:
-        """What runs a query by itself."""
-        side = self._side_for(entry)
-        try:
-            return OneQuery(side, entry, self._columns_of(entry))
-        except QueryError as error:
-            if says_whose:
-                error.message = f"the query {entry.id!r}: {error.message}"
-            raise
-
-    def _member_of_many(
-        self, entry: Entry, shared: Shared, many: dict[object, TemplateMember], *, is_alone: bool
-    ) -> TemplateMember | None:
+    def _member_of_many(self, entry: Entry, many: dict[object, Member], *, is_alone: bool) -> Member | None:
         """What runs queries that differ in constants alone; None: each runs by itself.
 
         ``many`` are those that were made just now.
         """
-        side, columns_of = self._side_for(entry), self._columns_of(entry)
-        key = _key_of_many(side, entry, columns_of)
+        level, columns_of = self._level_for(entry), self._columns_of(entry)
+        key = _key_of_many(level, entry, columns_of)
         if key in self._many:
             return self._many[key][0]
         if key not in many and (not is_alone or key in self._stood_alone):
             with suppress(QueryError):  # a string that a time is compared with: only a constant is read as a time
-                many[key] = TemplateMember(side, shared.template, shared.new_table(), entry.output, columns_of)
+                many[key] = new_member(level, entry, columns_of)
         if key not in many:
             self._stood_alone.add(key)
         return many.get(key)
 
     def _note_published(self, entry: Entry, member: Member) -> None:
         if entry.publish is not None:
-            one = self._publishing[entry.number] = Publishing(entry, member.nothing().schema, self.roles)
+            one = Publishing(entry, member.nothing().schema, self.roles)
             self._publishers.setdefault(entry.publish, {})[entry.number] = one
-            self._waiting[entry.number] = None
+            self._waiting[entry.number] = entry
 
-    def _note_gone(self, number: int) -> None:
-        self._waiting.pop(number, None)
-        one = self._publishing.pop(number, None)
-        if one is not None:
-            name = str(one.entry.publish)
-            del self._publishers[name][number]
-            if not self._publishers[name]:
-                del self._publishers[name]
+    def _note_gone(self, entry: Entry) -> None:
+        self._waiting.pop(entry.number, None)
+        alike = self._publishers.get(entry.publish or "", {})
+        alike.pop(entry.number, None)
+        if not alike:
+            self._publishers.pop(entry.publish or "", None)
 
     def know(self, entry: Entry, member: Member) -> None:
         """Know of queries that take part in the batches already: they were restored."""
         self._note_published(entry, member)
         self._let_speak(entry, member)
-        if isinstance(member, TemplateMember):
-            key = _key_of_many(member.stream, entry, member.columns_of)
+        if entry.shared is not None:
+            key = _key_of_many(member.level, entry, member.columns_of)
             if entry.queries or key not in self._many:
                 self._many[key] = member, entry
-        self._waiting.pop(entry.number, None)
 
     def join(self, entry: Entry, member: Member) -> None:
         """Let queries take part in the batches from now on."""
-        if isinstance(member, TemplateMember):
-            self._join_many(entry, member)
+        numbers = member.take(entry)
+        entry.running, entry.columns_of = len(numbers), member.columns_of
+        if entry.shared is not None:
+            key = _key_of_many(member.level, entry, member.columns_of)
+            _, known = self._many.setdefault(key, (member, entry))
+            if not known.queries:  # it is about to leave
+                self._many[key] = member, entry
+            elif known is not entry:  # they are parts of the entry of those that take part already
+                given = self._graph.give(numbers.tolist(), entry, known)
+                entry.running -= given
+                known.running += given
             if not entry.running:
-                self._note_gone(entry.number)
-                return  # they are parts of another entry now
-        else:
-            member.join()
-            entry.running = 1
-        level = self._of_side[member.stream]
+                self._note_gone(entry)
+                return
         for name in entry.reads:
-            level.reads[name] = level.reads.get(name, 0) + 1
+            member.level.reads[name] = member.level.reads.get(name, 0) + 1
         self._let_speak(entry, member)
-        self._waiting.pop(entry.number, None)
 
     def _let_speak(self, entry: Entry, member: Member) -> None:
         """Note who runs an entry, and what its results are; all entries of a member publish the same stream."""
-        self.members[entry.number] = member
-        if entry.number in self._publishing:
-            self._speaking[member] = self._publishing[entry.number]
-
-    def _join_many(self, entry: Entry, member: TemplateMember) -> None:
-        """Let queries of a template take part, as parts of the entry of those that do already, if there are some."""
-        assert entry.shared is not None, "they are of a template"
-        numbers, constants = entry.shared.take()
-        member.add(numbers, constants)
-        entry.running = len(numbers)
-        entry.columns_of = member.columns_of
-        key = _key_of_many(member.stream, entry, member.columns_of)
-        _, known = self._many.setdefault(key, (member, entry))
-        if not known.queries:  # it is about to leave
-            self._many[key] = member, entry
-        elif known is not entry:
-            given = self._graph.give(numbers.tolist(), entry, known)
-            entry.running -= given
-            known.running += given
+        self.members[entry.number] = self._member_of[member.side] = member
+        if self._waiting.pop(entry.number, None) is not None:
+            member.publishing = self._publishers[str(entry.publish)][entry.number]
 
     def remove(self, number: int, entry: Entry) -> Results:
         """Let go of a query; gives what of it waited for the end of a window."""
         member = self.members[entry.number]
         for table in member.remove(number):
-            yield member, table
+            yield member, member.shown(table)
         entry.running -= 1
         if entry.running:
             return
         del self.members[entry.number]
-        if not isinstance(member, TemplateMember) or member.is_empty:
-            self._speaking.pop(member, None)
-        if isinstance(member, TemplateMember) and member.is_empty:
-            self._many.pop(_key_of_many(member.stream, entry, member.columns_of), None)
-        self._note_gone(entry.number)
-        level = self._of_side[member.stream]
+        if member.is_empty:
+            del self._member_of[member.side]
+            self._many.pop(_key_of_many(member.level, entry, member.columns_of), None)
+        self._note_gone(entry)
+        reads = member.level.reads
         for name in entry.reads:
-            level.reads[name] -= 1
-            if not level.reads[name]:
-                del level.reads[name]
+            reads[name] -= 1
+            if not reads[name]:
+                del reads[name]
 
-    def _side_for(self, entry: Entry) -> StreamSide:
-        """The stream that a query sees, with all columns that it may name.
+    def _level_for(self, entry: Entry) -> Level:
+        """What a query sees, with all columns that it may name.
 
-        On a level all queries see the same one, but for those to which events matter that they do not name, and those
+        On a level all queries see the same, but for those to which events matter that they do not name, and those
         whose attributes have the names of others with types that do not go together.
         """
         if entry.level == 0:
-            return self.base
+            return self.levels[0, None]
         own = entry.level, tuple(sorted(entry.reads))
         if not entry.is_about_all:
             try:
-                return self._side(entry, (entry.level, None))
+                return self._level(entry, (entry.level, None))
             except DataError as error:
                 if error.code != "ACEP-D082":
                     raise
-        return self._side(entry, own)
+        return self._level(entry, own)
 
-    def _side(self, entry: Entry, key: Key) -> StreamSide:
+    def _level(self, entry: Entry, key: Key) -> Level:
         """What the queries of a key see, with what one more of them reads."""
         level = self.levels.get(key)
         publishing = [one for name in sorted(entry.reads) for one in self._publishing_of(name, entry)]
-        schema = unified(self._base_schema(level), publishing)
+        base, roles = self.base.schema, roles_above(self.roles)
+        types = {str(roles.type): pa.string(), BEGAN: began_type(base.field(roles.time).type, roles.unit)}
+        types |= {} if level is None else level.types
+        types |= {field.name: field.type for field in base}
+        schema = unified(pa.schema([*types.items()]), publishing)
         if level is None:
-            level = Level(StreamSide(schema, roles_above(self.roles), key_idle=self._key_idle))
-            self.put(key, level)
+            level = self.levels[key] = Level(StreamSide(schema, roles, key_idle=self._key_idle))
         level.types |= {field.name: schema.field(field.name).type for one in publishing for field in one.schema}
         level.side.learn(schema)
-        return level.side
+        return level
 
     def _publishing_of(self, stream: str, reader: Entry) -> list[Publishing]:
         """What makes the events of a stream that a query sees, which may have been removed and still see an epoch."""
@@ -310,28 +261,12 @@ class Levels:
             found[stream] = tuple(dict.fromkeys(shown)) if self._publishing_of(stream, entry) else base
         return found
 
-    def _base_schema(self, level: Level | None) -> pa.Schema:
-        """The columns of the events of the stream above level 0, with those that a level has already."""
-        schema, roles = self.base.schema, roles_above(self.roles)
-        found = {str(roles.type): pa.string(), BEGAN: began_type(schema.field(roles.time).type, roles.unit)}
-        found |= {} if level is None else level.types
-        return pa.schema([*(found | {field.name: field.type for field in schema}).items()])
-
-    @property
-    def keys_dropped(self) -> int:
-        """How many streams of keys have ended, since no event of them came."""
-        return sum(level.side.keys_dropped for level in self.levels.values())
-
     @property
     def has_many(self) -> bool:
         """Whether so many queries or templates are run that a batch more costs them something."""
         return sum(len(level.side.queries) for level in self.levels.values()) > MANY
 
     # --- batches ----------------------------------------------------------------------------------------------
-
-    def learn(self, schema: pa.Schema) -> None:
-        """Know of more columns of the stream."""
-        self.base.learn(schema)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -353,48 +288,60 @@ class Levels:
         for (number, _), level in self._in_order():
             if not level.side.queries:
                 continue
-            events = batch if number == 0 else self._seen(level, batch, published)
+            events = batch
+            if number:
+                parts = [part for part in published if part.name in level.reads and len(part)]
+                events = merged(batch, parts, level.side.columns, self.roles, level.rows)
             level.rows += len(events)
-            members = [*level.side.queries]
-            for place, table in level.side.run(events):
-                member: Member = members[place]  # type: ignore[assignment]
+            for member, table in self._shown(level.side, level.side.run(events)):
                 published += self._events_of(member, table)
                 yield member, table
+
+    def _shown(self, side: StreamSide, tables: Iterator[tuple[int, pa.Table]]) -> Results:
+        """Results of what takes part in a stream, by its number, as those of members."""
+        queries = [*side.queries]
+        for number, table in tables:
+            member = self._member_of[queries[number]]
+            yield member, member.shown(table)
 
     def _in_order(self) -> list[tuple[Key, Level]]:
         return sorted(self.levels.items(), key=lambda item: item[0][0])
 
-    def _seen(self, level: Level, batch: EventBatch, published: list[Published]) -> EventBatch:
-        """What the queries of a level see of a batch."""
-        parts = [part for part in published if part.name in level.reads and len(part)]
-        return merged(batch, parts, level.side.columns, self.roles, level.rows)
-
     def _events_of(self, member: Member, table: pa.Table) -> Iterator[Published]:
         """The events that results are, if somebody reads them."""
-        one = self._speaking.get(member)
-        if one is not None and table.num_rows and self._is_read(str(one.entry.publish)):
+        one = member.publishing
+        if one is None or not table.num_rows:
+            return
+        if any(one.entry.publish in level.reads for (number, _), level in self.levels.items() if number):
             events = one.events(table, self.published)
             self.published += len(events)
             yield events
 
-    def _is_read(self, stream: str) -> bool:
-        return any(stream in level.reads for (number, _), level in self.levels.items() if number)
-
     def pass_time(self, tick: int) -> Results:
         """What waited for windows that end before ``tick``; nothing earlier comes any more."""
         for _, level in self._in_order():
-            members = [*level.side.queries]
-            for place, table in level.side.pass_time(tick):
-                yield members[place], table  # type: ignore[misc]
+            yield from self._shown(level.side, level.side.pass_time(tick))
 
     def finish(self) -> Results:
         """The stream has ended: what was still waiting for the end of its window."""
         for _, level in self._in_order():
-            for member in level.side.queries:
-                for table in member.finish():  # type: ignore[attr-defined]
-                    yield member, table  # type: ignore[misc]
+            tables = ((number, table) for number, one in enumerate(level.side.queries) for table in one.finish())
+            yield from self._shown(level.side, tables)
 
 
-def _key_of_many(side: StreamSide, entry: Entry, columns_of: Mapping[str, tuple[str, ...]] | None) -> object:
+def new_member(level: Level, entry: Entry, columns_of: dict[str, tuple[str, ...]] | None) -> Member:
+    """Return what runs the queries of an entry, and of others like it, once they take part.
+
+    Raises
+    ------
+    DataError, QueryError
+        A column is missing or has the wrong type.
+    """
+    made = (OneQuery if entry.shared is None else TemplateMember)(level, entry, columns_of)
+    made.rows = row_columns(entry.plan, entry.output) if entry.level else ()  # below there are rows only
+    return made
+
+
+def _key_of_many(level: Level, entry: Entry, columns_of: Mapping[str, tuple[str, ...]] | None) -> object:
     """What queries have in common that one member runs."""
-    return id(side), entry.key, *(columns_of or {}).items()
+    return id(level), entry.key, *(columns_of or {}).items()

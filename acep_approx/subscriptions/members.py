@@ -2,81 +2,108 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from typing import Protocol
+from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
 
-from acep_approx.archive import Scope
 from acep_approx.arrays import Ints
 from acep_approx.events.columns import to_arrow
 from acep_approx.matching.pipeline import Pipeline
-from acep_approx.matching.renumber import renumbered, row_columns
-from acep_approx.matching.state import restore_query, save_query
-from acep_approx.matching.stream_batch import StreamBatch
+from acep_approx.matching.renumber import renumbered
 from acep_approx.matching.stream_side import QuerySide, StreamSide
-from acep_approx.subscriptions.graph import Entry
-
-NUMBER = "query"
-"""The column of results that says by its number whose they are: int64."""
+from acep_approx.subscriptions.graph import NUMBER, Entry
+from acep_approx.subscriptions.published import Publishing, rows_shown
 
 
-FIRST_ID = 1 << 43
-"""Published events have names from here on, which no row of the stream has."""
+@dataclass
+class Level:
+    """Queries that see the same events.
 
-
-def rows_shown(ids: Ints) -> Ints:
-    """Names of events as users see them: rows of the stream, and -1, -2 and so on for those that were published.
-
-    Examples
-    --------
-    >>> rows_shown(np.array([7, FIRST_ID, FIRST_ID + 1])).tolist()
-    [7, -1, -2]
+    Attributes
+    ----------
+    side : StreamSide
+    reads : dict of str to int
+        How many of its queries name each type of events.
+    types : dict of str to pyarrow.DataType
+        Of the attributes of the published streams that its queries read, or will read.
+    rows : int
+        Events so far.
     """
-    return np.where(ids >= FIRST_ID, FIRST_ID - 1 - ids, ids)
+
+    side: StreamSide
+    reads: dict[str, int] = field(default_factory=dict)
+    rows: int = 0
+    types: dict[str, pa.DataType] = field(default_factory=dict)
 
 
-class Member(QuerySide, Protocol):
+class Member(ABC):
     """One query or many, which take part in the batches of a stream together.
 
-    The tables that it gives have an int64 column ``query``: the number of the query that a row is a result of.
+    Parameters
+    ----------
+    level : Level
+        What its queries see.
+
+    Attributes
+    ----------
+    side : QuerySide
+        What takes part.
+    columns_of : dict of str to tuple of str, or None
+        If they are in CEL: the columns of the streams that they read.
+    rows : tuple of str
+        Columns of results that hold names of events, where these are more than rows of the stream.
+    publishing : Publishing or None
+        Makes events of its results, once it takes part.
     """
 
-    stream: StreamSide
+    side: QuerySide
+    columns_of: dict[str, tuple[str, ...]] | None = None
+    rows: tuple[str, ...] = ()
+    publishing: Publishing | None = None
+
+    def __init__(self, level: Level) -> None:
+        self.level = level
 
     @property
-    def numbers(self) -> tuple[int, ...]:
-        """The queries whose results it gives, in the order of adding."""
+    @abstractmethod
+    def numbers(self) -> Ints:
+        """The queries whose results it gives."""
 
-    def join(self) -> None:
-        """Take part in the batches from now on."""
+    @property
+    @abstractmethod
+    def is_empty(self) -> bool:
+        """Whether it has no query any more."""
 
+    @abstractmethod
+    def take(self, entry: Entry) -> Ints:
+        """Let the queries of an entry take part from the next batch on; gives their numbers."""
+
+    @abstractmethod
     def remove(self, number: int) -> Iterator[pa.Table]:
         """Let go of a query; gives what of it waited for the end of a window. The last one leaves the stream, too."""
 
-    def finish(self) -> Iterator[pa.Table]:
-        """What was still waiting for the end of its window."""
+    def constants(self, numbers: Ints) -> pa.Table:  # noqa: ARG002
+        """The constants of some queries, where they have a template."""
+        raise AssertionError("it has no template")
 
     def nothing(self) -> pa.Table:
         """An empty table with the columns of the results."""
+        return self.shown(self.side.nothing())
 
-    def joined(self, tables: list[pa.Table]) -> pa.Table:
-        """Tables of results as one, with the types that the columns have got by now."""
-
-    def save_side(self, scope: Scope) -> None:
-        """Save its state."""
-
-    def restore_side(self, scope: Scope) -> None:
-        """Go on from what ``save_side`` saved."""
+    def shown(self, table: pa.Table) -> pa.Table:
+        """Results of its side as those of a set: with the number of the query of each, and rows as users see them."""
+        return renumbered(table, self.rows, rows_shown) if self.rows and table.num_rows else table
 
 
-class OneQuery(Pipeline):
+class OneQuery(Member):
     """A query by itself.
 
     Parameters
     ----------
-    stream : StreamSide
+    level : Level
     entry : Entry
     columns_of : dict of str to tuple of str, optional
         If it is in CEL: the columns of the streams that it reads. Default: those that the entry has.
@@ -87,60 +114,34 @@ class OneQuery(Pipeline):
         A column is missing or has the wrong type.
     """
 
-    def __init__(
-        self, stream: StreamSide, entry: Entry, columns_of: dict[str, tuple[str, ...]] | None = None
-    ) -> None:
-        self.number = entry.number
-        self._entry = entry
-        self._rows = row_columns(entry.plan, entry.output) if entry.level else ()  # below there are rows only
-        columns_of = columns_of or entry.columns_of
-        super().__init__(stream, entry.plan, entry.output, joins=False, columns_of=columns_of)
+    is_empty = False
 
-    def join(self) -> None:
-        """Take part in the batches from now on; the columns of its streams are those of now, for ever."""
-        super().join()
-        self._entry.columns_of = self.columns_of
+    def __init__(
+        self, level: Level, entry: Entry, columns_of: dict[str, tuple[str, ...]] | None = None
+    ) -> None:
+        super().__init__(level)
+        self._number = entry.number
+        columns_of = columns_of or entry.columns_of
+        self.side = self._pipeline = Pipeline(level.side, entry.plan, entry.output, joins=False, columns_of=columns_of)
 
     @property
-    def numbers(self) -> tuple[int, ...]:
-        """The query."""
-        return (self.number,)
+    def numbers(self) -> Ints:
+        """Its number."""
+        return np.array([self._number])
 
-    def run(self, batch: StreamBatch) -> Iterator[pa.Table]:
-        """Run a batch that was prepared."""
-        return map(self._numbered, super().run(batch))
+    def take(self, entry: Entry) -> Ints:  # noqa: ARG002  (it is its own)
+        """Take part in the batches from now on; the columns of its streams are those of now, for ever."""
+        self._pipeline.join()
+        self.columns_of = self._pipeline.columns_of
+        return self.numbers
 
-    def pass_time(self, tick: int) -> Iterator[pa.Table]:
-        """What waited for windows that end before ``tick``."""
-        return map(self._numbered, super().pass_time(tick))
-
-    def end_keys(self, slots: Ints) -> Iterator[pa.Table]:
-        """What waited for the streams of some keys."""
-        return map(self._numbered, super().end_keys(slots))
-
-    def finish(self) -> Iterator[pa.Table]:
-        """What was still waiting for the end of its window."""
-        return map(self._numbered, super().finish())
-
-    def remove(self, number: int) -> Iterator[pa.Table]:
+    def remove(self, number: int) -> Iterator[pa.Table]:  # noqa: ARG002  (it has no other query)
         """Leave the stream; gives what waited for the end of a window."""
-        assert number == self.number, "it has no other query"
-        yield from self.finish()
-        self.stream.remove(self)
+        yield from self._pipeline.finish()
+        self.level.side.remove(self._pipeline)
+        self.is_empty = True
 
-    def nothing(self) -> pa.Table:
-        """An empty table with the columns of the results."""
-        return self._numbered(super().nothing())
-
-    def save_side(self, scope: Scope) -> None:
-        """Save its state."""
-        save_query(self, scope)
-
-    def restore_side(self, scope: Scope) -> None:
-        """Go on from a state."""
-        restore_query(self, scope)
-
-    def _numbered(self, table: pa.Table) -> pa.Table:
-        if self._rows and table.num_rows:
-            table = renumbered(table, self._rows, rows_shown)
-        return table.add_column(0, NUMBER, to_arrow(np.full(table.num_rows, self.number)))
+    def shown(self, table: pa.Table) -> pa.Table:
+        """Results of the query with its number."""
+        number = to_arrow(np.full(table.num_rows, self._number))
+        return super().shown(table).add_column(0, NUMBER, number)

@@ -17,9 +17,7 @@ from acep_approx.events.roles import Roles
 from acep_approx.events.stream import EventBatch
 from acep_approx.events.time import tick_unit
 from acep_approx.matching.stream_batch import starts_of
-from acep_approx.planning.planner import Plan
-from acep_approx.subscriptions.graph import Entry, is_hidden
-from acep_approx.subscriptions.members import FIRST_ID, NUMBER
+from acep_approx.subscriptions.graph import NUMBER, Entry, is_hidden
 
 BEGAN = "$start"
 """The column that says when each event began, above level 0; no attribute of a text has its name."""
@@ -31,11 +29,19 @@ MOST_EVENTS = 10_000_000
 OF_RESULTS = frozenset((NUMBER, "errors", "start", "end", "missing", "times"))
 
 
-def attributes_of(plan: Plan, results: pa.Schema) -> tuple[str, ...]:
-    """The attributes of the events that the results of a query are: what SELECT or RETURN names."""
-    if plan.cel is None:
-        return tuple(output.name for output in plan.query.outputs)
-    return tuple(name for name in results.names if name not in OF_RESULTS)
+FIRST_ID = 1 << 43
+"""Published events have names from here on, which no row of the stream has."""
+
+
+def rows_shown(ids: Ints) -> Ints:
+    """Names of events as users see them: rows of the stream, and -1, -2 and so on for those that were published.
+
+    Examples
+    --------
+    >>> rows_shown(np.array([7, FIRST_ID, FIRST_ID + 1])).tolist()
+    [7, -1, -2]
+    """
+    return np.where(ids >= FIRST_ID, FIRST_ID - 1 - ids, ids)
 
 
 def roles_above(roles: Roles) -> Roles:
@@ -75,8 +81,10 @@ class Publishing:
 
     Attributes
     ----------
+    attributes : tuple of str
+        Of the events: what SELECT or RETURN names.
     schema : pyarrow.Schema
-        The attributes of the events.
+        Of these.
 
     Raises
     ------
@@ -86,7 +94,9 @@ class Publishing:
 
     def __init__(self, entry: Entry, results: pa.Schema, roles: Roles) -> None:
         self.entry = entry
-        self.attributes = attributes_of(entry.plan, results)
+        self.attributes = tuple(output.name for output in entry.plan.query.outputs)
+        if entry.plan.cel is not None:
+            self.attributes = tuple(name for name in results.names if name not in OF_RESULTS)
         own = {roles.time: "the time", roles_above(roles).type: "the type"}
         for name in own.keys() & set(self.attributes):
             raise DataError(
@@ -182,27 +192,31 @@ def merged(
         The number of the first event, published ones counted.
     """
     ids = base.first_row + np.arange(len(base)) if base.ids is None else base.ids
-    shown = [(ids, base.ticks, _of_base(base, columns, roles))]
-    shown += [(part.ids, part.ticks, _of_part(base, part, columns, roles)) for part in parts]
-    if len(shown) == 1:
-        return EventBatch(first_row, base.ticks, shown[0][2], ids)
-    all_ids, times = (np.concatenate([one[place] for one in shown]) for place in (0, 1))
-    level = np.repeat([-1, *(part.level for part in parts)], [len(one[0]) for one in shown])
+    found = [_of_base(base, columns, roles), *(_of_part(base, part, roles) for part in parts)]
+    sizes = [len(base), *map(len, parts)]
+    shown = [
+        pa.RecordBatch.from_pydict({name: own[name] if name in own else pa.nulls(size) for name in columns})
+        for own, size in zip(found, sizes, strict=True)
+    ]
+    if not parts:
+        return EventBatch(first_row, base.ticks, shown[0], ids)
+    all_ids = np.concatenate([ids, *(part.ids for part in parts)])
+    times = np.concatenate([base.ticks, *(part.ticks for part in parts)])
+    level = np.repeat([-1, *(part.level for part in parts)], sizes)
     number = np.concatenate([np.full(len(base), -1), *(part.number for part in parts)])
     order = np.lexsort((number, level, times))
-    table = one_table([one[2] for one in shown]).combine_chunks().take(to_arrow(order))
+    table = one_table(shown).combine_chunks().take(to_arrow(order))
     arrays = [encode_text(column.combine_chunks()) for column in table.columns]
     data = pa.RecordBatch.from_arrays(arrays, names=table.column_names)
     return EventBatch(first_row, times[order], data, all_ids[order])
 
 
-def _of_base(base: EventBatch, columns: Sequence[str], roles: Roles) -> pa.RecordBatch:
+def _of_base(base: EventBatch, columns: Sequence[str], roles: Roles) -> dict[str, pa.Array]:
     own = dict(zip(base.data.schema.names, base.data.columns, strict=True))
     if BEGAN in columns:
         began = to_arrow(starts_of(base, roles))
         own[BEGAN] = began.cast(began_type(base.data.column(roles.time).type, roles.unit))
-    arrays = [own[name] if name in own else pa.nulls(len(base)) for name in columns]
-    return pa.RecordBatch.from_arrays(arrays, names=list(columns))
+    return own
 
 
 def began_type(time: pa.DataType, unit: str | None) -> pa.DataType:
@@ -210,7 +224,7 @@ def began_type(time: pa.DataType, unit: str | None) -> pa.DataType:
     return pa.int64() if tick_unit(time, unit) is None else pa.timestamp("us", tz="UTC")
 
 
-def _of_part(base: EventBatch, part: Published, columns: Sequence[str], roles: Roles) -> pa.RecordBatch:
+def _of_part(base: EventBatch, part: Published, roles: Roles) -> dict[str, pa.Array]:
     own = dict(part.data)
     own[BEGAN] = part.began
     # the end of a result is the time of an event of the stream, so that it need not be made of the tick again
@@ -218,5 +232,4 @@ def _of_part(base: EventBatch, part: Published, columns: Sequence[str], roles: R
     own[str(roles_above(roles).type)] = pa.DictionaryArray.from_arrays(
         to_arrow(np.zeros(len(part), np.int64)).cast(pa.int32()), pa.array([part.name])
     )
-    arrays = [own[name] if name in own else pa.nulls(len(part)) for name in columns]
-    return pa.RecordBatch.from_arrays(arrays, names=list(columns))
+    return own

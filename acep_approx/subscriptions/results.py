@@ -1,10 +1,11 @@
-"""What a set has found in a batch: a table for each query, or all of it as one."""
+"""What users of a set hold: what it has found in a batch, and queries that were added, with who is told of results."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+import logging
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 import pyarrow as pa
@@ -13,13 +14,16 @@ import pyarrow.compute as pc
 from acep_approx.arguments import checked
 from acep_approx.arrays import Ints
 from acep_approx.diagrams.fragments import never_raises, tables_view
+from acep_approx.errors import expect
 from acep_approx.events.columns import to_arrow, to_numpy
 from acep_approx.events.writing.tables import json_lines, to_pandas
-from acep_approx.subscriptions.members import NUMBER
+from acep_approx.subscriptions.graph import NUMBER
 
 if TYPE_CHECKING:
     import pandas as pd
 
+Callback = Callable[[pa.Table], Any]
+_LOG = logging.getLogger(__name__)
 OWN = (NUMBER, "start", "end", "errors", "times")
 """Columns of ``to_arrow`` beside ``values``."""
 SPARSE = 64
@@ -75,7 +79,6 @@ class Found(Mapping[str, pa.Table]):
 
     @cached_property
     def _numbers(self) -> dict[str, list[int]]:
-        """The queries that have results, by id."""
         found: dict[str, list[int]] = {}
         for number in sorted(self._ids):
             found.setdefault(self._ids[number], []).append(number)
@@ -103,21 +106,19 @@ class Found(Mapping[str, pa.Table]):
         """The queries that have results, by number."""
         return self._ids.keys()
 
-    def _of(self, number: int) -> pa.Table:
+    def of(self, number: int) -> pa.Table:
+        """The results of the query of a number."""
         parts = zip(self._parts, self._in_part, strict=True)
         tables = [
             part.filter(pc.equal(part.column(NUMBER), number)) if len(numbers) > 1 else part
             for part, numbers in parts
             if number in numbers
         ]
-        if len(tables) == 1:
-            return tables[0]
-        table = pa.concat_tables(tables, promote_options="permissive")  # queries came or went between them
-        return table.take(to_arrow(np.argsort(_ends(table), kind="stable")))
-
-    def of(self, number: int) -> pa.Table:
-        """The results of the query of a number."""
-        return _with_ids(self._of(number), self._ids)
+        table = tables[0]
+        if len(tables) > 1:  # queries came or went between them
+            table = pa.concat_tables(tables, promote_options="permissive")
+            table = table.take(to_arrow(np.argsort(_ends(table), kind="stable")))
+        return _with_ids(table, self._ids)
 
     def to_arrow(self) -> pa.Table:
         """All results as one table: by the end of each, then in the order in which the queries were added.
@@ -139,14 +140,11 @@ class Found(Mapping[str, pa.Table]):
         order = np.lexsort((to_numpy(table.column(NUMBER).combine_chunks()), _ends(table)))
         if not (order[1:] > order[:-1]).all():
             table = table.take(to_arrow(order))
-        return _with_ids(table, self._ids).set_column(0, NUMBER, self._texts(table.column(NUMBER)))
+        return table.set_column(0, NUMBER, _ids_of(table.column(NUMBER), self._ids).dictionary_decode())
 
     def to_pandas(self) -> pd.DataFrame:
         """``to_arrow`` as a pandas DataFrame."""
         return to_pandas(self.to_arrow())
-
-    def _texts(self, numbers: pa.ChunkedArray) -> pa.Array:
-        return _ids_of(numbers, self._ids).dictionary_decode()
 
     @staticmethod
     def _row(part: pa.Table) -> pa.Table:
@@ -193,7 +191,6 @@ _TYPES = {NUMBER: pa.string(), "values": pa.string()}
 
 
 def _json(table: pa.Table, rows: int) -> pa.Array:
-    """The rows of a table as JSON objects."""
     if not table.num_columns:
         return pa.array(["{}"] * rows, pa.string())
     lines = pa.array([json_lines(table).to_pybytes().decode()], pa.large_string())
@@ -201,7 +198,6 @@ def _json(table: pa.Table, rows: int) -> pa.Array:
 
 
 def _with_ids(table: pa.Table, ids: Mapping[int, str]) -> pa.Table:
-    """The table with ids in the place of numbers."""
     return table.set_column(table.column_names.index(NUMBER), NUMBER, _ids_of(table.column(NUMBER), ids))
 
 
@@ -214,3 +210,81 @@ def _ids_of(numbers: pa.ChunkedArray, ids: Mapping[int, str]) -> pa.Array:
         known, codes = np.unique(values, return_inverse=True)
     names = pa.array([ids[int(number)] for number in known], pa.string())
     return pa.DictionaryArray.from_arrays(pa.array(codes, pa.int32()), names)
+
+
+class Subscription:
+    """A query of a set.
+
+    Attributes
+    ----------
+    id : str
+    failures : int
+        How often something that was to be told of results failed.
+    last_error : Exception or None
+        With what, the last time.
+    """
+
+    def __init__(self, id: str, number: int, listening: dict[int, Subscription]) -> None:  # noqa: A002
+        self.id = id
+        self._number, self._listening = number, listening
+        self.failures = 0
+        self.last_error: Exception | None = None
+        self.callbacks: list[Callback] = []
+
+    def on_match(self, callback: Callback) -> Subscription:
+        """Call a function with the results of this query, once for each batch that has some.
+
+        Parameters
+        ----------
+        callback : callable
+            Takes a ``pyarrow.Table``. If it raises an exception, that is counted (``failures``, ``last_error``) and
+            logged, and matching goes on.
+
+        Returns
+        -------
+        Subscription
+            Itself, so that several can be added in a row.
+        """
+        expect("the callback", callback, Callable, "a function of an Arrow table")  # type: ignore[arg-type]
+        self.callbacks.append(callback)
+        self._listening[self._number] = self
+        return self
+
+    def tell(self, table: pa.Table) -> None:
+        """Call all functions that were given."""
+        for callback in self.callbacks:
+            try:
+                callback(table)
+            except Exception as error:  # noqa: BLE001  whatever it is, matching goes on
+                self.failures += 1
+                self.last_error = error
+                _LOG.warning("a function that was told of results of %r failed: %r", self.id, error)
+
+    def __repr__(self) -> str:
+        return f"<Subscription {self.id!r}>"
+
+
+class Subscriptions(Sequence[Subscription]):
+    """Subscriptions of queries that were added together, each made when it is asked for."""
+
+    def __init__(
+        self, ids: Sequence[str], numbers: Sequence[int], make: Callable[[str, int], Subscription]
+    ) -> None:
+        self._ids, self._numbers, self._make = ids, numbers, make
+
+    @overload
+    def __getitem__(self, at: int) -> Subscription: ...
+
+    @overload
+    def __getitem__(self, at: slice) -> Subscriptions: ...
+
+    def __getitem__(self, at: int | slice) -> Subscription | Subscriptions:
+        if isinstance(at, slice):
+            return Subscriptions(self._ids[at], self._numbers[at], self._make)
+        return self._make(self._ids[at], self._numbers[at])
+
+    def __len__(self) -> int:
+        return len(self._ids)
+
+    def __repr__(self) -> str:
+        return repr([*self])

@@ -16,6 +16,7 @@ from acep_approx.events.roles import Roles, infer_roles
 from acep_approx.events.stream import EventBatch
 from acep_approx.events.time import tick_unit
 from acep_approx.matching.choice import OutputKind
+from acep_approx.matching.outputs.tables import joined
 from acep_approx.planning.durations import Duration
 from acep_approx.run.lateness import Lateness
 from acep_approx.run.left_out import LATE
@@ -26,7 +27,6 @@ from acep_approx.subscriptions.levels import Levels, Results
 from acep_approx.subscriptions.members import Member
 from acep_approx.subscriptions.results import Found
 from acep_approx.subscriptions.templates.literals import filled, text_of
-from acep_approx.subscriptions.templates.member import TemplateMember
 from acep_approx.subscriptions.templates.template import Alike, Shared
 
 Misfit = Callable[[str, AcepError], None]
@@ -113,6 +113,11 @@ class Running:
         self.kept: Sequence[str] = ()
         self.on_misfit: Misfit | None = None
         self._coming: dict[int, Member] = {}
+
+    @property
+    def _known(self) -> Levels:
+        assert self.levels is not None, "columns are known where there are events"
+        return self.levels
 
     @property
     def roles(self) -> Roles | None:
@@ -226,7 +231,7 @@ class Running:
             if wait is not None:
                 self.order.wait_for(wait)
         else:
-            self.levels.learn(schema)
+            self.levels.base.learn(schema)
         try:
             self._coming = self._built()
         except AcepError:
@@ -237,36 +242,27 @@ class Running:
 
     def _without_misfits(self, on_misfit: Misfit) -> None:
         """Remove the queries that are to come and do not fit, one by one."""
-        assert self.levels is not None, "begin first"
-        coming = [entry for change in self.changes for entry in change.comes.values()]
-        todo = sorted(coming, key=lambda entry: (entry.level, entry.number), reverse=True)
-        while todo:
-            entry = todo.pop()
-            if not entry.queries:
-                continue  # it went with another one, or its queries are by themselves now
-            error, ones = self._tried(entry)
-            if error is not None and ones:
-                todo += reversed(ones)
-            elif error is not None:
-                for id_ in self.graph.ids_of([entry.number]):
-                    for gone in self.graph.removal(id_, cascade=True):
-                        on_misfit(gone, error)
-                    self.remove(id_, cascade=True)
-
-    def _tried(self, entry: Entry) -> tuple[AcepError | None, list[Entry]]:
-        """What is wrong with an entry, if anything is; and its queries, if each has to run by itself."""
         ones: list[Entry] = []
 
         def apart(whole: Entry) -> list[Entry]:
             ones.extend(self._apart(whole))
             return ones
 
-        assert self.levels is not None, "begin first"
-        try:
-            self.levels.build([entry], apart, says_whose=False)
-        except AcepError as error:
-            return error, ones
-        return None, ones
+        coming = [entry for change in self.changes for entry in change.comes.values()]
+        todo = sorted(coming, key=lambda entry: (entry.level, entry.number), reverse=True)
+        while todo:
+            entry = todo.pop()
+            if not entry.queries:
+                continue  # it went with another one, or its queries are by themselves now
+            ones.clear()
+            try:
+                self._known.build([entry], apart, says_whose=False)
+            except AcepError as error:
+                todo += reversed(ones)
+                for id_ in [] if ones else self.graph.ids_of([entry.number]):
+                    for gone in self.graph.removal(id_, cascade=True):
+                        on_misfit(gone, error)
+                    self.remove(id_, cascade=True)
 
     def _apart(self, entry: Entry) -> list[Entry]:
         """Let each query of a template that is to come be an entry by itself."""
@@ -279,17 +275,16 @@ class Running:
         return [*made.values()]
 
     def _built(self) -> dict[int, Member]:
-        assert self.levels is not None, "begin first"
         coming = (entry for change in self.changes for entry in change.comes.values())
-        return self.levels.build(coming, self._apart)
+        return self._known.build(coming, self._apart)
 
     @property
     def columns(self) -> tuple[str, ...]:
         """The columns that must be read now, with those of the queries to come."""
-        assert self.levels is not None, "begin first"
-        reads = [name for member in dict.fromkeys(self._coming.values()) for name in member.reads]
+        levels, members = self._known, dict.fromkeys(self._coming.values())
+        reads = [name for member in members for name in member.side.reads]
         order = () if self.order.wait is None else self.order.wait.reads
-        return tuple(dict.fromkeys([*self.levels.columns, *self.levels.of_stream(reads), *order, *self.kept]))
+        return tuple(dict.fromkeys([*levels.columns, *levels.of_stream(reads), *order, *self.kept]))
 
     def run(self, batch: EventBatch) -> Results:
         """Run the epochs that a batch completes; all results must be taken."""
@@ -329,21 +324,18 @@ class Running:
             cut = len(batch)
             if self.changes and self.changes[0].after is not None:
                 cut = int(np.searchsorted(batch.ticks, self.changes[0].after, side="right"))
-            assert self.levels is not None, "columns are known where there are events"
-            yield from self.levels.run(batch.slice(0, cut))
+            yield from self._known.run(batch.slice(0, cut))
             batch = batch.slice(cut, len(batch) - cut)
         self.is_within = False
 
     def _changed(self, tick: int) -> Results:
         """Let queries come and go that wait for an epoch before or at ``tick``."""
-        levels = self.levels
-        assert levels is not None, "columns are known where there are events"
         while self.changes and (self.changes[0].after is None or self.changes[0].after < tick):
             change = self.changes.pop(0)
             for number, entry in change.goes.items():
-                yield from levels.remove(number, entry)
+                yield from self._known.remove(number, entry)
             for entry in change.comes.values():
-                levels.join(entry, self._coming[entry.number])
+                self._known.join(entry, self._coming[entry.number])
 
     @property
     def standing(self) -> Standing:
@@ -352,7 +344,8 @@ class Running:
             return Standing()
         held = Held() if self.order.wait is None else self.order.wait.watermarks.holding()
         is_time = _has_times(self.levels.base.schema, self.levels.roles)
-        return Standing(self.order.left_out.counts[LATE], self.levels.keys_dropped, held, is_time)
+        dropped = sum(level.side.keys_dropped for level in self.levels.levels.values())
+        return Standing(self.order.left_out.counts[LATE], dropped, held, is_time)
 
     def check_whole(self) -> None:
         """Refuse to go on from the middle of a batch (``ACEP-D045``)."""
@@ -384,7 +377,7 @@ class Running:
             is_there = not gone or name in self.graph.ids or name in self.graph.publishers
             return sorted([*gone, *(self.look(name) if is_there else ())], key=lambda known: known[0])
 
-        return Found([member.joined(tables) for member, tables in parts.items()], ids_of, look)
+        return Found([joined(tables, member.nothing().schema) for member, tables in parts.items()], ids_of, look)
 
     def look(self, name: str) -> list[tuple[int, pa.Table]]:
         """The queries of an id, or those that publish a stream, each with an empty table of its columns.
@@ -394,28 +387,22 @@ class Running:
         UsageError
             ``ACEP-U060``: neither is there; or only parts of queries publish that stream, and these are not shown.
         """
-        if name in self.graph.ids:
-            shown = [self.graph.shown(name)]
-        elif name in self.graph.publishers:
-            shown = self._publishers(name)
+        graph, shown = self.graph, list[tuple[int, Entry]]()
+        if name in graph.ids:
+            shown = [graph.shown(name)]
+        elif name in graph.publishers:  # parts of others publish, too
+            publishers = map(graph.shown, graph.ids_of(graph.publishers[name]))
+            shown = [(number, entry) for number, entry in publishers if entry.plan.query.publish == name]
             if not shown:
                 raise UsageError(
-                    f"what is published as {name!r} is a part of {self.graph.ids_of(self.graph.publishers[name])[0]!r}",
+                    f"what is published as {name!r} is a part of {graph.ids_of(graph.publishers[name])[0]!r}",
                     code="ACEP-U060",
                     hint=f"add a query that reads {name} and shows it",
                 )
         else:
-            self.graph.known(name)
-        return [(number, self._nothing(entry)) for number, entry in shown if entry.running]
-
-    def _publishers(self, stream: str) -> list[tuple[int, Entry]]:
-        """The queries whose results are this stream, as users see them; not parts of others."""
-        shown = map(self.graph.shown, self.graph.ids_of(self.graph.publishers[stream]))
-        return [(number, entry) for number, entry in shown if entry.plan.query.publish == stream]
-
-    def _nothing(self, entry: Entry) -> pa.Table:
-        assert self.levels is not None, "it runs"
-        return self.levels.members[entry.number].nothing().slice(0, 0)
+            graph.known(name)
+        members = {} if self.levels is None else self.levels.members
+        return [(n, members[entry.number].nothing().slice(0, 0)) for n, entry in shown if entry.running]
 
     def fresh(self) -> Running:
         """The same queries, before any event."""
@@ -443,14 +430,11 @@ class Running:
         return text_of(filled(entry.shared.template.syntax, constants))
 
     def _constants(self, entry: Entry, shared: Shared, numbers: list[int]) -> pa.Table:
-        """The constants of some queries of an entry."""
         if self.levels is None or not entry.running:
             waiting, table = shared.waiting()
             order = np.argsort(waiting)
             return table.take(pa.array(order[np.searchsorted(waiting, numbers, sorter=order)]))
-        member = self.levels.members[entry.number]
-        assert isinstance(member, TemplateMember), "it runs queries of a template"
-        return member.table.of(np.array(numbers, np.int64))
+        return self.levels.members[entry.number].constants(np.array(numbers, np.int64))
 
 
 def _has_times(schema: pa.Schema, roles: Roles) -> bool:

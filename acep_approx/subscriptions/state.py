@@ -11,15 +11,13 @@ import pyarrow as pa
 from acep_approx.archive import Head, Kind, Scope, damaged_part, damaged_state, state_of_other_format
 from acep_approx.errors import DataError
 from acep_approx.matching.state import meaning, restored_stream, save_stream
-from acep_approx.matching.stream_side import StreamSide
 from acep_approx.planning.planner import Plan
 from acep_approx.ranges import COUNT, check, number_in
 from acep_approx.run.order import Order
 from acep_approx.subscriptions.graph import Entry
-from acep_approx.subscriptions.levels import Level, Levels
-from acep_approx.subscriptions.members import OneQuery
+from acep_approx.subscriptions.levels import Levels, new_member
+from acep_approx.subscriptions.members import Level
 from acep_approx.subscriptions.running import Change, Running
-from acep_approx.subscriptions.templates.member import TemplateMember
 from acep_approx.subscriptions.templates.template import Shared, Template
 
 HINT = "take a copy that is whole, or start anew; the state of one query is for Query.from_state"
@@ -142,25 +140,18 @@ def _restored_entry(scope: Scope, compiled: Compile) -> Entry:
     return entry
 
 
-def _member(side: StreamSide, entry: Entry) -> OneQuery | TemplateMember:
-    if entry.shared is None:
-        return OneQuery(side, entry)
-    return TemplateMember(side, entry.shared.template, entry.shared.new_table(), entry.output, entry.columns_of)
-
-
 def _save_levels(levels: Levels, scope: Scope) -> None:
     scope.head |= {"roles": levels.roles.plain, "published": levels.published}
     entries = defaultdict[object, list[int]](list)
     for of_entry, member in levels.members.items():
-        entries[member].append(of_entry)
+        entries[member.side].append(of_entry)
     for number, (key, level) in enumerate(levels.levels.items()):
         mine = scope.sub(f"level {number}", {"key": key, "reads": level.reads, "rows": level.rows})
         mine.put("types", pa.schema([*level.types.items()]))
         save_stream(level.side, mine.sub("stream"))
         members = mine.sub("members")
         for at, one in enumerate(level.side.queries):
-            assert isinstance(one, OneQuery | TemplateMember)
-            one.save_side(members.sub(str(at), {"entries": entries[one]}))
+            one.save(members.sub(str(at), {"entries": entries[one]}))
 
 
 def _restored_levels(running: Running, scope: Scope, words: int, everyone: dict[int, Entry]) -> Levels:
@@ -177,14 +168,14 @@ def _restored_levels(running: Running, scope: Scope, words: int, everyone: dict[
         for count in reads.values():
             number_in("reads", count, 0, COUNT)
         types = {field.name: field.type for field in mine.table("types").schema}
-        levels.put((at, None if names is None else tuple(names)), Level(side, reads, mine.number("rows"), types))
+        level = Level(side, reads, mine.number("rows"), types)
+        levels.levels[at, None if names is None else tuple(names)] = level
         for saved in mine.parts["members"].parts.values():
             owners = [everyone[one] for one in saved.head["entries"]]
-            member = _member(side, owners[0])
-            member.join()
-            member.restore_side(saved)
-            if isinstance(member, TemplateMember):
-                check("numbers", good=np.isin(member.table.numbers[member.table.is_there], known).all())
+            member = new_member(level, owners[0], owners[0].columns_of)
+            member.side.join()
+            member.side.restore(saved)
+            check("numbers", good=np.isin(member.numbers, known).all())
             for owner in owners:
                 levels.know(owner, member)
     assert levels is not None, "there is level 0"

@@ -17,7 +17,7 @@ from acep_approx.events.roles import Roles
 from acep_approx.events.stream import EventBatch
 from acep_approx.events.time import tick_unit
 from acep_approx.matching.pipeline import Pipeline
-from acep_approx.matching.state import MATCHER, meaning, restore_query, restored_stream, saved
+from acep_approx.matching.state import MATCHER, meaning, restored_stream, saved
 from acep_approx.matching.stream_side import StreamSide
 from acep_approx.matching.tracing.traced import POOL, SLOT, START, TICK, Hindsight, RunTrace
 from acep_approx.planning.planner import MERGING, Plan, merging
@@ -108,7 +108,7 @@ class Tracer:
         scope, made = MATCHER.unpack(state, of=meaning(plan)), cls.__new__(cls)
         with MATCHER.reading():
             made._trace_on(restored_stream(scope.parts["stream"], scope.words), plan, scope.head["caller"]["merge"])
-            restore_query(made.pipeline, scope.parts["query"])
+            made.pipeline.restore(scope.parts["query"])
         return made
 
     def _trace(self, seen: Hindsight) -> Trace:

@@ -102,6 +102,14 @@ class Output(ABC):
         """Key slots that something still waits in, though they may have no runs."""
         return NO_WORDS
 
+    def newest(self) -> Ints:
+        """Per key slot the latest start of any run; below every tick where there is none."""
+        return self.engine.newest()
+
+    def clear(self, slots: Ints) -> None:
+        """Forget the runs of some key slots."""
+        self.engine.clear(slots)
+
     # --- what it is told ------------------------------------------------------------------------------------
 
     def know(self, schema: pa.Schema) -> None:

@@ -10,7 +10,7 @@ from itertools import accumulate
 
 import numpy as np
 
-from acep_approx.arrays import Bools, Ints
+from acep_approx.arrays import Ints
 from acep_approx.engines.cells.cells import Cells
 from acep_approx.kernels.rules.lockstep import Detection
 from acep_approx.kernels.rules.rows import DEFAULTS, ROWS, SIZES, WORDS, Rows, Statements
@@ -73,11 +73,6 @@ class TableArena:
     def at(self, table: TableRows) -> int:
         """Where the sizes of a table begin."""
         return SIZES * self.tables.index(table)
-
-    def by_column(self, masks: dict[str, Bools]) -> Bools:
-        """Truths by column of some tables, of all tables; of the others they are false."""
-        nothing = [np.zeros(len(table.columns), np.bool_) for table in self.tables]
-        return np.concatenate([masks.get(one.table.name, no) for one, no in zip(self.tables, nothing, strict=True)])
 
 
 class CellArena:

@@ -20,7 +20,7 @@ from acep_approx.matching.prepare import MaskNumbers
 from acep_approx.query.syntax import Expression
 from acep_approx.rules.lockstep.conditions import Given, Test, Tree, decided, leaves, reduced, tree_of, when_of
 from acep_approx.rules.lockstep.eligible import MOST_LETTERS, trees_of
-from acep_approx.rules.lockstep.pipeline import LockstepPipeline
+from acep_approx.rules.lockstep.pipeline import KernelRule
 
 Truth = dict[Test | Given, bool]
 """Which leaves of trees hold."""
@@ -37,19 +37,19 @@ class Member:
     """
 
     number: int
-    pipeline: LockstepPipeline
+    of: KernelRule
     letters: tuple[Letter, ...]
     trees: tuple[tuple[Tree, ...], ...]
     when: tuple[Tree, ...]
 
     @classmethod
-    def of(cls, number: int, pipeline: LockstepPipeline, live: frozenset[str]) -> Member:
-        """The member of a pipeline, of whose conditions some read what is ``live``."""
-        letters = pipeline.plan.letters
+    def made(cls, number: int, of: KernelRule, live: frozenset[str]) -> Member:
+        """The member for a rule, of whose conditions some read what is ``live``."""
+        letters = of.pipeline.plan.letters
         plain = [tuple(one for one in letter.conditions if isinstance(tree_of(one, live), Given)) for letter in letters]
         kept = tuple(replace(letter, conditions=some) for letter, some in zip(letters, plain, strict=True))
-        when = tuple(tree_of(one, live) for one in when_of(pipeline.rule).conditions)
-        return cls(number, pipeline, kept, tuple(trees_of(letter, live) for letter in letters), when)
+        when = tuple(tree_of(one, live) for one in when_of(of.rule).conditions)
+        return cls(number, of, kept, tuple(trees_of(letter, live) for letter in letters), when)
 
     @cached_property
     def givens(self) -> tuple[Given, ...]:
@@ -65,7 +65,7 @@ class Member:
 
     def _letter_of(self, given: Given) -> Letter:
         """A condition beside those on the store as a letter; if one letter alone asks it, only where that may hold."""
-        last = self.pipeline.rule.last_letters
+        last = self.of.rule.last_letters
         trees = [
             (*some, *(self.when if last >> number & 1 else ())) for number, some in enumerate(self.trees)
         ]
@@ -198,12 +198,12 @@ class JointClasses:
         self._panel_of = [number for number, panel in enumerate(self.panels) for _ in panel.members]
         self._made = Entries(finishes=[[] for _ in members])
         self._numbers: list[list[int]] = [[] for _ in self.panels]
-        self._preparers = [one.pipeline.preparer for one in members]
+        self._preparers = [one.of.pipeline.preparer for one in members]
 
     @property
     def is_stale(self) -> bool:
         """Whether a rule was set up anew, so that its classes have other numbers."""
-        return any(one.pipeline.preparer is not own for one, own in zip(self.members, self._preparers, strict=True))
+        return any(one.of.pipeline.preparer is not own for one, own in zip(self.members, self._preparers, strict=True))
 
     def of(self, truths: Truths) -> list[Ints]:
         """The joint class of each event, by panel; new ones are made known to the rules."""
@@ -226,10 +226,10 @@ class JointClasses:
             tests, masks = member.outcomes(letters, known)
             if not any(masks):
                 continue
-            finishes = bool(letters & member.pipeline.rule.last_letters)
+            finishes = bool(letters & member.of.rule.last_letters)
             made.finishes[member.number][number] = finishes
             asked, acts = member.acts(known) if finishes else ([], [True])
-            classes = member.pipeline.preparer.classes_of(np.array(masks, np.uint64)).tolist()
+            classes = member.of.pipeline.preparer.classes_of(np.array(masks, np.uint64)).tolist()
             begins = [len(made.which), len(made.which) + len(tests), len(made.lookup), len(made.lookup) + len(classes)]
             made.entries += [member.number, *begins, finishes]
             made.tests[number].update(tests, asked)
@@ -247,15 +247,12 @@ class JointClasses:
     def arrays(self) -> tuple[Ints, Ints, Ints, Ints]:
         """``first``, ``entries``, ``which`` and ``lookup`` for the kernel."""
         if self._arrays is None:
-            self._arrays = self._as_arrays()
+            made = self._made
+            ends = [0, len(made.which), *[0] * (ENTRY - 2)]
+            lists = made.first, [*made.entries, *ends], made.which, made.lookup
+            first, entries, which, lookup = (np.array(one, np.int64) for one in lists)
+            self._arrays = first, entries, which, lookup
         return self._arrays
-
-    def _as_arrays(self) -> tuple[Ints, Ints, Ints, Ints]:
-        made = self._made
-        ends = [0, len(made.which), *[0] * (ENTRY - 2)]
-        lists = made.first, [*made.entries, *ends], made.which, made.lookup
-        first, entries, which, lookup = (np.array(one, np.int64) for one in lists)
-        return first, entries, which, lookup
 
     def finishing(self, member: Member, joint: Sequence[Ints]) -> Ints:
         """Where the events stand that may complete a match of a member."""

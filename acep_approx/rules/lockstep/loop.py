@@ -34,7 +34,7 @@ from acep_approx.matching.stream_batch import StreamBatch
 from acep_approx.rules.firing import Firing, Known
 from acep_approx.rules.lockstep.arenas import CellArena, TableArena
 from acep_approx.rules.lockstep.classes import JointClasses, Member
-from acep_approx.rules.lockstep.pipeline import LockstepPipeline
+from acep_approx.rules.lockstep.pipeline import KernelRule
 from acep_approx.rules.lockstep.questions import Acts, Live, Operands, Prepared, Questions
 from acep_approx.rules.matched import Matched, Moment, matched
 from acep_approx.rules.stages import Detector, Found
@@ -71,8 +71,8 @@ class Loop:
 
     Parameters
     ----------
-    pipelines : sequence of LockstepPipeline
-        Of its rules, in their order.
+    rules : sequence of KernelRule
+        In their order.
     live : mapping of str to Live
         The columns that they read and write, by name.
     acts : Acts
@@ -81,9 +81,9 @@ class Loop:
     """
 
     def __init__(
-        self, pipelines: Sequence[LockstepPipeline], live: Mapping[str, Live], acts: Acts, arena: TableArena
+        self, rules: Sequence[KernelRule], live: Mapping[str, Live], acts: Acts, arena: TableArena
     ) -> None:
-        self._pipelines = pipelines
+        self.rules = rules
         self._live = live
         self._acts = acts
         self._tables = arena
@@ -93,9 +93,8 @@ class Loop:
         self._begin()
 
     def _begin(self) -> None:
-        """Know no classes yet."""
         names = frozenset(self._live)
-        self._members = [Member.of(number, one, names) for number, one in enumerate(self._pipelines)]
+        self._members = [Member.made(number, one, names) for number, one in enumerate(self.rules)]
         self._joint = JointClasses(self._members)
 
     def run(self, events: StreamBatch, given: OfBatch, rows: Sequence[Ints]) -> Ran:
@@ -112,10 +111,10 @@ class Loop:
         """
         if self._joint.is_stale:
             self._begin()
-        for one in self._pipelines:
+        for one in self.rules:
             one.take_keys(events)
         joint = self._joint.of(events.computed.truths)
-        for one in self._pipelines:
+        for one in self.rules:
             one.take_classes()
         at = [self._joint.finishing(member, joint) for member in self._members]
         prepared = self._acts.prepared(given, at)
@@ -123,15 +122,15 @@ class Loop:
         asked = partial(self._joint.asked_for, joint)
         operands = self._questions.operands(tests, len(events), events.column, asked)
         self._tables.fit()
-        numbers = {n: _numbers(one, events) for n, one in enumerate(self._pipelines) if one.preparer.is_count}
+        numbers = {n: _numbers(one, events) for n, one in enumerate(self.rules) if one.pipeline.preparer.is_count}
         seen = self._events(events, joint, rows, operands, [*numbers.values()])
         made = self._kernel(seen, operands, prepared)
         hits = made.hits[: made.made[0] * out.HIT].reshape(-1, out.HIT)
-        listed = [number for number, one in enumerate(self._pipelines) if one.lists]
+        listed = [number for number, one in enumerate(self.rules) if one.lists]
         classes = dict(zip(listed, made.classes.reshape(-1, len(events)), strict=True))
         words, ok = made.words.reshape(-1, len(events)), made.ok.reshape(-1, len(events))
         saw = {name: (words[n], ok[n]) for n, name in enumerate(self._shown())}
-        of = [hits[hits[:, out.HIT_RULE] == number] if len(hits) else hits for number in range(len(self._pipelines))]
+        of = [hits[hits[:, out.HIT_RULE] == number] if len(hits) else hits for number in range(len(self.rules))]
         return Ran(of, classes, saw, numbers, prepared)
 
     def known(self, member: int, ran: Ran, given: OfBatch) -> Known:
@@ -147,7 +146,7 @@ class Loop:
         operands: Operands,
         numbers: Sequence[Ints],
     ) -> Events:
-        by_key = {one.key_slots.columns: events.slots(one.key_slots.columns) for one in self._pipelines}
+        by_key = {columns: events.slots(columns) for columns in self._key_columns}
         words = operands.words
         return Events(
             _joined(joint), _joined([*by_key.values()]), _joined([events.ticks, *numbers]), _joined(rows), words,
@@ -155,9 +154,9 @@ class Loop:
         )  # fmt: skip
 
     def _kernel(self, events: Events, operands: Operands, prepared: Prepared) -> Out:
-        size, rules = events.size, len(self._pipelines)
-        detection = self._cells.fit([one.cells for one in self._pipelines])
-        shown, listed = self._shown(), sum(one.lists for one in self._pipelines)
+        size, rules = events.size, len(self.rules)
+        detection = self._cells.fit([one.cells for one in self.rules])
+        shown, listed = self._shown(), sum(one.lists for one in self.rules)
         room = sum(map(len, prepared.at))
         made = Out(
             np.empty((room + 1) * out.HIT, np.int64), np.zeros(1, np.int64), np.zeros(rules, np.int64),
@@ -172,7 +171,6 @@ class Loop:
         return made
 
     def _circle(self, operands: Operands, prepared: Prepared, shown: Sequence[str]) -> Circle:
-        """The rules as the kernel sees them."""
         tests, lists = self._questions.records([*self._joint.tests], operands)
         extra = [number for name in shown for number in self._questions.shown(name)]
         if extra:
@@ -185,37 +183,39 @@ class Loop:
             self._rules(), np.array(statements, np.int64), first, entries, which, lookup, tests, lists, numbers
         )
 
-    def _rules(self) -> Ints:
-        """A record of each rule, and the end of the statements."""
-        if self._known_rules[0] != self._cells.version:
-            self._known_rules = self._cells.version, self._records()
-        return self._known_rules[1]
+    @property
+    def _key_columns(self) -> list[tuple[str, ...]]:
+        return [*dict.fromkeys(one.pipeline.key_slots.columns for one in self.rules)]
 
-    def _records(self) -> Ints:
-        by_key = [*dict.fromkeys(one.key_slots.columns for one in self._pipelines)]
+    def _rules(self) -> Ints:
+        if self._known_rules[0] == self._cells.version:
+            return self._known_rules[1]
+        by_key = self._key_columns
         records: list[int] = []
         clocks = listed = 0
-        for number, one in enumerate(self._pipelines):
-            clocks += one.preparer.is_count
-            records += [by_key.index(one.key_slots.columns), clocks * one.preparer.is_count, one.window]
+        for number, one in enumerate(self.rules):
+            pipeline = one.pipeline
+            is_count = pipeline.preparer.is_count
+            clocks += is_count
+            records += [by_key.index(pipeline.key_slots.columns), clocks * is_count, pipeline.window]
             records += [self._cells.tables_at[number], number * out.OFFSETS, self._cells.cells_at[number]]
             records += [self._acts.first[number], listed if one.lists else -1]
             listed += one.lists
         records += [0] * out.STATEMENTS + [len(self._acts.tables), -1]
-        return np.array(records, np.int64)
+        self._known_rules = self._cells.version, np.array(records, np.int64)
+        return self._known_rules[1]
 
     def _shown(self) -> list[str]:
-        """The columns that are read and that results show."""
-        needed = {name for one in self._pipelines for name in one.recent.columns}
+        needed = {name for one in self.rules for name in one.pipeline.recent.columns}
         return [name for name in self._live if name in needed]
 
 
-def _numbers(pipeline: LockstepPipeline, events: StreamBatch) -> Ints:
+def _numbers(rule: KernelRule, events: StreamBatch) -> Ints:
     """In a window of events, the number of each event within its slot."""
-    seen, numbers = pipeline.preparer.counters, np.zeros(len(events), np.int64)
-    if pipeline.lists:  # they are counted once more when events are grouped
+    seen, numbers = rule.pipeline.preparer.counters, np.zeros(len(events), np.int64)
+    if rule.lists:  # they are counted once more when events are grouped
         seen = seen.copy()
-    number_events(events.slots(pipeline.key_slots.columns), seen, numbers)
+    number_events(events.slots(rule.pipeline.key_slots.columns), seen, numbers)
     return numbers
 
 
@@ -234,7 +234,7 @@ class LockstepStage:
     Parameters
     ----------
     detector : Detector
-        With pipelines of the kind ``LockstepPipeline``.
+        With the pipelines of the rules of ``loop``.
     firings : sequence of Firing
         Of the same rules.
     live : mapping of str to Live
@@ -275,7 +275,6 @@ class LockstepStage:
                 pass
 
     def _with_reads(self, events: StreamBatch, ran: Ran) -> StreamBatch:
-        """The events with the columns that results show."""
         if not ran.saw:
             return events
         columns = dict(zip(events.data.schema.names, events.data.columns, strict=True))
@@ -287,24 +286,19 @@ class LockstepStage:
 
     def _matches(self, number: int, events: StreamBatch, ran: Ran, moment: Moment) -> Matched | None:
         """The matches of a rule in order; None where there are none."""
-        pipeline = self.detector.pipelines[number]
-        assert isinstance(pipeline, LockstepPipeline), "it was made for this"
-        hits = ran.of[number]
-        if pipeline.lists:
-            table = pipeline.joined(pipeline.run_classes(events, ran.classes[number]))
+        one, hits = self._loop.rules[number], ran.of[number]
+        pipeline = one.pipeline
+        if one.lists:
+            table = pipeline.joined(one.run_classes(events, ran.classes[number]))
             if not table.num_rows:
                 return None
         else:
             pipeline.progress.events += len(events)
             if not len(hits):
                 return None
-            table = self._points(pipeline, events, hits, ran.numbers.get(number, events.ticks))
-        return matched(pipeline.rule, table, pipeline.window, moment)
-
-    def _points(self, pipeline: LockstepPipeline, events: StreamBatch, hits: Ints, ticks: Ints) -> pa.Table:
-        """Hits as results."""
-        hits = np.ascontiguousarray(hits.T)
-        at = hits[HIT_EVENT]
-        slot = events.slots(pipeline.key_slots.columns)[at]
-        points = Points(slot, hits[HIT_ERRORS], hits[HIT_START], ticks[at], at, events.first_row + at)
-        return pipeline.points.table(points, events)
+            ticks, hits = ran.numbers.get(number, events.ticks), np.ascontiguousarray(hits.T)
+            at = hits[HIT_EVENT]
+            slot = events.slots(pipeline.key_slots.columns)[at]
+            points = Points(slot, hits[HIT_ERRORS], hits[HIT_START], ticks[at], at, events.first_row + at)
+            table = one.points.table(points, events)
+        return matched(one.rule, table, pipeline.window, moment)

@@ -114,17 +114,14 @@ class Questions:
                 matters = partial(asked, test.operand)
                 values[test.operand] = evaluate_asked(test.operand, lambda leaf: column(leaf.name), matters)
                 kinds[test.operand] = str(values[test.operand].type)
-            number.setdefault((test.operand, self._as_floats(test, values[test.operand].type)), len(number))
+            as_floats = self._live[test.read].holds == "float" or pa.types.is_floating(values[test.operand].type)
+            number.setdefault((test.operand, as_floats), len(number))
         words, ok = np.zeros((len(number), rows), np.int64), np.zeros((len(number), rows), np.bool_)
         for (operand, as_floats), place in number.items():
             self._fill(values[operand], words[place], ok[place], as_floats=as_floats)
         return Operands(words.reshape(-1), ok.reshape(-1), number, kinds)
 
-    def _as_floats(self, test: Test, type_: pa.DataType) -> bool:
-        return self._live[test.read].holds == "float" or pa.types.is_floating(type_)
-
     def _fill(self, values: pa.Array, words: Ints, ok: Bools, *, as_floats: bool) -> None:
-        """Words of values, and where they are not NULL."""
         if pa.types.is_null(values.type):
             return
         ok[:] = to_numpy(values.is_valid())
@@ -192,7 +189,6 @@ class Questions:
 
 
 def _how(holds: Holds, *, as_floats: bool) -> int:
-    """How values of a column are compared with others, which are floats or not."""
     if holds == "float":
         return AS_FLOATS
     return WHOLE_AS_FLOATS if as_floats else AS_WORDS
@@ -271,7 +267,8 @@ class Acts:
 
     def wanted(self, arena: TableArena) -> Bools:
         """The columns that are written, of all tables."""
-        return arena.by_column(dict(self._wanted))
+        masks = ((self._wanted.get(one.table.name), len(one.columns)) for one in arena.tables)
+        return np.concatenate([np.zeros(size, np.bool_) if mask is None else mask for mask, size in masks])
 
     def prepared(self, of: OfBatch, at: list[Ints]) -> Prepared:
         """What would be written for events of a batch, per rule."""

@@ -18,14 +18,14 @@ import numpy as np
 import pyarrow as pa
 
 from acep_approx.archive import Scope, damaged_part
-from acep_approx.arrays import Bools, Ints, extended
+from acep_approx.arrays import Ints, extended
 from acep_approx.automaton.automaton import START
 from acep_approx.engines.runs.event_columns import Kind
 from acep_approx.kernels import classes as kernel
 from acep_approx.kernels.pairs import Letters, Queries
 from acep_approx.query.syntax import Expression
-from acep_approx.subscriptions.templates.index import ORDERED
 from acep_approx.subscriptions.templates.literals import uses
+from acep_approx.subscriptions.templates.pairing import ORDERED
 from acep_approx.subscriptions.templates.query_table import QueryTable
 from acep_approx.subscriptions.templates.template import Template, Test
 
@@ -225,7 +225,8 @@ class Classes:
         self.table.restore(scope.table("rows"))
         rows = np.flatnonzero(self.queries.is_there)
         of, since = scope.array("of"), scope.array("since")
-        if not len(of) == len(since) == len(rows) or not self._fits(of):
+        is_one = len(of) == len(since) == len(rows) and ((of >= 0) & (of < self.table.room)).all()
+        if not is_one or not self.table.is_there[of].all():
             raise damaged_part("the classes of queries")
         self.since, self._class_of = np.full(self.queries.room, NEVER), np.full(self.queries.room, -1)
         self.since[rows], self._class_of[rows] = since, of
@@ -233,7 +234,3 @@ class Classes:
         keys, first = np.unique(self._keys(rows), return_index=True)
         self._known = {key.tobytes(): int(row) for key, row in zip(keys, of[first], strict=True)}
         self._note_members()
-
-    def _fits(self, of: Ints) -> bool:
-        is_there: Bools = (of >= 0) & (of < self.table.room)
-        return bool(is_there.all() and self.table.is_there[of].all())

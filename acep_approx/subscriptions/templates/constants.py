@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from acep_approx.errors import QueryError, UsageError
 from acep_approx.query.cel.shape import computed_in
 from acep_approx.query.cel.syntax import CelQuery
-from acep_approx.query.syntax import Expression, Moment, Parameter
+from acep_approx.query.syntax import Moment, Parameter
 from acep_approx.subscriptions.templates.literals import Syntax, uses
 
 _KINDS = "a number, a text, TRUE or FALSE, or a time"
@@ -57,7 +57,8 @@ def checked(syntax: Syntax, rows: pa.RecordBatch, first: int) -> pa.RecordBatch:
     Complexity: O(rows), vectorised.
     """
     window = None if syntax.window is None else syntax.window.parameter
-    shown = {node.name for node in _outputs(syntax) if isinstance(node, Parameter)}
+    outputs = computed_in(syntax) if isinstance(syntax, CelQuery) else [output.value for output in syntax.outputs]
+    shown = {node.name for node in outputs if isinstance(node, Parameter)}
     given = {name: _plain(rows.column(name)) for name in uses(syntax)}
     for name, column in given.items():
         _refuse_nulls(name, column, first)
@@ -96,11 +97,6 @@ def _values(name: str, column: pa.Array) -> list[Any]:
         _refuse(what, "round these times to microseconds")
 
 
-def _outputs(syntax: Syntax) -> list[Expression]:
-    """What a query computes for its results."""
-    return computed_in(syntax) if isinstance(syntax, CelQuery) else [output.value for output in syntax.outputs]
-
-
 def _plain(column: pa.Array) -> pa.Array:
     """Values without a dictionary; half floats as floats."""
     if pa.types.is_dictionary(column.type):
@@ -124,7 +120,6 @@ def _refuse_nulls(name: str, column: pa.Array, first: int) -> None:
 
 
 def _check_windows(syntax: Syntax, name: str, column: pa.Array, first: int) -> None:
-    """Refuse what is no length of a window."""
     if not pa.types.is_integer(column.type) and not pa.types.is_floating(column.type):
         what = f"the window is WITHIN :{name}, and the column {name!r} holds values of type {column.type}"
         _refuse(what, "give it a column of numbers")

@@ -91,16 +91,20 @@ class Ladders:
         self._out = kernel.PointsFound(*(np.zeros(FIRST_ROOM, np.int64) for _ in range(3)))
 
     @classmethod
-    def of(cls, engine: Runs | None, pairing: Pairing) -> Ladders | None:
-        """For the engine that finds match points, if any; None where more than the latest starts matters."""
+    def of(cls, engine: Runs | None, pairing: Pairing, before: Ladders | None) -> Ladders | None:
+        """For the engine that finds match points, if any; None where more than the latest starts matters.
+
+        They have as much room as those ``before``, which ran the pairs before queries came.
+        """
         if engine is None or not _is_plain(engine) or any(pairing.asked.others):
             return None
         moves = _moves(engine.tables, engine.columns, pairing.table.kinds)
-        return None if moves is None else cls(moves, engine, pairing)
-
-    def use_room_of(self, before: Ladders) -> None:
-        """Have as much room as those that ran before queries came."""
-        self._ladders, self._out = self._with_room(before._ladders.room), before._out
+        if moves is None:
+            return None
+        made = cls(moves, engine, pairing)
+        if before is not None:
+            made._ladders, made._out = made._with_room(before._ladders.room), before._out
+        return made
 
     def points(self, batch: StreamBatch, events: KeyedEvents, windows: Ints | None) -> Points:
         """The match points of a batch, slot by slot.
@@ -242,7 +246,6 @@ def _value(asking: Asking, columns: EventColumns, kinds: Mapping[str, Kind]) -> 
 
 
 def _in_words(steps: list[list[int]], tests: list[int], pools: list[tuple[int, int]], made: list[Value]) -> Moves:
-    """All of it as the kernel reads it."""
     read = [Asking(one.of, one.as_float, one.letters) for one in made]
     different, parameters = list(dict.fromkeys(read)), list(dict.fromkeys(v.parameter for v in made if v.parameter))
     values = [

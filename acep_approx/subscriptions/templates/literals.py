@@ -42,20 +42,6 @@ def tree_of(text: str) -> Syntax:
     return parse_cel(text) if is_cel(text) else parse(text)
 
 
-def refuse_parameters_of(syntax: Syntax) -> None:
-    """Refuse a text that asks for values.
-
-    Raises
-    ------
-    QueryError
-        ``ACEP-Q085``.
-    """
-    if isinstance(syntax, CelQuery):
-        refuse_those(parameters_in(syntax), syntax)
-    else:
-        refuse_parameters(syntax)
-
-
 def text_of(syntax: Syntax) -> str:
     """A text of which the tree can be made again."""
     return to_cel(syntax) if isinstance(syntax, CelQuery) else to_text(syntax)
@@ -134,7 +120,7 @@ class Literals:
         Raises
         ------
         QueryError, LimitError
-            As ``parse``.
+            As ``parse``; ``ACEP-Q085``: it asks for values.
 
         Complexity: O(text), and a parse where its outline, its other literals or the kinds of its constants are new.
         """
@@ -144,7 +130,10 @@ class Literals:
         tree = None
         if known is None:
             tree = tree_of(text)
-            refuse_parameters_of(tree)
+            if isinstance(tree, CelQuery):
+                refuse_those(parameters_in(tree), tree)
+            else:
+                refuse_parameters(tree)
             known = self._outlines[outline] = _outline_of(tree, spans)
         found = {place: _value(text, spans[place], sign) for place, sign in known.places.items()}
         if not all(_is_plain(value, is_window=place == known.window) for place, value in found.items()):
@@ -182,22 +171,16 @@ def _outline_of(tree: Syntax, spans: list[Span]) -> _Outline:
 
 
 def _constants(tree: Syntax) -> list[Constant]:
-    """Numbers and strings in conditions; those of a list after IN stay where they are."""
-    nodes = [node for condition in _conditions(tree) for node in walk(condition)]
+    """Numbers and strings in conditions, not in those of how long results last; a list after IN stays where it is."""
+    if isinstance(tree, CelQuery):
+        parts = [[*walk(part)] for condition in conditions(tree) for part in conjuncts(condition)]
+        parts = [part for part in parts if not any(isinstance(n, Attribute) and n.name == DURATION for n in part)]
+    else:
+        parts = [[*walk(part)] for part in tree.predicates]
+    nodes = [node for part in parts for node in part]
     listed = {id(value) for node in nodes if isinstance(node, In) for value in node.values}
     found = [node for node in nodes if isinstance(node, Constant) and id(node) not in listed]
     return [one for one in found if isinstance(one.value, int | float | str) and not isinstance(one.value, bool)]
-
-
-def _conditions(tree: Syntax) -> list[Expression]:
-    """The conditions of a query; not those of how long results last, which are its window."""
-    if not isinstance(tree, CelQuery):
-        return [*tree.predicates]
-    return [part for condition in conditions(tree) for part in conjuncts(condition) if not _asks_duration(part)]
-
-
-def _asks_duration(condition: Expression) -> bool:
-    return any(isinstance(node, Attribute) and node.name == DURATION for node in walk(condition))
 
 
 def _value(text: str, span: Span, sign: int) -> Value:

@@ -7,11 +7,13 @@ then of their queries; match points are one table for all templates that have th
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
+from acep_approx.archive import Scope
 from acep_approx.arrays import Ints
 from acep_approx.automaton.letters import Masks
 from acep_approx.engines.batches import Grouped
@@ -19,27 +21,26 @@ from acep_approx.engines.runs.event_columns import EventColumns
 from acep_approx.events.columns import to_arrow
 from acep_approx.events.keys import KeyCodes
 from acep_approx.kernels import group as kernel
+from acep_approx.kernels.pairs import Pairs
+from acep_approx.matching.choice import OutputKind
 from acep_approx.matching.keyed_events import KeyedEvents
 from acep_approx.matching.outputs.output import NO_POINTS, Points
+from acep_approx.matching.outputs.tables import joined
 from acep_approx.matching.pieces import LINKS_AT_ONCE
 from acep_approx.matching.pipeline import Pipeline
 from acep_approx.matching.stream_batch import SomeEvents, StreamBatch
 from acep_approx.matching.stream_side import KeySlots, StreamSide
+from acep_approx.planning.planner import MICROSECONDS
 from acep_approx.query.parameters import MARK
-from acep_approx.query.syntax import Expression
+from acep_approx.query.syntax import Attribute, Equivalence, Expression
 from acep_approx.ranges import COUNT, Range, check, check_arrays
-from acep_approx.subscriptions.templates.pairing import AT_ONCE, Found, Pairing
+from acep_approx.subscriptions.templates.ladders import Ladders
+from acep_approx.subscriptions.templates.pairing import AT_ONCE, Pairing
 from acep_approx.subscriptions.templates.query_table import QueryTable
-from acep_approx.subscriptions.templates.template import asks_parameter
+from acep_approx.subscriptions.templates.template import Template, asks_parameter
 
 SPARSE = 8
 """Keys in a range of so many times their number are sorted; in a narrower one they are counted."""
-
-
-def by_end(table: pa.Table) -> pa.Table:
-    """Results in the order of their ends, then of their queries: parts of a batch have all of some queries."""
-    end = table.column("end").combine_chunks().cast(pa.int64()).to_numpy()
-    return table.take(to_arrow(in_order(table.column("query").to_numpy(), end)))
 
 
 def in_order(*keys: Ints) -> Ints:
@@ -94,7 +95,7 @@ class PairStream(StreamSide):
     def __init__(self, outer: StreamSide, table: QueryTable, columns: tuple[str, ...]) -> None:
         super().__init__(outer.schema, outer.roles, {**table.fields(), NUMBER: pa.int64()})
         self.texts = outer.texts
-        self._know(self.schema)
+        self.know(self.schema)
         self.last_tick = outer.last_tick
         self.pairs = KeySlots((NUMBER, *columns))
 
@@ -138,99 +139,229 @@ class PairBatch(SomeEvents):
 
 
 class PairRuns:
-    """Runs pairs through a pipeline.
+    """Runs pairs through a pipeline of a plan whose keys are the queries, too; it takes part in no batch.
 
     Parameters
     ----------
-    inner : PairStream
-        The stream of the pipeline.
+    stream : StreamSide
+        Of the events.
+    template : Template
+        Bound to the stream.
+    table : QueryTable
+    output : {"matches", "points", "counts"}
+    columns_of : dict of str to tuple of str, optional
+        If its queries are in CEL: the columns of the streams that they read.
+
+    Attributes
+    ----------
+    key_slots : KeySlots
+        Of the events.
     pipeline : Pipeline
-        Of a plan whose keys are the queries, too; it takes part in no batch.
     pairing : Pairing
         Finds the pairs.
     words : EventColumns
         Of the events.
-
-    Attributes
-    ----------
-    windows : int64 array, optional
-        Per row of the table of ``pairing``, in ticks; None: all have that of the pipeline.
+    windows : int64 array or None
+        Per row of the table, in ticks; None: all have that of the pipeline.
+    ladders : Ladders or None
+        What runs the pairs in the place of the engine, where the latest starts are all that matters.
     """
 
-    def __init__(self, inner: PairStream, pipeline: Pipeline, pairing: Pairing, words: EventColumns) -> None:
-        self.windows: Ints | None = None
-        self._slots = inner.pairs
-        self._key_columns = inner.pairs.columns[1:]  # behind the number of the query
-        self._pipeline = pipeline
-        self._pairing = pairing
-        self._words = words
+    def __init__(
+        self,
+        stream: StreamSide,
+        template: Template,
+        table: QueryTable,
+        output: OutputKind,
+        columns_of: dict[str, tuple[str, ...]] | None,
+    ) -> None:
+        self._template, self._table = template, table
+        plan, column = template.plan, stream.roles.column
+        columns = tuple(map(column, plan.keys))
+        self.key_slots = stream.slots_of(columns)
+        self._inner = PairStream(stream, table, columns)
+        keyed = replace(plan.query, equivalences=(Equivalence(NUMBER), *plan.query.equivalences))
+        plan = replace(plan, query=keyed)
+        self.pipeline = Pipeline(self._inner, plan, output, joins=False, columns_of=columns_of)
+        self.pipeline.recent.is_fed = True
+        results = self.pipeline.results
+        results.forgets = False
+        results.share_events()
         # the places that count times are those of events, not of pairs
-        self._places, pipeline.results.tick_places = pipeline.results.tick_places, None
+        self._places, results.tick_places = results.tick_places, None
         self._counters = np.zeros(1, np.int64)
+        self.words = EventColumns(self.pipeline.schema, column, stream.texts)
+
+        def is_of_key(own: Expression) -> bool:
+            return isinstance(own, Attribute) and column(own.name) in columns
+
+        self.pairing = Pairing(template, self.words, stream.texts, table, is_of_key)
+        self._inner.pairs.keys = PairKeys(table, self.pairing, self.key_slots)
+        self.ladders: Ladders | None = None
+        self._know_windows()
+        self.know_ladders()
+
+    @property
+    def finds_points(self) -> bool:
+        """Whether match points are told without a list of matches."""
+        return self.pipeline.results.points_engine is not None
+
+    def nothing(self) -> pa.Table:
+        """An empty table with the columns of the results."""
+        return numbered(self.pipeline.nothing())
+
+    # --- queries ------------------------------------------------------------------------------------------------
+
+    def refresh(self) -> None:
+        """Take over the rows of the table that have changed since the last call."""
+        if self.pairing.version != self._table.version:
+            self._know_windows()
+            self.pairing.refresh()
+            self.know_ladders()
+
+    def windows_of(self, table: QueryTable) -> Ints | None:
+        """The windows of the rows of a table in ticks; None where all have that of the template."""
+        name, window = self._template.window, self._template.syntax.window
+        if name is None or window is None:
+            return None
+        factor = MICROSECONDS[window.unit] if self.pipeline.is_time else 1
+        found: Ints = np.round(table.values(name) * factor).astype(np.int64)
+        return found
+
+    def _know_windows(self) -> None:
+        pipeline = self.pipeline
+        self.windows = self.windows_of(self._table)
+        if self.windows is not None:
+            longest = int(self.windows[self._table.is_there].max(initial=0))
+            pipeline.window = pipeline.engine.window = max(pipeline.window, longest)
+
+    def know_ladders(self) -> None:
+        """Find out whether the latest starts are all that matters."""
+        is_cel = self._template.plan.cel is not None
+        self.ladders = None if is_cel else Ladders.of(self.pipeline.results.points_engine, self.pairing, self.ladders)
+
+    def widen(self, schema: pa.Schema) -> None:
+        """Go on with wider types of columns."""
+        wider = pa.schema([*schema, *(field for field in self._inner.schema if field.name.startswith(MARK))])
+        self._inner.know(wider)
+        self.pipeline.widen(wider)
+        self.know_ladders()
+
+    # --- batches ------------------------------------------------------------------------------------------------
+
+    def feed(self, batch: StreamBatch, events: KeyedEvents) -> None:
+        """Keep the events that results may show."""
+        recent = self.pipeline.recent
+        if recent.columns or batch.ids is not None:
+            at = np.sort(events.groups.order)
+            if isinstance(batch, SomeEvents):
+                at, batch = batch.places[at], batch.outer
+            row = batch.first_row + at if batch.rows is None else batch.rows[at]
+            recent.feed(Grouped(at, at, at, row, row, row, at), batch)
 
     def tables(self, batch: StreamBatch, events: KeyedEvents, first_tick: int) -> Iterator[pa.Table]:
-        """What the pairs of a batch complete, part by part; each query is in one part."""
-        progress, floors = self._pipeline.progress, np.array([first_tick - self._pipeline.window])
+        """What the pairs of a batch complete: by the end of each, then in the order of the queries."""
+        pipeline, made = self.pipeline, list[pa.Table]()
+        progress, floors = pipeline.progress, np.array([first_tick - pipeline.window])
         for grouped, pairs in self._pairs(batch, events):
-            made = progress.made
-            yield from self._pipeline.results.run(grouped, pairs, floors)
-            self.note_work()
-            self._pipeline.pieces.learn(len(grouped.row), progress.made - made, AT_ONCE)
+            links = progress.made
+            made += map(numbered, pipeline.results.run(grouped, pairs, floors))
+            pipeline.engine.report(progress)
+            pipeline.pieces.learn(len(grouped.row), progress.made - links, AT_ONCE)
+        if made:
+            table = joined(made, self.nothing().schema)
+            end = table.column("end").combine_chunks().cast(pa.int64()).to_numpy()
+            yield table.take(to_arrow(in_order(table.column("query").to_numpy(), end)))
 
     def points(self, batch: StreamBatch, events: KeyedEvents, first_tick: int) -> Points:
         """The match points of the pairs of a batch, slot by slot."""
-        results, floors = self._pipeline.results, np.array([first_tick - self._pipeline.window])
-        parts = [results.points(grouped, pairs, floors) for grouped, pairs in self._pairs(batch, events)]
-        self.note_work()
-        return Points(*map(np.concatenate, zip(*parts, strict=True))) if parts else NO_POINTS
+        pipeline = self.pipeline
+        if self.ladders is not None:
+            found = self.ladders.points(batch, events, self.windows)
+            self._inner.pairs.slots = self.pairing.slots
+        else:
+            results, floors = pipeline.results, np.array([first_tick - pipeline.window])
+            parts = [results.points(grouped, pairs, floors) for grouped, pairs in self._pairs(batch, events)]
+            found = Points(*map(np.concatenate, zip(*parts, strict=True))) if parts else NO_POINTS
+        pipeline.engine.report(pipeline.progress)
+        return found
 
-    def note_work(self) -> None:
-        """Take over what the engine has counted."""
-        self._pipeline.engine.report(self._pipeline.progress)
+    def let_go(self, now: int) -> None:
+        """The events up to ``now`` have been run: forget those, and the runs, that have left the window."""
+        self._inner.last_tick = now
+        self.pipeline.recent.drop_before(now - self.pipeline.window)
+        live = self.pairing.live()
+        if len(live):
+            windows = self.pipeline.window if self.windows is None else self.windows[self.pairing.row_of[live]]
+            self._free(live[self.pipeline.engine.newest()[live] < now - windows])
 
-    @property
-    def _at_once(self) -> int:
-        """How many pairs should be run at a time."""
-        if self._pipeline.results.points_engine is not None or not self._pipeline.engine.makes_links:
-            return AT_ONCE
-        return max(self._pipeline.pieces.size, LINKS_AT_ONCE >> 6)
+    def _free(self, slots: Ints) -> None:
+        if len(slots):
+            self.pipeline.engine.clear(slots)
+            self.pairing.free(slots)
 
-    def clear(self, slots: Ints) -> None:
-        """Keys are forgotten."""
+    def let_queries_go(self, rows: Ints) -> None:
+        """Let go of the runs of the queries of some rows."""
+        live = self.pairing.live()
+        self._free(live[np.isin(self.pairing.row_of[live], rows)])
+
+    def end_keys(self, slots: Ints) -> None:
+        """The streams of some keys have ended: let go of the runs of all queries that are live for them."""
+        live = self.pairing.live()
+        self._free(live[np.isin(self.pairing.key_of[live], slots)])
+        self.forget_keys(slots)
+
+    def forget_keys(self, slots: Ints) -> None:
+        """Some keys are forgotten; no query is live for them."""
         if self._counters.size > 1:
             self._counters[slots[slots < self._counters.size]] = 0
 
-    def arrays(self) -> dict[str, Any]:
-        """The state of what is not in the engine."""
-        places = {} if self._places is None else self._places.arrays()
-        return {"partition_counters": self._counters, **places}
+    # --- state --------------------------------------------------------------------------------------------------
 
-    def restore(self, arrays: dict[str, Any]) -> None:
-        """Take over what ``arrays`` gave."""
+    def save(self, scope: Scope, last_tick: int | None) -> None:
+        """Save all but the table; ``last_tick`` is that of the stream."""
+        self._inner.last_tick = last_tick
+        self.pipeline.save(scope.sub("pipeline"))
+        slots = self.pairing.slots
+        scope.arrays |= {"slot_rows": self.pairing.row_of[:slots], "slot_keys": self.pairing.key_of[:slots]}
+        places = {} if self._places is None else self._places.arrays()
+        scope.sub("runs", arrays={"partition_counters": self._counters, **places})
+
+    def restore(self, scope: Scope) -> None:
+        """Go on from what ``save`` saved, when the table has its queries."""
+        rows = scope.array("slot_rows")
+        self.pairing.take_slots(rows, scope.array("slot_keys", Range(rows.size)), max(self.key_slots.slots, 1))
+        self._inner.pairs.slots = self.pairing.slots
+        arrays = scope.parts["runs"].arrays
         check_arrays(arrays, {"partition_counters": Range(low=0, end=COUNT)})
-        check("counters", good=arrays["partition_counters"].size > 0)
         self._counters = arrays["partition_counters"]
+        check("counters", good=self._counters.size > 0)
         if self._places is not None:
             self._places.restore(arrays)
+        self.pipeline.restore(scope.parts["pipeline"])
 
-    def _batch(self, batch: StreamBatch, at: Ints, slot: Ints) -> PairBatch:
-        return PairBatch(batch, self._pairing.table, self._words, at, self._pairing.row_of[slot])
+    # --- pairs --------------------------------------------------------------------------------------------------
 
     def _pairs(self, batch: StreamBatch, events: KeyedEvents) -> Iterator[tuple[Grouped, PairBatch]]:
         """The pairs of a batch, in parts, each to be run before the next."""
-        places = self._event_places(batch)
-        for found in self._pairing.find(events, self._at_once):
+        places, pipeline, at_once = self._event_places(batch), self.pipeline, AT_ONCE
+        if pipeline.engine.makes_links and not self.finds_points:
+            at_once = max(pipeline.pieces.size, LINKS_AT_ONCE >> 6)
+        for found in self.pairing.find(events, at_once):
             grouped, pairs = self._grouped(batch, found, places)
             if len(grouped.row):
                 yield grouped, pairs
 
+    def _batch(self, batch: StreamBatch, at: Ints, slot: Ints) -> PairBatch:
+        return PairBatch(batch, self._table, self.words, at, self.pairing.row_of[slot])
+
     def _event_places(self, batch: StreamBatch) -> Ints | None:
         """What stands for the places of events within their partition or time; None for their rows."""
         if self._places is not None:
-            return self._places.of(batch.slots(self._key_columns), batch.ticks)
-        if self._pipeline.plan.counted != "partition":
+            return self._places.of(batch.slots(self.key_slots.columns), batch.ticks)
+        if self.pipeline.plan.counted != "partition":
             return None
-        keys, first, order = batch.by_key(self._key_columns)
+        keys, first, order = batch.by_key(self.key_slots.columns)
         if len(keys) and keys[-1] >= self._counters.size:
             self._counters = np.concatenate((self._counters, np.zeros(2 * int(keys[-1]) + 2, np.int64)))
         lengths, places = np.diff(first), np.full(len(batch), -1, np.int64)
@@ -238,12 +369,12 @@ class PairRuns:
         self._counters[keys] += lengths
         return places
 
-    def _grouped(self, batch: StreamBatch, found: Found, places: Ints | None) -> tuple[Grouped, PairBatch]:
+    def _grouped(self, batch: StreamBatch, found: Pairs, places: Ints | None) -> tuple[Grouped, PairBatch]:
         """Pairs as the engine takes them; those that conditions other than tests leave no letter are left out."""
         mask, pairs = found.mask, self._batch(batch, found.at, found.slot)
-        if any(self._pairing.asked.others):
+        if any(self.pairing.asked.others):
             mask = self._without_others(pairs, mask)
-        preparer, engine = self._pipeline.preparer, self._pipeline.engine
+        preparer, engine = self.pipeline.preparer, self.pipeline.engine
         known = len(preparer.classes)
         cls = preparer.classes_of(mask)
         at, slot = found.at, found.slot
@@ -253,10 +384,10 @@ class PairRuns:
             pairs = self._batch(batch, at, slot)
         if len(preparer.classes) > known or known == 1:
             engine.set_classes(preparer.classes)
-        engine.reserve(self._pairing.slots)
-        self._slots.slots = self._pairing.slots
+        engine.reserve(self.pairing.slots)
+        self._inner.pairs.slots = self.pairing.slots
         if self.windows is not None:
-            engine.windows = self.windows[np.maximum(self._pairing.row_of[: self._pairing.slots], 0)]
+            engine.windows = self.windows[np.maximum(self.pairing.row_of[: self.pairing.slots], 0)]
         assert pairs.rows is not None, "pairs have the rows of their events"
         row = pairs.rows
         place = row if places is None else places[at]
@@ -264,9 +395,8 @@ class PairRuns:
         return Grouped(slot.copy(), pairs.ticks, cls, row, ids, place, np.arange(len(at))), pairs
 
     def _without_others(self, pairs: PairBatch, mask: Masks) -> Masks:
-        """Letters whose other conditions hold, too."""
         mask = mask.copy()
-        for letter, conditions in enumerate(self._pairing.asked.others):
+        for letter, conditions in enumerate(self.pairing.asked.others):
             bit = np.uint64(1 << letter)
             for condition in conditions:
                 asked = (mask & bit) != 0

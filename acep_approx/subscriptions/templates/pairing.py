@@ -1,26 +1,29 @@
 """Finds the pairs of events and queries of a template: tests on constants, the index over them, slots of live queries.
 
-Source: Demers et al., CIDR 2007, section 4.3.3. Oracle: the join of all events with all rows of constants.
+The index says which queries an event may begin a run of, without a look at all others. An equality is looked up in a
+hash table. Where a letter asks for none, thresholds are sorted: an event passes a prefix or a suffix of them, and of
+several comparisons the one is taken that the event passes the fewest of.
+
+Source: Demers et al., CIDR 2007, section 4.3.3 (indexes over static predicates). Deviation: there a range is looked up
+in a tree; sorted arrays are made anew when queries have changed. Oracle: the join of all events with all rows of
+constants.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NamedTuple
 
 import numpy as np
 
 from acep_approx.archive import damaged_part
 from acep_approx.arrays import Bools, ByKey, Ints, extended
 from acep_approx.automaton.automaton import Letter
-from acep_approx.automaton.letters import Masks
 from acep_approx.engines.runs.event_columns import EventColumns, Kind, Texts
 from acep_approx.kernels import pairs as kernel
 from acep_approx.matching.keyed_events import Asking, KeyedEvents
 from acep_approx.query.syntax import Expression
-from acep_approx.subscriptions.templates.index import Constants, Index, is_among
 from acep_approx.subscriptions.templates.query_table import QueryTable
 from acep_approx.subscriptions.templates.template import Template, Test, asks_parameter, test_of
 
@@ -30,6 +33,12 @@ MOST_LATE, LATE_SHARE = 32, 0.01
 """So many queries that have come since the index was made are tried beside it, at most such a share of all."""
 FEW = 1 << 10
 """Pairs that there is room for at the beginning."""
+ORDERED = {
+    "<": kernel.IS_BELOW,
+    "<=": kernel.IS_BELOW,
+    ">": kernel.IS_ABOVE,
+    ">=": kernel.IS_ABOVE,
+}
 _FLAGS = {
     "<": kernel.LESS,
     "<=": kernel.LESS | kernel.EQUAL,
@@ -38,14 +47,6 @@ _FLAGS = {
     ">": kernel.GREATER,
     ">=": kernel.GREATER | kernel.EQUAL,
 }
-
-
-class Found(NamedTuple):
-    """Pairs: the place of the event in its batch, the slot of the query and key, the letters that hold."""
-
-    at: Ints
-    slot: Ints
-    mask: Masks
 
 
 @dataclass(frozen=True)
@@ -99,6 +100,115 @@ def _fitting(test: Test | None, columns: EventColumns, table: QueryTable) -> Tes
     return None
 
 
+@dataclass(frozen=True)
+class Constants:
+    """The queries that there are: their rows, the constants of a test, and the kind of what a test asks of an event."""
+
+    rows: Ints
+    words: Callable[[Test], Ints]
+    kind: Callable[[Expression], str]
+
+
+@dataclass(frozen=True)
+class Index:
+    """The paths from events to queries, as ``kernels.pairs`` reads them.
+
+    ``equal``: per letter that can begin a run the equality that it is looked up by, and the constants that there are;
+    None where a letter has no such equality.
+    """
+
+    paths: Ints
+    entries: Ints
+    equal: tuple[tuple[Test, Ints], ...] | None
+
+    @classmethod
+    def of(cls, tests: Mapping[int, Sequence[Test]], owns: Sequence[Expression], of: Constants) -> Index:
+        """Make the index.
+
+        Parameters
+        ----------
+        tests : mapping of int to sequence of Test
+            Of the letters that can begin a run.
+        owns : sequence of Expression
+            What tests ask of events, in the order of their columns.
+        of : Constants
+
+        Complexity: O(queries x log queries) for each test that it uses.
+        """
+        parts: list[Ints] = []
+        paths: list[int] = []
+        equal: list[tuple[Test, Ints]] = []
+        for letter, asked in tests.items():
+            found = _indexed(asked, of)
+            if not found:
+                used = sum(map(len, parts))
+                paths += [letter, -1, kernel.IS_ANY, used, 0, used, len(of.rows)]
+                parts.append(of.rows)
+            for test in found:
+                words, used = of.words(test), sum(map(len, parts))
+                table, entries = _hashed(words, of.rows) if test.op == "=" else _sorted(words, of.rows, test, of)
+                kind, size = kernel.IS_EQUAL, len(table) // kernel.HASH_ENTRY
+                if test.op != "=":
+                    kind, size = ORDERED[test.op] | kernel.IS_FLOAT * (of.kind(test.own) == "float"), len(table)
+                paths += [letter, owns.index(test.own), kind, used, size, used + len(table), len(entries)]
+                parts += [table, entries]
+                if test.op == "=":
+                    equal.append((test, np.unique(words)))
+        entries = np.concatenate([*parts, np.zeros(1, np.int64)])
+        is_equal = len(equal) == len(tests)
+        return cls(np.array(paths, np.int64), entries, tuple(equal) if is_equal else None)
+
+    def with_more(self, words: Callable[[Test], Ints]) -> Index:
+        """The same, with more constants in ``equal``; ``words`` gives those of a test."""
+        if self.equal is None:
+            return self
+        more = tuple((test, _merged(known, words(test))) for test, known in self.equal)
+        return replace(self, equal=more)
+
+
+def is_among(values: Ints, known: Ints) -> Bools:
+    """Which values are among some that are in order. Complexity: O(values x log known)."""
+    if not len(known):
+        return np.zeros(len(values), np.bool_)
+    found: Bools = known[np.searchsorted(known, values).clip(max=len(known) - 1)] == values
+    return found
+
+
+def _merged(known: Ints, more: Ints) -> Ints:
+    """Some values and others, which are in order, each once."""
+    new = np.unique(more[~is_among(more, known)])
+    return np.insert(known, np.searchsorted(known, new), new)
+
+
+def _indexed(tests: Sequence[Test], of: Constants) -> list[Test]:
+    """The tests that queries are looked up by: an equality, else all comparisons that have an order."""
+    equal = [test for test in tests if test.op == "=" and of.kind(test.own) in ("int", "text")]
+    return equal[:1] or [test for test in tests if test.op in ORDERED and of.kind(test.own) in ("int", "float")]
+
+
+def _sorted(words: Ints, rows: Ints, test: Test, of: Constants) -> tuple[Ints, Ints]:
+    """Thresholds in order, and whose they are; NaN, which no event passes, is last and is left out."""
+    is_float = of.kind(test.own) == "float"
+    values = words.view(np.float64) if is_float else words
+    order = np.argsort(values, kind="stable")
+    if is_float:
+        order = order[: len(order) - int(np.isnan(values).sum())]
+    return words[order], rows[order]
+
+
+def _hashed(words: Ints, rows: Ints) -> tuple[Ints, Ints]:
+    """A hash table over distinct words, and the rows that each has: see ``kernels.pairs``."""
+    order = np.argsort(words, kind="stable")
+    values, first = np.unique(words[order], return_index=True)
+    end = np.append(first[1:], len(order))
+    size = 4
+    while size < 2 * len(values) + 1:
+        size *= 2
+    table = np.zeros(size * kernel.HASH_ENTRY, np.int64)
+    kernel.fill_hash(table, values, first, end)
+    return table, rows[order]
+
+
 class Pairing:
     """Finds pairs, batch by batch, and remembers which queries are live for which keys.
 
@@ -115,6 +225,8 @@ class Pairing:
 
     Attributes
     ----------
+    version : int
+        Of the table, as the index was made of.
     by_key : bool
         Whether one event of a key tells whether some query may begin with events of it.
     """
@@ -133,7 +245,7 @@ class Pairing:
         self._columns = columns
         self._texts = texts
         self._is_of_key = is_of_key
-        self._version = -1
+        self.version = -1
         self._make_index()
         query, key, after, since = (np.full(64, -1, np.int64) for _ in range(4))
         finds, head = np.full(256, -1, np.int64), np.full(1, -1, np.int64)
@@ -142,11 +254,6 @@ class Pairing:
         self._pairs = kernel.Pairs(np.zeros(FEW, np.int64), np.zeros(FEW, np.int64), np.zeros(FEW, np.uint64))
 
     # --- slots ------------------------------------------------------------------------------------------------
-
-    @property
-    def version(self) -> int:
-        """Of the table, as the index was made of."""
-        return self._version
 
     @property
     def slots(self) -> int:
@@ -234,7 +341,7 @@ class Pairing:
             self._make_index()
         else:
             self._take_in(new, late)
-        self._version = self.table.version
+        self.version = self.table.version
 
     def _make_index(self) -> None:
         """Make the index and the words of the constants anew."""
@@ -244,7 +351,7 @@ class Pairing:
         flat = np.concatenate([*words.values(), np.zeros(0, np.int64)])
         rows = np.flatnonzero(self.table.is_there)
         constants = Constants(rows, lambda test: words[self._column(test)][rows], self._columns.kind)
-        begins = {letter: self.asked.tests[letter] for letter in _bits(self.template.begins)}
+        begins = {letter: self.asked.tests[letter] for letter in range(64) if self.template.begins >> letter & 1}
         self.index = Index.of(begins, self.asked.owns, constants)
         self.by_key = self.index.equal is not None and all(self._is_of_key(test.own) for test, _ in self.index.equal)
         paths, entries, none = self.index.paths, self.index.entries, np.zeros(0, np.int64)
@@ -276,7 +383,7 @@ class Pairing:
 
     # --- batches ----------------------------------------------------------------------------------------------
 
-    def find(self, events: KeyedEvents, at_once: int = AT_ONCE) -> Iterator[Found]:
+    def find(self, events: KeyedEvents, at_once: int = AT_ONCE) -> Iterator[kernel.Pairs]:
         """The pairs of a batch, in parts; each slot is in one part, its events in order.
 
         Parameters
@@ -298,7 +405,7 @@ class Pairing:
                 self._more_pairs(min(at_once, 2 * size))
                 continue
             if used:
-                yield Found(self._pairs.at[:used], self._pairs.slot[:used], self._pairs.mask[:used])
+                yield kernel.Pairs(self._pairs.at[:used], self._pairs.slot[:used], self._pairs.mask[:used])
             control[kernel.USED] = 0
             if status == kernel.DONE:
                 return
@@ -342,7 +449,3 @@ class Pairing:
         at, slot, mask = self._pairs
         more = np.zeros(size - mask.size, np.uint64)
         self._pairs = kernel.Pairs(extended(at, size), extended(slot, size), np.concatenate((mask, more)))
-
-
-def _bits(mask: int) -> list[int]:
-    return [bit for bit in range(64) if mask >> bit & 1]

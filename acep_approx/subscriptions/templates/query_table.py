@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -11,16 +11,11 @@ import pyarrow as pa
 from acep_approx.archive import damaged_part
 from acep_approx.arrays import Bools, Ints, extended
 from acep_approx.engines.runs.event_columns import Kind, Texts
-from acep_approx.errors import UsageError
 from acep_approx.query.parameters import MARK
-from acep_approx.ranges import COUNT
+from acep_approx.ranges import COUNT, check
 
-_ARROW: dict[Kind, pa.DataType] = {
-    "int": pa.int64(),
-    "float": pa.float64(),
-    "truth": pa.bool_(),
-    "text": pa.string(),
-}
+ARROW: dict[Kind, pa.DataType] = {"int": pa.int64(), "float": pa.float64(), "truth": pa.bool_(), "text": pa.string()}
+_NUMPY: dict[Kind, Any] = {"int": np.int64, "float": np.float64, "truth": np.bool_, "text": np.int64}
 _KINDS: dict[type, Kind] = {int: "int", float: "float", bool: "truth", str: "text"}
 _FIRST_ROOM = 16
 _MOST_FREE = 1 << 24
@@ -58,7 +53,7 @@ class QueryTable:
         self._free: list[int] = []
         self._new: list[int] = []
         self._texts: dict[str, int] = {}
-        self._columns = {name: np.zeros(_FIRST_ROOM, _numpy(kind)) for name, kind in self.kinds.items()}
+        self._columns = {name: np.zeros(_FIRST_ROOM, _NUMPY[kind]) for name, kind in self.kinds.items()}
 
     @property
     def room(self) -> int:
@@ -68,10 +63,7 @@ class QueryTable:
     def add(self, numbers: Ints, table: pa.Table) -> Ints:
         """Take in queries; gives their rows.
 
-        Raises
-        ------
-        UsageError
-            ``ACEP-U070``: a column is missing, of another type, or has a NULL.
+        ``table`` has a column without NULLs for each parameter.
         """
         columns = {name: self._column(name, table) for name in self.kinds}
         wanted = len(numbers)
@@ -121,13 +113,6 @@ class QueryTable:
         """The constants of a parameter per row, as numpy has them; texts as places in ``texts``."""
         return self._columns[name]
 
-    def constants(self, row: int, names: Sequence[str]) -> tuple[Any, ...]:
-        """What a row has for some parameters, as Python has it. Texts take O(texts)."""
-        found = [self._columns[name][row].item() for name in names]
-        is_text = [self.kinds[name] == "text" for name in names]
-        known = list(self._texts) if any(is_text) else []
-        return tuple(known[value] if text else value for value, text in zip(found, is_text, strict=True))
-
     def of(self, numbers: Ints) -> pa.Table:
         """The constants of some queries, a column for each parameter."""
         rows = np.flatnonzero(self.is_there)
@@ -158,23 +143,11 @@ class QueryTable:
 
     def fields(self) -> dict[str, pa.DataType]:
         """The columns that bring the constants to the events of a query."""
-        return {MARK + name: _ARROW[kind] for name, kind in self.kinds.items()}
+        return {MARK + name: ARROW[kind] for name, kind in self.kinds.items()}
 
     def _column(self, name: str, table: pa.Table) -> Any:
-        if name not in table.column_names:
-            raise UsageError(
-                f"the table has no column {name!r}, and the template asks for :{name}",
-                code="ACEP-U070",
-                hint=f"its columns are {', '.join(table.column_names) or '(none)'}",
-            )
-        column, kind = table.column(name), self.kinds[name]
-        if column.null_count:
-            raise UsageError(
-                f"the column {name!r} has no value in {column.null_count} of {len(column)} rows",
-                code="ACEP-U070",
-                hint="give each query a value for each parameter, or leave these rows out",
-            )
-        values = column.cast(_ARROW[kind])
+        kind = self.kinds[name]
+        values = table.column(name).cast(ARROW[kind])
         if kind != "text":
             return values.to_numpy()
         return np.array([self._texts.setdefault(text, len(self._texts)) for text in values.to_pylist()], np.int64)
@@ -193,7 +166,7 @@ class QueryTable:
     def to_state(self) -> pa.Table:
         """All rows that have queries, in order: ``row``, ``number``, and a column for each parameter."""
         rows = np.flatnonzero(self.is_there)
-        columns = {MARK + name: self.arrow(name, rows).cast(_ARROW[kind]) for name, kind in self.kinds.items()}
+        columns = {MARK + name: self.arrow(name, rows).cast(ARROW[kind]) for name, kind in self.kinds.items()}
         return pa.table({"row": rows, "number": self.numbers[rows], **columns})
 
     def restore(self, state: pa.Table) -> None:
@@ -216,6 +189,7 @@ class QueryTable:
             raise damaged_part("numbers of queries")
         self.numbers[rows], self.is_there[rows] = numbers, True
         constants = state.rename_columns([name.removeprefix(MARK) for name in state.column_names])
+        check("constants", good=not any(column.null_count for column in constants.columns))
         for name in self.kinds:
             self._columns[name][rows] = self._column(name, constants)
         self.queries = len(rows)
@@ -225,7 +199,3 @@ class QueryTable:
 def kind_of(constant: Any) -> Kind:
     """The kind of a constant."""
     return _KINDS[type(constant)]
-
-
-def _numpy(kind: Kind) -> Any:
-    return {"int": np.int64, "float": np.float64, "truth": np.bool_, "text": np.int64}[kind]

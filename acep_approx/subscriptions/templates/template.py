@@ -23,14 +23,14 @@ from acep_approx.engines.runs.event_columns import Kind
 from acep_approx.errors import LimitError, QueryError
 from acep_approx.events.columns import to_numpy
 from acep_approx.planning.cel import plan_unbound
-from acep_approx.planning.planner import MICROSECONDS, Plan, plan
+from acep_approx.planning.planner import Plan, plan
 from acep_approx.query.cel.splitting import left_associated
 from acep_approx.query.cel.syntax import CelQuery
 from acep_approx.query.parameters import MARK, as_attributes, parameters_of
 from acep_approx.query.shape import MIRRORED, walk
 from acep_approx.query.syntax import Attribute, Binary, Expression, Machine, Moment, QuerySyntax, Window
 from acep_approx.subscriptions.templates.literals import Syntax, text_of, uses
-from acep_approx.subscriptions.templates.query_table import QueryTable, kind_of
+from acep_approx.subscriptions.templates.query_table import ARROW, QueryTable, kind_of
 
 _LONGEST = 2**40
 """Windows above may be too long in microseconds: they are checked as those of single queries are."""
@@ -109,15 +109,13 @@ class Template:
         """What it can be made of again."""
         return text_of(self.syntax)
 
-    def window_factor(self, *, is_time: bool) -> int:
-        """How many ticks one is of what the parameter of the window counts."""
-        window = self.syntax.window
-        return MICROSECONDS[window.unit] if is_time and window is not None else 1
-
     def can_have(self, constants: Mapping[str, object]) -> bool:
         """Whether these are constants that a table can hold; the check of the query tells about all others."""
-        if any(isinstance(value, Moment) or not isinstance(value, int | float | str) for value in constants.values()):
-            return False
+        for value in constants.values():
+            if isinstance(value, Moment) or not isinstance(value, int | float | str):
+                return False
+            if isinstance(value, int) and not -(2**63) <= value < 2**63:
+                return False
         window = 0 if self.window is None else constants[self.window]
         return isinstance(window, int) and not isinstance(window, bool) and 0 <= window <= _LONGEST
 
@@ -162,7 +160,6 @@ def test_of(condition: Expression) -> Test | None:
 
 
 _CODES: dict[Kind, str] = {"int": "q", "float": "d"}
-_ARROW: dict[Kind, pa.DataType] = {"int": pa.int64(), "float": pa.float64(), "truth": pa.bool_(), "text": pa.string()}
 
 
 class Alike(NamedTuple):
@@ -252,7 +249,7 @@ class Shared:
         """The numbers of those that wait, and a column with the constants for each parameter."""
         numbers = np.array(self._numbers, np.int64)
         columns = [
-            pa.array(np.array(column) if kind in _CODES else column, _ARROW[kind])
+            pa.array(np.array(column) if kind in _CODES else column, ARROW[kind])
             for column, kind in zip(self._columns, self.kinds, strict=True)
         ]
         table = pa.table(dict(zip(self.template.parameters, columns, strict=True)))
@@ -268,13 +265,7 @@ class Shared:
         return found
 
 
-def has_64_bits(values: Iterable[Any]) -> bool:
-    """Whether a column can hold what of some values are whole numbers."""
-    return all(-(2**63) <= value < 2**63 for value in values if isinstance(value, int))
-
-
 def _kind_of(type_: pa.DataType) -> Kind | None:
-    """The kind of the constants in a column of a type; None for other values."""
     if pa.types.is_dictionary(type_):
         type_ = type_.value_type
     if pa.types.is_string(type_) or pa.types.is_large_string(type_):
@@ -287,8 +278,7 @@ def _kind_of(type_: pa.DataType) -> Kind | None:
 
 
 def _values(column: pa.Array, kind: Kind) -> list[Any]:
-    """The constants in a column without NULLs."""
     if isinstance(column, pa.ChunkedArray):
         column = column.combine_chunks()
-    values: list[Any] = to_numpy(column.cast(_ARROW[kind])).tolist() if kind in _CODES else column.to_pylist()
+    values: list[Any] = to_numpy(column.cast(ARROW[kind])).tolist() if kind in _CODES else column.to_pylist()
     return values
