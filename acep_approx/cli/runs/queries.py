@@ -38,7 +38,6 @@ from acep_approx.cli.terminal import amount, first_of, say
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from acep_approx.results.explorer.many_queries import GatheredMatches
     from acep_approx.subscriptions.running import Standing
 
 SHOWN = 5
@@ -53,8 +52,6 @@ class SetRun(ProgramRun):
     folder : Folder
     by_query : Counter of str
         How many results each query has.
-    gathered : GatheredMatches or None
-        The matches, for a page.
 
     Raises
     ------
@@ -72,8 +69,6 @@ class SetRun(ProgramRun):
         self.page, self.form = request.page, self.output.form()
         self.output.check(self.form, is_expanded=False)
         self.by_query: Counter[str] = Counter()
-        self.gathered: GatheredMatches | None = None
-        self.gathers = self.page is not None
 
     def open(self) -> None:
         """Read the queries, and open the input; with ``--strict`` wrong queries are refused."""
@@ -84,7 +79,7 @@ class SetRun(ProgramRun):
         more |= self.roles | {"strict": many.strict, "output": WORDS[self.output.output]}
         self.folder = read_folder(many.queries, **more)
         self.folder.tell_wrong()
-        if self.gathers:
+        if self.page is not None:
             from acep_approx.results.explorer.many_queries import GatheredMatches
 
             self.gathered = GatheredMatches(self.folder.asked())
@@ -100,7 +95,7 @@ class SetRun(ProgramRun):
         if many.strict:
             self.folder.desk.check(self.source.schema, self.folder.misfit)
             self.folder.refuse()
-        if self.gathers and many.stamp:
+        if self.page is not None and many.stamp:
             self._stamp()
         self.kept(self.source)
 

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from acep_approx.cli.write import RowsFile
-    from acep_approx.results.explorer.many_queries import GatheredMatches
     from acep_approx.results.rules import RuleCall, RuleOutput
 
 
@@ -38,8 +37,6 @@ class RulesRun(ProgramRun):
     rules : RuleSet
     found, fired, changed, called : Counter of str
         Matches of each rule, those that fired, changes of each table, calls of each name.
-    gathered : GatheredMatches or None
-        The matches, for a page.
 
     Raises
     ------
@@ -66,7 +63,6 @@ class RulesRun(ProgramRun):
         self.fired: Counter[str] = Counter()
         self.changed: Counter[str] = Counter()
         self.called: Counter[str] = Counter()
-        self.gathered: GatheredMatches | None = None
         self._files = ExitStack()
         self._open: dict[Path, RowsFile] = {}
         self._some: dict[str, list[pa.Table]] = {}
