@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from acep_approx.cli.metrics import tell_events
-from acep_approx.cli.no_match import SilentOnes
+from acep_approx.cli.no_match import say_silent
 from acep_approx.cli.options.arrivals import LATENESS
 from acep_approx.cli.options.input import OnLate
 from acep_approx.cli.options.output import WORDS, ResultKind
@@ -241,16 +241,15 @@ class SetRun(ProgramRun):
             say(f"{amount(len(most), 'query')} with results: {first_of(most, SHOWN, ', and {:,} others')}")
 
     def _say_silent(self) -> None:
-        desk, request, many = self.folder.desk, self.request, self.options.many
+        desk = self.folder.desk
         silent = [id_ for id_ in desk if not self.by_query[id_]]
         reasons = {
             id_: f"it reads {stream}, which other queries publish: {', '.join(publishers[:SHOWN])}"
             for stream, (publishers, readers) in desk.streams().items()
             for id_ in readers
         }
-        ones = SilentOnes(silent, "query", desk.text, request.context, request.inputs, reasons)
-        is_sorted = self.options.source.sort or self._waits
-        ones.say(None if many.stamp else self.source, sort=is_sorted, **self.roles)
+        source, is_sorted = None if self.options.many.stamp else self.source, self.options.source.sort or self._waits
+        say_silent(self.request, silent, "query", desk.text, reasons, source, sort=is_sorted, **self.roles)
 
     # --- the page and the end -------------------------------------------------------------------------------------
 

@@ -9,6 +9,7 @@ from typing import Self
 import typer
 
 from acep_approx.cli.options.arrivals import REVISING, LiveOptions, RevisionOptions
+from acep_approx.cli.options.groups import command_line, option_words
 from acep_approx.cli.options.input import RunInputOptions
 from acep_approx.cli.options.matching import (
     EngineOptions,
@@ -17,15 +18,16 @@ from acep_approx.cli.options.matching import (
     LearningOptions,
     ReportOptions,
 )
-from acep_approx.cli.options.output import Format, OutputOptions, PageOptions, ResultKind, format_of
+from acep_approx.cli.options.output import Format, OutputOptions, PageOptions, ResultKind, check_folder, format_of
 from acep_approx.cli.options.programs import QueriesOptions, RuleOptions, needed
 from acep_approx.cli.options.spark import RunSparkOptions, StreamOptions
 from acep_approx.cli.options.together import NOT_WITH, asked_for, check_queries, refuse
-from acep_approx.cli.runs.page import PageRequest
+from acep_approx.cli.runs.page import ASKED, PageRequest
 from acep_approx.cli.terminal import read_query
 from acep_approx.errors import UsageError
 from acep_approx.events.live.kafka_address import is_address
 from acep_approx.query.rules.parser import is_rules
+from acep_approx.shell import command_of
 
 WHOLE = (Format.TABLE, Format.PARQUET)
 """Forms that are not written row by row."""
@@ -131,9 +133,26 @@ class RunRequest:
 
     @property
     def page(self) -> PageRequest | None:
-        """The page that is to be written (see ``PageRequest.of``)."""
-        query = "" if self.is_of_rules else self.query
-        return PageRequest.of(self.context, self.options.page, self.inputs, self.asked, query=query)
+        """The page that is to be written; of several queries nobody can be asked why one has no match.
+
+        Raises
+        ------
+        UsageError
+            ``ACEP-U152``: what does not go with a page; ``ACEP-U016``: it cannot be written there.
+        """
+        file = self.options.page.page
+        if file is None:
+            return None
+        if "queries" in self.asked:
+            refuse(self.asked, {"page of a set": "--page"})
+        if self.is_live:
+            refuse(self.asked, {"page of live input": "--page"})
+        check_folder(file)
+        given = [(ASKED[name], self.context.params[name]) for name in ASKED if name in self.asked]
+        same = [word for spelled, value in given for word in option_words(spelled, value)]
+        is_one = bool(self.query) and not self.is_of_rules
+        ask = command_of(["acep", "why", self.query, *self.inputs, *same]) if is_one else ""
+        return PageRequest(file, self.inputs, command_line(self.context), ask)
 
     def waits(self, *kinds: str) -> bool:
         """Whether events may be late or change; refuses what does not go with that, or with runs of these kinds."""

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from acep_approx.cli.metrics import tell, tell_events
-from acep_approx.cli.no_match import SilentOnes
+from acep_approx.cli.no_match import say_silent
 from acep_approx.cli.options.output import SHOWN, Format, check_folder, format_of
 from acep_approx.cli.options.together import RULES, not_with_rules, refuse
 from acep_approx.cli.runs.page import PageRequest
@@ -268,12 +268,11 @@ class RulesRun(ProgramRun):
     def _say_silent(self) -> None:
         from acep_approx.query.printer import to_text
 
-        request, queries = self.request, {rule.name: rule.query for rule in self.rules.file.rules}
+        queries = {rule.name: rule.query for rule in self.rules.file.rules}
         silent = [name for name in queries if not self.found[name]]
         reasons = dict.fromkeys(self.rules.readers, "its conditions read tables, which acep why does not know")
-        inputs = request.inputs
-        ones = SilentOnes(silent, "rule", lambda name: to_text(queries[name]), request.context, inputs, reasons)
-        ones.say(None if self.before else self.source, sort=self.options.source.sort, **self.roles)
+        source, how = None if self.before else self.source, self.roles | {"sort": self.options.source.sort}
+        say_silent(self.request, silent, "rule", lambda name: to_text(queries[name]), reasons, source, **how)
 
     # --- the page -------------------------------------------------------------------------------------------------
 
