@@ -178,7 +178,7 @@ def test_events_in_disorder_and_without_time(here: Path) -> None:
     [
         (("run", "--queries", "queries", "events.csv", "--budget", "20%"), "ACEP-U064: --budget and --queries"),
         (("run", "--queries", "queries", "events.csv", "--spark"), "ACEP-U064: --spark and --queries"),
-        (("run", "--queries", "queries", "events.csv", "--watermark", "5"), "ACEP-U064: --watermark and --queries"),
+        (("run", "--queries", "queries", "events.csv", "--emit", "early"), "ACEP-U064: --emit and --queries"),
         (("run", "--queries", "queries", "events.csv", "--output", "partial"), "ACEP-U064: --output partial"),
         (("run", "ab WITHIN 5", "events.csv", "--strict"), "ACEP-U064: --strict is of use with --queries only"),
         (("run", "--queries", "nowhere", "events.csv"), "ACEP-U068: 'nowhere' is no folder"),

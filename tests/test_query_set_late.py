@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from random import Random
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from pyarrow import csv
 
-from acep_approx import QuerySet, compile_query
+from acep_approx import AcepError, QuerySet, compile_query
 from tests.cases import cases
 
 QUERIES = {
@@ -71,6 +75,34 @@ def test_texts_of_events_that_have_gone_on_are_not_kept() -> None:
         desk.push([{"ts": n, "type": "AB"[n % 2], "name": f"the event {n}"} for n in range(first, first + 500)])
         sizes.append(len(desk.state_bytes()))
     assert sizes[-1] < sizes[1] + 1000
+@pytest.mark.parametrize("asked", [{"watermark": 1}, {"reorder": 0}, {"watermark": 0, "source": "s"}], ids=str)
+def test_late_events_of_whole_and_of_live_inputs_are_written_whole(asked: dict[str, Any], tmp_path: Path) -> None:
+    events = pa.Table.from_pylist(events_of(Random(3), 60))
+    csv.write_csv(events, tmp_path / "events.csv")
+    desk = QuerySet(**asked)
+    for name, text in QUERIES.items():
+        desk.add(text, id=name)
+    desk.push(events)
+    expected = desk.rejected()
+    held = desk.holding
+    desk.finish()
+    assert desk.holding == held
+    found = desk.match(tmp_path / "events.csv", late=tmp_path / "late.parquet")
+    assert desk.standing_in_match.holding == held
+    late = pq.read_table(tmp_path / "late.parquet")
+    assert late.column_names == ["reason", "row", *events.column_names]
+    assert late.column("row").to_pylist() == expected.column("row").to_pylist() != []
+    assert late.select(events.column_names).to_pylist() == events.take(late.column("row")).to_pylist()
+    live = QuerySet(**asked)
+    for name, text in QUERIES.items():
+        live.add(text, id=name)
+    run = live.follow(tmp_path / "events.csv", until_idle=0, late=tmp_path / "late.csv")
+    assert sum(part.to_arrow().num_rows for part in run) == found.to_arrow().num_rows
+    assert csv.read_csv(tmp_path / "late.csv").to_pylist() == late.to_pylist()
+    with pytest.raises(AcepError, match=r"ACEP-U114.*would overwrite the input"):
+        live.match(tmp_path / "events.csv", late=tmp_path / "events.csv")
+    with pytest.raises(AcepError, match=r"ACEP-U114.*refused, not skipped"):
+        QuerySet().match(tmp_path / "events.csv", late=tmp_path / "late.csv")
 
 
 def rows(table: Any, *only: str) -> list[dict[str, Any]]:

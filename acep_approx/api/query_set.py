@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from hashlib import sha256
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from types import NoneType
 from typing import TYPE_CHECKING, Any, NoReturn, Self
@@ -26,13 +26,13 @@ from acep_approx.planning.durations import Duration, check_duration
 from acep_approx.planning.planner import Plan
 from acep_approx.revisions.request import REVISING
 from acep_approx.run.lateness import Lateness
-from acep_approx.run.left_out import LATE
+from acep_approx.run.left_out import written
 from acep_approx.run.run import Feed, Run, parts_of
 from acep_approx.run.watermarks import NEVER, Held
 from acep_approx.subscriptions.graph import entries_of, is_hidden
 from acep_approx.subscriptions.members import Member
 from acep_approx.subscriptions.results import Found, Subscription, Subscriptions
-from acep_approx.subscriptions.running import Misfit, Running
+from acep_approx.subscriptions.running import Misfit, Running, Standing
 from acep_approx.subscriptions.state import SET, pack, restored
 from acep_approx.subscriptions.templates.constants import require_columns
 from acep_approx.subscriptions.templates.literals import uses
@@ -157,7 +157,8 @@ class QuerySet(Run):
         self._listening: dict[int, Subscription] = {}
         self._gone: list[int] = []
         self._texts = QueryTexts(output)
-        self._late_in_match = self._dropped_in_match = 0
+        self.standing_in_match = Standing()  # of the last ``match``
+        self._keeps_whole = False
 
     @checked
     def add(self, query: str | Query, *, id: str | None = None) -> Subscription:  # noqa: A002  (what users call it)
@@ -431,7 +432,7 @@ class QuerySet(Run):
             As for ``push``, or a path, or several: Parquet, CSV, JSON lines.
         **reading
             ``sort``, ``on_progress``, ``format``, ``on_malformed``, ``rejects``, ``on_late``, ``late``: as for
-            ``Query.match``.
+            ``Query.match``. Where late events are waited for, ``late`` gets those that ``rejected`` has.
 
         Returns
         -------
@@ -442,8 +443,7 @@ class QuerySet(Run):
         What was pushed plays no role, and stays as it is.
         """
         running = self._running.fresh()
-        results = [part for some in self._batches(running, events, **reading) for part in some]
-        return self._notified(running, iter(results))
+        return self._notified(running, chain.from_iterable(self._batches(running, events, **reading)))
 
     def batches(self, events: Any, **reading: Any) -> Iterator[Found]:
         """The same, batch by batch, for results that are many; functions are told of each batch.
@@ -470,6 +470,9 @@ class QuerySet(Run):
         **reading: Any,
     ) -> Iterator[list[tuple[Member, pa.Table]]]:
         running.on_misfit = on_misfit
+        waits = running.lateness is not None and not sort
+        if waits and reading.get("late") is not None:
+            reading["on_late"] = "skip"
         source = self._stamped(open_source(events, **{"time": running.wanted["time"]} | reading))
         some: list[tuple[Member, pa.Table]] = []
         is_over = False
@@ -480,15 +483,19 @@ class QuerySet(Run):
             if on_progress is not None:
                 on_progress(events)
 
-        for result in parts_of(running, source, sort=sort, on_batch=done):
-            if is_over and some:
-                self._note(running)
-                yield some
-                some = []
-            is_over = False
-            some.append(result)
+        with source.late.lent(waits) as late, written(late, source.schema, running.order.left_out.take) as take:
+            running.kept = () if late is None else source.schema.names
+            for result in parts_of(running, source, sort=sort, on_batch=done):
+                if is_over and some:
+                    self.standing_in_match = running.standing
+                    take()
+                    yield some
+                    some = []
+                is_over = False
+                some.append(result)
+            take()
         last = [*some, *running.finish()]
-        self._note(running)
+        self.standing_in_match = running.standing
         yield last
 
     @checked
@@ -516,7 +523,7 @@ class QuerySet(Run):
         also_asked : dict, optional
             What else must be the same for a run to go on from a checkpoint, as JSON.
         **reading
-            ``until_idle``, ``format``, ``on_malformed``, ``rejects``, ``kafka``: as for ``events.follow``.
+            ``until_idle``, ``format``, ``on_malformed``, ``rejects``, ``late``, ``kafka``: as for ``Query.follow``.
 
         Returns
         -------
@@ -537,9 +544,12 @@ class QuerySet(Run):
                 on_schema(schema)
             return self, self.push(schema.empty_table())
 
-        asked = {"queries": sha256(self.fresh_state()).hexdigest()[:16]} | (also_asked or {})
+        fresh = pack(self._running.fresh(), self._made_with)  # the same for the same queries, read in the same way
+        asked = {"queries": sha256(fresh).hexdigest()[:16]} | (also_asked or {})
         reading = {"time": self._running.wanted["time"]} | reading
-        feed = Feed(self, bind, self.take_up)
+        late = None if self._running.lateness is None else reading.pop("late", None)
+        self._keeps_whole = late is not None
+        feed = Feed(self, bind, self.take_up, None if late is None else Path(late), keeps_rejected=True)
         return LiveRun(place, feed, Checkpointing(checkpoint, checkpoint_every, finish), reading, asked)
 
     @checked
@@ -555,8 +565,17 @@ class QuerySet(Run):
 
     def late(self) -> pa.Table:
         """The events that came later than ``reorder`` allows, since the last call: ``row``, and the columns read."""
-        rows = self._running.order.left_out.take()
+        rows = self.rejected()
         return rows.drop_columns(rows.column_names[0]) if rows.num_rows else pa.table({})
+
+    def rejected(self) -> pa.Table:
+        """The same, and before it the ``reason``, as for ``Query.matcher``."""
+        return self._running.order.left_out.take()
+
+    @property
+    def standing(self) -> Standing:
+        """What became of what was pushed, as numbers; ``standing_in_match`` has those of the last ``match``."""
+        return self._running.standing
 
     @property
     def watermark(self) -> int | None:
@@ -568,32 +587,27 @@ class QuerySet(Run):
     @property
     def holding(self) -> Held:
         """What holds the watermark back: of several sources those that are furthest behind, and those that are idle."""
-        wait = self._running.order.wait
-        return Held() if wait is None else wait.watermarks.holding()
+        return self.standing.holding
 
     @property
     def late_count(self) -> int:
         """How many events that were pushed came later than ``reorder`` allows."""
-        return self._running.order.left_out.counts[LATE]
+        return self.standing.late
 
     @property
     def late_in_match(self) -> int:
         """How many events of the last ``match`` or ``batches`` came later than ``reorder`` allows."""
-        return self._late_in_match
+        return self.standing_in_match.late
 
     @property
     def keys_dropped(self) -> int:
         """How many keys of pushed events were dropped, since they had no event for ``key_idle``: each time counts."""
-        return self._running.keys_dropped
+        return self.standing.keys_dropped
 
     @property
     def keys_dropped_in_match(self) -> int:
         """The same of the last ``match`` or ``batches``."""
-        return self._dropped_in_match
-
-    def _note(self, running: Running) -> None:
-        """Keep what is asked of the last ``match``."""
-        self._late_in_match, self._dropped_in_match = running.order.left_out.counts[LATE], running.keys_dropped
+        return self.standing_in_match.keys_dropped
 
     def _notified(self, running: Running, results: Iterator[tuple[Member, pa.Table]]) -> Found:
         found = running.found(results)
@@ -604,8 +618,6 @@ class QuerySet(Run):
                 self._listening.pop(number, None)
             self._gone = []
         return found
-
-    # --- what there is ----------------------------------------------------------------------------------------
 
     @checked
     def check(self, schema: pa.Schema, on_misfit: Misfit) -> None:
@@ -654,17 +666,12 @@ class QuerySet(Run):
 
     def use(self, source: Source) -> None:
         """Tell an input which column is the time."""
+        self._running.kept = source.schema.names if self._keeps_whole else ()
         if (levels := self._running.levels) is not None:
             source.use(levels.roles.read_in(levels.columns), is_stamped=self._stamp)
 
     def take_up(self, state: bytes) -> Self:
-        """Go on from a state of a set of the same queries, which were added in the same order; gives this set.
-
-        Raises
-        ------
-        DataError
-            As for ``from_state``.
-        """
+        """Go on from a state of a set of the same queries, added in the same order; gives this set."""
         saved = SET.unpack(state)
         with SET.reading():
             self._go_on(restored(saved, SavedTexts()))
@@ -672,12 +679,6 @@ class QuerySet(Run):
 
     def _go_on(self, running: Running) -> None:
         running.lateness, self._running = self._running.lateness, running
-
-    def fresh_state(self) -> bytes:
-        """The state before any event: the same for sets of the same queries that read events in the same way."""
-        return pack(self._running.fresh(), self._made_with)
-
-    # --- what does not go together yet ------------------------------------------------------------------------
 
     def match_within(self, *_: Any, **__: Any) -> NoReturn:
         """Refused: a load budget for a set comes later (``ACEP-U064``)."""

@@ -82,7 +82,14 @@ def logging_to(asked: Sequence[str]) -> Iterator[None]:
         yield
         return
     level, file = _level_and_file(asked)
-    handler = _handler(file)
+    try:
+        handler = _LogOnStderr() if file is None else _LogFile(file, encoding="utf-8", errors="backslashreplace")
+    except OSError as error:
+        raise UsageError(
+            f"the log cannot be written to {str(file)!r}: {error.strerror}",
+            code="ACEP-U134",
+            hint=f"name another file; a level is one of {', '.join(LEVELS)}",
+        ) from error
     lines = _Lines(LINE)
     lines.default_time_format = "%Y-%m-%dT%H:%M:%S"
     lines.default_msec_format = "%s.%03d"
@@ -167,16 +174,3 @@ class _LogOnStderr(logging.StreamHandler):  # type: ignore[type-arg]
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802
         """As ``logging`` asks."""
-
-
-def _handler(file: Path | None) -> logging.Handler:
-    if file is None:
-        return _LogOnStderr()
-    try:
-        return _LogFile(file, encoding="utf-8", errors="backslashreplace")
-    except OSError as error:
-        raise UsageError(
-            f"the log cannot be written to {str(file)!r}: {error.strerror}",
-            code="ACEP-U134",
-            hint=f"name another file; a level is one of {', '.join(LEVELS)}",
-        ) from error

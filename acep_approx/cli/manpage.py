@@ -68,7 +68,6 @@ def _lines() -> Iterator[str]:
 
 
 def _command(command: Any, choices: dict[str, str], examples: list[str]) -> Iterator[str]:
-    """One command: what it does, its arguments and options by their panels, examples."""
     arguments = " ".join(_argument(one) for one in command.params if one.param_type_name == "argument")
     yield f'.SH "ACEP {_roff(command.name.upper())}"'
     yield from (f"\\fBacep {command.name}\\fR [\\fIOPTION\\fR]... {arguments}".rstrip(), ".PP")
@@ -130,12 +129,10 @@ def _paragraphs(text: str) -> Iterator[str]:
 
 
 def _plain(text: str) -> str:
-    """Help without Rich's marks."""
     return MARKUP.sub("", text).replace("\\[", "[")
 
 
 def _roff(text: str) -> str:
-    """Text that ``man`` shows as it is."""
     escaped = " ".join(text.split()).replace("\\", "\\e").replace("-", "\\-").replace('"', "\\(dq")
     return f"\\&{escaped}" if escaped.startswith((".", "'")) else escaped
 

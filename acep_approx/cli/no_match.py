@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,11 +10,12 @@ import typer
 
 from acep_approx.cli.options.groups import given_options, option_words, texts_of
 from acep_approx.cli.options.output import ResultKind
-from acep_approx.cli.terminal import progress_bar, say
+from acep_approx.cli.terminal import first_of, plural, progress_bar, say
 from acep_approx.errors import AcepError
 from acep_approx.shell import command_of, quoted
 
 if TYPE_CHECKING:
+    from acep_approx.cli.runs.request import RunRequest
     from acep_approx.cli.write import Results
     from acep_approx.events.source import Source
     from acep_approx.why.result import NoMatch
@@ -83,68 +83,61 @@ def say_no_match_so_far(place: str) -> None:
         say("no match so far; to ask why, keep the events in a file: acep why QUERY FILE")
 
 
-@dataclass(frozen=True)
-class SilentOnes:
-    """Queries or rules without a match, and the events that they were run on.
+def say_silent(
+    request: RunRequest,
+    names: list[str],
+    thing: str,
+    text_of: Callable[[str], str],
+    reasons: Mapping[str, str],
+    source: Source | None,
+    **options: Any,
+) -> None:
+    """Say which queries or rules have no match, and of the first ones which step no event passed.
 
-    Attributes
+    Parameters
     ----------
+    request : RunRequest
+        What was run.
     names : list of str
+        Those without a match.
     thing : {"query", "rule"}
     text_of : callable
         The text of a query by its name.
-    context : typer.Context
-        Of the command that ran.
-    inputs : list of str or Source
-        As the command names them; of a ``Source`` nothing more is said.
     reasons : mapping of str to str
         What is said of some in the place of what the events tell.
+    source : Source or None
+        The events, which are read again for each; None, or one that can be read only once: nothing is said of why.
+    **options
+        ``sort`` and the roles of columns, as for ``Query.match``.
     """
+    if not names:
+        return
+    things = plural(thing) if len(names) > 1 else thing
+    say(f"{things} without a match: {first_of(names, SHOWN, ', and {:,} others')}")
+    if source is None or not source.reusable:
+        return
+    with progress_bar("no match: looking why", enabled=True):
+        found = [
+            (name, reasons[name] if name in reasons else _why(text_of(name), source, options))
+            for name in names[:EXPLAINED]
+        ]
+    for name, why in found:
+        say(f"  {name}: {why if isinstance(why, str) else why.headline.removeprefix('no match: ')}")
+    asked = next(((name, why) for name, why in found if not isinstance(why, str)), None)
+    if asked is not None:
+        name, answer = asked
+        on_one_line = " ".join(text_of(name).split("\n"))
+        command = why_command(request.context, answer, (on_one_line, request.inputs))
+        say(f"to see more{' of ' + name if len(names) > 1 else ''}: {command}")
 
-    names: list[str]
-    thing: str
-    text_of: Callable[[str], str]
-    context: typer.Context
-    inputs: Any
-    reasons: Mapping[str, str] = field(default_factory=dict)
 
-    def say(self, source: Source | None, **options: Any) -> None:
-        """Say which there are, and of the first ones which step no event passed.
+def _why(text: str, source: Source, options: dict[str, Any]) -> NoMatch | str:
+    from acep_approx.api.compile import compile_query
 
-        Parameters
-        ----------
-        source : Source or None
-            The events, which are read again for each; None, or one that can be read only once: nothing is said of why.
-        **options
-            ``sort`` and the roles of columns, as for ``Query.match``.
-        """
-        if not self.names:
-            return
-        more = f", and {len(self.names) - SHOWN:,} others" if len(self.names) > SHOWN else ""
-        things = {"query": "queries", "rule": "rules"}[self.thing] if len(self.names) > 1 else self.thing
-        say(f"{things} without a match: {', '.join(self.names[:SHOWN])}{more}")
-        if source is None or not source.reusable or isinstance(self.inputs, type(source)):
-            return
-        with progress_bar("no match: looking why", enabled=True):
-            found = [(name, self._why(name, source, options)) for name in self.names[:EXPLAINED]]
-        for name, why in found:
-            say(f"  {name}: {why if isinstance(why, str) else why.headline.removeprefix('no match: ')}")
-        asked = next(((name, why) for name, why in found if not isinstance(why, str)), None)
-        if asked is not None:
-            name, answer = asked
-            on_one_line = " ".join(self.text_of(name).split("\n"))
-            command = why_command(self.context, answer, (on_one_line, self.inputs))
-            say(f"to see more{' of ' + name if len(self.names) > 1 else ''}: {command}")
-
-    def _why(self, name: str, source: Source, options: dict[str, Any]) -> NoMatch | str:
-        from acep_approx.api.compile import compile_query
-
-        if name in self.reasons:
-            return self.reasons[name]
-        try:
-            return compile_query(self.text_of(name)).match(source, **options).no_match(most=LOOKED_AT)
-        except (AcepError, OSError) as error:
-            return f"why could not be found out: {error.message if isinstance(error, AcepError) else error}"
+    try:
+        return compile_query(text).match(source, **options).no_match(most=LOOKED_AT)
+    except (AcepError, OSError) as error:
+        return f"why could not be found out: {error.message if isinstance(error, AcepError) else error}"
 
 
 def why_command(context: typer.Context, found: NoMatch, asked: tuple[str, list[str]] | None = None) -> str:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from acep_approx.cli.terminal import read_text, say, show_error
+from acep_approx.cli.terminal import amount, read_text, say, show_error
 from acep_approx.errors import AcepError, QueryError, UsageError
 
 if TYPE_CHECKING:
@@ -22,8 +22,6 @@ SUFFIXES = (".acep", ".cel")
 TABLES = (".parquet", ".csv")
 SHOWN = 20
 """Wrong queries that are told one by one."""
-NAMED = 5
-"""Queries of a level, or of a stream, that are named."""
 _PIECE = re.compile(r"""(?:'[^']*(?:'|\Z)|`[^`]*(?:`|\Z)|--[^\n]*|[^;'`-]|-(?!-))*""")
 _ID = re.compile(r"^\s*--\s*id:\s*(\S+)\s*$", re.MULTILINE | re.IGNORECASE)
 _BLANK = re.compile(r"(?:\s|--[^\n]*)*")
@@ -70,14 +68,8 @@ class WrongQueriesError(AcepError):
 
 
 def many(queries: int) -> str:
-    """A number of queries in words."""
-    return "1 query is" if queries == 1 else f"{queries:,} queries are"
-
-
-def named(ids: list[str]) -> str:
-    """Some queries by their ids: the first of them, and how many more there are."""
-    shown = ", ".join(ids[:NAMED])
-    return shown if len(ids) <= NAMED else f"{shown} and {len(ids) - NAMED:,} others"
+    """A number of queries in words, and what they do."""
+    return f"{amount(queries, 'query')} {'is' if queries == 1 else 'are'}"
 
 
 @dataclass
@@ -220,7 +212,6 @@ def read_folder(folder: Path, *, strict: bool, **options: Any) -> Folder:
 
 
 def _in_file(error: AcepError, piece: QueryPiece) -> AcepError:
-    """The error with its place in the file, not in the text of one query."""
     if isinstance(error, QueryError) and error.text == piece.text:
         error.text = piece.whole
         error.start += piece.start

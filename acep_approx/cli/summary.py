@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from acep_approx.cli.options.output import ResultKind
-from acep_approx.cli.terminal import amount, say
+from acep_approx.cli.terminal import amount, first_of, say
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from acep_approx.cli.write import Results
@@ -16,14 +17,16 @@ if TYPE_CHECKING:
     from acep_approx.results.budgeted import BudgetedMatches
     from acep_approx.results.matches import Matches
     from acep_approx.revisions.matcher import RevisedMatcher
-    from acep_approx.run.watermarks import Holder
+    from acep_approx.run.watermarks import Held, Holder
 
 MANY = 100_000
 """Events from which on a speed means something: below, starting up takes longer than matching."""
 SHOWN = 5
 """Sources that are named at most."""
+MORE = " and {:,} more"
+LATE = "late"
 REASONS = {
-    "late": "late",
+    LATE: "late",
     "unknown": "unknown (taken back, and not there)",
     "duplicate": "duplicate (inserted, and there already)",
     "backwards": "backwards (a watermark below the last one)",
@@ -64,8 +67,11 @@ def say_dropped(keys: int, key_idle: str | None) -> None:
         say(f"{amount(keys, 'key')} dropped that had no event for more than {key_idle}")
 
 
-def say_unit(source: Source) -> None:
-    """Say which unit of the times is likelier, where the one they were taken in puts them before 1980 or after 2200."""
+def say_left_out(source: Source) -> None:
+    """Say which unit the times may have, and how many rows could not be read or came late, each with the first.
+
+    A unit is said where the one they were taken in puts them before 1980 or after 2200.
+    """
     if text := source.likely_digits:
         say(
             f"warning: the times look like times written as digits, and are taken for plain numbers: "
@@ -73,11 +79,6 @@ def say_unit(source: Source) -> None:
         )
     elif unit := source.likelier_unit:
         say(f"note: is the unit of the times right? In {unit} they are between 2000 and 2100: --unit {unit}")
-
-
-def say_left_out(source: Source) -> None:
-    """Say which unit the times may have, and how many rows could not be read or came late, each with the first."""
-    say_unit(source)
     say_malformed(source.malformed)
     if source.late.count:
         say(f"{amount(source.late.count, 'event')} left out that came late; {source.late.reasons[0]}")
@@ -189,10 +190,18 @@ def say_rows(matcher: RevisedMatcher, late: Path | None, seconds: float) -> None
     became += [f"{counts.retracted:,} retracted"] if counts.retracted else []
     rate = f", {matcher.rows / seconds:,.0f} rows/s" if matcher.rows >= MANY else ""
     say(f"{amount(matcher.rows, 'row')} read{': ' if became else ''}{', '.join(became)}; {seconds:.2f} s{rate}")
-    if counts.rejected:
-        why = ", ".join(f"{number:,} {REASONS[name]}" for name in REASONS if (number := getattr(counts, name)))
+    say_rejected({name: getattr(counts, name) for name in REASONS}, late)
+
+
+def say_rejected(counts: Mapping[str, int], late: Path | None) -> None:
+    """Say how many rows were left out, by reason, and where they are."""
+    if total := sum(counts.values()):
         where = "to keep such rows: --late FILE" if late is None else f"written to {late}"
-        say(f"{amount(counts.rejected, 'row')} left out: {why}; {where}")
+        say(f"{amount(total, 'row')} left out: {_by_reason(counts)}; {where}")
+
+
+def _by_reason(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{number:,} {REASONS[name]}" for name, number in counts.items() if number)
 
 
 def facts_of(matcher: RevisedMatcher, results: Results) -> list[tuple[str, str]]:
@@ -200,8 +209,7 @@ def facts_of(matcher: RevisedMatcher, results: Results) -> list[tuple[str, str]]
     counts = matcher.revisions
     facts = [("rows", f"{matcher.rows:,}: {amount(counts.inserted, 'event')} inserted, {counts.retracted:,} retracted")]
     if counts.rejected:
-        why = [f"{number:,} {REASONS[name]}" for name in REASONS if (number := getattr(counts, name))]
-        facts.append(("rows left out", ", ".join(why)))
+        facts.append(("rows left out", _by_reason({name: getattr(counts, name) for name in REASONS})))
     if results.came:
         put_out = f"{results.came:,} put out, {results.gone:,} of them taken back"
         facts.append(("results", f"{put_out}; {results.came - results.gone:,} remain"))
@@ -227,17 +235,13 @@ def say_changes(results: Results, thing: str) -> None:
         say_cut(amount(results.rows, "row"))
 
 
-def say_holding(matcher: RevisedMatcher) -> None:
+def say_holding(held: Held, *, is_by_source: bool, is_time: bool) -> None:
     """Say which sources held the watermark back, and which number it waited for."""
-    held, asked = matcher.holding, matcher.asked
-    if held.by and (asked.source is not None or held.by[0].missing is not None):
-        names = ", ".join(_name(holder) for holder in held.by[:SHOWN])
-        more = f" and {len(held.by) - SHOWN:,} more" if len(held.by) > SHOWN else ""
-        say(f"the watermark {_stood(matcher, held.by[0].watermark)}, held back by {names}{more}")
+    if held.by and (is_by_source or held.by[0].missing is not None):
+        names = first_of([*map(_name, held.by)], SHOWN, MORE)
+        say(f"the watermark {_stood(held.by[0].watermark, is_time=is_time)}, held back by {names}")
     if held.idle:
-        names = ", ".join(repr(source) for source in held.idle[:SHOWN])
-        more = f" and {len(held.idle) - SHOWN:,} more" if len(held.idle) > SHOWN else ""
-        say(f"idle, and not waited for: {names}{more}")
+        say(f"idle, and not waited for: {first_of([*map(repr, held.idle)], SHOWN, MORE)}")
 
 
 def _name(holder: Holder) -> str:
@@ -247,7 +251,7 @@ def _name(holder: Holder) -> str:
     return " of ".join(filter(None, (waiting, of))) or "events without a source"
 
 
-def _stood(matcher: RevisedMatcher, tick: int) -> str:
+def _stood(tick: int, *, is_time: bool) -> str:
     """Where the watermark was when the stream ended; a time as in results."""
     import numpy as np
 
@@ -257,5 +261,4 @@ def _stood(matcher: RevisedMatcher, tick: int) -> str:
 
     if tick == NEVER:
         return "never moved"
-    is_time = matcher.stream is not None and matcher.stream.pipeline.is_time
     return f"came to {plain_text(to_datetime(np.array([tick])), '')[0].as_py() if is_time else tick}"

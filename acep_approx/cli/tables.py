@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 LEAST = 8
 """Characters of a line that a column should have room for, unless all of its texts are shorter."""
 TIME = re.compile(r"(\d{4}-\d\d-\d\dT)(\d\d:\S+)")
+"""A day, and a time of the day, which may stand on a line of its own."""
 NO_EDGE = 10_000
 """The width of a file."""
 
@@ -46,8 +47,13 @@ def show(table: Table, whole: Collection[int] = (), to: Console | None = None) -
 
 
 def _laid_out(table: Table, whole: Collection[int], out: Console) -> None:
-    """Print a table of what can be shown."""
-    widths = [_width(out, table, number) for number in range(len(table.columns))]
+    from rich.measure import Measurement
+
+    options = out.options.update(width=NO_EDGE)
+    widths = [
+        max(Measurement.get(out, options, cell).maximum for cell in (column.header, *column.cells))
+        for column in table.columns
+    ]
     edges = 3 * len(widths) + 1
     if sum(widths) + edges <= out.width:
         out.print(table)
@@ -65,7 +71,7 @@ def _laid_out(table: Table, whole: Collection[int], out: Console) -> None:
         return
     kept = [width if number in whole else least[number] for number, width in enumerate(widths)]
     if sum(kept) + edges > out.width and any(TIME.match(str(c)) for column in table.columns for c in column.cells):
-        _laid_out(_remade(table, change=_on_two_lines), whole, out)
+        _laid_out(_remade(table, change=lambda text: TIME.sub(r"\1\n\2", text)), whole, out)
         return
     given = kept if sum(kept) + edges <= out.width else least
     for column, width in zip(table.columns, _filled(given, widths, out.width - edges), strict=True):
@@ -87,11 +93,6 @@ def _remade(table: Table, left_out: Collection[int] = (), change: Callable[[str]
     return made
 
 
-def _on_two_lines(text: str) -> str:
-    """A time with its day on a line of its own, other texts as they are."""
-    return TIME.sub(r"\1\n\2", text)
-
-
 def _filled(given: list[int], wanted: list[int], room: int) -> list[int]:
     """Widths that use up the room: more for those that have least, and no more than they want."""
     found = list(given)
@@ -100,15 +101,6 @@ def _filled(given: list[int], wanted: list[int], room: int) -> list[int]:
         if short:
             found[min(short, key=lambda number: found[number])] += 1
     return found
-
-
-def _width(out: Console, table: Table, number: int) -> int:
-    """The longest line of a column, its name too."""
-    from rich.measure import Measurement
-
-    column, options = table.columns[number], out.options.update(width=NO_EDGE)
-    cells = [column.header, *column.cells]
-    return max(Measurement.get(out, options, cell).maximum for cell in cells)
 
 
 def show_table(header: list[str], rows: list[list[str]], texts: int = 0) -> None:

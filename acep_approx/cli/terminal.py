@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import logging
+import os
 import sys
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
@@ -51,15 +52,10 @@ def words() -> Console:
 
 def say(text: str) -> None:
     """Print a line of words on stderr, without rich, which takes longer to import than most commands to read a file."""
-    _to_stderr(f"{printable(text)}\n")
-
-
-def _to_stderr(text: str) -> None:
-    """Words must not end a run: where they cannot be written they are lost, and so is what comes after them."""
     try:
-        sys.stderr.write(text)
+        sys.stderr.write(f"{printable(text)}\n")
         sys.stderr.flush()
-    except OSError:
+    except OSError:  # words must not end a run: these are lost, and so is what comes after them
         process.mute(sys.stderr.fileno())
 
 
@@ -140,11 +136,26 @@ def amount(number: int, thing: str) -> str:
 
     Examples
     --------
-    >>> amount(1, "match"), amount(1200, "match"), amount(0, "row")
-    ('1 match', '1,200 matches', '0 rows')
+    >>> amount(1, "match"), amount(1200, "match"), amount(0, "row"), amount(2, "query")
+    ('1 match', '1,200 matches', '0 rows', '2 queries')
     """
-    plural = "" if number == 1 else "es" if thing.endswith("ch") else "s"
-    return f"{number:,} {thing}{plural}"
+    return f"{number:,} {thing if number == 1 else plural(thing)}"
+
+
+def plural(thing: str) -> str:
+    """The word for several."""
+    return f"{thing[:-1]}ies" if thing.endswith("ry") else f"{thing}es" if thing.endswith("ch") else f"{thing}s"
+
+
+def first_of(names: Sequence[str], most: int, others: str = " and {:,} others") -> str:
+    """The first of some names, and how many more there are.
+
+    Examples
+    --------
+    >>> first_of(["a", "b", "c"], 2), first_of(["a", "b"], 2)
+    ('a, b and 1 others', 'a, b')
+    """
+    return ", ".join(names[:most]) + (others.format(len(names) - most) if len(names) > most else "")
 
 
 @contextmanager
@@ -173,7 +184,6 @@ def progress_bar(label: str, *, enabled: bool) -> Iterator[EventBar]:
 
 @contextmanager
 def _bar(label: str, progress: str, total: float | None = None) -> Iterator[tuple[Progress, TaskID]]:
-    """A bar on stderr with a clock, and its only task."""
     from rich import progress as bars
 
     columns = (
@@ -251,16 +261,6 @@ def read_query(argument: str) -> str:
         ``ACEP-U010``: there is no such file, or it cannot be read; ``ACEP-U127``: the shell has taken the query apart;
         ``ACEP-U128``: this is a file of events.
     """
-    _refuse_pieces(argument)
-    if argument.startswith("@"):
-        return read_text(Path(argument[1:]))
-    path = Path(argument)
-    looks_like_path = bool(path.suffix) and len(argument.split()) == 1  # a query has blanks: WITHIN ...
-    return read_text(path) if looks_like_path or _is_file(path) else argument
-
-
-def _refuse_pieces(argument: str) -> None:
-    """Refuse the first word of a query without the others, and events in the place of the query."""
     if argument.strip("'\"").upper() in ("PATTERN", "SELECT", "RULE", "TABLE"):
         raise UsageError(
             f"of the query there is only its first word, {argument}: the shell has taken it apart",
@@ -273,13 +273,12 @@ def _refuse_pieces(argument: str) -> None:
             code="ACEP-U128",
             hint="the query comes first, then the events: acep run QUERY FILE; or see what is in it: acep look FILE",
         )
-
-
-def _is_file(path: Path) -> bool:
-    try:
-        return path.is_file()
-    except OSError:  # e.g. longer than a file name can be
-        return False
+    if argument.startswith("@"):
+        return read_text(Path(argument[1:]))
+    path = Path(argument)
+    looks_like_path = bool(path.suffix) and len(argument.split()) == 1  # a query has blanks: WITHIN ...
+    is_file = os.path.isfile(argument)  # noqa: PTH113  (no error where it is longer than a name can be)
+    return read_text(path) if looks_like_path or is_file else argument
 
 
 def read_text(path: Path) -> str:

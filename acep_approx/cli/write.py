@@ -134,18 +134,26 @@ def write(
         if format is Format.PARQUET:
             _write_parquet(results, sink)
         else:
-            _write_text(results, sink, is_csv=format is Format.CSV, has_header=not is_empty)
+            rows = _TextRows(sink, is_csv=format is Format.CSV, has_header=not is_empty)
+            for table in results:
+                rows.write(table)
 
 
-def _write_text(results: Iterable[pa.Table], sink: BinaryIO, *, is_csv: bool, has_header: bool) -> None:
-    lines = csv_lines if is_csv else json_lines
-    for table in results:
-        if is_csv and not has_header:
-            sink.write(csv_header(table.column_names))
-        has_header = True
+class _TextRows:
+    """Rows as JSON lines or CSV, which can be read at once; the first table may be empty, and shows the columns."""
+
+    def __init__(self, sink: BinaryIO, *, is_csv: bool, has_header: bool) -> None:
+        self._sink = sink
+        self._lines = csv_lines if is_csv else json_lines
+        self._needs_header = is_csv and not has_header
+
+    def write(self, table: pa.Table) -> None:
+        if self._needs_header:
+            self._sink.write(csv_header(table.column_names))
+            self._needs_header = False
         for start in range(0, table.num_rows, ROWS):
-            sink.write(lines(table.slice(start, ROWS)))
-        sink.flush()
+            self._sink.write(self._lines(table.slice(start, ROWS)))
+        self._sink.flush()
 
 
 def _write_parquet(results: Iterable[pa.Table], sink: BinaryIO) -> None:
@@ -182,28 +190,19 @@ class RowsFile:
         self, files: ExitStack, path: Path, form: Format, *, grows: bool, anew: bool = False
     ) -> None:
         self._files = files
-        self._form = form
-        self._parquet: ParquetRows | None = None
-        self._grows = grows
         with refusing(path):
             self._sink = files.enter_context(_to_grow(path, anew=anew) if grows else whole_file(path))
-        self._has_header = form is not Format.CSV or (grows and self._sink.tell() > 0)
+        self._rows: ParquetRows | _TextRows | None = None
+        if form is not Format.PARQUET:
+            is_csv = form is Format.CSV
+            self._rows = _TextRows(self._sink, is_csv=is_csv, has_header=is_csv and grows and self._sink.tell() > 0)
 
     def write(self, table: pa.Table) -> None:
         """Write rows; the first table may be empty, and says which columns there are."""
-        if self._form is Format.PARQUET:
-            if self._parquet is None:
-                self._parquet = ParquetRows(self._sink, table.schema)
-                self._files.callback(self._parquet.close)
-            self._parquet.write(table)
-            return
-        if not self._has_header:
-            self._sink.write(csv_header(table.column_names))
-            self._has_header = True
-        if table.num_rows:
-            self._sink.write((csv_lines if self._form is Format.CSV else json_lines)(table))
-        if self._grows:
-            self._sink.flush()
+        if self._rows is None:
+            self._rows = ParquetRows(self._sink, table.schema)
+            self._files.callback(self._rows.close)
+        self._rows.write(table)
 
 
 def _to_grow(path: Path, *, anew: bool) -> BinaryIO:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -172,6 +173,16 @@ class LateEvents:
         if len(self._places) > 1:
             self._places = [np.concatenate(self._places)]
         return rows + np.searchsorted(self._places[0], rows, side="right")
+
+    @contextmanager
+    def lent(self, is_lent: bool) -> Iterator[Path | None]:
+        """The file, for whoever finds out what is late; nothing else is written to it meanwhile."""
+        file = self.file
+        self.file = None if is_lent else file
+        try:
+            yield file if is_lent else None
+        finally:
+            self.file = file
 
     def close(self) -> None:
         """Close the file, if one is open."""

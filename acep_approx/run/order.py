@@ -129,10 +129,12 @@ class Order:
             yield from self._due(self.waiting.due(before))
         if before is not None:
             self.floor = max(self.floor, before)
+            if self.wait is not None and self.floor > self.wait.watermarks.current:
+                self.wait.watermarks.punctuate(self.floor)
         elif self.newest is not None:
             self.floor = max(self.floor, self.newest + 1)
-        if self.wait is not None and self.floor > self.wait.watermarks.current:
-            self.wait.watermarks.punctuate(self.floor)
+            if self.wait is not None:
+                self.wait.watermarks.close(self.floor)
 
     # --- state ----------------------------------------------------------------------------------------------
 

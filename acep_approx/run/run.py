@@ -203,6 +203,8 @@ class Feed:
         Gives the run that a state was saved of.
     late : Path, optional
         The file that gets the rows left out; all columns are read then.
+    keeps_rejected : bool
+        Whether these rows stay with the run, for whoever asks it, where there is no such file.
 
     Attributes
     ----------
@@ -216,6 +218,7 @@ class Feed:
     bind: Callable[[Any], tuple[Run, Any] | None]
     resumed: Callable[[bytes], Run]
     late: Path | None = None
+    keeps_rejected: bool = False
     is_bound: bool = False
     waits: list[Any] = field(default_factory=list)
 
@@ -251,7 +254,8 @@ class Feed:
         take = self._open.enter_context(written(self.late, source.schema, run.rejected, opens))
         for batch in source.batches(run.reads(names) if self.late is None else names):
             results = pushed(lambda rows: self.push(rows, source), batch, source, run.arrived)
-            take()
+            if self.late is not None or not self.keeps_rejected:
+                take()
             yield results
         if finish:
             yield run.finish()

@@ -241,9 +241,9 @@ class Watermarks:
         self._by_row(Rows(np.zeros(1, np.int64), np.array([self.current]), _none(), np.ones(1, np.bool_)))
         return True
 
-    def close(self) -> None:
-        """The stream has ended: nothing more comes."""
-        self.current = ENDED
+    def close(self, tick: int = ENDED) -> None:
+        """The stream has ended, or nothing below a tick comes any more; ``holding`` tells what there was before."""
+        self.current = max(self.current, tick)
 
     def holding(self) -> Held:
         """What holds the watermark back.

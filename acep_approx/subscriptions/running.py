@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -18,7 +18,9 @@ from acep_approx.events.time import tick_unit
 from acep_approx.matching.outputs.tables import joined
 from acep_approx.planning.durations import Duration
 from acep_approx.run.lateness import Lateness
+from acep_approx.run.left_out import LATE
 from acep_approx.run.order import Order
+from acep_approx.run.watermarks import Held
 from acep_approx.subscriptions.graph import Entry, Graph
 from acep_approx.subscriptions.levels import Levels, Results
 from acep_approx.subscriptions.members import Member
@@ -51,6 +53,18 @@ class Change:
             del self.alike[entry.key]
 
 
+class Standing(NamedTuple):
+    """Where a set stands: how many events came ``late``, ``keys_dropped``, what holds the watermark back.
+
+    ``is_time`` says whether ticks are times: microseconds since 1970.
+    """
+
+    late: int = 0
+    keys_dropped: int = 0
+    holding: Held = Held()
+    is_time: bool = False
+
+
 class Running:
     """The queries of a set and where their stream stands.
 
@@ -72,6 +86,8 @@ class Running:
         None until the columns of the events are known.
     on_misfit : callable or None
         Is told the id of each query that does not fit the columns of the events, and why.
+    kept : sequence of str
+        Columns that are read beside those of the queries, since events that are left out are wanted whole.
     changes : list of Change
         What waits for its epoch, in order.
     leaving : dict of int to str or None
@@ -93,6 +109,7 @@ class Running:
         self.left: dict[int, str] = {}
         self.is_within = False
         self.lateness = lateness
+        self.kept: Sequence[str] = ()
         self.on_misfit: Misfit | None = None
         self._coming: dict[int, Member] = {}
 
@@ -208,8 +225,7 @@ class Running:
             roles = infer_roles(schema, **self.wanted)
             wait = None
             if self.lateness is not None:
-                is_time = tick_unit(schema.field(roles.time).type, roles.unit) is not None
-                wait = self.lateness.wait(is_time=is_time)
+                wait = self.lateness.wait(is_time=_has_times(schema, roles))
             self.levels = Levels(self.graph, schema, roles, self.key_idle)
             if wait is not None:
                 self.order.wait_for(wait)
@@ -267,7 +283,7 @@ class Running:
         levels, members = self._known, dict.fromkeys(self._coming.values())
         reads = [name for member in members for name in member.side.reads]
         order = () if self.order.wait is None else self.order.wait.reads
-        return tuple(dict.fromkeys([*levels.columns, *levels.of_stream(reads), *order]))
+        return tuple(dict.fromkeys([*levels.columns, *levels.of_stream(reads), *order, *self.kept]))
 
     def run(self, batch: EventBatch) -> Results:
         """Run the epochs that a batch completes; all results must be taken."""
@@ -321,10 +337,14 @@ class Running:
                 self._known.join(entry, self._coming[entry.number])
 
     @property
-    def keys_dropped(self) -> int:
-        """How many streams of keys have ended, since no event of them came."""
-        levels = () if self.levels is None else self.levels.levels.values()
-        return sum(level.side.keys_dropped for level in levels)
+    def standing(self) -> Standing:
+        """Where the set stands."""
+        if self.levels is None:
+            return Standing()
+        held = Held() if self.order.wait is None else self.order.wait.watermarks.holding()
+        is_time = _has_times(self.levels.base.schema, self.levels.roles)
+        dropped = sum(level.side.keys_dropped for level in self.levels.levels.values())
+        return Standing(self.order.left_out.counts[LATE], dropped, held, is_time)
 
     def check_whole(self) -> None:
         """Refuse to go on from the middle of a batch (``ACEP-D045``)."""
@@ -414,3 +434,7 @@ class Running:
             order = np.argsort(waiting)
             return table.take(pa.array(order[np.searchsorted(waiting, numbers, sorter=order)]))
         return self.levels.members[entry.number].constants(np.array(numbers, np.int64))
+
+
+def _has_times(schema: pa.Schema, roles: Roles) -> bool:
+    return tick_unit(schema.field(roles.time).type, roles.unit) is not None

@@ -121,7 +121,6 @@ def demo(
 
 
 def _save_events(file: Path, *, quiet: bool) -> None:
-    """Write the flights to a file, in the format that its name says."""
     form = format_of(file)
     check_folder(file)
 
@@ -245,7 +244,6 @@ def picture(events: pa.Table, findings: Findings) -> str:
 
 
 def _print_numbers(findings: Findings) -> None:
-    """The table of k = 0 against k = 1, and the speed."""
     table = _table("", "k = 0: exact", "k = 1: one event may be missing")
     exact, new = findings.exact_points, len(findings.pairs)
     table.add_row("match points", f"{exact:,}", f"{exact + new:,} ({new} more)")
@@ -261,7 +259,6 @@ def _print_numbers(findings: Findings) -> None:
 
 
 def _print_found(events: pa.Table, findings: Findings) -> None:
-    """The matches that only k = 1 finds, with the flights behind them."""
     import pyarrow as pa
 
     table = _table("plane", "flight a", "to", "a leaves (UTC)", "late", "b", "c leaves (UTC)", "late")

@@ -15,16 +15,19 @@ from acep_approx.cli.options.input import IntervalOptions
 from acep_approx.cli.options.output import OutputOptions
 from acep_approx.cli.options.programs import FolderOptions, OneQuery, needed
 from acep_approx.cli.options.together import RULES, asked_for, check_queries, not_with_rules, refuse
-from acep_approx.cli.query_folder import Folder, named, read_folder
+from acep_approx.cli.query_folder import Folder, read_folder
 from acep_approx.cli.query_folder import many as in_words
 from acep_approx.cli.summary import say_how_read
-from acep_approx.cli.terminal import amount, read_query, tell
+from acep_approx.cli.terminal import amount, first_of, read_query, tell
 from acep_approx.errors import UsageError
 from acep_approx.query.rules.parser import is_rules
 
 if TYPE_CHECKING:
-    from acep_approx.matching.pipeline import Pipeline
-    from acep_approx.planning.planner import Plan
+    from acep_approx.events.source import Source
+
+
+NAMED = 5
+"""Queries of a level, or of a stream, that are named."""
 
 
 def _text_of(context: typer.Context, query: str | None, many: FolderOptions, hint: str) -> str:
@@ -76,51 +79,44 @@ def check(
         return
 
     from acep_approx.api import compile_query
-
-    compiled = compile_query(text)
-    lines = ["the query is right and can be run", "", str(compiled), "", *_sizes(compiled.plan)]
-    if input is not None:
-        from acep_approx.events.source import open_source
-
-        matcher = compiled.matcher(**source.roles)
-        events = open_source(input, **source.reading, on_malformed="skip")  # only columns and types matter here
-        lines += _columns(matcher.bind(events.schema))
-        matcher.look_for_types(events)
-        say_how_read(events)
-    tell("\n".join(lines))
-
-
-def _sizes(plan: Plan) -> list[str]:
-    """Size of the automaton and cost of running it, and whether nothing bounds what it remembers."""
     from acep_approx.planning.explain import advice_on_windows
 
-    cost = plan.cost
-    return [
+
+    compiled = compile_query(text)
+    plan, cost = compiled.plan, compiled.plan.cost
+    lines = [
+        *("the query is right and can be run", "", str(compiled), ""),
         f"automaton  {cost.states} states, {cost.arcs} arcs, {cost.letters} letters, k = {plan.automaton.errors}",
         f"work       {cost.work}",
         f"memory     {cost.memory}",
         *(f"warning    {note}" for note in advice_on_windows(plan)),
     ]
+    if input is not None:
+        matcher, events = compiled.matcher(**source.roles), _columns_of(input, source)
+        pipeline = matcher.bind(events.schema)
+        roles = pipeline.roles
+        played = {roles.time: "time", roles.key: "key", roles.type: "type", roles.start: "start"}
+        shown = [
+            f"{name} ({', '.join(filter(None, (played.get(name), str(pipeline.schema.field(name).type))))})"
+            for name in pipeline.columns
+        ]
+        lines.append(f"reads      {', '.join(shown)}")
+        matcher.look_for_types(events)
+        say_how_read(events)
+    tell("\n".join(lines))
 
 
-def _columns(pipeline: Pipeline) -> list[str]:
-    """The columns that the query reads, with the roles they play."""
-    roles = pipeline.roles
-    played = {roles.time: "time", roles.key: "key", roles.type: "type", roles.start: "start"}
-    shown = [
-        f"{name} ({', '.join(filter(None, (played.get(name), str(pipeline.schema.field(name).type))))})"
-        for name in pipeline.columns
-    ]
-    return [f"reads      {', '.join(shown)}"]
+def _columns_of(input: str, source: IntervalOptions) -> Source:  # noqa: A002
+    """Events of which only columns and types matter."""
+    from acep_approx.events.source import open_source
+
+    return open_source(input, **source.reading, on_malformed="skip")
 
 
 def _check_folder(queries: Path, source: IntervalOptions, input: str | None, *, strict: bool) -> None:  # noqa: A002
-    """Check the queries of a folder, against events if there are some."""
     folder = read_folder(queries, strict=False, **source.roles)
     if input is not None:
-        from acep_approx.events.source import open_source
-
-        folder.desk.check(open_source(input, **source.reading, on_malformed="skip").schema, folder.misfit)
+        folder.desk.check(_columns_of(input, source).schema, folder.misfit)
     if strict:
         folder.refuse()
     folder.tell_wrong()
@@ -128,24 +124,20 @@ def _check_folder(queries: Path, source: IntervalOptions, input: str | None, *, 
     tell(f"{in_words(len(folder.desk) - misfits)} right and can be run")
     endless = [id_ for id_, plans in folder.desk.plans().items() if any(plan.is_unbounded for plan in plans)]
     if endless:
-        tell(f"warning: there is no window in {named(endless)}: what waits there may stay for ever")
+        tell(f"warning: there is no window in {first_of(endless, NAMED)}: what waits there may stay for ever")
     if folder.wrong:
         tell(f"{in_words(len(folder.wrong))} wrong")
         raise typer.Exit(folder.exit_code)
 
 
 def _check_rules(text: str, source: IntervalOptions, input: str | None) -> None:  # noqa: A002
-    """Check a file of rules, against events if there are some."""
     from acep_approx.api.rule_set import compile_rules
 
     rules = compile_rules(text)
     tables, number = amount(len(rules.file.tables), "table"), amount(len(rules.file.rules), "rule")
     lines = [f"{tables} and {number} are right and can be run"]
     if input is not None:
-        from acep_approx.events.source import open_source
-
-        events = open_source(input, **source.reading, on_malformed="skip")  # only columns and types matter here
-        lines.append(f"reads      {', '.join(rules.check(events, **source.roles))}")
+        lines.append(f"reads      {', '.join(rules.check(_columns_of(input, source), **source.roles))}")
     tell("\n".join(lines))
 
 
@@ -210,19 +202,15 @@ def _explain_folder(queries: Path, format: Diagram, *, strict: bool) -> None:  #
     if format is Diagram.TEXT:
         tell("\n".join(_lines(folder, queries)))
     elif format is Diagram.AIR:
-        tell(_airs(folder))
+        from acep_approx.planning.explain import air
+
+        plans = {id_: plans for id_, plans in folder.desk.plans().items() if plans[-1].query.is_algebra}
+        automata = {id_: [air(one) for one in plans_] for id_, plans_ in plans.items()}
+        tell(json.dumps(automata, indent=2, ensure_ascii=False))
     else:
         tell(folder.desk.graph(format.value))
     if folder.wrong:
         raise typer.Exit(folder.exit_code)
-
-
-def _airs(folder: Folder) -> str:
-    """The automata of the queries in CEL, by the ids of these."""
-    from acep_approx.planning.explain import air
-
-    some = {id_: plans for id_, plans in folder.desk.plans().items() if plans[-1].query.is_algebra}
-    return json.dumps({id_: [air(one) for one in plans] for id_, plans in some.items()}, indent=2, ensure_ascii=False)
 
 
 def _lines(folder: Folder, path: Path) -> Iterator[str]:
@@ -230,13 +218,13 @@ def _lines(folder: Folder, path: Path) -> Iterator[str]:
     yield f"{len(desk):,} queries in {path}"
     for level, ids in sorted(desk.levels().items()):
         what = "see the events of the stream" if level == 0 else "see them, and what levels below publish"
-        yield f"level {level}: {named(ids)} {what}"
+        yield f"level {level}: {first_of(ids, NAMED)} {what}"
     for stream, (publishers, readers) in desk.streams().items():
-        yield f"{stream}: published by {named(publishers)}; read by {named(readers) if readers else 'none'}"
+        read = first_of(readers, NAMED) or "none"
+        yield f"{stream}: published by {first_of(publishers, NAMED)}; read by {read}"
 
 
 def _explain_rules(text: str, format: Diagram) -> None:  # noqa: A002
-    """Show how rules are run, or draw which tables they share."""
     from acep_approx.api.rule_set import compile_rules
 
     if format in (Diagram.JSON, Diagram.AIR):

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from acep_approx.cli.commands.why import Answer
+from acep_approx.cli.commands.why import Answer, AnswerForm
 from acep_approx.cli.options.groups import grouped
 from acep_approx.cli.options.input import Inputs, SourceOptions
-from acep_approx.cli.options.output import OutputOptions, Quiet
+from acep_approx.cli.options.output import Quiet
 from acep_approx.cli.tables import console as on_stdout
 from acep_approx.cli.terminal import progress_bar, tell
 from acep_approx.visible import visible
@@ -28,9 +28,7 @@ LONGEST = 24
 def look(
     inputs: Inputs,
     *,
-    format: Annotated[  # noqa: A002  (the option's name)
-        Answer, typer.Option(help="In words, or as data.", rich_help_panel=OutputOptions.panel)
-    ] = Answer.TEXT,
+    format: AnswerForm = Answer.TEXT,  # noqa: A002  (the option's name)
     rows: Annotated[
         int | None,
         typer.Option(

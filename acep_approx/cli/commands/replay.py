@@ -120,7 +120,6 @@ def _moment(at: str, matches: BudgetedMatches, wanted: dict[str, str | None]) ->
 
 
 def _show(number: int, run: dict[str, Any], matches: BudgetedMatches) -> None:
-    """One partial match."""
     import pyarrow as pa
 
     from acep_approx.events.writing.tables import plain_text

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from acep_approx.api import Query
-    from acep_approx.events.source import Source
     from acep_approx.training.history_graph import HistoryGraph
 
 SHARES = (0.02, 0.05, 0.1, 0.2, 0.5)
@@ -87,6 +86,7 @@ def train(
     text = read_one_query(query, "acep train")
 
     from acep_approx.api import compile_query
+    from acep_approx.events.source import open_source
 
     compiled = compile_query(text, **matching.replaced, engine="runs")  # the engine that sheds, and so learns
     known = _history(compiled, history, gap)
@@ -94,26 +94,19 @@ def train(
     with stages(enabled=not quiet) as bar:
         if spark.spark:
             known = _on_spark(known, past, source, spark, bar)
-        elif history.more:
-            bar("learning", 0.0)
-            known.partial_fit(_past(past, source), sort=source.sort, **source.roles)
         else:
-            known.fit(_past(past, source), on_progress=bar, sort=source.sort, **source.roles)
+            if history.more:
+                bar("learning", 0.0)
+            events = open_source(past, **source.reading)
+            say_how_read(events)
+            how = source.roles | {"sort": source.sort}
+            known = known.partial_fit(events, **how) if history.more else known.fit(events, on_progress=bar, **how)
     folder = known.save(history.output, new_version=history.new_version or history.more)
     if not quiet:
         _summary(known, known.events_ - before, folder)
 
 
-def _past(paths: list[str], source: InputOptions) -> Source:
-    from acep_approx.events.source import open_source
-
-    events = open_source(paths, **source.reading)
-    say_how_read(events)
-    return events
-
-
 def _check_spark(spark: OrderedSparkOptions, history: HistoryOptions, source: InputOptions) -> None:
-    """Refuse what can be done here only, or on Spark only."""
     skips = source.on_malformed is OnMalformed.SKIP
     if spark.spark and (history.more or skips):
         anew, repair = "learn anew from all of the past with --new-version", "repair the rows, or leave out --spark"
@@ -171,7 +164,6 @@ def _history(compiled: Query, wanted: HistoryOptions, gap: str | None) -> Histor
 
 
 def _summary(known: HistoryGraph, events: int, folder: Path) -> None:
-    """What was learned, and what budgets would find."""
     from history.coverage.groups import sketch_error
 
     counts = known.graph_.counts

@@ -140,7 +140,6 @@ def _on_spark(master: str | None) -> Elsewhere:
 
 
 def _items(text: str | None) -> list[str]:
-    """The items of a list with commas."""
     return [item.strip() for item in (text or "").split(",") if item.strip()]
 
 
@@ -160,7 +159,6 @@ def _say_need(tuning: Tuning) -> None:
 
 
 def _show(tuning: Tuning) -> None:
-    """The table of all choices."""
     header = ["WITHIN", "ERRORS", "match points", "matches", "run-steps per event"]
     header += [f"recall at {budget}" for budget in tuning.budgets]
     rows = []
@@ -186,7 +184,6 @@ def _recommend(advice: Advice) -> None:
 
 
 def _draw(tuning: Tuning, advice: Advice, text: str, output: Wanted, file: Path) -> None:
-    """The curves as a page."""
     from acep_approx.pages.curves import Curve, curves_page
     from acep_approx.pages.shell import write_page
 

@@ -29,6 +29,9 @@ class Answer(StrEnum):
     JSON = "json"
 
 
+AnswerForm = Annotated[Answer, typer.Option(help="In words, or as data.", rich_help_panel=OutputOptions.panel)]
+
+
 @dataclass(frozen=True)
 class QuestionOptions:
     """What is asked."""
@@ -60,9 +63,7 @@ def why(
     *,
     question: QuestionOptions,
     matching: MatchingOptions,
-    format: Annotated[  # noqa: A002  (the option's name)
-        Answer, typer.Option(help="In words, or as data.", rich_help_panel=OutputOptions.panel)
-    ] = Answer.TEXT,
+    format: AnswerForm = Answer.TEXT,  # noqa: A002  (the option's name)
     source: QuestionInputOptions,
 ) -> None:
     """Say why QUERY has a match in INPUT around a time, or has none.
@@ -102,7 +103,6 @@ def why(
 
 
 def _show(answer: Why | NoMatch) -> None:
-    """Print the answer for people."""
     from rich.table import Table
 
     from acep_approx.cli.tables import console, show

@@ -88,7 +88,6 @@ def _filled(group: Any, options: dict[str, Any]) -> Any:
 
 
 def _options(group: type[Any]) -> Iterator[inspect.Parameter]:
-    """The fields of a group as parameters, in its panel."""
     hints = get_type_hints(group, include_extras=True)
     for field in fields(group):
         hint = hints[field.name]

@@ -230,7 +230,7 @@ class RunInputOptions(InputOptions, IntervalOptions):
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Write late events to FILE; with --on-late skip, or --watermark. With --stream, a folder.",
+            help="Write late events to FILE; with --on-late skip, --watermark or --reorder. With --stream, a folder.",
         ),
     ] = None
 

@@ -137,7 +137,6 @@ def _outputs(given: Mapping[str, Any]) -> Iterator[Output]:
 
 
 def _streams() -> Iterator[Output]:
-    """Standard output, and what is said, where they go to a file."""
     for what, stream in (("standard output", sys.stdout), ("what is said on stderr", sys.stderr)):
         with suppress(OSError, ValueError, AttributeError):
             status = os.fstat(stream.fileno())
@@ -149,7 +148,6 @@ def _streams() -> Iterator[Output]:
 
 
 def _read(given: Mapping[str, Any]) -> Iterator[Path]:
-    """All files that a command reads, as far as outputs could be among them."""
     for name in _events(given):
         yield from _files(name, given)
     for query in _listed(given.get("query")):
@@ -176,7 +174,6 @@ def _events(given: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _files(name: str, given: Mapping[str, Any]) -> Iterator[Path]:
-    """The files behind the name of events."""
     path = Path(name)
     try:
         if name == "-":

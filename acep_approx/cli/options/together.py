@@ -12,6 +12,7 @@ from pathlib import Path
 
 import typer
 
+from acep_approx.cli.options.arrivals import LATENESS
 from acep_approx.cli.options.groups import given_options
 from acep_approx.cli.options.input import HOW_WRITTEN, NOT_ON_SPARK
 from acep_approx.cli.options.matching import ExpandedBudgetOptions, LearningOptions, ReportOptions
@@ -72,7 +73,7 @@ COMMON = frozenset(
     )
 )
 """What goes with every program."""
-WITH_SETS = ("queries", "strict", "reorder", "stamp", "limit", "key_idle", "start")
+WITH_SETS = ("queries", "strict", "reorder", "stamp", "limit", "key_idle", "start", *LATENESS)
 CHECKPOINTS = ("checkpoint", "checkpoint_every", "finish")
 OF_BUDGETS = [one.name for group in (ExpandedBudgetOptions, LearningOptions, ReportOptions) for one in fields(group)]
 THREE = ("matches", "points", "count")
@@ -114,11 +115,16 @@ REFUSED: dict[str, Refusals] = {
         _each(ONE_OF_THEM, *OF_BUDGETS)
         | _outputs_but(f"{CHOOSE}, or leave out {{mine}}", *THREE)
         | {
-            "key_idle": f"{ONE_OF_THEM}; keys are dropped of events in order: see --sort, and --reorder with --queries",
             "sort": "leave it out: events are put in order of time as far as they may be late",
             "on_late:refuse": "leave it out: late events are counted, and --late FILE writes them",
         },
     ),
+    "late events of a query": Refusals(
+        "ACEP-U055",
+        NOT_WITH,
+        {"key_idle": f"{ONE_OF_THEM}; keys are dropped of events in order: see --sort, and --reorder with --queries"},
+    ),
+    "watermark of a set": Refusals("ACEP-U064", NOT_WITH, {"reorder": f"{ONE_OF_THEM}: they are the same"}),
     "changelog": Refusals(
         "ACEP-U055", NOT_WITH, {"output:count": f"{ONE_OF_THEM}: what counts is what remains at the end"}
     ),

@@ -5,16 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
-import typer
-
-from acep_approx.cli.options.groups import command_line, option_words
 from acep_approx.cli.options.input import QuestionInputOptions, RunInputOptions
-from acep_approx.cli.options.output import PageOptions, check_folder
-from acep_approx.cli.options.together import refuse
 from acep_approx.events.live.kafka_address import is_address, parse_address
-from acep_approx.shell import command_of
 
 if TYPE_CHECKING:
     from acep_approx.events.source import Source
@@ -44,47 +38,6 @@ class PageRequest:
     inputs: list[str]
     command: str
     ask: str = ""
-
-    @classmethod
-    def of(
-        cls,
-        context: typer.Context,
-        options: PageOptions,
-        inputs: list[str],
-        asked: dict[str, str],
-        *,
-        query: str = "",
-    ) -> Self | None:
-        """What was asked for; None: no page.
-
-        Parameters
-        ----------
-        context : typer.Context
-            Of the command.
-        options : PageOptions
-        inputs : list of str
-        asked : dict of str to str
-            See ``asked_for``.
-        query : str
-            As it was given; empty: there are many, and nobody can be asked why one has no match.
-
-        Raises
-        ------
-        UsageError
-            ``ACEP-U152``: what does not go with a page; ``ACEP-U013``, ``ACEP-U016``, ``ACEP-U017``: it cannot be
-            written there.
-        """
-        file = options.page
-        if file is None:
-            return None
-        if "queries" in asked:
-            refuse(asked, {"page of a set": "--page"})
-        if "follow" in asked or any(map(is_address, inputs)):
-            refuse(asked, {"page of live input": "--page"})
-        check_folder(file)
-        same = [word for name in ASKED if name in asked for word in option_words(ASKED[name], context.params[name])]
-        ask = command_of(["acep", "why", query, *inputs, *same]) if query else ""
-        return cls(file, inputs, command_line(context), ask)
 
     @property
     def labels(self) -> PageLabels:
@@ -159,7 +112,6 @@ class PageRequest:
 
 
 def _name(place: str) -> str:
-    """What an input is called."""
     if place == "-":
         return "standard input"
     return f"the topic {parse_address(place).topic}" if is_address(place) else Path(place).name

@@ -130,12 +130,12 @@ class PushedRun(QueryRun):
             say_left_out(self.source)
             if found_nothing(self.results, self.output.output):
                 self._say_nothing()
-            say_holding(self.matcher)
+            self._say_holding()
             return
         say_how_read(self.source)
         self._say_read(seconds)
         if self.program.revisions is not None:
-            say_holding(self.matcher)
+            self._say_holding()
         say_left_out(self.source)
         say_tombstones(self.live_run.source)
         if found_nothing(self.results, self.output.output) and not self.live_run.goes_on:
@@ -144,6 +144,10 @@ class PushedRun(QueryRun):
         lasts = self.options.stream.checkpoint is not None and not self.options.rules.finish
         if lasts and getattr(self.matcher, "waits_until", None) is not None:
             say("matches may wait for windows to close: --finish says that no more events will come")
+
+    def _say_holding(self) -> None:
+        matcher = self.matcher
+        say_holding(matcher.holding, is_by_source=matcher.asked.source is not None, is_time=matcher.is_time)
 
     def _say_read(self, seconds: float) -> None:
         """Say what was read, what became of it, and what was found."""

@@ -6,24 +6,37 @@ import json
 import sys
 from collections import Counter
 from collections.abc import Callable, Generator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import typer
 
 from acep_approx.cli.metrics import tell_events
-from acep_approx.cli.no_match import SilentOnes
+from acep_approx.cli.no_match import say_silent
+from acep_approx.cli.options.arrivals import LATENESS
+from acep_approx.cli.options.input import OnLate
+from acep_approx.cli.options.together import refuse
 from acep_approx.cli.query_folder import read_folder
 from acep_approx.cli.runs.lasting import asked_of, checkpointing_of, is_pushed, reading_of, say_going_on, say_tombstones
 from acep_approx.cli.runs.page import PageRequest
 from acep_approx.cli.runs.request import RunRequest
 from acep_approx.cli.runs.run import ProgramRun
-from acep_approx.cli.summary import say_dropped, say_found, say_how_read, say_left_out, say_malformed
-from acep_approx.cli.terminal import amount, say
+from acep_approx.cli.summary import (
+    LATE,
+    say_dropped,
+    say_found,
+    say_holding,
+    say_how_read,
+    say_left_out,
+    say_malformed,
+    say_rejected,
+)
+from acep_approx.cli.terminal import amount, first_of, say
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from acep_approx.results.explorer.many_queries import GatheredMatches
+    from acep_approx.subscriptions.running import Standing
 
 SHOWN = 5
 """Queries that the summary names, those with the most results first."""
@@ -37,8 +50,6 @@ class SetRun(ProgramRun):
     folder : Folder
     by_query : Counter of str
         How many results each query has.
-    gathered : GatheredMatches or None
-        The matches, for a page.
 
     Raises
     ------
@@ -48,33 +59,41 @@ class SetRun(ProgramRun):
 
     def __init__(self, request: RunRequest) -> None:
         super().__init__(request)
+        if "watermark" in request.asked:
+            refuse(request.asked, {"watermark of a set": "--watermark"})
+        self._has_watermark = request.waits()
+        self._waits = self._has_watermark or self.options.many.reorder is not None
+        self._late = self.options.source.late if self._waits else None
         self.page, self.form = request.page, self.output.form()
         self.output.check(self.form, is_expanded=False)
         self.by_query: Counter[str] = Counter()
-        self.gathered: GatheredMatches | None = None
-        self.gathers = self.page is not None
 
     def open(self) -> None:
         """Read the queries, and open the input; with ``--strict`` wrong queries are refused."""
         many = self.options.many
         assert many.queries is not None, "it was given"
         more: dict[str, Any] = {"reorder": many.reorder, "stamp": many.stamp, "key_idle": self.options.keys.key_idle}
+        more |= {name: getattr(self.options.revisions, name) for name in LATENESS}
         more |= self.roles | {"strict": many.strict, "output": self.output.output.pushed}
         self.folder = read_folder(many.queries, **more)
         self.folder.tell_wrong()
-        if self.gathers:
+        if self.page is not None:
             from acep_approx.results.explorer.many_queries import GatheredMatches
 
             self.gathered = GatheredMatches(self.folder.asked())
         if is_pushed(self.request):
             how = checkpointing_of(self.request) | reading_of(self.request) | {"also_asked": asked_of(self.request)}
+            how |= {"late": self.options.source.late}
             self.follow(self.folder.desk.follow(self.request.inputs[0], on_schema=self._leave_out, **how))
             return
+        if self._late is not None:  # the set leaves late events out, and writes them
+            skipping = replace(self.options.source, on_late=OnLate.SKIP)
+            self.request = replace(self.request, options=replace(self.options, source=skipping))
         self.source = self.opened()
         if many.strict:
             self.folder.desk.check(self.source.schema, self.folder.misfit)
             self.folder.refuse()
-        if self.gathers and many.stamp:
+        if self.page is not None and many.stamp:
             self._stamp()
         self.kept(self.source)
 
@@ -107,11 +126,11 @@ class SetRun(ProgramRun):
 
     def tell(self) -> None:
         """Tell how many events were read."""
-        if self.live_run is None:
-            tell_events(self.source, lambda: self.events)
+        run, late = self.live_run, lambda: self._standing.late
+        if run is None:
+            tell_events(self.source, lambda: self.events, late if self._waits else None)
         else:
-            source, desk = self.live_run.source, self.folder.desk
-            tell_events(source, lambda: source.given, lambda: desk.late_count)
+            tell_events(run.source, lambda: run.source.given, late)
 
     # --- results --------------------------------------------------------------------------------------------------
 
@@ -121,6 +140,8 @@ class SetRun(ProgramRun):
             for found in self.live_run.results():
                 self._take(found)
                 yield found.to_arrow()
+                if self._late is None:
+                    self.folder.desk.late()  # they are not to gather
             return
         counts: Counter[tuple[str, int]] = Counter()
         is_empty, counts_only = True, self.output.output.is_count
@@ -135,20 +156,22 @@ class SetRun(ProgramRun):
             if table.num_rows:
                 is_empty = False
                 yield table
+        if self._late is not None:
+            from acep_approx.events.late import LateEvents
+
+            self.source.late = LateEvents()  # who reads the events again need not know
         if counts_only:
             yield self._counted(counts)
         elif is_empty:
             yield table.slice(0, 0)
 
     def _take(self, found: Any) -> None:
-        """Count what a batch has brought, and gather it for a page."""
         for id_, rows in found.items():
             self.by_query[id_] += rows.num_rows
             if self.gathered is not None:
                 self.gathered.take(id_, rows)
 
     def _counted(self, counts: Counter[tuple[str, int]]) -> pa.Table:
-        """The matches of each query by number of errors."""
         import pyarrow as pa
 
         from acep_approx.cli.write import with_at_least
@@ -179,29 +202,32 @@ class SetRun(ProgramRun):
 
     def say(self, seconds: float) -> None:
         """Say what was read, which queries have the most results, and which have none."""
-        desk, source, key_idle = self.folder.desk, self.source, self.options.keys.key_idle
+        source, standing = self.source, self._standing
         if self.live_run is None:
             say_how_read(source)
         events = self.events if self.live_run is None else self.live_run.source.given
-        say(f"{amount(events, 'event')} read, {_in_words(len(desk))}; {seconds:.2f} s")
+        say(f"{amount(events, 'event')} read, {amount(len(self.folder.desk), 'query')}; {seconds:.2f} s")
         self._say_found()
         if self.live_run is None:
             if not self.results.is_cut:
                 self._say_silent()
             say_left_out(source)
-        if self._late:
-            say(f"{amount(self._late, 'event')} left out that came late")
-        say_dropped(desk.keys_dropped_in_match if self.live_run is None else desk.keys_dropped, key_idle)
+        if self._has_watermark or self._late is not None:
+            say_rejected({LATE: standing.late}, self._late)
+            by_source = self.options.revisions.source is not None
+            say_holding(standing.holding, is_by_source=by_source, is_time=standing.is_time)
+        elif standing.late:
+            say(f"{amount(standing.late, 'event')} left out that came late")
+        say_dropped(standing.keys_dropped, self.options.keys.key_idle)
         if self.live_run is not None:
             say_malformed(source.malformed)
             say_tombstones(self.live_run.source)
             say_going_on(self.request)
 
     @property
-    def _late(self) -> int:
-        """Events that came later than ``--reorder`` allows."""
+    def _standing(self) -> Standing:
         desk = self.folder.desk
-        return desk.late_in_match if self.live_run is None else desk.late_count
+        return desk.standing_in_match if self.live_run is None else desk.standing
 
     def _say_found(self) -> None:
         if not self.output.output.is_count:
@@ -209,29 +235,26 @@ class SetRun(ProgramRun):
         if self.by_query:
             from acep_approx.events.counts import said
 
-            most = ", ".join(f"{id_} {said(number)}" for id_, number in self.by_query.most_common(SHOWN))
-            more = f", and {len(self.by_query) - SHOWN:,} others" if len(self.by_query) > SHOWN else ""
-            say(f"{_in_words(len(self.by_query))} with results: {most}{more}")
+            most = [f"{id_} {said(number)}" for id_, number in self.by_query.most_common()]
+            say(f"{amount(len(most), 'query')} with results: {first_of(most, SHOWN, ', and {:,} others')}")
 
     def _say_silent(self) -> None:
-        """Say which queries have no match, and of the first ones why."""
-        desk, request, many = self.folder.desk, self.request, self.options.many
+        desk = self.folder.desk
         silent = [id_ for id_ in desk if not self.by_query[id_]]
         reasons = {
             id_: f"it reads {stream}, which other queries publish: {', '.join(publishers[:SHOWN])}"
             for stream, (publishers, readers) in desk.streams().items()
             for id_ in readers
         }
-        ones = SilentOnes(silent, "query", desk.text, request.context, request.inputs, reasons)
-        is_sorted = self.options.source.sort or many.reorder is not None
-        ones.say(None if many.stamp else self.source, sort=is_sorted, **self.roles)
+        source, is_sorted = None if self.options.many.stamp else self.source, self.options.source.sort or self._waits
+        say_silent(self.request, silent, "query", desk.text, reasons, source, sort=is_sorted, **self.roles)
 
     # --- the page and the end -------------------------------------------------------------------------------------
 
     def write_page(self, page: PageRequest) -> None:
         """Make the page of the matches that were gathered."""
         assert self.gathered is not None, "it is asked for"
-        self.gathered.late = self._late
+        self.gathered.late = self._standing.late
         before = 0
         if self.live_run is not None:
             kept = self.source.kept
@@ -240,7 +263,7 @@ class SetRun(ProgramRun):
 
     def _alone(self) -> Callable[[str], str | None] | None:
         """What gives the text of a query, unless it reads what others publish; None: events come out of order."""
-        if self.options.many.reorder is not None:
+        if self._waits:
             return None
         desk = self.folder.desk
         readers = {id_ for _, ids in desk.streams().values() for id_ in ids}
@@ -249,10 +272,5 @@ class SetRun(ProgramRun):
     def end(self) -> None:
         """End with the code of the first query that was left out, if there is one."""
         if self.folder.wrong:
-            say(f"{_in_words(len(self.folder.wrong))} left out, as reported above")
+            say(f"{amount(len(self.folder.wrong), 'query')} left out, as reported above")
             raise typer.Exit(self.folder.exit_code)
-
-
-def _in_words(number: int) -> str:
-    """A number of queries in words."""
-    return "1 query" if number == 1 else f"{number:,} queries"

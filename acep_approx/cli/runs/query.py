@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+import logging
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from acep_approx.cli.metrics import tell_query
@@ -11,20 +13,27 @@ from acep_approx.cli.no_match import found_nothing, say_no_match
 from acep_approx.cli.on_spark.batch import folder_form, is_folder
 from acep_approx.cli.options.arrivals import REVISING
 from acep_approx.cli.options.groups import command_line
-from acep_approx.cli.options.output import Format, ResultKind, format_of
+from acep_approx.cli.options.matching import BudgetOptions, LearningOptions, ReportOptions
+from acep_approx.cli.options.output import Format, ResultKind, check_folder, format_of
 from acep_approx.cli.options.together import refuse
-from acep_approx.cli.runs.budget import SPENDING, Saving, check_budget, home_of
 from acep_approx.cli.runs.page import PageRequest
 from acep_approx.cli.runs.request import RunRequest
 from acep_approx.cli.runs.run import ProgramRun
 from acep_approx.cli.summary import say_budget, say_how_read, say_summary
-from acep_approx.cli.terminal import say
+from acep_approx.cli.terminal import amount, say
+from acep_approx.errors import UsageError
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from acep_approx.api import Query
+    from acep_approx.learning.online import OnlineLearning
+    from acep_approx.results.budgeted import BudgetedMatches
     from acep_approx.revisions.request import Revisions
+
+LOG = logging.getLogger("acep_approx.checkpoint")
+SPENDING = (BudgetOptions.panel, LearningOptions.panel, ReportOptions.panel)
+"""Panels of options that a run without a budget has not."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +71,9 @@ class QueryProgram:
         refuse({name: option for name, option in request.asked.items() if name not in live_too}, {"no rules": ""})
         is_on_spark, is_streamed = options.spark.spark, options.stream.stream
         _check_spark(request)
-        revisions = None if is_on_spark else _revisions(request)
+        revisions = None
+        if not is_on_spark and request.waits("late events of a query"):
+            revisions = options.revisions.asked(request.inputs)
         is_by_workers = is_on_spark and output.file is not None and (is_streamed or is_folder(output.file))
         form = folder_form(output, is_new=not is_streamed) if is_by_workers else output.form()
         output.check(form, is_expanded=options.spending.expand)
@@ -75,7 +86,6 @@ class QueryProgram:
 
 
 def _check_spark(request: RunRequest) -> None:
-    """Refuse what does not go with Spark, with streams on it, or with a run here."""
     is_on_spark, is_streamed = request.options.spark.spark, request.options.stream.stream
     kinds = {"batch on Spark": "--stream"} if is_on_spark and not is_streamed else {}
     kinds |= dict.fromkeys(["Spark"] if is_on_spark else ["no cluster", "here"], "--spark")
@@ -86,19 +96,6 @@ def _check_spark(request: RunRequest) -> None:
         refuse(request.asked, {"trigger": "--trigger"})
     if not is_on_spark and not any(name in request.asked for name in REVISING):
         refuse(request.asked, {"events in order": ""})
-
-
-def _revisions(request: RunRequest) -> Revisions | None:
-    """How events may be late or change; refuses what does not go with that."""
-    mine = next((request.asked[name] for name in REVISING if name in request.asked), None)
-    if mine is None:
-        return None
-    refuse(request.asked, {"late events": mine})
-    if request.options.revisions.changelog:
-        refuse(request.asked, {"changelog": "--changelog"})
-    if request.options.source.late is not None:
-        format_of(request.options.source.late)
-    return request.options.revisions.asked(request.inputs)
 
 
 class QueryRun(ProgramRun):
@@ -202,3 +199,140 @@ class PlainRun(QueryRun):
     def write_page(self, page: PageRequest) -> None:
         """Make the page of the matches."""
         page.write(self.matches)
+
+
+# --- a budget, and what is learned on the way ------------------------------------------------------------------------
+
+
+def check_budget(request: RunRequest) -> None:
+    """Refuse options that need a budget, and files that cannot be written, before any work is done.
+
+    Raises
+    ------
+    UsageError
+        ``ACEP-U040``: such an option without ``--budget``; ``ACEP-U049``: one that needs ``--learn`` without it, or
+        nowhere to save to; ``ACEP-U030``: not a budget; ``ACEP-U016``: a folder that is not there; ``ACEP-U018``: a
+        table whose name does not say its format.
+    """
+    spending, learning, reports = request.options.spending, request.options.learning, request.options.reports
+    if spending.budget is None:
+        refuse(request.asked, {"no budget": "--budget"})
+        return
+    if not learning.learn:
+        refuse(request.asked, {"nothing learned": "--learn"})
+    if learning.save_every is not None and home_of(request) is None:
+        raise UsageError("--save-every has nowhere to save to", code="ACEP-U049", hint="name a folder: --save DIR")
+    if not spending.expand:
+        refuse(request.asked, {"nothing expanded": "--expand"})
+    tables = (reports.shed, learning.learn_log)
+    for file in (reports.report, *tables):
+        check_folder(file)
+    spending.check()
+    for table in tables:
+        if table is not None:
+            format_of(table)
+
+
+def home_of(request: RunRequest) -> Path | None:
+    """Where what is learned is saved."""
+    return request.options.learning.save or request.options.spending.history
+
+
+class Saving:
+    """Saves what a run learns, at its end and every so many batches.
+
+    Parameters
+    ----------
+    query : Query
+        The query that is run.
+    home : Path or None
+        Where to; None: nowhere.
+    every : int, optional
+        Batches between two times; default: only at the end.
+
+    Attributes
+    ----------
+    matches : BudgetedMatches or None
+        The run; to be set before it begins.
+    folder : Path or None
+        The last version that was written.
+    """
+
+    def __init__(self, query: Query, home: Path | None, every: int | None = None) -> None:
+        self.query, self.home, self.every = query, home, every
+        self.matches: BudgetedMatches | None = None
+        self.folder: Path | None = None
+        self._batches = self._saved = self._rescored = 0
+
+    def check(self) -> None:
+        """Refuse a place that cannot be written to, before anything is learned.
+
+        Raises
+        ------
+        HistoryError
+            A history of another query (``ACEP-H002``) or a damaged one (``ACEP-H004``), or something else
+            (``ACEP-H006``).
+        """
+        from acep_approx.training.history_graph import HistoryGraph
+        from history.store import check_free, is_history
+
+        if self.home is None or self.query.plan.registers is None:
+            return
+        if is_history(self.home):
+            HistoryGraph.load(self.home, self.query)
+        else:
+            check_free(self.home)
+
+    def after(self, show: Callable[[int], None]) -> Callable[[int], None]:
+        """What is to be called after each batch: shows how many events are done, and saves if it is time."""
+
+        def done(events: int) -> None:
+            show(events)
+            self._batches += 1
+            is_time = self.every is not None and self._batches % self.every == 0
+            if is_time and self._times > self._rescored:  # else there is nothing new
+                self._save()
+
+        return done
+
+    def finish(self, *, quiet: bool) -> None:
+        """The run has ended: save what it learned, and say where, or why not."""
+        if self._times == 0:
+            text = self._nothing()
+        elif self.home is None:
+            text = "what was learned is not saved: --save DIR keeps it"
+        else:
+            self._save()
+            assert self.folder is not None
+            versions = f", after {amount(self._saved - 1, 'version')} on the way" if self._saved > 1 else ""
+            text = f"what was learned is in {self.folder} (version {int(self.folder.name[1:])}{versions})"
+        if not quiet:
+            say(text)
+
+    @property
+    def _online(self) -> OnlineLearning | None:
+        shedder = self.matches.shedder if self.matches is not None else None
+        return shedder.online if shedder is not None else None
+
+    @property
+    def _times(self) -> int:
+        """How often it was worked out so far what runs are worth."""
+        online = self._online
+        return online.learner.versions if online is not None else 0
+
+    def _save(self) -> None:
+        assert self.matches is not None
+        assert self.home is not None
+        known = self.matches.refreshed(self.query)
+        assert known is not None
+        self.folder = known.save(self.home, new_version=True)
+        LOG.info("what was learned so far is saved in %s", self.folder)
+        self._saved, self._rescored = self._saved + 1, self._times
+
+    def _nothing(self) -> str:
+        online = self._online
+        if online is None:
+            return "there was nothing to learn: where nothing is shed, no partial match needs a value"
+        tests = amount(online.learner.sample_size.rows, "test")
+        saved = "" if self.home is None else ", and nothing saved"
+        return f"nothing was learned{saved}: {tests} seen, and runs were never rescored"

@@ -8,7 +8,8 @@ from typing import Self
 
 import typer
 
-from acep_approx.cli.options.arrivals import LiveOptions, RevisionOptions
+from acep_approx.cli.options.arrivals import REVISING, LiveOptions, RevisionOptions
+from acep_approx.cli.options.groups import command_line, option_words
 from acep_approx.cli.options.input import RunInputOptions
 from acep_approx.cli.options.matching import (
     EngineOptions,
@@ -17,15 +18,19 @@ from acep_approx.cli.options.matching import (
     LearningOptions,
     ReportOptions,
 )
-from acep_approx.cli.options.output import Format, OutputOptions, PageOptions, ResultKind, format_of
+from acep_approx.cli.options.output import Format, OutputOptions, PageOptions, ResultKind, check_folder, format_of
 from acep_approx.cli.options.programs import QueriesOptions, RuleOptions, needed
 from acep_approx.cli.options.spark import RunSparkOptions, StreamOptions
 from acep_approx.cli.options.together import NOT_WITH, asked_for, check_queries, refuse
-from acep_approx.cli.runs.page import PageRequest
+from acep_approx.cli.runs.page import ASKED, PageRequest
 from acep_approx.cli.terminal import read_query
 from acep_approx.errors import UsageError
 from acep_approx.events.live.kafka_address import is_address
 from acep_approx.query.rules.parser import is_rules
+from acep_approx.shell import command_of
+
+WHOLE = (Format.TABLE, Format.PARQUET)
+"""Forms that are not written row by row."""
 
 
 @dataclass(frozen=True)
@@ -95,7 +100,10 @@ class RunRequest:
         text = read_query(query) if query else ""
         made = cls(context, query, text, inputs, options, quiet, asked_for(context))
         if "flush" in made.asked:
-            made._check_flush()
+            form = made._form()
+            if form in WHOLE or options.output.output is ResultKind.COMPRESSED:
+                shown = "--output compressed" if form is None else f"--format {form.value}"
+                raise _apart(shown, "--flush", "choose jsonl or csv, which are written row by row")
         if made.is_live:
             made._check_live()
         else:
@@ -125,14 +133,42 @@ class RunRequest:
 
     @property
     def page(self) -> PageRequest | None:
-        """The page that is to be written (see ``PageRequest.of``)."""
-        query = "" if self.is_of_rules else self.query
-        return PageRequest.of(self.context, self.options.page, self.inputs, self.asked, query=query)
+        """The page that is to be written; of several queries nobody can be asked why one has no match.
+
+        Raises
+        ------
+        UsageError
+            ``ACEP-U152``: what does not go with a page; ``ACEP-U016``: it cannot be written there.
+        """
+        file = self.options.page.page
+        if file is None:
+            return None
+        if "queries" in self.asked:
+            refuse(self.asked, {"page of a set": "--page"})
+        if self.is_live:
+            refuse(self.asked, {"page of live input": "--page"})
+        check_folder(file)
+        given = [(ASKED[name], self.context.params[name]) for name in ASKED if name in self.asked]
+        same = [word for spelled, value in given for word in option_words(spelled, value)]
+        is_one = bool(self.query) and not self.is_of_rules
+        ask = command_of(["acep", "why", self.query, *self.inputs, *same]) if is_one else ""
+        return PageRequest(file, self.inputs, command_line(self.context), ask)
+
+    def waits(self, *kinds: str) -> bool:
+        """Whether events may be late or change; refuses what does not go with that, or with runs of these kinds."""
+        mine = next((self.asked[name] for name in REVISING if name in self.asked), None)
+        if mine is None:
+            return False
+        refuse(self.asked, dict.fromkeys(("late events", *kinds), mine))
+        if self.options.revisions.changelog:
+            refuse(self.asked, {"changelog": "--changelog"})
+        if self.options.source.late is not None:
+            format_of(self.options.source.late)
+        return True
 
     # --- what does not go with the input --------------------------------------------------------------------------
 
     def _check_live(self) -> None:
-        """Refuse what cannot be done with live input, before any work is done."""
         mine = "--follow" if self.options.live.follow else "kafka://"
         of_topic = any(map(is_address, self.inputs))
         refuse(self.asked, {"live input": mine, "topic" if of_topic else "file that grows": mine})
@@ -145,9 +181,8 @@ class RunRequest:
         if not of_topic:
             refuse(self.asked, {"no topic": ""})
         refuse(self.asked, {"compressed": mine})
-        if (form := self._form()) in (Format.TABLE, Format.PARQUET):
-            hint = "results are written as they come: choose jsonl or csv"
-            raise _apart(f"--format {form.value}", mine, hint)
+        if (form := self._form()) is not None and form in WHOLE:
+            raise _apart(f"--format {form.value}", mine, "results are written as they come: choose jsonl or csv")
         if "checkpoint" not in self.asked:
             if not self.is_of_rules:
                 refuse(self.asked, {"no checkpoint": "--checkpoint"})
@@ -158,12 +193,6 @@ class RunRequest:
         late = self.options.source.late
         if late is not None and format_of(late) is Format.PARQUET:
             raise _apart(f"--late {late}", "--checkpoint", "name it .jsonl or .csv: rows are added as they come")
-
-    def _check_flush(self) -> None:
-        form = self._form()
-        if form in (Format.TABLE, Format.PARQUET) or self.options.output.output is ResultKind.COMPRESSED:
-            shown = "--output compressed" if form is None else f"--format {form.value}"
-            raise _apart(shown, "--flush", "choose jsonl or csv, which are written row by row")
 
     def _form(self) -> Format | None:
         """The format of the results, where it is said, or the name of the output says it: rules write to a folder."""

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from acep_approx.cli.metrics import tell, tell_events
-from acep_approx.cli.no_match import SilentOnes
+from acep_approx.cli.no_match import say_silent
 from acep_approx.cli.options.output import SHOWN, Format, check_folder, format_of
 from acep_approx.cli.options.together import RULES, not_with_rules, refuse
 from acep_approx.cli.runs.page import PageRequest
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from acep_approx.cli.write import RowsFile
-    from acep_approx.results.explorer.many_queries import GatheredMatches
     from acep_approx.results.rules import RuleCall, RuleOutput
 
 
@@ -38,8 +37,6 @@ class RulesRun(ProgramRun):
     rules : RuleSet
     found, fired, changed, called : Counter of str
         Matches of each rule, those that fired, changes of each table, calls of each name.
-    gathered : GatheredMatches or None
-        The matches, for a page.
 
     Raises
     ------
@@ -66,7 +63,6 @@ class RulesRun(ProgramRun):
         self.fired: Counter[str] = Counter()
         self.changed: Counter[str] = Counter()
         self.called: Counter[str] = Counter()
-        self.gathered: GatheredMatches | None = None
         self._files = ExitStack()
         self._open: dict[Path, RowsFile] = {}
         self._some: dict[str, list[pa.Table]] = {}
@@ -109,30 +105,25 @@ class RulesRun(ProgramRun):
         from acep_approx.cli.options.places import check_places
 
         self.rules = compile_rules(self.request.text)
-        check_places(self.request.context.params, self._files_by_name())
-        self._rows_given = _rows_given(self.options.rules.table or [])
-        self.source = self.kept(self.opened())
-        if self.page is not None:
-            from acep_approx.results.explorer.many_queries import AskedQuery, GatheredMatches
-
-            file = self.rules.file
-            asked = {rule.name: AskedQuery(rule.query, file.text[slice(*rule.span)]) for rule in file.rules}
-            self.gathered = GatheredMatches(asked)
-
-    def _files_by_name(self) -> dict[str, Path]:
-        """The files that are written to folders, by what they hold."""
         file = self.rules.file
         folders = ("matches", self.output.file, file.rules), ("changes", self.options.rules.changes, file.tables)
-        return {
+        written = {
             f"{what} of {one.name}": folder / f"{one.name}.{self._ending.value}"
             for what, folder, all_of_them in folders
             if folder is not None
             for one in all_of_them
         }
+        check_places(self.request.context.params, written)
+        self._rows_given = _rows_given(self.options.rules.table or [])
+        self.source = self.kept(self.opened())
+        if self.page is not None:
+            from acep_approx.results.explorer.many_queries import AskedQuery, GatheredMatches
+
+            asked = {rule.name: AskedQuery(rule.query, file.text[slice(*rule.span)]) for rule in file.rules}
+            self.gathered = GatheredMatches(asked)
 
     @property
     def _ending(self) -> Format:
-        """How files in folders are written."""
         return Format.JSONL if self.form is Format.TABLE else self.form
 
     def tell(self) -> None:
@@ -275,15 +266,13 @@ class RulesRun(ProgramRun):
         say_left_out(self.source)
 
     def _say_silent(self) -> None:
-        """Say which rules have no match, and of the first ones why, as far as the events tell."""
         from acep_approx.query.printer import to_text
 
-        request, queries = self.request, {rule.name: rule.query for rule in self.rules.file.rules}
+        queries = {rule.name: rule.query for rule in self.rules.file.rules}
         silent = [name for name in queries if not self.found[name]]
         reasons = dict.fromkeys(self.rules.readers, "its conditions read tables, which acep why does not know")
-        inputs = request.inputs
-        ones = SilentOnes(silent, "rule", lambda name: to_text(queries[name]), request.context, inputs, reasons)
-        ones.say(None if self.before else self.source, sort=self.options.source.sort, **self.roles)
+        source, how = None if self.before else self.source, self.roles | {"sort": self.options.source.sort}
+        say_silent(self.request, silent, "rule", lambda name: to_text(queries[name]), reasons, source, **how)
 
     # --- the page -------------------------------------------------------------------------------------------------
 
@@ -303,7 +292,6 @@ class RulesRun(ProgramRun):
 
 
 def _events_between(given: str | None) -> int:
-    """After how many events a store writes a checkpoint."""
     if given is None:
         return 1
     if not (given.isascii() and given.isdigit() and int(given)):
@@ -336,7 +324,6 @@ def _say_each(total: str, parts: list[str]) -> None:
 
 
 def _print(rule: str, table: pa.Table) -> None:
-    """Matches on stdout, as lines that say which rule they are of."""
     import pyarrow as pa
 
     from acep_approx.events.writing.tables import json_lines

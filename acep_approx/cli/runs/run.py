@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from acep_approx.api.live_run import LiveRun
     from acep_approx.cli.write import Results
     from acep_approx.events.source import Source
+    from acep_approx.results.explorer.many_queries import GatheredMatches
 
 AnySource = TypeVar("AnySource", bound="Source")
 
@@ -61,8 +62,8 @@ class ProgramRun(ABC):
         Whether results may be taken back.
     lasting : ExitStack
         What ends with the run.
-    gathers : bool
-        Whether results are wanted, for a page, that are not put out any more.
+    gathered : GatheredMatches or None
+        The matches of several queries or rules, for a page, however few rows are put out.
     """
 
     label = "matching"
@@ -73,7 +74,7 @@ class ProgramRun(ABC):
     results: Results
     live_run: LiveRun | None = None
     is_changelog = False
-    gathers = False
+    gathered: GatheredMatches | None = None
 
     def __init__(self, request: RunRequest) -> None:
         self.request, self.options, self.output = request, request.options, request.output
@@ -160,11 +161,10 @@ class ProgramRun(ABC):
                 self.shown = list(self.results)
             else:
                 write(self.results, self.form, self.output.file, opens=opens)
-            if self.gathers and self.live_run is None:
-                deque(tables, maxlen=0)  # a page has all, however few rows are shown
+            if self.gathered is not None and self.live_run is None:
+                deque(tables, maxlen=0)
 
     def _opens(self) -> Callable[[Path], Any] | None:
-        """What opens a file that grows, if the results go to one."""
         from acep_approx.events.writing.outfile import GrowingFile
 
         if self.live_run is None:
