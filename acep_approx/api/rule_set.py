@@ -24,9 +24,11 @@ from acep_approx.query.rules.parser import parse_rules
 from acep_approx.query.rules.syntax import RuleFile
 from acep_approx.results.rules import RuleCall, RuleOutput, StoreView
 from acep_approx.rules.checkpoints import Checkpoints
-from acep_approx.rules.execution import NO_CALLS, Outcome
+from acep_approx.rules.durable.notes import NO_CALLS
+from acep_approx.rules.execution import Outcome
 from acep_approx.rules.program import Driver, Program
 from acep_approx.rules.runner import Runner
+from acep_approx.rules.words import schema_of
 from acep_approx.run.lateness import LATENESS, Lateness
 from acep_approx.run.left_out import LATE
 from acep_approx.run.run import Run, parts_of
@@ -223,11 +225,11 @@ class RuleRun(Run):
             if self._checkpoints is not None:
                 self._checkpoints.made(call.id)
 
-    def close(self) -> None:
-        """Let go of the file, if there is one: what is not in the last checkpoint is not in it."""
-        self._close(is_failed=False)
+    def close(self, *, is_failed: bool = False) -> None:
+        """Let go of the file, if there is one: what is not in the last checkpoint is not in it.
 
-    def _close(self, *, is_failed: bool) -> None:
+        ``is_failed``: whoever got the last matches may not be done with them. The next run gives them again.
+        """
         if self._checkpoints is not None:
             self._checkpoints.close(is_failed=is_failed)
             self._checkpoints = None
@@ -245,7 +247,7 @@ class RuleRun(Run):
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        self._close(is_failed=kind is not None)
+        self.close(is_failed=kind is not None)
 
 
 DRIVERS = ("auto", "stepping")
@@ -478,10 +480,8 @@ class RuleSet:
             raise UsageError(
                 f"there is no table {name!r}", code="ACEP-U065", hint=f"tables are {', '.join(tables) or 'none'}"
             )
-        if isinstance(rows, list) and not rows:
-            return self._program.empty_rows(name)
-        batches = list(open_source(rows).batches())
-        return pa.Table.from_batches(batches) if batches else self._program.empty_rows(name)
+        batches = [] if isinstance(rows, list) and not rows else list(open_source(rows).batches())
+        return pa.Table.from_batches(batches) if batches else schema_of(self.file.table(name)).empty_table()
 
     @checked
     def run(

@@ -14,7 +14,7 @@ from acep_approx.arrays import Bools, Ints
 from acep_approx.events.columns import empty, to_arrow, to_numpy
 from acep_approx.kernels.rules.rows import DEPTH, Scratch, Undo, Writes
 from acep_approx.kernels.rules.sweep import EXISTS, Done, Reads, Values, fold, perform, sweep, take_back
-from acep_approx.rules.programs import TablePrograms
+from acep_approx.rules.compiled import TablePrograms
 from acep_approx.rules.table import PastRows, TableRows
 from acep_approx.rules.words import from_words
 
@@ -163,12 +163,6 @@ class FailedActionError(Exception):
         """That of one of some transactions."""
         one = transactions.take(slice(number, number + 1))
         return cls((int(one.place[0]), int(one.tick[0]), int(one.start[0])), place, int(one.row[0]), how, what)
-
-    @property
-    def rule(self) -> int:
-        """The number of the rule."""
-        return self.place[0]
-
 
 @dataclass(frozen=True)
 class Changes:

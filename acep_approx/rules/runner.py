@@ -331,15 +331,13 @@ class Runner:
         return outcome
 
     def _done(self, step: EventBatch | int | None) -> Outcome:
-        if isinstance(step, EventBatch):
-            return self.execution.run(step)
-        return self.execution.finish() if step is None else self.execution.pass_time(step)
+        return self.execution.run(step) if isinstance(step, EventBatch) else self.execution.close(step)
 
     def _closed_before(self, failed: FailedActionError) -> RuleError:
         """Let the windows close that end before the one of a transaction that failed; an earlier one may fail then."""
         while (tick := failed.at[1]) < END:
             try:
-                outcome = self.execution.pass_time(tick)
+                outcome = self.execution.close(tick)
             except FailedActionError as earlier:
                 failed = earlier
                 self._restore()
@@ -362,7 +360,7 @@ class Runner:
                 outcome = self.execution.run(before) if len(before) else self.execution.nothing()
                 if place % 2:  # of an event: windows that had closed before it
                     tick = int(batch.ticks[len(before)])
-                outcome = Outcome.joined([outcome, self.execution.pass_time(tick)])
+                outcome = Outcome.joined([outcome, self.execution.close(tick)])
                 if place % 2 and place != alone:
                     alone = place
                     self.execution.run(batch.slice(len(before), 1))
@@ -384,7 +382,7 @@ class Runner:
             self._done(step)
 
     def _error(self, failed: FailedActionError, outcome: Outcome) -> RuleError:
-        rule = self.program.rules[failed.rule].name
+        rule = self.program.rules[failed.place[0]].name
         row = failed.row if failed.row >= 0 else None
         where = "at the end of a window" if row is None else f"row {row}"
         what, hint = REASONS[failed.how]

@@ -42,7 +42,7 @@ class Checkpoint:
     matches : mapping of str to pyarrow.Table, optional
         By rule, matches that nobody has got yet.
     calls : pyarrow.Table, optional
-        Calls that are to be made, in order; columns as ``waiting.CALLS`` names them.
+        Calls that are to be made, in order; columns as ``CALLS`` names them.
     taken : sequence of int, optional
         Numbers of matches of earlier checkpoints that have been taken since.
     made : sequence of str, optional
