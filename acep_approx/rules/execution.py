@@ -270,7 +270,8 @@ class RuleExecution:
             An action cannot be done; the engine stands somewhere in the batch, the tables are those before it.
         """
         assert self.bound is not None, "bind first"
-        batch = replace(batch, ids=None)  # rules are told of rows in the order in which they are run
+        if batch.ids is not None:  # rules are told of rows in the order in which they are run
+            batch = replace(batch, ids=None)
         self._know_types(self.bound, batch.data.schema)
         moment = Moment(batch, self.counters.events, len(self.program.rules), int(batch.ticks[-1]))
         found = Found()

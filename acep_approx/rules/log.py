@@ -35,11 +35,9 @@ class Columns:
 
 
 def _taken(column: Any, which: Ints | slice) -> Any:
-    if isinstance(column, Columns):
-        return column.take(which)
-    if isinstance(which, slice) or not isinstance(column, pa.Table):
+    if isinstance(column, np.ndarray):
         return column[which]
-    return column.take(to_arrow(which))
+    return column.take(to_arrow(which) if isinstance(column, pa.Table) and not isinstance(which, slice) else which)
 
 
 @dataclass(frozen=True)
@@ -254,10 +252,7 @@ class TableLog:
         if not self.has_writes:
             return
         given = self.ordered()
-        of = given.of
-        last = int(np.searchsorted(of.place, place))
-        while last < len(given) and of.place[last] == place and (of.tick[last], of.start[last]) < (tick, start):
-            last += 1
+        last = given.of.until(place, tick, start - 1)
         if not last:
             return
         now, self._ordered = given.take(slice(0, last)), given.take(slice(last, None))
@@ -315,9 +310,7 @@ class TableLog:
 
     def _read_key(self, name: str, reads: Reads) -> pa.Array:
         """A column of the key: that of the rows that there are; in a total table there are all."""
-        is_there = np.ones(len(reads.row), np.bool_)
-        if not self.rows.table.is_total:
-            is_there = to_numpy(self.read(None, reads))
+        is_there = True if self.rows.table.is_total else to_numpy(self.read(None, reads))
         return self.rows.key_columns(np.where(is_there, reads.row, -1))[name]
 
     def fold(self) -> Changes:
