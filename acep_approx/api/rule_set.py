@@ -85,23 +85,23 @@ class RuleRun(Run):
     @property
     def watermark(self) -> int | None:
         """The tick before which no event is taken in any more; None where nothing has moved it yet."""
-        wait = None if self._runner.order is None else self._runner.order.wait
+        wait = self._runner.order.wait
         return None if wait is None or wait.watermarks.current == NEVER else wait.watermarks.current
 
     @property
     def holding(self) -> Held:
         """What holds the watermark back: of several sources those that are furthest behind, and those that are idle."""
-        wait = None if self._runner.order is None else self._runner.order.wait
+        wait = self._runner.order.wait
         return Held() if wait is None else wait.watermarks.holding()
 
     @property
     def late_count(self) -> int:
         """How many events came later than the watermark allows."""
-        return 0 if self._runner.order is None else self._runner.order.left_out.counts[LATE]
+        return self._runner.order.left_out.counts[LATE]
 
     def late(self) -> pa.Table:
         """The events that came later than the watermark allows, since the last call: ``row``, and the columns read."""
-        rows = pa.table({}) if self._runner.order is None else self._runner.order.left_out.take()
+        rows = self._runner.order.left_out.take()
         return rows.drop_columns(rows.column_names[0]) if rows.num_rows else pa.table({})
 
     @property

@@ -6,10 +6,10 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from acep_approx.arrays import Ints
 from acep_approx.errors import DataError
@@ -53,7 +53,8 @@ def change_table(changes: Changes, rules: Sequence[str], *, is_time: bool) -> pa
     keys = len(changes.values) - changes.beside
     columns = {}
     for number, (name, values) in enumerate(changes.values.items()):
-        columns[name] = values if number < keys or not is_deleted.any() else _null_where(values, is_deleted)
+        is_kept = number < keys or not is_deleted.any()
+        columns[name] = values if is_kept else pc.if_else(pa.array(is_deleted), pa.scalar(None, values.type), values)
     names = pa.array(EFFECTS, pa.string()).take(to_arrow(changes.effect))
     row = to_arrow(of.row, of.row >= 0)
     own = {"time": _times(of, is_time=is_time), "row": row, "rule": _names(changes.rule, rules)}
@@ -64,11 +65,6 @@ def _apart(name: str, others: tuple[str, ...]) -> str:
     while name in others:
         name += "_"
     return name
-
-
-def _null_where(values: pa.Array, where: Any) -> pa.Array:
-    kept = np.where(where, -1, np.arange(len(values)))
-    return values.take(to_arrow(kept, kept >= 0))
 
 
 def _times(of: Transactions, *, is_time: bool) -> pa.Array:
