@@ -15,9 +15,10 @@ from typing import Any
 import pyarrow as pa
 
 from acep_approx.query.rules.syntax import Column, Table
-from acep_approx.rules.durable import database, layout
+from acep_approx.rules.durable import database
 from acep_approx.rules.durable.notes import NO_CALLS, Checkpoint
 from acep_approx.rules.durable.store import Durable
+from acep_approx.rules.words import schema_of
 
 PROGRAM = "TABLE status (...)\nRULE warn ..."
 STATUS = Table("status", (Column("hcw", "text"), Column("level", "text"), Column("n", "int")), ("hcw",))
@@ -39,7 +40,7 @@ EVERYTHING = Table(
 
 def changed(table: Table, rows: Iterable[Sequence[Any]], gone: Iterable[Sequence[Any]] = ()) -> pa.Table:
     """Changes: rows that are there, and keys of rows that are not."""
-    schema = layout.schema_of(table)
+    schema = schema_of(table)
     rows, gone = [*rows], [*gone]
     filled = [*rows, *((*key, *[None] * len(table.values)) for key in gone)]
     columns = zip(*filled, strict=True) if filled else [()] * len(schema)
@@ -58,7 +59,7 @@ def rows_in(checkpoint: Checkpoint | None, table: Table) -> list[tuple[Any, ...]
     """The rows of a table in a checkpoint that was loaded."""
     assert checkpoint is not None
     found = checkpoint.changes[table.name]
-    assert found.schema.types == [*layout.schema_of(table).types, pa.bool_()]
+    assert found.schema.types == [*schema_of(table).types, pa.bool_()]
     return [tuple(row.values())[: len(table.columns)] for row in by_position(found)]
 
 

@@ -127,9 +127,9 @@ class Both:
 
 @pytest.mark.parametrize("asked", ASKED, ids=str)
 @pytest.mark.parametrize("is_kept", [False, True], ids=["memory", "file"])
-@pytest.mark.parametrize("part", range(4))
+@pytest.mark.parametrize("part", range(2))
 def test_rules_see_the_sorted_stream(asked: dict[str, Any], part: int, tmp_path: Path, *, is_kept: bool) -> None:
-    for seed in range(cases(200, 2)):
+    for seed in range(cases(400, 2)):
         random = Random(f"{seed} {part} {asked}")
         world = rule_world(10_000 * part + seed, failures=random.random() < 0.3)
         both = Both(world, asked, random.choice(DRIVERS), tmp_path / f"{seed}.db" if is_kept else None)

@@ -24,9 +24,11 @@ from acep_approx.query.rules.parser import parse_rules
 from acep_approx.query.rules.syntax import RuleFile
 from acep_approx.results.rules import RuleCall, RuleOutput, StoreView
 from acep_approx.rules.checkpoints import Checkpoints
-from acep_approx.rules.execution import NO_CALLS, Outcome
+from acep_approx.rules.durable.notes import NO_CALLS
+from acep_approx.rules.execution import Outcome
 from acep_approx.rules.program import Driver, Program
 from acep_approx.rules.runner import Runner
+from acep_approx.rules.words import schema_of
 from acep_approx.run.lateness import LATENESS, Lateness
 from acep_approx.run.left_out import LATE
 from acep_approx.run.run import Run, parts_of
@@ -101,23 +103,23 @@ class RuleRun(Run):
     @property
     def watermark(self) -> int | None:
         """The tick before which no event is taken in any more; None where nothing has moved it yet."""
-        wait = None if self._runner.order is None else self._runner.order.wait
+        wait = self._runner.order.wait
         return None if wait is None or wait.watermarks.current == NEVER else wait.watermarks.current
 
     @property
     def holding(self) -> Held:
         """What holds the watermark back: of several sources those that are furthest behind, and those that are idle."""
-        wait = None if self._runner.order is None else self._runner.order.wait
+        wait = self._runner.order.wait
         return Held() if wait is None else wait.watermarks.holding()
 
     @property
     def late_count(self) -> int:
         """How many events came later than the watermark allows."""
-        return 0 if self._runner.order is None else self._runner.order.left_out.counts[LATE]
+        return self._runner.order.left_out.counts[LATE]
 
     def late(self) -> pa.Table:
         """The events that came later than the watermark allows, since the last call: ``row``, and the columns read."""
-        rows = pa.table({}) if self._runner.order is None else self._runner.order.left_out.take()
+        rows = self._runner.order.left_out.take()
         return rows.drop_columns(rows.column_names[0]) if rows.num_rows else pa.table({})
 
     @property
@@ -241,11 +243,11 @@ class RuleRun(Run):
             if self._checkpoints is not None:
                 self._checkpoints.made(call.id)
 
-    def close(self) -> None:
-        """Let go of the file, if there is one: what is not in the last checkpoint is not in it."""
-        self._close(is_failed=False)
+    def close(self, *, is_failed: bool = False) -> None:
+        """Let go of the file, if there is one: what is not in the last checkpoint is not in it.
 
-    def _close(self, *, is_failed: bool) -> None:
+        ``is_failed``: whoever got the last matches may not be done with them. The next run gives them again.
+        """
         if self._checkpoints is not None:
             self._checkpoints.close(is_failed=is_failed)
             self._checkpoints = None
@@ -263,7 +265,7 @@ class RuleRun(Run):
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        self._close(is_failed=kind is not None)
+        self.close(is_failed=kind is not None)
 
 
 DRIVERS = ("auto", "stepping")
@@ -496,10 +498,8 @@ class RuleSet:
             raise UsageError(
                 f"there is no table {name!r}", code="ACEP-U065", hint=f"tables are {', '.join(tables) or 'none'}"
             )
-        if isinstance(rows, list) and not rows:
-            return self._program.empty_rows(name)
-        batches = list(open_source(rows).batches())
-        return pa.Table.from_batches(batches) if batches else self._program.empty_rows(name)
+        batches = [] if isinstance(rows, list) and not rows else list(open_source(rows).batches())
+        return pa.Table.from_batches(batches) if batches else schema_of(self.file.table(name)).empty_table()
 
     @checked
     def run(

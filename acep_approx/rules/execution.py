@@ -6,11 +6,10 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import cache
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from acep_approx.arrays import Ints
 from acep_approx.errors import DataError
@@ -28,6 +27,7 @@ from acep_approx.query.shape import walk
 from acep_approx.query.syntax import Attribute
 from acep_approx.rules.compiled import CompiledRule
 from acep_approx.rules.drivers import AnyStage, Surroundings
+from acep_approx.rules.durable.notes import NO_CALLS
 from acep_approx.rules.firing import Calls, Firing
 from acep_approx.rules.lockstep.arenas import TableArena
 from acep_approx.rules.lockstep.eligible import planned_stages
@@ -40,16 +40,7 @@ from acep_approx.rules.words import Texts
 
 EFFECTS = ("", "update", "insert", "delete")
 """What a write did, by its number in ``kernels.rules.rows``."""
-CALLS = pa.schema(
-    [
-        ("id", pa.string()),
-        ("rule", pa.string()),
-        ("name", pa.string()),
-        ("row", pa.int64()),
-        ("arguments", pa.string()),
-    ]
-)
-"""The columns of calls, without the time of the transaction; arguments are a JSON list."""
+NO_TIMED_CALLS = NO_CALLS.cast(NO_CALLS.schema.set(3, pa.field("time", pa.timestamp("us", "UTC"))))
 
 
 def change_table(changes: Changes, rules: Sequence[str], *, is_time: bool) -> pa.Table:
@@ -62,7 +53,8 @@ def change_table(changes: Changes, rules: Sequence[str], *, is_time: bool) -> pa
     keys = len(changes.values) - changes.beside
     columns = {}
     for number, (name, values) in enumerate(changes.values.items()):
-        columns[name] = values if number < keys or not is_deleted.any() else _null_where(values, is_deleted)
+        is_kept = number < keys or not is_deleted.any()
+        columns[name] = values if is_kept else pc.if_else(pa.array(is_deleted), pa.scalar(None, values.type), values)
     names = pa.array(EFFECTS, pa.string()).take(to_arrow(changes.effect))
     row = to_arrow(of.row, of.row >= 0)
     own = {"time": _times(of, is_time=is_time), "row": row, "rule": _names(changes.rule, rules)}
@@ -70,15 +62,9 @@ def change_table(changes: Changes, rules: Sequence[str], *, is_time: bool) -> pa
 
 
 def _apart(name: str, others: tuple[str, ...]) -> str:
-    """A name of a column that none of the others has."""
     while name in others:
         name += "_"
     return name
-
-
-def _null_where(values: pa.Array, where: Any) -> pa.Array:
-    kept = np.where(where, -1, np.arange(len(values)))
-    return values.take(to_arrow(kept, kept >= 0))
 
 
 def _times(of: Transactions, *, is_time: bool) -> pa.Array:
@@ -89,33 +75,18 @@ def _names(numbers: Ints, rules: Sequence[str]) -> pa.Array:
     return pa.array(rules, pa.string()).take(to_arrow(numbers))
 
 
-@cache
-def _no_calls(*, is_time: bool) -> pa.Table:
-    kind = pa.timestamp("us", "UTC") if is_time else pa.int64()
-    return CALLS.insert(3, pa.field("time", kind)).empty_table()
-
-
-NO_CALLS = _no_calls(is_time=False)
-
-
 def called(calls: Sequence[Calls], rules: Sequence[str], *, is_time: bool) -> pa.Table:
     """All calls in order: by transaction, rule, match, action.
 
     The id says which rule made it, for which event, and how many this rule had made for it before: it stays the same
     however the stream is cut, and after a restart. Of the end of a window it has the time of that and the first event.
     """
-    none = _no_calls(is_time=is_time)
     if not calls:
-        return none
-    of = Transactions.joined([one.of for one in calls])
-    rule, action = (np.concatenate([np.full(len(one.of), getattr(one, name)) for one in calls]) for name in OF_CALL)
-    match = np.concatenate([one.match for one in calls])
-    order = np.lexsort((action, match, rule, of.start, of.tick, of.place))
-    of, rule = of.take(order), rule[order]
-    names = [name for one in calls for name in [one.name] * len(one.of)]
-    arguments = [given for one in calls for given in one.arguments]
-    ids, seen, before = [], 0, ("", -1)
-    for number, tick, start, row in zip(rule, of.tick, of.start, of.row, strict=True):
+        return NO_TIMED_CALLS if is_time else NO_CALLS
+    some = Calls.joined(calls)
+    some = some.take(np.lexsort((some.action, some.match, some.rule, some.of.start, some.of.tick, some.of.place)))
+    of, ids, seen, before = some.of, list[str](), 0, ("", -1)
+    for number, tick, start, row in zip(some.rule, of.tick, of.start, of.row, strict=True):
         where = str(row) if row >= 0 else f"{start // len(rules)}+{tick}"
         seen = seen + 1 if before == (where, number) else 0
         before = (where, number)
@@ -123,17 +94,14 @@ def called(calls: Sequence[Calls], rules: Sequence[str], *, is_time: bool) -> pa
     return pa.table(
         {
             "id": pa.array(ids, pa.string()),
-            "rule": _names(rule, rules),
-            "name": pa.array([names[n] for n in order], pa.string()),
+            "rule": _names(some.rule, rules),
+            "name": pa.array(some.name, pa.string()),
             "time": _times(of, is_time=is_time),
             "row": to_arrow(of.row, of.row >= 0),
-            "arguments": pa.array([json.dumps(arguments[n], default=str) for n in order], pa.string()),
+            "arguments": pa.array([json.dumps(given, default=str) for given in some.arguments], pa.string()),
         },
-        schema=none.schema,
+        schema=(NO_TIMED_CALLS if is_time else NO_CALLS).schema,
     )
-
-
-OF_CALL = ("rule", "action")
 
 
 NO_ROWS = np.zeros(0, np.int64)
@@ -150,7 +118,7 @@ class Outcome:
     changes : dict of str to pyarrow.Table
         Per table what was written to it, in order.
     calls : pyarrow.Table
-        Calls in order; see ``CALLS``.
+        Calls in order; see ``durable.notes.CALLS``.
     last : dict of str to pyarrow.Table
         Per table the rows that were written, each once, as they are now, with a column ``deleted``.
     """
@@ -299,7 +267,8 @@ class RuleExecution:
             An action cannot be done; the engine stands somewhere in the batch, the tables are those before it.
         """
         assert self.bound is not None, "bind first"
-        batch = replace(batch, ids=None)  # rules are told of rows in the order in which they are run
+        if batch.ids is not None:  # rules are told of rows in the order in which they are run
+            batch = replace(batch, ids=None)
         self._know_types(self.bound, batch.data.schema)
         moment = Moment(batch, self.counters.events, len(self.program.rules), int(batch.ticks[-1]))
         found = Found()
@@ -331,25 +300,13 @@ class RuleExecution:
                 log.programs = programs[name]
         bound.schema, bound.fitting = wider, found
 
-    def pass_time(self, tick: int) -> Outcome:
-        """No event before ``tick`` will come any more: what waited for windows that end before it.
+    def close(self, before: int | None) -> Outcome:
+        """No event before a tick comes any more, or none at all: what waited for windows that end before it.
 
         Raises
         ------
         FailedActionError
         """
-        return self._close(tick)
-
-    def finish(self) -> Outcome:
-        """The stream has ended: what waited for the end of its window.
-
-        Raises
-        ------
-        FailedActionError
-        """
-        return self._close(None)
-
-    def _close(self, before: int | None) -> Outcome:
         last = [side.last_tick for side in self.bound.sides] if self.bound is not None else []
         moment = Moment(None, self.counters.events, len(self.program.rules), (last and last[0]) or 0)
         found = Found()
@@ -403,5 +360,4 @@ class RuleExecution:
 
 
 def _first(failed: list[FailedActionError]) -> FailedActionError:
-    """The first in the order in which actions are run."""
     return min(failed, key=lambda one: (one.at, one.place))

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -23,10 +23,9 @@ from acep_approx.query.evaluate import as_key, evaluate, is_true, spread
 from acep_approx.query.rules.syntax import Call, Write
 from acep_approx.query.shape import replaced, variables
 from acep_approx.query.syntax import Attribute, Constant, Expression, Read
-from acep_approx.rules.compiled import HIDDEN, CompiledRule, Leaf
+from acep_approx.rules.compiled import HIDDEN, CompiledRule, Leaf, Slot
 from acep_approx.rules.log import Chunk, Columns, FailedActionError, TableLog, Transactions
 from acep_approx.rules.matched import Matched, Moment, edge
-from acep_approx.rules.programs import Slot
 from acep_approx.rules.words import to_words
 
 
@@ -144,24 +143,25 @@ class OfEvents(Values):
         return None if rows is None else rows[self.at]
 
 
+Objects = npt.NDArray[np.object_]
 NO_KEY, NO_VALUE = -1, -2
 """In the place of a row: the key is NULL; something cannot be computed."""
 NO_ROWS = np.zeros(0, np.int64)
 
 
 @dataclass(frozen=True)
-class Calls:
-    """Calls of a rule, in order: transactions, numbers of matches and actions, names and arguments.
+class Calls(Columns):
+    """Calls: transactions, rules, numbers of matches and actions, names and arguments, which are tuples.
 
     ``failed``: those of which an argument cannot be computed.
     """
 
     of: Transactions
-    rule: int
+    rule: Ints
     match: Ints
-    action: int
-    name: str
-    arguments: list[tuple[Any, ...]]
+    action: Ints
+    name: Objects
+    arguments: Objects
     failed: Bools
 
     @property
@@ -170,9 +170,8 @@ class Calls:
         if not self.failed.any():
             return None
         first = int(self.failed.argmax())
-        return FailedActionError.of(
-            self.of, first, (self.rule, int(self.match[first]), self.action), UNKNOWN, f"call {self.name}"
-        )
+        place = int(self.rule[first]), int(self.match[first]), int(self.action[first])
+        return FailedActionError.of(self.of, first, place, UNKNOWN, f"call {self.name[first]}")
 
 
 @dataclass(frozen=True)
@@ -370,14 +369,16 @@ class Firing:
             self._logs[one.write.table].add(chunk)
 
     def _calls(self, found: Matched, values: Values, numbers: Ints) -> list[Calls]:
-        made: list[Calls] = []
-        for action, one in enumerate(self.rule.rule.actions):
+        made, size = list[Calls](), len(found)
+        for number, one in enumerate(self.rule.rule.actions):
             if isinstance(one, Call):
-                given, failed = [()] * len(found), np.zeros(len(found), np.bool_)
+                given, failed = [()] * size, np.zeros(size, np.bool_)
                 if one.arguments:
                     columns, failed = _all([values.tried(argument) for argument in one.arguments])
                     given = [*zip(*(column.to_pylist() for column in columns), strict=True)]
-                made.append(Calls(found.of, self.rule.number, numbers, action, one.name, given, failed))
+                rule, action = np.full(size, self.rule.number), np.full(size, number)
+                name, arguments = np.full(size, one.name, np.object_), np.fromiter(given, np.object_, size)
+                made.append(Calls(found.of, rule, numbers, action, name, arguments, failed))
         return made
 
 

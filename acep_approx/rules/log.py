@@ -14,7 +14,7 @@ from acep_approx.arrays import Bools, Ints
 from acep_approx.events.columns import empty, to_arrow, to_numpy
 from acep_approx.kernels.rules.rows import DEPTH, Scratch, Undo, Writes
 from acep_approx.kernels.rules.sweep import EXISTS, Done, Reads, Values, fold, perform, sweep, take_back
-from acep_approx.rules.programs import TablePrograms
+from acep_approx.rules.compiled import TablePrograms
 from acep_approx.rules.table import PastRows, TableRows
 from acep_approx.rules.words import from_words
 
@@ -35,11 +35,9 @@ class Columns:
 
 
 def _taken(column: Any, which: Ints | slice) -> Any:
-    if isinstance(column, Columns):
-        return column.take(which)
-    if isinstance(which, slice) or not isinstance(column, pa.Table):
+    if isinstance(column, np.ndarray):
         return column[which]
-    return column.take(to_arrow(which))
+    return column.take(to_arrow(which) if isinstance(column, pa.Table) and not isinstance(which, slice) else which)
 
 
 @dataclass(frozen=True)
@@ -164,12 +162,6 @@ class FailedActionError(Exception):
         one = transactions.take(slice(number, number + 1))
         return cls((int(one.place[0]), int(one.tick[0]), int(one.start[0])), place, int(one.row[0]), how, what)
 
-    @property
-    def rule(self) -> int:
-        """The number of the rule."""
-        return self.place[0]
-
-
 @dataclass(frozen=True)
 class Changes:
     """What writes did to a table, in order, without those that did nothing.
@@ -260,10 +252,7 @@ class TableLog:
         if not self.has_writes:
             return
         given = self.ordered()
-        of = given.of
-        last = int(np.searchsorted(of.place, place))
-        while last < len(given) and of.place[last] == place and (of.tick[last], of.start[last]) < (tick, start):
-            last += 1
+        last = given.of.until(place, tick, start - 1)
         if not last:
             return
         now, self._ordered = given.take(slice(0, last)), given.take(slice(last, None))
@@ -321,9 +310,7 @@ class TableLog:
 
     def _read_key(self, name: str, reads: Reads) -> pa.Array:
         """A column of the key: that of the rows that there are; in a total table there are all."""
-        is_there = np.ones(len(reads.row), np.bool_)
-        if not self.rows.table.is_total:
-            is_there = to_numpy(self.read(None, reads))
+        is_there = True if self.rows.table.is_total else to_numpy(self.read(None, reads))
         return self.rows.key_columns(np.where(is_there, reads.row, -1))[name]
 
     def fold(self) -> Changes:

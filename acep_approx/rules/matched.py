@@ -120,7 +120,6 @@ def _numbers(table: pa.Table, name: str) -> Ints:
 
 
 def _bound(table: pa.Table) -> list[pa.Array]:
-    """The rows of the events of each variable."""
     names = [name for name in table.column_names if name.startswith(HIDDEN) and not name.startswith(LEAF)]
     return [table.column(name).combine_chunks() for name in names]
 

@@ -13,11 +13,9 @@ from acep_approx.events.roles import Roles
 from acep_approx.query.evaluate import evaluate
 from acep_approx.query.rules.syntax import Call, Holds, RuleFile, Write
 from acep_approx.query.syntax import Aggregate, Attribute, Expression
-from acep_approx.rules.compiled import CompiledRule, compiled
+from acep_approx.rules.compiled import CompiledRule, KindOf, TablePrograms, compile_writes, compiled
 from acep_approx.rules.firing import Statement
 from acep_approx.rules.graph import RuleGraph, Stage
-from acep_approx.rules.programs import KindOf, TablePrograms, compile_writes
-from acep_approx.rules.words import ARROW
 
 Driver = Literal["auto", "stepping"]
 
@@ -70,11 +68,6 @@ class Program:
         """The names of functions that rules call, each once."""
         actions = [action for rule in self.rules for action in rule.rule.actions]
         return [*dict.fromkeys(action.name for action in actions if isinstance(action, Call))]
-
-    def empty_rows(self, table: str) -> pa.Table:
-        """No rows of a table."""
-        columns = self.file.table(table).columns
-        return pa.schema([(column.name, ARROW[column.holds]) for column in columns]).empty_table()
 
     def programs(self, schema: pa.Schema, roles: Roles) -> dict[str, TablePrograms]:
         """Per table the programs of what writes it, for events of these columns."""

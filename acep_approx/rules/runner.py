@@ -147,9 +147,9 @@ class Runner:
     Attributes
     ----------
     execution : RuleExecution
-    order : Order or None
+    order : Order
         Where events may come late: holds them until the watermark has passed them. An event whose action cannot be
-        done goes back to those that it holds, with all behind it.
+        done goes back to those that it holds, with all behind it. Where they come in order it is not asked.
     """
 
     def __init__(
@@ -163,7 +163,7 @@ class Runner:
         self.wanted = dict(wanted)
         self.lateness = lateness
         self.execution = RuleExecution(program, driver)
-        self.order = None if lateness is None else Order()
+        self.order = Order()
         self._has_left = True  # events may wait though the watermark has passed them, as far as is known
         self._is_stopped = False  # by an action of the first of them
         self._is_within = False
@@ -190,7 +190,7 @@ class Runner:
     @property
     def waits(self) -> bool:
         """Whether events may come in any order."""
-        return self.order is not None
+        return self.lateness is not None
 
     @property
     def roles(self) -> Roles | None:
@@ -201,13 +201,13 @@ class Runner:
     def columns(self) -> tuple[str, ...]:
         """The columns that must be read."""
         columns = () if self.execution.bound is None else self.execution.bound.columns
-        order = () if self.order is None or self.order.wait is None else self.order.wait.reads
+        order = () if self.order.wait is None else self.order.wait.reads
         return tuple(dict.fromkeys([*columns, *order]))
 
     @property
     def arrived(self) -> int:
         """Events that came: where they come in order all of them were run."""
-        return self.execution.counters.events if self.order is None else self.order.arrived
+        return self.execution.counters.events if self.lateness is None else self.order.arrived
 
     def begin(self, schema: pa.Schema) -> None:
         """Get ready for events of these columns."""
@@ -217,7 +217,7 @@ class Runner:
             is_time = tick_unit(schema.field(roles.time).type, roles.unit) is not None
             wait = None if self.lateness is None else self.lateness.wait(is_time=is_time)
             self.execution.bind(schema, roles)
-            if self.order is not None and wait is not None:
+            if wait is not None:
                 self.order.wait_for(wait)
 
     def run(self, batch: EventBatch) -> Iterator[Outcome]:
@@ -228,30 +228,27 @@ class Runner:
         RuleError
             ``ACEP-R101``: an action cannot be done.
         """
-        if self.order is None:
-            yield self._do(batch)
-        else:
-            yield self._pass_on(self.order, self.order.push(batch))
+        yield self._do(batch) if self.lateness is None else self._pass_on(self.order.push(batch))
 
     def close(self, before: int | None) -> Outcome:
         """What waited for windows that end before a tick; for all windows where it is None."""
-        if self.order is None:
+        if self.lateness is None:
             return self._do(before)
-        return self._pass_on(self.order, self.order.close(before), is_end=before is None)
+        return self._pass_on(self.order.close(before), is_end=before is None)
 
-    def _pass_on(self, order: Order, due: Iterator[EventBatch], *, is_end: bool = False) -> Outcome:
+    def _pass_on(self, due: Iterator[EventBatch], *, is_end: bool = False) -> Outcome:
         """Run the events that the watermark has passed, then close the windows that end before it.
 
         Where that fails, what was not run waits on, and is first in turn the next time.
         """
         self._check_whole()
-        self._is_within, arrived = True, order.arrived
+        self._is_within, arrived = True, self.order.arrived
         try:
             ready = [*due]
             if self._has_left and not ready:
-                ready = [*order.close(order.floor)]
+                ready = [*self.order.close(self.order.floor)]
         except DataError:
-            self._is_within = order.arrived != arrived
+            self._is_within = self.order.arrived != arrived
             raise
         self._is_within = self._has_left = self._is_stopped = False
         found: list[Outcome] = []
@@ -263,21 +260,21 @@ class Runner:
                 finally:
                     ready[0] = ready[0].slice(self.execution.counters.events - first, len(ready[0]))
                 del ready[0]
-            found.append(self._do(None if is_end else order.floor))
+            found.append(self._do(None if is_end else self.order.floor))
         except AcepError as error:
             self._is_stopped = isinstance(error, RuleError) and error.row is not None
             before = [*found, *([error.found] if isinstance(error.found, Outcome) else [])]
             error.found = Outcome.joined(before) if before else None
             raise
         finally:
-            self._wait_on(order, ready)
+            self._wait_on(ready)
         return Outcome.joined(found)
 
-    def _wait_on(self, order: Order, ready: Iterable[EventBatch]) -> None:
+    def _wait_on(self, ready: Iterable[EventBatch]) -> None:
         """Let events wait that the watermark has passed."""
         for events in ready:
             assert events.ids is not None, "they come from an order"
-            order.waiting.add(Events(events.ticks, events.ids, events.ids, events.data))
+            self.order.waiting.add(Events(events.ticks, events.ids, events.ids, events.data))
             self._has_left = True
 
     def skip(self) -> pa.Table:
@@ -288,14 +285,14 @@ class Runner:
         UsageError
             ``ACEP-U055``: there is none.
         """
-        if self.order is None or not self._is_stopped:
+        if not self._is_stopped:
             raise UsageError(
                 "no event waits whose action could not be done",
                 code="ACEP-U055",
                 hint="without a watermark no event waits: push those behind it",
             )
         first, *others = self.order.close(self.order.floor)
-        self._wait_on(self.order, [first.slice(1, len(first)), *others])
+        self._wait_on([first.slice(1, len(first)), *others])
         self._is_stopped = False
         return pa.Table.from_batches([first.data.slice(0, 1)])
 
@@ -331,15 +328,13 @@ class Runner:
         return outcome
 
     def _done(self, step: EventBatch | int | None) -> Outcome:
-        if isinstance(step, EventBatch):
-            return self.execution.run(step)
-        return self.execution.finish() if step is None else self.execution.pass_time(step)
+        return self.execution.run(step) if isinstance(step, EventBatch) else self.execution.close(step)
 
     def _closed_before(self, failed: FailedActionError) -> RuleError:
         """Let the windows close that end before the one of a transaction that failed; an earlier one may fail then."""
         while (tick := failed.at[1]) < END:
             try:
-                outcome = self.execution.pass_time(tick)
+                outcome = self.execution.close(tick)
             except FailedActionError as earlier:
                 failed = earlier
                 self._restore()
@@ -362,7 +357,7 @@ class Runner:
                 outcome = self.execution.run(before) if len(before) else self.execution.nothing()
                 if place % 2:  # of an event: windows that had closed before it
                     tick = int(batch.ticks[len(before)])
-                outcome = Outcome.joined([outcome, self.execution.pass_time(tick)])
+                outcome = Outcome.joined([outcome, self.execution.close(tick)])
                 if place % 2 and place != alone:
                     alone = place
                     self.execution.run(batch.slice(len(before), 1))
@@ -384,7 +379,7 @@ class Runner:
             self._done(step)
 
     def _error(self, failed: FailedActionError, outcome: Outcome) -> RuleError:
-        rule = self.program.rules[failed.rule].name
+        rule = self.program.rules[failed.place[0]].name
         row = failed.row if failed.row >= 0 else None
         where = "at the end of a window" if row is None else f"row {row}"
         what, hint = REASONS[failed.how]
@@ -411,7 +406,7 @@ class Runner:
         """
         self._check_whole()
         scope = saved(self.execution, self.wanted, with_tables=with_tables)
-        if self.order is not None and self.lateness is not None:
+        if self.lateness is not None:
             scope.head["late"] = asdict(self.lateness)
             self.order.save(scope.sub("order"))
         return RULES.pack(scope)

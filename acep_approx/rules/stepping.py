@@ -288,7 +288,6 @@ class SteppingStage:
         return first
 
     def _written(self) -> dict[str, Ints]:
-        """The rows that were written since the last call, by table."""
         noted = ((log.rows.table.name, log.take_noted()) for log, _ in self._logs)
         return {name: rows for name, rows in noted if rows is not None}
 

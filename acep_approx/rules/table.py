@@ -21,7 +21,7 @@ from acep_approx.kernels.rules.rows import Rows
 from acep_approx.query.assemble import did_you_mean
 from acep_approx.query.rules.syntax import Column, Table
 from acep_approx.ranges import COUNT, TICK, Range, check
-from acep_approx.rules.words import ARROW, Texts, as_held, default_of, from_words, to_words
+from acep_approx.rules.words import ARROW, Texts, as_held, default_of, from_words, schema_of, to_words
 
 LEAST_ROOM = 64
 SWEEP = 4096
@@ -64,7 +64,6 @@ class TableRows:
         self._key_arrays, self._added = self._no_keys(), 0
 
     def _no_keys(self) -> list[pa.Array]:
-        """Columns of the keys that were shown so far, by their numbers."""
         return [pa.array([], ARROW[column.holds]) for column in self.table.keys]
 
     def _make_room(self, room: int) -> None:
@@ -75,11 +74,6 @@ class TableRows:
     def rows(self) -> Rows:
         """The table as kernels see it; valid until there are more keys."""
         return Rows(self.words, self.ok, self.present, self._sizes, self._default_words, self._default_ok)
-
-    @property
-    def schema(self) -> pa.Schema:
-        """Its columns: first those of the key."""
-        return pa.schema([(column.name, ARROW[column.holds]) for column in (*self.table.keys, *self.columns)])
 
     def column(self, name: str) -> int:
         """The number of a column beside the key."""
@@ -140,13 +134,13 @@ class TableRows:
     def to_arrow(self) -> pa.Table:
         """All rows that there are, in the order of their keys."""
         used = self.keys.used()
-        rows = pa.table(self.values(used[self.present[used]]), schema=self.schema)
+        rows = pa.table(self.values(used[self.present[used]]), schema=schema_of(self.table))
         return rows.sort_by([(name, "ascending") for name in self.table.key])
 
     def written(self, rows: Ints) -> pa.Table:
         """Rows that were written, each once, and whether they were deleted."""
         rows = np.unique(rows)
-        values = pa.table(self.values(rows), schema=self.schema)
+        values = pa.table(self.values(rows), schema=schema_of(self.table))
         return values.append_column("deleted", to_arrow((~self.present[rows]).astype(np.int64)).cast(pa.bool_()))
 
     def load(self, rows: pa.Table) -> None:

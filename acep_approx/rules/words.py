@@ -12,7 +12,7 @@ from acep_approx.arrays import Bools, Ints
 from acep_approx.events.columns import to_arrow, to_numpy
 from acep_approx.events.keys import KeyCodes
 from acep_approx.kernels.rules.rows import NOT_WHOLE, PASSED
-from acep_approx.query.rules.syntax import Column, Holds
+from acep_approx.query.rules.syntax import Column, Holds, Table
 
 ARROW: dict[Holds, pa.DataType] = {
     "int": pa.int64(),
@@ -22,6 +22,11 @@ ARROW: dict[Holds, pa.DataType] = {
     "time": pa.timestamp("us"),
 }
 """The Arrow type of the columns of a table."""
+
+
+def schema_of(table: Table) -> pa.Schema:
+    """The columns of rows as they travel: those of the key, then the others."""
+    return pa.schema([(column.name, ARROW[column.holds]) for column in (*table.keys, *table.values)])
 
 
 class Texts:
@@ -97,7 +102,6 @@ def to_words(values: pa.Array, holds: Holds, texts: Texts) -> tuple[Ints, Bools,
 
 
 def _whole(values: pa.Array) -> tuple[Ints, Bools, Ints]:
-    """Floats as whole numbers."""
     floats = to_numpy(values.cast(pa.float64()).fill_null(np.nan))
     ok = ~np.isnan(floats)
     fits = ok & (np.abs(floats) < 2.0**63)

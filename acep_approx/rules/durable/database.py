@@ -197,7 +197,6 @@ class Database:
         self._hold()
 
     def _hold(self) -> None:
-        """Take the lock, where it is not taken."""
         if not self.connection.in_transaction:
             self.connection.execute("BEGIN IMMEDIATE")
 

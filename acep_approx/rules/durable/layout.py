@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 
 from acep_approx.errors import StoreError, UsageError
 from acep_approx.query.rules.syntax import Column, Holds, Table
-from acep_approx.rules.words import ARROW
+from acep_approx.rules.words import schema_of
 
 DECLARED: dict[Holds, str] = {
     "int": "INTEGER",
@@ -71,16 +71,6 @@ def fits(column: Column, *, is_key: bool = False) -> str:
     return condition if is_key else f"{quoted(column.name)} IS NULL OR {condition}"
 
 
-def columns_of(table: Table) -> tuple[Column, ...]:
-    """The columns in the order in which rows travel: those of the key, then the others."""
-    return (*table.keys, *table.values)
-
-
-def schema_of(table: Table) -> pa.Schema:
-    """The Arrow schema of rows of a table."""
-    return pa.schema([(column.name, ARROW[column.holds]) for column in columns_of(table)])
-
-
 def create(table: Table) -> str:
     """The statement that makes a table."""
     lines = []
@@ -96,12 +86,11 @@ def create(table: Table) -> str:
 
 
 def upsert(table: Table) -> str:
-    """The statement that writes a row, given as ``columns_of`` orders it.
+    """The statement that writes a row, given as ``schema_of`` orders it.
 
     Not ``INSERT OR REPLACE``, which would delete other rows where a user has made a unique index.
     """
-    columns = columns_of(table)
-    names = [column.name for column in columns]
+    names = schema_of(table).names
     sets = ", ".join(f"{quoted(column.name)} = excluded.{quoted(column.name)}" for column in table.values)
     return (
         f"INSERT INTO {quoted(table.name)} ({listed(names)}) VALUES ({', '.join('?' * len(names))}) "
@@ -116,8 +105,7 @@ def delete(table: Table) -> str:
 
 def select(table: Table) -> str:
     """The statement that reads all rows, in the order of the key."""
-    names = [column.name for column in columns_of(table)]
-    return f"SELECT {listed(names)} FROM {quoted(table.name)} ORDER BY {listed(table.key)}"
+    return f"SELECT {listed(schema_of(table).names)} FROM {quoted(table.name)} ORDER BY {listed(table.key)}"
 
 
 def unfit(table: Table, column: Column) -> str:

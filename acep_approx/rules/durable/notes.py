@@ -42,7 +42,7 @@ class Checkpoint:
     matches : mapping of str to pyarrow.Table, optional
         By rule, matches that nobody has got yet.
     calls : pyarrow.Table, optional
-        Calls that are to be made, in order; columns as ``waiting.CALLS`` names them.
+        Calls that are to be made, in order; columns as ``CALLS`` names them.
     taken : sequence of int, optional
         Numbers of matches of earlier checkpoints that have been taken since.
     made : sequence of str, optional
@@ -220,14 +220,12 @@ def read_calls(database: Database) -> pa.Table:
         schema = schema.set(_TIME, pa.field("time", pa.timestamp("us")))
     try:
         calls = table_of([row[: len(CALLS)] for row in rows], schema)
-        return calls if zone is None or not is_time else calls.set_column(_TIME, "time", _in_zone(calls["time"], zone))
+        if zone is not None and is_time:
+            pc.assume_timezone(calls["time"].slice(0, 1), zone)  # refuses a zone that there is not
+            calls = calls.set_column(_TIME, "time", calls["time"].cast(pa.timestamp("us", zone)))
+        return calls
     except pa.ArrowException as error:
         raise damaged(database.path, f"the time of a call: {error}") from error
-
-
-def _in_zone(times: pa.ChunkedArray, zone: str) -> pa.ChunkedArray:
-    pc.assume_timezone(times.slice(0, 1), zone)  # refuses a zone that there is not
-    return times.cast(pa.timestamp("us", zone))
 
 
 def forget_calls(connection: sqlite3.Connection, ids: Iterable[str]) -> None:

@@ -18,6 +18,7 @@ from acep_approx.rules.durable import layout, notes
 from acep_approx.rules.durable.database import MARK, PAGE, Database, Synchronous, damaged, store_error
 from acep_approx.rules.durable.layout import rows_of, table_of
 from acep_approx.rules.durable.notes import Checkpoint
+from acep_approx.rules.words import schema_of
 
 _BY_HAND = re.compile(r"(CHECK constraint failed|\w*-?\w+ value) in ")
 """What SQLite's check says of values that do not fit: we say it better, of the row, when it is read."""
@@ -136,7 +137,7 @@ def read_rows(database: Database, table: Table) -> pa.Table:
             what = f"column {column.name!r} of table {table.name!r} {wanted}, and is {value} where {at}"
             raise store_error("ACEP-R211", database.path, what)
     try:
-        return table_of(database.rows(layout.select(table)), layout.schema_of(table))
+        return table_of(database.rows(layout.select(table)), schema_of(table))
     except pa.ArrowException as error:
         raise store_error("ACEP-R211", database.path, f"table {table.name!r}: {error}") from error
 
@@ -284,7 +285,7 @@ class Durable:
         return numbers
 
     def _write(self, table: Table, rows: pa.Table) -> None:
-        if pa.schema(list(rows.schema)[:-1]) != layout.schema_of(table) or rows.schema.types[-1] != pa.bool_():
+        if pa.schema(list(rows.schema)[:-1]) != schema_of(table) or rows.schema.types[-1] != pa.bool_():
             raise ValueError(f"changes of table {table.name!r} have the columns {rows.schema}")
         is_deleted = rows.column(rows.num_columns - 1)
         connection = self._database.connection

@@ -72,6 +72,11 @@ class Scheduler(ABC):
     in_order : bool
         Whether events come in order of time. If not, :meth:`punctuate` says how far the stream is known: there
         will be no event with a time before it. An event at its time may come: its arrival is later.
+
+    Attributes
+    ----------
+    read_locks, write_locks : LockTable
+        Those that are held, and those that wait, where the scheduler has locks.
     """
 
     def __init__(
@@ -87,6 +92,8 @@ class Scheduler(ABC):
         self._open = Stamps()
         self._early: list[tuple[Stamp, Transaction]] = []
         self._wrote: set[Stamp] = set()
+        self.read_locks = LockTable(lock)
+        self.write_locks = LockTable(lock)
 
     # --- what the caller says -----------------------------------------------------------------------------------
 
@@ -193,7 +200,7 @@ class Scheduler(ABC):
 
     def locks(self) -> int:
         """How many locks are held or wait."""
-        return 0
+        return len(self.read_locks) + len(self.write_locks)
 
     def buffered(self) -> int:
         """How many events wait for a punctuation or for their turn, without locks."""
@@ -205,13 +212,11 @@ class Scheduler(ABC):
         """Buffer and sort (appendix F): an event waits until all before it are known."""
         heappush(self._early, (transaction.stamp, transaction))
 
-    @abstractmethod
-    def _admit(self, transaction: Transaction) -> None:
-        """Insert the locks of a transaction; those before it have theirs."""
+    def _admit(self, transaction: Transaction) -> None:  # noqa: B027
+        """Insert the locks of a transaction, if it has some; those before it have theirs."""
 
-    @abstractmethod
-    def _release(self, transaction: Transaction) -> None:
-        """Release the locks of a transaction."""
+    def _release(self, transaction: Transaction) -> None:  # noqa: B027
+        """Release them."""
 
     def _value(self, item: Item, stamp: Stamp) -> object:
         return self.store.read(item, stamp)
@@ -222,19 +227,7 @@ class Locking(Scheduler):
 
     Since a transaction waits for earlier ones alone, there is no deadlock.
     See :class:`~acep_approx.rules.schedules.scheduler.Scheduler` for the parameters.
-
-    Attributes
-    ----------
-    read_locks, write_locks : LockTable
-        Those that are held, and those that wait.
     """
-
-    def __init__(
-        self, rows: Values | None = None, *, lock: Callable[[Item], Unit] = by_row, in_order: bool = True
-    ) -> None:
-        super().__init__(rows, lock=lock, in_order=in_order)
-        self.read_locks = LockTable(lock)
-        self.write_locks = LockTable(lock)
 
     def may_read(self, transaction: Transaction, item: Item) -> bool:
         """Whether no earlier transaction has a write lock, and all events before it are known."""
@@ -246,10 +239,6 @@ class Locking(Scheduler):
     def may_write(self, transaction: Transaction, item: Item) -> bool:
         """Whether its own write lock is the first one, and all events before it are known."""
         return transaction.stamp.ts <= self.known and self.write_locks.least(item) == transaction.stamp
-
-    def locks(self) -> int:
-        """How many locks are held or wait."""
-        return len(self.read_locks) + len(self.write_locks)
 
     def _admit(self, transaction: Transaction) -> None:
         self.read_locks.insert(transaction.stamp, transaction.reads)
@@ -266,15 +255,9 @@ class SingleEvent(Scheduler):
     See :class:`~acep_approx.rules.schedules.scheduler.Scheduler` for its parameters; ``lock`` changes nothing.
     """
 
-    def __init__(
-        self, rows: Values | None = None, *, lock: Callable[[Item], Unit] = by_row, in_order: bool = True
-    ) -> None:
-        super().__init__(rows, lock=lock, in_order=in_order)
-        self._queue = Stamps()
-
     def may_start(self, transaction: Transaction) -> bool:
-        """Whether all before it have ended."""
-        return self._queue.least() == transaction.stamp
+        """Whether all before it are known, and have ended."""
+        return super().may_start(transaction) and self._open.least() == transaction.stamp
 
     def may_read(self, transaction: Transaction, item: Item) -> bool:  # noqa: ARG002
         """Whether it is its turn."""
@@ -286,13 +269,8 @@ class SingleEvent(Scheduler):
 
     def buffered(self) -> int:
         """Those that wait for a punctuation, or for their turn."""
-        return super().buffered() + max(len(self._queue) - 1, 0)
-
-    def _admit(self, transaction: Transaction) -> None:
-        self._queue.add(transaction.stamp)
-
-    def _release(self, transaction: Transaction) -> None:
-        self._queue.remove(transaction.stamp)
+        early = super().buffered()
+        return early + max(len(self._open) - early - 1, 0)
 
 
 class TwoPhase(Locking):
