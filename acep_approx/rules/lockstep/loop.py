@@ -34,9 +34,9 @@ from acep_approx.matching.stream_batch import StreamBatch
 from acep_approx.rules.firing import Firing, Known
 from acep_approx.rules.lockstep.arenas import CellArena, TableArena
 from acep_approx.rules.lockstep.classes import JointClasses, Member
-from acep_approx.rules.lockstep.pipeline import KernelRule
 from acep_approx.rules.lockstep.questions import Acts, Live, Operands, Prepared, Questions
 from acep_approx.rules.matched import Matched, Moment, matched
+from acep_approx.rules.pipeline import KernelRule
 from acep_approx.rules.stages import Detector, Found
 from acep_approx.rules.values import OfBatch
 from acep_approx.rules.words import from_words

@@ -148,12 +148,12 @@ class TemplateSide(QuerySide):
             elif len((points := runs.points(part, events, first_tick)).row):
                 found, pipeline = self._of_queries(points, part), runs.pipeline
                 if batch.ids is not None:
-                    table = PointTable(pipeline)
+                    table = PointTable(runs)
                     table.add(found)
                     yield table.table()
                 else:
                     columns = self.key_slots.columns, pipeline.preparer.shown_columns, pipeline.is_time
-                    batch.computed.together.setdefault(columns, (self, PointTable(pipeline)))[1].add(found)
+                    batch.computed.together.setdefault(columns, (self, PointTable(runs)))[1].add(found)
         runs.pipeline.progress.events += len(batch)
         runs.let_go(int(batch.ticks[-1]))
 
