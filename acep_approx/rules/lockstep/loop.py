@@ -285,7 +285,6 @@ class LockstepStage:
         return StreamBatch(EventBatch(events.first_row, events.ticks, data), events.computed)
 
     def _matches(self, number: int, events: StreamBatch, ran: Ran, moment: Moment) -> Matched | None:
-        """The matches of a rule in order; None where there are none."""
         one, hits = self._loop.rules[number], ran.of[number]
         pipeline = one.pipeline
         if one.lists:

@@ -269,13 +269,13 @@ class TemplateMember(Member):
         As for ``TemplateSide``.
     """
 
-    def __init__(
-        self, level: Level, entry: Entry, columns_of: dict[str, tuple[str, ...]] | None
-    ) -> None:
+    side: TemplateSide
+
+    def __init__(self, level: Level, entry: Entry, columns_of: dict[str, tuple[str, ...]] | None) -> None:
         super().__init__(level)
         assert entry.shared is not None, "it is of a template"
         self.columns_of, self._table = columns_of, entry.shared.new_table()
-        self.side = self._side = TemplateSide(level.side, entry.shared.template, self._table, entry.output, columns_of)
+        self.side = TemplateSide(level.side, entry.shared.template, self._table, entry.output, columns_of)
 
     @property
     def numbers(self) -> Ints:
@@ -293,7 +293,7 @@ class TemplateMember(Member):
         numbers, constants = entry.shared.take()
         if self.is_empty:
             self.side.join()
-        self._side.add(numbers, constants)
+        self.side.add(numbers, constants)
         return numbers
 
     def remove(self, number: int) -> Iterator[pa.Table]:

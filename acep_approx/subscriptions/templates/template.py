@@ -190,9 +190,9 @@ class Alike(NamedTuple):
 
     @classmethod
     def of(cls, template: Template, rows: pa.RecordBatch) -> Alike | None:
-        """A query for each of some rows; None where that must be looked at row by row."""
+        """A query for each of some rows that ``checked`` gave; None where that must be looked at row by row."""
         columns = [rows.column(name) for name in template.parameters]
-        kinds = [kind for column in columns if (kind := _kind_of(column.type)) and not column.null_count]
+        kinds = [kind for column in columns if (kind := _kind_of(column.type))]
         if len(kinds) < len(columns):
             return None
         alike = cls(template, tuple(kinds), tuple(map(_values, columns, kinds)))
@@ -269,8 +269,6 @@ class Shared:
 
 
 def _kind_of(type_: pa.DataType) -> Kind | None:
-    if pa.types.is_dictionary(type_):
-        type_ = type_.value_type
     if pa.types.is_string(type_) or pa.types.is_large_string(type_):
         return "text"
     if pa.types.is_integer(type_) and type_ != pa.uint64():  # the largest of these are beyond all constants
