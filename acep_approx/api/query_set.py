@@ -34,9 +34,8 @@ from acep_approx.subscriptions.members import Member
 from acep_approx.subscriptions.results import Found, Subscription, Subscriptions
 from acep_approx.subscriptions.running import Misfit, Running, Standing
 from acep_approx.subscriptions.state import SET, pack, restored
-from acep_approx.subscriptions.templates.constants import require_columns
 from acep_approx.subscriptions.templates.literals import uses
-from acep_approx.subscriptions.templates.template import Alike
+from acep_approx.subscriptions.templates.template import Alike, require_columns
 from acep_approx.visible import broken_at
 
 if TYPE_CHECKING:

@@ -13,9 +13,8 @@ from acep_approx.matching.outputs.kinds import KINDS
 from acep_approx.planning.planner import Plan
 from acep_approx.query.cel.parser import parse_cel
 from acep_approx.subscriptions.graph import check_plan
-from acep_approx.subscriptions.templates.constants import checked, constants_in
 from acep_approx.subscriptions.templates.literals import Literals, Syntax, filled, plans_of, text_of, tree_of, uses
-from acep_approx.subscriptions.templates.template import Alike, Template
+from acep_approx.subscriptions.templates.template import Alike, Template, checked, constants_in
 
 
 class Planned(NamedTuple):

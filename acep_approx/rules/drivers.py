@@ -18,10 +18,9 @@ from acep_approx.rules.lockstep.arenas import TableArena
 from acep_approx.rules.lockstep.conditions import reads_of_circle
 from acep_approx.rules.lockstep.eligible import Planned, live_reads
 from acep_approx.rules.lockstep.loop import LockstepStage, Loop
-from acep_approx.rules.lockstep.pipeline import KernelRule, shown_by
 from acep_approx.rules.lockstep.questions import Acts, Live
 from acep_approx.rules.log import TableLog
-from acep_approx.rules.pipeline import rule_pipeline
+from acep_approx.rules.pipeline import KernelRule, rule_pipeline, shown_by
 from acep_approx.rules.program import Program
 from acep_approx.rules.stages import BatchStage, Detector, derived_types, reads_of
 from acep_approx.rules.stepping import SteppingStage

@@ -106,7 +106,7 @@ class OneQuery(Member):
     level : Level
     entry : Entry
     columns_of : dict of str to tuple of str, optional
-        If it is in CEL: the columns of the streams that it reads. Default: those that the entry has.
+        If it is in CEL: the columns of the streams that it reads.
 
     Raises
     ------
@@ -114,15 +114,13 @@ class OneQuery(Member):
         A column is missing or has the wrong type.
     """
 
+    side: Pipeline
     is_empty = False
 
-    def __init__(
-        self, level: Level, entry: Entry, columns_of: dict[str, tuple[str, ...]] | None = None
-    ) -> None:
+    def __init__(self, level: Level, entry: Entry, columns_of: dict[str, tuple[str, ...]] | None) -> None:
         super().__init__(level)
         self._number = entry.number
-        columns_of = columns_of or entry.columns_of
-        self.side = self._pipeline = Pipeline(level.side, entry.plan, entry.output, joins=False, columns_of=columns_of)
+        self.side = Pipeline(level.side, entry.plan, entry.output, joins=False, columns_of=columns_of)
 
     @property
     def numbers(self) -> Ints:
@@ -131,14 +129,14 @@ class OneQuery(Member):
 
     def take(self, entry: Entry) -> Ints:  # noqa: ARG002  (it is its own)
         """Take part in the batches from now on; the columns of its streams are those of now, for ever."""
-        self._pipeline.join()
-        self.columns_of = self._pipeline.columns_of
+        self.side.join()
+        self.columns_of = self.side.columns_of
         return self.numbers
 
     def remove(self, number: int) -> Iterator[pa.Table]:  # noqa: ARG002  (it has no other query)
         """Leave the stream; gives what waited for the end of a window."""
-        yield from self._pipeline.finish()
-        self.level.side.remove(self._pipeline)
+        yield from self.side.finish()
+        self.level.side.remove(self.side)
         self.is_empty = True
 
     def shown(self, table: pa.Table) -> pa.Table:

@@ -20,7 +20,7 @@ from acep_approx.matching.prepare import MaskNumbers
 from acep_approx.query.syntax import Expression
 from acep_approx.rules.lockstep.conditions import Given, Test, Tree, decided, leaves, reduced, tree_of, when_of
 from acep_approx.rules.lockstep.eligible import MOST_LETTERS, trees_of
-from acep_approx.rules.lockstep.pipeline import KernelRule
+from acep_approx.rules.pipeline import KernelRule
 
 Truth = dict[Test | Given, bool]
 """Which leaves of trees hold."""

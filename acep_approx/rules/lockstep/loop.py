@@ -34,9 +34,9 @@ from acep_approx.matching.stream_batch import StreamBatch
 from acep_approx.rules.firing import Firing, Known, OfBatch
 from acep_approx.rules.lockstep.arenas import CellArena, TableArena
 from acep_approx.rules.lockstep.classes import JointClasses, Member
-from acep_approx.rules.lockstep.pipeline import KernelRule
 from acep_approx.rules.lockstep.questions import Acts, Live, Operands, Prepared, Questions
 from acep_approx.rules.matched import Matched, Moment, matched
+from acep_approx.rules.pipeline import KernelRule
 from acep_approx.rules.stages import Detector, Found
 from acep_approx.rules.words import from_words
 
@@ -284,7 +284,6 @@ class LockstepStage:
         return StreamBatch(EventBatch(events.first_row, events.ticks, data), events.computed)
 
     def _matches(self, number: int, events: StreamBatch, ran: Ran, moment: Moment) -> Matched | None:
-        """The matches of a rule in order; None where there are none."""
         one, hits = self._loop.rules[number], ran.of[number]
         pipeline = one.pipeline
         if one.lists:

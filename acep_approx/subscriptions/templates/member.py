@@ -149,12 +149,12 @@ class TemplateSide(QuerySide):
             elif len((points := runs.points(part, events, first_tick)).row):
                 found, pipeline = self._of_queries(points, part), runs.pipeline
                 if batch.ids is not None:
-                    table = PointTable(pipeline)
+                    table = PointTable(runs)
                     table.add(found)
                     yield table.table()
                 else:
                     columns = self.key_slots.columns, pipeline.preparer.shown_columns, pipeline.is_time
-                    batch.computed.together.setdefault(columns, (self, PointTable(pipeline)))[1].add(found)
+                    batch.computed.together.setdefault(columns, (self, PointTable(runs)))[1].add(found)
         runs.pipeline.progress.events += len(batch)
         runs.let_go(int(batch.ticks[-1]))
 
@@ -270,13 +270,13 @@ class TemplateMember(Member):
         As for ``TemplateSide``.
     """
 
-    def __init__(
-        self, level: Level, entry: Entry, columns_of: dict[str, tuple[str, ...]] | None
-    ) -> None:
+    side: TemplateSide
+
+    def __init__(self, level: Level, entry: Entry, columns_of: dict[str, tuple[str, ...]] | None) -> None:
         super().__init__(level)
         assert entry.shared is not None, "it is of a template"
         self.columns_of, self._table = columns_of, entry.shared.new_table()
-        self.side = self._side = TemplateSide(level.side, entry.shared.template, self._table, entry.output, columns_of)
+        self.side = TemplateSide(level.side, entry.shared.template, self._table, entry.output, columns_of)
 
     @property
     def numbers(self) -> Ints:
@@ -294,7 +294,7 @@ class TemplateMember(Member):
         numbers, constants = entry.shared.take()
         if self.is_empty:
             self.side.join()
-        self._side.add(numbers, constants)
+        self.side.add(numbers, constants)
         return numbers
 
     def remove(self, number: int) -> Iterator[pa.Table]:

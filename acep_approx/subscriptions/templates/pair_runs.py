@@ -158,6 +158,7 @@ class PairRuns:
     pipeline : Pipeline
     pairing : Pairing
         Finds the pairs.
+    pair_keys : PairKeys
     words : EventColumns
         Of the events.
     windows : int64 array or None
@@ -195,7 +196,7 @@ class PairRuns:
             return isinstance(own, Attribute) and column(own.name) in columns
 
         self.pairing = Pairing(template, self.words, stream.texts, table, is_of_key)
-        self._inner.pairs.keys = PairKeys(table, self.pairing, self.key_slots)
+        self._inner.pairs.keys = self.pair_keys = PairKeys(table, self.pairing, self.key_slots)
         self.ladders: Ladders | None = None
         self._know_windows()
         self.know_ladders()
@@ -417,12 +418,12 @@ class PointTable:
 
     Parameters
     ----------
-    pipeline : Pipeline
-        Of any of them; it has a ``points_engine``.
+    runs : PairRuns
+        Of any of them, where it finds points.
     """
 
-    def __init__(self, pipeline: Pipeline) -> None:
-        self._pipeline = pipeline
+    def __init__(self, runs: PairRuns) -> None:
+        self._results, self._keys = runs.pipeline.results, runs.pair_keys
         self._parts: list[QueryPoints] = []
 
     def add(self, found: QueryPoints) -> None:
@@ -431,12 +432,11 @@ class PointTable:
 
     def table(self) -> pa.Table:
         """All of them: by the end of each, then in the order of the queries."""
-        parts, results = self._parts, self._pipeline.results
+        parts, keys = self._parts, self._keys
         number, key = (np.concatenate([part[place] for part in parts]) for place in (0, 1))
         points = Points(*map(np.concatenate, zip(*(part.points for part in parts), strict=True)))
-        order, keys = in_order(number, points.row, points.tick), self._pipeline.key_slots.keys
-        assert isinstance(keys, PairKeys), "these are the keys of pairs"
+        order = in_order(number, points.row, points.tick)
         keys.named = number[order], key[order]
-        found = results.points_table(points.take(order)._replace(slot=np.arange(len(order))))
+        found = self._results.points_table(points.take(order)._replace(slot=np.arange(len(order))))
         keys.named = None
         return numbered(found)
