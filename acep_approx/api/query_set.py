@@ -528,9 +528,8 @@ class QuerySet(Run):
             return self, self.push(schema.empty_table())
 
         asked = {"queries": sha256(self.fresh_state()).hexdigest()[:16]} | (also_asked or {})
-        reading = {"time": self._running.wanted["time"]} | reading
-        feed = Feed(self, bind, self.take_up)
-        return LiveRun(place, feed, Checkpointing(checkpoint, checkpoint_every, finish), reading, asked)
+        feed, checkpointing = Feed(self, bind, self.take_up), Checkpointing(checkpoint, checkpoint_every, finish)
+        return LiveRun(place, feed, checkpointing, {"time": self._running.wanted["time"]} | reading, asked)
 
     @checked
     def pass_time(self, tick: int) -> Found:
