@@ -70,8 +70,10 @@ class Changelog:
         self._events = BoundEvents(bind, pipeline.schema, pipeline.roles)
         self._stamps = Stamps(pipeline.preparer, pipeline.schema, self._events, is_time=pipeline.is_time)
         self._returns = ReturnColumns(pipeline.plan.query.outputs, pipeline.roles)
-        self._is_algebra = pipeline.plan.query.is_algebra and pipeline.output.binds
-        self._variables = place_columns(pipeline)
+        binds = pipeline.output.binds
+        self._is_algebra = pipeline.plan.query.is_algebra and binds
+        shown = ("events",) if pipeline.plan.query.is_regex else pipeline.plan.automaton.shown
+        self._variables: Sequence[str] = shown if binds else ("row",)  # they hold places
         self._named = (*self._variables, *(name for name in ENDS if name in pipeline.nothing().column_names))
         self._seed = blake2b(f"{pipeline.plan.fingerprint()} {pipeline.output}".encode(), digest_size=16).digest()
         self.nothing()  # refuses names before anything is run
@@ -132,12 +134,10 @@ class Changelog:
         return _without_pairs(table, gone.num_rows)
 
     def _places(self, raw: pa.Table) -> Ints:
-        """The places of all events that results name."""
         parts = [_values(raw.column(name).combine_chunks()) for name in self._named]
         return np.concatenate([np.zeros(0, np.int64), *parts])
 
     def _columns(self, raw: pa.Table, lookup: Lookup) -> dict[str, pa.Array]:
-        """The columns of the output, in its order."""
         if self._is_algebra:  # attributes may have any name, and stand for no events
             times = {name: self._stamps.time(to_numpy(raw.column(name).combine_chunks())) for name in ("start", "end")}
             shown = [name for name in raw.column_names if name != SLOT]
@@ -162,7 +162,6 @@ class Changelog:
         return {"row": to_arrow(lookup.arrivals(values))}
 
     def _shown(self, raw: pa.Table, lookup: Lookup) -> dict[str, pa.Array]:
-        """What is shown of the bound events."""
         bound = {name: raw.column(name).combine_chunks() for name in self._variables}
         if self._returns:
             registers = {
@@ -312,10 +311,3 @@ def _rows_of(column: pa.Array) -> Ints:
     if pa.types.is_list(column.type):
         return np.repeat(np.arange(len(column)), to_numpy(column.value_lengths()))
     return np.flatnonzero(to_numpy(pc.is_valid(column))) if column.null_count else np.arange(len(column))
-
-
-def place_columns(pipeline: Pipeline) -> Sequence[str]:
-    """The columns of raw results that hold places of events."""
-    if not pipeline.output.binds:
-        return ("row",)
-    return ("events",) if pipeline.plan.query.is_regex else pipeline.plan.automaton.shown

@@ -29,11 +29,9 @@ class FinalRun:
         A raw one.
     changelog : Changelog
         Puts results out.
-    id : str, optional
-        Plays no role: events are in order.
     """
 
-    def __init__(self, pipeline: Pipeline, changelog: Changelog, id: str | None = None) -> None:  # noqa: A002, ARG002
+    def __init__(self, pipeline: Pipeline, changelog: Changelog) -> None:
         self.pipeline = pipeline
         self.tail = Tail()
         self.tail.gap = 1

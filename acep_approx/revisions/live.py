@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
 from acep_approx.arrays import Ints
 from acep_approx.events.changes import Op
@@ -212,12 +211,8 @@ class LiveEvents:
 
     def _contents(self, events: Events) -> list[str]:
         """What stands in the events, as text: the same for equal values of any type of numbers."""
-        columns = [[_same(value) for value in _plain(events.data.column(name))] for name in self._content]
+        columns = [[_same(value) for value in events.data.column(name).to_pylist()] for name in self._content]
         return [repr(row) for row in zip(*columns, strict=True)] if columns else [""] * len(events)
-
-
-def _plain(column: pa.Array) -> list[Any]:
-    return column.to_pylist()  # type: ignore[no-any-return]
 
 
 def _same(value: Any) -> Any:

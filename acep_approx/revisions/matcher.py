@@ -278,7 +278,6 @@ class RevisedMatcher(Run):
     # --- a push ---------------------------------------------------------------------------------------------
 
     def _bind(self, source: Source) -> RevisedStream:
-        """Set up for the columns of the first rows."""
         asked, schema = self.asked, source.schema
         pipeline = source.settle(self.execution.bind)
         read = {*pipeline.columns, *(name for name in (asked.id, asked.source, asked.sequence) if name is not None)}
@@ -307,7 +306,6 @@ class RevisedMatcher(Run):
 
 
 def _tick_of(time: Any, pipeline: Pipeline) -> int:
-    """A time that a user gives, in ticks."""
     if isinstance(time, Integral) and not isinstance(time, bool):
         return int(time)
     if pipeline.is_time:

@@ -150,7 +150,6 @@ class Replay:
         return touched
 
     def _remove(self, tick: Ints, arrival: Ints, touched: dict[int, list[PlacedEvents]]) -> None:
-        """Take events out of their segments."""
         self.tail.removed = []
         number = self.tail.segment_of(tick)
         for one in np.unique(number).tolist():
@@ -267,7 +266,6 @@ class Replay:
         return borders[::-1]
 
     def _is_due(self, tick: int) -> bool:
-        """Whether a segment begins with an event of this time."""
         segments = self.tail.segments
         if not segments:
             return True

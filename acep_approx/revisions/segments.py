@@ -219,7 +219,6 @@ class Tail:
         return placed
 
     def _before(self, number: int) -> int:
-        """The last place before a segment."""
         for segment in reversed(self.segments[:number]):
             for part in reversed(segment.parts):
                 if len(part):

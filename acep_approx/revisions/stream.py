@@ -241,8 +241,9 @@ class RevisedStream:
         ids = () if asked.id is None else (asked.id,)
         self.needed = tuple(dict.fromkeys((*pipeline.columns, *self.changelog.needed, *ids)))
         self.columns = self.names if self.is_by_content else self.needed
-        kind = FinalRun if asked.is_final else Replay
-        self.run: Replay | FinalRun = kind(pipeline, self.changelog, asked.id)
+        self.run: Replay | FinalRun = (
+            FinalRun(pipeline, self.changelog) if asked.is_final else Replay(pipeline, self.changelog, asked.id)
+        )
         self.run.tail.has_twins = op is None and asked.id is not None and asked.is_changelog
         self.watermarks = asked.wait(is_time=pipeline.is_time).watermarks
         self.beyond = asked.beyond(is_time=pipeline.is_time)

@@ -119,7 +119,6 @@ def _batches(stage: Stage[Any], source: Source, *, sort: bool, skips: bool) -> I
 
 
 def _from(first: int, batches: Iterator[EventBatch]) -> Iterator[EventBatch]:
-    """The events from a row on."""
     for batch in batches:
         done = min(max(first - batch.first_row, 0), len(batch))
         if done < len(batch):
@@ -176,7 +175,6 @@ class Run(ABC):
         return pa.table({})
 
     def _opened(self, events: Any) -> Source:
-        """Events that are pushed, as a source."""
         if isinstance(events, Source):
             return events
         roles = self.stage.roles

@@ -390,7 +390,6 @@ class Watermarks:
                 self._expected.remove(slot)
 
     def _make_room(self) -> None:
-        """Have room for all sources that have a number."""
         if self._is_plain or len(self._sources.key) >= len(self._names.values):
             return
         room = max(_FEW, 1 << (len(self._names.values) - 1).bit_length())

@@ -54,24 +54,18 @@ class PushedRun(QueryRun):
         asked |= {"merge": options.matching.merge, "key_idle": options.keys.key_idle}
         given = {name: value for name, value in asked.items() if value is not None}
         given |= {"output": self.output.output.pushed, "bind": self.output.bound, **self.roles}
-        if is_pushed(self.request):
-            self._follow(given)
+        from acep_approx.api.live_run import Checkpointing, follow_query, query_feed
+
+        request, late = self.request, options.source.late
+        if not is_pushed(request):
+            self.source = self.kept(self.opened(is_in_order=False))
+            self.feed = query_feed(self.query, given, late)
             return
-        from acep_approx.api.live_run import query_feed
-
-        self.source = self.kept(self.opened(is_in_order=False))
-        self.feed = query_feed(self.query, given, options.source.late)
-
-    def _follow(self, given: dict[str, Any]) -> None:
-        from acep_approx.api.live_run import Checkpointing, follow_query
-
-        request, late = self.request, self.options.source.late
         reading = reading_of(request) | ({} if late is None else {"late": late})
-        checkpointing = Checkpointing(**checkpointing_of(request))
-        asked = asked_of(request)
-        self.follow(follow_query(self.query, request.inputs[0], checkpointing, reading, given, also_asked=asked))
-        assert self.live_run is not None, "it is followed"
-        self.feed = self.live_run.feed
+        lasting = Checkpointing(**checkpointing_of(request))
+        live_run = follow_query(self.query, request.inputs[0], lasting, reading, given, asked_of(request))
+        self.feed = live_run.feed
+        self.follow(live_run)
 
     @property
     def matcher(self) -> Any:
@@ -97,7 +91,6 @@ class PushedRun(QueryRun):
             yield from self._found()
 
     def _counted(self) -> pa.Table:
-        """How many matches there are when all events have come, by their number of errors."""
         from acep_approx.cli.write import count_table
         from acep_approx.matching.outputs.counted import warn_at_least
         from acep_approx.results.matches import add_counts
@@ -150,7 +143,6 @@ class PushedRun(QueryRun):
         say_holding(matcher.holding, is_by_source=matcher.asked.source is not None, is_time=matcher.is_time)
 
     def _say_read(self, seconds: float) -> None:
-        """Say what was read, what became of it, and what was found."""
         kind = self.output.output
         if self.program.revisions is not None:
             say_rows(self.matcher, self.options.source.late, seconds)
@@ -167,7 +159,6 @@ class PushedRun(QueryRun):
             say_dropped(self.matcher.pipeline.stream.keys_dropped, self.options.keys.key_idle)
 
     def _say_nothing(self) -> None:
-        """Say why there is no match, where all rows are events that stay."""
         matcher = self.matcher
         takes_back = matcher.stream is not None and matcher.stream.op is not None
         if takes_back or not self.source.reusable:
