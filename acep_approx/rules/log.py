@@ -162,6 +162,7 @@ class FailedActionError(Exception):
         one = transactions.take(slice(number, number + 1))
         return cls((int(one.place[0]), int(one.tick[0]), int(one.start[0])), place, int(one.row[0]), how, what)
 
+
 @dataclass(frozen=True)
 class Changes:
     """What writes did to a table, in order, without those that did nothing.

@@ -62,6 +62,7 @@ class Matched(Columns):
     def __len__(self) -> int:
         return len(self.end)
 
+
 def matched(rule: CompiledRule, table: pa.Table, window: int, moment: Moment) -> Matched:
     """Put matches that came out together into order: by transaction, then errors, later start, rows.
 

@@ -101,4 +101,3 @@ def _kinds(schema: pa.Schema, roles: Roles) -> KindOf:
         return "bool" if pa.types.is_boolean(kind) else "time" if pa.types.is_timestamp(kind) else "text"
 
     return kind_of
-
