@@ -106,6 +106,8 @@ NOT_TRIED = {
     "Matches.fresh": "takes what this package makes",
     "Query": "made by compile_query",
     "QuerySet.check": "takes what this package makes",
+    "QuerySet.expect": "takes what this package makes",
+    "QuerySet.expect_no_more": "takes what this package makes",
     "QuerySet.match_within": "refuses all",
     "QuerySet.spark": "refuses all",
     "Matcher.reads": "takes what this package makes",

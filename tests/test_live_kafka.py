@@ -110,6 +110,26 @@ def test_partitions_have_no_order_among_them(cluster, topic):
     assert (match["a"], match["b"]) == (1, 0)
 
 
+def test_a_set_waits_for_all_partitions(cluster, topic, tmp_path):
+    (tmp_path / "queries").mkdir()
+    (tmp_path / "queries" / "pair.acep").write_text("PATTERN SEQ(A a, B b) WITHIN 5")
+    cluster.send(topic, [event(5, "B"), event(20, "A")], partition=0)
+    cluster.send(topic, [event(1, "A"), event(21, "A")], partition=1)
+    args = ("run", "--queries", str(tmp_path / "queries"), cluster.address(topic), "--until-idle", "0s")
+    assert "ACEP-U141" in acep(*args, code=2).stderr
+    for more in (("--watermark", "0"), ("--reorder", "0"), ("--watermark", "0", "--source", "kafka_partition")):
+        done = acep(*args, *more)
+        (row,) = map(json.loads, done.stdout.splitlines())
+        assert (row["start"], row["end"]) == (1, 5)
+        assert "late" not in done.stderr
+    kept = ("--watermark", "0", "--checkpoint", str(tmp_path / "cp"), "-o", str(tmp_path / "found.jsonl"))
+    acep(*args, *kept)
+    cluster.send(topic, [event(24, "B")], partition=2)
+    acep(*args, *kept, "--finish")
+    ends = [json.loads(line)["end"] for line in (tmp_path / "found.jsonl").read_text().splitlines()]
+    assert sorted(ends) == [5, 24, 24]
+
+
 def test_a_run_goes_on_with_the_next_messages(cluster, topic, tmp_path):
     cluster.send(topic, [event(1, "A"), event(2, "B")])
     assert len(found(cluster, topic, checkpoint=tmp_path / "cp")) == 1

@@ -17,6 +17,7 @@ from acep_approx.events.live.kafka_address import PARTITION, is_address, parse_a
 from acep_approx.events.live.source import follow, refuse_to_read
 from acep_approx.events.live.text import seconds
 from acep_approx.events.reading.layout import Layout
+from acep_approx.events.source import Source
 from acep_approx.live.checkpoint import Checkpoint, CheckpointFolder, Outputs
 from acep_approx.revisions.partitions import PartitionFeed
 from acep_approx.revisions.request import REVISING
@@ -255,6 +256,32 @@ def follow_query(
     given = {name: _plain(value) for name, value in sorted(options.items()) if value is not None}
     asked = {"options": given, **also_asked}  # the query itself stands in the state
     return LiveRun(place, feed, checkpointing, reading | {"is_in_order": not revising}, asked)
+
+
+def follow_set(
+    desk: Any,
+    place: str | Path,
+    checkpointing: Checkpointing,
+    reading: dict[str, Any],
+    asked: dict[str, Any],
+    on_schema: Callable[[pa.Schema], None] | None,
+) -> LiveRun:
+    """A set of queries over live events; see ``QuerySet.follow``."""
+
+    def bind(source: Source) -> tuple[Run, Any] | None:
+        if not len(schema := source.schema):
+            return None
+        if on_schema is not None:
+            on_schema(schema)
+        return desk, desk.push(schema.empty_table())
+
+    lateness = desk.stage.lateness
+    late = None if lateness is None else reading.pop("late", None)
+    desk.keeps_whole = late is not None
+    by = None if lateness is None else lateness.source
+    kind = PartitionFeed if by == PARTITION else Feed
+    feed = kind(desk, bind, desk.take_up, None if late is None else Path(late), keeps_rejected=True)
+    return LiveRun(place, feed, checkpointing, reading | {"is_in_order": by is None}, asked)
 
 
 def _plain(value: Any) -> Any:

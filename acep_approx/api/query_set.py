@@ -27,7 +27,7 @@ from acep_approx.planning.planner import Plan
 from acep_approx.revisions.request import REVISING
 from acep_approx.run.lateness import Lateness
 from acep_approx.run.left_out import written
-from acep_approx.run.run import Feed, Run, parts_of
+from acep_approx.run.run import Run, parts_of
 from acep_approx.run.watermarks import NEVER, Held
 from acep_approx.subscriptions.graph import entries_of, is_hidden
 from acep_approx.subscriptions.members import Member
@@ -157,7 +157,7 @@ class QuerySet(Run):
         self._gone: list[int] = []
         self._texts = QueryTexts(output)
         self.standing_in_match = Standing()  # of the last ``match``
-        self._keeps_whole = False
+        self.keeps_whole = False  # events that are left out, with all columns
 
     @checked
     def add(self, query: str | Query, *, id: str | None = None) -> Subscription:  # noqa: A002  (what users call it)
@@ -514,7 +514,7 @@ class QuerySet(Run):
         Parameters
         ----------
         place : str or Path
-            As for ``events.follow``. Of a topic one partition.
+            As for ``events.follow``. Of a topic one partition, or more with ``source="kafka_partition"``.
         checkpoint, checkpoint_every, finish
             As for ``Query.follow``. The same queries must have been added in the same order.
         on_schema : callable, optional
@@ -534,22 +534,23 @@ class QuerySet(Run):
         UsageError, DataError
             As for ``Query.follow``.
         """
-        from acep_approx.api.live_run import Checkpointing, LiveRun
+        from acep_approx.api.live_run import Checkpointing, follow_set
 
-        def bind(source: Source) -> tuple[Run, Found] | None:
-            if not len(schema := source.schema):
-                return None
-            if on_schema is not None:
-                on_schema(schema)
-            return self, self.push(schema.empty_table())
-
+        checkpointing = Checkpointing(checkpoint, checkpoint_every, finish)
         fresh = pack(self._running.fresh(), self._made_with)  # the same for the same queries, read in the same way
         asked = {"queries": sha256(fresh).hexdigest()[:16]} | (also_asked or {})
         reading = {"time": self._running.wanted["time"]} | reading
-        late = None if self._running.lateness is None else reading.pop("late", None)
-        self._keeps_whole = late is not None
-        feed = Feed(self, bind, self.take_up, None if late is None else Path(late), keeps_rejected=True)
-        return LiveRun(place, feed, Checkpointing(checkpoint, checkpoint_every, finish), reading, asked)
+        return follow_set(self, place, checkpointing, reading, asked, on_schema)
+
+    def expect(self, source: Any) -> None:
+        """Let the watermark wait for the first event of a source, if it is not known yet; not before the first push."""
+        if (wait := self._running.order.wait) is not None:
+            wait.watermarks.expect(source)
+
+    def expect_no_more(self, source: Any) -> None:
+        """Let it not wait any more for a source that has sent nothing: what that completes comes with the next push."""
+        if (wait := self._running.order.wait) is not None:
+            wait.watermarks.expect_no_more(source)
 
     @checked
     def pass_time(self, tick: int) -> Found:
@@ -665,7 +666,7 @@ class QuerySet(Run):
 
     def use(self, source: Source) -> None:
         """Tell an input which column is the time."""
-        self._running.kept = source.schema.names if self._keeps_whole else ()
+        self._running.kept = source.schema.names if self.keeps_whole else ()
         if (levels := self._running.levels) is not None:
             source.use(levels.roles.read_in(levels.columns), is_stamped=self._stamp)
 

@@ -7,13 +7,23 @@ messages of the other partitions late.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any, Protocol
 
 import pyarrow as pa
 
 from acep_approx.events.live.source import LiveSource
 from acep_approx.events.source import Source
-from acep_approx.revisions.matcher import RevisedMatcher
 from acep_approx.run.run import Feed
+
+
+class Waiting(Protocol):
+    """A matcher, or a set, that lets its watermark wait for sources."""
+
+    def expect(self, source: int) -> None:
+        """Wait for the first row of a source, if it is not known yet."""
+
+    def expect_no_more(self, source: int) -> Any:
+        """Do not wait any more for a source that has sent nothing; what that makes final, or None."""
 
 
 @dataclass(frozen=True)
@@ -33,8 +43,8 @@ class Wait:
     partition: int
     is_over: bool
 
-    def pass_on(self, matcher: RevisedMatcher) -> pa.Table | None:
-        """Let a matcher wait, or wait no more; what that makes final."""
+    def pass_on(self, matcher: Waiting) -> Any:
+        """Let a matcher wait, or wait no more; what that makes final, if it tells that at once."""
         if self.is_over:
             return matcher.expect_no_more(self.partition)
         matcher.expect(self.partition)
@@ -42,13 +52,11 @@ class Wait:
 
 
 class PartitionFeed(Feed):
-    """Pushes events into a ``RevisedMatcher`` whose sources are partitions, and lets it wait for them."""
+    """Pushes events into a matcher, or a set, whose sources are partitions, and lets it wait for them."""
 
-    run: RevisedMatcher
-
-    def push(self, batch: pa.RecordBatch, source: Source) -> pa.Table:
+    def push(self, batch: pa.RecordBatch, source: Source) -> Any:
         """The results of the batch that a source gave last."""
-        run = self.run
+        run: Any = self.run
         if not isinstance(source, LiveSource):
             return run.push(batch)
         news = source.partition_news()
@@ -60,5 +68,7 @@ class PartitionFeed(Feed):
         more = [wait.pass_on(run) for wait in ended]
         if source.kept is not None:
             self.waits += begun + ended
-        tables = [table for table in (found, *more) if table is not None and table.num_rows]
-        return pa.concat_tables(tables, promote_options="permissive") if len(tables) > 1 else (tables or [found])[0]
+        tables = [table for table in more if table is not None and table.num_rows]
+        if not tables:
+            return found
+        return pa.concat_tables([found, *tables] if found.num_rows else tables, promote_options="permissive")

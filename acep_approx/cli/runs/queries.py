@@ -32,6 +32,7 @@ from acep_approx.cli.summary import (
     say_rejected,
 )
 from acep_approx.cli.terminal import amount, first_of, say
+from acep_approx.events.live.kafka_address import PARTITION, is_address
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -74,6 +75,8 @@ class SetRun(ProgramRun):
         assert many.queries is not None, "it was given"
         more: dict[str, Any] = {"reorder": many.reorder, "stamp": many.stamp, "key_idle": self.options.keys.key_idle}
         more |= {name: getattr(self.options.revisions, name) for name in LATENESS}
+        if self._waits and more["source"] is None and any(map(is_address, self.request.inputs)):
+            more["source"] = PARTITION
         more |= self.roles | {"strict": many.strict, "output": self.output.output.pushed}
         self.folder = read_folder(many.queries, **more)
         self.folder.tell_wrong()
@@ -214,7 +217,7 @@ class SetRun(ProgramRun):
             say_left_out(source)
         if self._has_watermark or self._late is not None:
             say_rejected({LATE: standing.late}, self._late)
-            by_source = self.options.revisions.source is not None
+            by_source = self.options.revisions.source is not None or any(map(is_address, self.request.inputs))
             say_holding(standing.holding, is_by_source=by_source, is_time=standing.is_time)
         elif standing.late:
             say(f"{amount(standing.late, 'event')} left out that came late")
