@@ -145,7 +145,7 @@ def streaming(flow: Flow, plan: str) -> DataFrame:
     """The stream of a plan: matches, or events."""
     if plan == MATCHER:
         return flow.matches(observed(flow.outputs()))
-    by_shard = flow._packed_by_shard().groupBy(GROUP)
+    by_shard = flow.packed_by_shard(packing.spread(flow.events.sparkSession, flow.job.shards)).groupBy(GROUP)
     processor = PassThrough(keeps=plan == KEPT)
     packed = by_shard.transformWithState(processor, packing.PACKED, "append", "eventTime")
     schema = flow.job.schema

@@ -5,7 +5,7 @@ In a batch a partition of Spark holds some keys, sorted by time, and is matched 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -94,11 +94,16 @@ class Flow:
             return self._sorted().mapInArrow(accounting(self.job), packing.PACKED)
         from acep_approx.spark.plan.processor import ShardProcessor
 
-        schema, groups = self.job.schema, spread(self.events.sparkSession, self.job.shards)
+        groups = spread(self.events.sparkSession, self.job.shards)
+        rows = self.packed_by_shard(groups).groupBy(GROUP)
+        return rows.transformWithState(ShardProcessor(self.job, groups), packing.PACKED, "append", "eventTime")
+
+    def packed_by_shard(self, groups: Sequence[int]) -> DataFrame:
+        """The events of a stream, one row for those of a shard, for which a number of ``spread`` stands."""
+        schema = self.job.schema
         number = F.pmod(F.xxhash64(*self._key_columns()), F.lit(self.job.shards)) if self.keys else F.lit(0)
         carried = self._in_time().select(*map(column, schema.names), number.cast("int"))
-        rows = carried.toDF(*places(schema), SHARD).mapInArrow(packer(schema, groups), packing.GROUPED).groupBy(GROUP)
-        return rows.transformWithState(ShardProcessor(self.job, groups), packing.PACKED, "append", "eventTime")
+        return carried.toDF(*places(schema), SHARD).mapInArrow(packer(schema, groups), packing.GROUPED)
 
     def matches(self, packed: DataFrame | None = None) -> DataFrame:
         """The matches, of all events or among some ``outputs``."""
