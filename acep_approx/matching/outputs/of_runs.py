@@ -17,7 +17,7 @@ from acep_approx.engines.runs.runs import Runs
 from acep_approx.events.roles import Roles
 from acep_approx.events.stream import EventBatch
 from acep_approx.matching.outputs.completed import CompletedMatches, Finder, no_row
-from acep_approx.matching.outputs.counted import AT_LEAST, count_columns, sums
+from acep_approx.matching.outputs.counted import sums
 from acep_approx.matching.outputs.output import NO_BATCH, Output, Points, Stamps
 from acep_approx.matching.outputs.recent import Recent
 from acep_approx.matching.outputs.tables import ENDS, BindingColumns
@@ -347,19 +347,8 @@ class RunPoints(RunOutput):
 
     def points_table(self, points: Points) -> pa.Table:
         """Points as a table."""
-        ids, tick, start = self.recent.ids_of(points.row), points.tick, points.start
-        extent = (
-            {"span": pa.array(tick - start), "position": pa.array(self.stamps.preparer.positions(points.slot, tick))}
-            if self._is_count
-            else {"start": self.stamps.time(start)}
-        )
-        columns = {
-            **self.stamps.keys(points.slot),
-            "errors": pa.array(points.errors),
-            **extent,
-            "end": self._ticks(ids, tick),
-        }
-        return pa.table({**columns, **self.stamps.events.column(ids, self.recent.take, list(columns))})
+        ids = self.recent.ids_of(points.row)
+        return self.stamps.points(points, self._ticks(ids, points.tick), ids, self.recent.take)
 
 
 class RunCounts(RunOutput):
@@ -389,14 +378,8 @@ class RunCounts(RunOutput):
         return self._counted(*self._summed(found, known, np.ones(len(found), np.int64)))
 
     def _counted(self, found: CompletedMatches, matches: Ints) -> pa.Table:
-        ids = self.recent.ids_of(found.end)
-        columns = {
-            **self.stamps.keys(found.slot),
-            "errors": pa.array(found.errors),
-            "end": self._ticks(ids, found.tick),
-        }
-        event = self.stamps.events.column(ids, self.recent.take, [*columns, "matches", AT_LEAST])
-        return pa.table({**columns, **event, **count_columns(matches)})
+        ids, take = self.recent.ids_of(found.end), self.recent.take
+        return self.stamps.counts(found.slot, found.errors, self._ticks(ids, found.tick), ids, take, matches)
 
 
 UNKNOWN = 2**62
