@@ -194,7 +194,7 @@ def _count(found: DataFrame, most_errors: int) -> pa.Table:
     from pyspark.sql import functions as sql
 
     from acep_approx.cli.write import count_table
-    from acep_approx.matching.outputs.counted import warn_at_least
+    from acep_approx.matching.outputs.tables import warn_at_least
 
     summed = found.groupBy("errors").agg(sql.sum(sql.col("matches").cast("decimal(38,0)")).alias("matches"))
     counts = {row.errors: int(row.matches) for row in summed.collect()}

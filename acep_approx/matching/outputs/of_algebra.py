@@ -24,8 +24,8 @@ from acep_approx.engines.runs.programs import register_kind, types_like
 from acep_approx.events.carried import in_order
 from acep_approx.events.time import in_type
 from acep_approx.kernels.runs.vm import NULL
-from acep_approx.matching.outputs.counted import sums, warn_at_least
 from acep_approx.matching.outputs.of_runs import RunCounts, RunOutput
+from acep_approx.matching.outputs.tables import sums, warn_at_least
 from acep_approx.query.syntax import Attribute
 
 ROW = " row"

@@ -17,10 +17,9 @@ from acep_approx.engines.cells.listing import listed as listed_matches
 from acep_approx.engines.columns import Listed
 from acep_approx.events.columns import taken, to_arrow
 from acep_approx.events.stream import EventBatch
-from acep_approx.matching.outputs.counted import sums
 from acep_approx.matching.outputs.output import NO_BATCH, NO_EVENTS, NO_POINTS, Output, Points, Stamps
 from acep_approx.matching.outputs.recent import Recent
-from acep_approx.matching.outputs.tables import BindingColumns
+from acep_approx.matching.outputs.tables import BindingColumns, sums
 
 CHUNK = 1 << 18
 """Bound events per table of listed matches."""

@@ -17,10 +17,9 @@ from acep_approx.engines.runs.runs import Runs
 from acep_approx.events.roles import Roles
 from acep_approx.events.stream import EventBatch
 from acep_approx.matching.outputs.completed import CompletedMatches, Finder, no_row
-from acep_approx.matching.outputs.counted import sums
 from acep_approx.matching.outputs.output import NO_BATCH, Output, Points, Stamps
 from acep_approx.matching.outputs.recent import Recent
-from acep_approx.matching.outputs.tables import ENDS, BindingColumns
+from acep_approx.matching.outputs.tables import ENDS, BindingColumns, sums
 from acep_approx.matching.stream_batch import StreamBatch
 from acep_approx.matching.tick_places import TickPlaces
 from acep_approx.query.syntax import Expression
@@ -45,13 +44,24 @@ class RunOutput(Output):
     stamps : Stamps
     recent : Recent
         Events that results or late conditions may still ask for.
+    bindings : BindingColumns, optional
+        The columns of what matches bind, where tables show it.
     """
 
-    def __init__(self, engine: Runs, finder: Finder, stamps: Stamps, recent: Recent) -> None:
+    def __init__(
+        self,
+        engine: Runs,
+        finder: Finder,
+        stamps: Stamps,
+        recent: Recent,
+        bindings: BindingColumns | None = None,
+    ) -> None:
         self.engine = engine
         self.finder = finder
         self.stamps = stamps
         self.recent = recent
+        if bindings is not None:
+            self.bindings = bindings
         finder.by_event = self.groups
         self._kept = 0
         self._neighbours = Neighbours.none()
@@ -63,6 +73,7 @@ class RunOutput(Output):
 
     engine: Runs
     finder: Finder
+    bindings: BindingColumns
 
     roles: Roles | None = None
     """Where it matters when events began: the columns that say it."""
@@ -265,12 +276,6 @@ class RunOutput(Output):
 
 class RunListing(RunOutput):
     """Every match, listed once: key, errors, start, end, missing, then the variables (or what RETURN asks for)."""
-
-    def __init__(
-        self, engine: Runs, finder: Finder, stamps: Stamps, recent: Recent, bindings: BindingColumns
-    ) -> None:
-        super().__init__(engine, finder, stamps, recent)
-        self.bindings = bindings
 
     def _table(self, found: CompletedMatches, known: Ints) -> pa.Table:  # noqa: ARG002
         labels, placement = self.finder.labels[found.arc], self.bindings.placement

@@ -21,7 +21,7 @@ from acep_approx.events.stream import EventBatch
 from acep_approx.events.time import to_datetime
 from acep_approx.matching.outputs.bind import BoundEvents, Take
 from acep_approx.matching.outputs.completed import Finder
-from acep_approx.matching.outputs.counted import count_columns
+from acep_approx.matching.outputs.tables import count_columns
 from acep_approx.matching.prepare import Preparer
 from acep_approx.matching.stream_batch import StreamBatch
 from acep_approx.matching.tick_places import TickPlaces
@@ -41,7 +41,7 @@ class Points(NamedTuple):
         return Points(*(column[which] for column in self))
 
 
-NO_POINTS = Points(*(np.zeros(0, np.int64) for _ in Points._fields))
+NO_POINTS = Points(NO_WORDS, NO_WORDS, NO_WORDS, NO_WORDS, NO_WORDS)
 
 
 class Output(ABC):

@@ -308,6 +308,6 @@ class PointTable:
         order, keys = in_order(number, points.row, points.tick), self._pipeline.key_slots.keys
         assert isinstance(keys, PairKeys), "these are the keys of pairs"
         keys.named = number[order], key[order]
-        found = results.points_table(points.take(order)._replace(slot=np.arange(len(order))))
+        found = results.points_table(Points(np.arange(len(order)), *points.take(order)[1:]))
         keys.named = None
         return numbered(found)
