@@ -10,7 +10,7 @@ import pytest
 
 from acep_approx import CappedCountWarning, QuerySet, compile_query
 from acep_approx.events.counts import MOST_COUNTED
-from acep_approx.matching.outputs.counted import sums
+from acep_approx.matching.outputs.tables import sums
 
 CHOICES = "PATTERN SEQ(A+ a[], B b) WITHIN 500"
 RUNS = "PATTERN SEQ(A+ a[], B b) WHERE a[i].x >= a[i-1].x WITHIN 500"

@@ -235,6 +235,14 @@ def test_near_places_have_the_answer_of_why():
         assert place["ask"] == f"print(query.why(events, around={place['tick']}, key={{'key': '{place['key'][0]}'}}))"
 
 
+def test_near_places_where_times_are_written_as_only_the_user_knows():
+    query = compile_query("PATTERN SEQ(A a, B b) WHERE b.x > a.x WITHIN 3 min")
+    events = [{"ts": f"0{day}.06.2024 10h0{day}", "type": kind, "x": day} for day, kind in enumerate("ABABA", 1)]
+    page = query.match(events, time_format="%d.%m.%Y %Hh%M").page()
+    assert "Nearly matched:" in page
+    assert "not shown" not in page
+
+
 def test_partial_matches_that_are_too_many_are_not_all_looked_through(monkeypatch):
     monkeypatch.setattr(near_matches, "RUN_STEPS", 50)
     page = compile_query(PATTERN).match(events()).page()

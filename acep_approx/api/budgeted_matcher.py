@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import pyarrow as pa
 
 from acep_approx.api.matcher import Matcher
 from acep_approx.archive import Scope
-from acep_approx.arguments import checked
 from acep_approx.budget.budget import Budget
 from acep_approx.errors import DataError
-from acep_approx.learning.online import learning_table
 from acep_approx.matching.execution import checked_options
 from acep_approx.matching.outputs.kinds import MATCHES
 from acep_approx.ranges import finite
@@ -22,13 +19,11 @@ from acep_approx.shedding.load import Load
 from acep_approx.shedding.shedder import shedder
 
 if TYPE_CHECKING:
-    from acep_approx.budget.ledger import RunRecord
-    from acep_approx.planning.compiled import CompiledQuery
     from acep_approx.planning.planner import Plan
     from acep_approx.training.history_graph import HistoryGraph
 
 
-class BudgetedMatcher(Matcher):
+class BudgetedMatcher(Matcher, BudgetedRun):
     """Runs one query over a stream of batches inside a load budget; made by ``Query.matcher(budget=...)``.
 
     Parameters
@@ -51,7 +46,6 @@ class BudgetedMatcher(Matcher):
         self.load = load
         self.shedder = shedder(plan, load)
         super().__init__(plan, shedding=self.shedder, **options)
-        self._seconds = 0.0
 
     def push(self, events: Any) -> pa.Table:
         """Run more events and return the results that they complete and that the budget can buy; see ``Matcher``."""
@@ -67,39 +61,6 @@ class BudgetedMatcher(Matcher):
         if self.shedder is not None:
             self.shedder.finish()
         return super().finish()
-
-    # --- what came of it ------------------------------------------------------------------------------------
-
-    @property
-    def _done(self) -> BudgetedRun:
-        return BudgetedRun(self.plan, self.load, self.shedder, self.pipeline)
-
-    @checked
-    def record(self, source: str = "") -> RunRecord:
-        """What the run did so far: work against the bound, what was shed, recall, what was learned.
-
-        Parameters
-        ----------
-        source : str
-            Name of the stream, for people.
-        """
-        return self._done.record(source, self._seconds, {"without_key": self.progress.without_key})
-
-    @checked
-    def report(self, path: str | Path, source: str = "") -> None:
-        """Write the record as one self-contained HTML page."""
-        from acep_approx.pages.budget.page import write_report
-
-        write_report(self.record(source), path)
-
-    @checked
-    def refreshed(self, query: CompiledQuery) -> HistoryGraph | None:
-        """The history as it was learned up to now, a new one; None as long as nothing was learned."""
-        return self._done.refreshed(query, self.progress.events)
-
-    def learning(self) -> pa.Table:
-        """When runs were scored anew, and by what: one row each time; see ``learning_table``."""
-        return learning_table(self._done.learned(), is_time=self._done.is_time)
 
     # --- state ----------------------------------------------------------------------------------------------
 

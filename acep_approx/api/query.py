@@ -291,7 +291,6 @@ class Query(CompiledQuery):
         learn: bool = False,
         full_work: float | None = None,
     ) -> BudgetedMatcher:
-        """A matcher inside a load budget."""
         from acep_approx.api.budgeted_matcher import BudgetedMatcher
 
         how = {"audit": audit, "seed": seed, "learns": learn, "full_work": full_work}
@@ -310,7 +309,6 @@ class Query(CompiledQuery):
         return Load(given, self._known(history), policy=policy, **how)
 
     def _known(self, history: HistoryGraph | str | Path | None) -> HistoryGraph | None:
-        """A history that is given as itself, or by its path."""
         from acep_approx.training.history_graph import HistoryGraph
 
         expect("history", history, (HistoryGraph, str, Path, NoneType), "a HistoryGraph, or the path of one")

@@ -230,7 +230,7 @@ def count_table(counts: dict[int, int]) -> pa.Table:
 def with_at_least(columns: dict[str, Any], counts: Iterable[int]) -> pa.Table:
     """A table with numbers of matches; where one of them may be too small, a column says of which."""
     from acep_approx.events.counts import is_at_least
-    from acep_approx.matching.outputs.counted import AT_LEAST
+    from acep_approx.matching.outputs.tables import AT_LEAST
 
     totals = list(counts)
     wide = pa.decimal128(38) if max(totals, default=0) >= WIDE else pa.int64()

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator
 from copy import copy
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -114,7 +114,6 @@ def ticks_of(found: pa.Table) -> Ints:
 
 
 def _inside(ticks: Ints, first: Ints, last: Ints) -> Ints:
-    """Which of some ticks lie in one of the regions."""
     if not len(first):
         return np.zeros(0, np.int64)
     region = np.searchsorted(first, ticks, side="right") - 1
@@ -184,14 +183,13 @@ class ShownRecord(RunRecord):
         return record_view(self)
 
 
-@dataclass(frozen=True)
 class BudgetedRun:
-    """A run inside a load budget: what it was to do, and what does it.
+    """What came of a run inside a load budget, so far or of the last one; of matches, and of what is pushed.
 
-    Parameters
+    Attributes
     ----------
-    plan : Plan
     load : Load
+        What it was to do.
     shedder : Shedder or None
         None: the cells engine answers, or nothing ran yet.
     pipeline : Pipeline or None
@@ -202,50 +200,81 @@ class BudgetedRun:
     load: Load
     shedder: Shedder | None
     pipeline: Pipeline | None
+    progress: Any
+    _seconds = 0.0
 
     @property
     def window(self) -> int:
-        """In ticks, or in events; 0 where no columns were seen yet."""
+        """The window in ticks, or in events; 0 where no columns were seen yet."""
         return self.pipeline.window if self.pipeline is not None else 0
 
     @property
-    def is_time(self) -> bool:
+    def _is_time(self) -> bool:
         """Whether ticks are microseconds since 1970."""
         if self.pipeline is None or self.plan.is_count_window:
             return False
         schema, roles = self.pipeline.schema, self.pipeline.roles
         return tick_unit(schema.field(roles.time).type, roles.unit) is not None
 
-    def learned(self) -> Learning | None:
-        """What it learned so far; None where it does not learn."""
+    def _learned(self) -> Learning | None:
         online = self.shedder.online if self.shedder is not None else None
         return summary(online) if online is not None else None
 
-    def refreshed(self, query: CompiledQuery, events: int) -> HistoryGraph | None:
-        """The history as it was learned in so many events, a new one; None as long as nothing was learned."""
+    def learning(self) -> pa.Table:
+        """When runs were scored anew, and by what: one row each time.
+
+        Returns
+        -------
+        pyarrow.Table
+            See ``learned.learning_table``; without rows where nothing was learned. More is in ``record().learning``.
+        """
+        return learning_table(self._learned(), is_time=self._is_time)
+
+    @checked
+    def refreshed(self, query: CompiledQuery) -> HistoryGraph | None:
+        """The history as it was learned up to now.
+
+        Parameters
+        ----------
+        query : CompiledQuery
+            The query that is run.
+
+        Returns
+        -------
+        HistoryGraph or None
+            A new one; None as long as nothing was learned.
+        """
         done = self.shedder
         if done is None or done.online is None or done.online.learner.values is None:
             return None
         known = copy(self.load.history) if self.load.history is not None else HistoryGraph(query)
         work = done.full_work()
         assert work is not None, "who has ranked runs knows what they take"
-        refresh(known, done.online.learner, events, done.metrics.found, work)
+        refresh(known, done.online.learner, self.progress.events, done.metrics.found, work)
         return known
 
-    def record(self, source: str, seconds: float, left_out: dict[str, int]) -> RunRecord:
-        """The record of it.
+    @checked
+    def report(self, path: str | Path, source: str = "") -> None:
+        """Write the record as one self-contained HTML page (``ACEP-U013``: over a file that is read)."""
+        from acep_approx.pages.budget.page import write_report
+
+        write_report(self.record(source), path)
+
+    def _left_out(self) -> dict[str, int]:
+        """Events that were not matched, by their names in ``RunRecord``."""
+        return {"without_key": self.progress.without_key}
+
+    @checked
+    def record(self, source: str = "") -> RunRecord:
+        """What the run did: work against the bound, what was shed, recall, what was learned.
 
         Parameters
         ----------
         source : str
             Name of the input, for people.
-        seconds : float
-            How long it took so far.
-        left_out : dict of str to int
-            Events that were not matched, by their names in ``RunRecord``.
         """
         known, done = self.load.history, self.shedder
-        learned, found = self.learned(), done.metrics if done else Metrics()
+        learned, found = self._learned(), done.metrics if done else Metrics()
         ticks = found.points.tick
         order = np.argsort(ticks, kind="stable")
         return ShownRecord(
@@ -255,7 +284,7 @@ class BudgetedRun:
             bound=done.bound_in_words() if done else "the cells engine answers exactly, and sheds nothing",
             policy=self.load.policy_words if learned else self.load.policy_name,
             seed=self.load.seed,
-            is_time=self.is_time,
+            is_time=self._is_time,
             begin=found.begin,
             pieces=found.pieces,
             shed=shed_by_state(done.arena) if done and self.pipeline else (),
@@ -264,12 +293,12 @@ class BudgetedRun:
             point_errors=found.points.errors[order],
             bundles=_bundles(ticks[order], self.window),
             paths=_paths(known) if known else (),
-            seconds=seconds,
+            seconds=self._seconds,
             learning=learned,
             full_work=done.full_work() if done and self.pipeline else None,
             exact_seconds=done.exact_seconds() if done and self.pipeline else None,
             audit_work=done.audit_work if done else None,
-            **left_out,
+            **self._left_out(),
         )
 
 
@@ -293,7 +322,7 @@ def _bundles(ticks: Ints, window: int) -> list[Bundle]:
 # --- matches inside a budget --------------------------------------------------------------------------------
 
 
-class BudgetedMatches(Matches):
+class BudgetedMatches(Matches, BudgetedRun):
     """The matches that a load budget can buy; see ``Matches``, and ``record`` for what it cost.
 
     Parameters
@@ -321,8 +350,7 @@ class BudgetedMatches(Matches):
         load.check(question.plan)
         self.shedder: Shedder | None = None
         self._asked: OutputKind | None = None
-        self._pipeline: Pipeline | None = None
-        self._seconds = 0.0
+        self.pipeline: Pipeline | None = None
         self._logged: list[pa.Table] = []
         self._ends: list[Ints] = []  # of the match points, where these were asked for
         self.expansion = Expansion()
@@ -333,7 +361,7 @@ class BudgetedMatches(Matches):
         return question.execution(kind, self.shedder)
 
     def _tables_of(self, matcher: Execution, pipeline: Pipeline) -> Iterator[pa.Table]:
-        self._pipeline, self._logged, self._ends = pipeline, [], []
+        self.pipeline, self._logged, self._ends = pipeline, [], []
         begun = time.perf_counter()
         for table in super()._tables_of(matcher, pipeline):
             self._take_log()
@@ -349,29 +377,16 @@ class BudgetedMatches(Matches):
 
     def _take_log(self) -> None:
         """Tables of what was shed; the keys of its slots are still known now."""
-        if self.load.logs_shed and self._pipeline is not None:
-            log = self._pipeline.engine.logged()
+        if self.load.logs_shed and self.pipeline is not None:
+            log = self.pipeline.engine.logged()
             if len(log):
-                self._logged.append(shed_table(log, self._pipeline))
-
-    def fresh(self, kind: OutputKind) -> Execution:
-        """What runs the query once inside the budget, of which nothing is remembered here."""
-        return self.question.execution(kind, shedder(self.plan, self.load))
+                self._logged.append(shed_table(log, self.pipeline))
 
     @never_raises
     def _repr_html_(self) -> str:
         from acep_approx.results.views import budgeted_view
 
         return budgeted_view(self)
-
-    @property
-    def _done(self) -> BudgetedRun:
-        return BudgetedRun(self.plan, self.load, self.shedder, self._pipeline)
-
-    @property
-    def window(self) -> int:
-        """The window of the last call that found matches: in ticks, or in events; 0 before."""
-        return self._done.window
 
     def shed(self) -> pa.Table:
         """The runs shed by the last call that found matches: one row each; see ``metrics.shed_table``.
@@ -388,33 +403,6 @@ class BudgetedMatches(Matches):
         if not self._logged:
             return pa.table({})
         return renumbered(pa.concat_tables(self._logged), ["row"], self.source.late.original)
-
-    @checked
-    def refreshed(self, query: CompiledQuery) -> HistoryGraph | None:
-        """The history as it was learned by the last call that found matches, up to now.
-
-        Parameters
-        ----------
-        query : CompiledQuery
-            The query that is run.
-
-        Returns
-        -------
-        HistoryGraph or None
-            A new one; None as long as nothing was learned.
-        """
-        return self._done.refreshed(query, self.progress.events)
-
-    def learning(self) -> pa.Table:
-        """When the last call that found matches scored runs anew, and by what: one row each time.
-
-        Returns
-        -------
-        pyarrow.Table
-            See ``learning_table``; without rows where nothing was learned. More is in
-            ``record().learning``.
-        """
-        return learning_table(self._done.learned(), is_time=self._done.is_time)
 
     @checked
     def expanded(self, *, bundles: bool = False) -> pa.Table:
@@ -456,10 +444,10 @@ class BudgetedMatches(Matches):
             )
         if self._asked != POINTS:
             self.points()
-        if self.shedder is None or self._pipeline is None:  # no columns, no events
+        if self.shedder is None or self.pipeline is None:  # no columns, no events
             return pa.table({})
         ticks = np.concatenate(self._ends)
-        window, self.expansion = self._pipeline.window, Expansion()
+        window, self.expansion = self.pipeline.window, Expansion()
         again, late = Again(self._bound_again, self._read_again, self.expansion), window * registers.has_late_ends
         if bundles:
             ticks = whole_bundles(again, ticks, window, late)
@@ -478,21 +466,9 @@ class BudgetedMatches(Matches):
         assert pipeline is not None
         return read_events(self.source, pipeline.roles, columns=pipeline.columns, sort=self.question.sort)
 
-    @checked
-    def record(self, source: str = "") -> RunRecord:
-        """The record of the last call that found matches.
-
-        Parameters
-        ----------
-        source : str
-            Name of the input, for people.
-        """
-        left_out = {
-            "late": self.source.late.count,
-            "malformed": self.source.malformed.count,
-            "without_key": self.progress.without_key,
-        }
-        return self._done.record(source, self._seconds, left_out)
+    def _left_out(self) -> dict[str, int]:
+        late, malformed = self.source.late.count, self.source.malformed.count
+        return {"late": late, "malformed": malformed, **super()._left_out()}
 
     @property
     def exact(self) -> Matches:
@@ -505,7 +481,7 @@ class BudgetedMatches(Matches):
         """How the budget was spent: of the last call that found matches; without one, ``points`` is called."""
         from acep_approx.pages.budget.page import budget_sections
 
-        if self._pipeline is None:
+        if self.pipeline is None:
             self.points()
         yield from budget_sections(self.record())
 
@@ -522,10 +498,9 @@ class BudgetedMatches(Matches):
     def report(self, path: str | Path, source: str = "") -> None:
         """Write the record as one self-contained HTML page (``ACEP-U013``: over a file that is read)."""
         from acep_approx.events.writing.outfile import refuse_input
-        from acep_approx.pages.budget.page import write_report
 
         refuse_input(Path(path), "the report", self.source.paths)
-        write_report(self.record(source), path)
+        super().report(path, source)
 
 
 def refuse_output(kind: str) -> None:

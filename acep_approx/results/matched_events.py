@@ -207,7 +207,6 @@ def events_at(events: Any, rows: Any, **reading: Any) -> pa.Table:
 
 
 def _numbers(rows: Any) -> Ints:
-    """Row numbers that rise, each once."""
     column = rows.combine_chunks() if isinstance(rows, pa.ChunkedArray) else rows
     try:
         column = column if isinstance(column, pa.Array) else pa.array(column)

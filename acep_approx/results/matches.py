@@ -24,16 +24,15 @@ from acep_approx.events.columns import to_list, to_numpy
 from acep_approx.events.source import Source
 from acep_approx.events.writing.tables import gathered_table, to_pandas
 from acep_approx.matching.execution import Execution
-from acep_approx.matching.outputs.counted import warn_at_least
 from acep_approx.matching.outputs.kinds import COMPRESSED, COUNTS, MATCHES, PARTIAL, POINTS, OutputKind
+from acep_approx.matching.outputs.tables import warn_at_least
 from acep_approx.matching.pipeline import Pipeline
 from acep_approx.matching.renumber import renumbered, row_columns
 from acep_approx.matching.tracing.compressed import Compressed, RunShared, compressed_plan
 from acep_approx.matching.unseen import warn_of_unseen_types
-from acep_approx.planning.planner import Plan
 from acep_approx.results.bundles import bundles
 from acep_approx.results.match import Match, by_number
-from acep_approx.results.matched_events import Listed, listed, numbered, of_match
+from acep_approx.results.matched_events import Listed, listed, numbered, of_match, showing_events
 from acep_approx.results.question import Question
 from acep_approx.run.run import parts_of
 
@@ -61,16 +60,11 @@ class Matches:
 
     def __init__(self, question: Question, source: Source) -> None:
         source.late.check(sort=question.sort)
-        self.question = question
+        self.question, self.plan = question, question.plan
         self.source = source
         self.progress = RunProgress()
         self.has_warned = False
         self._counting: Pipeline | None = None  # that of the last run, where its events are gone
-
-    @property
-    def plan(self) -> Plan:
-        """The plan of the query."""
-        return self.question.plan
 
     @property
     def limit(self) -> int | None:
@@ -81,6 +75,7 @@ class Matches:
         """The same, asked for otherwise: ``changes`` of the question. It leaves no trace in these."""
         other = copy(self)
         other.question = replace(self.question, **changes)
+        other.plan = other.question.plan
         return other
 
     def _run(self, kind: OutputKind, question: Question | None = None) -> Iterator[pa.Table]:
@@ -99,7 +94,6 @@ class Matches:
         return self.source.settle(bound)
 
     def _matcher(self, question: Question, kind: OutputKind) -> Execution:
-        """A fresh matcher for one pass over the events."""
         return question.execution(kind)
 
     def found_by(self, matcher: Execution) -> Iterator[pa.Table]:
@@ -140,7 +134,7 @@ class Matches:
             if left is None:
                 yield table
                 continue
-            yield table.slice(0, left)
+            yield table.slice(0, min(left, table.num_rows))
             left -= table.num_rows
             if left < 0:
                 return
@@ -264,10 +258,6 @@ class Matches:
         pipeline = self.question.execution(POINTS).bind(self.source.schema)
         return bundles(points, pipeline.preparer.shown_columns, pipeline.window)
 
-    def fresh(self, kind: OutputKind) -> Execution:
-        """What runs the query once, of which nothing is remembered here."""
-        return self.question.execution(kind)
-
     def to_pandas(self) -> pd.DataFrame:
         """``to_arrow`` as a pandas DataFrame."""
         return to_pandas(self.to_arrow())
@@ -326,8 +316,9 @@ class Matches:
 
     def _with_events(self, limit: int | None) -> Listed:
         """Tables of so many matches with their events."""
-        question = self.question.showing_rows(limit)
-        yield from listed(self._listed(question), question.plan, self.source.late)
+        plan = showing_events(self.plan)
+        question = replace(self.question, plan=plan, limit=limit, bind=None, shows_rows=True)
+        yield from listed(self._listed(question), plan, self.source.late)
 
     @checked
     def head(self, number: int = 5) -> Self:
@@ -378,7 +369,7 @@ class Matches:
         for table in self.tables():
             own = ("errors", "start", "end", "missing", *(("times",) if self.plan.cel is not None else ()))
             names = [n for n in table.column_names if n not in own]
-            columns = self._key_columns(table, keys)
+            columns = dict(zip(keys, table.column_names, strict=False))  # of each key: they come first
             for row in _in_python(table):
                 key = {name: row[column] for name, column in columns.items()}
                 values = {n: row[n] for n in names if n not in columns.values()}
@@ -387,11 +378,6 @@ class Matches:
                 object.__setattr__(found, "_events", partial(self._events_of, found))
                 number += 1
                 yield from repeat(found, row["times"] if self.plan.cel is not None else 1)
-
-    @staticmethod
-    def _key_columns(table: pa.Table, keys: list[str]) -> dict[str, str]:
-        """Attribute of each equivalence -> its column, which comes first in every table."""
-        return dict(zip(keys, table.column_names, strict=False))
 
     def __len__(self) -> int:
         """Number of matches (at most ``limit``), counted without listing them.
@@ -552,7 +538,6 @@ def add_counts(counts: dict[int, int], table: pa.Table) -> None:
 
 
 def _in_python(table: pa.Table) -> list[dict[str, Any]]:
-    """The rows of a table as dicts."""
     try:
         columns = [to_list(column) for column in table.columns]
     except (OverflowError, ValueError) as error:
@@ -582,22 +567,16 @@ def reader_of(tables: Iterator[pa.Table]) -> pa.RecordBatchReader:
 
 
 def _batches(schema: pa.Schema, tables: Iterator[pa.Table]) -> Iterator[pa.RecordBatch]:
+    """Tables in the types that were told to who reads them."""
     for table in tables:
-        yield from _of_types(schema, table).to_batches()
-
-
-def _of_types(schema: pa.Schema, table: pa.Table) -> pa.Table:
-    """A table in the types that were told to who reads it."""
-    if table.schema.equals(schema):
-        return table
-    try:
-        return table.cast(schema)
-    except pa.ArrowInvalid as error:
-        raise DataError(
-            f"a column got another type while the stream ran: {error}",
-            code="ACEP-D068",
-            hint="take all results at once: to_arrow()",
-        ) from error
+        try:
+            yield from (table if table.schema.equals(schema) else table.cast(schema)).to_batches()
+        except pa.ArrowInvalid as error:
+            raise DataError(
+                f"a column got another type while the stream ran: {error}",
+                code="ACEP-D068",
+                hint="take all results at once: to_arrow()",
+            ) from error
 
 
 _KNOWN = frozenset(("errors", "start", "end", "missing", "times"))

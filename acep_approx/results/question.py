@@ -21,7 +21,7 @@ from acep_approx.matching.outputs.bind import bound_names
 from acep_approx.matching.outputs.kinds import MATCHES, OutputKind
 from acep_approx.planning.durations import Duration
 from acep_approx.planning.planner import MERGING, Plan, merging
-from acep_approx.results.matched_events import ROW, showing_events
+from acep_approx.results.matched_events import ROW
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,10 +116,6 @@ class Question:
         made = Execution(self.plan, output=output, shedding=shedding, **self.options)
         made.row_column = ROW if self.shows_rows else None
         return made
-
-    def showing_rows(self, limit: int | None) -> Question:
-        """The same, of which matches show whole events."""
-        return replace(self, plan=showing_events(self.plan), limit=limit, bind=None, shows_rows=True)
 
     def of_columns(self, schema: pa.Schema) -> Question:
         """The same, asked of events of these columns."""

@@ -264,7 +264,7 @@ def tried(query: CompiledQuery, past: PastTable, how: HowTried) -> Trial:
     points, matches, begun = 0, 0, time.perf_counter()
     for table in _run(exact, past.last):
         points += _points(table)
-        matches += sum(table.column("matches").to_pylist()) if "matches" in table.column_names else 0
+        matches += sum(table.column("matches").to_pylist()) if exact.output.by_errors else 0
         if matches > MOST_MATCHES:
             steps = exact.progress.steps / max(exact.progress.events, 1)
             return replace(asked, steps=steps, skipped=f"over {MOST_MATCHES:,} matches")
@@ -275,7 +275,7 @@ def tried(query: CompiledQuery, past: PastTable, how: HowTried) -> Trial:
         question = Question(plan=query.plan, roles=past.named)
         some = BudgetedMatches(question, open_source(past.last), Load(budget, known, seed=how.seed))
         begun = time.perf_counter()
-        found = _points(some.counts() if how.output == "counts" else some.points())
+        found = _points(some.counts() if exact.output.by_errors else some.points())
         seconds.append(time.perf_counter() - begun)
         recalls.append(found / points if points else 0.0)
         work.append(some.record().work / max(exact.progress.steps, 1))

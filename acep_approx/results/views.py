@@ -30,8 +30,6 @@ from acep_approx.visible import escape
 
 if TYPE_CHECKING:
     from acep_approx.budget.ledger import RunRecord
-    from acep_approx.events.source import Source
-    from acep_approx.matching.execution import Execution
 
 
 FIRST = 10
@@ -50,13 +48,7 @@ def matches_view(matches: Any) -> str:
     query = code(bounded(str(matches.plan.query.text)))
     if not matches.source.reusable:
         return view(title("Matches"), query, soft("The events can be read only once, so they are not read to draw it."))
-    found = preview(
-        matches.fresh(POINTS),
-        matches.fresh(MATCHES),
-        matches.source,
-        FIRST if matches.limit is None else min(FIRST, matches.limit),
-        sort=matches.question.sort,
-    )
+    found = preview(matches, FIRST if matches.limit is None else min(FIRST, matches.limit))
     if found is not None and found.is_all and not found.points.num_rows and found.events:
         from acep_approx.why.no_match import explain_no_match
 
@@ -73,7 +65,7 @@ def budgeted_view(matches: Any) -> str:
     query = code(bounded(str(matches.plan.query.text)))
     budget = soft(f"inside a budget of {matches.load.budget}; record() says what a run did, report(path) writes a page")
     if matches.source.reusable:
-        found = preview(matches.fresh(POINTS), None, matches.source, 0, sort=matches.question.sort)
+        found = preview(matches)
         return view(title(_headline(found)), budget, query, *_found(found, matches.source.rows))
     return view(title("Matches"), budget, query, soft("The events can be read only once, so they are not read here."))
 
@@ -244,36 +236,30 @@ class Preview:
     is_all: bool
 
 
-def preview(points: Execution, matches: Execution | None, source: Source, most: int, *, sort: bool) -> Preview | None:
+def preview(asked: Any, most: int | None = None) -> Preview | None:
     """Run a question over the beginning of its events.
 
     Parameters
     ----------
-    points : Execution
-        A fresh one, for match points.
-    matches : Execution, optional
-        A fresh one, for matches.
-    source : Source
-        Can be read several times. What it remembers of its last pass stays, and files for rows that are left out are
-        not written.
-    most : int
-        Matches that are wanted.
-    sort : bool
-        Sort the events first: then all are read, if there are not too many.
+    asked : Matches
+        Of events that can be read several times. What is remembered of their last pass stays, and files for rows that
+        are left out are not written.
+    most : int, optional
+        Matches that are wanted. Default: match points only.
 
     Returns
     -------
     Preview or None
         None: there are no columns, or too many events to sort.
     """
+    source, sort = asked.source, asked.question.sort
     if not len(source.schema) or (sort and (source.rows is None or source.rows > MOST_EVENTS)):
         return None
-    mine = source.beside()
-    pipeline = points.bind(mine.schema)
-    found, first = [pipeline.nothing()], [] if matches is None else [matches.bind(mine.schema).nothing()]
-    begun, is_all, wanted = time.perf_counter(), True, most
+    points, matches = asked.asking().begun(POINTS), None if most is None else asked.asking().begun(MATCHES)
+    found, first = [points.pipeline.nothing()], [] if matches is None else [matches.pipeline.nothing()]
+    begun, is_all, wanted = time.perf_counter(), True, most or 0
     with source.looked_at():  # its reader knows of rows that cannot be read
-        for batch in read_events(mine, pipeline.roles, sort=sort, batch_rows=PIECE):
+        for batch in read_events(source.beside(), points.roles, sort=sort, batch_rows=PIECE):
             if points.progress.events >= MOST_EVENTS or time.perf_counter() - begun > MOST_SECONDS:
                 is_all = False
                 break

@@ -23,6 +23,7 @@ from acep_approx.arrays import Ints
 from acep_approx.errors import AcepError
 from acep_approx.events.counts import counted
 from acep_approx.events.source import Source
+from acep_approx.matching.outputs.kinds import PARTIAL, POINTS
 from acep_approx.matching.outputs.of_runs import TooManyStepsError
 from acep_approx.matching.unseen import NEAR, nearest
 from acep_approx.planning.planner import LARGEST_WINDOW, MICROSECONDS, Plan
@@ -207,7 +208,7 @@ class Steps:
         """
         number, first, shortest, shortest_span = 0, -1, -1, 0
         try:
-            for table in self.place.run(query, "points", MOST_STEPS if is_patient else STEPS):
+            for table in self.place.run(query, POINTS, MOST_STEPS if is_patient else STEPS):
                 if not table.num_rows:
                     continue
                 rows, spans = table.column("row").to_numpy(), _spans(table)
@@ -443,7 +444,7 @@ class _Search:
         """How far partial matches came, where the pattern has no steps, or they are too many."""
         best: dict[str, Any] | None = None
         try:
-            tables = self.place.run(self.steps.query, "partial", STEPS)
+            tables = self.place.run(self.steps.query, PARTIAL, STEPS)
             rows = (row for table in tables for row in table.to_pylist())
             best = max(rows, key=lambda row: (row["bound"], -row["errors"]), default=None)
         except (TooManyStepsError, AcepError):

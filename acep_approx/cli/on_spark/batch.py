@@ -184,7 +184,7 @@ def _collect(found: DataFrame, output: ResultKind, limit: int | None, most_error
     from pyspark.sql import functions as sql
 
     from acep_approx.cli.write import Results, count_table
-    from acep_approx.matching.outputs.counted import warn_at_least
+    from acep_approx.matching.outputs.tables import warn_at_least
 
     if output.is_count:
         summed = found.groupBy("errors").agg(sql.sum(sql.col("matches").cast("decimal(38,0)")).alias("matches"))

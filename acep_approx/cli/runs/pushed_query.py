@@ -92,7 +92,7 @@ class PushedRun(QueryRun):
 
     def _counted(self) -> pa.Table:
         from acep_approx.cli.write import count_table
-        from acep_approx.matching.outputs.counted import warn_at_least
+        from acep_approx.matching.outputs.tables import warn_at_least
         from acep_approx.results.matches import add_counts
 
         counts = dict.fromkeys(range(self.query.plan.automaton.errors + 1), 0)

@@ -178,7 +178,7 @@ class SetRun(ProgramRun):
         import pyarrow as pa
 
         from acep_approx.cli.write import with_at_least
-        from acep_approx.matching.outputs.counted import warn_at_least
+        from acep_approx.matching.outputs.tables import warn_at_least
 
         for (id_, _), matches in counts.items():
             self.by_query[id_] += matches

@@ -289,7 +289,6 @@ class Finder:
         )
 
     def _once(self, found: CompletedMatches) -> CompletedMatches:
-        """Each match once, with its least number of errors."""
         if not self._is_ambiguous or not len(found):
             return found
         offset, ids, label = found.offset, found.id, self.labels[found.arc]

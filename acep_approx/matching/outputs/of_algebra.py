@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from acep_approx.arrays import Ints
+from acep_approx.arrays import Ints, zeros
 from acep_approx.automaton.algebra import attribute_of
 from acep_approx.automaton.resolve import Register
 from acep_approx.engines.batches import Grouped
@@ -24,8 +24,8 @@ from acep_approx.engines.runs.programs import register_kind, types_like
 from acep_approx.events.carried import in_order
 from acep_approx.events.time import in_type
 from acep_approx.kernels.runs.vm import NULL
-from acep_approx.matching.outputs.counted import AT_LEAST, count_columns, sums, warn_at_least
 from acep_approx.matching.outputs.of_runs import RunCounts, RunOutput
+from acep_approx.matching.outputs.tables import sums, warn_at_least
 from acep_approx.query.syntax import Attribute
 
 ROW = " row"
@@ -118,11 +118,5 @@ class AlgebraCounts(RunCounts):
             is_new = (np.diff(row[order]) != 0) | (np.diff(slot[order]) != 0)
             first = np.flatnonzero(np.append(True, is_new))
             matches, at = sums(hits.times[order], first), order[first]
-            ids = self.recent.ids_of(row[at])
-            columns = {
-                **self.stamps.keys(slot[at]),
-                "errors": pa.array(np.zeros(len(at), np.int64)),
-                "end": self.stamps.time(events.tick[hits.event[at]]),
-            }
-            event = self.stamps.events.column(ids, self.recent.take, [*columns, "matches", AT_LEAST])
-            yield pa.table({**columns, **event, **count_columns(matches)})
+            ids, end = self.recent.ids_of(row[at]), self.stamps.time(events.tick[hits.event[at]])
+            yield self.stamps.counts(slot[at], zeros(len(at)), end, ids, self.recent.take, matches)

@@ -17,25 +17,12 @@ from acep_approx.engines.cells.listing import listed as listed_matches
 from acep_approx.engines.columns import Listed
 from acep_approx.events.columns import taken, to_arrow
 from acep_approx.events.stream import EventBatch
-from acep_approx.matching.outputs.counted import AT_LEAST, count_columns, sums
-from acep_approx.matching.outputs.output import NO_BATCH, NO_EVENTS, Output, Stamps
+from acep_approx.matching.outputs.output import NO_BATCH, NO_EVENTS, NO_POINTS, Output, Points, Stamps
 from acep_approx.matching.outputs.recent import Recent
-from acep_approx.matching.outputs.tables import BindingColumns
+from acep_approx.matching.outputs.tables import BindingColumns, sums
 
 CHUNK = 1 << 18
 """Bound events per table of listed matches."""
-
-
-@dataclass(frozen=True)
-class Points:
-    """Match points in order: key slot, least errors, latest start; tick, place in the batch and name of the event."""
-
-    slot: Ints
-    errors: Ints
-    start: Ints
-    tick: Ints
-    at: Ints
-    id: Ints
 
 
 class CellPoints(Output):
@@ -48,37 +35,23 @@ class CellPoints(Output):
         self.stamps = stamps
 
     def run(self, events: Grouped, batch: EventBatch, floors: Ints) -> Iterator[pa.Table]:  # noqa: ARG002
-        """One table: key, errors, start, end, row.
-
-        In a count window instead of start: span, in events, and position, the number of the event in its partition.
-        """
+        """One table; see ``Stamps.points``."""
         points = self.engine.detect(events.slot, events.tick, events.cls)
         if not len(points):
             return
         points = points[np.argsort(events.row[points[:, 0]], kind="stable")]
         at, errors, start = points[:, 0], points[:, 1], points[:, 2]
-        yield self.table(Points(events.slot[at], errors, start, events.tick[at], events.at[at], events.id[at]), batch)
+        found = Points(events.slot[at], events.id[at], events.tick[at], start, errors)
+        yield self.table(found, events.at[at], batch)
 
-    def table(self, points: Points, batch: EventBatch) -> pa.Table:
-        """Some points as a table, see ``run``."""
-        if self.stamps.preparer.is_count:
-            position = self.stamps.preparer.positions(points.slot, points.tick)
-            extent = {"span": pa.array(points.tick - points.start), "position": pa.array(position)}
-        else:
-            extent = {"start": self.stamps.time(points.start)}
-        columns = {
-            **self.stamps.keys(points.slot),
-            "errors": to_arrow(points.errors),
-            **extent,
-            "end": self.stamps.time(batch.ticks[points.at]),
-        }
-        named = self.stamps.events
-        return pa.table({**columns, **named.column(points.id, named.of_batch(batch), list(columns))})
+    def table(self, points: Points, at: Ints, batch: EventBatch) -> pa.Table:
+        """Points as a table, in order, of which the rows are ids; ``at``: the places of their events in the batch."""
+        end, take = self.stamps.time(batch.ticks[at]), self.stamps.events.of_batch(batch)
+        return self.stamps.points(points, end, points.row, take)
 
     def nothing(self) -> pa.Table:
         """An empty table with the columns of the results."""
-        none = np.zeros(0, np.int64)
-        return self.table(Points(none, none, none, none, none, none), NO_BATCH)
+        return self.table(NO_POINTS, NO_POINTS.row, NO_BATCH)
 
 
 class CellCounts(Output):
@@ -106,14 +79,8 @@ class CellCounts(Output):
         first = np.flatnonzero(np.diff(row[order], prepend=-1) | np.diff(errors[order], prepend=-1))
         matches = sums(self.engine.count(hits, events)[order], first)
         at, errors = hits[0::2][order][first], errors[order][first]
-        columns = {
-            **self.stamps.keys(events.slot[at]),
-            "errors": to_arrow(errors),
-            "end": self.stamps.time(batch.ticks[events.at[at]]),
-        }
-        named = self.stamps.events
-        event = named.column(events.id[at], named.of_batch(batch), [*columns, "matches", AT_LEAST])
-        yield pa.table({**columns, **event, **count_columns(matches)})
+        end, take = self.stamps.time(batch.ticks[events.at[at]]), self.stamps.events.of_batch(batch)
+        yield self.stamps.counts(events.slot[at], errors, end, events.id[at], take, matches)
 
     def nothing(self) -> pa.Table:
         """An empty table with the columns of the results."""

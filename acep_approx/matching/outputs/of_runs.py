@@ -17,10 +17,9 @@ from acep_approx.engines.runs.runs import Runs
 from acep_approx.events.roles import Roles
 from acep_approx.events.stream import EventBatch
 from acep_approx.matching.outputs.completed import CompletedMatches, Finder, no_row
-from acep_approx.matching.outputs.counted import AT_LEAST, count_columns, sums
 from acep_approx.matching.outputs.output import NO_BATCH, Output, Points, Stamps
 from acep_approx.matching.outputs.recent import Recent
-from acep_approx.matching.outputs.tables import ENDS, BindingColumns
+from acep_approx.matching.outputs.tables import ENDS, BindingColumns, sums
 from acep_approx.matching.stream_batch import StreamBatch
 from acep_approx.matching.tick_places import TickPlaces
 from acep_approx.query.syntax import Expression
@@ -45,13 +44,24 @@ class RunOutput(Output):
     stamps : Stamps
     recent : Recent
         Events that results or late conditions may still ask for.
+    bindings : BindingColumns, optional
+        The columns of what matches bind, where tables show it.
     """
 
-    def __init__(self, engine: Runs, finder: Finder, stamps: Stamps, recent: Recent) -> None:
+    def __init__(
+        self,
+        engine: Runs,
+        finder: Finder,
+        stamps: Stamps,
+        recent: Recent,
+        bindings: BindingColumns | None = None,
+    ) -> None:
         self.engine = engine
         self.finder = finder
         self.stamps = stamps
         self.recent = recent
+        if bindings is not None:
+            self.bindings = bindings
         finder.by_event = self.groups
         self._kept = 0
         self._neighbours = Neighbours.none()
@@ -63,6 +73,7 @@ class RunOutput(Output):
 
     engine: Runs
     finder: Finder
+    bindings: BindingColumns
 
     roles: Roles | None = None
     """Where it matters when events began: the columns that say it."""
@@ -266,12 +277,6 @@ class RunOutput(Output):
 class RunListing(RunOutput):
     """Every match, listed once: key, errors, start, end, missing, then the variables (or what RETURN asks for)."""
 
-    def __init__(
-        self, engine: Runs, finder: Finder, stamps: Stamps, recent: Recent, bindings: BindingColumns
-    ) -> None:
-        super().__init__(engine, finder, stamps, recent)
-        self.bindings = bindings
-
     def _table(self, found: CompletedMatches, known: Ints) -> pa.Table:  # noqa: ARG002
         labels, placement = self.finder.labels[found.arc], self.bindings.placement
         listed = Listed.of(placement, found.end, found.start, found.offset, found.id, labels)
@@ -347,19 +352,8 @@ class RunPoints(RunOutput):
 
     def points_table(self, points: Points) -> pa.Table:
         """Points as a table."""
-        ids, tick, start = self.recent.ids_of(points.row), points.tick, points.start
-        extent = (
-            {"span": pa.array(tick - start), "position": pa.array(self.stamps.preparer.positions(points.slot, tick))}
-            if self._is_count
-            else {"start": self.stamps.time(start)}
-        )
-        columns = {
-            **self.stamps.keys(points.slot),
-            "errors": pa.array(points.errors),
-            **extent,
-            "end": self._ticks(ids, tick),
-        }
-        return pa.table({**columns, **self.stamps.events.column(ids, self.recent.take, list(columns))})
+        ids = self.recent.ids_of(points.row)
+        return self.stamps.points(points, self._ticks(ids, points.tick), ids, self.recent.take)
 
 
 class RunCounts(RunOutput):
@@ -389,14 +383,8 @@ class RunCounts(RunOutput):
         return self._counted(*self._summed(found, known, np.ones(len(found), np.int64)))
 
     def _counted(self, found: CompletedMatches, matches: Ints) -> pa.Table:
-        ids = self.recent.ids_of(found.end)
-        columns = {
-            **self.stamps.keys(found.slot),
-            "errors": pa.array(found.errors),
-            "end": self._ticks(ids, found.tick),
-        }
-        event = self.stamps.events.column(ids, self.recent.take, [*columns, "matches", AT_LEAST])
-        return pa.table({**columns, **event, **count_columns(matches)})
+        ids, take = self.recent.ids_of(found.end), self.recent.take
+        return self.stamps.counts(found.slot, found.errors, self._ticks(ids, found.tick), ids, take, matches)
 
 
 UNKNOWN = 2**62

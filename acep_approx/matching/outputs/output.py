@@ -19,8 +19,9 @@ from acep_approx.engines.runs.runs import Runs
 from acep_approx.events.columns import to_arrow
 from acep_approx.events.stream import EventBatch
 from acep_approx.events.time import to_datetime
-from acep_approx.matching.outputs.bind import BoundEvents
+from acep_approx.matching.outputs.bind import BoundEvents, Take
 from acep_approx.matching.outputs.completed import Finder
+from acep_approx.matching.outputs.tables import count_columns
 from acep_approx.matching.prepare import Preparer
 from acep_approx.matching.stream_batch import StreamBatch
 from acep_approx.matching.tick_places import TickPlaces
@@ -40,7 +41,7 @@ class Points(NamedTuple):
         return Points(*(column[which] for column in self))
 
 
-NO_POINTS = Points(*(np.zeros(0, np.int64) for _ in Points._fields))
+NO_POINTS = Points(NO_WORDS, NO_WORDS, NO_WORDS, NO_WORDS, NO_WORDS)
 
 
 class Output(ABC):
@@ -191,6 +192,24 @@ class Stamps:
         if not self._empty or not len(slots):
             return self._empty
         return dict(zip(self._empty, self.preparer.keys.values(slots), strict=False))
+
+    def points(self, points: Points, end: pa.Array, ids: Ints, take: Take) -> pa.Table:
+        """Match points as a table: key, errors, start, ``end``, and what stands for the events of these ``ids``.
+
+        In a count window instead of start: span, in events, and position, the number of the event in its partition.
+        """
+        extent = {"start": self.time(points.start)}
+        if self.preparer.is_count:
+            position = self.preparer.positions(points.slot, points.tick)
+            extent = {"span": to_arrow(points.tick - points.start), "position": to_arrow(position)}
+        columns = {**self.keys(points.slot), "errors": to_arrow(points.errors), **extent, "end": end}
+        return pa.table({**columns, **self.events.column(ids, take, list(columns))})
+
+    def counts(self, slot: Ints, errors: Ints, end: pa.Array, ids: Ints, take: Take, matches: Ints) -> pa.Table:
+        """Numbers of ``matches`` of events as a table: key, errors, ``end``, event, matches, at_least."""
+        columns = {**self.keys(slot), "errors": to_arrow(errors), "end": end}
+        counted = count_columns(matches)
+        return pa.table({**columns, **self.events.column(ids, take, [*columns, *counted]), **counted})
 
 
 SLOT = " slot"

@@ -183,7 +183,6 @@ class MachineMatches:
 
 
     def _returned(self, offset: Ints, ids: Ints, arc: Ints, label: Ints, end: Ints) -> list[pa.Array]:
-        """What RETURN makes of registers, per match."""
         if not self.names:
             return []
         registers = self.values(offset, ids, arc)

@@ -35,11 +35,10 @@ from acep_approx.kernels.runs import layout
 from acep_approx.kernels.runs import lineage as kernel_lineage
 from acep_approx.kernels.runs.layout import ARC_BITS, ARC_MASK
 from acep_approx.matching.outputs.completed import Finder
-from acep_approx.matching.outputs.counted import warn_at_least
 from acep_approx.matching.outputs.of_runs import RunOutput
 from acep_approx.matching.outputs.output import Stamps
 from acep_approx.matching.outputs.recent import Recent
-from acep_approx.matching.outputs.tables import BindingColumns
+from acep_approx.matching.outputs.tables import BindingColumns, warn_at_least
 from acep_approx.matching.renumber import Numbers, renumbered
 from acep_approx.planning.planner import Plan, plan
 from acep_approx.query.shape import walk
@@ -217,7 +216,6 @@ class Compressed:
         return pa.concat_tables(tables)
 
     def _table(self, spelled: Bound) -> pa.Table:
-        """Matches as columns."""
         spelling = self._spelling
         assert spelling is not None, "without it there are no hits"
         known = spelling.known
@@ -242,7 +240,6 @@ class Compressed:
             yield found.take(np.flatnonzero(keep & np.isin(found.hit, hits)))
 
     def _spelled(self, hits: Ints) -> Iterator[Bound]:
-        """The matches that links spell, some at a time."""
         none, row, errors = np.zeros(len(hits), np.int64), self._row[hits], self._errors[hits]
         wanted = Hits(row, none, errors, self._link[hits], *(none for _ in range(4)))
         for bound in listed(self._words, wanted, self._since[hits], self._labels, CHUNK):
@@ -342,17 +339,12 @@ class SharedRuns(Runs):
 class RunShared(RunOutput):
     """Hits, batch by batch: key, errors, end, row, since, start, link; their links are gathered on the way."""
 
+    engine: SharedRuns
+
     def __init__(
-        self,
-        engine: SharedRuns,
-        finder: Finder,
-        stamps: Stamps,
-        recent: Recent,
-        bindings: BindingColumns,
+        self, engine: SharedRuns, finder: Finder, stamps: Stamps, recent: Recent, bindings: BindingColumns
     ) -> None:
-        super().__init__(engine, finder, stamps, recent)
-        self._shared = engine
-        self._bindings = bindings
+        super().__init__(engine, finder, stamps, recent, bindings)
         self._links: list[Links] = []
         self._events: list[tuple[Ints, Ints, pa.Table]] = []
         taken = sorted(set(stamps.preparer.shown_columns) & set(HIT_COLUMNS))
@@ -376,12 +368,12 @@ class RunShared(RunOutput):
         if not len(hits):
             return
         tick = events.tick[hits.event]
-        links = self._shared.share(hits.link, tick - self.engine.window)
+        links = self.engine.share(hits.link, tick - self.engine.window)
         self._links.append(links)
         places = np.flatnonzero(np.isin(self.recent.ids, np.unique(links.id)))
         data = self.recent.data.take(places) if self.recent.columns else self.recent.data
         self._events.append((self.recent.ids[places], self.recent.ticks[places], data))
-        numbers = self._shared.shared[hits.link]
+        numbers = self.engine.shared[hits.link]
         yield self._hits(events.slot[hits.event], hits.errors, events.id[hits.event], tick, hits.start, numbers)
 
     def _hits(self, slot: Ints, errors: Ints, ids: Ints, tick: Ints, start: Ints, link: Ints) -> pa.Table:
@@ -404,7 +396,7 @@ class RunShared(RunOutput):
     def compressed(self, hits: pa.Table) -> Compressed:
         """All that was found, ``hits`` being the tables given so far."""
         links = Links(*(_joined([getattr(part, f.name) for part in self._links]) for f in fields(Links)))
-        names, labels = pa.array(self._bindings.automaton.variables, pa.string()), self._shared.labels
+        names, labels = pa.array(self.bindings.automaton.variables, pa.string()), self.engine.labels
         variables = np.where(links.arc < 0, NONE, labels[links.arc])
         columns = {
             "link": np.arange(len(links.id)),
@@ -420,7 +412,7 @@ class RunShared(RunOutput):
             labels=labels,
             known=self._known(),
             stamps=self.stamps,
-            bindings=self._bindings,
+            bindings=self.bindings,
             is_ambiguous=self.finder.automaton.is_ambiguous,
             is_machine=bool(self.finder.automaton.transfers),
         )

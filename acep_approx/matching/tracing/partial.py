@@ -151,24 +151,16 @@ class RunPartial(RunOutput):
     Parameters
     ----------
     engine : TracedRuns
-    finder, stamps, recent
+    finder, stamps, recent, bindings
         As for ``RunOutput``.
-    bindings
-        As for ``RunListing``.
     """
 
     engine: TracedRuns
 
     def __init__(
-        self,
-        engine: TracedRuns,
-        finder: Finder,
-        stamps: Stamps,
-        recent: Recent,
-        bindings: BindingColumns,
+        self, engine: TracedRuns, finder: Finder, stamps: Stamps, recent: Recent, bindings: BindingColumns
     ) -> None:
-        super().__init__(engine, finder, stamps, recent)
-        self.bindings = bindings
+        super().__init__(engine, finder, stamps, recent, bindings)
         self.slot = np.zeros(0, np.int64)  # of each open beginning
         self.next = np.zeros(0, np.int64)  # when its neighbour came, where neighbours must follow one another
         self.states = States(finder.automaton.query, finder.automaton.automaton)
@@ -211,7 +203,6 @@ class RunPartial(RunOutput):
         yield from ()
 
     def _matched(self, ids: Ints) -> None:
-        """Matches that begin with these events were found."""
         self._keep(~np.isin(self.engine.event_of(self.engine.open), ids))
 
     def _keep(self, which: npt.NDArray[np.bool_]) -> None:
@@ -250,7 +241,6 @@ class RunPartial(RunOutput):
         return self._partials(np.zeros(0, np.int64), CLOSED)
 
     def _partials(self, ready: Ints, why: int) -> pa.Table:
-        """The table of some open beginnings."""
         engine = self.engine
         first = engine.open[ready]
         link = engine.furthest[first]

@@ -320,7 +320,6 @@ class TracedLinks:
         self.is_hit[hits[:, 0]] = True
 
     def _place(self, ids: Ints) -> Ints:
-        """Where some events stand."""
         return self._by_id[np.searchsorted(self._ids, ids)]
 
     def points(self) -> Ints:

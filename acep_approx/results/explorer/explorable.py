@@ -23,13 +23,10 @@ class Explorable(Protocol):
     """The part of ``results.matches.Matches`` that is used; see there."""
 
     question: Question
+    plan: Plan
     source: Source
     progress: RunProgress
     has_warned: bool
-
-    @property
-    def plan(self) -> Plan:
-        """That of the question."""
 
     def asking(self, **changes: Any) -> Self:
         """The same, asked for otherwise."""
@@ -116,11 +113,6 @@ class PageLabels:
         around = repr(place) if is_time else place
         keyed = f", key={dict(key)!r}" if key else ""
         return f"print(query.why({self.events}, around={around}{keyed}))"
-
-
-def silent(found: Any_) -> Any_:
-    """The same matches: what is asked of these leaves no trace in the others, and tells nobody how far it is."""
-    return found.asking(on_progress=None)
 
 
 def by_rows(found: Any_) -> Any_:

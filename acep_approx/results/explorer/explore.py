@@ -18,9 +18,8 @@ from acep_approx.query.parser import parse
 from acep_approx.query.printer import to_text
 from acep_approx.query.shape import atoms, expressions_of, negated_variables, walk
 from acep_approx.query.syntax import Aggregate, Attribute, Machine, QuerySyntax
-from acep_approx.results.explorer.events import EventColumns, events_at, in_time_order
-from acep_approx.results.explorer.explorable import Explorable, PageLabels, by_rows, keys_of, said_left_out, silent
-from acep_approx.results.explorer.listing import Listing, listing, with_events
+from acep_approx.results.explorer.explorable import Explorable, PageLabels, by_rows, keys_of, said_left_out
+from acep_approx.results.explorer.listing import EventColumns, Listing, events_at, in_time_order, listing, with_events
 from acep_approx.results.explorer.near_matches import near_or_shed, number_of_places
 
 
@@ -33,7 +32,8 @@ def page_text(found: Explorable, labels: PageLabels) -> str:
         The matches, of events that can be read several times; see ``explorable.reread``.
     labels : PageLabels
     """
-    counts = silent(found).count_by_errors()  # a whole pass: late events and rows that cannot be read are written
+    # a whole pass: late events and rows that cannot be read are written
+    counts = found.asking(on_progress=None).count_by_errors()
     with found.source.looked_at():
         more = list(found.page_sections())
         return explorer_page(explored(found, labels, counts), more)
@@ -44,7 +44,7 @@ def explored(found: Explorable, labels: PageLabels, counts: dict[int, int]) -> E
 
     Complexity: up to seven passes over the events, each bounded in memory; see ``listing`` and ``near``.
     """
-    found = silent(found)
+    found = found.asking(on_progress=None)
     found.has_warned = True  # in the first pass
     plain = by_rows(found)
     pipeline = plain.begun(POINTS).pipeline

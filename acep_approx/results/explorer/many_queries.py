@@ -22,10 +22,19 @@ from acep_approx.planning.planner import UNBOUNDED, window_ticks
 from acep_approx.query.cel.parser import is_cel
 from acep_approx.query.parser import parse
 from acep_approx.query.syntax import OtherPattern, QuerySyntax, Window
-from acep_approx.results.explorer.events import EventColumns, events_at, in_time_order
-from acep_approx.results.explorer.explorable import Explorable, PageLabels, by_rows, said_left_out, silent
+from acep_approx.results.explorer.explorable import Explorable, PageLabels, by_rows, said_left_out
 from acep_approx.results.explorer.explore import PointsOf, query_shown, uses, variables
-from acep_approx.results.explorer.listing import MOST_MATCHES, Listing, errors_of, shown, spread, value_columns
+from acep_approx.results.explorer.listing import (
+    MOST_MATCHES,
+    EventColumns,
+    Listing,
+    errors_of,
+    events_at,
+    in_time_order,
+    shown,
+    spread,
+    value_columns,
+)
 from acep_approx.results.explorer.near_matches import PLACES, NearMatches, near_matches
 
 MOST_QUERIES, FEWEST, MOST_KEPT = 60, 20, 500_000
@@ -190,7 +199,7 @@ class GatheredMatches:
         unasked = replace(labels, events="", ask="")
         for name, matches in asked:
             matches.has_warned = True
-            mine = by_rows(silent(matches))
+            mine = by_rows(matches.asking(on_progress=None))
             most = max(1, PLACES // len(asked))
             places += near_matches(mine, unasked, mine.points(), chosen.index(name), most).places
         of = f"{len(asked):,} {'query, run' if len(asked) == 1 else 'queries, each run'} by itself"

@@ -19,9 +19,8 @@ from acep_approx.matching.outputs.kinds import MATCHES, PARTIAL, OutputKind
 from acep_approx.matching.outputs.of_runs import TooManyStepsError
 from acep_approx.matching.pipeline import Pipeline
 from acep_approx.pages.explorer import NearShown
-from acep_approx.results.explorer.events import texts
 from acep_approx.results.explorer.explorable import Explorable, PageLabels, keys_of
-from acep_approx.results.explorer.listing import errors_of, shown, spread
+from acep_approx.results.explorer.listing import errors_of, shown, spread, texts
 from acep_approx.why.answer import explain_all
 from acep_approx.why.place import tick_text
 from acep_approx.why.result import Why

@@ -29,7 +29,7 @@ from acep_approx.kernels.rules.lockstep import (
     lockstep,
     number_events,
 )
-from acep_approx.matching.outputs.of_cells import Points
+from acep_approx.matching.outputs.output import Points
 from acep_approx.matching.stream_batch import StreamBatch
 from acep_approx.rules.firing import Firing, Known, OfBatch
 from acep_approx.rules.lockstep.arenas import CellArena, TableArena
@@ -297,6 +297,6 @@ class LockstepStage:
             ticks, hits = ran.numbers.get(number, events.ticks), np.ascontiguousarray(hits.T)
             at = hits[HIT_EVENT]
             slot = events.slots(pipeline.key_slots.columns)[at]
-            points = Points(slot, hits[HIT_ERRORS], hits[HIT_START], ticks[at], at, events.first_row + at)
-            table = one.points.table(points, events)
+            points = Points(slot, events.first_row + at, ticks[at], hits[HIT_START], hits[HIT_ERRORS])
+            table = one.points.table(points, at, events)
         return matched(one.rule, table, pipeline.window, moment)

@@ -437,6 +437,6 @@ class PointTable:
         points = Points(*map(np.concatenate, zip(*(part.points for part in parts), strict=True)))
         order = in_order(number, points.row, points.tick)
         keys.named = number[order], key[order]
-        found = self._results.points_table(points.take(order)._replace(slot=np.arange(len(order))))
+        found = self._results.points_table(Points(np.arange(len(order)), *points.take(order)[1:]))
         keys.named = None
         return numbered(found)
