@@ -27,8 +27,8 @@ from acep_approx.planning.planner import Plan
 from acep_approx.revisions.request import REVISING
 from acep_approx.run.lateness import Lateness
 from acep_approx.run.left_out import written
-from acep_approx.run.run import Run, parts_of
-from acep_approx.run.watermarks import NEVER, Held
+from acep_approx.run.order import Order
+from acep_approx.run.run import OrderedRun, parts_of
 from acep_approx.subscriptions.graph import entries_of, is_hidden
 from acep_approx.subscriptions.members import Member
 from acep_approx.subscriptions.results import Found, Subscription, Subscriptions
@@ -60,7 +60,7 @@ REFUSED = Refusals(
 )
 
 
-class QuerySet(Run):
+class QuerySet(OrderedRun):
     """Many queries on one stream.
 
     Parameters
@@ -563,36 +563,15 @@ class QuerySet(Run):
         self.malformed.finish()
         return self._notified(self._running, self._running.finish())
 
-    def late(self) -> pa.Table:
-        """The events that came later than ``reorder`` allows, since the last call: ``row``, and the columns read."""
-        rows = self.rejected()
-        return rows.drop_columns(rows.column_names[0]) if rows.num_rows else pa.table({})
-
-    def rejected(self) -> pa.Table:
-        """The same, and before it the ``reason``, as for ``Query.matcher``."""
-        return self._running.order.left_out.take()
-
     @property
     def standing(self) -> Standing:
         """What became of what was pushed, as numbers; ``standing_in_match`` has those of the last ``match``."""
         return self._running.standing
 
     @property
-    def watermark(self) -> int | None:
-        """The tick before which no event is taken in any more; None where nothing has moved it yet."""
-        order = self._running.order
-        reached = order.floor if order.wait is None else order.wait.watermarks.current
-        return None if reached == NEVER else reached
-
-    @property
-    def holding(self) -> Held:
-        """What holds the watermark back: of several sources those that are furthest behind, and those that are idle."""
-        return self.standing.holding
-
-    @property
-    def late_count(self) -> int:
-        """How many events that were pushed came later than ``reorder`` allows."""
-        return self.standing.late
+    def _order(self) -> Order:
+        """What holds events until their epochs are complete."""
+        return self._running.order
 
     @property
     def late_in_match(self) -> int:

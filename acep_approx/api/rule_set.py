@@ -30,9 +30,8 @@ from acep_approx.rules.program import Driver, Program
 from acep_approx.rules.runner import Runner
 from acep_approx.rules.words import schema_of
 from acep_approx.run.lateness import LATENESS, Lateness
-from acep_approx.run.left_out import LATE
-from acep_approx.run.run import Run, parts_of
-from acep_approx.run.watermarks import NEVER, Held
+from acep_approx.run.order import Order
+from acep_approx.run.run import OrderedRun, parts_of
 
 OnBatch = Callable[[int], None]
 Function = Callable[[RuleCall], Any]
@@ -52,7 +51,7 @@ REFUSED = Refusals(
 )
 
 
-class RuleRun(Run):
+class RuleRun(OrderedRun):
     """Rules under way; made by ``RuleSet.start``.
 
     Attributes
@@ -101,26 +100,9 @@ class RuleRun(Run):
         return self._runner.arrived
 
     @property
-    def watermark(self) -> int | None:
-        """The tick before which no event is taken in any more; None where nothing has moved it yet."""
-        wait = self._runner.order.wait
-        return None if wait is None or wait.watermarks.current == NEVER else wait.watermarks.current
-
-    @property
-    def holding(self) -> Held:
-        """What holds the watermark back: of several sources those that are furthest behind, and those that are idle."""
-        wait = self._runner.order.wait
-        return Held() if wait is None else wait.watermarks.holding()
-
-    @property
-    def late_count(self) -> int:
-        """How many events came later than the watermark allows."""
-        return self._runner.order.left_out.counts[LATE]
-
-    def late(self) -> pa.Table:
-        """The events that came later than the watermark allows, since the last call: ``row``, and the columns read."""
-        rows = self._runner.order.left_out.take()
-        return rows.drop_columns(rows.column_names[0]) if rows.num_rows else pa.table({})
+    def _order(self) -> Order:
+        """What holds events until the watermark has passed them."""
+        return self._runner.order
 
     @property
     def counters(self) -> dict[str, int]:

@@ -27,7 +27,9 @@ from acep_approx.events.source import BATCH_ROWS, Source, Times, open_source
 from acep_approx.events.stream import EventBatch, as_they_come, read_events
 from acep_approx.events.usable_rows import pushed
 from acep_approx.events.writing.outfile import GrowingFile, OutFile
-from acep_approx.run.left_out import written
+from acep_approx.run.left_out import LATE, written
+from acep_approx.run.order import Order
+from acep_approx.run.watermarks import NEVER, Held
 
 Part = TypeVar("Part", covariant=True)  # noqa: PLC0105
 
@@ -185,6 +187,41 @@ class Run(ABC):
         source = open_source(events, time=time, on_malformed=self.malformed.policy)
         source.count_in(self.malformed)
         return source
+
+
+class OrderedRun(Run):
+    """A run before which an order stands: events may come late, and those that come too late are left out."""
+
+    @property
+    @abstractmethod
+    def _order(self) -> Order:
+        """What holds events until those before them have come."""
+
+    @property
+    def watermark(self) -> int | None:
+        """The tick before which no event is taken in any more; None where nothing has moved it yet."""
+        order = self._order
+        reached = order.floor if order.wait is None else order.wait.watermarks.current
+        return None if reached == NEVER else reached
+
+    @property
+    def holding(self) -> Held:
+        """What holds the watermark back: of several sources those that are furthest behind, and those that are idle."""
+        return Held() if self._order.wait is None else self._order.wait.watermarks.holding()
+
+    @property
+    def late_count(self) -> int:
+        """How many events that were pushed came too late."""
+        return self._order.left_out.counts[LATE]
+
+    def rejected(self) -> pa.Table:
+        """The events that came too late, since the last call: ``reason``, ``row``, and the columns read."""
+        return self._order.left_out.take()
+
+    def late(self) -> pa.Table:
+        """The same without the reason."""
+        rows = self.rejected()
+        return rows.drop_columns(rows.column_names[0]) if rows.num_rows else pa.table({})
 
 
 @dataclass
