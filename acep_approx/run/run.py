@@ -226,27 +226,27 @@ class OrderedRun(Run):
 
 @dataclass
 class Feed:
-    """Pushes the batches of a source into a run, and writes down which rows that leaves out.
+    """Pushes the batches of a source into a run, and writes the rows that the run leaves out to a file.
 
     Parameters
     ----------
     run : Run
         One that has run nothing.
     bind : callable
-        Gets a run ready for the columns of a source: gives it, and the results of no events; None: no columns.
+        Prepares a run for the columns of a source, and returns it with an empty result; None if there are no columns.
     resumed : callable
-        Gives the run that a state was saved of.
+        Restores a run from a saved state.
     late : Path, optional
         The file that gets the rows left out; all columns are read then.
     keeps_rejected : bool
-        Whether these rows stay with the run, for whoever asks it, where there is no such file.
+        Whether the run keeps these rows for ``rejected`` where there is no such file.
 
     Attributes
     ----------
     is_bound : bool
         Whether the columns are known.
     waits : list
-        From when on it waited for parts of the input, or waited no more, where these are known; ascending.
+        The rows at which the run began, or ceased, to wait for a part of the input; ascending.
     """
 
     run: Run
@@ -267,7 +267,7 @@ class Feed:
     def results(
         self, source: Source, *, finish: bool = True, opens: Callable[[Path], OutFile | GrowingFile] = OutFile
     ) -> Iterator[Any]:
-        """The results of each batch, also where there are none; of a run that begins those of no events come first.
+        """Yield the results of each batch, also empty ones; a run that begins yields an empty result first.
 
         Parameters
         ----------
@@ -296,9 +296,9 @@ class Feed:
             yield run.finish()
 
     def push(self, batch: pa.RecordBatch, source: Source) -> Any:  # noqa: ARG002  (some have news of the source)
-        """The results of the batch that a source gave last."""
+        """Push a batch of a source; returns its results."""
         return self.run.push(batch)
 
     def close(self) -> None:
-        """All rows that were left out are written."""
+        """Close the file of the rows that were left out."""
         self._open.close()

@@ -148,7 +148,7 @@ def moment_text(at: int, *, is_time: bool) -> str:
 
 
 def span_text(begin: int, end: int, *, is_time: bool) -> str:
-    """What a bin from ``begin`` up to, not including, ``end`` covers.
+    """Return the times of a bin as text; ``end`` is the first tick behind it.
 
     Examples
     --------

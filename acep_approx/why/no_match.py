@@ -60,7 +60,7 @@ def plain(query: QuerySyntax) -> QuerySyntax:
 def beginnings(query: QuerySyntax) -> list[Beginning]:
     """The beginnings of a query, the shortest first; the last one is the query as ``plain`` gives it.
 
-    Left out are those that can be missing as a whole: a match need not bind any event of them.
+    A beginning whose parts may all be missing is left out: a match need not bind any event of it.
     """
     parts = query.pattern.parts if isinstance(query.pattern, Sequence) else (query.pattern,)
     found = []

@@ -17,7 +17,7 @@ from acep_approx.masks import masked_word
 from acep_approx.shell import command_of
 
 GENERAL = "General"
-"""The panel of what most commands have."""
+"""The panel of the options that most commands have."""
 
 
 def grouped(command: Callable[..., None]) -> Callable[..., None]:

@@ -160,7 +160,7 @@ class FilePosition:
     name : str
         Its name within its folder.
     device, inode : int
-        Under which the system knew it.
+        The numbers by which the system tells the file from others.
     offset : int
         Bytes that were read, up to the end of a row.
     line : int

@@ -603,7 +603,7 @@ def _check_declared(schema: pa.Schema, declared: Mapping[str, str]) -> None:
 
 
 def _as_text(field: pa.Field, known: pa.DataType, files: Sequence[FileReader]) -> pa.DataType | None:
-    """Text, where a column is text in one file, and no other knows anything of it but texts, which it can give, too."""
+    """Return text if one file has a column as text and every other one can give it as text, too; else None."""
     if not any(map(pa.types.is_string, (field.type, known))):
         return None
     there = [file for file in files if field.name in file.schema.names]

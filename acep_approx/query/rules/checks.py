@@ -132,7 +132,7 @@ class _RuleChecker(Written):
                 self.fail("ACEP-R022", "WHEN knows no AT", read.at.span, hint)
 
     def _check_events(self) -> None:
-        """Check as of which event tables are read; the query itself passed its checks."""
+        """Check what conditions and results of the query read of tables; the query itself passed its checks."""
         for predicate in self.query.predicates:
             for read in reads_of(predicate):
                 self._check_key(read)

@@ -128,7 +128,7 @@ class Index:
         Parameters
         ----------
         tests : mapping of int to sequence of Test
-            Of the letters that can begin a run.
+            By letter, for the letters that can begin a run.
         owns : sequence of Expression
             What tests ask of events, in the order of their columns.
         of : Constants
