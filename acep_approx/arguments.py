@@ -36,6 +36,8 @@ COLUMNS = {"ndarray", "Array", "ChunkedArray", "Series", "Index"}
 """Classes of numpy, Arrow and pandas that are as good as lists; what their items are is seen where they are used."""
 SHEDDING = ("budget", "history", "policy", "learn")
 """Arguments that say that some work is left out."""
+LATENESS = ("watermark", "source", "sequence", "idle")
+"""Arguments that say how late events may come."""
 ALIASES = {
     "Duration": "Any",
     "OutputName": "str",

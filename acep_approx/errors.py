@@ -239,6 +239,21 @@ class DataError(AcepError):
         self.row = row
 
 
+def stopped_within(what: str) -> DataError:
+    """Return the error for a run that cannot go on, since an error stopped it in the middle of a batch (``ACEP-D045``).
+
+    Parameters
+    ----------
+    what : str
+        Such as "this matcher".
+    """
+    return DataError(
+        f"{what} stopped in the middle of a batch, and cannot go on from there",
+        code="ACEP-D045",
+        hint="go on from a state that was saved before that batch, or begin anew",
+    )
+
+
 class RuleError(DataError):
     """An action of a rule cannot be done: its transaction is undone, all is as it was before (exit code 4).
 

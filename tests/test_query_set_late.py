@@ -75,6 +75,8 @@ def test_texts_of_events_that_have_gone_on_are_not_kept() -> None:
         desk.push([{"ts": n, "type": "AB"[n % 2], "name": f"the event {n}"} for n in range(first, first + 500)])
         sizes.append(len(desk.state_bytes()))
     assert sizes[-1] < sizes[1] + 1000
+
+
 @pytest.mark.parametrize("asked", [{"watermark": 1}, {"reorder": 0}, {"watermark": 0, "source": "s"}], ids=str)
 def test_late_events_of_whole_and_of_live_inputs_are_written_whole(asked: dict[str, Any], tmp_path: Path) -> None:
     events = pa.Table.from_pylist(events_of(Random(3), 60))

@@ -275,7 +275,6 @@ def sums(events: int, seed: int) -> pa.Table:
 SUM = "PATTERN SEQ(A a, B b, C c) WHERE a.v + b.v < c.v AND c.w = 7 WITHIN 150"
 
 
-
 PLAN = compile_query("PATTERN SEQ(A a, B b) WHERE a.x < b.x WITHIN 5", engine="runs").plan
 NAMES = ("with features", "with pairs", "without features")
 

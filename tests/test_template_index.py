@@ -36,6 +36,8 @@ TEMPLATES = {
     "times of a key": "PATTERN SEQ(A a, B b) WHERE partition_contiguity { [k] AND a.k = :k } WITHIN :w SIMULTANEOUS",
     "together": "PATTERN SEQ(A a, B b) WHERE [k] AND a.k = :k AND b.x > :p WITHIN :w SIMULTANEOUS",
 }  # fmt: skip
+
+
 def constants(dice: Random, queries: int, few_keys: int) -> list[dict[str, Any]]:
     return [
         {

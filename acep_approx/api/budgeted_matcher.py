@@ -108,4 +108,3 @@ class BudgetedMatcher(Matcher, BudgetedRun):
             made.shedder.metrics.restore(spending["so_far"])
         made.take(saved)
         return made
-

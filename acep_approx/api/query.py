@@ -673,5 +673,3 @@ class Query(CompiledQuery):
             key_idle=key_idle,
             skips=MalformedRows(on_malformed).policy == "skip",
         )
-
-

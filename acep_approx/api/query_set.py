@@ -19,7 +19,7 @@ from acep_approx.diagrams.fragments import never_raises
 from acep_approx.errors import UsageError, expect
 from acep_approx.events.reading.malformed import PushedRows
 from acep_approx.events.source import Source, open_source
-from acep_approx.events.stream import StampedEvents
+from acep_approx.events.stream import stamped
 from acep_approx.events.time_formats import TimeFormat
 from acep_approx.matching.outputs.kinds import STREAMED, OutputName
 from acep_approx.planning.durations import Duration, check_duration
@@ -417,10 +417,8 @@ class QuerySet(OrderedRun):
 
     def _stamped(self, source: Source) -> Source:
         """Events with times of the clock, where they get such."""
-        if not self._stamp:
-            return source
         wanted = self._running.wanted
-        return Source(StampedEvents(source, wanted["time"] or "ts", wanted["unit"]), source.malformed, source.late)
+        return stamped(source, wanted["time"], wanted["unit"]) if self._stamp else source
 
     def match(self, events: Any, **reading: Any) -> Found:
         """Run the queries over a whole input of its own, from its beginning to its end.

@@ -11,7 +11,7 @@ from typing import Any, NoReturn, Self
 
 import pyarrow as pa
 
-from acep_approx.arguments import SHEDDING, Refusals, checked
+from acep_approx.arguments import LATENESS, SHEDDING, Refusals, checked
 from acep_approx.diagrams.fragments import never_raises
 from acep_approx.errors import AcepError, UsageError, expect
 from acep_approx.events.reading.malformed import PushedRows
@@ -29,7 +29,7 @@ from acep_approx.rules.execution import Outcome
 from acep_approx.rules.program import Driver, Program
 from acep_approx.rules.runner import Runner
 from acep_approx.rules.words import schema_of
-from acep_approx.run.lateness import LATENESS, Lateness
+from acep_approx.run.lateness import Lateness
 from acep_approx.run.order import Order
 from acep_approx.run.run import OrderedRun, parts_of
 

@@ -219,6 +219,11 @@ def _sorted(batches: Iterator[EventBatch], batch_rows: int) -> Iterator[EventBat
 STAMP = pa.timestamp("us", tz="UTC")
 
 
+def stamped(source: Source, time: str | None, unit: str | None) -> Source:
+    """The events of a source, with the time of the clock where they have none; see ``StampedEvents``."""
+    return Source(StampedEvents(source, time or "ts", unit), source.malformed, source.late)
+
+
 class StampedEvents:
     """The events of a source; those without a time have that of the clock at which they are read.
 

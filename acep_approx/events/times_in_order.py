@@ -293,4 +293,3 @@ def _untold(when: str) -> DataError:
         hint="say it: --time-fold earlier or later, or order (the first one until times go back); "
         "TimeFormat(..., fold='order') in Python. Or write times with their zone (2013-10-27T02:30:00+02:00)",
     )
-

@@ -190,5 +190,3 @@ def locked(name: str, place: int | None = None) -> BinaryIO | None:
         lock.close()
         raise
     return lock
-
-

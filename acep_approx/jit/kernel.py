@@ -112,4 +112,3 @@ def kernel(function: Callable[Given, Result]) -> Kernel[Given, Result]:
 def block_kernel(function: Callable[Given, Result]) -> Kernel[Given, Result]:
     """Like ``kernel``, for functions that spend their time in long loops over columns."""
     return Kernel(function, COLUMNS)
-

@@ -296,6 +296,7 @@ class Promise:
         if self.is_broken:
             self.events, self.found, self.tick = events, found, tick
 
+
 def patience(bundles: Bundles) -> float:
     """Match points of the least stretch of a past in which there never were less than half of the mean.
 

@@ -19,7 +19,7 @@ from acep_approx.archive import Scope
 from acep_approx.arrays import Bools, Ints
 from acep_approx.engines.engine import Engine
 from acep_approx.engines.runs.event_columns import EventColumns, Texts
-from acep_approx.errors import DataError, ManyKeysWarning
+from acep_approx.errors import DataError, ManyKeysWarning, stopped_within
 from acep_approx.events.columns import encode_text
 from acep_approx.events.keys import KeyCodes
 from acep_approx.events.roles import Roles
@@ -494,11 +494,7 @@ class StreamSide:
     def check_whole(self) -> None:
         """Refuse to go on from the middle of a batch: its events are half in, and links of runs lead nowhere."""
         if self.is_within:
-            raise DataError(
-                "this matcher stopped in the middle of a batch, and cannot go on from there",
-                code="ACEP-D045",
-                hint="go on from a state that was saved before that batch, or begin anew",
-            )
+            raise stopped_within("this matcher")
 
     def _check_order(self, events: EventBatch) -> None:
         first = int(events.ticks[0])

@@ -535,8 +535,6 @@ def add_counts(counts: dict[int, int], table: pa.Table) -> None:
         counts[err] += (high << 32) + low
 
 
-
-
 def _in_python(table: pa.Table) -> list[dict[str, Any]]:
     try:
         columns = [to_list(column) for column in table.columns]

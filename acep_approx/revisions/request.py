@@ -7,11 +7,12 @@ from dataclasses import asdict, dataclass
 from types import NoneType
 from typing import Any
 
+from acep_approx.arguments import LATENESS
 from acep_approx.errors import UsageError, expect
 from acep_approx.matching.outputs.kinds import STREAMED
 from acep_approx.planning.durations import Duration, check_duration, in_ticks
 from acep_approx.query.syntax import QuerySyntax
-from acep_approx.run.lateness import LATENESS, Lateness
+from acep_approx.run.lateness import Lateness
 from acep_approx.run.watermarks import ENDED
 
 REVISING = frozenset((*LATENESS, "emit", "op", "changelog"))

@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 
 from acep_approx.archive import Differences, Kind, Scope, damaged_state, state_of_other_format
-from acep_approx.errors import AcepError, DataError, RuleError, UsageError
+from acep_approx.errors import AcepError, DataError, RuleError, UsageError, stopped_within
 from acep_approx.events.roles import Roles, infer_roles
 from acep_approx.events.stream import EventBatch
 from acep_approx.events.time import tick_unit
@@ -298,11 +298,7 @@ class Runner:
 
     def _check_whole(self) -> None:
         if self._is_within:
-            raise DataError(
-                "these rules stopped in the middle of a batch, and cannot go on from there",
-                code="ACEP-D045",
-                hint="go on from a state that was saved before that batch, or begin anew",
-            )
+            raise stopped_within("these rules")
 
     # --- taking back ------------------------------------------------------------------------------------------
 

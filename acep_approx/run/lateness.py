@@ -10,9 +10,6 @@ from acep_approx.planning.durations import Duration, check_duration, in_ticks
 from acep_approx.run.order import Wait
 from acep_approx.run.watermarks import Watermarks
 
-LATENESS = ("watermark", "source", "sequence", "idle")
-"""Arguments that say how late events may come."""
-
 
 @dataclass(frozen=True)
 class Lateness:

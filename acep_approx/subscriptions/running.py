@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from acep_approx.arrays import Ints
-from acep_approx.errors import AcepError, DataError, UsageError
+from acep_approx.errors import AcepError, UsageError, stopped_within
 from acep_approx.events.roles import Roles, infer_roles
 from acep_approx.events.stream import EventBatch
 from acep_approx.events.time import tick_unit
@@ -349,11 +349,7 @@ class Running:
     def check_whole(self) -> None:
         """Refuse to go on from the middle of a batch (``ACEP-D045``)."""
         if self.is_within:
-            raise DataError(
-                "this set stopped in the middle of a batch, and cannot go on from there",
-                code="ACEP-D045",
-                hint="go on from a state that was saved before that batch, or begin anew",
-            )
+            raise stopped_within("this set")
 
     # --- results ----------------------------------------------------------------------------------------------
 

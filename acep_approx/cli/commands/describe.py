@@ -81,7 +81,6 @@ def check(
     from acep_approx.api import compile_query
     from acep_approx.planning.explain import advice_on_windows
 
-
     compiled = compile_query(text)
     plan, cost = compiled.plan, compiled.plan.cost
     lines = [

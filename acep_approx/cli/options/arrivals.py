@@ -133,7 +133,5 @@ class RevisionOptions:
         return Revisions(**options | {"changelog": self.changelog or None})
 
 
-LATENESS = ("watermark", "source", "sequence", "idle")
-"""Options that say how late events may come."""
 REVISING = tuple(field.name for field in fields(RevisionOptions) if field.name != "id")
 """Options that say that events may be late or change; ``--id`` does not say so by itself."""

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import typer
 
-from acep_approx.cli.options.arrivals import LATENESS
+from acep_approx.arguments import LATENESS
 from acep_approx.cli.options.groups import given_options
 from acep_approx.cli.options.input import HOW_WRITTEN, NOT_ON_SPARK
 from acep_approx.cli.options.matching import ExpandedBudgetOptions, LearningOptions, ReportOptions

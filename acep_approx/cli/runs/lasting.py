@@ -43,15 +43,17 @@ def open_input(request: RunRequest, *, is_in_order: bool = True) -> Source:
     is_in_order : bool
         Whether events must come in order of time; else who takes them knows what is late.
     """
-    from acep_approx.events.live.source import follow
     from acep_approx.events.source import open_source
-    from acep_approx.events.writing.outfile import GrowingFile
 
     reading = request.options.source.reading
     if not is_in_order:
         reading |= {"on_late": "refuse", "late": None}
     if not request.is_live:
         return open_source(request.inputs, **reading)
+
+    from acep_approx.events.live.source import follow
+    from acep_approx.events.writing.outfile import GrowingFile
+
     source = follow(
         request.inputs[0],
         is_in_order=is_in_order,

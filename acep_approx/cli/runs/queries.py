@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from acep_approx.arguments import LATENESS
 from acep_approx.cli.metrics import tell_events
 from acep_approx.cli.no_match import say_silent
-from acep_approx.cli.options.arrivals import LATENESS
 from acep_approx.cli.options.input import OnLate
 from acep_approx.cli.options.together import refuse
 from acep_approx.cli.query_folder import read_folder
@@ -97,19 +97,11 @@ class SetRun(ProgramRun):
             self.folder.desk.check(self.source.schema, self.folder.misfit)
             self.folder.refuse()
         if self.page is not None and many.stamp:
-            self._stamp()
+            from acep_approx.events.stream import stamped
+
+            self.source = stamped(self.source, self.roles["time"], self.roles["unit"])
+            self.source.reusable = False  # times of the clock are kept: they are not the same again
         self.kept(self.source)
-
-    def _stamp(self) -> None:
-        """Give events the time of the clock where they have none, which is kept: it is not the same again."""
-        from acep_approx.events.source import Source
-        from acep_approx.events.stream import StampedEvents
-
-        source = self.source
-        self.source = Source(
-            StampedEvents(source, self.roles["time"] or "ts", self.roles["unit"]), source.malformed, source.late
-        )
-        self.source.reusable = False
 
     def _leave_out(self, schema: pa.Schema) -> None:
         """Take queries out that do not fit the columns, once these are known."""

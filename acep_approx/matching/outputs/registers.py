@@ -181,7 +181,6 @@ class MachineMatches:
         begins = np.concatenate(([0], np.cumsum(np.bincount(match, minlength=matches))))
         return begins, some[order], labels[order]
 
-
     def _returned(self, offset: Ints, ids: Ints, arc: Ints, label: Ints, end: Ints) -> list[pa.Array]:
         if not self.names:
             return []

@@ -290,7 +290,6 @@ class RunPartial(RunOutput):
         self.engine.traced = len(arrays["root"])
         self.engine.open, self.slot, self.next = arrays["open"], arrays["open_slot"], arrays["open_next"]
 
-
     def _check(self, arrays: dict[str, Ints]) -> None:
         """Refuse a state that this cannot have written: each link is one event further than the one before it.
 
