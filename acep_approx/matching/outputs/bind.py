@@ -1,11 +1,16 @@
 """What stands in results for the events that a match binds: their row numbers, or values of their columns.
 
-Rows of a distributed stream have no numbers that anyone could look up; a column that says which event it is, does.
+Row numbers are for who has the events at hand. Elsewhere values of their columns say which event it is: in the place of
+the row number, or, for who reads the results as they are, each in a column of its own (``Wide``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import chain
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -17,14 +22,78 @@ from acep_approx.events.columns import missing_column, to_numpy
 from acep_approx.events.roles import Roles
 from acep_approx.events.stream import EventBatch
 from acep_approx.events.time import shown_times
+from acep_approx.events.time_formats import MICROSECONDS_UTC
 from acep_approx.matching.outputs.kinds import MATCHES, OutputKind
-from acep_approx.query.syntax import QuerySyntax
+from acep_approx.query.shape import atoms, expressions_of, naming
+from acep_approx.query.syntax import Machine, QuerySyntax
 
 Take = Callable[[str, Ints, Bools], pa.Array]
 """Values of a column at some rows, NULL where they are missing; ``Recent.take`` is one."""
 
 
-def bound_names(bind: str | Sequence[str] | None, query: QuerySyntax, output: OutputKind = MATCHES) -> tuple[str, ...]:
+class Known(Protocol):
+    """What knows some events: ``Recent``, or ``Lookup`` where they may change."""
+
+    def take(self, column: str, ids: Ints, missing: Bools, /) -> pa.Array:
+        """Values of ``column`` of some events; null where ``missing``."""
+
+    def ticks_of(self, ids: Ints, missing: Bools, /) -> pa.Array:
+        """Their ticks; null where ``missing``."""
+
+
+@dataclass(frozen=True)
+class Wide:
+    """Each value in a column of its own, named like the variable and the column: ``a.price``.
+
+    Parameters
+    ----------
+    columns : tuple of str
+        Of the events. Default: the time, ``id``, and what the query names of each variable beside the keys.
+    id : str, optional
+        The column that names an event, if there is one.
+
+    Examples
+    --------
+    >>> from acep_approx import compile_query
+    >>> query = compile_query("PATTERN SEQ(A a, B b) WHERE b.x > 1 WITHIN 5")
+    >>> matcher = query.matcher(bind=Wide())
+    >>> print(matcher.push([{"ts": 1, "type": "A", "x": 0}, {"ts": 2, "type": "B", "x": 7}]).column_names)
+    ['errors', 'start', 'end', 'missing', 'a.ts', 'b.ts', 'b.x']
+    """
+
+    columns: tuple[str, ...] = ()
+    id: str | None = None
+
+    def __str__(self) -> str:
+        return f"columns {', '.join(self.columns) or 'that the query names'}"
+
+    def with_id(self, id: str | None) -> Wide:  # noqa: A002  (what users call it)
+        """The same, where this column names events."""
+        return replace(self, id=id)
+
+
+Bind = str | Sequence[str] | Wide | None
+"""What a user, or the command line, asks for."""
+
+
+def columns_of(bind: Bind) -> tuple[str, ...]:
+    """The columns that are named."""
+    if isinstance(bind, Wide):
+        return bind.columns
+    return (bind,) if isinstance(bind, str) else tuple(bind or ())
+
+
+def as_plain(bind: tuple[str, ...] | Wide) -> Any:
+    """What ``bound_names`` gave, as JSON."""
+    return {"wide": bind.columns, "id": bind.id} if isinstance(bind, Wide) else bind or None
+
+
+def from_plain(saved: Any) -> Bind:
+    """What ``as_plain`` was told."""
+    return Wide(tuple(saved["wide"]), saved["id"]) if isinstance(saved, Mapping) else saved
+
+
+def bound_names(bind: Bind, query: QuerySyntax, output: OutputKind = MATCHES) -> tuple[str, ...] | Wide:
     """The columns that a user names; none for row numbers.
 
     Raises
@@ -34,17 +103,25 @@ def bound_names(bind: str | Sequence[str] | None, query: QuerySyntax, output: Ou
     """
     if bind is None:
         return ()
+    if isinstance(bind, Wide):
+        names = _checked(bind.columns, query, output) if bind.columns else ()
+        has_variables = output.binds and not (query.outputs or query.is_regex or query.is_algebra)
+        return replace(bind, columns=names) if has_variables else names
     expect("bind", bind, (str, Sequence), "the name of a column, or several")
-    names = (bind,) if isinstance(bind, str) else tuple(bind)
+    return _checked((bind,) if isinstance(bind, str) else tuple(bind), query, output)
+
+
+def _checked(names: tuple[str, ...], query: QuerySyntax, output: OutputKind) -> tuple[str, ...]:
+    shown = repr(names[0] if len(names) == 1 else list(names))
     for name in names:
         expect("a column of bind", name, str, "its name as text")
     if not names or len(set(names)) < len(names):
         raise UsageError(
-            f"bind is {bind!r}", code="ACEP-U051", hint="name a column of the events, or several different ones"
+            f"bind is {shown}", code="ACEP-U051", hint="name a column of the events, or several different ones"
         )
     if query.is_algebra and not output.is_point:
         raise UsageError(
-            f"bind={bind!r} and a query in CEL do not go together: its results name no events",
+            f"bind={shown} and a query in CEL do not go together: its results name no events",
             code="ACEP-U051",
             hint="leave --bind out (bind= in Python): SELECT says which attributes results have; --output points "
             "(output='points') shows their last events",
@@ -52,24 +129,63 @@ def bound_names(bind: str | Sequence[str] | None, query: QuerySyntax, output: Ou
     shows = bool(query.outputs) and not output.is_point
     if shows or output.is_linked:
         raise UsageError(
-            f"bind={bind!r} and {'RETURN' if shows else 'compressed output'} do not go together",
+            f"bind={shown} and {'RETURN' if shows else 'compressed output'} do not go together",
             code="ACEP-U051",
             hint="leave bind out: RETURN says what is shown of events, compressed output keeps row numbers",
         )
     return names
 
 
+def named_columns(query: QuerySyntax, roles: Roles, *always: str) -> dict[str, tuple[str, ...]]:
+    """The columns that say of each variable which event it is: the time, ``always``, then what the query names of it.
+
+    Keys are left out, as each match shows them once. Of an event of any type its type is named, too.
+
+    Examples
+    --------
+    >>> from acep_approx.query import parse
+    >>> query = parse("PATTERN SEQ(A a, ANY b) WHERE [user] AND a.x < b.x AND b.user != 'u' AND b.y > 1 WITHIN 5")
+    >>> named_columns(query, Roles(time="when", type="kind"))
+    {'a': ('when', 'x'), 'b': ('when', 'kind', 'x', 'y')}
+    """
+    pattern, conditions = query.pattern, list(query.predicates)
+    if isinstance(pattern, Machine):
+        conditions += expressions_of(pattern)
+        types = [(arc.variable, arc.type) for arc in pattern.arcs if arc.variable is not None]
+    else:
+        types = [(atom.variable, atom.type) for atom in atoms(pattern)]
+    found: dict[str, dict[str, None]] = {}
+    for variable, type_ in types:
+        mine = found.setdefault(variable, dict.fromkeys((roles.time, *always)))
+        if type_ is None and roles.type is not None:
+            mine[roles.type] = None
+    keys = {roles.column(one.name) for one in query.equivalences}
+    for leaf in chain.from_iterable(map(naming, conditions)):
+        if leaf.name and leaf.variable in found and (column := roles.column(leaf.name)) not in keys:
+            found[leaf.variable][column] = None
+    return {variable: tuple(columns) for variable, columns in found.items()}
+
+
 class BoundEvents:
-    """Puts events into columns: as row numbers, as values of one column, or as structs of several.
+    """Puts events into columns: as row numbers, as values of one column, or as structs of several; or ``Wide``.
 
     Parameters
     ----------
-    names : tuple of str
+    bind : tuple of str or Wide
         Columns of the events; none for row numbers.
     schema : pyarrow.Schema
         Of the events.
     roles : Roles
         Numbers that are times are shown as times.
+    query : QuerySyntax
+        What is wide is named by its variables; a bare regular expression has none.
+    is_time : bool
+        Whether ticks are real time.
+
+    Attributes
+    ----------
+    names : tuple of str
+        Columns of the events that must be known.
 
     Raises
     ------
@@ -77,26 +193,75 @@ class BoundEvents:
         A column is missing.
     """
 
-    def __init__(self, names: tuple[str, ...], schema: pa.Schema, roles: Roles) -> None:
-        for name in names:
+    def __init__(
+        self,
+        bind: tuple[str, ...] | Wide,
+        schema: pa.Schema,
+        roles: Roles,
+        query: QuerySyntax,
+        *,
+        is_time: bool,
+    ) -> None:
+        is_wide = isinstance(bind, Wide)
+        self.names = bind.columns if isinstance(bind, Wide) else bind
+        always = (bind.id,) if isinstance(bind, Wide) and bind.id is not None else ()
+        for name in (*self.names, *always):
             if name not in schema.names:
                 raise missing_column(name, schema.names)
-        self.names = names
         self._roles = roles
+        self._is_time = is_time
+        self._by_variable: dict[str, tuple[str, ...]] | None = None
+        if is_wide:
+            found = named_columns(query, roles, *always)
+            self._by_variable = dict.fromkeys(found, self.names) if self.names else found
+            shown = dict.fromkeys(chain.from_iterable(self._by_variable.values()))
+            # times are known of all events that are kept: without another column they are kept for that alone
+            self.names = tuple(name for name in shown if name != roles.time) or (roles.time,)
         self.know(schema)
 
     def know(self, schema: pa.Schema) -> None:
         """Take over the schema of the events."""
         self._schema = schema
 
+    def check_apart(self, variables: Iterable[str], keys: Collection[str]) -> None:
+        """Refuse results with two columns of one name (``ACEP-D043``)."""
+        for variable in variables:
+            for name in [variable] if self._by_variable is None else self._named(variable):
+                if name in keys:
+                    raise DataError(
+                        f"{name!r} stands for a variable and is a key column: the result would have two columns of "
+                        "that name",
+                        code="ACEP-D043",
+                        hint="choose another name for the variable",
+                    )
+
+    def columns(self, bound: Mapping[str, pa.Array], known: Known) -> dict[str, pa.Array]:
+        """The columns of the variables, of which ``bound`` has the rows: int64 with nulls, or lists of int64."""
+        if self._by_variable is None:
+            return {name: self.shown(rows, known.take) for name, rows in bound.items()}
+        return {
+            shown: _in_place(rows, partial(self._value, column, known))
+            for name, rows in bound.items()
+            for shown, column in self._named(name).items()
+        }
+
+    def _named(self, variable: str) -> dict[str, str]:
+        """The columns of a variable, by the names that they have in results."""
+        assert self._by_variable is not None, "it is wide"
+        return {f"{variable}.{column}": column for column in self._by_variable[variable]}
+
+    def _value(self, column: str, known: Known, ids: Ints, missing: Bools) -> pa.Array:
+        """A column of some events, of which the time is what ``start`` and ``end`` are made of, too."""
+        if column != self._roles.time:
+            return self._shown(column, known.take(column, ids, missing))
+        ticks = known.ticks_of(ids, missing)
+        return ticks.cast(MICROSECONDS_UTC) if self._is_time else ticks
+
     def shown(self, rows: pa.Array, take: Take) -> pa.Array:
         """What stands for ``rows``: int64 with nulls, or lists of int64."""
         if not self.names:
             return rows
-        if not pa.types.is_list(rows.type):
-            return self._values(to_numpy(pc.fill_null(rows, 0)), to_numpy(pc.is_null(rows)), take)
-        flat = to_numpy(rows.flatten())
-        return pa.ListArray.from_arrays(rows.offsets, self._values(flat, np.zeros(len(flat), np.bool_), take))
+        return _in_place(rows, partial(self._values, take))
 
     def column(self, rows: Ints, take: Take, others: Sequence[str]) -> dict[str, pa.Array]:
         """A column of single events: ``row``, named like the one column, or ``event`` where there are several.
@@ -126,7 +291,7 @@ class BoundEvents:
 
         return take
 
-    def _values(self, rows: Ints, missing: Bools, take: Take) -> pa.Array:
+    def _values(self, take: Take, rows: Ints, missing: Bools) -> pa.Array:
         columns = [self._shown(name, take(name, rows, missing)) for name in self.names]
         if len(columns) == 1:
             return columns[0]
@@ -137,3 +302,11 @@ class BoundEvents:
         if unit is None or not self._roles.counts_time(name):
             return values
         return shown_times(values, unit, self._roles.time_format)
+
+
+def _in_place(rows: pa.Array, values: Callable[[Ints, Bools], pa.Array]) -> pa.Array:
+    """Values of events in the places of their rows, which may stand in lists."""
+    if not pa.types.is_list(rows.type):
+        return values(to_numpy(pc.fill_null(rows, 0)), to_numpy(pc.is_null(rows)))
+    flat = to_numpy(rows.flatten())
+    return pa.ListArray.from_arrays(rows.offsets, values(flat, np.zeros(len(flat), np.bool_)))
