@@ -323,8 +323,11 @@ def _cells(name: str, column: pa.ChunkedArray, table: pa.Table) -> list[str]:
         texts = plain_text(values, ", ").to_pylist()
     has_names = "missing" in table.column_names and pa.types.is_list(table.schema.field("missing").type)
     missing = table.column("missing").to_pylist() if has_names else [None] * len(texts)
+    variable = name.partition(".")[0]  # of wide columns the first one says it
+    before = table.column_names[: table.column_names.index(name)]
+    says = not any(other.startswith(f"{variable}.") for other in before)
     return [
-        "(missing)" if name in (gone or ()) and text in (None, "") else "-" if text is None else text
+        "(missing)" if says and variable in (gone or ()) and not text else "-" if text is None else text
         for text, gone in zip(texts, missing, strict=True)
     ]
 

@@ -453,7 +453,7 @@ class BudgetedMatches(Matches, BudgetedRun):
         if bundles:
             ticks = whole_bundles(again, ticks, window, late)
         found, stream = expanded(again, ticks, window, late)
-        columns = () if bound_names(self.question.bind, self.plan.query) else row_columns(self.plan, MATCHES)
+        columns = row_columns(self.plan, MATCHES, bound_names(self.question.bind, self.plan.query))
         return renumbered(found, columns, lambda rows: self.source.late.original(stream[rows]))
 
     def _bound_again(self, output: OutputKind) -> Execution:

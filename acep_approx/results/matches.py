@@ -105,7 +105,7 @@ class Matches:
         self.progress = matcher.progress
         if not self.source.reusable:
             self._counting, pipeline.preparer.counts_classes = pipeline, True
-        columns = () if matcher.bind_by else row_columns(matcher.plan, matcher.output)
+        columns = row_columns(matcher.plan, matcher.output, matcher.bind_by)
         for table in self._tables_of(matcher, pipeline):
             # of compressed output the links must change their numbers with the hits
             is_changed = late.renumbers and table.num_rows and not matcher.output.is_linked

@@ -17,6 +17,7 @@ from acep_approx.diagrams.fragments import never_raises, tables_view
 from acep_approx.errors import expect
 from acep_approx.events.columns import to_arrow, to_numpy
 from acep_approx.events.writing.tables import json_lines, to_pandas
+from acep_approx.matching.outputs.bind import ROWS
 from acep_approx.subscriptions.graph import NUMBER
 
 if TYPE_CHECKING:
@@ -152,7 +153,7 @@ class Found(Mapping[str, pa.Table]):
         own.setdefault("start", pa.nulls(part.num_rows, part.schema.field("end").type))
         for name, default in (("errors", 0), ("times", 1)):
             own.setdefault(name, pa.array(np.full(part.num_rows, default)))
-        values = part.select([name for name in part.column_names if name not in OWN])
+        values = part.select([name for name in part.column_names if name not in OWN and not name.startswith(ROWS)])
         return pa.table({name: own[name] for name in OWN} | {"values": _json(values, part.num_rows)})
 
     @never_raises

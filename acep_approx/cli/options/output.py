@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -157,6 +157,14 @@ class OutputOptions:
         if self.output in (ResultKind.MATCHES, ResultKind.PARTIAL):
             return Wide(tuple(self.bind or ()))
         return self.bind[0] if self.bind and len(self.bind) == 1 else self.bind
+
+    @property
+    def bound_with_rows(self) -> Bind:
+        """The same, with the row numbers beside, for a page."""
+        from acep_approx.matching.outputs.bind import Wide
+
+        bound = self.bound
+        return replace(bound, keeps_rows=True) if isinstance(bound, Wide) else bound
 
     def form(self) -> Format:
         """How results are written: as said, or as the name of the file says, or as suits the terminal.

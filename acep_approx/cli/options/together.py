@@ -73,7 +73,7 @@ COMMON = frozenset(
     )
 )
 """What goes with every program."""
-WITH_SETS = ("queries", "strict", "reorder", "stamp", "limit", "key_idle", "start", *LATENESS)
+WITH_SETS = ("queries", "strict", "bind", "reorder", "stamp", "limit", "key_idle", "start", *LATENESS)
 CHECKPOINTS = ("checkpoint", "checkpoint_every", "finish")
 OF_BUDGETS = [one.name for group in (ExpandedBudgetOptions, LearningOptions, ReportOptions) for one in fields(group)]
 THREE = ("matches", "points", "count")

@@ -78,6 +78,7 @@ class SetRun(ProgramRun):
         if self._waits and more["source"] is None and any(map(is_address, self.request.inputs)):
             more["source"] = PARTITION
         more |= self.roles | {"strict": many.strict, "output": self.output.output.pushed}
+        more |= {"bind": self.output.bound_with_rows if self.page is not None else self.output.bound}
         self.folder = read_folder(many.queries, **more)
         self.folder.tell_wrong()
         if self.page is not None:
@@ -161,10 +162,12 @@ class SetRun(ProgramRun):
             yield table.slice(0, 0)
 
     def _take(self, found: Any) -> None:
+        from acep_approx.matching.outputs.bind import as_rows
+
         for id_, rows in found.items():
             self.by_query[id_] += rows.num_rows
             if self.gathered is not None:
-                self.gathered.take(id_, rows)
+                self.gathered.take(id_, as_rows(rows))
 
     def _counted(self, counts: Counter[tuple[str, int]]) -> pa.Table:
         import pyarrow as pa

@@ -24,6 +24,7 @@ from acep_approx.events.stream import EventBatch
 from acep_approx.events.time import shown_times
 from acep_approx.events.time_formats import MICROSECONDS_UTC
 from acep_approx.matching.outputs.kinds import MATCHES, OutputKind
+from acep_approx.query.parameters import MARK
 from acep_approx.query.shape import atoms, expressions_of, naming
 from acep_approx.query.syntax import Machine, QuerySyntax
 
@@ -51,6 +52,8 @@ class Wide:
         Of the events. Default: the time, ``id``, and what the query names of each variable beside the keys.
     id : str, optional
         The column that names an event, if there is one.
+    keeps_rows : bool
+        Whether row numbers stand beside, in columns named like ``ROWS`` and the variable; see ``as_rows``.
 
     Examples
     --------
@@ -63,6 +66,7 @@ class Wide:
 
     columns: tuple[str, ...] = ()
     id: str | None = None
+    keeps_rows: bool = False
 
     def __str__(self) -> str:
         return f"columns {', '.join(self.columns) or 'that the query names'}"
@@ -72,6 +76,8 @@ class Wide:
         return replace(self, id=id)
 
 
+ROWS = " "
+"""What the columns of row numbers begin with beside those of ``Wide``: no other name of a result has a blank there."""
 Bind = str | Sequence[str] | Wide | None
 """What a user, or the command line, asks for."""
 
@@ -83,14 +89,23 @@ def columns_of(bind: Bind) -> tuple[str, ...]:
     return (bind,) if isinstance(bind, str) else tuple(bind or ())
 
 
-def as_plain(bind: tuple[str, ...] | Wide) -> Any:
-    """What ``bound_names`` gave, as JSON."""
-    return {"wide": bind.columns, "id": bind.id} if isinstance(bind, Wide) else bind or None
+def as_plain(bind: Bind) -> Any:
+    """What stands for events, as JSON."""
+    return {"wide": bind.columns, "id": bind.id, "rows": bind.keeps_rows} if isinstance(bind, Wide) else bind or None
 
 
 def from_plain(saved: Any) -> Bind:
     """What ``as_plain`` was told."""
-    return Wide(tuple(saved["wide"]), saved["id"]) if isinstance(saved, Mapping) else saved
+    is_wide = isinstance(saved, Mapping)
+    return Wide(tuple(saved["wide"]), saved["id"], keeps_rows=saved["rows"]) if is_wide else saved
+
+
+def as_rows(table: pa.Table) -> pa.Table:
+    """The row numbers of events in the place of their columns, where a table has both."""
+    rows = [name for name in table.column_names if name.startswith(ROWS)]
+    wide = tuple(f"{name.removeprefix(ROWS)}." for name in rows)
+    table = table.select([name for name in table.column_names if not (wide and name.startswith(wide))])
+    return table.rename_columns([name.removeprefix(ROWS) for name in table.column_names])
 
 
 def bound_names(bind: Bind, query: QuerySyntax, output: OutputKind = MATCHES) -> tuple[str, ...] | Wide:
@@ -161,7 +176,8 @@ def named_columns(query: QuerySyntax, roles: Roles, *always: str) -> dict[str, t
             mine[roles.type] = None
     keys = {roles.column(one.name) for one in query.equivalences}
     for leaf in chain.from_iterable(map(naming, conditions)):
-        if leaf.name and leaf.variable in found and (column := roles.column(leaf.name)) not in keys:
+        is_column = leaf.name and not leaf.name.startswith(MARK)  # parameters of templates have no event
+        if is_column and leaf.variable in found and (column := roles.column(leaf.name)) not in keys:
             found[leaf.variable][column] = None
     return {variable: tuple(columns) for variable, columns in found.items()}
 
@@ -211,6 +227,7 @@ class BoundEvents:
         self._roles = roles
         self._is_time = is_time
         self._by_variable: dict[str, tuple[str, ...]] | None = None
+        self._keeps_rows = isinstance(bind, Wide) and bind.keeps_rows
         if is_wide:
             found = named_columns(query, roles, *always)
             self._by_variable = dict.fromkeys(found, self.names) if self.names else found
@@ -239,7 +256,8 @@ class BoundEvents:
         """The columns of the variables, of which ``bound`` has the rows: int64 with nulls, or lists of int64."""
         if self._by_variable is None:
             return {name: self.shown(rows, known.take) for name, rows in bound.items()}
-        return {
+        beside = {f"{ROWS}{name}": rows for name, rows in bound.items()} if self._keeps_rows else {}
+        return beside | {
             shown: _in_place(rows, partial(self._value, column, known))
             for name, rows in bound.items()
             for shown, column in self._named(name).items()
