@@ -176,8 +176,9 @@ def named_columns(query: QuerySyntax, roles: Roles, *always: str) -> dict[str, t
             mine[roles.type] = None
     keys = {roles.column(one.name) for one in query.equivalences}
     for leaf in chain.from_iterable(map(naming, conditions)):
-        is_column = leaf.name and not leaf.name.startswith(MARK)  # parameters of templates have no event
-        if is_column and leaf.variable in found and (column := roles.column(leaf.name)) not in keys:
+        if not leaf.name or leaf.name.startswith(MARK) or leaf.variable not in found:
+            continue  # no column of an event: the event as a whole, a parameter of a template, what must not happen
+        if (column := roles.column(leaf.name)) not in keys:
             found[leaf.variable][column] = None
     return {variable: tuple(columns) for variable, columns in found.items()}
 
