@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import NoneType
 from typing import TYPE_CHECKING, Any, overload
@@ -131,7 +132,9 @@ class Query(CompiledQuery):
             revisions.check(output, {"budget": budget, "key_idle": key_idle} | more)
         says_what = bool(self.plan.query.outputs) or self.plan.query.is_algebra
         is_shown = not says_what or (output in KINDS and KINDS[output].is_point)
-        options |= {"bind": bind.with_id(id) if isinstance(bind, Wide) else id if bind is None and is_shown else bind}
+        if isinstance(bind, Wide):
+            bind = replace(bind, id=id)
+        options |= {"bind": id if bind is None and is_shown else bind}
         options |= {} if key_idle is None else {"key_idle": key_idle}
         malformed = PushedRows(on_malformed, rejects)
         made = self._made(budget, revisions, options, more)

@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from acep_approx.arguments import check_fields
 from acep_approx.arrays import Bools, Ints
 from acep_approx.errors import DataError, UsageError, expect
 from acep_approx.events.columns import missing_column, to_numpy
@@ -68,12 +69,11 @@ class Wide:
     id: str | None = None
     keeps_rows: bool = False
 
+    def __post_init__(self) -> None:
+        check_fields(self)
+
     def __str__(self) -> str:
         return f"columns {', '.join(self.columns) or 'that the query names'}"
-
-    def with_id(self, id: str | None) -> Wide:  # noqa: A002  (what users call it)
-        """The same, where this column names events."""
-        return replace(self, id=id)
 
 
 ROWS = " "

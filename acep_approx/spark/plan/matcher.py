@@ -156,7 +156,7 @@ class SparkMatcher:
                 raise missing_column(name, schema.names)
         names_no_events = self.query.syntax.is_algebra and KINDS[self.output].binds
         if self.bind or self.query.syntax.outputs or names_no_events:
-            return self.bind.with_id(self.id) if isinstance(self.bind, Wide) else self.bind
+            return replace(self.bind, id=self.id) if isinstance(self.bind, Wide) else self.bind
         return self.id or Execution(self.query.plan, output=self.output).bind(schema, roles).columns
 
     def _check_budget(self, job: Job, *, is_stream: bool) -> None:
