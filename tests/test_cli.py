@@ -226,7 +226,8 @@ def as_table(row: dict) -> list[str]:
     """What a row becomes on a terminal."""
     gone = row.get("missing", ())
     row = {name: ", ".join(value) if isinstance(value, list) else value for name, value in row.items()}
-    return [("(missing)" if name.removesuffix(".ts") in gone else "-") if value is None else str(value) for name, value in row.items()]
+    empty = {name: "(missing)" if name.removesuffix(".ts") in gone else "-" for name in row}
+    return [empty[name] if value is None else str(value) for name, value in row.items()]
 
 
 @pytest.mark.parametrize("output", EXPECTED)

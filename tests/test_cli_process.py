@@ -96,7 +96,7 @@ def test_what_a_killed_run_left_is_replaced_and_the_next_run_says_so():
     _, words = program("run", AB, "events.csv", "-o", "out.jsonl", *kept, "-q").communicate(timeout=PATIENCE)
     said = [f"an earlier run did not end: its unfinished file {part} is replaced" for part in left]
     assert sorted(words.splitlines()) == said
-    assert json.loads(Path("out.jsonl").read_text(encoding="utf-8"))["b.ts"] == 1
+    assert json.loads(Path("out.jsonl").read_text(encoding="utf-8"))["b.ts"] == 2
     assert Path("late.csv").read_text(encoding="utf-8") == "row,ts,type\n"
     assert not list(Path().glob("*.part"))
     _, words = program("run", AB, "events.csv", "-o", "out.jsonl", *kept, "-q").communicate(timeout=PATIENCE)

@@ -141,7 +141,7 @@ def test_any_emit_and_any_pieces_come_to_the_same(seed, emit):
     """A delay that lets everything in; on standard input a line may be a batch of its own."""
     random, story = Random(seed), Story(seed, events=50)
     story.write()
-    options = ["--watermark", "50", "--id", "id", "--emit", emit, "--changelog"]
+    options = ["--watermark", "50", "--id", "id", "--emit", emit, "--changelog", *bound(CELLS)]
     expected = plain(read([CELLS, "sorted.csv", *bound(CELLS)], "jsonl"))
     assert net(read([CELLS, "days", *options], "jsonl")) == expected
     lines = csv_text(story.rows, NAMES).encode().splitlines(keepends=True)

@@ -246,7 +246,8 @@ NAMED = ("`a.event`", "`b.event`", "`c.event`")  # for Spark a dot leads into a 
 def test_a_batch_gives_what_a_run_here_gives(spark, output):
     bind = [] if output == "count" else ["--bind", "event"]
     here = acep("run", QUERY, "events.jsonl", "--output", output, "--format", "jsonl", *bind)
-    there = acep("run", QUERY, "events.jsonl", "--output", output, "--format", "jsonl", "--spark", "--id", "event", *bind)
+    bind += ["--spark", "--id", "event"]
+    there = acep("run", QUERY, "events.jsonl", "--output", output, "--format", "jsonl", *bind)
     assert (here.exit_code, there.exit_code) == (0, 0), there.output
     assert len(found(here.stdout)) > 1
     assert found(there.stdout) == found(here.stdout)
@@ -267,7 +268,8 @@ def test_a_folder_is_written_by_the_workers(spark):
         assert done.exit_code == 0, done.output
         rows = read(str(Path(form).absolute())).select(*NAMED).toArrow().to_pylist()
         here = acep("run", QUERY, "events.jsonl", "--bind", "event", "--format", "jsonl", "-q").stdout
-        wanted = [{name.strip("`"): row[name.strip("`")] for name in NAMED} for row in map(json.loads, here.splitlines())]
+        names = [name.strip("`") for name in NAMED]
+        wanted = [{name: row[name] for name in names} for row in map(json.loads, here.splitlines())]
         assert Counter(map(str, rows)) == Counter(map(str, wanted))
         assert f"{len(wanted):,} matches written to {form}" in done.stderr
 

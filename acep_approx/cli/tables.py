@@ -33,7 +33,7 @@ def console() -> Console:
 def show(table: Table, whole: Collection[int] = (), to: Console | None = None) -> None:
     """Print a table; where the terminal is too narrow its texts go on in the next line.
 
-    Columns in which nothing stands are left out of a table that is too wide.
+    Of a table that is too wide columns in which nothing stands are left out, and days that a row has said already.
 
     Parameters
     ----------
@@ -60,6 +60,9 @@ def _laid_out(table: Table, whole: Collection[int], out: Console) -> None:
         return
     if empty := [number for number, column in enumerate(table.columns) if not any(column.cells)]:
         _laid_out(_remade(table, empty), [number - sum(other < number for other in empty) for number in whole], out)
+        return
+    if (shorter := _without_days(table)) is not None:
+        _laid_out(shorter, whole, out)
         return
     for column in table.columns:
         column.no_wrap, column.overflow = False, "fold"
@@ -91,6 +94,37 @@ def _remade(table: Table, left_out: Collection[int] = (), change: Callable[[str]
     for row in zip(*(column.cells for column in kept), strict=True):
         made.add_row(*(change(cell) if isinstance(cell, str) else cell for cell in row))
     return made
+
+
+def _without_days(table: Table) -> Table | None:
+    """The table without the day of times that are of the day of the first time of their row; None: there are none.
+
+    That first time says the zone, too.
+    """
+    rows = list(zip(*(column.cells for column in table.columns), strict=True))
+    shorter = [_of_one_day([str(cell) for cell in row]) for row in rows]
+    if shorter == [[str(cell) for cell in row] for row in rows]:
+        return None
+    made = _remade(table, range(len(table.columns)))
+    for column in table.columns:
+        made.add_column(column.header, justify=column.justify)
+    for row in shorter:
+        made.add_row(*row)
+    return made
+
+
+def _of_one_day(cells: list[str]) -> list[str]:
+    """The cells of a row, without the day behind the first time.
+
+    Examples
+    --------
+    >>> _of_one_day(["x", "2024-05-01T08:00:00Z", "2024-05-01T08:01:00Z, 2024-05-02T08:00:00Z"])
+    ['x', '2024-05-01T08:00:00Z', '08:01:00, 2024-05-02T08:00:00Z']
+    """
+    first = next((number for number, cell in enumerate(cells) if TIME.match(cell)), len(cells))
+    day = cells[first][:11] if first < len(cells) else ""
+    shorter = [re.sub(rf"\b{day}(\d\d:[\d:.]+)Z?", r"\1", cell) for cell in cells[first + 1 :]]
+    return [*cells[: first + 1], *shorter]
 
 
 def _filled(given: list[int], wanted: list[int], room: int) -> list[int]:

@@ -151,7 +151,10 @@ class Pipeline(QuerySide):
         self.named = tuple(name for name in named if name not in self.stream.derived)
         self.window = plan.window_ticks("us" if self.is_time else None)
         self.preparer = Preparer(plan, self.key_slots)
-        self._events = BoundEvents(self._bind, self.schema, self.roles, plan.query, is_time=self.is_time)
+        derived = self.stream.derived
+        self._events = BoundEvents(
+            self._bind, self.schema, self.roles, plan.query, is_time=self.is_time, derived=derived
+        )
         stamps = RawStamps if self._is_raw else Stamps
         self.stamps = stamps(self.preparer, self.schema, self._events, is_time=self.is_time)
         parts = Parts(

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from acep_approx.arrays import Ints
 from acep_approx.events.columns import to_arrow
-from acep_approx.matching.outputs.bind import Bind, Wide, bound_names
+from acep_approx.matching.outputs.bind import Bind, Wide, bound_where_shown
 from acep_approx.matching.outputs.kinds import KINDS
 from acep_approx.matching.pipeline import Pipeline
 from acep_approx.matching.renumber import renumbered
@@ -45,9 +45,7 @@ class Level:
 
     def bind_of(self, entry: Entry) -> tuple[str, ...] | Wide:
         """What stands for events in the results of some queries; those with RETURN, or in CEL, show none."""
-        query, kind = entry.plan.query, KINDS[entry.output]
-        shows_none = kind.binds and (query.outputs or query.is_algebra)
-        return () if shows_none else bound_names(self.bind, query, kind)
+        return bound_where_shown(self.bind, entry.plan.query, KINDS[entry.output])
 
 
 class Member(ABC):

@@ -82,6 +82,11 @@ Bind = str | Sequence[str] | Wide | None
 """What a user, or the command line, asks for."""
 
 
+def without_rows(table: pa.Table) -> pa.Table:
+    """The table without the row numbers that stand beside."""
+    return table.select([name for name in table.column_names if not name.startswith(ROWS)])
+
+
 def columns_of(bind: Bind) -> tuple[str, ...]:
     """The columns that are named."""
     if isinstance(bind, Wide):
@@ -124,6 +129,12 @@ def bound_names(bind: Bind, query: QuerySyntax, output: OutputKind = MATCHES) ->
         return replace(bind, columns=names) if has_variables else names
     expect("bind", bind, (str, Sequence), "the name of a column, or several")
     return _checked((bind,) if isinstance(bind, str) else tuple(bind), query, output)
+
+
+def bound_where_shown(bind: Bind, query: QuerySyntax, output: OutputKind = MATCHES) -> tuple[str, ...] | Wide:
+    """The same for one of many queries: those with RETURN, or in CEL, show no events."""
+    shows_none = output.binds and (query.outputs or query.is_algebra)
+    return () if shows_none else bound_names(bind, query, output)
 
 
 def _checked(names: tuple[str, ...], query: QuerySyntax, output: OutputKind) -> tuple[str, ...]:
@@ -198,6 +209,8 @@ class BoundEvents:
         What is wide is named by its variables; a bare regular expression has none.
     is_time : bool
         Whether ticks are real time.
+    derived : collection of str
+        Columns that are made on the way: they are shown only where they are asked for.
 
     Attributes
     ----------
@@ -218,6 +231,7 @@ class BoundEvents:
         query: QuerySyntax,
         *,
         is_time: bool,
+        derived: Collection[str] = (),
     ) -> None:
         is_wide = isinstance(bind, Wide)
         self.names = bind.columns if isinstance(bind, Wide) else bind
@@ -230,7 +244,10 @@ class BoundEvents:
         self._by_variable: dict[str, tuple[str, ...]] | None = None
         self._keeps_rows = isinstance(bind, Wide) and bind.keeps_rows
         if is_wide:
-            found = named_columns(query, roles, *always)
+            found = {
+                variable: tuple(name for name in columns if name not in derived)
+                for variable, columns in named_columns(query, roles, *always).items()
+            }
             self._by_variable = dict.fromkeys(found, self.names) if self.names else found
             shown = dict.fromkeys(chain.from_iterable(self._by_variable.values()))
             # times are known of all events that are kept: without another column they are kept for that alone
