@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from acep_approx import Query, QuerySet, Wide, compile_query
+from acep_approx import Query, QuerySet, Wide, compile_query, compile_rules
 from acep_approx.cli.main import app
 from acep_approx.errors import DataError, UsageError
 from acep_approx.events.writing.tables import csv_lines
@@ -345,3 +345,64 @@ def test_queries_of_a_template_show_what_they_name() -> None:
     assert found["q2"].to_pylist()[0] | {"query": ""} == {
         "query": "", "g": "p", "errors": 0, "start": 1, "end": 2, "missing": [], "a.ts": 1, "b.ts": 2, "b.x": 3,
     }  # fmt: skip
+
+
+def test_a_narrow_table_says_a_day_once_in_each_row() -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    from acep_approx.cli.tables import show
+
+    table = Table()
+    for name in ("key", "start", "a.ts", "b.ts"):
+        table.add_column(name)
+    day = "2024-05-01T"
+    table.add_row("x", f"{day}08:00:00Z", f"{day}08:00:00Z", f"{day}08:01:00.5Z, 2024-05-02T08:00:00Z")
+    printed = io.StringIO()
+    show(table, to=Console(file=printed, width=200))
+    assert printed.getvalue().count(day) == 3
+    printed = io.StringIO()
+    show(table, to=Console(file=printed, width=90))
+    assert "│ 08:00:00 │ 08:01:00.5, 2024-05-02T08:00:00Z │" in printed.getvalue()
+
+
+RULES = """
+TABLE seen (g text, n int DEFAULT 0, KEY (g))
+RULE count ON PATTERN SEQ(A a, ANY b) WHERE [g] AND b.x > 1 AND store.seen[b.g].n < 50 WITHIN 4
+  DO UPSERT seen SET n = old.n + 1 AT (b.g) END
+RULE shown ON PATTERN SEQ(A a, B b) WITHIN 3 RETURN b.x AS x DO UPSERT seen SET n = old.n + 1 AT (a.g) END
+RULE ends ON PATTERN SEQ(A a, B b) WITHIN 3 FOR EACH POINT DO UPSERT seen SET n = old.n + 1 AT (b.g) END
+"""
+
+
+def test_rules_show_the_events_of_their_matches(made: tuple[list[Row], dict[str, Path]], tmp_path: Path) -> None:
+    events, files = made
+    rules = tmp_path / "rules.acep"
+    rules.write_text(RULES)
+    by_row = compile_rules(RULES).run(events)["count"].to_pylist()
+    expected = widened(by_row, events, {"a": ["ts"], "b": ["ts", "type", "x"]})
+    assert expected
+
+    def counted(*more: str) -> list[Row]:
+        rows = [json.loads(line) for line in acep(str(rules), str(files["csv"]), *more).splitlines()]
+        return [{name: cell for name, cell in row.items() if name != "rule"} for row in rows if row["rule"] == "count"]
+
+    assert counted() == expected
+    assert counted("--bind", "row") == by_row
+    page = tmp_path / "page.html"
+    assert counted("--bind", "x", "--page", str(page)) == widened(by_row, events, {"a": ["x"], "b": ["x"]})
+    assert "a (" in page.read_text()
+    for driver in ("auto", "stepping"):
+        run = compile_rules(RULES).start(bind=Wide(), driver=driver)  # type: ignore[arg-type]
+        found = [*run.push(events[:15])["count"].to_pylist(), *run.push(events[15:])["count"].to_pylist()]
+        assert found == expected
+
+
+def test_rules_go_on_as_they_began(made: tuple[list[Row], dict[str, Path]], tmp_path: Path) -> None:
+    events, _ = made
+    expected = compile_rules(RULES).run(events, bind=Wide())["count"].to_pylist()
+    found = []
+    for bind, some in ((Wide(), events[:15]), (None, events[15:])):
+        with compile_rules(RULES).start(at=tmp_path / "store", bind=bind) as run:
+            found += run.push(some)["count"].to_pylist()
+    assert found == expected

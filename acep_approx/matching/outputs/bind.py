@@ -233,25 +233,25 @@ class BoundEvents:
         is_time: bool,
         derived: Collection[str] = (),
     ) -> None:
-        is_wide = isinstance(bind, Wide)
-        self.names = bind.columns if isinstance(bind, Wide) else bind
-        always = (bind.id,) if isinstance(bind, Wide) and bind.id is not None else ()
+        wide = bind if isinstance(bind, Wide) else None
+        always = (wide.id,) if wide is not None and wide.id is not None else ()
+        self.names = columns_of(bind)
         for name in (*self.names, *always):
             if name not in schema.names:
                 raise missing_column(name, schema.names)
         self._roles = roles
         self._is_time = is_time
+        self._keeps_rows = wide is not None and wide.keeps_rows
         self._by_variable: dict[str, tuple[str, ...]] | None = None
-        self._keeps_rows = isinstance(bind, Wide) and bind.keeps_rows
-        if is_wide:
+        if wide is not None:
             found = {
-                variable: tuple(name for name in columns if name not in derived)
+                variable: wide.columns or tuple(name for name in columns if name not in derived)
                 for variable, columns in named_columns(query, roles, *always).items()
             }
-            self._by_variable = dict.fromkeys(found, self.names) if self.names else found
-            shown = dict.fromkeys(chain.from_iterable(self._by_variable.values()))
+            self._by_variable = found
             # times are known of all events that are kept: without another column they are kept for that alone
-            self.names = tuple(name for name in shown if name != roles.time) or (roles.time,)
+            others = dict.fromkeys(name for columns in found.values() for name in columns if name != roles.time)
+            self.names = tuple(others) or (roles.time,)
         self.know(schema)
 
     def know(self, schema: pa.Schema) -> None:
