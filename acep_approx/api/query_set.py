@@ -148,7 +148,9 @@ class QuerySet(OrderedRun):
         self.malformed = PushedRows(on_malformed, rejects)
         self._stamp = stamp
         lateness: dict[str, Any] = {"watermark": watermark, "source": source, "sequence": sequence, "idle": idle}
-        self._made_with = {"output": output, "stamp": stamp, "reorder": reorder, "bind": as_plain(bind), **lateness}
+        self._made_with = {"output": output, "stamp": stamp, "reorder": reorder, **lateness}
+        if bind is not None:  # else the state is what it was when there was none
+            self._made_with["bind"] = as_plain(bind)
         if reorder is not None:
             lateness |= {"watermark": reorder, "called": "reorder"}
         asked = Lateness(**lateness) if any(value is not None for value in lateness.values()) else None
