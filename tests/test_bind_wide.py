@@ -363,6 +363,9 @@ def test_a_narrow_table_says_a_day_once_in_each_row() -> None:
     assert printed.getvalue().count(day) == 3
     printed = io.StringIO()
     show(table, to=Console(file=printed, width=90))
+    assert printed.getvalue().count(day) == 3
+    printed = io.StringIO()
+    show(table, to=Console(file=printed, width=90), events=[2, 3])
     assert "│ 08:00:00 │ 08:01:00.5, 2024-05-02T08:00:00Z │" in printed.getvalue()
 
 

@@ -303,7 +303,9 @@ def print_table(results: Iterable[pa.Table], title: str) -> None:
         whole += [number] if is_number or pa.types.is_temporal(column.type) else []
     for row in zip(*cells, strict=True):
         shown.add_row(*row)
-    show(shown, whole)
+    names = found.column_names
+    behind = names.index("end") if "end" in names else len(names)
+    show(shown, whole, events=[number for number, name in enumerate(names) if "." in name and number > behind])
 
 
 def _cells(name: str, column: pa.ChunkedArray, table: pa.Table) -> list[str]:
