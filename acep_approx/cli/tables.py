@@ -45,7 +45,7 @@ def show(
     to : rich.console.Console, optional
         Where it is printed. Default: a new ``console()``.
     events : collection of int
-        Columns of events: of a table that is too wide their times say no day that the row has said before.
+        Columns of events, and of the end: of a table that is too wide they say no day that the row has said before.
     """
     _laid_out(_remade(table, change=visible), whole, console() if to is None else to, events)
 

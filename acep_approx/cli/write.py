@@ -304,8 +304,9 @@ def print_table(results: Iterable[pa.Table], title: str) -> None:
     for row in zip(*cells, strict=True):
         shown.add_row(*row)
     names = found.column_names
-    behind = names.index("end") if "end" in names else len(names)
-    show(shown, whole, events=[number for number, name in enumerate(names) if "." in name and number > behind])
+    end = names.index("end") if "end" in names else len(names)
+    events = [number for number, name in enumerate(names) if "." in name and number > end]
+    show(shown, whole, events=[end, *events] if events else ())
 
 
 def _cells(name: str, column: pa.ChunkedArray, table: pa.Table) -> list[str]:
