@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from acep_approx.cli.options.output import COMPRESSED_FILES, Format
 from acep_approx.cli.terminal import rows_out, tell
+from acep_approx.events.reading.widening import stacked
 from acep_approx.events.writing.outfile import GrowingFile, refusing, whole_file
 from acep_approx.events.writing.tables import (
     ROWS,
@@ -294,7 +295,7 @@ def print_table(results: Iterable[pa.Table], title: str) -> None:
     if not gathered:
         tell(f"no {title}")
         return
-    found = pa.concat_tables(gathered, promote_options="permissive")
+    found = stacked(gathered)
     shown, cells, whole = Table(header_style="bold"), [], []
     for number, (name, column) in enumerate(zip(found.column_names, found.columns, strict=True)):
         is_number = pa.types.is_integer(column.type) or pa.types.is_floating(column.type)

@@ -21,6 +21,7 @@ from acep_approx.diagrams.fragments import never_raises
 from acep_approx.engines.progress import RunProgress
 from acep_approx.errors import DataError, UsageError, expect
 from acep_approx.events.columns import to_list, to_numpy
+from acep_approx.events.reading.widening import stacked
 from acep_approx.events.source import Source
 from acep_approx.events.writing.tables import gathered_table, to_pandas
 from acep_approx.matching.execution import Execution
@@ -559,7 +560,7 @@ def reader_of(tables: Iterator[pa.Table]) -> pa.RecordBatchReader:
     """
     first = next(tables, pa.table({}))
     if any(pa.types.is_null(field.type) for field in first.schema):
-        found = pa.concat_tables([first, *tables], promote_options="permissive")
+        found = stacked([first, *tables])
         return found.to_reader()
     return pa.RecordBatchReader.from_batches(first.schema, _batches(first.schema, chain([first], tables)))
 

@@ -16,6 +16,7 @@ from acep_approx.arrays import Ints
 from acep_approx.diagrams.fragments import never_raises, tables_view
 from acep_approx.errors import expect
 from acep_approx.events.columns import to_arrow, to_numpy
+from acep_approx.events.reading.widening import stacked
 from acep_approx.events.writing.tables import json_lines, to_pandas
 from acep_approx.subscriptions.graph import NUMBER
 
@@ -90,7 +91,7 @@ class Found(Mapping[str, pa.Table]):
         numbers = self._numbers.get(name) or [number for number, _ in known if number in self._ids]
         tables = [self.of(number) for number in numbers]
         tables = tables or [_with_ids(nothing, {}) for _, nothing in known if nothing.num_columns]
-        return pa.concat_tables(tables, promote_options="permissive") if tables else pa.table({})
+        return stacked(tables) if tables else pa.table({})
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._numbers)
@@ -116,7 +117,7 @@ class Found(Mapping[str, pa.Table]):
         ]
         table = tables[0]
         if len(tables) > 1:  # queries came or went between them
-            table = pa.concat_tables(tables, promote_options="permissive")
+            table = stacked(tables)
             table = table.take(to_arrow(np.argsort(_ends(table), kind="stable")))
         return _with_ids(table, self._ids)
 
@@ -136,7 +137,7 @@ class Found(Mapping[str, pa.Table]):
         """
         if not self._parts:
             return pa.table({name: pa.array([], _TYPES.get(name, pa.int64())) for name in (*OWN, "values")})
-        table = pa.concat_tables([self._row(part) for part in self._parts], promote_options="permissive")
+        table = stacked([self._row(part) for part in self._parts])
         order = np.lexsort((to_numpy(table.column(NUMBER).combine_chunks()), _ends(table)))
         if not (order[1:] > order[:-1]).all():
             table = table.take(to_arrow(order))

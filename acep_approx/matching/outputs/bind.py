@@ -16,7 +16,7 @@ from acep_approx.errors import DataError, UsageError, expect
 from acep_approx.events.columns import missing_column, to_numpy
 from acep_approx.events.roles import Roles
 from acep_approx.events.stream import EventBatch
-from acep_approx.events.time import shown_times
+from acep_approx.events.time import as_shown
 from acep_approx.matching.outputs.kinds import MATCHES, OutputKind
 from acep_approx.query.syntax import QuerySyntax
 
@@ -69,7 +69,7 @@ class BoundEvents:
     schema : pyarrow.Schema
         Of the events.
     roles : Roles
-        Numbers that are times are shown as times.
+        The times of the events are shown as all times of results are.
 
     Raises
     ------
@@ -82,7 +82,7 @@ class BoundEvents:
             if name not in schema.names:
                 raise missing_column(name, schema.names)
         self.names = names
-        self._roles = roles
+        self.roles = roles
         self.know(schema)
 
     def know(self, schema: pa.Schema) -> None:
@@ -127,13 +127,7 @@ class BoundEvents:
         return take
 
     def _values(self, rows: Ints, missing: Bools, take: Take) -> pa.Array:
-        columns = [self._shown(name, take(name, rows, missing)) for name in self.names]
+        columns = [as_shown(take(name, rows, missing), name, self.roles) for name in self.names]
         if len(columns) == 1:
             return columns[0]
         return pa.StructArray.from_arrays(columns, names=list(self.names), mask=pa.array(missing))
-
-    def _shown(self, name: str, values: pa.Array) -> pa.Array:
-        unit = self._roles.unit
-        if unit is None or not self._roles.counts_time(name):
-            return values
-        return shown_times(values, unit, self._roles.time_format)
