@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from acep_approx.cli.options.output import COMPRESSED_FILES, Format
 from acep_approx.cli.terminal import rows_out, tell
+from acep_approx.events.counts import AT_LEAST, is_at_least, said
 from acep_approx.events.reading.widening import stacked
 from acep_approx.events.writing.outfile import GrowingFile, refusing, whole_file
 from acep_approx.events.writing.tables import (
@@ -302,9 +303,6 @@ def count_table(counts: dict[int, int]) -> pa.Table:
 
 def with_at_least(columns: dict[str, Any], counts: Iterable[int]) -> pa.Table:
     """A table with numbers of matches; where one of them may be too small, a column says of which."""
-    from acep_approx.events.counts import is_at_least
-    from acep_approx.matching.outputs.tables import AT_LEAST
-
     totals = list(counts)
     wide = pa.decimal128(38) if max(totals, default=0) >= WIDE else pa.int64()
     capped = [is_at_least(total) for total in totals]
@@ -394,6 +392,9 @@ def _cells(name: str, column: pa.ChunkedArray, table: pa.Table) -> list[str]:
         texts = [None if value is None else _item_text(value) for value in values.to_pylist()]
     else:
         texts = plain_text(values, ", ").to_pylist()
+    if name == "matches" and AT_LEAST in table.column_names:
+        numbers = zip(values.to_pylist(), table.column(AT_LEAST).to_pylist(), strict=True)
+        texts = [said(int(number)) if is_capped else str(number) for number, is_capped in numbers]
     has_names = "missing" in table.column_names and pa.types.is_list(table.schema.field("missing").type)
     missing = table.column("missing").to_pylist() if has_names else [None] * len(texts)
     return [

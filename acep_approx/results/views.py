@@ -16,7 +16,7 @@ import pyarrow as pa
 from acep_approx.diagrams.colours import COLOURS, GRAPH
 from acep_approx.diagrams.fragments import bounded, rows_of, soft, table, tiles, title, view
 from acep_approx.diagrams.text_layout import shortened, width
-from acep_approx.events.counts import counted
+from acep_approx.events.counts import counted, said
 from acep_approx.events.stream import read_events
 from acep_approx.events.writing.tables import gathered_table
 from acep_approx.matching.outputs.kinds import MATCHES, POINTS
@@ -149,12 +149,12 @@ def _line(stations: list[tuple[str, str, bool]]) -> str:
         places.append(at + size / 2)
         at += size
     parts = []
-    for (name, said, there), (full, all_said, _), x in zip(texts, stations, places, strict=True):
+    for (name, text, there), (full, all_said, _), x in zip(texts, stations, places, strict=True):
         kind = "there" if there else "gone"
         parts.append(
             f'<g><title>{escape(full)}: {escape(all_said)}</title><circle class="{kind}" cx="{x:.1f}" cy="36" r="8"/>'
             f'<text class="name" x="{x:.1f}" y="18" text-anchor="middle">{escape(name)}</text>'
-            f'<text class="note" x="{x:.1f}" y="62" text-anchor="middle">{escape(said)}</text></g>'
+            f'<text class="note" x="{x:.1f}" y="62" text-anchor="middle">{escape(text)}</text></g>'
         )
     ends = f"M{places[0]:.1f} 36H{places[-1]:.1f}" if places else ""
     style = (
@@ -200,7 +200,7 @@ def tuning_view(tuning: Any) -> str:
     for trial in tuning.trials:
         found, recalls = ["-", "-"], ["too much"] * len(tuning.budgets)
         if not trial.skipped:
-            found, recalls = [f"{trial.points:,}", f"{trial.matches:,}"], [*map(percent, trial.recalls)]
+            found, recalls = [f"{trial.points:,}", said(trial.matches)], [*map(percent, trial.recalls)]
         steps = "-" if trial.skipped and not trial.steps else f"{trial.steps:,.3g}"
         rows.append([str(trial.errors), trial.within, *found, steps, *recalls])
     told = f"learned from {tuning.trained:,} events, measured on the {tuning.measured:,} after them"
