@@ -343,7 +343,7 @@ class Query(CompiledQuery):
         bind: str | Sequence[str] | None = None,
         key_idle: Duration | None = None,
     ) -> Matches:
-        """Find the matches in some events; lazily, nothing is read yet.
+        """Find the matches in some events; lazily, nothing is read yet but a DuckDB relation.
 
         Parameters
         ----------
@@ -422,7 +422,7 @@ class Query(CompiledQuery):
             limit=limit,
             on_progress=on_progress,
         )
-        return Matches(question, reading.open(events))
+        return Matches(question, reading.open(events)).fetched()
 
     @checked
     def match_within(

@@ -97,6 +97,14 @@ class Matches:
     def _matcher(self, question: Question, kind: OutputKind) -> Execution:
         return question.execution(kind)
 
+    def fetched(self) -> Self:
+        """Fetch what matches take of a DuckDB relation: while DuckDB reads the matches, the relation cannot be read."""
+        if self.source.is_fetched:
+            matcher = self.begun(MATCHES)
+            assert matcher.pipeline is not None, "a relation has columns"
+            self.source.fetch(matcher.pipeline.columns, matcher.pipeline.roles)
+        return self
+
     def found_by(self, matcher: Execution) -> Iterator[pa.Table]:
         """The results of what has begun; of what was found it is remembered here."""
         pipeline, late = matcher.pipeline, self.source.late
