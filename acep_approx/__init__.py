@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         DataError,
         LimitError,
         ManyKeysWarning,
+        ManyMatchesWarning,
         QueryError,
         RuleError,
         TextOrderWarning,
@@ -52,8 +53,8 @@ else:
             "acep_approx.api.query_set": "QuerySet",
             "acep_approx.api.rule_set": "RuleSet compile_rules",
             "acep_approx.budget.budget": "Budget",
-            "acep_approx.errors": "AcepError CappedCountWarning DataError LimitError ManyKeysWarning QueryError "
-            "RuleError TextOrderWarning UnseenTypeWarning UnsupportedError UsageError",
+            "acep_approx.errors": "AcepError CappedCountWarning DataError LimitError ManyKeysWarning "
+            "ManyMatchesWarning QueryError RuleError TextOrderWarning UnseenTypeWarning UnsupportedError UsageError",
             "acep_approx.api.matcher": "Matcher",
             "acep_approx.profiling.profile": "look",
             "acep_approx.query.afa": "Afa afa_function",
@@ -75,6 +76,7 @@ __all__ = [
     "HistoryGraph",
     "LimitError",
     "ManyKeysWarning",
+    "ManyMatchesWarning",
     "Match",
     "Matcher",
     "Matches",

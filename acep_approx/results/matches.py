@@ -31,6 +31,7 @@ from acep_approx.matching.pipeline import Pipeline
 from acep_approx.matching.renumber import renumbered, row_columns
 from acep_approx.matching.tracing.compressed import Compressed, RunShared, compressed_plan
 from acep_approx.matching.unseen import warn_of_unseen_types
+from acep_approx.results.beginning import warn_of_many
 from acep_approx.results.bundles import bundles
 from acep_approx.results.match import Match, by_number
 from acep_approx.results.matched_events import Listed, listed, numbered, of_match, showing_events
@@ -58,6 +59,9 @@ class Matches:
     call raises ``UsageError``. The first that comes to the end of the input warns (``UnseenTypeWarning``) of types that
     the query names and no event had.
     """
+
+    warns_of_many = True
+    """Whether it is still to be said that there are more matches than anybody reads, if so."""
 
     def __init__(self, question: Question, source: Source) -> None:
         source.late.check(sort=question.sort)
@@ -139,6 +143,9 @@ class Matches:
 
     def _listed(self, question: Question) -> Iterator[pa.Table]:
         left = question.limit
+        if left is None and self.warns_of_many:
+            self.warns_of_many = False
+            warn_of_many(self)
         for table in self._run(MATCHES, question):
             if left is None:
                 yield table
