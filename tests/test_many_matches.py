@@ -63,7 +63,7 @@ def test_listing_warns_once_with_the_number():
         assert len(few.to_arrow()) == 2**14 - sum((1, 14, 91, 364, 1001))
     found = compile_query(LOGINS).match(logins(24), limit=None)
     number = 2**24 - sum((1, 24, 276, 2024, 10626))
-    words = rf"the 25 events have {number:,} matches, and 1 event that complete"
+    words = rf"the 25 events have {number:,} matches, and 1 event completes one"
     with pytest.warns(ManyMatchesWarning, match=words) as caught:
         next(iter(found.tables()))
     assert WHY in str(caught[0].message)
@@ -77,7 +77,7 @@ def test_listing_warns_once_with_the_number():
 
 def test_more_than_can_be_counted_is_said_so():
     found = much(compile_query(LOGINS).match(logins(200)))
-    assert str(found) == "the 201 events have more than 9.2e18 matches, and 1 event that complete one"
+    assert str(found) == "the 201 events have more than 9.2e18 matches, and 1 event completes one"
 
 
 def test_missing_events_are_named_where_they_repeat_cases():
@@ -135,7 +135,7 @@ def test_check_and_explain_say_it(file):
 
 def test_a_run_says_it_before_it_lists(file):
     done = acep("run", DELIVERIES, "boxes.csv", "--format", "csv")
-    assert done.stderr.startswith("warning the 2,000 events have 2,400 matches, and 800 events that complete one: ERR")
+    assert done.stderr.startswith("warning the 2,000 events have 2,400 matches, and 800 events complete one: ERRORS")
     assert len(done.stdout.splitlines()) == 1 + 2400
     for output in ("points", "count"):
         assert "warning" not in acep("run", DELIVERIES, "boxes.csv", "--output", output).stderr

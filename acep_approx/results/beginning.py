@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Any
 
 import pyarrow.compute as pc
 
@@ -14,9 +14,6 @@ from acep_approx.events.counts import counted, said
 from acep_approx.events.stream import read_events
 from acep_approx.matching.outputs.kinds import COUNTS
 from acep_approx.planning.many_matches import REMEDY, why_many
-
-if TYPE_CHECKING:
-    from acep_approx.results.matches import Matches
 
 MOST_EVENTS, MOST_SECONDS = 50_000, 0.2
 FEWEST_EVENTS = 24
@@ -53,10 +50,11 @@ class Beginning:
 
     def __str__(self) -> str:
         some = f"the {self.events:,} events have" if self.is_all else f"the first {self.events:,} events have"
-        return f"{some} {said(self.matches)} matches, and {counted(self.points, 'event')} that complete one"
+        complete = "completes" if self.points == 1 else "complete"
+        return f"{some} {said(self.matches)} matches, and {counted(self.points, 'event')} {complete} one"
 
 
-def much(matches: Matches) -> Beginning | None:
+def much(matches: Any) -> Beginning | None:
     """Count the matches of the first events, if the query may have many for one case; None: there are not too many.
 
     What is counted are matches of the whole input, too, so a run lists at least as many.
@@ -78,7 +76,7 @@ def much(matches: Matches) -> Beginning | None:
     return found if found is not None and found.is_much else None
 
 
-def warn_of_many(matches: Matches) -> None:
+def warn_of_many(matches: Any) -> None:
     """Warn before matches are listed that are more than anybody reads."""
     found = much(matches)
     if found is not None:
@@ -86,7 +84,7 @@ def warn_of_many(matches: Matches) -> None:
         warnings.warn(f"{found}: {why}. {REMEDY}", ManyMatchesWarning, stacklevel=4)
 
 
-def _counted(matches: Matches) -> Beginning | None:
+def _counted(matches: Any) -> Beginning | None:
     source = matches.source
     if not len(source.schema):
         return None

@@ -17,7 +17,6 @@ from acep_approx.cli.metrics import tell_events
 from acep_approx.cli.no_match import say_silent
 from acep_approx.cli.options.input import OnLate
 from acep_approx.cli.options.output import check_folder, is_folder
-from acep_approx.cli.options.places import check_places
 from acep_approx.cli.options.together import refuse
 from acep_approx.cli.query_folder import read_folder
 from acep_approx.cli.runs.lasting import asked_of, checkpointing_of, is_pushed, reading_of, say_going_on, say_tombstones
@@ -91,6 +90,8 @@ class SetRun(ProgramRun):
         self.folder = read_folder(many.queries, **more)
         self.folder.tell_wrong()
         if self._place is not None:
+            from acep_approx.cli.options.places import check_places
+
             written = {f"results of {id_}": self._file(id_) for id_ in self.folder.desk}
             check_places(self.request.context.params, written)
         if self.page is not None:
