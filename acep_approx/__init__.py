@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         DataError,
         LimitError,
         ManyKeysWarning,
+        ManyMatchesWarning,
         QueryError,
         RuleError,
         TextOrderWarning,
@@ -53,8 +54,8 @@ else:
             "acep_approx.api.query_set": "QuerySet",
             "acep_approx.api.rule_set": "RuleSet compile_rules",
             "acep_approx.budget.budget": "Budget",
-            "acep_approx.errors": "AcepError CappedCountWarning DataError LimitError ManyKeysWarning QueryError "
-            "RuleError TextOrderWarning UnseenTypeWarning UnsupportedError UsageError",
+            "acep_approx.errors": "AcepError CappedCountWarning DataError LimitError ManyKeysWarning "
+            "ManyMatchesWarning QueryError RuleError TextOrderWarning UnseenTypeWarning UnsupportedError UsageError",
             "acep_approx.api.matcher": "Matcher",
             "acep_approx.matching.outputs.bind": "Wide",
             "acep_approx.profiling.profile": "look",
@@ -77,6 +78,7 @@ __all__ = [
     "HistoryGraph",
     "LimitError",
     "ManyKeysWarning",
+    "ManyMatchesWarning",
     "Match",
     "Matcher",
     "Matches",

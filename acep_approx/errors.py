@@ -298,6 +298,10 @@ class CappedCountWarning(UserWarning):
     """There are more matches than can be counted: a number of them means at least so many."""
 
 
+class ManyMatchesWarning(UserWarning):
+    """There are more matches than anybody reads, most of them of the same case: a clause of the query limits them."""
+
+
 class ManyKeysWarning(UserWarning):
     """Very many keys are kept, and more with each key that comes: windows of events do not close without events."""
 

@@ -45,7 +45,8 @@ def test_rows_of_all_queries_say_whose_they_are(here: Path) -> None:
     assert [(row["query"], row["end"]) for row in rows] == [
         ("high[0]", 2), ("up:1", 2), ("high[0]", 3), ("high[1]", 3), ("up:1", 3), ("up:1", 3), ("top", 3), ("top", 3)
     ]  # fmt: skip
-    assert json.loads(rows[-1]["values"]) == {"missing": [], "p": 5}
+    assert {name: rows[-1][name] for name in ("missing", "p", "a")} == {"missing": [], "p": 5, "a": None}
+    assert [row["a"] for row in rows] == [1, None, 2, 2, *[None] * 4]
     assert "3 events read, 4 queries" in done.stderr
     assert "4 queries with results: up:1 3, " in done.stderr
 
@@ -57,8 +58,8 @@ def test_queries_in_cel_read_one_another_and_know_when_events_began(here: Path) 
     pairs = "SELECT id_1 AS first, id AS second FROM Trip NEXT Trip"
     (here / "queries" / "trips.cel").write_text(f"{pairs} PUBLISH Pair; SELECT second FROM FILTER{{DUR > 3}}(Pair)")
     rows = rows_of(acep("run", "--queries", "queries", "trips.csv", "--start", "left").stdout)
-    assert [(row["query"], row["start"], json.loads(row["values"])) for row in rows] == [
-        ("trips:1", 1, {"first": "a", "second": "c"}), ("trips:2", 1, {"second": "c"})
+    assert [(row["query"], row["start"], row["first"], row["second"]) for row in rows] == [
+        ("trips:1", 1, "a", "c"), ("trips:2", 1, None, "c")
     ]  # fmt: skip
     alone = rows_of(acep("run", pairs, "trips.csv", "--start", "left").stdout)
     assert alone == [{"first": "a", "second": "c", "start": 1, "end": 9, "times": 1}]
@@ -92,7 +93,7 @@ def test_all_formats_and_outputs_hold_what_a_set_finds(here: Path) -> None:
     for output in ("matches", "points"):
         for form in ("jsonl", "csv", "parquet"):
             acep("run", "--queries", "queries", "events.csv", "--output", output, "-o", f"x.{form}", "-q")
-    table = desk.match("events.csv").to_arrow()
+    table = desk.match("events.csv").table()
     assert pq.read_table("x.parquet").num_rows == 2  # points
     assert len(rows_of((here / "x.jsonl").read_text())) == 2
     acep("run", "--queries", "queries", "events.csv", "-o", "x.parquet", "-q")
@@ -111,7 +112,7 @@ def test_many_batches_and_none(here: Path) -> None:
     (here / "none.csv").write_text("ts,type,p\n1,T,1\n")
     assert acep("run", "--queries", "queries", "none.csv", "-q").stdout == ""
     header = acep("run", "--queries", "queries", "none.csv", "--format", "csv", "-q").stdout
-    assert header == "query,start,end,errors,times,values\n"
+    assert header == "query,start,end,errors,times,missing,a,p\n"
 
 
 def test_a_wrong_query_is_told_with_its_place_and_the_others_run(here: Path) -> None:
@@ -236,3 +237,80 @@ def test_a_file_of_queries_that_is_no_text_is_told(here: Path) -> None:
     assert "bytes.acep': it is not UTF-8 text" in acep("check", "--queries", "queries", code=2).stderr
     (here / "queries" / "bytes.acep").write_bytes(b"\xef\xbb\xbfPATTERN SEQ(A a, B b) WITHIN 5")
     acep("check", "--queries", "queries")
+
+
+# --- a file for each query, and one for all ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("form", ["jsonl", "csv", "parquet"])
+@pytest.mark.parametrize("out", ["out/", "there"])
+def test_a_folder_gets_a_file_for_each_query_with_what_it_finds_alone(here: Path, form: str, out: str) -> None:
+    (here / "there").mkdir()
+    (here / "queries" / "up.acep").write_text(f"{UP};\n-- id: a/b\nPATTERN S a WHERE a.p > 9 WITHIN 3")
+    (here / "alone.acep").write_text(UP)
+    done = acep("run", "--queries", "queries", "events.csv", "-o", out, "--format", form)
+    written = {path.name for path in (here / out).iterdir()}
+    assert written == {f"{name}.{form}" for name in ("high[0]", "high[1]", "up:1", "a%2Fb")}
+    assert "6 matches" in done.stderr
+    acep("run", "alone.acep", "events.csv", "-o", f"alone.{form}")
+    assert (here / out / f"up:1.{form}").read_bytes() == (here / f"alone.{form}").read_bytes()
+    if form == "csv":
+        assert (here / out / "a%2Fb.csv").read_text() == "errors,start,end,missing,a\n"
+
+
+def test_a_folder_gets_counts_of_each_query(here: Path) -> None:
+    acep("run", "--queries", "queries", "events.csv", "-o", "out/", "--output", "count")
+    assert (here / "out" / "up:1.jsonl").read_text() == '{"errors": 0, "matches": 3}\n'
+
+
+def test_no_file_of_a_folder_is_an_input_or_is_read_again(here: Path) -> None:
+    (here / "day").mkdir()
+    (here / "day" / "events.csv").write_text(EVENTS)
+    assert "ACEP-U013" in acep("run", "--queries", "queries", "day", "-o", "day", "--format", "csv", code=2).stderr
+    (here / "queries" / "up.acep").write_text(f"-- id: high\n{UP}")
+    written = acep("run", "--queries", "queries", "events.csv", "-o", "queries", "--format", "csv", code=2)
+    assert "results of high would go to 'queries/high.csv', which is one of the inputs" in written.stderr
+
+
+def test_one_file_has_the_columns_of_all_queries(here: Path) -> None:
+    for file in (here / "queries").iterdir():
+        file.unlink()
+    texts = [
+        "PATTERN SEQ(S a, S b) WITHIN 1 RETURN a.p AS p, b.p + 0.5 AS next",
+        "PATTERN SEQ(S+ a[], T b) WITHIN 1",
+        "PATTERN S a WHERE a.p > 4 WITHIN 3",
+        "PATTERN S a WHERE a.p > 4 WITHIN 3 RETURN a.p AS next",
+    ]
+    (here / "queries" / "q.acep").write_text(";\n".join(texts))
+    acep("run", "--queries", "queries", "events.csv", "-o", "all.csv")
+    assert (here / "all.csv").read_text().splitlines() == [
+        "query,start,end,errors,times,missing,p,next,a,b",
+        'q:1,1,2,0,1,"",1,2.5,,',
+        'q:1,2,3,0,1,"",2,5.5,,',
+        'q:3,3,3,0,1,"",,,2,',
+        'q:4,3,3,0,1,"",,5,,',
+    ]
+    acep("run", "--queries", "queries", "events.csv", "-o", "all.parquet")
+    table = pq.read_table("all.parquet")
+    assert table.schema.field("next").type == pa.float64()
+    assert table["a"].to_pylist() == [None, None, "2", None]  # rows of one event, and lists of them
+    desk = QuerySet()
+    for number, text in enumerate(texts, 1):
+        desk.add(text, id=f"q:{number}")
+    assert desk.match("events.csv").table().to_pylist() == table.to_pylist()
+    assert desk.match([{"ts": 1, "type": "U", "p": 1}]).table().schema.names == table.schema.names
+
+
+@pytest.mark.parametrize("form", ["jsonl", "csv"])
+def test_a_folder_goes_on_from_a_checkpoint(here: Path, form: str) -> None:
+    live = ("run", "--queries", "queries", "events.csv", "--follow", "--until-idle", "0 s", "-q")
+    acep("run", "--queries", "queries", "events.csv", "-o", "wanted/", "--format", form, "-q")
+    (here / "events.csv").write_text("ts,type,p\n1,S,1\n2,S,2\n")
+    acep(*live, "--checkpoint", "cp", "-o", "out/", "--format", form)
+    with (here / "out" / f"up:1.{form}").open("a") as file:
+        file.write("what came after the checkpoint\n")
+    with (here / "events.csv").open("a") as file:
+        file.write("3,S,5\n")
+    acep(*live, "--checkpoint", "cp", "-o", "out/", "--format", form, "--finish")
+    for path in (here / "wanted").iterdir():
+        assert (here / "out" / path.name).read_text() == path.read_text(), path.name

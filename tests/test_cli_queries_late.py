@@ -79,7 +79,7 @@ def test_it_finds_what_the_set_finds_and_writes_what_it_leaves_out(
 ) -> None:
     (here / "events.csv").write_text(HEADER + "".join(lines_of(Random(seed), 60)))
     desk = desk_of(**in_python(asked))
-    expected = desk.match("events.csv", late="expected.csv").to_arrow()
+    expected = desk.match("events.csv", late="expected.csv").table()
     acep(*RUN, *asked, "-o", "found.parquet", "-q")
     assert pq.read_table("found.parquet").to_pylist() == expected.to_pylist()
     done = acep(*RUN, *asked, "-o", "found.jsonl", "--late", "late.csv")

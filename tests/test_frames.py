@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 from acep_approx import HistoryGraph, QuerySet, compile_query, compile_rules
 from acep_approx.errors import AcepError, DataError, UsageError
 from acep_approx.events import open_source
+from acep_approx.events.reading import fetched
 from tests.cases import examples
 from tests.processes import imported
 
@@ -200,6 +201,40 @@ def test_a_relation_is_let_go_when_enough_was_read():
     assert connection.sql("SELECT 42").fetchall() == [(42,)]
 
 
+@pytest.mark.parametrize("most", [0, 64 << 20])
+@pytest.mark.parametrize("made", ["table", "registered", "temporary", "frame in Python", "objects"])
+def test_duckdb_reads_matches_on_the_connection_of_their_events(made, most, monkeypatch):
+    monkeypatch.setattr(fetched, "IN_MEMORY", most)
+    connection = duckdb.connect()
+    here = EVENTS  # noqa: F841  (DuckDB reads it)
+    if made == "registered":
+        connection.register("events", EVENTS)
+    elif made in ("table", "temporary"):
+        connection.execute(f"CREATE {'TEMP' if made == 'temporary' else ''} TABLE events AS FROM here")
+    text = "PATTERN SEQ(A a, B b) WITHIN 10 min RETURN a.x AS one, b.x AS other"
+    chosen = "FROM here" if "Python" in made else "FROM events"
+    if made == "objects":
+        text, chosen = text.replace(".x", ".o.x"), "SELECT ts, type, user, {'x': x} AS o FROM here"
+    query, relation = compile_query(text), connection.sql(chosen)
+    wanted = compile_query(text.replace(".o.x", ".x")).match(EVENTS).to_arrow()
+    found = query.match(relation)
+    for _ in range(2):
+        rows = connection.sql("SELECT count(*), sum(one), sum(other) FROM found").fetchall()
+        assert rows == [(wanted.num_rows, *(sum(wanted[name].to_pylist()) for name in ("one", "other")))]
+    assert pa.table(connection.sql("FROM found").to_arrow_table()).num_rows == wanted.num_rows
+    assert found.to_arrow() == wanted
+    assert found.points().num_rows
+    bought = query.match_within(relation, "200 runs", audit=0)
+    assert connection.sql("SELECT count(*) FROM bought").fetchall() == [(len(bought.to_arrow()),)]
+
+
+def test_a_relation_without_rows_has_no_matches_for_duckdb():
+    connection = duckdb.connect()
+    none = connection.sql("SELECT range AS ts, 'A' AS type FROM range(0)")
+    found = compile_query("PATTERN SEQ(A a, B b) WITHIN 5").match(none)  # noqa: F841  (DuckDB reads it)
+    assert connection.sql("FROM found").fetchall() == []
+
+
 def test_names_of_columns_are_names_and_no_patterns():
     odd = EVENTS.rename_columns(["ts", "type", 'a "user"', "^x.*$"])
     for kind in ("polars", "lazy polars", "duckdb", "dataset"):
@@ -244,7 +279,9 @@ def test_an_index_with_a_name_goes_before_other_times():
 def test_an_index_with_a_zone_is_the_same_instant():
     frame = unnamed(EVENTS)
     zoned = frame.tz_localize("UTC").tz_convert("Asia/Tokyo")
-    assert OUTPUTS["matches"](zoned) == OUTPUTS["matches"](frame)
+    found = OUTPUTS["matches"](zoned)
+    assert str(found.schema.field("start").type.tz) == "Asia/Tokyo"
+    assert found.cast(OUTPUTS["matches"](frame).schema) == OUTPUTS["matches"](frame)
 
 
 # --- record batches ---------------------------------------------------------------------------------------------

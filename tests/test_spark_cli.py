@@ -417,7 +417,10 @@ def test_parquet_with_nanoseconds(spark, zone):
     here = acep("run", QUERY, "in", "--bind", "event", "--format", "jsonl", "-q")
     there = acep("run", QUERY, "in", "--spark", "--id", "event", "--bind", "event", "--format", "jsonl", "-q")
     assert there.exit_code == 0, there.output
-    assert found(there.stdout) == found(here.stdout)
+    if zone is None:  # Spark takes times of files for UTC
+        assert found(there.stdout.replace('Z"', '"')) == found(here.stdout)
+    else:
+        assert found(there.stdout) == found(here.stdout)
     assert here.stdout
     if zone is None:
         return  # a stream reads files as a batch does

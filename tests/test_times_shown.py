@@ -9,6 +9,7 @@ import json
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from rich.console import Console
@@ -16,7 +17,9 @@ from rich.table import Table
 
 from acep_approx import QuerySet, compile_query, compile_rules
 from acep_approx.cli.tables import show
+from acep_approx.events.reading.widening import stacked
 from acep_approx.events.time import shown_times, ticks
+from acep_approx.events.time_formats import TimeFormat
 from acep_approx.events.writing.tables import csv_lines, json_lines, plain_text, with_times_as_text
 from tests.command_line import acep
 
@@ -197,6 +200,80 @@ def test_days_are_days_in_every_form():
     found = query.match(day, time="day").to_arrow()
     assert bytes(csv_lines(found.select(["a", "b"]))) == b"1970-01-01,1970-01-02\n"
     assert json.loads(bytes(json_lines(found)))["b"] == "1970-01-02"
+
+
+# --- all times of a result are of one kind ----------------------------------------------------------------------
+
+COLUMNS = {
+    "no zone": (lambda times: times.cast(pa.timestamp("ns")), None, {}),
+    "seconds without zone": (lambda times: times.cast(pa.timestamp("s")), None, {}),
+    "a zone": (lambda times: times.cast(pa.timestamp("ms", "Asia/Tokyo")), "Asia/Tokyo", {}),
+    "UTC": (lambda times: times, "UTC", {}),
+    "no zone, and one is said": (lambda times: times.cast(pa.timestamp("us")), "UTC", {"zone": "Europe/Vienna"}),
+    "text": (lambda times: as_text(times), "UTC", {}),
+    "text, and a zone is said": (lambda times: as_text(times), "UTC", {"zone": "Asia/Tokyo"}),
+    "a number": (lambda times: times.cast(pa.int64()), "UTC", {"unit": "us"}),
+}
+
+
+def as_text(times: pa.Array) -> pa.Array:
+    return pc.strftime(times.cast(pa.timestamp("s")))
+
+
+def zones(type_: pa.DataType) -> set[str | None]:
+    """The zones of all times in a type; those that have none are None."""
+    if pa.types.is_timestamp(type_):
+        return {type_.tz}
+    return {zone for place in range(type_.num_fields) for zone in zones(type_.field(place).type)}
+
+
+@pytest.mark.parametrize("kind", COLUMNS)
+@pytest.mark.parametrize("output", {*OUTPUTS} - {"events"})  # these are the events as they are
+def test_all_times_have_the_zone_of_the_events(output, kind):
+    make, zone, how = COLUMNS[kind]
+    table = events(None)
+    table = table.set_column(0, "ts", make(table["ts"].combine_chunks()))
+    found = OUTPUTS[output](table, time="ts", **_how(how))
+    assert found.num_rows
+    of_columns = [zones(field.type) for field in found.schema]
+    assert set().union(*of_columns) == {zone}
+
+
+def _how(how: dict[str, str]) -> dict[str, Any]:
+    return {"time_format": TimeFormat(zone=how["zone"])} if "zone" in how else how
+
+
+@pytest.mark.parametrize("zone", [None, "Europe/Vienna"])
+def test_a_result_can_be_joined_with_the_frame_that_it_comes_from(zone):
+    pd = pytest.importorskip("pandas")
+    times = pd.to_datetime(["2024-05-01 08:00", "2024-05-01 08:05", "2024-05-01 08:07"])
+    frame = pd.DataFrame({"ts": times.tz_localize(zone), "type": ["A", "B", "C"], "x": [1, 2, 3]})
+    found = compile_query("PATTERN SEQ(A a, C c) WITHIN 10 min RETURN c.ts AS at").match(frame).to_pandas()
+    assert found.merge(frame, left_on="start", right_on="ts")["x"].tolist() == [1]
+    assert found.merge(frame, left_on="at", right_on="ts")["x"].tolist() == [3]
+    assert found["at"].tolist() == found["end"].tolist()
+
+
+def test_times_in_tables_of_rules_are_like_those_of_the_events():
+    rules = """TABLE seen (who int, latest time, KEY (who))
+RULE noted ON PATTERN A a WITHIN 1 min DO UPDATE seen SET latest = a.ts AT (a.user); CALL tell(a.ts) END"""
+    for zone in (None, "Asia/Tokyo"):
+        table = events(None)
+        table = table.set_column(0, "ts", table["ts"].cast(pa.timestamp("us", zone)))
+        found = compile_rules(rules).start().push(table)
+        (changes,) = found.changes.values()
+        assert {str(changes.schema.field(name).type.tz) for name in ("time", "latest")} == {str(zone)}
+        assert changes["time"].to_pylist() == changes["latest"].to_pylist()
+        assert found.calls.schema.field("time").type.tz == zone
+
+
+def test_a_stream_whose_times_get_a_zone_goes_on():
+    matcher = compile_query("PATTERN SEQ(A a, C c) WITHIN 10 min RETURN a.ts AS at").matcher(time="ts")
+    table = events(None)
+    without = table.set_column(0, "ts", table["ts"].cast(pa.timestamp("us")))
+    first, second = matcher.push(without.slice(0, 6)), matcher.push(table.slice(6))
+    assert (first.schema.field("start").type.tz, second.schema.field("start").type.tz) == (None, "UTC")
+    assert stacked([first, second]).schema.field("start").type == UTC
 
 
 # --- forms ------------------------------------------------------------------------------------------------------

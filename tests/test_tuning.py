@@ -166,6 +166,16 @@ def test_where_the_load_is_light_no_budget_is_recommended():
     )
 
 
+def test_a_number_of_matches_that_stopped_growing_is_more_than_that():
+    capped = replace(GOOD, errors=1, points=200, matches=2 * (2**63 - 1))
+    advice = advised(GOOD, capped)
+    reason = "the number of matches grows from 150 to more than 1.8e19 at 2.0 times the match points"
+    assert any(reason in told for told in advice.reasons), advice.reasons
+    shown = Tuning(BUDGETS, (GOOD, capped), 700, 300)._repr_html_()
+    assert "more than 1.8e19" in shown
+    assert "9223372036854775807" not in shown
+
+
 def test_where_no_budget_is_enough_the_best_one():
     advice = advised(replace(GOOD, recalls=(0.7, 0.8, 0.2)))
     assert advice.budget == "10%"

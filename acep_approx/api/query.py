@@ -347,7 +347,7 @@ class Query(CompiledQuery):
         bind: Bind = None,
         key_idle: Duration | None = None,
     ) -> Matches:
-        """Find the matches in some events; lazily, nothing is read yet.
+        """Find the matches in some events; lazily, nothing is read yet but a DuckDB relation.
 
         Parameters
         ----------
@@ -427,7 +427,7 @@ class Query(CompiledQuery):
             limit=limit,
             on_progress=on_progress,
         )
-        return Matches(question, reading.open(events))
+        return Matches(question, reading.open(events)).fetched()
 
     @checked
     def match_within(

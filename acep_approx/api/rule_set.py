@@ -321,6 +321,13 @@ class RuleSet:
         return self._program.call_names
 
     @property
+    def many_matches(self) -> dict[str, str]:
+        """The rules that may have more matches than anybody reads, each with the reason, and what limits them."""
+        from acep_approx.rules.explain import many_matches
+
+        return {rule.name: why for rule in self._program.rules if (why := many_matches(rule)) is not None}
+
+    @property
     def waits_for_windows(self) -> bool:
         """Whether a rule ends with a negation: its matches are known when their windows have closed."""
         return any(rule.is_late for rule in self._program.rules)

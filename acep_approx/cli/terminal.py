@@ -17,6 +17,7 @@ from acep_approx.errors import (
     CappedCountWarning,
     FewPointsWarning,
     ManyKeysWarning,
+    ManyMatchesWarning,
     TextOrderWarning,
     UnseenTypeWarning,
     UsageError,
@@ -110,7 +111,14 @@ def show_error(text: str) -> None:
 
 EVENTS = (".csv", ".tsv", ".parquet", ".pq", ".jsonl", ".ndjson")
 """Ends of names that files of queries do not have."""
-OURS = (CappedCountWarning, FewPointsWarning, ManyKeysWarning, TextOrderWarning, UnseenTypeWarning)
+OURS = (
+    CappedCountWarning,
+    FewPointsWarning,
+    ManyKeysWarning,
+    ManyMatchesWarning,
+    TextOrderWarning,
+    UnseenTypeWarning,
+)
 """Warnings that are told in words."""
 
 

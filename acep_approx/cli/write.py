@@ -8,13 +8,15 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO, Self
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from acep_approx.cli.options.output import COMPRESSED_FILES, Format
 from acep_approx.cli.terminal import rows_out, tell
+from acep_approx.events.counts import AT_LEAST, is_at_least, said
+from acep_approx.events.reading.widening import stacked
 from acep_approx.events.writing.outfile import GrowingFile, refusing, whole_file
 from acep_approx.events.writing.tables import (
     ROWS,
@@ -35,6 +37,8 @@ LONGEST_LIST = 5
 
 COUNTED = ["errors", "matches"]
 """The columns of ``--output count``."""
+OTHER_FILES = 256
+"""Files that a run may have open beside those of its results."""
 WIDE = 2**63
 """Counts from here on do not fit 64 bits; they are written as decimals."""
 
@@ -156,6 +160,62 @@ class _TextRows:
         self._sink.flush()
 
 
+class RowsFiles:
+    """Files of rows in a folder, one for each of several things; it is made if it is not there.
+
+    Parameters
+    ----------
+    folder : Path
+    form : Format
+        Not ``Format.TABLE``.
+    opener : callable
+        Gives for a name what opens its file, as ``write`` takes it.
+    number : int
+        How many files there will be: they are open at the same time.
+
+    Raises
+    ------
+    UsageError
+        ``ACEP-U012``: a file cannot be written; ``ACEP-U025``: another run is writing it.
+    """
+
+    def __init__(
+        self, folder: Path, form: Format, opener: Callable[[str], Callable[[Path], GrowingFile] | None], number: int
+    ) -> None:
+        self._form, self._opener = form, opener
+        self._files = ExitStack()
+        self._open: dict[str, RowsFile] = {}
+        _let_open(number)
+        with refusing(folder):
+            folder.mkdir(exist_ok=True)
+
+    def __enter__(self) -> Self:
+        self._files.__enter__()
+        return self
+
+    def __exit__(self, *error: Any) -> bool | None:
+        return self._files.__exit__(*error)
+
+    def open(self, name: str, path: Path) -> RowsFile:
+        """Return the file of a name, which is opened when it is first asked for."""
+        if name not in self._open:
+            sink, is_empty = self._files.enter_context(_destination(path, self._opener(name)))
+            self._open[name] = RowsFile(self._files, sink, self._form, is_empty=is_empty)
+        return self._open[name]
+
+
+def _let_open(files: int) -> None:
+    """Let this process have more files open at the same time, as far as the system allows it."""
+    try:
+        from resource import RLIMIT_NOFILE, getrlimit, setrlimit
+    except ImportError:  # not on Windows, which has no such limit
+        return
+    soft, hard = getrlimit(RLIMIT_NOFILE)
+    wanted = files + OTHER_FILES if hard < 0 else min(files + OTHER_FILES, hard)
+    if 0 <= soft < wanted:
+        setrlimit(RLIMIT_NOFILE, (wanted, hard))
+
+
 def _write_parquet(results: Iterable[pa.Table], sink: BinaryIO) -> None:
     tables = iter(results)
     first = next(tables, pa.table({}))
@@ -171,31 +231,45 @@ class RowsFile:
     Parameters
     ----------
     files : ExitStack
-        Closes it: a whole file takes its name if all went well, else there is none.
-    path : Path
+        Ends what is written to it.
+    sink : binary file
     form : Format
-        Not a table; with ``grows`` not Parquet.
-    grows : bool
-        Whether rows are added to what is there, and can be read at once: for a run that may be broken off, and goes on.
-    anew : bool
-        With ``grows``: whether nothing is kept of what is there.
-
-    Raises
-    ------
-    UsageError
-        ``ACEP-U012``: the file cannot be written; ``ACEP-U025``: another run is writing it.
+        Not a table.
+    is_empty : bool
+        Whether nothing is in it yet: then CSV begins with a header.
     """
 
-    def __init__(
-        self, files: ExitStack, path: Path, form: Format, *, grows: bool, anew: bool = False
-    ) -> None:
-        self._files = files
-        with refusing(path):
-            self._sink = files.enter_context(_to_grow(path, anew=anew) if grows else whole_file(path))
+    def __init__(self, files: ExitStack, sink: BinaryIO, form: Format, *, is_empty: bool) -> None:
+        self._files, self._sink = files, sink
         self._rows: ParquetRows | _TextRows | None = None
         if form is not Format.PARQUET:
-            is_csv = form is Format.CSV
-            self._rows = _TextRows(self._sink, is_csv=is_csv, has_header=is_csv and grows and self._sink.tell() > 0)
+            self._rows = _TextRows(sink, is_csv=form is Format.CSV, has_header=not is_empty)
+
+    @classmethod
+    def at(cls, files: ExitStack, path: Path, form: Format, *, grows: bool, anew: bool = False) -> Self:
+        """Open the file of a path.
+
+        Parameters
+        ----------
+        files : ExitStack
+            Closes it: a whole file takes its name if all went well, else there is none.
+        path : Path
+        form : Format
+            Not a table; with ``grows`` not Parquet.
+        grows : bool
+            Whether rows are added to what is there, and can be read at once: for a run that may be broken off, and goes
+            on.
+        anew : bool
+            With ``grows``: whether nothing is kept of what is there.
+
+        Raises
+        ------
+        UsageError
+            ``ACEP-U012``: the file cannot be written; ``ACEP-U025``: another run is writing it.
+        """
+        with refusing(path):
+            sink = files.enter_context(_to_grow(path, anew=anew) if grows else whole_file(path))
+        return cls(files, sink, form, is_empty=not (grows and form is Format.CSV and sink.tell() > 0))
 
     def write(self, table: pa.Table) -> None:
         """Write rows; the first table may be empty, and says which columns there are."""
@@ -229,9 +303,6 @@ def count_table(counts: dict[int, int]) -> pa.Table:
 
 def with_at_least(columns: dict[str, Any], counts: Iterable[int]) -> pa.Table:
     """A table with numbers of matches; where one of them may be too small, a column says of which."""
-    from acep_approx.events.counts import is_at_least
-    from acep_approx.matching.outputs.tables import AT_LEAST
-
     totals = list(counts)
     wide = pa.decimal128(38) if max(totals, default=0) >= WIDE else pa.int64()
     capped = [is_at_least(total) for total in totals]
@@ -294,7 +365,7 @@ def print_table(results: Iterable[pa.Table], title: str) -> None:
     if not gathered:
         tell(f"no {title}")
         return
-    found = pa.concat_tables(gathered, promote_options="permissive")
+    found = stacked(gathered)
     shown, cells, whole = Table(header_style="bold"), [], []
     for number, (name, column) in enumerate(zip(found.column_names, found.columns, strict=True)):
         is_number = pa.types.is_integer(column.type) or pa.types.is_floating(column.type)
@@ -324,6 +395,9 @@ def _cells(name: str, column: pa.ChunkedArray, table: pa.Table) -> list[str]:
         texts = [None if value is None else _item_text(value) for value in values.to_pylist()]
     else:
         texts = plain_text(values, ", ").to_pylist()
+    if name == "matches" and AT_LEAST in table.column_names:
+        numbers = zip(values.to_pylist(), table.column(AT_LEAST).to_pylist(), strict=True)
+        texts = [said(int(number)) if is_capped else str(number) for number, is_capped in numbers]
     has_names = "missing" in table.column_names and pa.types.is_list(table.schema.field("missing").type)
     missing = table.column("missing").to_pylist() if has_names else [None] * len(texts)
     variable = name.partition(".")[0]  # of wide columns the first one says it

@@ -1,9 +1,12 @@
-"""Numbers in words; those of matches mean "at least so many" from a limit on."""
+"""Numbers in words; those of matches say "more than" from a limit on."""
 
 from __future__ import annotations
 
 MOST_COUNTED = 2**63 - 1
 """Where the count of one match point stops growing, in the kernels of both engines."""
+
+AT_LEAST = "at_least"
+"""The column that says whether there may be more matches than a count says: counts stop growing at a limit."""
 
 
 def is_at_least(total: int) -> bool:
@@ -12,14 +15,17 @@ def is_at_least(total: int) -> bool:
 
 
 def said(total: int) -> str:
-    """A number of matches.
+    """Return a number of matches in words; of one that may be too small the first two digits, rounded down.
 
     Examples
     --------
-    >>> said(1200), said(2**63 - 1)
-    ('1,200', 'at least 9,223,372,036,854,775,807')
+    >>> said(1200), said(2**63 - 1), said(199 * 10**20)
+    ('1,200', 'more than 9.2e18', 'more than 1.9e22')
     """
-    return f"at least {total:,}" if is_at_least(total) else f"{total:,}"
+    if not is_at_least(total):
+        return f"{total:,}"
+    digits = str(total)
+    return f"more than {digits[0]}.{digits[1]}e{len(digits) - 1}"
 
 
 def counted(number: int, thing: str) -> str:

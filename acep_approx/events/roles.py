@@ -64,10 +64,6 @@ class Roles:
     def __post_init__(self) -> None:
         object.__setattr__(self, "time_format", TimeFormat.of(self.time_format))  # a state holds it as plain values
 
-    def counts_time(self, column: str) -> bool:
-        """Whether a column holds numbers that are times, by the unit."""
-        return self.unit is not None and column in (self.time, self.start)
-
     @property
     def plain(self) -> dict[str, Any]:
         """The same as plain values, which a state can hold: the arguments of another one."""

@@ -26,7 +26,7 @@ from acep_approx.events.reading.files import FileEvents, check_format, find_file
 from acep_approx.events.reading.layout import Layout, Understood
 from acep_approx.events.reading.malformed import MalformedRows, Row
 from acep_approx.events.reading.memory import DictEvents, TableEvents
-from acep_approx.events.reading.python_objects import Reader, open_object
+from acep_approx.events.reading.python_objects import FlatEvents, Reader, RelationEvents, open_object
 from acep_approx.events.roles import OPEN_TIMES_MARK, Roles
 from acep_approx.events.time import likelier_unit, likely_digits
 from acep_approx.events.time_formats import TimeFormat
@@ -290,6 +290,17 @@ class Source:
             return self._reader.settle(lambda schema: bind(self._with_time(schema)))
         return bind(self.schema)
 
+    @property
+    def is_fetched(self) -> bool:
+        """Whether events must be fetched before their library reads what comes of them."""
+        return bool(getattr(self._reader, "is_fetched", False))
+
+    def fetch(self, columns: Sequence[str], roles: Roles) -> None:
+        """Read some columns, and the times, of a DuckDB relation to the end, and keep them in memory or in a file."""
+        reader = self._reader
+        if isinstance(reader, RelationEvents | FlatEvents):
+            reader.fetch(list(self._wanted([*columns, *self.usable_rows(roles.read_in(columns), 0).columns])))
+
     @contextmanager
     def looked_at(self) -> Iterator[None]:
         """Let rows that are left out be written to no file meanwhile, and what is known of them stay as it is.
@@ -507,13 +518,17 @@ class Source:
             self.malformed.close()
             self.late.close()
 
-    def _usable(self, names: list[str], batch_rows: int, rows: UsableRows | None) -> Iterator[pa.RecordBatch]:
+    def _wanted(self, names: Iterable[str]) -> dict[str, None]:
+        """The columns of the input that some columns of the events are made of."""
         joined, wanted = self._dated(self._reader.schema), dict.fromkeys(names)
-        if rows is not None:
-            wanted |= dict.fromkeys(rows.columns)
         if joined is not None and joined.name in wanted:
             wanted |= dict.fromkeys((joined.date, joined.clock))
             del wanted[joined.name]
+        return wanted
+
+    def _usable(self, names: list[str], batch_rows: int, rows: UsableRows | None) -> Iterator[pa.RecordBatch]:
+        joined = self._dated(self._reader.schema)
+        wanted = self._wanted(names if rows is None else [*names, *rows.columns])
         keeps = None if self.reusable else self.kept
         if keeps is not None:
             wanted |= dict.fromkeys(readable(self._reader.schema).names)

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from acep_approx.errors import DataError
 from acep_approx.events.columns import decoded, plain_type, to_arrow, to_numpy
-from acep_approx.events.roles import is_number
+from acep_approx.events.roles import Roles, is_number
 from acep_approx.events.time_formats import (
     MICROSECONDS_UTC,
     TimeFormat,
@@ -202,26 +202,88 @@ def ticks(
     raise DataError(f"values of type {type_} cannot be the time of an event", code="ACEP-D003")
 
 
-def to_datetime(values: npt.NDArray[np.int64]) -> pa.Array:
+def shown_type(type_: pa.DataType, format: TimeFormat | None = None) -> pa.DataType:  # noqa: A002
+    """Return the type in which results show the times of events: so they can be joined with the events.
+
+    Parameters
+    ----------
+    type_ : pyarrow.DataType
+        Of the time column, whose ticks are times.
+    format : TimeFormat, optional
+        The zone of times that have none.
+
+    Returns
+    -------
+    pyarrow.DataType
+        Timestamps in microseconds, with the zone of the column. Timestamps and dates without a zone have none in
+        results either, unless the format gives them one. What is no timestamp, such as numbers with a unit, is in UTC.
+
+    Examples
+    --------
+    >>> shown_type(pa.timestamp("ns")), shown_type(pa.timestamp("s", "Europe/Vienna"))
+    (TimestampType(timestamp[us]), TimestampType(timestamp[us, tz=Europe/Vienna]))
+    >>> shown_type(pa.int64()), shown_type(pa.timestamp("us"), TimeFormat(zone="Europe/Vienna"))
+    (TimestampType(timestamp[us, tz=UTC]), TimestampType(timestamp[us, tz=UTC]))
+    """
+    type_ = plain_type(type_)
+    if pa.types.is_timestamp(type_) and type_.tz is not None:
+        return pa.timestamp("us", type_.tz)
+    has_dates = pa.types.is_timestamp(type_) or pa.types.is_date(type_)
+    return pa.timestamp("us") if has_dates and (format is None or format.zone is None) else MICROSECONDS_UTC
+
+
+def to_datetime(values: npt.NDArray[np.int64], type_: pa.DataType = MICROSECONDS_UTC) -> pa.Array:
     """Ticks in microseconds as timestamps, for output.
 
     Parameters
     ----------
     values : numpy.ndarray of int64
         Microseconds since 1970-01-01 UTC.
+    type_ : pyarrow.DataType, optional
+        Timestamps in microseconds. Default: in UTC.
 
     Returns
     -------
     pyarrow.Array
-        ``timestamp[us, UTC]``, sharing memory with the ticks.
+        Of that type, sharing memory with the ticks.
     """
-    return to_arrow(values).view(pa.timestamp("us", tz="UTC"))
+    return to_arrow(values).view(type_)
+
+
+def as_shown(values: pa.Array, column: str, roles: Roles) -> pa.Array:
+    """Return values of a column of events as results show them: times of the events as times with the zone of others.
+
+    Parameters
+    ----------
+    values : pyarrow.Array
+        As the events have them.
+    column : str
+    roles : Roles
+        Which columns are the time, or the start, and how these are written.
+
+    Returns
+    -------
+    pyarrow.Array
+        The values themselves where the column is neither, where they are days, or timestamps with the zone of others.
+
+    Examples
+    --------
+    >>> as_shown(pa.array([1]), "ts", Roles("ts", None, None, "s")).type
+    TimestampType(timestamp[us, tz=UTC])
+    """
+    if column not in (roles.time, roles.start) or tick_unit(values.type, roles.unit) is None:
+        return values
+    type_ = plain_type(values.type)
+    has_zone = pa.types.is_timestamp(type_) and type_.tz == shown_type(type_, roles.time_format).tz
+    if has_zone or pa.types.is_date(type_):
+        return values
+    return shown_times(values, roles.unit, roles.time_format)
 
 
 def shown_times(
     column: pa.Array, unit: str | None, format: TimeFormat | None = None  # noqa: A002
 ) -> pa.Array:
-    """Numbers of a unit, or texts, as the times that they are, for output.
+    """Numbers of a unit, texts or dates as the times that they are, for output.
 
     Parameters
     ----------
@@ -235,20 +297,21 @@ def shown_times(
     Returns
     -------
     pyarrow.Array
-        ``timestamp[us, UTC]``, rounded as ticks are.
+        Rounded as ticks are, in the type of ``shown_type``.
 
     Examples
     --------
     >>> shown_times(pa.array([1, None]), "s").cast(pa.int64()).to_pylist()
     [1000000, None]
     """
+    type_ = shown_type(column.type, format)
     if pa.types.is_null(column.type):
-        return column.cast(pa.timestamp("us", tz="UTC"))
+        return column.cast(type_)
     there = np.flatnonzero(to_numpy(column.is_valid()))
     values = np.zeros(len(column), np.int64)
     values[there] = ticks(column.drop_null(), unit, format=format)
     is_there = to_numpy(column.is_valid()) if len(there) < len(column) else None
-    return to_arrow(values, is_there).view(pa.timestamp("us", tz="UTC"))
+    return to_arrow(values, is_there).view(type_)
 
 
 def in_type(values: pa.Array, wanted: pa.DataType) -> pa.Array:

@@ -40,6 +40,7 @@ from acep_approx.automaton.words import (
 )
 from acep_approx.errors import UsageError
 from acep_approx.kernels.runs.pools import COLUMNS
+from acep_approx.planning.many_matches import REMEDY, why_many
 from acep_approx.planning.planner import LINK_BYTES, UNBOUNDED, CellsCost, Plan, RunsCost
 from acep_approx.query.printer import to_text
 from acep_approx.query.syntax import Strategy
@@ -84,8 +85,8 @@ def explain_text(plan: Plan) -> str:
 def advice(plan: Plan) -> list[str]:
     """What would make the query cheaper, or what to look out for."""
     notes = list(_cells_advice(plan, plan.cost) if isinstance(plan.cost, CellsCost) else _runs_advice(plan))
-    if plan.automaton.errors >= 2:
-        notes.insert(0, f"ERRORS {plan.automaton.errors} multiplies the matches: look at points first, or lower k")
+    if (why := why_many(plan)) is not None:
+        notes.insert(0, f"{why}: {REMEDY}")
     return notes
 
 
@@ -315,12 +316,6 @@ def _runs_advice(plan: Plan) -> Iterator[str]:
         yield "a negation at the end makes each match wait for one window; put it between two events if you can"
     elif registers.needs_filter:
         yield "points take as long as matches, because complete matches are tested"
-    is_passive = all(map(registers.is_passive, range(len(registers.states))))
-    if is_passive and registers.automaton.repeats and not query.non_overlap:
-        yield (
-            "a repetition over W events has up to 2^W matches: look at points, "
-            "or use NON OVERLAP or skip_till_next_match"
-        )
 
 
 # --- queries in CEL ---------------------------------------------------------------------------------------

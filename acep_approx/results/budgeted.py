@@ -345,6 +345,8 @@ class BudgetedMatches(Matches, BudgetedRun):
         What the last call of ``expanded`` took.
     """
 
+    warns_of_many = False  # the budget limits them
+
     def __init__(self, question: Question, source: Source, load: Load) -> None:
         super().__init__(question, source)
         self.load = load

@@ -21,6 +21,7 @@ from acep_approx.diagrams.fragments import never_raises
 from acep_approx.engines.progress import RunProgress
 from acep_approx.errors import DataError, UsageError, expect
 from acep_approx.events.columns import to_list, to_numpy
+from acep_approx.events.reading.widening import stacked
 from acep_approx.events.source import Source
 from acep_approx.events.writing.tables import gathered_table, to_pandas
 from acep_approx.matching.execution import Execution
@@ -31,6 +32,7 @@ from acep_approx.matching.pipeline import Pipeline
 from acep_approx.matching.renumber import renumbered, row_columns
 from acep_approx.matching.tracing.compressed import Compressed, RunShared, compressed_plan
 from acep_approx.matching.unseen import warn_of_unseen_types
+from acep_approx.results.beginning import warn_of_many
 from acep_approx.results.bundles import bundles
 from acep_approx.results.match import Match, by_number
 from acep_approx.results.matched_events import Listed, listed, numbered, of_match, showing_events
@@ -58,6 +60,9 @@ class Matches:
     call raises ``UsageError``. The first that comes to the end of the input warns (``UnseenTypeWarning``) of types that
     the query names and no event had.
     """
+
+    warns_of_many = True
+    """Whether it is still to be said that there are more matches than anybody reads, if so."""
 
     def __init__(self, question: Question, source: Source) -> None:
         source.late.check(sort=question.sort)
@@ -97,6 +102,14 @@ class Matches:
     def _matcher(self, question: Question, kind: OutputKind) -> Execution:
         return question.execution(kind)
 
+    def fetched(self) -> Self:
+        """Fetch what matches take of a DuckDB relation: while DuckDB reads the matches, the relation cannot be read."""
+        if self.source.is_fetched:
+            matcher = self.begun(MATCHES)
+            assert matcher.pipeline is not None, "a relation has columns"
+            self.source.fetch(matcher.pipeline.columns, matcher.pipeline.roles)
+        return self
+
     def found_by(self, matcher: Execution) -> Iterator[pa.Table]:
         """The results of what has begun; of what was found it is remembered here."""
         pipeline, late = matcher.pipeline, self.source.late
@@ -131,6 +144,9 @@ class Matches:
 
     def _listed(self, question: Question) -> Iterator[pa.Table]:
         left = question.limit
+        if left is None and self.warns_of_many:
+            self.warns_of_many = False
+            warn_of_many(self)
         for table in self._run(MATCHES, question):
             if left is None:
                 yield table
@@ -589,7 +605,7 @@ def reader_of(tables: Iterator[pa.Table]) -> pa.RecordBatchReader:
     """
     first = next(tables, pa.table({}))
     if any(pa.types.is_null(field.type) for field in first.schema):
-        found = pa.concat_tables([first, *tables], promote_options="permissive")
+        found = stacked([first, *tables])
         return found.to_reader()
     return pa.RecordBatchReader.from_batches(first.schema, _batches(first.schema, chain([first], tables)))
 

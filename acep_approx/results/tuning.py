@@ -17,6 +17,7 @@ from acep_approx.budget.budget import Budget
 from acep_approx.budget.ledger import LIGHT
 from acep_approx.diagrams.fragments import never_raises
 from acep_approx.errors import DataError, UsageError
+from acep_approx.events.counts import is_at_least, said
 from acep_approx.events.reading.widening import one_table
 from acep_approx.events.roles import Roles, infer_roles
 from acep_approx.events.source import Source, open_source
@@ -409,10 +410,11 @@ def _stops(before: Trial, after: Trial, *, is_error: bool) -> str:
             f"{_steps(before, after)}"
         )
     if is_error and before.matches and after.matches > EXPLODES * before.matches:
-        return (
-            f"there are {after.matches / before.matches:,.0f} times as many matches ({before.matches:,} to "
-            f"{after.matches:,}) at {after.points / before.points:.1f} times the match points"
-        )
+        grown = f"{said(before.matches)} to {said(after.matches)}"
+        many = f"there are {after.matches / before.matches:,.0f} times as many matches ({grown})"
+        if is_at_least(after.matches):
+            many = f"the number of matches grows from {grown}"
+        return f"{many} at {after.points / before.points:.1f} times the match points"
     return ""
 
 

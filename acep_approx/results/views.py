@@ -16,7 +16,7 @@ import pyarrow as pa
 from acep_approx.diagrams.colours import COLOURS, GRAPH
 from acep_approx.diagrams.fragments import bounded, rows_of, soft, table, tiles, title, view
 from acep_approx.diagrams.text_layout import shortened, width
-from acep_approx.events.counts import counted
+from acep_approx.events.counts import counted, said
 from acep_approx.events.stream import read_events
 from acep_approx.events.writing.tables import gathered_table
 from acep_approx.matching.outputs.kinds import MATCHES, POINTS
@@ -25,6 +25,7 @@ from acep_approx.pages.budget.lines import need_words, recall_words, spent
 from acep_approx.pages.code import code
 from acep_approx.pages.drawing import percent
 from acep_approx.pages.shell import part_of_page
+from acep_approx.results.beginning import much
 from acep_approx.timeline.picture import svg
 from acep_approx.visible import escape
 
@@ -149,12 +150,12 @@ def _line(stations: list[tuple[str, str, bool]]) -> str:
         places.append(at + size / 2)
         at += size
     parts = []
-    for (name, said, there), (full, all_said, _), x in zip(texts, stations, places, strict=True):
+    for (name, text, there), (full, all_said, _), x in zip(texts, stations, places, strict=True):
         kind = "there" if there else "gone"
         parts.append(
             f'<g><title>{escape(full)}: {escape(all_said)}</title><circle class="{kind}" cx="{x:.1f}" cy="36" r="8"/>'
             f'<text class="name" x="{x:.1f}" y="18" text-anchor="middle">{escape(name)}</text>'
-            f'<text class="note" x="{x:.1f}" y="62" text-anchor="middle">{escape(said)}</text></g>'
+            f'<text class="note" x="{x:.1f}" y="62" text-anchor="middle">{escape(text)}</text></g>'
         )
     ends = f"M{places[0]:.1f} 36H{places[-1]:.1f}" if places else ""
     style = (
@@ -200,7 +201,7 @@ def tuning_view(tuning: Any) -> str:
     for trial in tuning.trials:
         found, recalls = ["-", "-"], ["too much"] * len(tuning.budgets)
         if not trial.skipped:
-            found, recalls = [f"{trial.points:,}", f"{trial.matches:,}"], [*map(percent, trial.recalls)]
+            found, recalls = [f"{trial.points:,}", said(trial.matches)], [*map(percent, trial.recalls)]
         steps = "-" if trial.skipped and not trial.steps else f"{trial.steps:,.3g}"
         rows.append([str(trial.errors), trial.within, *found, steps, *recalls])
     told = f"learned from {tuning.trained:,} events, measured on the {tuning.measured:,} after them"
@@ -211,6 +212,8 @@ def tuning_view(tuning: Any) -> str:
     )
 
 
+LISTABLE = 1_000_000
+"""Matches of the first events from which on none is listed: those of one event are put in order, so all are made."""
 MOST_EVENTS, MOST_SECONDS, PIECE = 200_000, 2.0, 20_000
 """A display reads no more events, and takes no more time; between pieces of so many it looks at the clock."""
 
@@ -245,7 +248,7 @@ def preview(asked: Any, most: int | None = None) -> Preview | None:
         Of events that can be read several times. What is remembered of their last pass stays, and files for rows that
         are left out are not written.
     most : int, optional
-        Matches that are wanted. Default: match points only.
+        Matches that are wanted; none are listed where there are too many. Default: match points only.
 
     Returns
     -------
@@ -255,7 +258,8 @@ def preview(asked: Any, most: int | None = None) -> Preview | None:
     source, sort = asked.source, asked.question.sort
     if not len(source.schema) or (sort and (source.rows is None or source.rows > MOST_EVENTS)):
         return None
-    points, matches = asked.asking().begun(POINTS), None if most is None else asked.asking().begun(MATCHES)
+    is_listed = most is not None and ((known := much(asked)) is None or known.matches <= LISTABLE)
+    points, matches = asked.asking().begun(POINTS), asked.asking().begun(MATCHES) if is_listed else None
     found, first = [points.pipeline.nothing()], [] if matches is None else [matches.pipeline.nothing()]
     begun, is_all, wanted = time.perf_counter(), True, most or 0
     with source.looked_at():  # its reader knows of rows that cannot be read

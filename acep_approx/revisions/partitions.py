@@ -12,6 +12,7 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from acep_approx.events.live.source import LiveSource
+from acep_approx.events.reading.widening import stacked
 from acep_approx.events.source import Source
 from acep_approx.run.run import Feed
 
@@ -71,4 +72,4 @@ class PartitionFeed(Feed):
         tables = [table for table in more if table is not None and table.num_rows]
         if not tables:
             return found
-        return pa.concat_tables([found, *tables] if found.num_rows else tables, promote_options="permissive")
+        return stacked([found, *tables] if found.num_rows else tables)

@@ -23,7 +23,7 @@ from acep_approx.errors import DataError, QueryError
 from acep_approx.events.changes import Op, find_op, ops_of
 from acep_approx.events.columns import missing_column
 from acep_approx.events.reading.memory import DICTS_PER_CHUNK
-from acep_approx.events.reading.widening import one_table
+from acep_approx.events.reading.widening import one_table, stacked
 from acep_approx.events.roles import Roles
 from acep_approx.events.source import Source
 from acep_approx.events.time import ticks
@@ -402,7 +402,7 @@ class RevisedStream:
         whole = [table for table in tables if table.num_rows]
         if not whole:
             return self.changelog.nothing()
-        return whole[0] if len(whole) == 1 else pa.concat_tables(whole, promote_options="permissive")
+        return whole[0] if len(whole) == 1 else stacked(whole)
 
     def punctuate(self, tick: int, where: str | None) -> bool:
         """Move the watermark: of all events, of a source, or of those that satisfy a condition. False: it goes back."""

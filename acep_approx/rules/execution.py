@@ -14,10 +14,10 @@ import pyarrow.compute as pc
 from acep_approx.arrays import Ints
 from acep_approx.errors import DataError
 from acep_approx.events.columns import plain_type, to_arrow
-from acep_approx.events.reading.widening import common_type
+from acep_approx.events.reading.widening import common_type, stacked
 from acep_approx.events.roles import Roles
 from acep_approx.events.stream import EventBatch
-from acep_approx.events.time import to_datetime
+from acep_approx.events.time import shown_type
 from acep_approx.kernels.rules.rows import DELETED
 from acep_approx.matching.fitting import kinds_of, with_text
 from acep_approx.matching.outputs.bind import Bind, Wide
@@ -32,7 +32,7 @@ from acep_approx.rules.durable.notes import NO_CALLS
 from acep_approx.rules.firing import Calls, Firing
 from acep_approx.rules.lockstep.arenas import TableArena
 from acep_approx.rules.lockstep.eligible import planned_stages
-from acep_approx.rules.log import Changes, FailedActionError, TableLog, Transactions
+from acep_approx.rules.log import Changes, FailedActionError, TableLog
 from acep_approx.rules.matched import Moment
 from acep_approx.rules.program import Driver, Program
 from acep_approx.rules.stages import Detector, Found
@@ -41,13 +41,13 @@ from acep_approx.rules.words import Texts
 
 EFFECTS = ("", "update", "insert", "delete")
 """What a write did, by its number in ``kernels.rules.rows``."""
-NO_TIMED_CALLS = NO_CALLS.cast(NO_CALLS.schema.set(3, pa.field("time", pa.timestamp("us", "UTC"))))
 
 
-def change_table(changes: Changes, rules: Sequence[str], *, is_time: bool) -> pa.Table:
+def change_table(changes: Changes, rules: Sequence[str], times: pa.DataType) -> pa.Table:
     """The writes of a table in order: ``time``, ``row`` (of the event; NULL if it is none), ``rule``, ``op``, columns.
 
-    ``op`` is update, insert or delete; of a deleted row the columns beside the key are NULL.
+    ``op`` is update, insert or delete; of a deleted row the columns beside the key are NULL. Tables hold times in UTC:
+    here they have the zone that ``times`` has, the type of times in results.
     """
     of = changes.of
     is_deleted = changes.effect == DELETED
@@ -55,10 +55,12 @@ def change_table(changes: Changes, rules: Sequence[str], *, is_time: bool) -> pa
     columns = {}
     for number, (name, values) in enumerate(changes.values.items()):
         is_kept = number < keys or not is_deleted.any()
-        columns[name] = values if is_kept else pc.if_else(pa.array(is_deleted), pa.scalar(None, values.type), values)
+        shown = values if is_kept else pc.if_else(pa.array(is_deleted), pa.scalar(None, values.type), values)
+        is_both = pa.types.is_timestamp(values.type) and pa.types.is_timestamp(times)
+        columns[name] = shown.cast(times) if is_both else shown
     names = pa.array(EFFECTS, pa.string()).take(to_arrow(changes.effect))
     row = to_arrow(of.row, of.row >= 0)
-    own = {"time": _times(of, is_time=is_time), "row": row, "rule": _names(changes.rule, rules)}
+    own = {"time": to_arrow(of.time).view(times), "row": row, "rule": _names(changes.rule, rules)}
     return pa.table({**own, "op": names, **{_apart(name, (*own, "op")): array for name, array in columns.items()}})
 
 
@@ -68,22 +70,19 @@ def _apart(name: str, others: tuple[str, ...]) -> str:
     return name
 
 
-def _times(of: Transactions, *, is_time: bool) -> pa.Array:
-    return to_datetime(of.time) if is_time else to_arrow(of.time)
-
-
 def _names(numbers: Ints, rules: Sequence[str]) -> pa.Array:
     return pa.array(rules, pa.string()).take(to_arrow(numbers))
 
 
-def called(calls: Sequence[Calls], rules: Sequence[str], *, is_time: bool) -> pa.Table:
+def called(calls: Sequence[Calls], rules: Sequence[str], times: pa.DataType) -> pa.Table:
     """All calls in order: by transaction, rule, match, action.
 
     The id says which rule made it, for which event, and how many this rule had made for it before: it stays the same
     however the stream is cut, and after a restart. Of the end of a window it has the time of that and the first event.
     """
+    schema = NO_CALLS.schema.set(3, pa.field("time", times))
     if not calls:
-        return NO_TIMED_CALLS if is_time else NO_CALLS
+        return schema.empty_table()
     some = Calls.joined(calls)
     some = some.take(np.lexsort((some.action, some.match, some.rule, some.of.start, some.of.tick, some.of.place)))
     of, ids, seen, before = some.of, list[str](), 0, ("", -1)
@@ -97,11 +96,11 @@ def called(calls: Sequence[Calls], rules: Sequence[str], *, is_time: bool) -> pa
             "id": pa.array(ids, pa.string()),
             "rule": _names(some.rule, rules),
             "name": pa.array(some.name, pa.string()),
-            "time": _times(of, is_time=is_time),
+            "time": to_arrow(of.time).view(times),
             "row": to_arrow(of.row, of.row >= 0),
             "arguments": pa.array([json.dumps(given, default=str) for given in some.arguments], pa.string()),
         },
-        schema=(NO_TIMED_CALLS if is_time else NO_CALLS).schema,
+        schema=schema,
     )
 
 
@@ -138,7 +137,7 @@ class Outcome:
         return cls(
             tables_of(pair for one in parts for pair in one.matches.items()),
             tables_of(pair for one in parts for pair in one.changes.items()),
-            pa.concat_tables(calls),
+            stacked(calls),
             tables_of(pair for one in parts for pair in one.last.items()),
         )
 
@@ -148,7 +147,7 @@ def tables_of(parts: Iterable[tuple[str, pa.Table]]) -> dict[str, pa.Table]:
     found: dict[str, list[pa.Table]] = {}
     for name, table in parts:
         found.setdefault(name, []).append(table)
-    return {name: pa.concat_tables(tables, promote_options="permissive") for name, tables in found.items()}
+    return {name: stacked(tables) for name, tables in found.items()}
 
 
 @dataclass
@@ -176,9 +175,10 @@ class Bound:
     fitting: pa.Schema = field(default_factory=lambda: pa.schema([]))  # of the last batch, whose types are known
 
     @property
-    def is_time(self) -> bool:
-        """Whether ticks are shown as times."""
-        return any(pipeline.is_time for pipeline in self.pipelines.values())
+    def times(self) -> pa.DataType:
+        """The type in which results show ticks: timestamps, or whole numbers."""
+        is_time = any(pipeline.is_time for pipeline in self.pipelines.values())
+        return shown_type(self.schema.field(self.roles.time).type, self.roles.time_format) if is_time else pa.int64()
 
 
 class RuleExecution:
@@ -258,8 +258,8 @@ class RuleExecution:
                 past.window = max(past.window, one.window)
                 logs[read.table].past = past
         self.bound.nothing = {program.rules[n].name: firings[n].nothing(one.nothing()) for n, one in pipelines.items()}
-        names, is_time = [rule.name for rule in program.rules], self.bound.is_time
-        self.bound.unchanged = {n: change_table(log.fold(), names, is_time=is_time) for n, log in logs.items()}
+        names, times = [rule.name for rule in program.rules], self.bound.times
+        self.bound.unchanged = {n: change_table(log.fold(), names, times) for n, log in logs.items()}
         for log in logs.values():
             log.forget()
         return self.bound
@@ -343,7 +343,7 @@ class RuleExecution:
             return Outcome({}, {}, NO_CALLS)
         if failed := [one for calls in found.calls if (one := calls.first_failed)]:
             raise _first(failed)
-        names, is_time = [rule.name for rule in self.program.rules], self.bound.is_time
+        names, times = [rule.name for rule in self.program.rules], self.bound.times
         folded = {name: log.fold() for name, log in self.bound.logs.items() if log.has_writes}
         last = {}
         if self.keeps_last:
@@ -352,17 +352,17 @@ class RuleExecution:
             log.forget()
             log.keep_past(last_tick)
             log.rows.forget_read_keys(log.past.rows if log.past is not None else NO_ROWS)
-        changed = {name: change_table(one, names, is_time=is_time) for name, one in folded.items()}
+        changed = {name: change_table(one, names, times) for name, one in folded.items()}
         self.counters.conflicts += sum(one.conflicts for one in folded.values())
         self.counters.without_row += sum(one.without_row for one in folded.values())
         matches = {rule.name: self._joined(rule, found) for rule in self.program.rules}
-        return Outcome(matches, self.bound.unchanged | changed, called(found.calls, names, is_time=is_time), last)
+        return Outcome(matches, self.bound.unchanged | changed, called(found.calls, names, times), last)
 
     def _joined(self, rule: CompiledRule, found: Found) -> pa.Table:
         assert self.bound is not None, "something was run"
         tables = found.results.get(rule.number, [])
         nothing = self.bound.nothing[rule.name]
-        return pa.concat_tables([nothing, *tables], promote_options="permissive") if tables else nothing
+        return stacked([nothing, *tables]) if tables else nothing
 
 
 def _first(failed: list[FailedActionError]) -> FailedActionError:

@@ -9,6 +9,7 @@ from acep_approx.diagrams.graph import Edge, Graph, Group, Node
 from acep_approx.diagrams.svg import WRITERS
 from acep_approx.errors import UsageError
 from acep_approx.planning.explain import section
+from acep_approx.planning.many_matches import REMEDY, why_many
 from acep_approx.query.printer import field_name, to_text
 from acep_approx.query.rules.named_events import as_of, is_late, reads_of_query
 from acep_approx.query.rules.syntax import Call, Table
@@ -61,6 +62,12 @@ def explain(program: Program) -> str:
         *(("rule", [*words.rule(rule)]) for rule in program.rules),
     ]
     return printable("\n".join(line for label, texts in sections for line in section(label, texts)))
+
+
+def many_matches(rule: CompiledRule) -> str | None:
+    """Say why a rule may have more matches than anybody reads, and what limits them; None where its clauses do."""
+    why = why_many(rule.plan) if rule.lists else None
+    return why and f"{why}: FOR EACH POINT acts once for each event that completes a match. {REMEDY}"
 
 
 def drawn(program: Program, format: str = "mermaid") -> str:  # noqa: A002  (as on the command line)
@@ -161,6 +168,8 @@ class _Words:
         yield from self._engine(rule)
         yield from self._reads(rule)
         yield "its matches are listed" if rule.lists else "its matches are not listed: points say all that is asked"
+        if (why := many_matches(rule)) is not None:
+            yield why
         if rule.is_late:
             yield "a negation at its end makes matches wait until their windows have closed; they are transactions then"
 

@@ -19,7 +19,7 @@ from acep_approx.engines.runs.programs import register_kind
 from acep_approx.engines.runs.shedding import Shedding
 from acep_approx.engines.runs.tables import RunTables
 from acep_approx.engines.runs.worth import REASONS, Worth
-from acep_approx.events.time import tick_unit, to_datetime
+from acep_approx.events.time import shown_type, tick_unit
 from acep_approx.kernels.runs import scores as kernel
 from acep_approx.kernels.runs.pools import seed_word
 from acep_approx.kernels.runs.vm import NULL
@@ -193,11 +193,13 @@ def shed_table(log: Ints, pipeline: Pipeline) -> pa.Table:
         columns["key"] = [keys[slot] if slot < len(keys) else "" for slot in log[:, kernel.LOG_SLOT].tolist()]
     columns["state"] = pa.array(names).take(pa.array(log[:, kernel.LOG_POOL]))
     columns["errors"] = pa.array([pool.errors for pool in tables.pools]).take(pa.array(log[:, kernel.LOG_POOL]))
-    unit = tick_unit(pipeline.schema.field(pipeline.roles.time).type, pipeline.roles.unit)
-    is_time = unit is not None and not pipeline.preparer.is_count
+    roles = pipeline.roles
+    type_ = pipeline.schema.field(roles.time).type
+    is_time = tick_unit(type_, roles.unit) is not None and not pipeline.preparer.is_count
+    times = shown_type(type_, roles.time_format) if is_time else pa.int64()
     for name, at in (("start", kernel.LOG_START), ("last", kernel.LOG_LAST), ("at", kernel.LOG_TICK)):
         ticks = pipeline.preparer.positions(log[:, kernel.LOG_SLOT], log[:, at])
-        columns[name] = to_datetime(ticks) if is_time else pa.array(ticks)
+        columns[name] = pa.array(ticks).view(times)
     columns["row"] = log[:, kernel.LOG_ID]
     columns["reason"] = pa.array(REASONS).take(pa.array(log[:, kernel.LOG_REASON]))
     columns["remembers"] = _registers(log, tables)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, overload
 
@@ -15,8 +15,9 @@ from acep_approx.arguments import checked
 from acep_approx.arrays import Ints
 from acep_approx.diagrams.fragments import never_raises, tables_view
 from acep_approx.errors import expect
-from acep_approx.events.columns import to_arrow, to_numpy
-from acep_approx.events.writing.tables import json_lines, to_pandas
+from acep_approx.events.columns import plain_type, to_arrow, to_numpy
+from acep_approx.events.reading.widening import common_type, stacked
+from acep_approx.events.writing.tables import json_lines, plain_text, to_pandas
 from acep_approx.matching.outputs.bind import ROWS
 from acep_approx.subscriptions.graph import NUMBER
 
@@ -40,7 +41,8 @@ class Found(Mapping[str, pa.Table]):
 
     ``found["ibm"]`` is the table of one query, by its id, or of all that publish a stream, by its name: a column
     ``query`` with the id, then those that the query has alone. It is empty, with these columns, where there are none.
-    ``for id in found`` names the queries that have results, ``len(found)`` is their number, and ``to_arrow`` has all.
+    ``for id in found`` names the queries that have results, ``len(found)`` is their number. ``table`` has all results,
+    with the columns of all queries; ``to_arrow`` has all in few columns.
 
     Parameters
     ----------
@@ -50,6 +52,8 @@ class Found(Mapping[str, pa.Table]):
         Gives the ids of numbers; None where the results of one are not shown.
     look : callable
         Finds queries by name.
+    columns : callable
+        Gives the columns of the results of all queries, each in one type.
 
     Attributes
     ----------
@@ -57,8 +61,8 @@ class Found(Mapping[str, pa.Table]):
         How many results there are.
     """
 
-    def __init__(self, tables: list[pa.Table], ids_of: IdsOf, look: Look) -> None:
-        self._look = look
+    def __init__(self, tables: list[pa.Table], ids_of: IdsOf, look: Look, columns: Callable[[], pa.Schema]) -> None:
+        self._look, self._columns = look, columns
         self._ids: dict[int, str] = {}
         self._parts: list[pa.Table] = []
         self._in_part: list[Ints] = []  # which queries have results in it, by number
@@ -91,7 +95,7 @@ class Found(Mapping[str, pa.Table]):
         numbers = self._numbers.get(name) or [number for number, _ in known if number in self._ids]
         tables = [self.of(number) for number in numbers]
         tables = tables or [_with_ids(nothing, {}) for _, nothing in known if nothing.num_columns]
-        return pa.concat_tables(tables, promote_options="permissive") if tables else pa.table({})
+        return stacked(tables) if tables else pa.table({})
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._numbers)
@@ -117,7 +121,7 @@ class Found(Mapping[str, pa.Table]):
         ]
         table = tables[0]
         if len(tables) > 1:  # queries came or went between them
-            table = pa.concat_tables(tables, promote_options="permissive")
+            table = stacked(tables)
             table = table.take(to_arrow(np.argsort(_ends(table), kind="stable")))
         return _with_ids(table, self._ids)
 
@@ -137,7 +141,27 @@ class Found(Mapping[str, pa.Table]):
         """
         if not self._parts:
             return pa.table({name: pa.array([], _TYPES.get(name, pa.int64())) for name in (*OWN, "values")})
-        table = pa.concat_tables([self._row(part) for part in self._parts], promote_options="permissive")
+        return self._in_order([self._row(part) for part in self._parts])
+
+    def table(self) -> pa.Table:
+        """Return all results as one table with the columns of all queries: rows as those of ``to_arrow``.
+
+        Returns
+        -------
+        pyarrow.Table
+            ``query``, ``start``, ``end``, ``errors`` and ``times``, as of ``to_arrow``. Then each column that a query
+            of the set has, with NULL in the rows of other queries. Where queries have a column in different types, it
+            has the type that holds both, such as float for whole numbers and floats; else it is text.
+        """
+        columns = self._columns()
+        own = [pa.field(name, _TYPES.get(name, _type_in(columns, name))) for name in OWN]
+        others = [field for field in columns if field.name not in OWN and not field.name.startswith(ROWS)]
+        wide = pa.schema([*own, *others])
+        return self._in_order([_widened(part, wide) for part in self._parts]) if self._parts else wide.empty_table()
+
+    def _in_order(self, parts: list[pa.Table]) -> pa.Table:
+        """Rows by their ends, then in the order in which the queries were added, with ids in the place of numbers."""
+        table = stacked(parts)
         order = np.lexsort((to_numpy(table.column(NUMBER).combine_chunks()), _ends(table)))
         if not (order[1:] > order[:-1]).all():
             table = table.take(to_arrow(order))
@@ -149,12 +173,8 @@ class Found(Mapping[str, pa.Table]):
 
     @staticmethod
     def _row(part: pa.Table) -> pa.Table:
-        own = {name: part.column(name) for name in OWN if name in part.column_names}
-        own.setdefault("start", pa.nulls(part.num_rows, part.schema.field("end").type))
-        for name, default in (("errors", 0), ("times", 1)):
-            own.setdefault(name, pa.array(np.full(part.num_rows, default)))
         values = part.select([name for name in part.column_names if name not in OWN and not name.startswith(ROWS)])
-        return pa.table({name: own[name] for name in OWN} | {"values": _json(values, part.num_rows)})
+        return pa.table(_own(part) | {"values": _json(values, part.num_rows)})
 
     @never_raises
     def _repr_html_(self) -> str:
@@ -162,6 +182,55 @@ class Found(Mapping[str, pa.Table]):
 
     def __repr__(self) -> str:
         return f"<Found {self.rows:,} results of {len(self):,} queries>"
+
+
+def _own(part: pa.Table) -> dict[str, pa.ChunkedArray]:
+    """Return the columns that all results have, also those of queries that lack one."""
+    own = {name: part.column(name) for name in OWN if name in part.column_names}
+    own.setdefault("start", pa.nulls(part.num_rows, part.schema.field("end").type))
+    for name, default in (("errors", 0), ("times", 1)):
+        own.setdefault(name, pa.array(np.full(part.num_rows, default)))
+    return {name: own[name] for name in OWN}
+
+
+def _widened(part: pa.Table, columns: pa.Schema) -> pa.Table:
+    """Return results of one query with the columns of all."""
+    found = _own(part)
+    for field in columns:
+        if field.name not in OWN:
+            there = field.name in part.column_names
+            found[field.name] = (
+                _as_type(part.column(field.name), field.type) if there else pa.nulls(part.num_rows, field.type)
+            )
+    return pa.table(found)
+
+
+def _as_type(column: pa.ChunkedArray, type_: pa.DataType) -> pa.Array:
+    values = column.combine_chunks()
+    if values.type.equals(type_):
+        return values
+    return plain_text(values, ";") if pa.types.is_string(type_) else values.cast(type_)
+
+
+def _type_in(columns: pa.Schema, name: str) -> pa.DataType:
+    return columns.field(name).type if name in columns.names else pa.int64()
+
+
+def common_columns(schemas: Iterable[pa.Schema]) -> pa.Schema:
+    """Return the columns of several tables, each in the type that holds the values of all, else as text.
+
+    Examples
+    --------
+    >>> one, other = pa.schema([("a", pa.int64())]), pa.schema([("a", pa.list_(pa.int64())), ("b", pa.bool_())])
+    >>> common_columns([one, other])
+    a: string
+    b: bool
+    """
+    types: dict[str, pa.DataType] = {}
+    for field in (field for schema in schemas for field in schema):
+        type_ = plain_type(field.type)
+        types[field.name] = common_type(types.get(field.name, type_), type_) or pa.string()
+    return pa.schema([*types.items()])
 
 
 def _ends(table: pa.Table) -> Ints:

@@ -24,7 +24,7 @@ from acep_approx.run.watermarks import Held
 from acep_approx.subscriptions.graph import Entry, Graph
 from acep_approx.subscriptions.levels import Levels, Results
 from acep_approx.subscriptions.members import Member
-from acep_approx.subscriptions.results import Found
+from acep_approx.subscriptions.results import Found, common_columns
 from acep_approx.subscriptions.templates.literals import filled, text_of
 from acep_approx.subscriptions.templates.template import Alike, Shared
 
@@ -112,6 +112,7 @@ class Running:
         self.kept: Sequence[str] = ()
         self.on_misfit: Misfit | None = None
         self._coming: dict[int, Member] = {}
+        self._shape: tuple[pa.Schema, list[int], pa.Schema] | None = None
 
     @property
     def _known(self) -> Levels:
@@ -372,7 +373,19 @@ class Running:
             is_there = not gone or name in self.graph.ids or name in self.graph.publishers
             return sorted([*gone, *(self.look(name) if is_there else ())], key=lambda known: known[0])
 
-        return Found([joined(tables, member.nothing().schema) for member, tables in parts.items()], ids_of, look)
+        whole = [joined(tables, member.nothing().schema) for member, tables in parts.items()]
+        return Found(whole, ids_of, look, self.result_columns)
+
+    def result_columns(self) -> pa.Schema:
+        """Return the columns of the results of all queries that are shown, each in one type."""
+        if self.levels is None:
+            return pa.schema([])
+        members = self._coming | self.levels.members
+        known = self.levels.base.schema, [*members]
+        if self._shape is None or self._shape[0] is not known[0] or self._shape[1] != known[1]:
+            shown = dict.fromkeys(entry.number for entry in self.graph if entry.is_shown and entry.number in members)
+            self._shape = *known, common_columns(members[number].nothing().schema for number in shown)
+        return self._shape[2]
 
     def look(self, name: str) -> list[tuple[int, pa.Table]]:
         """The queries of an id, or those that publish a stream, each with an empty table of its columns.

@@ -80,6 +80,8 @@ def check(
 
     from acep_approx.api import compile_query
     from acep_approx.planning.explain import advice_on_windows
+    from acep_approx.planning.many_matches import REMEDY, why_many
+    from acep_approx.results.beginning import much
 
     compiled = compile_query(text)
     plan, cost = compiled.plan, compiled.plan.cost
@@ -90,6 +92,8 @@ def check(
         f"memory     {cost.memory}",
         *(f"warning    {note}" for note in advice_on_windows(plan)),
     ]
+    if (why := why_many(plan)) is not None:
+        lines.append(f"warning    {why}: {REMEDY}")
     if input is not None:
         matcher, events = compiled.matcher(**source.roles), _columns_of(input, source)
         pipeline = matcher.bind(events.schema)
@@ -100,6 +104,8 @@ def check(
             for name in pipeline.columns
         ]
         lines.append(f"reads      {', '.join(shown)}")
+        if (found := much(compiled.match(events, **source.roles))) is not None:
+            lines.append(f"matches    {found}")
         matcher.look_for_types(events)
         say_how_read(events)
     tell("\n".join(lines))
@@ -135,6 +141,7 @@ def _check_rules(text: str, source: IntervalOptions, input: str | None) -> None:
     rules = compile_rules(text)
     tables, number = amount(len(rules.file.tables), "table"), amount(len(rules.file.rules), "rule")
     lines = [f"{tables} and {number} are right and can be run"]
+    lines += [f"warning    {rule}: {why}" for rule, why in rules.many_matches.items()]
     if input is not None:
         lines.append(f"reads      {', '.join(rules.check(_columns_of(input, source), **source.roles))}")
     tell("\n".join(lines))

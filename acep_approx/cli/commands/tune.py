@@ -19,6 +19,7 @@ from acep_approx.cli.summary import say_how_read
 from acep_approx.cli.tables import show_table
 from acep_approx.cli.terminal import amount, say, stages, tell
 from acep_approx.errors import UsageError
+from acep_approx.events.counts import said
 
 if TYPE_CHECKING:
     from acep_approx.results.tuning import Advice, Elsewhere, Tuning
@@ -167,7 +168,7 @@ def _show(tuning: Tuning) -> None:
         if trial.skipped:
             row += ["-", "-", f"left out: {trial.skipped}", *("-" for _ in tuning.budgets)]
         else:
-            row += [f"{trial.points:,}", f"{trial.matches:,}" if trial.matches else "-", f"{trial.steps:,.3g}"]
+            row += [f"{trial.points:,}", said(trial.matches) if trial.matches else "-", f"{trial.steps:,.3g}"]
             row += [f"{recall:.0%}" if trial.points else "-" for recall in trial.recalls]
         rows.append(row)
     show_table(header, rows, texts=1)

@@ -7,11 +7,10 @@ import time as clock
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from acep_approx.cli.no_match import found_nothing
-from acep_approx.cli.options.output import Format, OutputOptions, ResultKind
+from acep_approx.cli.options.output import Format, OutputOptions, ResultKind, is_folder
 from acep_approx.cli.terminal import amount, say, words
 from acep_approx.errors import UsageError
 
@@ -60,17 +59,6 @@ class OnSpark:
 
         check_spark(streaming=streaming)
         return session(self.master)
-
-
-def is_folder(file: Path | None) -> bool:
-    """Whether ``-o`` names a folder for Spark to write to: it is one, or is not there and has no ending.
-
-    Examples
-    --------
-    >>> is_folder(Path("found")), is_folder(Path("found.parquet")), is_folder(Path("/dev/null"))
-    (True, False, False)
-    """
-    return file is not None and (file.is_dir() or not (file.suffix or file.exists()))
 
 
 def folder_form(output: OutputOptions, *, is_new: bool) -> Format:

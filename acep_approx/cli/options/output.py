@@ -100,7 +100,12 @@ class OutputOptions:
 
     file: Annotated[
         Path | None,
-        typer.Option("-o", metavar="FILE", help="Write to a file, not to stdout; to a folder if compressed."),
+        typer.Option(
+            "-o",
+            metavar="FILE",
+            help="Write to a file, not to stdout; to a folder if compressed. With --queries a folder gets a file for "
+            "each query.",
+        ),
     ] = None
     output: Annotated[
         ResultKind,
@@ -185,7 +190,7 @@ class OutputOptions:
         if self.format is not None:
             return self.format
         if self.file is not None:
-            return format_of(self.file)
+            return Format.JSONL if is_folder(self.file) else format_of(self.file)
         return Format.TABLE if sys.stdout.isatty() else Format.JSONL
 
     def check(self, form: Format, *, is_expanded: bool) -> None:
@@ -256,6 +261,17 @@ def format_of(file: Path) -> Format:
             hint="say it: --format jsonl, csv or parquet",
         )
     return SUFFIXES[suffix]
+
+
+def is_folder(file: Path | None) -> bool:
+    """Whether ``-o`` names a folder for several files: it is one, or is not there and has no ending.
+
+    Examples
+    --------
+    >>> is_folder(Path("found")), is_folder(Path("found.parquet")), is_folder(Path("/dev/null"))
+    (True, False, False)
+    """
+    return file is not None and (file.is_dir() or not (file.suffix or file.exists()))
 
 
 def check_folder(file: Path | None) -> None:

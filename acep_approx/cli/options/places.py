@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from acep_approx.cli.logs import LEVELS
-from acep_approx.cli.on_spark.batch import is_folder
-from acep_approx.cli.options.output import COMPRESSED_FILES
+from acep_approx.cli.options.output import COMPRESSED_FILES, is_folder
 from acep_approx.errors import UsageError
 from acep_approx.events.live.growing import is_followed, would_be_followed
 from acep_approx.events.live.kafka_address import is_address

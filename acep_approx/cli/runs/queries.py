@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections import Counter
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 import typer
 
@@ -15,6 +16,7 @@ from acep_approx.arguments import LATENESS
 from acep_approx.cli.metrics import tell_events
 from acep_approx.cli.no_match import say_silent
 from acep_approx.cli.options.input import OnLate
+from acep_approx.cli.options.output import check_folder, is_folder
 from acep_approx.cli.options.together import refuse
 from acep_approx.cli.query_folder import read_folder
 from acep_approx.cli.runs.lasting import asked_of, checkpointing_of, is_pushed, reading_of, say_going_on, say_tombstones
@@ -37,10 +39,14 @@ from acep_approx.events.live.kafka_address import PARTITION, is_address
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from acep_approx.subscriptions.results import Found
     from acep_approx.subscriptions.running import Standing
 
 SHOWN = 5
 """Queries that the summary names, those with the most results first."""
+IN_NAMES = "".join(map(chr, range(33, 127))).translate(dict.fromkeys(map(ord, "/\\%")))
+"""Characters of ids that the names of their files have as they are."""
+
 
 
 class SetRun(ProgramRun):
@@ -67,6 +73,9 @@ class SetRun(ProgramRun):
         self._late = self.options.source.late if self._waits else None
         self.page, self.form = request.page, self.output.form()
         self.output.check(self.form, is_expanded=False)
+        self._place = self.output.file if is_folder(self.output.file) else None
+        check_folder(self._place)
+        self._mine = ""  # of the query whose results are next, where each has a file
         self.by_query: Counter[str] = Counter()
 
     def open(self) -> None:
@@ -81,6 +90,11 @@ class SetRun(ProgramRun):
         more |= {"bind": self.output.bound_with_rows if self.page is not None else self.output.bound}
         self.folder = read_folder(many.queries, **more)
         self.folder.tell_wrong()
+        if self._place is not None:
+            from acep_approx.cli.options.places import check_places
+
+            written = {f"results of {id_}": self._file(id_) for id_ in self.folder.desk}
+            check_places(self.request.context.params, written)
         if self.page is not None:
             from acep_approx.results.explorer.many_queries import GatheredMatches
 
@@ -135,21 +149,22 @@ class SetRun(ProgramRun):
         if self.live_run is not None:
             for found in self.live_run.results():
                 self._take(found)
-                yield found.to_arrow()
+                yield from self._tables_of(found)
                 if self._late is None:
                     self.folder.desk.late()  # they are not to gather
             return
+        from acep_approx.cli.write import COUNTED
+
         counts: Counter[tuple[str, int]] = Counter()
         is_empty, counts_only = True, self.output.output.is_count
         options: dict[str, Any] = {"sort": self.options.source.sort, "on_misfit": self.folder.misfit}
         for found in self.folder.desk.batches(self.source, on_progress=self.progressed, **options):
-            table = found.to_arrow()
             if counts_only:
-                for row in table.select(["query", "errors", "values"]).to_pylist():
-                    counts[row["query"], row["errors"]] += json.loads(row["values"])["matches"]
+                for row in found.table().select(["query", *COUNTED]).to_pylist() if found else []:
+                    counts[row["query"], row["errors"]] += row["matches"]
                 continue
             self._take(found)
-            if table.num_rows:
+            for table in self._tables_of(found):
                 is_empty = False
                 yield table
         if self._late is not None:
@@ -157,9 +172,43 @@ class SetRun(ProgramRun):
 
             self.source.late = LateEvents()  # who reads the events again need not know
         if counts_only:
-            yield self._counted(counts)
+            yield from self._counted(counts)
+        elif self._place is not None:
+            for id_ in self.folder.desk:  # those without results have files, too
+                self._mine = id_
+                yield found[id_].drop_columns("query").slice(0, 0)
         elif is_empty:
-            yield table.slice(0, 0)
+            yield found.table()
+
+    def _tables_of(self, found: Found) -> Iterator[pa.Table]:
+        """The results of a batch, if there are any: one table, or one for each query that has a file."""
+        if self._place is None:
+            if found.rows:
+                yield found.table()
+            return
+        for self._mine, table in found.items():
+            yield table.drop_columns("query")
+
+    def write(self, opens: Callable[[Path], Any] | None) -> None:
+        """Write the results to a file, or to one for each query."""
+        if self._place is None:
+            super().write(opens)
+            return
+        from acep_approx.cli.write import RowsFiles
+
+        def opener(name: str) -> Callable[[Path], Any] | None:
+            return opens if self.live_run is None else self.live_run.outputs.opener(f"results of {name}")
+
+        with RowsFiles(self._place, self.form, opener, len(self.folder.desk)) as files:
+            for id_ in self.folder.desk if self.live_run is not None else ():
+                files.open(id_, self._file(id_))  # what a run that was broken off wrote after its checkpoint goes
+            for table in self.results:
+                files.open(self._mine, self._file(self._mine)).write(table)
+
+    def _file(self, id_: str) -> Path:
+        """The file of the results of a query."""
+        assert self._place is not None, "there are several files"
+        return self._place / f"{quote(id_, safe=IN_NAMES)}.{self.form.value}"
 
     def _take(self, found: Any) -> None:
         from acep_approx.matching.outputs.bind import as_rows
@@ -169,20 +218,25 @@ class SetRun(ProgramRun):
             if self.gathered is not None:
                 self.gathered.take(id_, as_rows(rows))
 
-    def _counted(self, counts: Counter[tuple[str, int]]) -> pa.Table:
+    def _counted(self, counts: Counter[tuple[str, int]]) -> Iterator[pa.Table]:
         import pyarrow as pa
 
-        from acep_approx.cli.write import with_at_least
+        from acep_approx.cli.write import count_table, with_at_least
         from acep_approx.matching.outputs.tables import warn_at_least
 
         for (id_, _), matches in counts.items():
             self.by_query[id_] += matches
-        columns = {
-            "query": pa.array([id_ for id_, _ in counts], pa.string()),
-            "errors": pa.array([errors for _, errors in counts], pa.int64()),
-        }
         warn_at_least(counts.values())
-        return with_at_least(columns, counts.values())
+        if self._place is None:
+            columns = {
+                "query": pa.array([id_ for id_, _ in counts], pa.string()),
+                "errors": pa.array([errors for _, errors in counts], pa.int64()),
+            }
+            yield with_at_least(columns, counts.values())
+            return
+        for id_ in self.folder.desk:
+            self._mine = id_
+            yield count_table({errors: number for (one, errors), number in counts.items() if one == id_})
 
     @property
     def title(self) -> str:

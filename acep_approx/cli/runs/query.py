@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, Self
 
 from acep_approx.cli.metrics import tell_query
 from acep_approx.cli.no_match import found_nothing, say_no_match
-from acep_approx.cli.on_spark.batch import folder_form, is_folder
+from acep_approx.cli.on_spark.batch import folder_form
 from acep_approx.cli.options.arrivals import REVISING
 from acep_approx.cli.options.groups import command_line
 from acep_approx.cli.options.matching import BudgetOptions, LearningOptions, ReportOptions
-from acep_approx.cli.options.output import Format, ResultKind, check_folder, format_of
+from acep_approx.cli.options.output import Format, ResultKind, check_folder, format_of, is_folder
 from acep_approx.cli.options.together import refuse
 from acep_approx.cli.runs.page import PageRequest
 from acep_approx.cli.runs.request import RunRequest

@@ -232,7 +232,7 @@ class RulesRun(ProgramRun):
         from acep_approx.cli.write import RowsFile
 
         goes_on = self.options.rules.store is not None
-        return RowsFile(self._files, path, form, grows=goes_on or self.request.is_live, anew=not goes_on)
+        return RowsFile.at(self._files, path, form, grows=goes_on or self.request.is_live, anew=not goes_on)
 
     def show(self) -> None:
         """Show tables."""

@@ -155,7 +155,7 @@ class ProgramRun(ABC):
 
     def put_out(self) -> None:
         """Write the results as they come, or gather them for a table on the terminal."""
-        from acep_approx.cli.write import Results, write
+        from acep_approx.cli.write import Results
 
         with closing(self.tables()) as tables:
             self.results = Results(tables, self.output.most_rows(self.form), is_changelog=self.is_changelog)
@@ -165,9 +165,15 @@ class ProgramRun(ABC):
             if self.form is Format.TABLE:
                 self.shown = list(self.results)
             else:
-                write(self.results, self.form, self.output.file, opens=opens)
+                self.write(opens)
             if self.gathered is not None and self.live_run is None:
                 deque(tables, maxlen=0)
+
+    def write(self, opens: Callable[[Path], Any] | None) -> None:
+        """Write the results to their file, or to stdout; ``opens`` opens one that is read while it grows."""
+        from acep_approx.cli.write import write
+
+        write(self.results, self.form, self.output.file, opens=opens)
 
     def _opens(self) -> Callable[[Path], Any] | None:
         from acep_approx.events.writing.outfile import GrowingFile

@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from acep_approx.errors import AcepError, DataError, UsageError
 from acep_approx.events.columns import plain_schema, plain_type, unreadable, why_unreadable
+from acep_approx.events.reading.fetched import FetchedRows
 from acep_approx.events.reading.malformed import MalformedRows
 from acep_approx.events.reading.memory import REFUSED, DictEvents, FrameEvents, TableEvents
 from acep_approx.events.reading.nested import column_at, flat_schema, has_objects, paths_of
@@ -114,18 +115,42 @@ def _of_polars(frame: Any) -> LibraryEvents:
         return LibraryEvents(schema, batches, "the frame", rows=None if is_lazy else frame.height)
 
 
-def _of_duckdb(relation: Any) -> LibraryEvents:
-    """A DuckDB relation, in its order. While it is read, its connection can run nothing else: that is DuckDB's rule."""
+class RelationEvents(LibraryEvents):
+    """A DuckDB relation, in its order.
 
-    def batches(columns: list[str], _: int) -> Iterator[pa.RecordBatch]:
+    While a relation is read, its connection can run nothing else, and while the connection runs a query, no relation
+    can be read. Columns that were fetched can be read at any time.
+
+    Parameters
+    ----------
+    relation : duckdb.DuckDBPyRelation
+    """
+
+    is_fetched = True
+
+    def __init__(self, relation: Any) -> None:
+        with _computing("the DuckDB relation"), closing(pa.RecordBatchReader.from_stream(relation.limit(0))) as reader:
+            super().__init__(reader.schema, self._of_relation, "the relation")
+        self._relation = relation
+        self._fetched: FetchedRows | None = None
+
+    def fetch(self, columns: Sequence[str]) -> None:
+        """Read some columns to the end, and keep them."""
+        self._fetched = FetchedRows(self._of_relation(list(columns)))
+        self.rows = self._fetched.rows
+
+    def read(self, columns: Sequence[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
+        """The rows of some columns, in batches of at most ``batch_rows``."""
+        if self._fetched is not None and self._fetched.has(columns):
+            return _pieces(self._fetched.batches(), columns, batch_rows)
+        return super().read(columns, batch_rows)
+
+    def _of_relation(self, columns: list[str], _: int = 0) -> Iterator[pa.RecordBatch]:
         column = sys.modules["duckdb"].ColumnExpression
         with _computing("the DuckDB relation"):
-            chosen = relation.select(*map(column, columns))
+            chosen = self._relation.select(*map(column, columns))
             with closing(pa.RecordBatchReader.from_stream(chosen)) as reader:
                 yield from reader
-
-    with _computing("the DuckDB relation"), closing(pa.RecordBatchReader.from_stream(relation.limit(0))) as reader:
-        return LibraryEvents(reader.schema, batches, "the relation")
 
 
 def _of_dataset(dataset: Any) -> LibraryEvents:
@@ -153,10 +178,23 @@ class FlatEvents:
 
     def read(self, columns: Sequence[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
         """The rows of some columns, in batches of at most ``batch_rows``."""
-        whole = list(dict.fromkeys(self._paths[name][0] for name in columns))
-        for batch in self._reader.read(whole, batch_rows):
+        for batch in self._reader.read(self._whole(columns), batch_rows):
             arrays = [column_at(batch, self._paths[name]) for name in columns]
             yield pa.RecordBatch.from_arrays(arrays, names=list(columns))
+
+    @property
+    def is_fetched(self) -> bool:
+        """Whether they come from a DuckDB relation; see ``RelationEvents``."""
+        return isinstance(self._reader, RelationEvents)
+
+    def fetch(self, columns: Sequence[str]) -> None:
+        """Read some columns of a relation to the end, and keep them."""
+        if isinstance(self._reader, RelationEvents):
+            self._reader.fetch(self._whole(columns))
+
+    def _whole(self, columns: Sequence[str]) -> list[str]:
+        """The columns that hold these fields."""
+        return list(dict.fromkeys(self._paths[name][0] for name in columns))
 
 
 def _stream_of(events: Any) -> pa.RecordBatchReader:
@@ -298,7 +336,7 @@ def _of_library(events: Any) -> Reader | None:
     for module, names, reader in (
         ("pandas", ("DataFrame",), FrameEvents),
         ("polars", ("DataFrame", "LazyFrame"), _of_polars),
-        ("duckdb", ("DuckDBPyRelation",), _of_duckdb),
+        ("duckdb", ("DuckDBPyRelation",), RelationEvents),
         ("pyarrow.dataset", ("Dataset",), _of_dataset),
     ):
         library = sys.modules.get(module)

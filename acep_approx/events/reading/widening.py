@@ -116,3 +116,26 @@ def one_table(batches: Sequence[pa.RecordBatch]) -> pa.Table:
     columns = [[encode_text(as_wider(batch.column(field.name), field.type)) for field in schema] for batch in batches]
     parts = [pa.RecordBatch.from_arrays(arrays, names=schema.names) for arrays in columns]
     return pa.Table.from_batches(parts).unify_dictionaries()
+
+
+def stacked(tables: Sequence[pa.Table]) -> pa.Table:
+    """Return tables one after the other, with the columns of all; each column has the common type of its parts.
+
+    Parameters
+    ----------
+    tables : sequence of pyarrow.Table
+        At least one. Where a table lacks a column, its rows have NULL there.
+
+    Examples
+    --------
+    >>> stacked([pa.table({"a": [1]}), pa.table({"a": [0.5], "b": ["x"]})]).to_pydict()
+    {'a': [1.0, 0.5], 'b': [None, 'x']}
+    """
+    try:
+        return pa.concat_tables(tables, promote_options="permissive")
+    except pa.ArrowTypeError:  # Arrow does not join times with a zone to times without one
+        types: dict[str, pa.DataType] = {}
+        for field in (field for table in tables for field in table.schema):
+            types[field.name] = common_type(types.get(field.name, field.type), field.type) or types[field.name]
+        cast = [table.cast(pa.schema([(name, types[name]) for name in table.column_names])) for table in tables]
+        return pa.concat_tables(cast, promote_options="permissive")

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from acep_approx.errors import DataError
 from acep_approx.events.columns import can_be_text, in_python
-from acep_approx.events.reading.widening import common_schema
+from acep_approx.events.reading.widening import common_schema, stacked
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -266,7 +266,7 @@ def gathered_table(tables: Iterable[pa.Table]) -> pa.Table:
     """Tables as one; one that has columns even where no row was found."""
     parts = list(tables)
     filled = [part for part in parts if part.num_rows] or parts[:1]
-    return pa.concat_tables(filled, promote_options="permissive") if filled else pa.table({})
+    return stacked(filled) if filled else pa.table({})
 
 
 def to_pandas(table: pa.Table) -> pd.DataFrame:

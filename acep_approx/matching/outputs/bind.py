@@ -22,8 +22,7 @@ from acep_approx.errors import DataError, UsageError, expect
 from acep_approx.events.columns import missing_column, to_numpy
 from acep_approx.events.roles import Roles
 from acep_approx.events.stream import EventBatch
-from acep_approx.events.time import shown_times
-from acep_approx.events.time_formats import MICROSECONDS_UTC
+from acep_approx.events.time import as_shown, shown_type
 from acep_approx.matching.outputs.kinds import MATCHES, OutputKind
 from acep_approx.query.parameters import MARK
 from acep_approx.query.shape import atoms, expressions_of, naming
@@ -204,7 +203,7 @@ class BoundEvents:
     schema : pyarrow.Schema
         Of the events.
     roles : Roles
-        Numbers that are times are shown as times.
+        The times of the events are shown as all times of results are.
     query : QuerySyntax
         What is wide is named by its variables; a bare regular expression has none.
     is_time : bool
@@ -239,7 +238,7 @@ class BoundEvents:
         for name in (*self.names, *always):
             if name not in schema.names:
                 raise missing_column(name, schema.names)
-        self._roles = roles
+        self.roles = roles
         self._is_time = is_time
         self._keeps_rows = wide is not None and wide.keeps_rows
         self._by_variable: dict[str, tuple[str, ...]] | None = None
@@ -288,10 +287,11 @@ class BoundEvents:
 
     def _value(self, column: str, known: Known, ids: Ints, missing: Bools) -> pa.Array:
         """A column of some events, of which the time is what ``start`` and ``end`` are made of, too."""
-        if column != self._roles.time:
-            return self._shown(column, known.take(column, ids, missing))
+        if column != self.roles.time:
+            return as_shown(known.take(column, ids, missing), column, self.roles)
         ticks = known.ticks_of(ids, missing)
-        return ticks.cast(MICROSECONDS_UTC) if self._is_time else ticks
+        time = shown_type(self._schema.field(column).type, self.roles.time_format)
+        return ticks.cast(time) if self._is_time else ticks
 
     def shown(self, rows: pa.Array, take: Take) -> pa.Array:
         """What stands for ``rows``: int64 with nulls, or lists of int64."""
@@ -328,16 +328,10 @@ class BoundEvents:
         return take
 
     def _values(self, take: Take, rows: Ints, missing: Bools) -> pa.Array:
-        columns = [self._shown(name, take(name, rows, missing)) for name in self.names]
+        columns = [as_shown(take(name, rows, missing), name, self.roles) for name in self.names]
         if len(columns) == 1:
             return columns[0]
         return pa.StructArray.from_arrays(columns, names=list(self.names), mask=pa.array(missing))
-
-    def _shown(self, name: str, values: pa.Array) -> pa.Array:
-        unit = self._roles.unit
-        if unit is None or not self._roles.counts_time(name):
-            return values
-        return shown_times(values, unit, self._roles.time_format)
 
 
 def _in_place(rows: pa.Array, values: Callable[[Ints, Bools], pa.Array]) -> pa.Array:

@@ -18,7 +18,7 @@ from acep_approx.engines.engine import NO_WORDS, Engine
 from acep_approx.engines.runs.runs import Runs
 from acep_approx.events.columns import to_arrow
 from acep_approx.events.stream import EventBatch
-from acep_approx.events.time import to_datetime
+from acep_approx.events.time import shown_type, to_datetime
 from acep_approx.matching.outputs.bind import BoundEvents, Take
 from acep_approx.matching.outputs.completed import Finder
 from acep_approx.matching.outputs.tables import count_columns
@@ -181,11 +181,13 @@ class Stamps:
 
     def know(self, schema: pa.Schema) -> None:
         """Take over the schema of the events."""
+        roles = self.events.roles
+        self._time = shown_type(schema.field(roles.time).type, roles.time_format) if self.is_time else pa.int64()
         self._empty = {name: pa.nulls(0, schema.field(name).type) for name in self.preparer.shown_columns}
 
     def time(self, ticks: Ints) -> pa.Array:
-        """Ticks as timestamps (UTC, microseconds) where they are times."""
-        return to_datetime(ticks) if self.is_time else to_arrow(ticks)
+        """Ticks as timestamps with the zone of the events' times, in microseconds, where they are times."""
+        return to_datetime(ticks, self._time) if self.is_time else to_arrow(ticks)
 
     def keys(self, slots: Ints) -> dict[str, pa.Array]:
         """One column per equivalence attribute."""

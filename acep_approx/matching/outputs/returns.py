@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from acep_approx.arrays import Bools, Ints
 from acep_approx.events.columns import to_arrow, to_numpy
 from acep_approx.events.roles import Roles
-from acep_approx.events.time import in_type, shown_times
+from acep_approx.events.time import as_shown, in_type
 from acep_approx.matching.outputs.aggregates import aggregate
 from acep_approx.query.evaluate import Leaf, evaluate, spread
 from acep_approx.query.shape import walk
@@ -94,11 +94,10 @@ class ReturnColumns:
         if isinstance(value, Aggregate) and value.function not in ("first", "last", "min", "max"):
             return found
         column = self._roles.column(value.name)
-        if self._roles.unit is not None and self._roles.counts_time(column):
-            return shown_times(found, self._roles.unit, self._roles.time_format)
         type_ = types[column]
         is_time = pa.types.is_timestamp(type_) or pa.types.is_date(type_)
-        return in_type(found, type_) if is_time and not found.type.equals(type_) else found
+        own = in_type(found, type_) if is_time and not found.type.equals(type_) else found
+        return as_shown(own, column, self._roles)
 
 
 class _MatchLeaves:

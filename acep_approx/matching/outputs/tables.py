@@ -17,7 +17,7 @@ from acep_approx.automaton.automaton import Automaton
 from acep_approx.engines.columns import Listed, Placement
 from acep_approx.errors import CappedCountWarning
 from acep_approx.events.columns import to_arrow, to_lists
-from acep_approx.events.counts import MOST_COUNTED, is_at_least
+from acep_approx.events.counts import AT_LEAST, MOST_COUNTED, is_at_least, said
 from acep_approx.matching.outputs.bind import BoundEvents
 from acep_approx.matching.outputs.recent import Recent
 from acep_approx.matching.outputs.returns import ReturnColumns
@@ -27,10 +27,6 @@ ENDS = ("first event", "last event")
 NO_REGISTERS: Mapping[str, pa.Array] = {}
 REGISTER = "register "
 """What the columns of registers begin with where RETURN is left for later."""
-
-
-AT_LEAST = "at_least"
-"""The column that says whether there may be more matches than a count says: counts stop growing at a limit."""
 
 
 def joined(tables: Sequence[pa.Table], schema: pa.Schema) -> pa.Table:
@@ -173,7 +169,7 @@ def warn_at_least(totals: Iterable[int]) -> None:
     """Warn of sums of counts that may be less than there is."""
     if any(map(is_at_least, totals)):
         message = (
-            "there are more matches than can be counted: the count of one match point stops growing at 2^63 - 1, so "
-            f"numbers from {MOST_COUNTED:,} on mean `at least`; match points are exact"
+            f"there are more matches than can be counted: {said(MOST_COUNTED)} end with one event. "
+            f"Numbers from 2^63 - 1 on are too small, as the column {AT_LEAST} says; match points are exact"
         )
         warnings.warn(message, CappedCountWarning, stacklevel=3)
