@@ -131,7 +131,7 @@ class Run:
         found, window = [], int(reading.query.window.amount)
         for bound, paths in ways.items():
             errors, waits = min((path.err, bool(path.gaps[-1])) for path in paths)
-            if waits if reading.query.non_overlap else reading.may_end_late:
+            if waits if reading.query.selection.depends_on_order else reading.may_end_late:
                 due = self.moment(search, bound[0][0]) + window
                 self.waiting[reading.number].append(Waiting(bound, tuple(paths), due))
             else:
@@ -154,7 +154,7 @@ class Run:
         for match in sorted(matches, key=lambda match: self.place_in_queries(reading, match)):
             if not all_hold(reading.late, self.events_of(match), self.look_back):
                 continue
-            if reading.query.non_overlap:
+            if reading.query.selection.depends_on_order:
                 first, last = self.rows[match.bound[0][0]], match.bound[-1][0]
                 part = (reading.number, tuple(first[one.name] for one in reading.query.equivalences))
                 if match.bound[0][0] <= self.ended.get(part, -1):

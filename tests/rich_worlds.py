@@ -20,6 +20,8 @@ from acep_approx.query.parser import parse
 from acep_approx.query.printer import to_text
 from acep_approx.query.shape import atoms, choice_of, kleene_variables, negated_variables, sequence_of, walk
 from acep_approx.query.syntax import (
+    LISTS_ALL,
+    NON_OVERLAP,
     Absent,
     Aggregate,
     Atom,
@@ -230,7 +232,7 @@ def finished(dice: Dice, pattern: Pattern, letters: list[str], non_overlap: bool
         equivalences=tuple(map(Equivalence, dice.pick(KEYS))),
         errors=min(dice.pick((0, 1, 1, 2)), lightest(pattern, weights) - 1),
         weights=tuple(sorted(weights.items())),
-        non_overlap=non_overlap,
+        selection=NON_OVERLAP if non_overlap else LISTS_ALL,
         **clauses,
     )
 

@@ -8,6 +8,8 @@ from hypothesis import strategies as st
 
 from acep_approx.query.shape import choice_of, sequence_of
 from acep_approx.query.syntax import (
+    LISTS_ALL,
+    NON_OVERLAP,
     Absent,
     Aggregate,
     Atom,
@@ -136,7 +138,7 @@ PATTERN_QUERIES = st.builds(
     is_simultaneous=st.booleans(),
     errors=st.integers(-1, 5),
     weights=WEIGHTS,
-    non_overlap=st.booleans(),
+    selection=st.sampled_from((LISTS_ALL, NON_OVERLAP)),
     outputs=st.lists(st.builds(ReturnItem, FIELDS, EXPRESSIONS), max_size=2).map(tuple),
 )
 
@@ -159,7 +161,7 @@ def regex_queries(draw: st.DrawFn) -> QuerySyntax:
         is_simultaneous=draw(st.booleans()),
         errors=draw(st.integers(0, 5)),
         weights=draw(st.lists(st.tuples(LETTERS, st.integers(1, 9)), max_size=2).map(tuple)),
-        non_overlap=draw(st.booleans()),
+        selection=draw(st.sampled_from((LISTS_ALL, NON_OVERLAP))),
         definitions=tuple(Definition(name, draw(conditions)) for name in names),
     )
 

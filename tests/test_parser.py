@@ -221,10 +221,10 @@ def test_errors_weights_and_outputs():
 
 
 def test_non_overlap_stands_after_errors_and_reserves_no_word():
-    assert not parse("PATTERN A a WITHIN 5").non_overlap
-    assert parse("ab WITHIN 5 NON OVERLAP DEFINE a AS non = 1").non_overlap
+    assert not parse("PATTERN A a WITHIN 5").selection.skip
+    assert parse("ab WITHIN 5 NON OVERLAP DEFINE a AS non = 1").selection.skip
     query = parse("PATTERN SEQ(A non, B overlap) WITHIN 5 ERRORS 1 non -- two words\n Overlap RETURN non.non AS overlap")
-    assert query.non_overlap
+    assert query.selection.depends_on_order
     assert [(part.type, part.variable) for part in query.pattern.parts] == [("A", "non"), ("B", "overlap")]
     assert query.outputs == (ReturnItem("overlap", Attribute("non", None, "non")),)
 

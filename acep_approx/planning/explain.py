@@ -316,7 +316,7 @@ def _runs_advice(plan: Plan) -> Iterator[str]:
     elif registers.needs_filter:
         yield "points take as long as matches, because complete matches are tested"
     is_passive = all(map(registers.is_passive, range(len(registers.states))))
-    if is_passive and registers.automaton.repeats and not query.non_overlap:
+    if is_passive and registers.automaton.repeats and query.selection.is_all:
         yield (
             "a repetition over W events has up to 2^W matches: look at points, "
             "or use NON OVERLAP or skip_till_next_match"

@@ -337,8 +337,8 @@ def _machine_needs_runs(query: QuerySyntax, machine: RegisterAutomaton) -> Itera
 
 
 def _clauses_need_runs(query: QuerySyntax) -> Iterator[tuple[str, Span]]:
-    if query.non_overlap:
-        yield "NON OVERLAP", NO_PLACE
+    for clause in query.selection.clauses:
+        yield clause, NO_PLACE
     if query.errors > MAX_ERRORS:
         yield f"ERRORS {query.errors}, above {MAX_ERRORS}", NO_PLACE
 

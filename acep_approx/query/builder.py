@@ -18,7 +18,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 from datetime import timedelta
-from typing import cast
+from typing import Any, cast
 
 from acep_approx.arguments import checked
 from acep_approx.errors import QueryError, UsageError
@@ -30,6 +30,7 @@ from acep_approx.query.printer import is_name, to_text
 from acep_approx.query.shape import choice_of, sequence_of
 from acep_approx.query.syntax import (
     DEFAULT_STRATEGY,
+    LISTS_ALL,
     Absent,
     Atom,
     Equivalence,
@@ -40,6 +41,8 @@ from acep_approx.query.syntax import (
     RegisterValue,
     Repeat,
     ReturnItem,
+    Selection,
+    Skip,
     Strategy,
     UserFunction,
     Window,
@@ -72,7 +75,7 @@ class QueryBuilder:
     only_later: bool = False
     missing: int = 0
     weights: tuple[tuple[str, int], ...] = ()
-    apart: bool = False
+    selection: Selection = LISTS_ALL
     outputs: tuple[ReturnItem, ...] = ()
     functions: tuple[UserFunction, ...] = ()
 
@@ -228,7 +231,10 @@ class QueryBuilder:
         WITHIN 5
         NON OVERLAP
         """
-        return dataclasses.replace(self, apart=True)
+        return self._select(skip=Skip("past last row"))
+
+    def _select(self, **chosen: Any) -> QueryBuilder:
+        return dataclasses.replace(self, selection=dataclasses.replace(self.selection, **chosen))
 
     @checked
     def returning(self, *registers: str, **outputs: str) -> QueryBuilder:
@@ -292,7 +298,7 @@ class QueryBuilder:
             is_simultaneous=self.only_later,
             errors=self.missing,
             weights=self.weights,
-            non_overlap=self.apart,
+            selection=self.selection,
             outputs=self.outputs,
             functions=self.functions,
         )

@@ -62,7 +62,7 @@ class Replay:
         automaton = pipeline.plan.registers
         self._has_late_ends = automaton is not None and automaton.has_late_ends
         self._is_whole = pipeline.plan.counted == "stream"  # a change touches all keys
-        stops = not pipeline.preparer.is_count and not pipeline.plan.query.non_overlap
+        stops = not pipeline.preparer.is_count and pipeline.plan.query.selection.is_all
         waits = self._has_late_ends and pipeline.results.groups
         self._reach = pipeline.window * (2 if waits else 1) if stops else ENDED
         self._skips = pipeline.plan.counted == "nothing" and not pipeline.preparer.is_count

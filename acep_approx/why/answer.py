@@ -24,7 +24,7 @@ from acep_approx.matching.outputs.kinds import MATCHES, PARTIAL, POINTS
 from acep_approx.matching.outputs.of_runs import TooManyStepsError
 from acep_approx.planning.planner import Plan
 from acep_approx.query.printer import to_text
-from acep_approx.query.syntax import QuerySyntax
+from acep_approx.query.syntax import LISTS_ALL, QuerySyntax
 from acep_approx.why.no_match import explain_no_match, negations, without_negation
 from acep_approx.why.of_algebra import explain_algebra
 from acep_approx.why.place import StreamPlace, find_places, span_text, unified
@@ -115,7 +115,7 @@ class _Diagnosis:
                 code="ACEP-Q916",
                 hint="give the arcs variables: ON Tick t",
             )
-        self.query = replace(place.plan.query, outputs=(), non_overlap=False)
+        self.query = replace(place.plan.query, outputs=(), selection=LISTS_ALL)
         self.clock = place.clock
         self.waiting = Waiting(place)
         self.gave_up = False
@@ -170,7 +170,7 @@ class _Diagnosis:
 
     def _matched(self, found: _Candidate) -> Why:
         missing = f", without {', '.join(found.missing)}" if found.missing else ""
-        is_apart = self.place.plan.query.non_overlap
+        is_apart = not self.place.plan.query.selection.is_all
         return Why(
             self.around,
             self.place.key,

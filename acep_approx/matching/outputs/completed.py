@@ -21,6 +21,7 @@ from acep_approx.kernels.runs import lineage as kernel_lineage
 from acep_approx.kernels.runs.layout import ARC_BITS, ARC_MASK, LINK, LINK_HERE, LINKS
 from acep_approx.matching.outputs.registers import MachineMatches
 from acep_approx.matching.outputs.verify import Bindings, Verifier
+from acep_approx.query.syntax import NON_OVERLAP
 from acep_approx.ranges import COUNT, Range, check, check_arrays
 
 LOGGED = ("slot", "row", "tick", "mask")
@@ -136,7 +137,7 @@ class Finder:
         self.machine = machine
         machine.recent = self.recent
         self.window = engine.window
-        self.non_overlap = automaton.query.non_overlap
+        self.non_overlap = automaton.query.selection == NON_OVERLAP
         self.is_simultaneous = automaton.is_simultaneous
         self.by_event = False  # whether the matches of one event must come together
         self.shares_events = False  # whether an event can be in several key slots: where many queries run as one
