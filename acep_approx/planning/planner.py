@@ -11,6 +11,7 @@ from typing import Literal
 from acep_approx.automaton.automaton import START, Automaton, Letter
 from acep_approx.automaton.compile import compile_automaton
 from acep_approx.automaton.determinize import Determinised
+from acep_approx.automaton.lengths import lengths_differ, may_be_followed
 from acep_approx.automaton.machine import compile_machine
 from acep_approx.automaton.registers import RegisterAutomaton, compile_registers
 from acep_approx.automaton.states import EVERYTHING, Counted
@@ -217,11 +218,22 @@ class Plan:
             meaning = to_cel(replace(self.cel, window=None, select=replace(self.cel.select, publish=None)))
             return hashlib.sha256(meaning.encode()).hexdigest()[:16]
         automaton = self.automaton.fingerprint()
-        if self.registers is None:
+        if self.registers is None and self.query.selection.is_all:
             return automaton
         text = to_text(replace(self.query, window=Window(0, "ticks"), outputs=(), publish=None))
         meaning = repr((automaton, text, self.query.functions) if self.query.functions else (automaton, text))
         return hashlib.sha256(meaning.encode()).hexdigest()[:16]
+
+    @cached_property
+    def walks_maximal(self) -> bool:
+        """Whether maximal matches are listed without the others: the cells can run the query, and it says MAXIMAL.
+
+        Where all matches have equally many events, none is in another.
+        """
+        selection = self.query.selection
+        if self.registers is not None or selection.is_all:
+            return False
+        return selection.depends_on_order or lengths_differ(self.automaton) or may_be_followed(self.automaton)
 
     @property
     def is_unbounded(self) -> bool:
@@ -317,7 +329,21 @@ def plan(query: QuerySyntax, engine: str = "auto") -> Plan:
     if engine != "runs" and not reasons:
         return Plan(query, automaton)
     why = tuple(reason for reason, _ in reasons)
-    return Plan(query, automaton, "runs", registers or compile_registers(query, automaton), why)
+    registers = registers or compile_registers(query, automaton)
+    if query.selection.maximal and reasons:
+        _refuse_long_lists(query, registers, reasons[0])
+    return Plan(query, automaton, "runs", registers, why)
+
+
+def _refuse_long_lists(query: QuerySyntax, registers: RegisterAutomaton, reason: tuple[str, Span]) -> None:
+    """Refuse MAXIMAL where all matches must be listed to tell, and there may be one for each choice of events."""
+    passes = any(map(registers.is_passive, range(START + 1, len(registers.states))))
+    if not registers.automaton.repeats or not passes:
+        return
+    what, span = reason
+    hint = "bound the repetition, as in {1,9}, use skip_till_next_match, or ask for points: --output points"
+    message = f"MAXIMAL would need a list of all matches, of which W events can have 2^W, because of {what}"
+    raise query.fault("ACEP-Q914", message, span or query.place("MAXIMAL"), hint, UnsupportedError)
 
 
 def _machine_needs_runs(query: QuerySyntax, machine: RegisterAutomaton) -> Iterator[tuple[str, Span]]:
@@ -337,8 +363,8 @@ def _machine_needs_runs(query: QuerySyntax, machine: RegisterAutomaton) -> Itera
 
 
 def _clauses_need_runs(query: QuerySyntax) -> Iterator[tuple[str, Span]]:
-    for clause in query.selection.clauses:
-        yield clause, NO_PLACE
+    if not query.selection.maximal:
+        yield from ((clause, NO_PLACE) for clause in query.selection.clauses)
     if query.errors > MAX_ERRORS:
         yield f"ERRORS {query.errors}, above {MAX_ERRORS}", NO_PLACE
 
