@@ -17,8 +17,8 @@ from acep_approx.arrays import Bools, Ints, Ragged, extended
 from acep_approx.automaton.automaton import Automaton
 from acep_approx.automaton.lengths import followed
 from acep_approx.engines.batches import Grouped
-from acep_approx.engines.cells.cells import Cells, CellsSnapshot
-from acep_approx.engines.engine import Slots, Snapshot, does_not_fit
+from acep_approx.engines.cells.cells import Cells
+from acep_approx.engines.engine import NO_WORDS, Engine, Slots, Snapshot, does_not_fit
 from acep_approx.engines.maximal.gaps import GapAutomaton
 from acep_approx.kernels import maximal as kernel
 from acep_approx.ranges import COUNT, Range, check, check_arrays
@@ -81,7 +81,7 @@ class CopyOfKey:
     done: int
 
 
-class MaximalCells(Cells):
+class MaximalCells(Engine):
     """Lists the matches that are in no larger one.
 
     Parameters
@@ -100,7 +100,8 @@ class MaximalCells(Cells):
     """
 
     def __init__(self, automaton: Automaton, window: int) -> None:
-        super().__init__(automaton, window)
+        self.cells = Cells(automaton, window)
+        self.automaton, self.window = automaton, window
         self.forward = GapAutomaton(automaton, is_backward=False)
         self.backward = GapAutomaton(automaton, is_backward=True)
         self.held = Held.none()
@@ -110,7 +111,8 @@ class MaximalCells(Cells):
 
     def set_classes(self, classes: list[int]) -> None:
         """Make the tables for event classes (letter masks); what is held stays as it is."""
-        super().set_classes(classes)
+        self.classes = list(classes)
+        self.cells.set_classes(classes)
         self.is_followed = followed(self.automaton, classes)
         every = np.ones(len(classes), np.int64)
         self._tables = (
@@ -122,7 +124,8 @@ class MaximalCells(Cells):
 
     def reserve(self, slots: int) -> None:
         """Make room for key slots ``0 .. slots - 1``."""
-        super().reserve(slots)
+        self.cells.reserve(slots)
+        self.slots = self.cells.slots
         if self.done.size < self.slots:
             self.done = extended(self.done, self.slots, LONG_AGO)
             self.last_followed = extended(self.last_followed, self.slots, LONG_AGO)
@@ -131,7 +134,7 @@ class MaximalCells(Cells):
 
     def add(self, events: Grouped) -> None:
         """Take in a batch, grouped by slot."""
-        points = self.detect(events.slot, events.tick, events.cls)[:, 0]
+        points = self.cells.detect(events.slot, events.tick, events.cls)[:, 0]
         waits = self.is_followed[events.cls[points]]
         slot = events.slot[points[waits]]
         np.maximum.at(self.last_followed, slot, events.tick[points[waits]])
@@ -210,7 +213,7 @@ class MaximalCells(Cells):
 
     def clear(self, slots: Ints) -> None:
         """Forget the runs of some key slots."""
-        super().clear(slots)
+        self.cells.clear(slots)
         self.forget_events(slots)
 
     def forget_events(self, slots: Ints) -> None:
@@ -241,7 +244,7 @@ class MaximalCells(Cells):
         """A copy of what is held of a key. Complexity: O(held events)."""
         events = self.held.take(self.held.slot == slot)
         done, last = int(self.done[slot]), int(self.last_followed[slot])
-        return CopyOfKey(super().fork(slot), events, tuple(self.classes), last, done)
+        return CopyOfKey(self.cells.fork(slot), events, tuple(self.classes), last, done)
 
     def put(self, slot: int, copy: CopyOfKey) -> None:
         """Bring a key back to where it stood when ``copy`` was made, here or in another engine of the same query.
@@ -253,7 +256,7 @@ class MaximalCells(Cells):
         """
         if not isinstance(copy, CopyOfKey) or any(mask not in self.classes for mask in copy.classes):
             raise does_not_fit("events")
-        super().put(slot, copy.cells)
+        self.cells.put(slot, copy.cells)
         self.forget_events(np.array([slot]))
         number = np.array([self.classes.index(mask) for mask in copy.classes], np.int64)
         events = replace(copy.events, slot=np.full(len(copy.events), slot), cls=number[copy.events.cls])
@@ -266,16 +269,21 @@ class MaximalCells(Cells):
 
     # --- state ----------------------------------------------------------------------------------------------
 
+    def header(self) -> dict[str, Any]:
+        """What ``restore`` needs beside the arrays."""
+        return self.cells.header()
+
     def arrays(self, floors: Ints) -> dict[str, Ints]:
         """The state as arrays."""
         held = {f"held_{name}": getattr(self.held, name) for name in HELD}
-        slots = {"done": self.done[: self.needed], "last_followed": self.last_followed[: self.needed]}
-        return {**super().arrays(floors), **held, **slots}
+        slots = {"done": self.done[: self.cells.needed], "last_followed": self.last_followed[: self.cells.needed]}
+        return {**self.cells.arrays(floors), **held, **slots}
 
     def restore(self, header: dict[str, Any], arrays: dict[str, Ints], classes: list[int]) -> None:
         """Take over a state and make the tables for its event classes."""
-        own = {f"held_{name}" for name in HELD} | {"done", "last_followed"}
-        super().restore(header, {name: array for name, array in arrays.items() if name not in own}, classes)
+        own = {*(f"held_{name}" for name in HELD), "done", "last_followed"}
+        self.cells.restore(header, {name: array for name, array in arrays.items() if name not in own}, classes)
+        self.slots = self.cells.slots
         count, slots = arrays["held_slot"].size, self.slots
         ranges = {f"held_{name}": Range(count) for name in HELD} | {
             "held_slot": Range(count, 0, slots),
@@ -297,7 +305,7 @@ class MaximalSnapshot(Snapshot):
     def __init__(self, engine: MaximalCells, slots: Ints | None = None) -> None:
         self._engine = engine
         self._slots = Slots(slots)
-        self._cells = CellsSnapshot(engine, slots)
+        self._cells = engine.cells.snapshot(slots, NO_WORDS)
         self._done, self._last = (
             (array.copy() if slots is None else array[slots]) for array in (engine.done, engine.last_followed)
         )
