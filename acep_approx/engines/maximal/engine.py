@@ -104,6 +104,7 @@ class MaximalCells(Engine):
         self.automaton, self.window = automaton, window
         self.forward = GapAutomaton(automaton, is_backward=False)
         self.backward = GapAutomaton(automaton, is_backward=True)
+        self.classes: list[int] = []
         self.held = Held.none()
         self.done = np.zeros(0, np.int64)
         self.last_followed = np.zeros(0, np.int64)
@@ -162,7 +163,7 @@ class MaximalCells(Engine):
 
         ``keeps``: whether it is noted that they were given.
         """
-        limits = np.broadcast_to(np.asarray(limit), (self.slots,)) if np.ndim(limit) == 0 else limit[: self.slots]
+        limits = self._by_slot(limit)
         first, last = self.done, limits - self.window  # starts from ``first`` on and before ``last``
         is_due = (self.last_followed >= first) & (last > first)
         if keeps:
@@ -180,6 +181,9 @@ class MaximalCells(Engine):
         some = np.flatnonzero((tick >= low[slot]) & (tick <= high[slot]))
         events = self.held.take(some)
         return events, self._walked(events, asked[some], is_backward=False)
+
+    def _by_slot(self, ticks: Ints | int) -> Ints:
+        return ticks[: self.slots] if isinstance(ticks, np.ndarray) else np.full(self.slots, ticks)
 
     def _nothing(self) -> tuple[Held, MaximalMatches]:
         return Held.none(), MaximalMatches.joined([])
@@ -231,8 +235,7 @@ class MaximalCells(Engine):
 
     def drop_before(self, floors: Ints | int) -> None:
         """Let go of events before ``floors`` (per slot, or for all)."""
-        low = np.broadcast_to(np.asarray(floors), (self.slots,)) if np.ndim(floors) == 0 else floors
-        keep = self.held.tick >= low[self.held.slot]
+        keep = self.held.tick >= self._by_slot(floors)[self.held.slot]
         if not keep.all():
             self.held = self.held.take(keep)
 
