@@ -235,7 +235,7 @@ SHOWN_BY = {
 
 def noticed(mutant: str, schedules: int) -> int:
     """A schedule that shows that a mutant is wrong; -1 if none does."""
-    seeds: list[int] = [*RARE, *range(schedules)]
+    seeds: list[int] = [*RARE, *range(schedules), *range(-1, -schedules, -1)]
     if mutant in SHOWN_BY:
         seeds.insert(0, SHOWN_BY[mutant])
     for seed in seeds:

@@ -209,9 +209,10 @@ class RunOutput(Output):
         """Matches, in order, of which those with the same number in ``known`` became known together."""
         raise NotImplementedError
 
-    def _waited_table(self, found: CompletedMatches, known: Ints, waited: Bools) -> pa.Table:  # noqa: ARG002
-        """The same where they may have ``waited``: not all have where no two may overlap."""
-        return self._table(found, known)
+    def _waited_table(self, found: CompletedMatches, known: Ints, waited: Bools) -> pa.Table:
+        """The same where they may have ``waited``: those that have come behind others that became known then."""
+        is_later = (known[1:] != known[:-1]) | (waited[1:] != waited[:-1])
+        return self._table(found, np.concatenate(([0], np.cumsum(is_later))))
 
     # --- state ----------------------------------------------------------------------------------------------
 

@@ -229,7 +229,7 @@ class ListedBefore:
             It is not as it can have been written.
         """
         known = arrays["next_row"].size
-        ranges = {"next_row": Range(min(known, 2 * slots + 2), NEVER), "last_time": Range(known, NEVER, TICK)}
+        ranges = {"next_row": Range(known, NEVER, COUNT + 1), "last_time": Range(known, NEVER, TICK)}
         for name in ("begins", "used"):
             size = arrays[f"{name}_slot"].size
             ranges |= {f"{name}_{column}": Range(size, -COUNT, COUNT) for column in MARKED}
