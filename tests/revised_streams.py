@@ -54,7 +54,7 @@ def world(dice: Dice) -> tuple[str, tuple[Row, ...]]:
         return made.text, tied(longer(dice), dice)
     if kind in ("twelve", "return"):
         return dice.pick(TWELVE if kind == "twelve" else RETURNING), longer(dice)
-    text = rich_world(dice.random, non_overlap=kind == "no overlap").text
+    text = rich_world(dice.random, chooses=kind == "no overlap").text
     return returning(text, dice) if kind == "return too" else text, longer(dice)
 
 

@@ -20,7 +20,7 @@ from tests.cases import FULL
 from tests.corpus_cases import FOLDER, NAMED, Case, events_of, listing
 from tests.naive import expected_matches
 from tests.naive_afa import afa_matches, afa_rows
-from tests.naive_overlap import reported_matches
+from tests.naive_selection import reported_matches
 
 Way = tuple[str, str]
 """An engine, and which runs it merges."""

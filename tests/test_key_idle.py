@@ -38,6 +38,9 @@ QUERIES = (
     "PATTERN SEQ(A a, B b, ~(C c)) WHERE [g] AND b.x >= a.x WITHIN {w} SIMULTANEOUS",
     "PATTERN SEQ(A a, B+ b[]) WHERE partition_contiguity {{ [g] AND b[i].x >= a.x }} WITHIN {w}",
     "PATTERN SEQ(A a, B+ b[], ~(C c)) WHERE [g] WITHIN {w} NON OVERLAP",
+    "PATTERN SEQ(A a, B+ b[]) WHERE [g] WITHIN {w} events MAXIMAL CONSUME",
+    "PATTERN SEQ(A a, B b) WHERE [g] WITHIN {w} MAXIMAL",
+    "PATTERN SEQ(A a, ANY b) WHERE [g] WITHIN {w} FIRST MATCH EVERY 8",
 )
 
 

@@ -68,6 +68,7 @@ PLAIN = Shown()
 class Parts:
     """What there is of a query before it has an engine: a row of ``WAYS`` makes an output of it.
 
+    ``every`` is the length of EVERY, 0 where a query has none; it and the window are in ticks.
     ``recent`` and ``engine_columns`` are made anew for outputs that keep events, or read values of them.
     """
 
@@ -75,6 +76,7 @@ class Parts:
     stream: StreamSide
     schema: pa.Schema
     window: int
+    every: int
     preparer: Preparer
     events: BoundEvents
     stamps: Stamps
@@ -163,7 +165,7 @@ class ByRuns:
         conditions = [*registers.filters, *(c for some in registers.negations.values() for c in some)]
         named = [parts.stream.roles.column(leaf.name) for c in conditions for leaf in leaves(c.expression) if leaf.name]
         parts.recent = Recent(parts.schema, tuple(dict.fromkeys([*wanted, *named, *machine.needed])))
-        finder = Finder(registers, engine, Verifier(parts.stream.roles, parts.recent), machine)
+        finder = Finder(registers, engine, Verifier(parts.stream.roles, parts.recent), machine, parts.every)
         output: Callable[..., RunOutput] = parts.shown.listing if self.output is RunListing else self.output
         made = output(engine, finder, parts.stamps, parts.recent, *([bindings] if self.binds else []))
         made.roles = parts.stream.roles if parts.plan.cel is not None else None
@@ -182,7 +184,7 @@ class ByRuns:
             EventColumns(parts.schema, parts.stream.roles.column, parts.stream.texts),
             parts.window,
             parts.merging if self.merges else frozenset(),
-            keeps_lineage=self.lists == "always" or (self.lists == "late" and registers.needs_filter),
+            keeps_lineage=self.lists == "always" or (self.lists == "late" and registers.needs_list),
             is_count=parts.preparer.is_count,
             options=options,
             **({} if shedding is None else {"shedding": shedding}),

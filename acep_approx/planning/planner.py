@@ -279,6 +279,11 @@ class Plan:
         """
         return window_ticks(self.query, tick_unit)
 
+    def every_ticks(self, tick_unit: str | None) -> int:
+        """The length of EVERY in ticks, as for ``window_ticks``; 0 where the query has none."""
+        every = self.query.selection.every
+        return 0 if every is None else _ticks(self.query, every, "EVERY", tick_unit)
+
     @cached_property
     def cost(self) -> CellsCost | RunsCost:
         """What running takes, by the sizes of the tables."""
@@ -404,26 +409,33 @@ def _edge_negations(automaton: Automaton, pattern: Pattern) -> Iterator[tuple[st
 
 def window_ticks(query: QuerySyntax, tick_unit: str | None) -> int:
     """The window of ``query`` in ticks of the data; see ``Plan.window_ticks``."""
-    window = query.window
-    if window.unit == UNBOUNDED:
-        size = LARGEST_WINDOW
-    elif window.unit == "events":
-        size = int(window.amount)
-    elif window.unit == "ticks":
+    if query.window.unit == UNBOUNDED:
+        return LARGEST_WINDOW
+    if query.window.unit == "events":
+        return _counted(query, query.window, int(query.window.amount))
+    return _ticks(query, query.window, "WITHIN", tick_unit)
+
+
+def _ticks(query: QuerySyntax, length: Window, clause: str, tick_unit: str | None) -> int:
+    """A length of time, given by a clause, in ticks of the data."""
+    asked = f"{clause} {length.amount}"
+    if length.unit == "ticks":
         if tick_unit is not None:
-            message = f"WITHIN {window.amount} has no unit, but the time column holds real times"
-            hint = f"write a unit, e.g. WITHIN {window.amount} s, or WITHIN {window.amount} events"
-            raise query.fault("ACEP-Q907", message, window.span, hint)
-        size = int(window.amount)
-    else:
-        if tick_unit is None:
-            asked = f"WITHIN {window.amount} {window.unit}"
-            message = f"{asked} asks for real time, but the time column holds plain integers"
-            hint = "say what they count (unit='s', on the command line --unit s), or how they are written as digits "
-            hint += "(--time-format %Y%m%d), or write WITHIN without a unit"
-            raise query.fault("ACEP-Q908", message, window.span, hint)
-        size = round(window.amount * MICROSECONDS[window.unit])
+            message = f"{asked} has no unit, but the time column holds real times"
+            events = f", or {asked} events" if length is query.window else ""
+            raise query.fault("ACEP-Q907", message, length.span, f"write a unit, e.g. {asked} s{events}")
+        return _counted(query, length, int(length.amount))
+    if tick_unit is None:
+        message = f"{asked} {length.unit} asks for real time, but the time column holds plain integers"
+        hint = "say what they count (unit='s', on the command line --unit s), or how they are written as digits "
+        hint += f"(--time-format %Y%m%d), or write {clause} without a unit"
+        raise query.fault("ACEP-Q908", message, length.span, hint)
+    return _counted(query, length, round(length.amount * MICROSECONDS[length.unit]))
+
+
+def _counted(query: QuerySyntax, length: Window, size: int) -> int:
     if size > LARGEST_WINDOW:
-        message = "the window is longer than time itself can be counted"
-        raise query.too_large("ACEP-Q909", message, size, LARGEST_WINDOW, window.span)
+        what = "the window" if length is query.window else "this"
+        message = f"{what} is longer than time itself can be counted"
+        raise query.too_large("ACEP-Q909", message, size, LARGEST_WINDOW, length.span)
     return size

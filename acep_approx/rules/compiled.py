@@ -220,6 +220,15 @@ def compiled(number: int, rule: Rule) -> CompiledRule:
             end=query.pattern.span[1],
         )
 
+    if query.selection.maximal:
+        raise query.fault(
+            "ACEP-Q900",
+            "MAXIMAL does not go into a rule yet",
+            query.place("MAXIMAL"),
+            "leave it out; FIRST MATCH, NON OVERLAP and CONSUME can be in a rule",
+            UnsupportedError,
+        )
+
     def as_attribute(node: Expression) -> Expression | None:
         if not isinstance(node, Read):
             return None

@@ -38,7 +38,7 @@ from acep_approx.rules.compiled import HIDDEN, CompiledRule
 KNOWN = 3 * HIDDEN + "known"
 """The column that says when a match became known: in windows of events a row, else a tick; or ``AT_ONCE``."""
 AT_ONCE = -(2**62)
-"""It did not wait: where no two may overlap only those wait that a negation at the end may still exclude."""
+"""It did not wait: where clauses go by the order, only those wait that a negation at the end may still exclude."""
 
 
 class KnownMatches(RunListing):

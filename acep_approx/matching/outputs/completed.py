@@ -1,6 +1,6 @@
 """From hits to matches: listed, tested once more where registers could not decide, each once, and in order.
 
-A negation at the end of a pattern makes matches wait here until their window has closed.
+A negation at the end of a pattern makes matches wait here until their window has closed, and so does MAXIMAL.
 """
 
 from __future__ import annotations
@@ -11,15 +11,24 @@ from typing import Any
 
 import numpy as np
 
-from acep_approx.arrays import Bools, Ints, Ragged, extended, places
+from acep_approx.arrays import Bools, Ints, Ragged, places
 from acep_approx.automaton.automaton import START
 from acep_approx.automaton.registers import RegisterAutomaton
 from acep_approx.engines.batches import Grouped
-from acep_approx.engines.runs.lineage import Bound, Hits, WaysCounter, chosen, first_of_equal, listed
+from acep_approx.engines.runs.lineage import (
+    Bound,
+    Hits,
+    WaysCounter,
+    chosen,
+    first_of_equal,
+    firsts_of_equal,
+    listed,
+)
 from acep_approx.engines.runs.runs import Runs
-from acep_approx.kernels.runs import lineage as kernel_lineage
 from acep_approx.kernels.runs.layout import ARC_BITS, ARC_MASK, LINK, LINK_HERE, LINKS
+from acep_approx.matching.outputs.maximal import Followers, contained
 from acep_approx.matching.outputs.registers import MachineMatches
+from acep_approx.matching.outputs.selection import ListedBefore
 from acep_approx.matching.outputs.verify import Bindings, Verifier
 from acep_approx.query.syntax import NON_OVERLAP
 from acep_approx.ranges import COUNT, Range, check, check_arrays
@@ -114,6 +123,9 @@ class CompletedMatches(Ragged):
     arc: Ints
 
 
+NO_MATCHES = CompletedMatches.joined([])
+
+
 class Finder:
     """Makes matches of hits.
 
@@ -125,10 +137,21 @@ class Finder:
         Sees all events in question.
     machine : MachineMatches
         What tells matches apart beside their events.
+    every : int, default 0
+        The length of EVERY in ticks of time.
+
+    Attributes
+    ----------
+    waiting : CompletedMatches
+        Those that wait for the end of their window.
+    held : CompletedMatches
+        Those that are listed, and wait for the others of their event: see ``by_event``.
+    before : ListedBefore
+        What is known of those that were listed.
     """
 
     def __init__(
-        self, automaton: RegisterAutomaton, engine: Runs, verifier: Verifier, machine: MachineMatches
+        self, automaton: RegisterAutomaton, engine: Runs, verifier: Verifier, machine: MachineMatches, every: int = 0
     ) -> None:
         self.automaton = automaton
         self.engine = engine
@@ -137,15 +160,17 @@ class Finder:
         self.machine = machine
         machine.recent = self.recent
         self.window = engine.window
-        self.non_overlap = automaton.query.selection == NON_OVERLAP
+        self.selection = automaton.query.selection
         self.is_simultaneous = automaton.is_simultaneous
         self.by_event = False  # whether the matches of one event must come together
         self.shares_events = False  # whether an event can be in several key slots: where many queries run as one
-        self.waiting = CompletedMatches.joined([])
+        self.waiting = self.held = self._unhindered = NO_MATCHES
         self.log = GuardLog(automaton)
-        self.last_end = np.full(1, -1, np.int64)
-        arcs = automaton.automaton.arcs
+        arcs, variables = automaton.automaton.arcs, automaton.automaton.variables
         self.labels = np.array([arc.label for arc in arcs] or [0], np.int64)
+        self.before = ListedBefore(self.selection, every, self.labels, variables, self.recent)
+        self.before.hidden = machine.hidden
+        self._followers = Followers(automaton.automaton)
         self._is_late = np.array([bool(final.guard) for final in automaton.automaton.finals], np.bool_)
         self._is_ambiguous = automaton.is_ambiguous or machine.hidden is not None
         self._simple = not automaton.needs_filter and not self._is_ambiguous
@@ -154,12 +179,12 @@ class Finder:
     @property
     def finds_one(self) -> bool:
         """Whether one match per event is enough, because all runs of its partition end with it."""
-        return self.non_overlap and not self.automaton.needs_filter
+        return self.selection == NON_OVERLAP and not self.automaton.needs_filter
 
     @property
     def counts_alone(self) -> bool:
         """Whether matches can be counted without being listed: each way along the links is one."""
-        return self._simple and not self.non_overlap
+        return self._simple and self.selection.is_all
 
     def count(self, events: Grouped, hits: Hits) -> Ints:
         """Number of matches per hit, where ``counts_alone``."""
@@ -169,29 +194,39 @@ class Finder:
     def found(self, events: Grouped, hits: Hits) -> Iterator[CompletedMatches]:
         """The matches that a batch completes, in order.
 
-        Matches with a negation at their end are kept back; ``closed`` gives them.
+        Where matches may wait all are kept back; ``closed`` gives them.
         """
         if self.log.letters:
             self.log.add(events)
-        late = []
+        kept = []
         for part in self._listed(events, hits):
             ready = part if self._simple else self._verified(part)
             if self.automaton.has_late_ends:  # which of equal matches is good will be known when the window closes
-                late.append(ready)
+                kept.append(ready)
             elif len(ready):
                 once = self._once(ready)
-                yield once.take(self._apart(once)) if self.non_overlap else once
-        if late:
-            self.waiting = CompletedMatches.joined([self.waiting, *late])
+                if self.selection.maximal:
+                    kept.append(once)
+                else:
+                    yield self._allowed(once)
+        if not kept:
+            return
+        waiting = CompletedMatches.joined([self.waiting, *kept])
+        if self.automaton.has_late_ends:
+            self.waiting = waiting
+            return
+        new = np.arange(len(self.waiting), len(waiting))
+        left = np.flatnonzero(~self._contained(waiting, new))
+        waits = (left < len(self.waiting)) | self._can_be_followed(events, waiting.take(left))
+        self.waiting, self._unhindered = waiting.take(left[waits]), waiting.take(left[~waits])
 
     def closed(self, limit: Ints | int, row_of: RowOf | None = None) -> tuple[CompletedMatches, Ints, Bools]:
-        """Matches that waited and whose window has closed: it ends before ``limit`` (per slot, or for all).
-
-        Where no two may overlap, all but those that ``_at_once`` finds wait.
+        """Matches that are known by now: their window ends before ``limit``, or they need not wait.
 
         Parameters
         ----------
         limit : int or int64, shape (slots,)
+            For all slots, or for each.
         row_of : callable, optional
             In count windows: gives for slots, and numbers of events in them, the rows of these.
 
@@ -204,45 +239,115 @@ class Finder:
         numpy.ndarray of bool
             Which of them waited.
         """
-        waiting = self.waiting
-        together = self.by_event and not self.non_overlap
-        end_of_window = (waiting.tick if together else waiting.start) + self.window
-        over = end_of_window < (limit[waiting.slot] if isinstance(limit, np.ndarray) else limit)
-        at_once = self._at_once(waiting) if self.non_overlap else np.zeros(len(waiting), np.bool_)
-        unhindered = waiting.take(np.flatnonzero(at_once))
-        ready = waiting.take(np.flatnonzero(over & ~at_once))
-        self.waiting = waiting.take(np.flatnonzero(~over & ~at_once))
-        ready = self._once(ready.take(np.flatnonzero(~self._ends_badly(ready))))
-        waited = np.arange(len(unhindered) + len(ready)) >= len(unhindered)
-        ready = CompletedMatches.joined([unhindered, ready])
-        last = ready.tick if together else ready.start
-        moment = np.where(waited, last + self.window, ready.tick)
+        together = self.by_event and self.selection.is_all
+        unhindered = self._freed()
+        over = self._is_over(self.waiting, limit, together=together)
+        closing = self.waiting.take(np.flatnonzero(over))
+        self.waiting = self.waiting.take(np.flatnonzero(~over))
+        if self.automaton.has_late_ends:
+            closing = self._once(closing.take(np.flatnonzero(~self._ends_badly(closing))))
+            if self.selection.maximal and len(closing):  # all that these contain is complete
+                both = CompletedMatches.joined([closing, self.waiting])
+                left = np.flatnonzero(~self._contained(both, np.arange(len(closing))))
+                closing, self.waiting = both.take(left[left < len(closing)]), both.take(left[left >= len(closing)])
+        waited = np.arange(len(unhindered) + len(closing)) >= len(unhindered)
+        ready = CompletedMatches.joined([unhindered, closing])
+        ready, known, waited = self._in_order(ready, waited, limit, row_of, together=together)
+        if self.selection.depends_on_order:
+            kept = self.before.chosen(ready, is_count=self.engine.is_count)
+            ready, known, waited = ready.take(kept), known[kept], waited[kept]
+        if not self.by_event or self.selection.is_all or self.before.one_per_event:
+            return ready, known, waited
+        return self._with_event(ready, waited, limit, row_of)
+
+    def _with_event(
+        self, ready: CompletedMatches, waited: Bools, limit: Ints | int, row_of: RowOf | None
+    ) -> tuple[CompletedMatches, Ints, Bools]:
+        """What ``closed`` gives where the matches of one event must come together: when all of them are known."""
+        waits = waited | (not self.selection.maximal)  # of maximal matches all of one event wait, or none
+        held = CompletedMatches.joined([self.held, ready.take(np.flatnonzero(waits))])
+        over = self._is_over(held, limit, together=True)
+        self.held = held.take(np.flatnonzero(~over))
+        at_once = ready.take(np.flatnonzero(~waits))
+        ready = CompletedMatches.joined([at_once, held.take(np.flatnonzero(over))])
+        return self._in_order(ready, np.arange(len(ready)) >= len(at_once), limit, row_of, together=True)
+
+    def _is_over(self, found: CompletedMatches, limit: Ints | int, *, together: bool) -> Bools:
+        """Whether windows end before ``limit``; ``together``: those of all matches that end with the same event."""
+        end = (found.tick if together else found.start) + self.window
+        is_over: Bools = end < (limit[found.slot] if isinstance(limit, np.ndarray) else limit)
+        return is_over
+
+    def _in_order(
+        self, found: CompletedMatches, waited: Bools, limit: Ints | int, row_of: RowOf | None, *, together: bool
+    ) -> tuple[CompletedMatches, Ints, Bools]:
+        """Matches in their order, when each became known, and which have waited."""
+        moment = np.where(waited, (found.tick if together else found.start) + self.window, found.tick)
         known = moment
         if row_of is not None:  # the numbers of events of two partitions cannot be compared
-            known = np.where(waited, FAR, ready.end)
+            known = np.where(waited, FAR, found.end)
             if isinstance(limit, np.ndarray):
-                known[waited] = row_of(ready.slot[waited], moment[waited])
-        order = np.lexsort((ready.end, -ready.start, ready.errors, ready.end * ~waited, waited, moment, known))
-        ready, known, waited = ready.take(order), known[order], waited[order]
-        if not self.non_overlap:
-            return ready, known, waited
-        kept = self._apart(ready)
-        return ready.take(kept), known[kept], waited[kept]
+                known[waited] = row_of(found.slot[waited], moment[waited])
+        order = np.lexsort((found.end, -found.start, found.errors, found.end * ~waited, waited, moment, known))
+        return found.take(order), known[order], waited[order]
 
-    def _at_once(self, found: CompletedMatches) -> Bools:
+    def _freed(self) -> CompletedMatches:
+        """Matches that need not wait, and of those that wait none that are other ways to read one of these."""
+        if self.selection.maximal:
+            freed, self._unhindered = self._unhindered, NO_MATCHES
+            return freed
+        if not self.selection.depends_on_order:
+            return NO_MATCHES
+        at_once, decided = self._at_once(self.waiting)
+        freed = self.waiting.take(np.flatnonzero(at_once))
+        self.waiting = self.waiting.take(np.flatnonzero(~decided))
+        return freed
+
+    def _at_once(self, found: CompletedMatches) -> tuple[Bools, Bools]:
         """Which matches are reported without waiting: where no way with a negation at the end has fewer errors.
 
-        The other ways of one that was reported wait on: it overlaps them.
+        And which of all are ways to read one of these.
         """
         is_late = self._is_late[found.final]
         if is_late.all() or not self._is_ambiguous:
-            return ~is_late
+            return ~is_late, ~is_late
         # of equal matches the first is the one with the fewest errors, and with as many one that need not wait
-        return ~is_late & first_of_equal(2 * found.errors + is_late, found.offset, found.id, self.labels[found.arc])
+        errors, labels = 2 * found.errors + is_late, self.labels[found.arc]
+        first = firsts_of_equal(errors, found.offset, found.id, labels)
+        return ~is_late & (first == np.arange(len(found))), ~is_late[first]
+
+    def _can_be_followed(self, events: Grouped, found: CompletedMatches) -> Bools:
+        """Whether the last event of each match, if it is one of ``events``, can be followed by another one."""
+        order = np.lexsort((events.row, events.slot))
+        rows = np.unique(events.row)
+
+        def place(slot: Ints, row: Ints) -> Ints:
+            return slot * (len(rows) + 1) + np.searchsorted(rows, row)
+
+        at = np.searchsorted(place(events.slot, events.row)[order], place(found.slot, found.end))
+        classes = events.cls[order[at.clip(max=len(order) - 1)]]
+        can_be: Bools = self._followers.of(self.log.classes)[classes]
+        return can_be
+
+    def _contained(self, found: CompletedMatches, which: Ints) -> Bools:
+        """Which matches are contained in one of some of them."""
+        return contained(which, found.slot, *self.before.events(found))
+
+    def _allowed(self, found: CompletedMatches) -> CompletedMatches:
+        """Without those that the matches listed before exclude."""
+        if not self.selection.depends_on_order:
+            return found
+        return found.take(self.before.chosen(found, is_count=self.engine.is_count))
 
     def forget(self, floor: Ints | int) -> None:
         """Let go of events before ``floor`` (per slot, or for all)."""
         self.log.forget(floor)
+        self.before.forget(floor)
+
+    @property
+    def waits_in(self) -> Ints:
+        """The slots of matches that wait."""
+        return np.concatenate((self.waiting.slot, self.held.slot))
 
     # --- listing --------------------------------------------------------------------------------------------
 
@@ -251,7 +356,7 @@ class Finder:
             best, bound = chosen(self.links(), hits, self.labels)
             yield CompletedMatches.joined([self._found(events, best, one) for one in bound])
             return
-        if not (self._is_ambiguous or self.non_overlap or self.automaton.has_late_ends):
+        if self.selection.is_all and not (self._is_ambiguous or self.automaton.has_late_ends):
             yield from self._lists(events, hits, CHUNK)
             return
         for first, last in _whole_events(hits.event, HITS_AT_ONCE):
@@ -300,15 +405,6 @@ class Finder:
         keep = first_of_equal(found.errors, offset, ids, label)
         kept = found.take(np.flatnonzero(keep))
         return kept.take(np.lexsort((kept.errors, kept.end)))
-
-    def _apart(self, found: CompletedMatches) -> Ints:
-        """The matches that do not overlap one that was reported before; they come in the order of report."""
-        if len(found) and self.last_end.size <= found.slot.max():
-            self.last_end = extended(self.last_end, 2 * int(found.slot.max()) + 2, -1)
-        keep = np.zeros(len(found), np.bool_)
-        first_row = self.recent.rows_of(found.id[found.offset[:-1]])
-        kernel_lineage.not_overlapping(found.slot, first_row, found.end, self.last_end, keep)
-        return np.flatnonzero(keep)
 
     # --- testing --------------------------------------------------------------------------------------------
 
@@ -382,9 +478,13 @@ class Finder:
 
     def arrays(self) -> dict[str, Ints]:
         """The state as arrays."""
-        waiting = {f"waiting_{f.name}": getattr(self.waiting, f.name) for f in fields(CompletedMatches)}
+        waiting = {
+            f"{name}_{f.name}": getattr(getattr(self, name), f.name)
+            for name in ("waiting", "held")
+            for f in fields(CompletedMatches)
+        }
         log = {f"log_{name}": getattr(self.log, name) for name in LOGGED}
-        return {**waiting, **log, "last_end": self.last_end}
+        return {**waiting, **log, **self.before.arrays()}
 
     def restore(self, arrays: dict[str, Any]) -> None:
         """Take over a state; the engine has its own already.
@@ -394,25 +494,29 @@ class Finder:
         DamagedError
             It is not as it can have been written.
         """
-        slots, inner = self.engine.slots, self.automaton.automaton
-        matches, bound = arrays["waiting_slot"].size, arrays["waiting_id"].size
-        ranges = {f"waiting_{f.name}": Range(matches) for f in fields(CompletedMatches)} | {
-            "waiting_slot": Range(matches, 0, slots),
-            "waiting_errors": Range(matches, 0, inner.errors + 1),
-            "waiting_final": Range(matches, 0, max(len(inner.finals), 1)),
-            "waiting_offset": Range(matches + 1, 0, bound + 1),
-            "waiting_id": Range(bound, 0, COUNT),
-            "waiting_arc": Range(bound, 0, self.labels.size),
-        }
-        logged = arrays["log_slot"].size
-        ranges |= {f"log_{name}": Range(logged) for name in LOGGED} | {"log_slot": Range(logged, 0, slots)}
-        check_arrays(arrays, ranges | {"last_end": Range(min(arrays["last_end"].size, 2 * slots + 2), -1)})
-        offset = arrays["waiting_offset"]
-        check("waiting", good=offset[0] == 0 and offset[-1] == bound and (offset[1:] >= offset[:-1]).all())
-        self.waiting = CompletedMatches(**{f.name: arrays[f"waiting_{f.name}"] for f in fields(CompletedMatches)})
+        slots, logged = self.engine.slots, arrays["log_slot"].size
+        ranges = {f"log_{name}": Range(logged) for name in LOGGED} | {"log_slot": Range(logged, 0, slots)}
+        check_arrays(arrays, ranges)
+        self.waiting, self.held = (self._restored(arrays, name) for name in ("waiting", "held"))
         for name in LOGGED:
             setattr(self.log, name, arrays[f"log_{name}"])
-        self.last_end = arrays["last_end"]
+        self.before.restore(arrays, slots)
+
+    def _restored(self, arrays: dict[str, Any], name: str) -> CompletedMatches:
+        inner = self.automaton.automaton
+        mine = {f.name: arrays[f"{name}_{f.name}"] for f in fields(CompletedMatches)}
+        matches, bound, offset = mine["slot"].size, mine["id"].size, mine["offset"]
+        ranges = {f.name: Range(matches) for f in fields(CompletedMatches)} | {
+            "slot": Range(matches, 0, self.engine.slots),
+            "errors": Range(matches, 0, inner.errors + 1),
+            "final": Range(matches, 0, max(len(inner.finals), 1)),
+            "offset": Range(matches + 1, 0, bound + 1),
+            "id": Range(bound, 0, COUNT),
+            "arc": Range(bound, 0, self.labels.size),
+        }
+        check_arrays(mine, ranges)
+        check(name, good=offset[0] == 0 and offset[-1] == bound and (offset[1:] >= offset[:-1]).all())
+        return CompletedMatches(**mine)
 
 
 def no_row(slot: Ints, number: Ints) -> Ints:  # noqa: ARG001  (as of ``Neighbours.row_of``)

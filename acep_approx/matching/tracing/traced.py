@@ -250,7 +250,7 @@ class RunTrace(RunOutput):
         yield from ()
 
     def _closed(self, limit: Ints | int, *, is_end: bool = False) -> Iterator[pa.Table]:  # noqa: ARG002
-        if self.finder.automaton.has_late_ends:
+        if self.finder.automaton.waits:
             found, *_ = self.finder.closed(limit)
             self._found.append(self.recent.ids_of(found.end))
         yield from ()
