@@ -90,6 +90,8 @@ class MaximalCells(Engine):
         Without guards at the start or at the end.
     window : int
         In ticks, or in events for a count window.
+    is_count : bool
+        Whether the window counts events.
 
     Notes
     -----
@@ -99,9 +101,9 @@ class MaximalCells(Engine):
     followed.
     """
 
-    def __init__(self, automaton: Automaton, window: int) -> None:
+    def __init__(self, automaton: Automaton, window: int, *, is_count: bool) -> None:
         self.cells = Cells(automaton, window)
-        self.automaton, self.window = automaton, window
+        self.automaton, self.window, self.is_count = automaton, window, is_count
         self.forward = GapAutomaton(automaton, is_backward=False)
         self.backward = GapAutomaton(automaton, is_backward=True)
         self.classes: list[int] = []
@@ -130,6 +132,15 @@ class MaximalCells(Engine):
         if self.done.size < self.slots:
             self.done = extended(self.done, self.slots, LONG_AGO)
             self.last_followed = extended(self.last_followed, self.slots, LONG_AGO)
+
+    @property
+    def keeps_lineage(self) -> bool:
+        """Whether matches can be listed: always."""
+        return True
+
+    def ids(self) -> Ints:
+        """The events that are held."""
+        return self.held.id
 
     # --- matches --------------------------------------------------------------------------------------------
 
@@ -165,7 +176,7 @@ class MaximalCells(Engine):
         """
         limits = self._by_slot(limit)
         first, last = self.done, limits - self.window  # starts from ``first`` on and before ``last``
-        is_due = (self.last_followed >= first) & (last > first)
+        is_due = (self.last_followed >= first) & (last > first)  # a match that waits may have begun by its last event
         if keeps:
             self.done = np.maximum(first, last)
         if not is_due.any():
@@ -181,6 +192,21 @@ class MaximalCells(Engine):
         some = np.flatnonzero((tick >= low[slot]) & (tick <= high[slot]))
         events = self.held.take(some)
         return events, self._walked(events, asked[some], is_backward=False)
+
+    def first_pending(self) -> int | None:
+        """The earliest start of a match that may wait; None where none does."""
+        pending = self.held.tick[self._pending()]
+        return int(pending.min()) if len(pending) else None
+
+    def pending_slots(self) -> Ints:
+        """The slots in which matches may wait."""
+        return np.unique(self.held.slot[self._pending()])
+
+    def _pending(self) -> Bools:
+        """The held events with which matches may begin that wait."""
+        slot, tick = self.held.slot, self.held.tick
+        is_pending: Bools = (tick >= self.done[slot]) & (tick <= self.last_followed[slot]) & self._begins[self.held.cls]
+        return is_pending
 
     def _by_slot(self, ticks: Ints | int) -> Ints:
         return ticks[: self.slots] if isinstance(ticks, np.ndarray) else np.full(self.slots, ticks)
@@ -287,6 +313,7 @@ class MaximalCells(Engine):
         own = {*(f"held_{name}" for name in HELD), "done", "last_followed"}
         self.cells.restore(header, {name: array for name, array in arrays.items() if name not in own}, classes)
         self.slots = self.cells.slots
+        self.set_classes(classes)
         count, slots = arrays["held_slot"].size, self.slots
         ranges = {f"held_{name}": Range(count) for name in HELD} | {
             "held_slot": Range(count, 0, slots),

@@ -241,15 +241,7 @@ class Finder:
         """
         together = self.by_event and self.selection.is_all
         unhindered = self._freed()
-        over = self._is_over(self.waiting, limit, together=together)
-        closing = self.waiting.take(np.flatnonzero(over))
-        self.waiting = self.waiting.take(np.flatnonzero(~over))
-        if self.automaton.has_late_ends:
-            closing = self._once(closing.take(np.flatnonzero(~self._ends_badly(closing))))
-            if self.selection.maximal and len(closing):  # all that these contain is complete
-                both = CompletedMatches.joined([closing, self.waiting])
-                left = np.flatnonzero(~self._contained(both, np.arange(len(closing))))
-                closing, self.waiting = both.take(left[left < len(closing)]), both.take(left[left >= len(closing)])
+        closing = self._closing(limit, together=together)
         waited = np.arange(len(unhindered) + len(closing)) >= len(unhindered)
         ready = CompletedMatches.joined([unhindered, closing])
         ready, known, waited = self._in_order(ready, waited, limit, row_of, together=together)
@@ -259,6 +251,19 @@ class Finder:
         if not self.by_event or self.selection.is_all or self.before.one_per_event:
             return ready, known, waited
         return self._with_event(ready, waited, limit, row_of)
+
+    def _closing(self, limit: Ints | int, *, together: bool) -> CompletedMatches:
+        """The matches that waited, and whose windows end before ``limit``."""
+        over = self._is_over(self.waiting, limit, together=together)
+        closing = self.waiting.take(np.flatnonzero(over))
+        self.waiting = self.waiting.take(np.flatnonzero(~over))
+        if self.automaton.has_late_ends:
+            closing = self._once(closing.take(np.flatnonzero(~self._ends_badly(closing))))
+            if self.selection.maximal and len(closing):  # all that these contain is complete
+                both = CompletedMatches.joined([closing, self.waiting])
+                left = np.flatnonzero(~self._contained(both, np.arange(len(closing))))
+                closing, self.waiting = both.take(left[left < len(closing)]), both.take(left[left >= len(closing)])
+        return closing
 
     def _with_event(
         self, ready: CompletedMatches, waited: Bools, limit: Ints | int, row_of: RowOf | None
