@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from random import Random
 
+import pyarrow as pa
+import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
@@ -77,3 +79,36 @@ def test_maximal_matches_among_which_clauses_choose(world: World, random: Random
 def test_maximal_matches_of_the_whole_language(world: RichWorld, random: Random) -> None:
     """Those that the cells can run."""
     agrees(world_of(replace(world.query, selection=MAXIMAL), world.rows), random)
+
+
+LONG = (
+    "SEQ(A a, B b, C c) WITHIN {w} ERRORS 1",
+    "SEQ(A a, B{1,3} b[], C c) WITHIN {w}",
+    "SEQ(A a, ~(B n), C c, D? d) WITHIN {w} ERRORS 1",
+    "SEQ(A{2,4} a[], (B b | C c), D d) WITHIN {w} ERRORS 2",
+    "SEQ(A a, B? b, C c, D d) WITHIN {w} events ERRORS 1",
+)
+
+
+@pytest.mark.parametrize("text", LONG)
+@pytest.mark.parametrize("keys", [1, 40])
+def test_long_streams(text: str, keys: int) -> None:
+    """Arrays grow and windows expire: as the runs engine, which lists all matches first; in any split, restarted."""
+    dice = Random(keys)
+    count = 700 if keys == 1 else 4000
+    ticks = sorted(dice.randrange(2 * count) for _ in range(count))
+    table = pa.table({"ts": ticks, "type": dice.choices("ABCDE", k=count), "g": dice.choices(range(keys), k=count)})
+    where, width = ("WHERE [g]", 60 * (keys > 1) + 14) if keys > 1 else ("", 14)
+    pattern, clauses = text.split(" WITHIN", 1)
+    asked = f"PATTERN {pattern} {where} WITHIN{clauses.format(w=width if 'events' not in clauses else 6)} MAXIMAL"
+    query, listing = compile_query(asked), compile_query(asked, engine="runs")
+    assert query.plan.walks_maximal
+    expected = listing.match(table).to_arrow()
+    assert expected.num_rows > 9
+    assert query.match(table).to_arrow().to_pylist() == expected.to_pylist()
+    for output in ("matches", "points", "counts"):
+        whole = pushed(query, [table], output, "equal", None)
+        assert whole.to_pylist() == pushed(listing, [table], output, "equal", None).to_pylist()
+        cuts = sorted(dice.randint(0, count) for _ in range(40))
+        batches = [table.slice(i, j - i) for i, j in zip([0, *cuts], [*cuts, count], strict=True)]
+        assert pushed(query, batches, output, "equal", dice).to_pylist() == whole.to_pylist()

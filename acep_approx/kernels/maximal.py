@@ -240,6 +240,9 @@ def give_up(gaps: Gaps, events: Walked, window: int, listed: Ints, walks: Walks,
         if errors == lanes:
             continue
         is_left = listed[at * words + g * lanes + lanes - 1 - errors] <= last
+        if not is_left:  # what it may lead to is larger than all that is listed from here on
+            for e in range(errors, lanes):
+                walks.more[more + g * lanes + e] = start
         if is_left:
             for other in range(size):
                 e = gaps.dominated_by[(g * lanes + errors) * size + other]
