@@ -29,7 +29,7 @@ from acep_approx.matching.outputs.completed import Finder
 from acep_approx.matching.outputs.kinds import COMPRESSED, COUNTS, MATCHES, PARTIAL, POINTS, TRACE, OutputKind
 from acep_approx.matching.outputs.of_algebra import AlgebraCounts, AlgebraResults
 from acep_approx.matching.outputs.of_cells import CellCounts, CellListing, CellPoints
-from acep_approx.matching.outputs.of_maximal import MaximalCounts, MaximalFinder, MaximalListing, MaximalPoints
+from acep_approx.matching.outputs.of_maximal import MaximalCounts, MaximalListing, MaximalPoints, WalkedMatches
 from acep_approx.matching.outputs.of_runs import RunCounts, RunListing, RunOutput, RunPoints
 from acep_approx.matching.outputs.output import Output, Stamps
 from acep_approx.matching.outputs.recent import Recent
@@ -226,7 +226,7 @@ class ByWalks:
         parts.recent = Recent(parts.schema, bindings.needed if bindings is not None else parts.events.names)
         engine = MaximalCells(parts.plan.automaton, parts.window, is_count=parts.preparer.is_count)
         machine = MachineMatches(registers, parts.stream.roles, parts.schema)
-        finder = MaximalFinder(registers, engine, Verifier(parts.stream.roles, parts.recent), machine, parts.every)
+        finder = WalkedMatches(registers, engine, parts.recent, machine, parts.every)
         return self.output(engine, finder, parts.stamps, parts.recent, *([bindings] if self.binds else []))
 
 

@@ -8,7 +8,9 @@ import numpy as np
 
 from acep_approx.arrays import Bools, Ints, extended
 from acep_approx.engines.engine import Slots, Snapshot
-from acep_approx.matching.outputs.completed import LOGGED, CompletedMatches, Finder, GuardLog
+from acep_approx.matching.outputs.complete import CompletedMatches
+from acep_approx.matching.outputs.guard_log import LOGGED, GuardLog
+from acep_approx.matching.outputs.known import KnownMatches
 from acep_approx.matching.outputs.selection import MARKED, MarkedEvents
 from acep_approx.matching.outputs.selection import NEVER as NOT_LISTED
 from acep_approx.matching.pipeline import Pipeline
@@ -117,7 +119,7 @@ class _ByTick(_ByKey):
 class _Waiting(Snapshot):
     """Matches that wait: an attribute of the finder."""
 
-    def __init__(self, finder: Finder, name: str, slots: Ints | None) -> None:
+    def __init__(self, finder: KnownMatches, name: str, slots: Ints | None) -> None:
         self._finder, self._name = finder, name
         self.rows = self._now()
         if slots is not None:

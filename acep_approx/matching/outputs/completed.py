@@ -1,18 +1,14 @@
-"""From hits to matches: listed, tested once more where registers could not decide, each once, and in order.
-
-A negation at the end of a pattern makes matches wait here until their window has closed, and so does MAXIMAL.
-"""
+"""From hits to matches: listed, tested once more where registers could not decide, each once, and in order."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, fields
-from typing import Any
+from collections.abc import Iterator
+from dataclasses import fields
 
 import numpy as np
 
-from acep_approx.arrays import Bools, Ints, Ragged, places
-from acep_approx.automaton.automaton import START
+from acep_approx.arrays import Bools, Ints
+from acep_approx.automaton.lengths import followed
 from acep_approx.automaton.registers import RegisterAutomaton
 from acep_approx.engines.batches import Grouped
 from acep_approx.engines.runs.lineage import (
@@ -26,107 +22,21 @@ from acep_approx.engines.runs.lineage import (
 )
 from acep_approx.engines.runs.runs import Runs
 from acep_approx.kernels.runs.layout import ARC_BITS, ARC_MASK, LINK, LINK_HERE, LINKS
-from acep_approx.matching.outputs.maximal import Followers, contained
+from acep_approx.matching.outputs.complete import CompletedMatches
+from acep_approx.matching.outputs.known import FAR, KnownMatches
+from acep_approx.matching.outputs.maximal import contained
 from acep_approx.matching.outputs.registers import MachineMatches
-from acep_approx.matching.outputs.selection import ListedBefore
 from acep_approx.matching.outputs.verify import Bindings, Verifier
 from acep_approx.query.syntax import NON_OVERLAP
-from acep_approx.ranges import COUNT, Range, check, check_arrays
 
-LOGGED = ("slot", "row", "tick", "mask")
-
-
-class GuardLog:
-    """The events of the window that negations ask for and the kernel does not test.
-
-    Attributes
-    ----------
-    letters : list of int
-        Those of negations at the start, at the end, or with conditions on other events.
-    on_arcs, on_finals : dict
-        Per letter whether an arc, or a final, has to be tested for it.
-    """
-
-    def __init__(self, automaton: RegisterAutomaton) -> None:
-        inner = automaton.automaton
-        late = automaton.late_guards
-        at_start = {j for arc in inner.arcs if arc.source == START for j in arc.guard}
-        at_end = {j for final in inner.finals for j in final.guard}
-        self.letters = sorted(at_start | at_end | (late & inner.guards))
-        self.on_arcs = {
-            j: np.array([j in arc.guard and (arc.source == START or j in late) for arc in inner.arcs], np.bool_)
-            for j in self.letters
-        }
-        self.on_finals = {j: np.array([j in final.guard for final in inner.finals], np.bool_) for j in self.letters}
-        negations = automaton.negations
-        self.conditions = {j: negations.get(str(inner.letters[j].negated), ()) for j in self.letters}
-        self.classes: list[int] = []
-        self.slot, self.row, self.tick, self.mask = (np.zeros(0, np.int64) for _ in range(4))
-
-    def add(self, events: Grouped) -> None:
-        """Take in a batch; sorted by slot, then by row."""
-        wanted = sum(1 << j for j in self.letters)
-        masks = np.array([mask & wanted for mask in self.classes], np.uint64).view(np.int64)[events.cls]
-        some = np.flatnonzero(masks)
-        slot = np.concatenate((self.slot, events.slot[some]))
-        row = np.concatenate((self.row, events.row[some]))
-        order = np.lexsort((row, slot))
-        self.slot, self.row = slot[order], row[order]
-        self.tick = np.concatenate((self.tick, events.tick[some]))[order]
-        self.mask = np.concatenate((self.mask, masks[some]))[order]
-
-    def between(self, letter: int, slot: Ints, low: Ints, high: Ints) -> tuple[Ints, Ints]:
-        """Pairs (gap, event) of a letter, the event's slot being the gap's and its row between low and high."""
-        mine = np.flatnonzero((self.mask >> letter) & 1)
-        # one number per event that is ordered as (slot, row): rows as their places among all rows
-        rows = np.sort(self.row[mine])
-        place = self.slot[mine] * (len(rows) + 2) + np.searchsorted(rows, self.row[mine]) + 1
-        first = np.searchsorted(place, slot * (len(rows) + 2) + np.searchsorted(rows, low, side="right"), side="right")
-        last = np.searchsorted(place, slot * (len(rows) + 2) + np.searchsorted(rows, high, side="left"), side="right")
-        count = (last - first).clip(0)
-        gap = np.repeat(np.arange(len(slot)), count)
-        return gap, mine[places(first, count)]
-
-    def forget(self, floor: Ints | int) -> None:
-        """Let go of events with ticks before ``floor`` (per slot, or for all)."""
-        keep = np.flatnonzero(self.tick >= (floor[self.slot] if isinstance(floor, np.ndarray) else floor))
-        if len(keep) < len(self.row):
-            for name in LOGGED:
-                setattr(self, name, getattr(self, name)[keep])
-
-
-RowOf = Callable[[Ints, Ints], Ints]
 CHUNK = 1 << 18
 """Bound events that are listed at a time."""
 HITS_AT_ONCE = 4096
-FAR = 2**62
 SLOT_BITS = 32
 """Labels stay below so many bits."""
 
 
-@dataclass(frozen=True)
-class CompletedMatches(Ragged):
-    """Matches as columns; match ``m`` binds ``id[offset[m] : offset[m + 1]]`` by the arcs ``arc``, earliest first.
-
-    ``end`` is the row that completes it, ``tick`` that row's tick, ``start`` the tick of its first event (both are
-    numbers within the partition in count windows).
-    """
-
-    slot: Ints
-    end: Ints
-    tick: Ints
-    start: Ints
-    errors: Ints
-    final: Ints
-    offset: Ints
-    id: Ints
-    arc: Ints
-
-
-NO_MATCHES = CompletedMatches.joined([])
-
-
-class Finder:
+class Finder(KnownMatches):
     """Makes matches of hits.
 
     Parameters
@@ -139,42 +49,23 @@ class Finder:
         What tells matches apart beside their events.
     every : int, default 0
         The length of EVERY in ticks of time.
-
-    Attributes
-    ----------
-    waiting : CompletedMatches
-        Those that wait for the end of their window.
-    held : CompletedMatches
-        Those that are listed, and wait for the others of their event: see ``by_event``.
-    before : ListedBefore
-        What is known of those that were listed.
     """
 
     def __init__(
         self, automaton: RegisterAutomaton, engine: Runs, verifier: Verifier, machine: MachineMatches, every: int = 0
     ) -> None:
-        self.automaton = automaton
+        super().__init__(automaton, engine.window, verifier.recent, machine, every, is_count=engine.is_count)
         self.engine = engine
         self.verifier = verifier
-        self.recent = verifier.recent
-        self.machine = machine
-        machine.recent = self.recent
-        self.window = engine.window
-        self.selection = automaton.query.selection
-        self.is_simultaneous = automaton.is_simultaneous
-        self.by_event = False  # whether the matches of one event must come together
-        self.shares_events = False  # whether an event can be in several key slots: where many queries run as one
-        self.waiting = self.held = self._unhindered = NO_MATCHES
-        self.log = GuardLog(automaton)
-        arcs, variables = automaton.automaton.arcs, automaton.automaton.variables
-        self.labels = np.array([arc.label for arc in arcs] or [0], np.int64)
-        self.before = ListedBefore(self.selection, every, self.labels, variables, self.recent)
-        self.before.hidden = machine.hidden
-        self._followers = Followers(automaton.automaton)
         self._is_late = np.array([bool(final.guard) for final in automaton.automaton.finals], np.bool_)
         self._is_ambiguous = automaton.is_ambiguous or machine.hidden is not None
         self._simple = not automaton.needs_filter and not self._is_ambiguous
         self._ways = WaysCounter()
+
+    @property
+    def slots(self) -> int:
+        """Key slots that there is room for."""
+        return self.engine.slots
 
     @property
     def finds_one(self) -> bool:
@@ -220,38 +111,6 @@ class Finder:
         waits = (left < len(self.waiting)) | self._can_be_followed(events, waiting.take(left))
         self.waiting, self._unhindered = waiting.take(left[waits]), waiting.take(left[~waits])
 
-    def closed(self, limit: Ints | int, row_of: RowOf | None = None) -> tuple[CompletedMatches, Ints, Bools]:
-        """Matches that are known by now: their window ends before ``limit``, or they need not wait.
-
-        Parameters
-        ----------
-        limit : int or int64, shape (slots,)
-            For all slots, or for each.
-        row_of : callable, optional
-            In count windows: gives for slots, and numbers of events in them, the rows of these.
-
-        Returns
-        -------
-        CompletedMatches
-            In order: as they became known, then by errors, later start, end.
-        numpy.ndarray of int64
-            When each became known: a tick; in count windows a row, ``FAR`` at the end of the stream.
-        numpy.ndarray of bool
-            Which of them waited.
-        """
-        together = self.by_event and self.selection.is_all
-        unhindered = self._freed()
-        closing = self._closing(limit, together=together)
-        waited = np.arange(len(unhindered) + len(closing)) >= len(unhindered)
-        ready = CompletedMatches.joined([unhindered, closing])
-        ready, known, waited = self._in_order(ready, waited, limit, row_of, together=together)
-        if self.selection.depends_on_order:
-            kept = self.before.chosen(ready, is_count=self.engine.is_count)
-            ready, known, waited = ready.take(kept), known[kept], waited[kept]
-        if not self.by_event or self.selection.is_all or self.before.one_per_event:
-            return ready, known, waited
-        return self._with_event(ready, waited, limit, row_of)
-
     def _closing(self, limit: Ints | int, *, together: bool) -> CompletedMatches:
         """The matches that waited, and whose windows end before ``limit``."""
         over = self._is_over(self.waiting, limit, together=together)
@@ -265,44 +124,10 @@ class Finder:
                 closing, self.waiting = both.take(left[left < len(closing)]), both.take(left[left >= len(closing)])
         return closing
 
-    def _with_event(
-        self, ready: CompletedMatches, waited: Bools, limit: Ints | int, row_of: RowOf | None
-    ) -> tuple[CompletedMatches, Ints, Bools]:
-        """What ``closed`` gives where the matches of one event must come together: when all of them are known."""
-        waits = waited | (not self.selection.maximal)  # of maximal matches all of one event wait, or none
-        held = CompletedMatches.joined([self.held, ready.take(np.flatnonzero(waits))])
-        over = self._is_over(held, limit, together=True)
-        self.held = held.take(np.flatnonzero(~over))
-        at_once = ready.take(np.flatnonzero(~waits))
-        ready = CompletedMatches.joined([at_once, held.take(np.flatnonzero(over))])
-        return self._in_order(ready, np.arange(len(ready)) >= len(at_once), limit, row_of, together=True)
-
-    def _is_over(self, found: CompletedMatches, limit: Ints | int, *, together: bool) -> Bools:
-        """Whether windows end before ``limit``; ``together``: those of all matches that end with the same event."""
-        end = (found.tick if together else found.start) + self.window
-        is_over: Bools = end < (limit[found.slot] if isinstance(limit, np.ndarray) else limit)
-        return is_over
-
-    def _in_order(
-        self, found: CompletedMatches, waited: Bools, limit: Ints | int, row_of: RowOf | None, *, together: bool
-    ) -> tuple[CompletedMatches, Ints, Bools]:
-        """Matches in their order, when each became known, and which have waited."""
-        moment = np.where(waited, (found.tick if together else found.start) + self.window, found.tick)
-        known = moment
-        if row_of is not None:  # the numbers of events of two partitions cannot be compared
-            known = np.where(waited, FAR, found.end)
-            if isinstance(limit, np.ndarray):
-                known[waited] = row_of(found.slot[waited], moment[waited])
-        order = np.lexsort((found.end, -found.start, found.errors, found.end * ~waited, waited, moment, known))
-        return found.take(order), known[order], waited[order]
-
     def _freed(self) -> CompletedMatches:
         """Matches that need not wait, and of those that wait none that are other ways to read one of these."""
-        if self.selection.maximal:
-            freed, self._unhindered = self._unhindered, NO_MATCHES
-            return freed
-        if not self.selection.depends_on_order:
-            return NO_MATCHES
+        if self.selection.maximal or not self.selection.depends_on_order:
+            return super()._freed()
         at_once, decided = self._at_once(self.waiting)
         freed = self.waiting.take(np.flatnonzero(at_once))
         self.waiting = self.waiting.take(np.flatnonzero(~decided))
@@ -331,7 +156,7 @@ class Finder:
 
         at = np.searchsorted(place(events.slot, events.row)[order], place(found.slot, found.end))
         classes = events.cls[order[at.clip(max=len(order) - 1)]]
-        can_be: Bools = self._followers.of(self.log.classes)[classes]
+        can_be: Bools = followed(self.automaton.automaton, self.log.classes)[classes]
         return can_be
 
     def _contained(self, found: CompletedMatches, which: Ints) -> Bools:
@@ -342,17 +167,7 @@ class Finder:
         """Without those that the matches listed before exclude."""
         if not self.selection.depends_on_order:
             return found
-        return found.take(self.before.chosen(found, is_count=self.engine.is_count))
-
-    def forget(self, floor: Ints | int) -> None:
-        """Let go of events before ``floor`` (per slot, or for all)."""
-        self.log.forget(floor)
-        self.before.forget(floor)
-
-    @property
-    def waits_in(self) -> Ints:
-        """The slots of matches that wait."""
-        return np.concatenate((self.waiting.slot, self.held.slot))
+        return found.take(self.before.chosen(found, is_count=self.is_count))
 
     # --- listing --------------------------------------------------------------------------------------------
 
@@ -478,56 +293,6 @@ class Finder:
             ids = self.recent.ids_of(self.log.row[event])
             gap = gap[self.verifier.qualifies(conditions, bindings, match[gap], variable, ids)]
         return match[gap]
-
-    # --- state ----------------------------------------------------------------------------------------------
-
-    def arrays(self) -> dict[str, Ints]:
-        """The state as arrays."""
-        waiting = {
-            f"{name}_{f.name}": getattr(getattr(self, name), f.name)
-            for name in ("waiting", "held")
-            for f in fields(CompletedMatches)
-        }
-        log = {f"log_{name}": getattr(self.log, name) for name in LOGGED}
-        return {**waiting, **log, **self.before.arrays()}
-
-    def restore(self, arrays: dict[str, Any]) -> None:
-        """Take over a state; the engine has its own already.
-
-        Raises
-        ------
-        DamagedError
-            It is not as it can have been written.
-        """
-        slots, logged = self.engine.slots, arrays["log_slot"].size
-        ranges = {f"log_{name}": Range(logged) for name in LOGGED} | {"log_slot": Range(logged, 0, slots)}
-        check_arrays(arrays, ranges)
-        self.waiting, self.held = (self._restored(arrays, name) for name in ("waiting", "held"))
-        for name in LOGGED:
-            setattr(self.log, name, arrays[f"log_{name}"])
-        self.before.restore(arrays, slots)
-
-    def _restored(self, arrays: dict[str, Any], name: str) -> CompletedMatches:
-        inner = self.automaton.automaton
-        mine = {f.name: arrays[f"{name}_{f.name}"] for f in fields(CompletedMatches)}
-        matches, bound, offset = mine["slot"].size, mine["id"].size, mine["offset"]
-        ranges = {f.name: Range(matches) for f in fields(CompletedMatches)} | {
-            "slot": Range(matches, 0, self.engine.slots),
-            "errors": Range(matches, 0, inner.errors + 1),
-            "final": Range(matches, 0, max(len(inner.finals), 1)),
-            "offset": Range(matches + 1, 0, bound + 1),
-            "id": Range(bound, 0, COUNT),
-            "arc": Range(bound, 0, self.labels.size),
-        }
-        check_arrays(mine, ranges)
-        check(name, good=offset[0] == 0 and offset[-1] == bound and (offset[1:] >= offset[:-1]).all())
-        return CompletedMatches(**mine)
-
-
-def no_row(slot: Ints, number: Ints) -> Ints:  # noqa: ARG001  (as of ``Neighbours.row_of``)
-    """The rows of events that do not come."""
-    return np.full(len(slot), FAR)
-
 
 def _whole_events(event: Ints, size: int) -> Iterator[tuple[int, int]]:
     """Parts of about ``size`` hits that do not cut the hits of one event apart."""

@@ -8,12 +8,9 @@ Source: MAX of CORE (Bucchi et al., PVLDB 15(9) 2022). Oracle: ``tests/naive_sel
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from acep_approx.arrays import Bools, Ints
-from acep_approx.automaton.automaton import Automaton
 from acep_approx.kernels.runs import selection as kernel
 
 
@@ -36,23 +33,3 @@ def contained(which: Ints, slot: Ints, offset: Ints, row: Ints) -> Bools:
     last = row[offset[1:] - 1]
     kernel.contained(which, slot, last, np.lexsort((last, slot)), offset, row, found)
     return found
-
-
-class Followers:
-    """Which events can be followed by another one of a match: what they end may still become part of a larger one.
-
-    Parameters
-    ----------
-    automaton : Automaton
-    """
-
-    def __init__(self, automaton: Automaton) -> None:
-        sources = {arc.source for arc in automaton.arcs}
-        self._letters = sum({1 << arc.letter for arc in automaton.arcs if arc.target in sources})
-        self._by_class = np.zeros(0, np.bool_)
-
-    def of(self, classes: Sequence[int]) -> Bools:
-        """For each class of events, given as letters that hold, whether a letter leads on to another one."""
-        if len(classes) != len(self._by_class):
-            self._by_class = np.array([bool(mask & self._letters) for mask in classes], np.bool_)
-        return self._by_class

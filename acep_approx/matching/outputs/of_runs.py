@@ -16,7 +16,8 @@ from acep_approx.engines.runs.lineage import Hits
 from acep_approx.engines.runs.runs import Runs
 from acep_approx.events.roles import Roles
 from acep_approx.events.stream import EventBatch
-from acep_approx.matching.outputs.completed import CompletedMatches, Finder, no_row
+from acep_approx.matching.outputs.complete import CompletedMatches
+from acep_approx.matching.outputs.known import KnownMatches, no_row
 from acep_approx.matching.outputs.output import NO_BATCH, Output, Points, Stamps
 from acep_approx.matching.outputs.recent import Recent
 from acep_approx.matching.outputs.tables import ENDS, BindingColumns, sums
@@ -40,7 +41,7 @@ class RunOutput(Output):
     Parameters
     ----------
     engine : Runs
-    finder : Finder
+    finder : KnownMatches
     stamps : Stamps
     recent : Recent
         Events that results or late conditions may still ask for.
@@ -51,7 +52,7 @@ class RunOutput(Output):
     def __init__(
         self,
         engine: Runs,
-        finder: Finder,
+        finder: KnownMatches,
         stamps: Stamps,
         recent: Recent,
         bindings: BindingColumns | None = None,
@@ -72,7 +73,7 @@ class RunOutput(Output):
         self.is_strict = automaton.counted == "stream"
 
     engine: Runs
-    finder: Finder
+    finder: KnownMatches
     bindings: BindingColumns
 
     roles: Roles | None = None

@@ -157,6 +157,8 @@ class RunPartial(RunOutput):
 
     engine: TracedRuns
 
+    finder: Finder
+
     def __init__(
         self, engine: TracedRuns, finder: Finder, stamps: Stamps, recent: Recent, bindings: BindingColumns
     ) -> None:
