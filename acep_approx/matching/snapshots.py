@@ -8,7 +8,8 @@ import numpy as np
 
 from acep_approx.arrays import Bools, Ints, extended
 from acep_approx.engines.engine import Slots, Snapshot
-from acep_approx.matching.outputs.completed import LOGGED, CompletedMatches, Finder, GuardLog
+from acep_approx.matching.outputs.completed import LOGGED, Finder, GuardLog
+from acep_approx.matching.outputs.matches import CompletedMatches
 from acep_approx.matching.outputs.selection import MARKED, MarkedEvents
 from acep_approx.matching.outputs.selection import NEVER as NOT_LISTED
 from acep_approx.matching.pipeline import Pipeline

@@ -6,12 +6,12 @@ A negation at the end of a pattern makes matches wait here until their window ha
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
 
-from acep_approx.arrays import Bools, Ints, Ragged, places
+from acep_approx.arrays import Bools, Ints, places
 from acep_approx.automaton.automaton import START
 from acep_approx.automaton.registers import RegisterAutomaton
 from acep_approx.engines.batches import Grouped
@@ -26,6 +26,7 @@ from acep_approx.engines.runs.lineage import (
 )
 from acep_approx.engines.runs.runs import Runs
 from acep_approx.kernels.runs.layout import ARC_BITS, ARC_MASK, LINK, LINK_HERE, LINKS
+from acep_approx.matching.outputs.matches import NO_MATCHES, CompletedMatches
 from acep_approx.matching.outputs.maximal import Followers, contained
 from acep_approx.matching.outputs.registers import MachineMatches
 from acep_approx.matching.outputs.selection import ListedBefore
@@ -102,28 +103,6 @@ HITS_AT_ONCE = 4096
 FAR = 2**62
 SLOT_BITS = 32
 """Labels stay below so many bits."""
-
-
-@dataclass(frozen=True)
-class CompletedMatches(Ragged):
-    """Matches as columns; match ``m`` binds ``id[offset[m] : offset[m + 1]]`` by the arcs ``arc``, earliest first.
-
-    ``end`` is the row that completes it, ``tick`` that row's tick, ``start`` the tick of its first event (both are
-    numbers within the partition in count windows).
-    """
-
-    slot: Ints
-    end: Ints
-    tick: Ints
-    start: Ints
-    errors: Ints
-    final: Ints
-    offset: Ints
-    id: Ints
-    arc: Ints
-
-
-NO_MATCHES = CompletedMatches.joined([])
 
 
 class Finder:

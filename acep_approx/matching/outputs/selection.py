@@ -8,18 +8,16 @@ Oracle: ``tests/naive_selection.py``.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from acep_approx.arrays import Bools, Ints, extended
 from acep_approx.kernels.runs import selection as kernel
+from acep_approx.matching.outputs.matches import CompletedMatches
 from acep_approx.matching.outputs.recent import Recent
 from acep_approx.query.syntax import Selection
 from acep_approx.ranges import COUNT, TICK, Range, check_arrays
-
-if TYPE_CHECKING:
-    from acep_approx.matching.outputs.completed import CompletedMatches
 
 NEVER = -(2**62)
 MARKED = ("slot", "row", "tick")
