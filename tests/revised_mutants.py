@@ -43,9 +43,14 @@ MUTANTS: dict[str, tuple[Change, ...]] = {
     "a snapshot lacks what began in the window before it": (
         (Pipeline, "floors_after", "np.array([tick - self.window])", "np.array([tick])"),
     ),
-    "matches that wait are not brought back": ((snapshots._Waiting, "bring_back", "self._finder.waiting = ", "_ = "),),
+    "matches that wait are not brought back": (
+        (snapshots._Waiting, "bring_back", "setattr(self._finder, self._name, ", "_ = ("),
+    ),
     "events that negations look for are not brought back": (
         (snapshots._Log, "bring_back", "setattr(self._log, name, column)", "pass"),
+    ),
+    "what was listed is not brought back": (
+        (snapshots.QuerySnapshot, "__init__", "if not finder.selection.is_all:", "if False:"),
     ),
     "what is counted by key is not brought back": ((snapshots._ByKey, "bring_back", "here[slots] = ", "_ = "),),
     "a state is that of the head": (
@@ -137,7 +142,7 @@ MUTANTS: dict[str, tuple[Change, ...]] = {
         (
             Replay,
             "settle",
-            "base.since - (2 * pipeline.window if self._has_late_ends else pipeline.window)",
+            "base.since - (2 * pipeline.window if self._lets_wait else pipeline.window)",
             "watermark",
         ),
     ),

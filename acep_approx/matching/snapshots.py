@@ -8,9 +8,9 @@ import numpy as np
 
 from acep_approx.arrays import Bools, Ints, extended
 from acep_approx.engines.engine import Slots, Snapshot
-from acep_approx.matching.outputs.complete import CompletedMatches
 from acep_approx.matching.outputs.guard_log import LOGGED, GuardLog
 from acep_approx.matching.outputs.known import KnownMatches
+from acep_approx.matching.outputs.matches import CompletedMatches
 from acep_approx.matching.outputs.selection import MARKED, MarkedEvents
 from acep_approx.matching.outputs.selection import NEVER as NOT_LISTED
 from acep_approx.matching.pipeline import Pipeline

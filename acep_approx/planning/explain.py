@@ -313,8 +313,11 @@ def _runs_advice(plan: Plan) -> Iterator[str]:
         yield f"{text} excludes no run on its way: compare with max(..), min(..), the first, the last or the one before"
     if registers.has_late_ends:
         yield "a negation at the end makes each match wait for one window; put it between two events if you can"
-    elif registers.needs_filter:
-        yield "points take as long as matches, because complete matches are tested"
+    elif registers.needs_list:
+        what = "tested" if registers.needs_filter else "chosen among"
+        yield f"points take as long as matches, because complete matches are {what}"
+    if query.selection.maximal and not registers.has_late_ends:
+        yield "MAXIMAL makes matches wait for one window, unless no event can follow their last one"
     is_passive = all(map(registers.is_passive, range(len(registers.states))))
     if is_passive and registers.automaton.repeats and query.selection.is_all:
         yield (

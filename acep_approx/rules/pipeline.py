@@ -20,8 +20,8 @@ from acep_approx.events.columns import to_arrow
 from acep_approx.events.roles import Roles
 from acep_approx.matching.choice import Parts, Shown, Way, cell_listing
 from acep_approx.matching.outputs.bind import BoundEvents
-from acep_approx.matching.outputs.complete import CompletedMatches
 from acep_approx.matching.outputs.kinds import MATCHES, POINTS
+from acep_approx.matching.outputs.matches import CompletedMatches
 from acep_approx.matching.outputs.of_cells import CellListing, CellPoints
 from acep_approx.matching.outputs.of_runs import RunListing
 from acep_approx.matching.outputs.output import Output, Stamps

@@ -97,6 +97,17 @@ def explain_all(
     return [_Diagnosis(place, steps).answer() for place in places]
 
 
+_LEFT_OUT = {
+    "MAXIMAL": "if another match has all its events, and more",
+    "FIRST": "if a match that is reported before begins with the same event",
+    "NON": "if a match that is reported before overlaps it",
+    "AFTER": "if it starts too early behind the match that is reported before it",
+    "CONSUME": "if a match that is reported before has one of its events",
+    "EVERY": "if it ends too soon behind the match that is reported before it",
+}
+"""When a clause, by its first word, keeps a match from being listed."""
+
+
 @dataclass(frozen=True)
 class _Candidate:
     bound: Bound
@@ -170,7 +181,7 @@ class _Diagnosis:
 
     def _matched(self, found: _Candidate) -> Why:
         missing = f", without {', '.join(found.missing)}" if found.missing else ""
-        is_apart = not self.place.plan.query.selection.is_all
+        clauses = self.place.plan.query.selection.clauses
         return Why(
             self.around,
             self.place.key,
@@ -179,7 +190,7 @@ class _Diagnosis:
             missing=found.missing,
             events=self._events(found),
             headline=f"there is a match{self._of()} at {self.around}, with {_amount(found.errors, 'error')}{missing}",
-            lines=("NON OVERLAP leaves it out if a match that is reported before overlaps it",) if is_apart else (),
+            lines=tuple(f"{clause} leaves it out {_LEFT_OUT[clause.split()[0]]}" for clause in clauses),
         )
 
     def _unmatched(self, found: _Candidate) -> Why:

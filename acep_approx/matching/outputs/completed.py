@@ -22,8 +22,8 @@ from acep_approx.engines.runs.lineage import (
 )
 from acep_approx.engines.runs.runs import Runs
 from acep_approx.kernels.runs.layout import ARC_BITS, ARC_MASK, LINK, LINK_HERE, LINKS
-from acep_approx.matching.outputs.complete import CompletedMatches
 from acep_approx.matching.outputs.known import FAR, KnownMatches
+from acep_approx.matching.outputs.matches import CompletedMatches
 from acep_approx.matching.outputs.maximal import contained
 from acep_approx.matching.outputs.registers import MachineMatches
 from acep_approx.matching.outputs.verify import Bindings, Verifier

@@ -16,8 +16,8 @@ from acep_approx.arrays import Bools, Ints
 from acep_approx.automaton.registers import RegisterAutomaton
 from acep_approx.engines.batches import Grouped
 from acep_approx.engines.runs.lineage import Hits
-from acep_approx.matching.outputs.complete import NO_MATCHES, CompletedMatches
 from acep_approx.matching.outputs.guard_log import LOGGED, GuardLog
+from acep_approx.matching.outputs.matches import NO_MATCHES, CompletedMatches
 from acep_approx.matching.outputs.recent import Recent
 from acep_approx.matching.outputs.registers import MachineMatches
 from acep_approx.matching.outputs.selection import ListedBefore

@@ -16,8 +16,8 @@ from acep_approx.engines.order import MOST, scratch
 from acep_approx.engines.runs.lineage import Hits
 from acep_approx.events.stream import EventBatch
 from acep_approx.kernels.order import Found, Limits, sort_matches
-from acep_approx.matching.outputs.complete import CompletedMatches
 from acep_approx.matching.outputs.known import KnownMatches
+from acep_approx.matching.outputs.matches import CompletedMatches
 from acep_approx.matching.outputs.of_runs import RunCounts, RunListing, RunOutput, RunPoints
 from acep_approx.matching.outputs.recent import Recent
 from acep_approx.matching.outputs.registers import MachineMatches

@@ -16,8 +16,8 @@ from acep_approx.engines.runs.lineage import Hits
 from acep_approx.engines.runs.runs import Runs
 from acep_approx.events.roles import Roles
 from acep_approx.events.stream import EventBatch
-from acep_approx.matching.outputs.complete import CompletedMatches
 from acep_approx.matching.outputs.known import KnownMatches, no_row
+from acep_approx.matching.outputs.matches import NO_MATCHES, CompletedMatches
 from acep_approx.matching.outputs.output import NO_BATCH, Output, Points, Stamps
 from acep_approx.matching.outputs.recent import Recent
 from acep_approx.matching.outputs.tables import ENDS, BindingColumns, sums
@@ -28,7 +28,6 @@ from acep_approx.query.syntax import Expression
 END_OF_STREAM = 2**62
 MANY_ROWS = 1 << 16
 """Rows that are kept, in count windows, before it is looked which of them something still points to."""
-NO_MATCH = CompletedMatches.joined([])
 
 
 class TooManyStepsError(Exception):
@@ -125,7 +124,7 @@ class RunOutput(Output):
 
     def nothing(self) -> pa.Table:
         """An empty table with the columns of the results."""
-        return self._table(NO_MATCH, NO_MATCH.end)
+        return self._table(NO_MATCHES, NO_MATCHES.end)
 
     def as_if_ended(self) -> list[pa.Table]:
         """What ``finish`` would give if the stream ended now; it waits on."""

@@ -14,7 +14,7 @@ import numpy as np
 
 from acep_approx.arrays import Bools, Ints, extended
 from acep_approx.kernels.runs import selection as kernel
-from acep_approx.matching.outputs.complete import CompletedMatches
+from acep_approx.matching.outputs.matches import CompletedMatches
 from acep_approx.matching.outputs.recent import Recent
 from acep_approx.query.syntax import Selection
 from acep_approx.ranges import COUNT, TICK, Range, check_arrays

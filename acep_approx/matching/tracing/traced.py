@@ -27,8 +27,8 @@ from acep_approx.kernels.runs import layout
 from acep_approx.kernels.runs import scores as kernel_scores
 from acep_approx.kernels.runs import trace as kernel_trace
 from acep_approx.kernels.runs.vm import NULL
-from acep_approx.matching.outputs.complete import CompletedMatches
 from acep_approx.matching.outputs.completed import Finder
+from acep_approx.matching.outputs.matches import CompletedMatches
 from acep_approx.matching.outputs.of_runs import RunOutput
 from acep_approx.matching.outputs.output import Stamps
 from acep_approx.matching.outputs.recent import Recent

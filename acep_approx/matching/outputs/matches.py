@@ -1,4 +1,4 @@
-"""Complete matches as columns."""
+"""Complete matches as columns: what is listed, tested, chosen among and put into tables."""
 
 from __future__ import annotations
 
