@@ -125,7 +125,7 @@ def expected_matches(query: QuerySyntax, rows: Sequence[Mapping[str, Any]]) -> d
     """Every match of ``query`` in a stream, with its least err; bindings hold row numbers of the whole stream.
 
     ``rows`` have ``ts`` (a whole number), ``type`` and attributes, in the order of the stream; the window counts ticks
-    or events. A clause NON OVERLAP is left to ``reported_matches``.
+    or events. Clauses that say which matches are listed are left to ``reported_matches``.
     """
     assert query.window.unit in ("ticks", "events"), "the oracle knows no units of time"
     best: dict[Binding, int] = {}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from acep_approx.query.shape import atoms
@@ -48,12 +48,3 @@ def in_order(
         return known, moment, waits, 0 if waits else last, matches[bound], -when(first), last, back
 
     return sorted(matches, key=key)
-
-
-def apart(ordered: Iterable[Binding]) -> list[Binding]:
-    """What NON OVERLAP leaves of the matches of one partition: those that begin after the one reported before."""
-    kept: list[Binding] = []
-    for bound in ordered:
-        if not kept or bound[0][0] > kept[-1][-1][0]:
-            kept.append(bound)
-    return kept

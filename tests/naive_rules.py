@@ -20,6 +20,7 @@ from acep_approx.query.syntax import Read
 from tests.naive import Binding, PartitionSearch, Path, partitions
 from tests.naive_expressions import OverflowOf64Bits, value_of
 from tests.naive_reads import NUMBER, Key, Look, Reading, Store, ValuesAndReads, all_hold, fresh
+from tests.naive_selection import is_allowed
 from tests.naive_writes import Failed, Outcome, Row, RuleMatch, Transaction, loaded
 
 LAST = 2**62
@@ -60,7 +61,7 @@ class Run:
         self.rows: list[Row] = []
         self.history: list[Store] = []
         self.waiting: list[list[Waiting]] = [[] for _ in file.rules]
-        self.ended: dict[tuple[int, Key], int] = {}  # NON OVERLAP: the last event reported, per rule and partition
+        self.listed: dict[tuple[int, Key], list[Binding]] = {}  # what was reported, per rule and partition
 
     # --- one event after the other ---
 
@@ -131,7 +132,7 @@ class Run:
         found, window = [], int(reading.query.window.amount)
         for bound, paths in ways.items():
             errors, waits = min((path.err, bool(path.gaps[-1])) for path in paths)
-            if waits if reading.query.non_overlap else reading.may_end_late:
+            if waits if reading.query.selection.depends_on_order else reading.may_end_late:
                 due = self.moment(search, bound[0][0]) + window
                 self.waiting[reading.number].append(Waiting(bound, tuple(paths), due))
             else:
@@ -149,17 +150,18 @@ class Run:
         return search.number[row] if is_count else int(self.rows[row]["ts"])
 
     def reported(self, reading: Reading, matches: list[RuleMatch]) -> list[RuleMatch]:
-        """What late reads and NON OVERLAP leave; of matches that overlap, the first in the order of queries."""
+        """What late reads leave, and the clauses that go by the order of queries."""
         kept = []
         for match in sorted(matches, key=lambda match: self.place_in_queries(reading, match)):
             if not all_hold(reading.late, self.events_of(match), self.look_back):
                 continue
-            if reading.query.non_overlap:
-                first, last = self.rows[match.bound[0][0]], match.bound[-1][0]
+            if reading.query.selection.depends_on_order:
+                first = self.rows[match.bound[0][0]]
                 part = (reading.number, tuple(first[one.name] for one in reading.query.equivalences))
-                if match.bound[0][0] <= self.ended.get(part, -1):
+                listed = self.listed.setdefault(part, [])
+                if not is_allowed(reading.query.selection, self.rows, match.bound, listed):
                     continue
-                self.ended[part] = last
+                listed.append(match.bound)
             kept.append(match)
         return kept
 

@@ -22,7 +22,7 @@ MERGEABLE = (
 def numbered_world(number: int) -> RichWorld:
     """The even ones are over the whole language, the odd ones merge."""
     dice = Random(number)
-    world = rich_world(dice, non_overlap=False)
+    world = rich_world(dice, chooses=False)
     if number % 2:
         text = dice.choice(MERGEABLE)
         world = RichWorld(parse(text), text, stream(Dice(dice)))

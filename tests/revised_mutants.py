@@ -43,9 +43,14 @@ MUTANTS: dict[str, tuple[Change, ...]] = {
     "a snapshot lacks what began in the window before it": (
         (Pipeline, "floors_after", "np.array([tick - self.window])", "np.array([tick])"),
     ),
-    "matches that wait are not brought back": ((snapshots._Waiting, "bring_back", "self._finder.waiting = ", "_ = "),),
+    "matches that wait are not brought back": (
+        (snapshots._Waiting, "bring_back", "setattr(self._finder, self._name, ", "_ = ("),
+    ),
     "events that negations look for are not brought back": (
         (snapshots._Log, "bring_back", "setattr(self._log, name, column)", "pass"),
+    ),
+    "what was listed is not brought back": (
+        (snapshots.QuerySnapshot, "__init__", "if not finder.selection.is_all:", "if False:"),
     ),
     "what is counted by key is not brought back": ((snapshots._ByKey, "bring_back", "here[slots] = ", "_ = "),),
     "a state is that of the head": (
@@ -75,7 +80,7 @@ MUTANTS: dict[str, tuple[Change, ...]] = {
         (Replay, "_run_again", "self._count if self._is_whole else segment.before", "segment.before"),
     ),
     "the head keeps its count": ((Replay, "_run_again", "self._before = self._count", "pass"),),
-    "windows do not close between segments": ((Replay, "_run_segment", "if self._has_late_ends and", "if False and"),),
+    "windows do not close between segments": ((Replay, "_run_segment", "if self._lets_wait and", "if False and"),),
     "what closes where a segment begins is forgotten": (
         (Replay, "_begin_segment", "self.tail.segments[-1].add_results(closed)", "pass"),
     ),
@@ -83,7 +88,10 @@ MUTANTS: dict[str, tuple[Change, ...]] = {
         (Replay, "change", "changed.gone += self._waiting", "pass"),
     ),
     "what waits is gone once it was put out": (
-        (RunOutput, "as_if_ended", "self.finder.waiting, self.finder.last_end = waiting, last_end", "pass"),
+        (RunOutput, "as_if_ended", "finder.waiting, finder.held = waiting, held", "pass"),
+    ),
+    "what was listed as if the stream had ended stands in the way": (
+        (RunOutput, "as_if_ended", "finder.before.take_over(before)", "pass"),
     ),
     # order and places
     "ties are in order of arrival where there are ids": ((order_events, "in_order", "keys[str(number)] = ", "_ = "),),
@@ -134,7 +142,7 @@ MUTANTS: dict[str, tuple[Change, ...]] = {
         (
             Replay,
             "settle",
-            "base.since - (2 * pipeline.window if self._has_late_ends else pipeline.window)",
+            "base.since - (2 * pipeline.window if self._lets_wait else pipeline.window)",
             "watermark",
         ),
     ),
@@ -232,7 +240,7 @@ SHOWN_BY = {
 
 def noticed(mutant: str, schedules: int) -> int:
     """A schedule that shows that a mutant is wrong; -1 if none does."""
-    seeds: list[int] = [*RARE, *range(schedules)]
+    seeds: list[int] = [*RARE, *range(schedules), *range(-1, -schedules, -1)]
     if mutant in SHOWN_BY:
         seeds.insert(0, SHOWN_BY[mutant])
     for seed in seeds:

@@ -54,7 +54,7 @@ def world(dice: Dice) -> tuple[str, tuple[Row, ...]]:
         return made.text, tied(longer(dice), dice)
     if kind in ("twelve", "return"):
         return dice.pick(TWELVE if kind == "twelve" else RETURNING), longer(dice)
-    text = rich_world(dice.random, non_overlap=kind == "no overlap").text
+    text = rich_world(dice.random, chooses=kind == "no overlap").text
     return returning(text, dice) if kind == "return too" else text, longer(dice)
 
 
@@ -155,8 +155,8 @@ def schedule(seed: int) -> Schedule:
     return replace(made, steps=tuple(cut(writer.said, dice)))
 
 
-def long_schedule(number: int, seed: int) -> Schedule:
-    """One of the ``TWELVE`` queries: hundreds of events, three keys, windows that close, a watermark, small pushes."""
+def long_schedule(text: str, seed: int) -> Schedule:
+    """For one query: hundreds of events, three keys, windows that close, a watermark, small pushes."""
     dice = Dice(Random(seed))
     tick, rows = 0, []
     for _ in range(dice.random.randint(200, 400)):
@@ -166,7 +166,7 @@ def long_schedule(number: int, seed: int) -> Schedule:
     codes = dice.pick(CODES[:5])
     made = Schedule(
         seed,
-        TWELVE[number],
+        text,
         (),
         delay=dice.pick((5, 10, 20)),
         emit=dice.pick(SPECULATED),

@@ -20,6 +20,8 @@ from acep_approx.query.parser import parse
 from acep_approx.query.printer import to_text
 from acep_approx.query.shape import atoms, choice_of, kleene_variables, negated_variables, sequence_of, walk
 from acep_approx.query.syntax import (
+    LISTS_ALL,
+    NON_OVERLAP,
     Absent,
     Aggregate,
     Atom,
@@ -29,6 +31,8 @@ from acep_approx.query.syntax import (
     Pattern,
     QuerySyntax,
     Repeat,
+    Selection,
+    Skip,
     Strategy,
     Window,
 )
@@ -81,27 +85,27 @@ class RichWorld:
         return pa.table({name: pa.array([row[name] for row in self.rows], kind) for name, kind in COLUMNS.items()})
 
     def expected(self) -> dict[Binding, int]:
-        """Every match by brute force, with its least err; NON OVERLAP is left out."""
+        """Every match by brute force, with its least err, whether it is listed or not."""
         return expected_matches(self.query, self.rows)
 
 
-def rich_worlds(*, non_overlap: bool = False) -> st.SearchStrategy[RichWorld]:
+def rich_worlds(*, chooses: bool = False) -> st.SearchStrategy[RichWorld]:
     """Any query that passes the checks, and a stream.
 
     Parameters
     ----------
-    non_overlap : bool, default False
-        Whether the query has the clause NON OVERLAP.
+    chooses : bool, default False
+        Whether the query has clauses that say which matches are listed.
     """
-    return st.randoms(use_true_random=True).map(lambda random: rich_world(random, non_overlap))
+    return st.randoms(use_true_random=True).map(lambda random: rich_world(random, chooses))
 
 
-def rich_world(random: Random, non_overlap: bool) -> RichWorld:
+def rich_world(random: Random, chooses: bool) -> RichWorld:
     """The world that comes of a seed."""
     make = regex_query if random.randrange(7) == 0 else pattern_query
-    query = make(Dice(random), non_overlap)
+    query = make(Dice(random), chooses)
     while query is None:
-        query = make(Dice(random), non_overlap)
+        query = make(Dice(random), chooses)
     return world_of(query, stream(Dice(random)))
 
 
@@ -171,7 +175,7 @@ def absent(dice: Dice, types: Sequence[str | None]) -> Absent:
 # --- queries ----------------------------------------------------------------------------------------------------------
 
 
-def pattern_query(dice: Dice, non_overlap: bool) -> QuerySyntax | None:
+def pattern_query(dice: Dice, chooses: bool) -> QuerySyntax | None:
     """PATTERN with all that can stand beside it, the variables v0, v1, ...; None: it would be too large or empty."""
     pattern: Pattern = renamed(part(dice, ("A", "B", "A", "B", "A", "B", None, None, "C"), depth=3, negation=True), [])
     if len(atoms(pattern)) > MOST_ATOMS or lightest(pattern, {}) == 0:
@@ -186,10 +190,10 @@ def pattern_query(dice: Dice, non_overlap: bool) -> QuerySyntax | None:
             chosen = {*sorted(chosen)[: dice.pick((1, 1, 2, 0))], dice.pick(negated)}
         names = Names(tuple(sorted(chosen - kleene)), tuple(sorted(chosen & kleene)))
         predicates.append(condition(dice.pick, names))
-    return finished(dice, pattern, known, non_overlap, predicates=tuple(predicates))
+    return finished(dice, pattern, known, chooses, predicates=tuple(predicates))
 
 
-def regex_query(dice: Dice, non_overlap: bool) -> QuerySyntax | None:
+def regex_query(dice: Dice, chooses: bool) -> QuerySyntax | None:
     """A bare regular expression over A, B, C: some are types, some are defined, some have conditions; None: empty."""
     pattern = part(dice, "ABABABC", depth=3, negation=False)
     if lightest(pattern, {}) == 0:
@@ -201,7 +205,7 @@ def regex_query(dice: Dice, non_overlap: bool) -> QuerySyntax | None:
         dice,
         without_types(pattern, defined),
         letters,
-        non_overlap,
+        chooses,
         is_regex=True,
         predicates=tuple(predicates),
         definitions=tuple(Definition(letter, condition(dice.pick, Names((None,), ()))) for letter in defined),
@@ -219,7 +223,7 @@ def without_types(pattern: Pattern, defined: Sequence[str]) -> Pattern:
     return type(pattern)(tuple(without_types(one, defined) for one in inner))
 
 
-def finished(dice: Dice, pattern: Pattern, letters: list[str], non_overlap: bool, **clauses: Any) -> QuerySyntax:
+def finished(dice: Dice, pattern: Pattern, letters: list[str], chooses: bool, **clauses: Any) -> QuerySyntax:
     """A query with the clauses that every query has."""
     weights = {dice.pick(letters): dice.pick((2, 3)) for _ in range(dice.pick((0, 0, 0, 1, 2)))}
     unit = dice.pick(("ticks", "ticks", "events"))
@@ -230,9 +234,24 @@ def finished(dice: Dice, pattern: Pattern, letters: list[str], non_overlap: bool
         equivalences=tuple(map(Equivalence, dice.pick(KEYS))),
         errors=min(dice.pick((0, 1, 1, 2)), lightest(pattern, weights) - 1),
         weights=tuple(sorted(weights.items())),
-        non_overlap=non_overlap,
+        selection=selection(dice, [] if clauses.get("is_regex") else letters) if chooses else LISTS_ALL,
         **clauses,
     )
+
+
+def selection(dice: Dice, variables: Sequence[str]) -> Selection:
+    """Clauses that say which matches are listed, at least one; ``variables`` can bind events."""
+    if dice.chance(4):
+        return NON_OVERLAP
+    named = tuple(Skip(to, dice.pick(variables)) for to in dice.pick((("first", "last"), ())) if variables)
+    found = Selection(
+        maximal=dice.chance(2),
+        first=dice.chance(5),
+        skip=dice.pick((None, None, Skip("next row"), Skip("past last row"), *named)),
+        consume=dice.chance(5),
+        every=Window(dice.pick((0, 1, 2, 3, 9)), "ticks") if dice.chance(4) else None,
+    )
+    return selection(dice, variables) if found.is_all else found
 
 
 def constructs(query: QuerySyntax) -> set[str]:

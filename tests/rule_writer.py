@@ -23,6 +23,10 @@ CALLS = ("ring", "mail")
 LATE = {"cells": 0.0, "acyclic": 0.15, "any": 0.15, "late": 0.6}
 """How many patterns end with a negation, in each kind of worlds."""
 SHARED = ((), (), (), ("k",), ("k",), ("k",), ("k",), ("j",), ("k", "j"))
+CHOOSING = (
+    *("NON OVERLAP",) * 3,
+    *("FIRST MATCH", "CONSUME", "EVERY 2", "AFTER MATCH SKIP TO NEXT ROW", "FIRST MATCH EVERY 1"),
+)
 COMPARE = ("=", "=", "!=", "!=", "<", "<=", "<=", ">", ">=", ">=")
 
 
@@ -134,7 +138,7 @@ class RuleWriter:
             f"WITHIN {window}",
             "SIMULTANEOUS" if is_simultaneous else "",
             self.pattern.errors,
-            "NON OVERLAP" if self.non_overlap else "",
+            Random(where).choice(CHOOSING) if self.non_overlap else "",
             self.returns() if self.chance(0.25) else "",
             when,
             does,

@@ -13,6 +13,7 @@ from acep_approx.errors import UnsupportedError
 from tests.match_tables import bindings, counted, least, per_point
 from tests.naive import match_points
 from tests.naive_order import in_order
+from tests.naive_selection import reported_matches
 from tests.rich_worlds import RichWorld
 
 MERGES = ("equal,pareto,chain", "none", "equal", "equal,pareto", "equal,chain")
@@ -77,3 +78,21 @@ def agrees_in_any_split(world: RichWorld, merge: str, dice: Random) -> None:
         assert counted(parts) == per_point(expected)
     else:
         assert least(parts) == match_points(expected)
+
+
+def chooses_as_brute_force(world: RichWorld, merge: str, dice: Random) -> None:
+    """Which matches are listed, in which order, and their points and counts, in any split and over restarts."""
+    query = compiled(world)
+    if query is None:
+        return
+    expected = reported_matches(world.query, world.rows, world.expected())
+    table = world.table()
+    matches = query.match(table, merge=merge)
+    assert list(bindings(matches.to_arrow(), world.query).items()) == list(expected.items())
+    assert least(matches.points()) == match_points(expected)
+    assert counted(matches.counts()) == per_point(expected)
+    output = dice.choice(("matches", "points", "counts"))
+    cuts = sorted(dice.randint(0, table.num_rows) for _ in range(dice.randrange(7)))
+    batches = [table.slice(i, j - i) for i, j in zip([0, *cuts], [*cuts, table.num_rows], strict=True)]
+    whole = pushed(query, [table], output, merge, None)
+    assert pushed(query, batches, output, merge, dice).to_pylist() == whole.to_pylist()

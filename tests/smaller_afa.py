@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from acep_approx.errors import AcepError
-from acep_approx.query.syntax import Binary, Constant, Expression, Machine, QuerySyntax, Unary, Window
+from acep_approx.query.syntax import LISTS_ALL, Binary, Constant, Expression, Machine, QuerySyntax, Unary, Window
 from tests.afa_worlds import AfaWorld, can_go_on, world_of
 
 SHRINKING = 60
@@ -47,7 +47,7 @@ def smaller_queries(query: QuerySyntax) -> Iterator[QuerySyntax]:
     yield from (replace(query, equivalences=query.equivalences[1:]),) if query.equivalences else ()
     yield from (replace(query, weights=query.weights[1:]),) if query.weights else ()
     yield from (replace(query, errors=query.errors - 1),) if query.errors else ()
-    yield from (replace(query, non_overlap=False),) if query.non_overlap else ()
+    yield from (replace(query, selection=LISTS_ALL),) if query.selection.depends_on_order else ()
     yield from (replace(query, window=Window(100, "ticks")),) if query.window.unit == "events" else ()
     for machine in smaller_machines(query.pattern):
         yield replace(query, pattern=machine)

@@ -10,6 +10,7 @@ from acep_approx.query.rules.checks import check_rules
 from acep_approx.query.rules.parser import parse_rules
 from acep_approx.query.rules.printer import to_text
 from acep_approx.query.rules.syntax import Rule, RuleFile, Write
+from acep_approx.query.syntax import LISTS_ALL
 from tests.rule_worlds import RuleWorld
 from tests.smaller_worlds import smaller_queries
 
@@ -81,8 +82,9 @@ def smaller_rules(rule: Rule) -> Iterator[Rule]:
         yield replace(rule, query=replace(rule.query, outputs=outputs))
     if rule.query.errors:
         yield replace(rule, query=replace(rule.query, errors=0, weights=()))
-    if rule.query.non_overlap or rule.query.strategy != "skip_till_any_match" or rule.query.is_simultaneous:
-        plain = replace(rule.query, non_overlap=False, strategy="skip_till_any_match", is_simultaneous=False)
+    is_plain = rule.query.selection.is_all and rule.query.strategy == "skip_till_any_match"
+    if not is_plain or rule.query.is_simultaneous:
+        plain = replace(rule.query, selection=LISTS_ALL, strategy="skip_till_any_match", is_simultaneous=False)
         yield replace(rule, query=plain)
     for query in smaller_queries(rule.query):
         yield replace(rule, query=query)

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from acep_approx.errors import AcepError
 from acep_approx.query.shape import choice_of, sequence_of
-from acep_approx.query.syntax import Either, Pattern, QuerySyntax, Repeat, Sequence
+from acep_approx.query.syntax import LISTS_ALL, Either, Pattern, QuerySyntax, Repeat, Sequence
 from tests.rich_worlds import RichWorld, world_of
 
 
@@ -37,6 +37,10 @@ def smaller_queries(query: QuerySyntax) -> Iterator[QuerySyntax]:
     yield from (replace(query, equivalences=query.equivalences[1:]),) if query.equivalences else ()
     yield from (replace(query, weights=query.weights[1:]),) if query.weights else ()
     yield from (replace(query, errors=query.errors - 1),) if query.errors else ()
+    for name in ("maximal", "first", "skip", "consume", "every"):
+        fewer = replace(query.selection, **{name: getattr(LISTS_ALL, name)})
+        if fewer != query.selection and not fewer.is_all:
+            yield replace(query, selection=fewer)
     for pattern in smaller_patterns(query.pattern):
         yield replace(query, pattern=pattern)
 

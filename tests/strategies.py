@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from acep_approx.query.shape import choice_of, sequence_of
 from acep_approx.query.syntax import (
+    LISTS_ALL,
     Absent,
     Aggregate,
     Atom,
@@ -25,7 +26,9 @@ from acep_approx.query.syntax import (
     QuerySyntax,
     Repeat,
     ReturnItem,
+    Selection,
     Sequence,
+    Skip,
     Unary,
     Window,
 )
@@ -126,6 +129,15 @@ def _conditions(values: st.SearchStrategy[Expression]) -> st.SearchStrategy[tupl
     return st.lists(single, max_size=3).map(tuple)
 
 
+SKIPS = st.builds(Skip, st.sampled_from(("next row", "past last row")))
+SELECTIONS = st.just(LISTS_ALL) | st.builds(
+    Selection,
+    maximal=st.booleans(),
+    first=st.booleans(),
+    skip=st.none() | SKIPS | st.builds(Skip, st.sampled_from(("first", "last")), VARIABLES),
+    consume=st.booleans(),
+    every=st.none() | WINDOWS,
+)
 PATTERN_QUERIES = st.builds(
     QuerySyntax,
     pattern=patterns(st.builds(Atom, TYPES, VARIABLES)),
@@ -136,7 +148,7 @@ PATTERN_QUERIES = st.builds(
     is_simultaneous=st.booleans(),
     errors=st.integers(-1, 5),
     weights=WEIGHTS,
-    non_overlap=st.booleans(),
+    selection=SELECTIONS,
     outputs=st.lists(st.builds(ReturnItem, FIELDS, EXPRESSIONS), max_size=2).map(tuple),
 )
 
@@ -159,7 +171,7 @@ def regex_queries(draw: st.DrawFn) -> QuerySyntax:
         is_simultaneous=draw(st.booleans()),
         errors=draw(st.integers(0, 5)),
         weights=draw(st.lists(st.tuples(LETTERS, st.integers(1, 9)), max_size=2).map(tuple)),
-        non_overlap=draw(st.booleans()),
+        selection=draw(SELECTIONS),
         definitions=tuple(Definition(name, draw(conditions)) for name in names),
     )
 

@@ -492,6 +492,11 @@ def test_any_clause_may_come_first():
         "by": lambda made: made.by("k", "dep time"),
         "errors": lambda made: made.errors(1, {"t": 2}),
         "non_overlap": lambda made: made.non_overlap(),
+        "maximal": lambda made: made.maximal(),
+        "first_match": lambda made: made.first_match(),
+        "skip_to": lambda made: made.skip_to("last t"),
+        "consume": lambda made: made.consume(),
+        "every": lambda made: made.every(3),
         "returning": lambda made: made.returning("n", x="t.x", twice="2 * n"),
     }
     for call in calls.values():

@@ -88,15 +88,55 @@ def test_windows(window, text):
     assert str(a.within(window)) == f"PATTERN A a\nWITHIN {text}"
 
 
-@pytest.mark.parametrize("clause", ["errors", "strategy", "returning", "where", "non_overlap", "simultaneous"])
+CHOOSING = {
+    "non_overlap": lambda made: made.non_overlap(),
+    "maximal": lambda made: made.maximal(),
+    "first_match": lambda made: made.first_match(),
+    "skip_to": lambda made: made.skip_to("last a"),
+    "consume": lambda made: made.consume(),
+    "every": lambda made: made.every("3 s"),
+}
+
+
+@pytest.mark.parametrize(
+    ("where", "clause"),
+    [
+        ("next row", "AFTER MATCH SKIP TO NEXT ROW"),
+        ("Past  last ROW", "NON OVERLAP"),
+        ("FIRST first", "AFTER MATCH SKIP TO FIRST first"),
+        ("last b", "AFTER MATCH SKIP TO LAST b"),
+    ],
+)
+def test_where_the_next_match_may_start(where, clause):
+    built = seq(event("A", "first"), b).within(5).skip_to(where)
+    assert str(built) == f"PATTERN SEQ(A first, B b)\nWITHIN 5\n{clause}"
+    check(built.syntax())
+
+
+@pytest.mark.parametrize("where", ["", "next", "last row row", "past", "first", "middle b", "last 1"])
+def test_no_place_to_skip_to(where):
+    with pytest.raises(UsageError, match="ACEP-U021"):
+        a.skip_to(where)
+
+
+def test_clauses_that_choose_go_together():
+    built = seq(a, b).within(5)
+    for call in CHOOSING.values():
+        built = call(built)
+    text = "MAXIMAL\nFIRST MATCH\nAFTER MATCH SKIP TO LAST a\nCONSUME\nEVERY 3 s"
+    assert str(built) == f"PATTERN SEQ(A a, B b)\nWITHIN 5\n{text}"
+    assert str(built.every(timedelta(minutes=1))).endswith("EVERY 1 min")
+
+
+@pytest.mark.parametrize("clause", ["errors", "strategy", "returning", "where", "simultaneous", *CHOOSING])
 def test_any_clause_may_come_first(clause):
     calls = {
         "errors": lambda made: made.errors(0),
         "strategy": lambda made: made.strategy("strict_contiguity"),
         "returning": lambda made: made.returning(x="a.x"),
         "where": lambda made: made.where("a.x = 1"),
-        "non_overlap": lambda made: made.non_overlap(),
         "simultaneous": lambda made: made.simultaneous(),
+        **CHOOSING,
     }
     assert calls[clause](a).within(5).syntax() == calls[clause](a.within(5)).syntax()
 

@@ -20,7 +20,7 @@ from tests.cases import FULL
 from tests.corpus_cases import FOLDER, NAMED, Case, events_of, listing
 from tests.naive import expected_matches
 from tests.naive_afa import afa_matches, afa_rows
-from tests.naive_overlap import reported_matches
+from tests.naive_selection import reported_matches
 
 Way = tuple[str, str]
 """An engine, and which runs it merges."""
@@ -182,7 +182,7 @@ def test_oracle_agrees(case: Case) -> None:
     rows = events.to_pylist()
     expected = afa_matches(query, rows) if isinstance(query.pattern, Machine) else expected_matches(query, rows)
     texts = dict(zip(expected, written(((list(b), err) for b, err in expected.items()), events), strict=True))
-    if query.non_overlap:
+    if query.selection.depends_on_order:
         assert Counter(texts[bound] for bound in reported_matches(query, rows, expected)) == Counter(case["matches"])
     elif "matches" in case:
         assert Counter(texts.values()) == Counter(case["matches"])

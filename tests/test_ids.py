@@ -77,7 +77,7 @@ def test_runs_take_any_names(world: RichWorld, output: str, seed: int) -> None:
 
 
 @settings(examples(400), max_examples=cases(400, 14))
-@given(world=rich_worlds(non_overlap=True), seed=st.integers(0, 2**32))
+@given(world=rich_worlds(chooses=True), seed=st.integers(0, 2**32))
 def test_matches_that_may_not_overlap_take_any_names(world: RichWorld, seed: int) -> None:
     with_names(world, "runs", "matches", seed)
 

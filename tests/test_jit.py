@@ -28,7 +28,7 @@ from random import Random
 from tests.rich_worlds import rich_world
 from tests.runs_engine import agrees
 for seed in range({worlds}):
-    agrees(rich_world(Random(seed), non_overlap=False))
+    agrees(rich_world(Random(seed), chooses=False))
 print(seed + 1)
 """
 
@@ -57,13 +57,13 @@ def test_plain_python_does_not_import_numba() -> None:
 
 SMALL = """
 from acep_approx.jit import cache, compiling
-from acep_approx.kernels.runs import lineage
+from acep_approx.kernels.runs import selection
 import acep_approx, numpy as np
 if {changed}:
     cache.sources = lambda: "other sources"
 compiled, how = compiling.compiled, ["loaded"]
 compiling.compiled = lambda *given: how.append("compiled") or compiled(*given)
-lineage.not_overlapping(*(np.zeros(1, np.int64) for _ in range(4)), np.zeros(1, np.bool_))
+selection.contained(*(np.zeros(size, np.int64) for size in (0, 1, 1, 1, 2, 0)), np.zeros(1, np.bool_))
 print(how[-1])
 """
 

@@ -33,11 +33,16 @@ QUERIES = (
     "PATTERN SEQ(A a, B b) WHERE strict_contiguity {{ [g] }} WITHIN {w} events",
     "PATTERN SEQ(A a, B+ b[]) WHERE skip_till_next_match {{ [g] AND b[i].x >= b[i-1].x }} WITHIN {w} events",
     "PATTERN SEQ(A a, B b, ~(C c)) WHERE [g] WITHIN {w} events NON OVERLAP",
+    "PATTERN SEQ(A a, B+ b[], C? c) WHERE [g] WITHIN {w} events MAXIMAL",
     # in windows of time what is left of the window matters no more once the stream of the key has ended
     "PATTERN SEQ(A a, B b) WHERE [g] WITHIN {w}",
     "PATTERN SEQ(A a, B b, ~(C c)) WHERE [g] AND b.x >= a.x WITHIN {w} SIMULTANEOUS",
     "PATTERN SEQ(A a, B+ b[]) WHERE partition_contiguity {{ [g] AND b[i].x >= a.x }} WITHIN {w}",
     "PATTERN SEQ(A a, B+ b[], ~(C c)) WHERE [g] WITHIN {w} NON OVERLAP",
+    "PATTERN SEQ(A a, B+ b[]) WHERE [g] WITHIN {w} events MAXIMAL CONSUME",
+    "PATTERN SEQ(A a, B b) WHERE [g] WITHIN {w} MAXIMAL",
+    "PATTERN SEQ(A a, ANY b) WHERE [g] WITHIN {w} FIRST MATCH EVERY 8",
+    "PATTERN SEQ(A a, B+ b[], C? c) WHERE [g] WITHIN {w} MAXIMAL",
 )
 
 

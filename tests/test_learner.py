@@ -179,7 +179,7 @@ def test_every_match_is_true_and_the_bound_holds_whatever_is_learned(world: Rich
 
 def test_such_worlds_are_learned_from() -> None:
     """Or the test before would say nothing."""
-    assert sum(learns_and_keeps(rich_world(Random(seed), non_overlap=False), seed) for seed in range(cases(40))) > 0
+    assert sum(learns_and_keeps(rich_world(Random(seed), chooses=False), seed) for seed in range(cases(40))) > 0
 
 
 @pytest.mark.parametrize("window", ["0", "3 events"])

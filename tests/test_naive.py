@@ -16,7 +16,7 @@ from acep_approx.query.shape import negated_variables, variables
 from acep_approx.query.syntax import Strategy
 from tests.cases import examples
 from tests.naive import PartitionSearch, expected_matches, partitions
-from tests.naive_overlap import reported_matches
+from tests.naive_selection import reported_matches
 from tests.rich_worlds import RichWorld, rich_worlds
 from tests.tied_worlds import shuffled, tied_world
 from tests.worlds import World, worlds
@@ -351,10 +351,64 @@ def test_letters_are_no_variables() -> None:
     ],
 )
 def test_non_overlap(query: str, stream: str, reported: list[str], expected: bool) -> None:
-    tree = parse(f"PATTERN {query}" + ("" if "WITHIN" in query else " WITHIN 9"))
+    tree = parse(f"PATTERN {query}" + ("" if "WITHIN" in query else " WITHIN 9") + " NON OVERLAP")
     rows = rows_of(stream)
     chosen = [tuple((int(word[1:]) - 1, word[0]) for word in match.split()) for match in reported]
     assert (set(reported_matches(tree, rows, expected_matches(tree, rows))) == set(chosen)) is expected
+
+
+# --- the other clauses that say which matches are listed --------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("query", "stream", "listed"),
+    [
+        # Contained in another match, whatever the errors of the two. The complete one cannot be followed.
+        ("SEQ(A a, B b, C c) WITHIN 9 ERRORS 1 MAXIMAL", "A B C", ["a1 b2 c3"]),
+        ("SEQ(A a, B b, C c) WITHIN 9 ERRORS 1 MAXIMAL", "A B X C@20", ["a1 b2"]),
+        ("SEQ(A a, B b, C c) WITHIN 9 ERRORS 1 MAXIMAL", "A B C C", ["a1 b2 c3", "a1 b2 c4"]),
+        ("A+ a[] WITHIN 9 MAXIMAL", "A A A@3 A@20", ["a1 a2 a3", "a4"]),
+        ("A+ a[] WITHIN 1 MAXIMAL", "A A A", ["a1 a2", "a2 a3"]),
+        ("SEQ(A{2,} a[], B b) WITHIN 9 MAXIMAL", "A A B A B", ["a1 a2 b3", "a1 a2 a4 b5"]),
+        ("SEQ(A a, B b) WITHIN 9 MAXIMAL", "A A B B", ["a2 b3", "a1 b3", "a2 b4", "a1 b4"]),
+        # Equal sets of events: both.
+        ("SEQ(A+ a[], A+ b[]) WITHIN 9 MAXIMAL", "A A A", ["a1 a2 b3", "a1 b2 b3"]),
+        # What waits is known when its window has closed, after what came meanwhile.
+        ("(A+ a[] | B b) WITHIN 3 MAXIMAL", "A@1 B@2 A@3 B@4 B@5", ["b2", "b4", "a1 a3", "b5"]),
+        ("(A+ a[] | B b) WITHIN 3 MAXIMAL", "A@1 B@2 A@3 B@4", ["b2", "b4", "a1 a3"]),
+        ("SEQ(A+ a[], ~(N n)) WITHIN 3 MAXIMAL", "A@1 A@2 N@4 A@9", ["a4"]),
+        ("SEQ(A+ a[], ~(N n)) WITHIN 3 MAXIMAL", "A@1 A@2 N@5 A@9", ["a1 a2", "a4"]),
+        ("(SEQ(A a, B c, ~(N n)) | A b) WITHIN 3 MAXIMAL", "A@1 B@2 N@3", ["b1"]),  # the other is no match
+        ("(SEQ(A a, B c, ~(N n)) | A b) WITHIN 3 MAXIMAL", "A@1 B@2 N@9", ["a1 c2"]),
+        ("SEQ(A a, B b) WHERE [g] WITHIN 9 MAXIMAL FIRST MATCH", "A:g=p A:g=q B:g=p B:g=q B:g=q", ["a1 b3", "a2 b4"]),
+        ("SEQ(A a, B b) WITHIN 9 FIRST MATCH", "A A B B A B", ["a2 b3", "a1 b3", "a5 b6"]),
+        ("SEQ(A a, B b) WITHIN 9 AFTER MATCH SKIP TO NEXT ROW", "A A B B A B", ["a2 b3", "a5 b6"]),
+        ("SEQ(A a, B b) WITHIN 9 AFTER MATCH SKIP TO NEXT ROW", "A B A B", ["a1 b2", "a3 b4"]),
+        ("SEQ(A a, B b, C c) WITHIN 9 AFTER MATCH SKIP TO NEXT ROW", "A B A C B C", ["a1 b2 c4", "a3 b5 c6"]),
+        ("SEQ(A a, B b, C c) WITHIN 9 AFTER MATCH SKIP PAST LAST ROW", "A B A C B C", ["a1 b2 c4"]),
+        ("A{2} a[] WITHIN 9 AFTER MATCH SKIP TO LAST a", "A A A A", ["a1 a2", "a2 a3", "a3 a4"]),
+        ("A{2} a[] WITHIN 9 AFTER MATCH SKIP TO FIRST a", "A A A", ["a1 a2", "a2 a3"]),
+        ("SEQ(A a, B{1,2} b[]) WITHIN 9 AFTER MATCH SKIP TO FIRST a", "A A B B", ["a2 b3", "a2 b3 b4", "a2 b4"]),
+        ("(SEQ(A a, B b) | C c) WITHIN 9 AFTER MATCH SKIP TO LAST b", "A C B A B", ["c2", "a4 b5"]),
+        ("(SEQ(A a, B b) | C c) WITHIN 9 AFTER MATCH SKIP TO LAST b", "A B C", ["a1 b2", "c3"]),
+        ("(SEQ(A a, B b) | SEQ(B d, C c)) WITHIN 9 AFTER MATCH SKIP TO LAST b", "A B C C", ["a1 b2", "d2 c3"]),
+        ("SEQ(A a, B b) WITHIN 9 CONSUME", "A A B B A B", ["a2 b3", "a1 b4", "a5 b6"]),
+        ("SEQ(A a, B b) WITHIN 9 EVERY 2", "A B B B B B", ["a1 b2", "a1 b4", "a1 b6"]),
+        ("SEQ(A a, B b) WITHIN 9 EVERY 0", "A B B", ["a1 b2", "a1 b3"]),
+        ("SEQ(A a, B b) WITHIN 9 EVERY 30", "A@1 B@2 A@20 B@21 A@31 B@32", ["a1 b2", "a5 b6"]),
+        ("SEQ(A a, B b) WITHIN 9 FIRST MATCH CONSUME EVERY 2", "A A A B B B", ["a3 b4", "a2 b6"]),
+        ("SEQ((A a, ~(N n) | B b, C c)) WITHIN 3 CONSUME", "A@1 B@2 C@3 X@9", ["b2 c3", "a1"]),
+        ("SEQ((A a, ~(N n) | B b, C c)) WITHIN 3 EVERY 2", "A@1 B@2 C@3 X@9", ["b2 c3"]),
+        ("SEQ((A a, ~(N n) | B b, C c)) WITHIN 3 AFTER MATCH SKIP TO NEXT ROW", "A@1 B@2 C@3 X@9", ["b2 c3"]),
+    ],
+)
+def test_what_is_listed(query: str, stream: str, listed: list[str]) -> None:
+    """In this order."""
+    tree = parse(f"PATTERN {query}")
+    check(tree)
+    rows = rows_of(stream)
+    chosen = [tuple((int(word[1:]) - 1, word[0]) for word in match.split()) for match in listed]
+    assert list(reported_matches(tree, rows, expected_matches(tree, rows))) == chosen
 
 
 # --- SIMULTANEOUS -----------------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from hypothesis import given
 from acep_approx import UsageError, compile_query
 from acep_approx.events.source import open_source
 from acep_approx.query.shape import atoms, walk
-from acep_approx.query.syntax import Absent, Atom, Sequence
+from acep_approx.query.syntax import LISTS_ALL, Absent, Atom, Sequence
 from acep_approx.why import no_match
 from acep_approx.why.no_match import Beginning, beginnings, explain_no_match, loose, relaxations, wide
 from acep_approx.why.result import NoMatch
@@ -229,7 +229,7 @@ def is_true(world: RichWorld) -> None:
     if answer.reason == "found":
         return
     counts_are_right(world, answer)
-    whole = replace(world.query, non_overlap=False, outputs=())
+    whole = replace(world.query, selection=LISTS_ALL, outputs=())
     if answer.reason in ("order", "window", "together"):
         steps_are_right(world, answer, beginnings(whole))
     for help_ in answer.helps:

@@ -80,7 +80,7 @@ def world(seed: int, *, is_tied: bool = False) -> tuple[Query, pa.Table] | None:
     if dice.randrange(3):
         text = comparing(dice)
     else:
-        tree = pattern_query(Dice(dice), non_overlap=False)
+        tree = pattern_query(Dice(dice), chooses=False)
         if tree is None:
             return None
         text = to_text(tree)

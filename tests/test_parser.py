@@ -221,12 +221,37 @@ def test_errors_weights_and_outputs():
 
 
 def test_non_overlap_stands_after_errors_and_reserves_no_word():
-    assert not parse("PATTERN A a WITHIN 5").non_overlap
-    assert parse("ab WITHIN 5 NON OVERLAP DEFINE a AS non = 1").non_overlap
+    assert not parse("PATTERN A a WITHIN 5").selection.skip
+    assert parse("ab WITHIN 5 NON OVERLAP DEFINE a AS non = 1").selection.skip
     query = parse("PATTERN SEQ(A non, B overlap) WITHIN 5 ERRORS 1 non -- two words\n Overlap RETURN non.non AS overlap")
-    assert query.non_overlap
+    assert query.selection.depends_on_order
     assert [(part.type, part.variable) for part in query.pattern.parts] == [("A", "non"), ("B", "overlap")]
     assert query.outputs == (ReturnItem("overlap", Attribute("non", None, "non")),)
+
+
+@pytest.mark.parametrize(
+    ("clause", "words", "field"),
+    [
+        ("MAXIMAL", ["maximal"], "maximal"),
+        ("First Match", ["first", "match"], "first"),
+        ("after match skip to next row", ["after", "match", "skip", "to", "next", "row"], "skip"),
+        ("After match skip to last {}", ["after", "match", "skip", "to", "last"], "skip"),
+        ("CONSUME", ["consume"], "consume"),
+        ("every 3 s", ["every"], "every"),
+    ],
+)
+def test_clauses_that_choose_stand_after_errors_and_reserve_no_word(clause: str, words: list[str], field: str):
+    for word in words:
+        text = f"PATTERN SEQ(A {word}, {word} b) WHERE b.{word} > {word}.x AND {word}.{word} = 1 WITHIN 5"
+        assert parse(text).selection.is_all
+        query = parse(f"{text} ERRORS 1 {clause.format(word)} RETURN b.{word} AS {word}")
+        assert getattr(query.selection, field)
+        parts = [(part.type, part.variable) for part in query.pattern.parts]
+        assert parts == [("A", word), (word, "b")]
+        assert parse(to_text(query)) == query
+    if "{}" not in clause:
+        defined = parse(f"ab WITHIN 5 s {clause} DEFINE a AS {words[0]} = 1")
+        assert getattr(defined.selection, field)
 
 
 def test_simultaneous_stands_after_within_and_reserves_no_word():
@@ -253,6 +278,11 @@ def test_positions_refer_to_the_text():
     assert show(query.window) == "12 h"
     places = {"SIMULTANEOUS": "SIMULTANEOUS", "ERRORS": "1", "WEIGHTS b": "b = 2", "NON OVERLAP": "NON OVERLAP"}
     assert {name: text[slice(*span)] for name, span in query.places} == places
+    text = "PATTERN SEQ(A a, B b) WITHIN 5 s MAXIMAL FIRST  MATCH AFTER MATCH SKIP TO LAST b CONSUME EVERY 2 s"
+    query = parse(text)
+    whole = ["MAXIMAL", "FIRST  MATCH", "AFTER MATCH SKIP TO LAST b", "CONSUME", "EVERY 2 s"]
+    assert [text[slice(*span)] for _, span in query.places] == whole
+    assert (show(query.selection.skip), show(query.selection.every)) == ("b", "2 s")
     regex = "\n ab(c)+ DEFINE c AS x > 1 WITHIN 5"
     assert regex[slice(*parse(regex).pattern.span)] == "ab(c)+"
     assert regex[slice(*parse(regex).definitions[0].condition.span)] == "x > 1"

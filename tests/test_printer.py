@@ -94,6 +94,13 @@ def test_text_that_is_canonical_stays(text):
             "PATTERN A a\nWHERE a.x != 1\nWITHIN 5",
         ),
         ("PATTERN A a WITHIN 5 errors 1 non overlap", "PATTERN A a\nWITHIN 5\nERRORS 1\nNON OVERLAP"),
+        (
+            "PATTERN A a WITHIN 5 maximal first  match after match skip to\nlast a consume every 1.5 h",
+            "PATTERN A a\nWITHIN 5\nMAXIMAL\nFIRST MATCH\nAFTER MATCH SKIP TO LAST a\nCONSUME\nEVERY 1.5 h",
+        ),
+        ("PATTERN A a WITHIN 5 after match skip past last row", "PATTERN A a\nWITHIN 5\nNON OVERLAP"),
+        ("PATTERN A a WITHIN 5 after match skip to next row", "PATTERN A a\nWITHIN 5\nAFTER MATCH SKIP TO NEXT ROW"),
+        ("PATTERN A a WITHIN 5 every 3", "PATTERN A a\nWITHIN 5\nEVERY 3"),
         ("PATTERN A a WITHIN 5 simultaneous errors 1", "PATTERN A a\nWITHIN 5\nSIMULTANEOUS\nERRORS 1"),
         ("ab DEFINE a AS x==1 WITHIN 5", "ab\nWITHIN 5\nDEFINE a AS x = 1"),
     ],

@@ -49,6 +49,34 @@ def test_queries_that_come_and_go_give_what_they_give_alone(seed: int) -> None:
 
 
 @pytest.mark.parametrize("output", ["matches", "points", "counts"])
+def test_maximal_matches_of_queries_in_a_set(output: Any) -> None:
+    """Those that wait come as they do alone, in any split and over restarts."""
+    random = Random(3)
+    types = random.choices("ABC", k=300)
+    events = pa.table({"ts": range(300), "type": types, "k": random.choices("pq", k=300)})
+    texts = [
+        "PATTERN SEQ(A a, B b, C c) WITHIN 9 ERRORS 1 MAXIMAL",
+        "PATTERN SEQ(A a, B+ b[]) WHERE [k] WITHIN 7 MAXIMAL",
+        "PATTERN SEQ(A a, B+ b[]) WHERE [k] WITHIN 7 MAXIMAL CONSUME",
+        "PATTERN SEQ(A+ a[], C c) WITHIN 6 FIRST MATCH EVERY 10",
+    ]
+    desk = QuerySet(output=output)
+    for text in texts:
+        desk.add(text, id=text)
+    found: dict[str, list[Any]] = {text: [] for text in texts}
+    for first in range(0, 300, 37):
+        for name, table in desk.push(events.slice(first, 37)).items():
+            found[name] += table.drop_columns("query").to_pylist()
+        desk = again(desk)
+    for name, table in desk.finish().items():
+        found[name] += table.drop_columns("query").to_pylist()
+    for text in texts:
+        query = compile_query(text).match(events)
+        whole = {"matches": query.to_arrow, "points": query.points, "counts": query.counts}[output]()
+        assert bag(found[text]) == bag(whole.to_pylist()) != bag([])
+
+
+@pytest.mark.parametrize("output", ["matches", "points", "counts"])
 def test_a_whole_input_gives_the_results_of_each_query(output: Any) -> None:
     random = Random(7)
     events = long_stream(random, 6)

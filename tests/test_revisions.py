@@ -129,7 +129,24 @@ def test_net_law(part: int) -> None:
 def test_long_streams(number: int) -> None:
     """Hundreds of events: windows expire, what is settled is forgotten, and late events are let in and left out."""
     for seed in (range(10) if FULL else [number % 10]) if ONE is None else [int(ONE)]:
-        holds_for(long_schedule(number, seed), net_law, REPEAT.format(seed, f"long_streams and {number}"))
+        holds_for(long_schedule(TWELVE[number], seed), net_law, REPEAT.format(seed, f"long_streams and {number}"))
+
+
+WALKED = (
+    "PATTERN SEQ(A a, B b, C c) WITHIN 6 ERRORS 1 MAXIMAL",
+    "PATTERN SEQ(A a, ~(C c), B+ b[]) WHERE [g] WITHIN 6 MAXIMAL",
+    "PATTERN SEQ(A a, B+ b[], C? c) WHERE [g] WITHIN 5 events MAXIMAL",
+    "PATTERN SEQ(A a, B* b[], C c) WHERE [g] WITHIN 9 ERRORS 1 MAXIMAL FIRST MATCH EVERY 3",
+)
+"""Queries whose maximal matches are listed without the others."""
+
+
+@pytest.mark.parametrize("text", WALKED)
+def test_maximal_matches_come_and_are_taken_back(text: str) -> None:
+    """Results that are put out early, too."""
+    assert compile_query(text).plan.walks_maximal
+    for seed in range(cases(40, 4)):
+        holds_for(long_schedule(text, seed), net_law, REPEAT.format(seed, "maximal_matches"))
 
 
 def test_schedules_hold_what_they_should() -> None:

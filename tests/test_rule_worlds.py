@@ -63,7 +63,7 @@ def constructs(world: RuleWorld) -> set[str]:
         found |= {type(node).__name__ for node in (*nodes, *walk(query.pattern))}
         found |= {action.kind if isinstance(action, Write) else "call" for action in rule.actions}
         found |= {"when" if rule.when else "", "simultaneous" if query.is_simultaneous else ""}
-        found |= {"non overlap" if query.non_overlap else ""}
+        found |= {"non overlap" if query.selection.depends_on_order else ""}
     found |= {"conflict" if outcome.conflicts else "", "without row" if outcome.without_row else ""}
     found |= {"late" for change in outcome.changes if change.row is None}
     return found | {"failure" if outcome.failure else "", "total" if world.file.tables[0].is_total else "not total"}

@@ -162,8 +162,28 @@ def test_events_at_one_time_where_they_cannot_follow_one_another():
     assert answer.awaited[0]["cut"] == {"row": 3, "by": 2, "variable": None}
 
 
-def test_non_overlap_is_said():
-    assert "NON OVERLAP" in why("PATTERN SEQ(A a, B b) WITHIN 5 NON OVERLAP", "0 A, 1 B", 1).text()
+@pytest.mark.parametrize(
+    ("clauses", "said"),
+    [
+        ("NON OVERLAP", ["NON OVERLAP leaves it out if a match that is reported before overlaps it"]),
+        ("MAXIMAL", ["MAXIMAL leaves it out if another match has all its events, and more"]),
+        (
+            "FIRST MATCH AFTER MATCH SKIP TO LAST b CONSUME EVERY 3",
+            [
+                "FIRST MATCH leaves it out if a match that is reported before begins with the same event",
+                (
+                    "AFTER MATCH SKIP TO LAST b leaves it out "
+                    "if it starts too early behind the match that is reported before it"
+                ),
+                "CONSUME leaves it out if a match that is reported before has one of its events",
+                "EVERY leaves it out if it ends too soon behind the match that is reported before it",
+            ],
+        ),
+        ("", []),
+    ],
+)
+def test_clauses_that_may_leave_it_out_are_said(clauses, said):
+    assert list(why(f"PATTERN SEQ(A a, B b) WITHIN 5 {clauses}", "0 A, 1 B", 1).lines) == said
 
 
 def test_too_many_partial_matches():

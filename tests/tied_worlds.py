@@ -23,7 +23,7 @@ def tied_world(random: Random) -> RichWorld:
     dice = Dice(random)
     if dice.chance(6):
         return world_of(parse(dice.pick(CHOOSY)), tied(stream(dice), dice))
-    return world_of(simultaneous(rich_world(random, non_overlap=False).query, dice), tied(stream(dice), dice))
+    return world_of(simultaneous(rich_world(random, chooses=False).query, dice), tied(stream(dice), dice))
 
 
 def simultaneous(query: QuerySyntax, dice: Dice) -> QuerySyntax:

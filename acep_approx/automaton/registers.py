@@ -30,7 +30,7 @@ from acep_approx.automaton.resolve import (
 )
 from acep_approx.automaton.states import EVERYTHING, NO_EVENT, NOTHING, PLACE, Computed, Counted, Ignore, State, Step
 from acep_approx.errors import LimitError, UnsupportedError
-from acep_approx.query.syntax import Expression, QuerySyntax
+from acep_approx.query.syntax import LISTS_ALL, NON_OVERLAP, Expression, QuerySyntax
 
 MAX_STATES = 4096
 MAX_MOVES = 100_000
@@ -146,6 +146,16 @@ class RegisterAutomaton:
     def has_late_ends(self) -> bool:
         """Whether a negation at the end makes matches wait for the end of the window."""
         return any(final.guard for final in self.automaton.finals)
+
+    @property
+    def waits(self) -> bool:
+        """Whether matches can wait for the end of the window: a larger one may come, or what a negation excludes."""
+        return self.has_late_ends or self.query.selection.maximal
+
+    @property
+    def needs_list(self) -> bool:
+        """Whether only a list tells which matches there are: they are tested once more, or chosen among."""
+        return self.needs_filter or self.query.selection not in (LISTS_ALL, NON_OVERLAP)
 
     @property
     def needs_filter(self) -> bool:

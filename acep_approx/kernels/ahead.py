@@ -18,10 +18,10 @@ from acep_approx.kernels import classes, columns, group, ladders, order, pairs, 
 from acep_approx.kernels.cells import arclog, chains, count, detect, repeats
 from acep_approx.kernels.cells import enumerate as listing
 from acep_approx.kernels.rules import lockstep, sweep
-from acep_approx.kernels.runs import advance, lineage, partial, pools, saved, trace
+from acep_approx.kernels.runs import advance, lineage, partial, pools, saved, selection, trace
 
 MODULES = (
-    advance, lineage, partial, pools, saved, trace,
+    advance, lineage, partial, pools, saved, trace, selection,
     detect, arclog, count, listing, chains, repeats,
     watermarks, pairs, ladders, lockstep, sweep,
     group, classes, columns, order,

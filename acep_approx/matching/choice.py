@@ -13,10 +13,12 @@ from typing import Literal
 import pyarrow as pa
 
 from acep_approx.automaton.algebra import Shows
-from acep_approx.automaton.registers import RegisterAutomaton
+from acep_approx.automaton.machine import compile_machine
+from acep_approx.automaton.registers import RegisterAutomaton, compile_registers
 from acep_approx.automaton.resolve import leaves
 from acep_approx.engines.cells.arclogs import ArcLogs
 from acep_approx.engines.cells.cells import Cells
+from acep_approx.engines.maximal.engine import MaximalCells
 from acep_approx.engines.runs.event_columns import EventColumns
 from acep_approx.engines.runs.hidden import NO_OPTIONS, RunOptions
 from acep_approx.engines.runs.load_shedder import LoadShedder
@@ -26,6 +28,7 @@ from acep_approx.matching.outputs.completed import Finder
 from acep_approx.matching.outputs.kinds import COMPRESSED, COUNTS, MATCHES, PARTIAL, POINTS, TRACE, OutputKind
 from acep_approx.matching.outputs.of_algebra import AlgebraCounts, AlgebraResults
 from acep_approx.matching.outputs.of_cells import CellCounts, CellListing, CellPoints
+from acep_approx.matching.outputs.of_maximal import MaximalCounts, MaximalListing, MaximalPoints, WalkedMatches
 from acep_approx.matching.outputs.of_runs import RunCounts, RunListing, RunOutput, RunPoints
 from acep_approx.matching.outputs.output import Output, Stamps
 from acep_approx.matching.outputs.recent import Recent
@@ -39,6 +42,7 @@ from acep_approx.matching.tracing.compressed import RunShared, SharedRuns, compr
 from acep_approx.matching.tracing.partial import RunPartial, TracedRuns, partial_plan
 from acep_approx.matching.tracing.traced import RunTrace, Traced, traced_plan
 from acep_approx.planning.planner import Plan
+from acep_approx.query.syntax import Machine
 
 
 @dataclass(frozen=True)
@@ -67,6 +71,7 @@ PLAIN = Shown()
 class Parts:
     """What there is of a query before it has an engine: a row of ``WAYS`` makes an output of it.
 
+    ``every`` is the length of EVERY, 0 where a query has none; it and the window are in ticks.
     ``recent`` and ``engine_columns`` are made anew for outputs that keep events, or read values of them.
     """
 
@@ -74,6 +79,7 @@ class Parts:
     stream: StreamSide
     schema: pa.Schema
     window: int
+    every: int
     preparer: Preparer
     events: BoundEvents
     stamps: Stamps
@@ -157,7 +163,7 @@ class ByRuns:
         conditions = [*registers.filters, *(c for some in registers.negations.values() for c in some)]
         named = [parts.stream.roles.column(leaf.name) for c in conditions for leaf in leaves(c.expression) if leaf.name]
         parts.recent = Recent(parts.schema, tuple(dict.fromkeys([*wanted, *named, *machine.needed])))
-        finder = Finder(registers, engine, Verifier(parts.stream.roles, parts.recent), machine)
+        finder = Finder(registers, engine, Verifier(parts.stream.roles, parts.recent), machine, parts.every)
         output: Callable[..., RunOutput] = parts.shown.listing if self.output is RunListing else self.output
         made = output(engine, finder, parts.stamps, parts.recent, *([bindings] if self.binds else []))
         made.roles = parts.stream.roles if parts.plan.cel is not None else None
@@ -176,7 +182,7 @@ class ByRuns:
             EventColumns(parts.schema, parts.stream.roles.column, parts.stream.texts),
             parts.window,
             parts.merging if self.merges else frozenset(),
-            keeps_lineage=self.lists == "always" or (self.lists == "late" and registers.needs_filter),
+            keeps_lineage=self.lists == "always" or (self.lists == "late" and registers.needs_list),
             is_count=parts.preparer.is_count,
             options=options,
             **({} if shedding is None else {"shedding": shedding}),
@@ -190,10 +196,41 @@ def cell_listing(parts: Parts, kind: Callable[..., CellListing] = CellListing) -
     return kind(parts.arc_logs(), parts.stamps, bindings, parts.recent)
 
 
+@dataclass(frozen=True)
+class ByWalks:
+    """An output of maximal matches where the cells can run the query.
+
+    Attributes
+    ----------
+    output : callable
+        Makes it, as for ``ByRuns``.
+    binds : bool
+        Whether tables show what matches bind.
+    """
+
+    output: Callable[..., RunOutput]
+    binds: bool = False
+
+    def __call__(self, parts: Parts) -> Output:
+        """Make it."""
+        query = parts.plan.query
+        is_machine = isinstance(query.pattern, Machine)
+        registers = compile_machine(query) if is_machine else compile_registers(query, parts.plan.automaton)
+        bindings = parts.bindings() if self.binds else None
+        parts.recent = Recent(parts.schema, bindings.needed if bindings is not None else parts.events.names)
+        engine = MaximalCells(parts.plan.automaton, parts.window, is_count=parts.preparer.is_count)
+        machine = MachineMatches(registers, parts.stream.roles, parts.schema)
+        finder = WalkedMatches(registers, engine, parts.recent, machine, parts.every)
+        return self.output(engine, finder, parts.stamps, parts.recent, *([bindings] if self.binds else []))
+
+
 WAYS: dict[tuple[str, OutputKind], Way] = {
     ("cells", MATCHES): Way(cell_listing),
     ("cells", POINTS): Way(lambda parts: CellPoints(Cells(parts.plan.automaton, parts.window), parts.stamps)),
     ("cells", COUNTS): Way(lambda parts: CellCounts(parts.arc_logs(), parts.stamps)),
+    ("maximal", MATCHES): Way(ByWalks(MaximalListing, binds=True)),
+    ("maximal", POINTS): Way(ByWalks(MaximalPoints)),
+    ("maximal", COUNTS): Way(ByWalks(MaximalCounts)),
     ("runs", MATCHES): Way(ByRuns(RunListing, binds=True)),
     ("runs", POINTS): Way(ByRuns(RunPoints, lists="late")),
     ("runs", COUNTS): Way(ByRuns(RunCounts)),
@@ -229,4 +266,6 @@ def way(plan: Plan, output: OutputKind) -> Way:
     """How an output is made by a plan that ``planned`` gave."""
     if plan.cel is not None:
         return WAYS["algebra", output]
+    if plan.walks_maximal:
+        return WAYS["maximal", output]
     return WAYS["cells" if plan.registers is None else "runs", output]

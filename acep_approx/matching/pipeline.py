@@ -79,6 +79,8 @@ class Pipeline(QuerySide):
         Of the events, with the types that they have for this query.
     window : int
         In ticks, or in events for a count window.
+    every : int
+        The length of EVERY in ticks, 0 where the query has none.
     progress : RunProgress
         Numbers of events seen so far.
     columns_of : dict of str to tuple of str, or None
@@ -149,7 +151,8 @@ class Pipeline(QuerySide):
         self.schema = with_text(self.known, self.as_text)
         named = check_columns(plan.query, self.schema, self.roles)
         self.named = tuple(name for name in named if name not in self.stream.derived)
-        self.window = plan.window_ticks("us" if self.is_time else None)
+        unit = "us" if self.is_time else None
+        self.window, self.every = plan.window_ticks(unit), plan.every_ticks(unit)
         self.preparer = Preparer(plan, self.key_slots)
         derived = self.stream.derived
         self._events = BoundEvents(
@@ -162,6 +165,7 @@ class Pipeline(QuerySide):
             stream=self.stream,
             schema=self.schema,
             window=self.window,
+            every=self.every,
             preparer=self.preparer,
             events=self._events,
             stamps=self.stamps,
@@ -309,7 +313,7 @@ class Pipeline(QuerySide):
     def waits_until(self) -> int | None:
         """The tick that ``pass_time`` must be given for the next match that waits; None where none does."""
         first, idle, finder = self.results.waits_until, self.key_slots.idle, self.results.finder
-        ends = None if idle is None or finder is None else idle.first_end(finder.waiting.slot)
+        ends = None if idle is None or finder is None else idle.first_end(finder.waits_in)
         return min((tick for tick in (first, ends) if tick is not None), default=None)
 
     def finish(self) -> Iterator[pa.Table]:
@@ -380,7 +384,7 @@ class Pipeline(QuerySide):
 
         In windows of events it can. No user names the key of a query in CEL, so that its stream has no end either.
         """
-        return self.plan.cel is None and (self.preparer.is_count or self.window > ticks)
+        return self.plan.cel is None and (self.preparer.is_count or max(self.window, self.every) > ticks)
 
     def waits_in(self) -> Ints:
         """The key slots of results that wait."""

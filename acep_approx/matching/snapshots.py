@@ -8,7 +8,11 @@ import numpy as np
 
 from acep_approx.arrays import Bools, Ints, extended
 from acep_approx.engines.engine import Slots, Snapshot
-from acep_approx.matching.outputs.completed import LOGGED, CompletedMatches, Finder
+from acep_approx.matching.outputs.guard_log import LOGGED, GuardLog
+from acep_approx.matching.outputs.known import KnownMatches
+from acep_approx.matching.outputs.matches import CompletedMatches
+from acep_approx.matching.outputs.selection import MARKED, MarkedEvents
+from acep_approx.matching.outputs.selection import NEVER as NOT_LISTED
 from acep_approx.matching.pipeline import Pipeline
 from acep_approx.matching.tick_places import NEVER, TickPlaces
 
@@ -33,9 +37,15 @@ class QuerySnapshot:
         self._counters = _ByKey(pipeline.preparer, "counters", 0, slots)
         self._parts.append(self._counters)
         if output.finder is not None:
-            self._parts += [_Waiting(output.finder, slots), _ByKey(output.finder, "last_end", -1, slots)]
-            if output.finder.log.letters:
-                self._parts.append(_Log(output.finder, slots))
+            finder = output.finder
+            self._parts.append(_Waiting(finder, "waiting", slots))
+            if finder.log.letters:
+                self._parts.append(_Log(finder.log, LOGGED, slots))
+            if not finder.selection.is_all:
+                before = finder.before
+                self._parts += [_ByKey(before, name, NOT_LISTED, slots) for name in ("next_row", "last_time")]
+                self._parts += [_Log(events, MARKED, slots) for events in (before.begins, before.used)]
+                self._parts.append(_Waiting(finder, "held", slots))
         if output.tick_places is not None:
             self._parts += [_ByTick(output.tick_places, "number", -1, slots)]
             self._parts += [_ByTick(output.tick_places, "tick", NEVER, slots)]
@@ -107,13 +117,17 @@ class _ByTick(_ByKey):
 
 
 class _Waiting(Snapshot):
-    """The matches that wait for the end of their window."""
+    """Matches that wait: an attribute of the finder."""
 
-    def __init__(self, finder: Finder, slots: Ints | None) -> None:
-        self._finder = finder
-        self.rows = finder.waiting
+    def __init__(self, finder: KnownMatches, name: str, slots: Ints | None) -> None:
+        self._finder, self._name = finder, name
+        self.rows = self._now()
         if slots is not None:
             self.rows = self.rows.take(np.flatnonzero(_of(self.rows.slot, slots)))
+
+    def _now(self) -> CompletedMatches:
+        found: CompletedMatches = getattr(self._finder, self._name)
+        return found
 
     @property
     def words(self) -> int:
@@ -123,10 +137,10 @@ class _Waiting(Snapshot):
         return self.rows.id
 
     def bring_back(self, slots: Ints) -> None:
-        self._finder.waiting = self._mixed(self._finder.waiting, self.rows, slots)
+        setattr(self._finder, self._name, self._mixed(self._now(), self.rows, slots))
 
     def renew(self, slots: Ints) -> None:
-        self.rows = self._mixed(self.rows, self._finder.waiting, slots)
+        self.rows = self._mixed(self.rows, self._now(), slots)
 
     @staticmethod
     def _mixed(to: CompletedMatches, source: CompletedMatches, slots: Ints) -> CompletedMatches:
@@ -138,21 +152,21 @@ class _Waiting(Snapshot):
 
 
 class _Log(Snapshot):
-    """The events that negations at the borders of a pattern look for."""
+    """Events by slot and row: those that negations at the borders of a pattern look for, or those of listed matches."""
 
-    def __init__(self, finder: Finder, slots: Ints | None) -> None:
-        self._log = finder.log
+    def __init__(self, log: GuardLog | MarkedEvents, names: tuple[str, ...], slots: Ints | None) -> None:
+        self._log, self._names = log, names
         self.rows = self._now()
         if slots is not None:
             mine = _of(self.rows["slot"], slots)
             self.rows = {name: column[mine] for name, column in self.rows.items()}
 
     def _now(self) -> dict[str, Ints]:
-        return {name: getattr(self._log, name) for name in LOGGED}
+        return {name: getattr(self._log, name) for name in self._names}
 
     @property
     def words(self) -> int:
-        return 4 * len(self.rows["slot"])
+        return len(self._names) * len(self.rows["slot"])
 
     def events_held(self) -> Ints:
         return self.rows["row"]
@@ -168,7 +182,7 @@ class _Log(Snapshot):
     def _mixed(to: dict[str, Ints], source: dict[str, Ints], slots: Ints) -> dict[str, Ints]:
         """``to``, but of some slots the rows of ``source``; sorted by slot, then by row."""
         others, these = ~_of(to["slot"], slots), _of(source["slot"], slots)
-        mixed = {name: np.concatenate((to[name][others], source[name][these])) for name in LOGGED}
+        mixed = {name: np.concatenate((to[name][others], source[name][these])) for name in to}
         order = np.lexsort((mixed["row"], mixed["slot"]))
         return {name: column[order] for name, column in mixed.items()}
 

@@ -15,6 +15,7 @@ from typing import Any
 
 from acep_approx.automaton.automaton import START
 from acep_approx.automaton.dominance import Better, preferences
+from acep_approx.automaton.lengths import followed_letters
 from acep_approx.automaton.registers import RegisterAutomaton
 from acep_approx.automaton.resolve import Condition, Register, equality
 from acep_approx.automaton.states import NO_EVENT, PLACE, Step
@@ -76,6 +77,8 @@ def explain_text(plan: Plan) -> str:
     """
     cost = plan.cost
     parts = _cells(cost) if isinstance(cost, CellsCost) else _runs(plan, cost)
+    if plan.walks_maximal:
+        parts.append(("MAXIMAL", [*_walks(plan)]))
     reasons = [f"because {reason}" for reason in _reasons(plan)]
     sections = [("engine", [f"{plan.engine} (exact)", *reasons]), *parts]
     lines = [line for label, texts in sections for line in section(label, texts)]
@@ -95,6 +98,15 @@ def section(label: str, texts: list[str]) -> Iterator[str]:
     for text in texts:
         yield f"{label:<8} {text}"
         label = ""
+
+
+def _walks(plan: Plan) -> Iterator[str]:
+    letters = followed_letters(plan.automaton)
+    ends = {final.state for final in plan.automaton.finals}
+    waits = any(arc.letter in letters for arc in plan.automaton.arcs if arc.target in ends)
+    yield "lists no match that another one contains, at a cost that does not grow with their number"
+    if waits:
+        yield "a match waits until its window has closed if another event could follow its last one"
 
 
 def _reasons(plan: Plan) -> list[str]:
@@ -314,8 +326,11 @@ def _runs_advice(plan: Plan) -> Iterator[str]:
         yield f"{text} excludes no run on its way: compare with max(..), min(..), the first, the last or the one before"
     if registers.has_late_ends:
         yield "a negation at the end makes each match wait for one window; put it between two events if you can"
-    elif registers.needs_filter:
-        yield "points take as long as matches, because complete matches are tested"
+    elif registers.needs_list:
+        what = "tested" if registers.needs_filter else "chosen among"
+        yield f"points take as long as matches, because complete matches are {what}"
+    if query.selection.maximal and not registers.has_late_ends:
+        yield "MAXIMAL makes matches wait for one window, unless no event can follow their last one"
 
 
 # --- queries in CEL ---------------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from acep_approx.planning.planner import Plan
 from acep_approx.query.shape import atoms, walk
-from acep_approx.query.syntax import Repeat
+from acep_approx.query.syntax import NON_OVERLAP, Repeat
 
 LARGE = 4
 """A repetition of up to this many events multiplies matches."""
@@ -29,7 +29,8 @@ def why_many(plan: Plan) -> str | None:
     True
     """
     query, errors, registers = plan.query, plan.automaton.errors, plan.registers
-    if plan.cel is not None or query.is_machine or query.non_overlap:
+    is_limited = query.selection.maximal or query.selection == NON_OVERLAP
+    if plan.cel is not None or query.is_machine or is_limited:
         return None
     reasons = []
     is_passive = registers is None or all(map(registers.is_passive, range(len(registers.states))))

@@ -11,6 +11,7 @@ from typing import Literal
 from acep_approx.automaton.automaton import START, Automaton, Letter
 from acep_approx.automaton.compile import compile_automaton
 from acep_approx.automaton.determinize import Determinised
+from acep_approx.automaton.lengths import lengths_differ, may_be_followed
 from acep_approx.automaton.machine import compile_machine
 from acep_approx.automaton.registers import RegisterAutomaton, compile_registers
 from acep_approx.automaton.states import EVERYTHING, Counted
@@ -217,11 +218,22 @@ class Plan:
             meaning = to_cel(replace(self.cel, window=None, select=replace(self.cel.select, publish=None)))
             return hashlib.sha256(meaning.encode()).hexdigest()[:16]
         automaton = self.automaton.fingerprint()
-        if self.registers is None:
+        if self.registers is None and self.query.selection.is_all:
             return automaton
         text = to_text(replace(self.query, window=Window(0, "ticks"), outputs=(), publish=None))
         meaning = repr((automaton, text, self.query.functions) if self.query.functions else (automaton, text))
         return hashlib.sha256(meaning.encode()).hexdigest()[:16]
+
+    @cached_property
+    def walks_maximal(self) -> bool:
+        """Whether maximal matches are listed without the others: the cells can run the query, and it says MAXIMAL.
+
+        Where all matches have equally many events, none is in another.
+        """
+        selection = self.query.selection
+        if self.registers is not None or selection.is_all:
+            return False
+        return selection.depends_on_order or lengths_differ(self.automaton) or may_be_followed(self.automaton)
 
     @property
     def is_unbounded(self) -> bool:
@@ -266,6 +278,11 @@ class Plan:
             ``"us"`` where ticks are microseconds, None where they are plain integers.
         """
         return window_ticks(self.query, tick_unit)
+
+    def every_ticks(self, tick_unit: str | None) -> int:
+        """The length of EVERY in ticks, as for ``window_ticks``; 0 where the query has none."""
+        every = self.query.selection.every
+        return 0 if every is None else _ticks(self.query, every, "EVERY", tick_unit)
 
     @cached_property
     def cost(self) -> CellsCost | RunsCost:
@@ -317,7 +334,21 @@ def plan(query: QuerySyntax, engine: str = "auto") -> Plan:
     if engine != "runs" and not reasons:
         return Plan(query, automaton)
     why = tuple(reason for reason, _ in reasons)
-    return Plan(query, automaton, "runs", registers or compile_registers(query, automaton), why)
+    registers = registers or compile_registers(query, automaton)
+    if query.selection.maximal and reasons and engine != "runs":
+        _refuse_long_lists(query, registers, reasons[0])
+    return Plan(query, automaton, "runs", registers, why)
+
+
+def _refuse_long_lists(query: QuerySyntax, registers: RegisterAutomaton, reason: tuple[str, Span]) -> None:
+    """Refuse MAXIMAL where all matches must be listed to tell, and there may be one for each choice of events."""
+    passes = any(map(registers.is_passive, range(START + 1, len(registers.states))))
+    if not registers.automaton.repeats or not passes:
+        return
+    what, span = reason
+    hint = "bound the repetition, as in {1,9}, use skip_till_next_match, or list all: engine='runs' (--engine runs)"
+    message = f"MAXIMAL would need a list of all matches, of which W events can have 2^W, because of {what}"
+    raise query.fault("ACEP-Q914", message, span or query.place("MAXIMAL"), hint, UnsupportedError)
 
 
 def _machine_needs_runs(query: QuerySyntax, machine: RegisterAutomaton) -> Iterator[tuple[str, Span]]:
@@ -337,8 +368,8 @@ def _machine_needs_runs(query: QuerySyntax, machine: RegisterAutomaton) -> Itera
 
 
 def _clauses_need_runs(query: QuerySyntax) -> Iterator[tuple[str, Span]]:
-    if query.non_overlap:
-        yield "NON OVERLAP", NO_PLACE
+    if not query.selection.maximal:
+        yield from ((clause, NO_PLACE) for clause in query.selection.clauses)
     if query.errors > MAX_ERRORS:
         yield f"ERRORS {query.errors}, above {MAX_ERRORS}", NO_PLACE
 
@@ -378,26 +409,33 @@ def _edge_negations(automaton: Automaton, pattern: Pattern) -> Iterator[tuple[st
 
 def window_ticks(query: QuerySyntax, tick_unit: str | None) -> int:
     """The window of ``query`` in ticks of the data; see ``Plan.window_ticks``."""
-    window = query.window
-    if window.unit == UNBOUNDED:
-        size = LARGEST_WINDOW
-    elif window.unit == "events":
-        size = int(window.amount)
-    elif window.unit == "ticks":
+    if query.window.unit == UNBOUNDED:
+        return LARGEST_WINDOW
+    if query.window.unit == "events":
+        return _counted(query, query.window, int(query.window.amount))
+    return _ticks(query, query.window, "WITHIN", tick_unit)
+
+
+def _ticks(query: QuerySyntax, length: Window, clause: str, tick_unit: str | None) -> int:
+    """A length of time, given by a clause, in ticks of the data."""
+    asked = f"{clause} {length.amount}"
+    if length.unit == "ticks":
         if tick_unit is not None:
-            message = f"WITHIN {window.amount} has no unit, but the time column holds real times"
-            hint = f"write a unit, e.g. WITHIN {window.amount} s, or WITHIN {window.amount} events"
-            raise query.fault("ACEP-Q907", message, window.span, hint)
-        size = int(window.amount)
-    else:
-        if tick_unit is None:
-            asked = f"WITHIN {window.amount} {window.unit}"
-            message = f"{asked} asks for real time, but the time column holds plain integers"
-            hint = "say what they count (unit='s', on the command line --unit s), or how they are written as digits "
-            hint += "(--time-format %Y%m%d), or write WITHIN without a unit"
-            raise query.fault("ACEP-Q908", message, window.span, hint)
-        size = round(window.amount * MICROSECONDS[window.unit])
+            message = f"{asked} has no unit, but the time column holds real times"
+            events = f", or {asked} events" if length is query.window else ""
+            raise query.fault("ACEP-Q907", message, length.span, f"write a unit, e.g. {asked} s{events}")
+        return _counted(query, length, int(length.amount))
+    if tick_unit is None:
+        message = f"{asked} {length.unit} asks for real time, but the time column holds plain integers"
+        hint = "say what they count (unit='s', on the command line --unit s), or how they are written as digits "
+        hint += f"(--time-format %Y%m%d), or write {clause} without a unit"
+        raise query.fault("ACEP-Q908", message, length.span, hint)
+    return _counted(query, length, round(length.amount * MICROSECONDS[length.unit]))
+
+
+def _counted(query: QuerySyntax, length: Window, size: int) -> int:
     if size > LARGEST_WINDOW:
-        message = "the window is longer than time itself can be counted"
-        raise query.too_large("ACEP-Q909", message, size, LARGEST_WINDOW, window.span)
+        what = "the window" if length is query.window else "this"
+        message = f"{what} is longer than time itself can be counted"
+        raise query.too_large("ACEP-Q909", message, size, LARGEST_WINDOW, length.span)
     return size

@@ -508,6 +508,28 @@ class Afa:
         """See `QueryBuilder.non_overlap`."""
         return self._query().non_overlap()
 
+    def maximal(self) -> QueryBuilder:
+        """See `QueryBuilder.maximal`."""
+        return self._query().maximal()
+
+    def first_match(self) -> QueryBuilder:
+        """See `QueryBuilder.first_match`."""
+        return self._query().first_match()
+
+    @checked
+    def skip_to(self, where: str) -> QueryBuilder:
+        """See `QueryBuilder.skip_to`."""
+        return self._query().skip_to(where)
+
+    def consume(self) -> QueryBuilder:
+        """See `QueryBuilder.consume`."""
+        return self._query().consume()
+
+    @checked
+    def every(self, length: str | int | timedelta) -> QueryBuilder:
+        """See `QueryBuilder.every`."""
+        return self._query().every(length)
+
     @checked
     def returning(self, *registers: str, **outputs: str) -> QueryBuilder:
         """See `QueryBuilder.returning`."""

@@ -17,6 +17,7 @@ from acep_approx.query.shape import choice_of, replaced, sequence_of, with_expre
 from acep_approx.query.syntax import (
     HOLDS,
     KINDS,
+    LISTS_ALL,
     NO_SPAN,
     Absent,
     Aggregate,
@@ -44,7 +45,10 @@ from acep_approx.query.syntax import (
     RegisterValue,
     Repeat,
     ReturnItem,
+    Selection,
     Sequence,
+    Skip,
+    SkipTo,
     Span,
     Strategy,
     Unary,
@@ -96,6 +100,12 @@ UNITS = {
 }
 """Every spelling of a unit, and the one that stands in the tree."""
 
+_SKIPS: dict[str, SkipTo] = {
+    "TO_NEXT_ROW": "next row",
+    "PAST_LAST_ROW": "past last row",
+    "TO_FIRST": "first",
+    "TO_LAST": "last",
+}
 _BOUNDS: dict[str, tuple[int, int | None]] = {"+": (1, None), "*": (0, None), "?": (0, 1)}
 _SYNONYMS = {"==": "=", "<>": "!="}
 _LARGEST_WHOLE = 2**63
@@ -113,7 +123,7 @@ class Clauses:
     is_simultaneous: bool = False
     errors: int = 0
     weights: list[tuple[str, int]] = dataclasses.field(default_factory=list)
-    non_overlap: bool = False
+    selection: Selection = LISTS_ALL
     outputs: tuple[ReturnItem, ...] = ()
     definitions: tuple[Definition, ...] = ()
     publish: str | None = None
@@ -283,8 +293,28 @@ class Assembler(Written):
         return str(name), amount, span
 
     def non_overlap(self, parts: list[Any], span: Span) -> None:
-        self.clauses_read.non_overlap = True
-        self.note_place("NON OVERLAP", span)
+        self._select("NON OVERLAP", span, skip=Skip("past last row", None, span))
+
+    def maximal(self, parts: list[Any], span: Span) -> None:
+        self._select("MAXIMAL", span, maximal=True)
+
+    def first_match(self, parts: list[Any], span: Span) -> None:
+        self._select("FIRST MATCH", span, first=True)
+
+    def skip(self, parts: list[Token], span: Span) -> None:
+        to = _SKIPS[parts[0].type]
+        variable = str(parts[1]) if len(parts) > 1 else None
+        self._select("AFTER MATCH SKIP", span, skip=Skip(to, variable, span_of(parts[-1])))
+
+    def consume(self, parts: list[Any], span: Span) -> None:
+        self._select("CONSUME", span, consume=True)
+
+    def every(self, parts: list[Window], span: Span) -> None:
+        self._select("EVERY", span, every=parts[0])
+
+    def _select(self, name: str, span: Span, **chosen: Any) -> None:
+        self.clauses_read.selection = dataclasses.replace(self.clauses_read.selection, **chosen)
+        self.note_place(name, span)
 
     def outputs(self, parts: list[ReturnItem], span: Span) -> None:
         self.clauses_read.outputs = tuple(parts)

@@ -18,7 +18,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 from datetime import timedelta
-from typing import cast
+from typing import Any, cast
 
 from acep_approx.arguments import checked
 from acep_approx.errors import QueryError, UsageError
@@ -30,6 +30,7 @@ from acep_approx.query.printer import is_name, to_text
 from acep_approx.query.shape import choice_of, sequence_of
 from acep_approx.query.syntax import (
     DEFAULT_STRATEGY,
+    LISTS_ALL,
     Absent,
     Atom,
     Equivalence,
@@ -40,6 +41,9 @@ from acep_approx.query.syntax import (
     RegisterValue,
     Repeat,
     ReturnItem,
+    Selection,
+    Skip,
+    SkipTo,
     Strategy,
     UserFunction,
     Window,
@@ -72,7 +76,7 @@ class QueryBuilder:
     only_later: bool = False
     missing: int = 0
     weights: tuple[tuple[str, int], ...] = ()
-    apart: bool = False
+    selection: Selection = LISTS_ALL
     outputs: tuple[ReturnItem, ...] = ()
     functions: tuple[UserFunction, ...] = ()
 
@@ -228,7 +232,124 @@ class QueryBuilder:
         WITHIN 5
         NON OVERLAP
         """
-        return dataclasses.replace(self, apart=True)
+        return self._select(skip=Skip("past last row"))
+
+    def maximal(self) -> QueryBuilder:
+        """Ask for the largest matches: those whose set of events is in no larger one of another match.
+
+        Returns
+        -------
+        QueryBuilder
+            With the clause MAXIMAL.
+
+        Examples
+        --------
+        >>> print(event("A", "a").plus().within(5).maximal())
+        PATTERN A+ a[]
+        WITHIN 5
+        MAXIMAL
+        """
+        return self._select(maximal=True)
+
+    def first_match(self) -> QueryBuilder:
+        """Ask for one match for each first event: the one that is known first.
+
+        Returns
+        -------
+        QueryBuilder
+            With the clause FIRST MATCH.
+
+        Examples
+        --------
+        >>> print(seq(event("A", "a"), event("B", "b")).within(5).first_match())
+        PATTERN SEQ(A a, B b)
+        WITHIN 5
+        FIRST MATCH
+        """
+        return self._select(first=True)
+
+    @checked
+    def skip_to(self, where: str) -> QueryBuilder:
+        """Say where the match after one that is listed may start.
+
+        Parameters
+        ----------
+        where : str
+            ``"next row"``, ``"past last row"``, or the first or last event of a variable: ``"first b"``, ``"last b"``.
+
+        Returns
+        -------
+        QueryBuilder
+            With the clause AFTER MATCH SKIP.
+
+        Raises
+        ------
+        UsageError
+            ``ACEP-U021``: no such place.
+
+        Examples
+        --------
+        >>> print(seq(event("A", "a"), event("B", "b").plus()).within(5).skip_to("last b"))
+        PATTERN SEQ(A a, B+ b[])
+        WITHIN 5
+        AFTER MATCH SKIP TO LAST b
+        """
+        word, _, rest = " ".join(where.split()).partition(" ")
+        match word.lower(), rest:
+            case "next" | "past", _ if (place := f"{word} {rest}".lower()) in ("next row", "past last row"):
+                return self._select(skip=Skip(cast("SkipTo", place)))
+            case "first" | "last" as edge, variable if is_name(variable):
+                return self._select(skip=Skip(edge, variable))
+        hint = "write 'next row', 'past last row', 'first b' or 'last b'"
+        raise UsageError(f"no place {where!r} to skip to", code="ACEP-U021", hint=hint)
+
+    def consume(self) -> QueryBuilder:
+        """Ask for matches that share no event.
+
+        Returns
+        -------
+        QueryBuilder
+            With the clause CONSUME.
+
+        Examples
+        --------
+        >>> print(seq(event("A", "a"), event("B", "b")).within(5).consume())
+        PATTERN SEQ(A a, B b)
+        WITHIN 5
+        CONSUME
+        """
+        return self._select(consume=True)
+
+    @checked
+    def every(self, length: str | int | timedelta) -> QueryBuilder:
+        """Ask for no more than one match in a length of time.
+
+        Parameters
+        ----------
+        length : str, int or timedelta
+            How long after the end of a match that is listed the next one may end, as for ``within``.
+
+        Returns
+        -------
+        QueryBuilder
+            With the clause EVERY.
+
+        Raises
+        ------
+        QueryError
+            The text is no length of time.
+
+        Examples
+        --------
+        >>> print(seq(event("A", "a"), event("B", "b")).within("5 min").every("1 h"))
+        PATTERN SEQ(A a, B b)
+        WITHIN 5 min
+        EVERY 1 h
+        """
+        return self._select(every=_window_of(length) if isinstance(length, timedelta) else parse_window(str(length)))
+
+    def _select(self, **chosen: Any) -> QueryBuilder:
+        return dataclasses.replace(self, selection=dataclasses.replace(self.selection, **chosen))
 
     @checked
     def returning(self, *registers: str, **outputs: str) -> QueryBuilder:
@@ -292,7 +413,7 @@ class QueryBuilder:
             is_simultaneous=self.only_later,
             errors=self.missing,
             weights=self.weights,
-            non_overlap=self.apart,
+            selection=self.selection,
             outputs=self.outputs,
             functions=self.functions,
         )
@@ -397,6 +518,28 @@ class PatternBuilder:
     def non_overlap(self) -> QueryBuilder:
         """See `QueryBuilder.non_overlap`."""
         return QueryBuilder(self.node).non_overlap()
+
+    def maximal(self) -> QueryBuilder:
+        """See `QueryBuilder.maximal`."""
+        return QueryBuilder(self.node).maximal()
+
+    def first_match(self) -> QueryBuilder:
+        """See `QueryBuilder.first_match`."""
+        return QueryBuilder(self.node).first_match()
+
+    @checked
+    def skip_to(self, where: str) -> QueryBuilder:
+        """See `QueryBuilder.skip_to`."""
+        return QueryBuilder(self.node).skip_to(where)
+
+    def consume(self) -> QueryBuilder:
+        """See `QueryBuilder.consume`."""
+        return QueryBuilder(self.node).consume()
+
+    @checked
+    def every(self, length: str | int | timedelta) -> QueryBuilder:
+        """See `QueryBuilder.every`."""
+        return QueryBuilder(self.node).every(length)
 
     @checked
     def returning(self, **outputs: str) -> QueryBuilder:

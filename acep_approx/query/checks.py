@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from acep_approx.query.assemble import UNITS, no_variable
+from acep_approx.query.assemble import UNITS, did_you_mean, no_variable
 from acep_approx.query.checks_machine import check_machine
 from acep_approx.query.limits import MAX_POSITIONS, refuse_deep_tree, refuse_long_text, refuse_many_nodes
 from acep_approx.query.messages import strategy_meant
@@ -41,6 +41,7 @@ from acep_approx.query.syntax import (
     QuerySyntax,
     Repeat,
     Sequence,
+    Window,
 )
 
 
@@ -76,6 +77,7 @@ def check(query: QuerySyntax) -> None:
         _check_definitions_fit(query)
         check_machine(query)
         _check_window(query)
+        _check_selection(query)
         return
     _check_variables(query)
     _check_repeats(query)
@@ -87,6 +89,7 @@ def check(query: QuerySyntax) -> None:
     _check_definitions(query)
     _check_window(query)
     _check_simultaneous(query)
+    _check_selection(query)
     _check_errors(query)
 
 
@@ -236,6 +239,10 @@ def _check_definitions_fit(query: QuerySyntax) -> None:
 
 def _check_window(query: QuerySyntax) -> None:
     window = query.window
+    _check_length(query, window)
+
+
+def _check_length(query: QuerySyntax, window: Window) -> None:
     if window.unit not in UNITS.values():
         raise query.fault(
             "ACEP-Q007",
@@ -259,10 +266,31 @@ def _check_simultaneous(query: QuerySyntax) -> None:
         hint = "a window that counts events needs their order: give it as a time, as in WITHIN 10 s"
         message = f"WITHIN {query.window.amount} events and SIMULTANEOUS exclude one another"
         raise query.fault("ACEP-Q053", message, query.window.span, hint)
-    if query.non_overlap:
+    if query.selection.depends_on_order:
+        clause = next(one for one in query.selection.clauses if one != "MAXIMAL")
         hint = "of matches that end at one time, which comes first depends on the order of events: leave one out"
-        message = "NON OVERLAP and SIMULTANEOUS exclude one another"
-        raise query.fault("ACEP-Q053", message, query.place("NON OVERLAP"), hint)
+        message = f"{clause} and SIMULTANEOUS exclude one another"
+        raise query.fault("ACEP-Q053", message, query.place(_place_of(clause)), hint)
+
+
+def _place_of(clause: str) -> str:
+    return "AFTER MATCH SKIP" if clause.startswith("AFTER") else clause
+
+
+def _check_selection(query: QuerySyntax) -> None:
+    """The next match starts at an event that a variable binds; EVERY takes a length of time."""
+    skip, every = query.selection.skip, query.selection.every
+    if skip is not None and skip.variable is not None:
+        known = {atom.variable for atom in atoms(query.pattern)} if not query.is_regex else set()
+        if skip.variable not in known - negated_variables(query.pattern):
+            near = did_you_mean(skip.variable, known)
+            hint = near + "AFTER MATCH SKIP names a variable of the pattern that binds events, or PAST LAST ROW"
+            raise query.fault("ACEP-Q030", f"no variable {skip.variable!r} that binds events", skip.span, hint)
+    if every is not None:
+        if every.unit == "events":
+            hint = "write a length of time: EVERY 1 h, or EVERY 5 in the units of the time column"
+            raise query.fault("ACEP-Q045", "EVERY counts time, not events", every.span, hint)
+        _check_length(query, every)
 
 
 def _check_errors(query: QuerySyntax) -> None:

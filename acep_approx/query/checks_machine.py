@@ -151,9 +151,9 @@ class _Checker(Written):
             if arc.target not in self.machine.finals:
                 hint = f"when the window has closed nothing can follow: write FINAL {arc.target}"
                 self.fail("ACEP-Q080", "a TIMEOUT must lead to a final state", arc.span, hint)
-            if self.query.non_overlap:
+            if clauses := self.query.selection.clauses:
                 hint = "leave one of the two out"
-                self.fail("ACEP-Q081", "TIMEOUT and NON OVERLAP do not go together yet", arc.span, hint)
+                self.fail("ACEP-Q081", f"TIMEOUT and {clauses[0]} do not go together yet", arc.span, hint)
 
     def _check_rule(self, rule: IgnoreRule) -> None:
         if rule.when is not None:

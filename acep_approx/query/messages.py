@@ -14,8 +14,9 @@ if TYPE_CHECKING:
 
     from acep_approx.query.syntax import Span, Strategy
 
+SELECTIONS = ("MAXIMAL", "FIRST MATCH", "NON OVERLAP", "AFTER MATCH SKIP", "CONSUME", "EVERY")
 CLAUSES = (
-    *("PATTERN", "WHERE", "WITHIN", "SIMULTANEOUS", "ERRORS", "WEIGHTS", "NON OVERLAP", "RETURN", "DEFINE", "PUBLISH"),
+    *("PATTERN", "WHERE", "WITHIN", "SIMULTANEOUS", "ERRORS", "WEIGHTS", *SELECTIONS, "RETURN", "DEFINE", "PUBLISH"),
 )
 FUNCTIONS = ("count", "sum", "min", "max", "avg", "first", "last")
 STRATEGIES: tuple[Strategy, ...] = (
@@ -23,10 +24,11 @@ STRATEGIES: tuple[Strategy, ...] = (
 )
 RESERVED = frozenset(
     (*CLAUSES, "SEQ", "ANY", "AS", "AND", "OR", "NOT", "IN", "BETWEEN", "IS", "NULL", "TRUE", "FALSE")
-) - {"SIMULTANEOUS", "NON OVERLAP", "PUBLISH"}
+) - {"SIMULTANEOUS", *SELECTIONS, "PUBLISH"}
 """Words that cannot name a type (unless quoted), a variable or an unqualified attribute."""
 
-_CLAUSE_TERMINALS = {"_WHERE", "_WITHIN", "_SIMULTANEOUS", "ERRORS", "_NON", "_RETURN", "DEFINE", "_PUBLISH"}
+_SELECTING = {"_MAXIMAL", "_FIRST_MATCH", "_NON", "_AFTER_MATCH_SKIP", "_CONSUME", "_EVERY"}
+_CLAUSE_TERMINALS = {"_WHERE", "_WITHIN", "_SIMULTANEOUS", "ERRORS", *_SELECTING, "_RETURN", "DEFINE", "_PUBLISH"}
 _VALUE = {"NUMBER", "STRING", "NAME", "QUOTED", "FUNCTION", "TRUE", "FALSE", "NULL", "MINUS", "LPAR", "LSQB"}
 _COMPONENT = {"TILDE", "LPAR", "_SEQ", "ANY", "NAME", "STRING"}
 _QUANTIFIER = {"PLUS", "STAR", "QMARK", "LBRACE"}
@@ -62,6 +64,12 @@ _WORDS = {
     "DOT": "`.`",
     "_EQUAL": "`=`",
     "_NON": "NON OVERLAP",
+    "_FIRST_MATCH": "FIRST MATCH",
+    "_AFTER_MATCH_SKIP": "AFTER MATCH SKIP",
+    "TO_NEXT_ROW": "TO NEXT ROW",
+    "PAST_LAST_ROW": "PAST LAST ROW",
+    "TO_FIRST": "TO FIRST",
+    "TO_LAST": "TO LAST",
     "MINUS": "`-`",
     "PLUS": "`+`",
     "STAR": "`*`",

@@ -290,7 +290,7 @@ def finish_query(assembler: Assembler, pattern: Pattern, *, is_regex: bool) -> Q
         is_simultaneous=read.is_simultaneous,
         errors=read.errors,
         weights=tuple(read.weights),
-        non_overlap=read.non_overlap,
+        selection=read.selection,
         outputs=read.outputs,
         definitions=read.definitions,
         publish=read.publish,

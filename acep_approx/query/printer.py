@@ -133,8 +133,8 @@ def clauses(query: QuerySyntax) -> list[str]:
     if query.errors or query.weights:
         weights = ", ".join(f"{name} = {weight}" for name, weight in query.weights)
         lines.append(f"ERRORS {query.errors}" + (f" WEIGHTS ({weights})" if weights else ""))
-    if query.non_overlap:
-        lines.append("NON OVERLAP")
+    every = query.selection.every
+    lines += [f"EVERY {to_text(every)}" if every and name == "EVERY" else name for name in query.selection.clauses]
     if query.outputs:
         lines.append("RETURN " + ", ".join(map(_output, query.outputs)))
     if query.definitions:

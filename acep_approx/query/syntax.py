@@ -485,6 +485,68 @@ class Window:
     span: Span = span_field()
 
 
+SkipTo = OneOf["next row", "past last row", "first", "last"]
+
+
+@dataclass(frozen=True)
+class Skip:
+    """``AFTER MATCH SKIP ...``: where the next match of the partition may start; ``NON OVERLAP`` is past the last row.
+
+    ``variable`` is that of ``TO FIRST v`` and ``TO LAST v``.
+    """
+
+    to: SkipTo
+    variable: str | None = None
+    span: Span = span_field()
+
+    @property
+    def words(self) -> str:
+        """The clause, as it is written."""
+        if self.to == "past last row":
+            return "NON OVERLAP"
+        where = "TO NEXT ROW" if self.variable is None else f"TO {self.to.upper()} {self.variable}"
+        return f"AFTER MATCH SKIP {where}"
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Which of the matches are listed; all of them where nothing is said.
+
+    ``maximal``: those whose set of events is in no larger one of another match. Of these, in their order: ``first``,
+    one for each first event; ``skip``, those that start late enough after the one listed before; ``consume``, those
+    that share no event with one listed before; ``every``, those that end so long after the one listed before.
+    """
+
+    maximal: bool = False
+    first: bool = False
+    skip: Skip | None = None
+    consume: bool = False
+    every: Window | None = None
+
+    @property
+    def depends_on_order(self) -> bool:
+        """Whether a match that is listed can keep one that comes after it from being listed."""
+        return self.first or self.skip is not None or self.consume or self.every is not None
+
+    @property
+    def is_all(self) -> bool:
+        """Whether all matches are listed."""
+        return not self.maximal and not self.depends_on_order
+
+    @property
+    def clauses(self) -> tuple[str, ...]:
+        """The names of the clauses that it is made of, in their order."""
+        found = {"MAXIMAL": self.maximal, "FIRST MATCH": self.first, "CONSUME": self.consume}
+        found |= {"EVERY": self.every is not None}
+        skip = () if self.skip is None else (self.skip.words,)
+        names = [name for name in ("MAXIMAL", "FIRST MATCH") if found[name]]
+        return (*names, *skip, *(name for name in ("CONSUME", "EVERY") if found[name]))
+
+
+LISTS_ALL = Selection()
+NON_OVERLAP = Selection(skip=Skip("past last row"))
+
+
 @dataclass(frozen=True)
 class Equivalence:
     """``[attr]``: all events of a match have the same value of ``attr``."""
@@ -517,12 +579,12 @@ class QuerySyntax(Written):
 
     ``predicates`` are the conjuncts of WHERE (split at every top-level AND) without the equivalences.
     ``is_simultaneous``: events at one time cannot follow one another.
-    ``weights`` are the costs of a missing variable where they are not 1. ``non_overlap`` asks for matches that
-    follow one another in their partition. ``is_regex`` marks a bare regular expression, in which letters are
+    ``weights`` are the costs of a missing variable where they are not 1. ``selection`` says which
+    of the matches are listed. ``is_regex`` marks a bare regular expression, in which letters are
     not variables: a match is then just its set of events. ``functions`` are those that a machine calls.
     ``publish`` names the stream that its results are.
     ``text`` is what the positions refer to; ``places`` are the positions of what is no node of its own
-    (``"SIMULTANEOUS"``, ``"ERRORS"``, ``"WEIGHTS b"``, ``"NON OVERLAP"``, ``"DEFINE"``,
+    (``"SIMULTANEOUS"``, ``"ERRORS"``, ``"WEIGHTS b"``, ``"MAXIMAL"``, ``"DEFINE"``,
     ``"PUBLISH"``).
     """
 
@@ -535,7 +597,7 @@ class QuerySyntax(Written):
     is_simultaneous: bool = False
     errors: int = 0
     weights: tuple[tuple[str, int], ...] = ()
-    non_overlap: bool = False
+    selection: Selection = LISTS_ALL
     outputs: tuple[ReturnItem, ...] = ()
     definitions: tuple[Definition, ...] = ()
     functions: tuple[UserFunction, ...] = ()

@@ -451,7 +451,7 @@ class BudgetedMatches(Matches, BudgetedRun):
             return pa.table({})
         ticks = np.concatenate(self._ends)
         window, self.expansion = self.pipeline.window, Expansion()
-        again, late = Again(self._bound_again, self._read_again, self.expansion), window * registers.has_late_ends
+        again, late = Again(self._bound_again, self._read_again, self.expansion), window * registers.waits
         if bundles:
             ticks = whole_bundles(again, ticks, window, late)
         found, stream = expanded(again, ticks, window, late)

@@ -60,10 +60,10 @@ class Replay:
         self._kept = 0  # events that were kept when it was last looked which ones are needed
         self._waiting: list[pa.Table] = []  # what was put out as if the stream ended there
         automaton = pipeline.plan.registers
-        self._has_late_ends = automaton is not None and automaton.has_late_ends
+        self._lets_wait = automaton is not None and automaton.waits
         self._is_whole = pipeline.plan.counted == "stream"  # a change touches all keys
-        stops = not pipeline.preparer.is_count and not pipeline.plan.query.non_overlap
-        waits = self._has_late_ends and pipeline.results.groups
+        stops = not pipeline.preparer.is_count and pipeline.plan.query.selection.is_all
+        waits = self._lets_wait and pipeline.results.groups
         self._reach = pipeline.window * (2 if waits else 1) if stops else ENDED
         self._skips = pipeline.plan.counted == "nothing" and not pipeline.preparer.is_count
         pipeline.keep_from(NEVER, pipeline.preparer.counters * 0)
@@ -118,7 +118,7 @@ class Replay:
         place[late:] = self.tail.next_places(len(events) - late)
         self.tail.note_order(place[late:], events.arrival[late:])
         new = PlacedEvents.of(events, place, slot).slice(late, len(events) - late)
-        self._forward(new, batch.piece(late, len(new)), changed.came if self._has_late_ends else changed.new)
+        self._forward(new, batch.piece(late, len(new)), changed.came if self._lets_wait else changed.new)
         waiting = self.pipeline.results.as_if_ended()
         changed.gone += self._waiting
         changed.came += waiting
@@ -274,7 +274,7 @@ class Replay:
 
     def _begin_segment(self, tick: int) -> list[pa.Table]:
         """Begin a segment; returns what no event from this time on can change any more of the one before."""
-        closed = list(self.pipeline.pass_time(tick)) if self._has_late_ends and self.tail.segments else []
+        closed = list(self.pipeline.pass_time(tick)) if self._lets_wait and self.tail.segments else []
         if closed:
             self.tail.segments[-1].add_results(closed)
         since = tick if self.tail.segments else NEVER
@@ -296,7 +296,7 @@ class Replay:
         if len(events):
             batch, _ = self._prepared(events, events.place, segments[number].before)
             tables += self.pipeline.run(batch)
-        if self._has_late_ends and number + 1 < len(segments):
+        if self._lets_wait and number + 1 < len(segments):
             tables += self.pipeline.pass_time(segments[number + 1].since)
         return tables
 
@@ -365,7 +365,7 @@ class Replay:
         base, pipeline = segments[0], self.pipeline
         pipeline.keep_from(base.since, base.snapshot.counters)
         if not pipeline.preparer.is_count:
-            floor = base.since - (2 * pipeline.window if self._has_late_ends else pipeline.window)
+            floor = base.since - (2 * pipeline.window if self._lets_wait else pipeline.window)
             self.tail.forget(floor)
             pipeline.recent.drop_before(floor)
             self._forget_keys(base.since)

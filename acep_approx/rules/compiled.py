@@ -220,6 +220,15 @@ def compiled(number: int, rule: Rule) -> CompiledRule:
             end=query.pattern.span[1],
         )
 
+    if query.selection.maximal:
+        raise query.fault(
+            "ACEP-Q900",
+            "MAXIMAL does not go into a rule yet",
+            query.place("MAXIMAL"),
+            "leave it out; FIRST MATCH, NON OVERLAP and CONSUME can be in a rule",
+            UnsupportedError,
+        )
+
     def as_attribute(node: Expression) -> Expression | None:
         if not isinstance(node, Read):
             return None
@@ -257,8 +266,8 @@ def _is_late(expression: Expression, query: QuerySyntax) -> bool:
 
 
 def _check_late(query: QuerySyntax, late: tuple[Expression, ...]) -> None:
-    if query.strategy != "skip_till_any_match" or query.non_overlap:
-        what = "NON OVERLAP" if query.non_overlap else query.strategy
+    if query.strategy != "skip_till_any_match" or not query.selection.is_all:
+        what = query.strategy if query.selection.is_all else query.selection.clauses[0]
         raise _unsupported(query, late[0], f"with {what}, a condition reads the store for one event as of another")
     for one in late:
         if query.window.unit == "events":

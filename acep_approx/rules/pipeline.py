@@ -20,8 +20,8 @@ from acep_approx.events.columns import to_arrow
 from acep_approx.events.roles import Roles
 from acep_approx.matching.choice import Parts, Shown, Way, cell_listing
 from acep_approx.matching.outputs.bind import Bind, BoundEvents, bound_where_shown
-from acep_approx.matching.outputs.completed import CompletedMatches
 from acep_approx.matching.outputs.kinds import MATCHES, POINTS
+from acep_approx.matching.outputs.matches import CompletedMatches
 from acep_approx.matching.outputs.of_cells import CellListing, CellPoints
 from acep_approx.matching.outputs.of_runs import RunListing
 from acep_approx.matching.outputs.output import Output, Stamps
@@ -38,7 +38,7 @@ from acep_approx.rules.compiled import HIDDEN, CompiledRule
 KNOWN = 3 * HIDDEN + "known"
 """The column that says when a match became known: in windows of events a row, else a tick; or ``AT_ONCE``."""
 AT_ONCE = -(2**62)
-"""It did not wait: where no two may overlap only those wait that a negation at the end may still exclude."""
+"""It did not wait: where clauses go by the order, only those wait that a negation at the end may still exclude."""
 
 
 class KnownMatches(RunListing):

@@ -24,7 +24,7 @@ from acep_approx.matching.outputs.kinds import MATCHES, PARTIAL, POINTS
 from acep_approx.matching.outputs.of_runs import TooManyStepsError
 from acep_approx.planning.planner import Plan
 from acep_approx.query.printer import to_text
-from acep_approx.query.syntax import QuerySyntax
+from acep_approx.query.syntax import LISTS_ALL, QuerySyntax
 from acep_approx.why.no_match import explain_no_match, negations, without_negation
 from acep_approx.why.of_algebra import explain_algebra
 from acep_approx.why.place import StreamPlace, find_places, span_text, unified
@@ -97,6 +97,17 @@ def explain_all(
     return [_Diagnosis(place, steps).answer() for place in places]
 
 
+_LEFT_OUT = {
+    "MAXIMAL": "if another match has all its events, and more",
+    "FIRST": "if a match that is reported before begins with the same event",
+    "NON": "if a match that is reported before overlaps it",
+    "AFTER": "if it starts too early behind the match that is reported before it",
+    "CONSUME": "if a match that is reported before has one of its events",
+    "EVERY": "if it ends too soon behind the match that is reported before it",
+}
+"""When a clause, by its first word, keeps a match from being listed."""
+
+
 @dataclass(frozen=True)
 class _Candidate:
     bound: Bound
@@ -115,7 +126,7 @@ class _Diagnosis:
                 code="ACEP-Q916",
                 hint="give the arcs variables: ON Tick t",
             )
-        self.query = replace(place.plan.query, outputs=(), non_overlap=False)
+        self.query = replace(place.plan.query, outputs=(), selection=LISTS_ALL)
         self.clock = place.clock
         self.waiting = Waiting(place)
         self.gave_up = False
@@ -170,7 +181,7 @@ class _Diagnosis:
 
     def _matched(self, found: _Candidate) -> Why:
         missing = f", without {', '.join(found.missing)}" if found.missing else ""
-        is_apart = self.place.plan.query.non_overlap
+        clauses = self.place.plan.query.selection.clauses
         return Why(
             self.around,
             self.place.key,
@@ -179,7 +190,7 @@ class _Diagnosis:
             missing=found.missing,
             events=self._events(found),
             headline=f"there is a match{self._of()} at {self.around}, with {_amount(found.errors, 'error')}{missing}",
-            lines=("NON OVERLAP leaves it out if a match that is reported before overlaps it",) if is_apart else (),
+            lines=tuple(f"{clause} leaves it out {_LEFT_OUT[clause.split()[0]]}" for clause in clauses),
         )
 
     def _unmatched(self, found: _Candidate) -> Why:

@@ -30,7 +30,7 @@ from acep_approx.planning.planner import LARGEST_WINDOW, MICROSECONDS, Plan
 from acep_approx.query.checks import lightest
 from acep_approx.query.printer import to_text
 from acep_approx.query.shape import atoms, choice_of, is_static, negated_variables, sequence_of, variables, walk
-from acep_approx.query.syntax import DEFAULT_STRATEGY, Absent, Either, Pattern, QuerySyntax, Repeat, Sequence
+from acep_approx.query.syntax import DEFAULT_STRATEGY, LISTS_ALL, Absent, Either, Pattern, QuerySyntax, Repeat, Sequence
 from acep_approx.why.of_algebra import no_match_of_algebra
 from acep_approx.why.place import UNITS, StreamPlace, span_text, whole_stream
 from acep_approx.why.result import NoMatch, Step
@@ -54,7 +54,7 @@ class Beginning:
 
 def plain(query: QuerySyntax) -> QuerySyntax:
     """The query without what is about the form and the choice of its matches."""
-    return replace(query, outputs=(), non_overlap=False, publish=None)
+    return replace(query, outputs=(), selection=LISTS_ALL, publish=None)
 
 
 def beginnings(query: QuerySyntax) -> list[Beginning]:

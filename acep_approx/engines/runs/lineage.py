@@ -142,7 +142,13 @@ def first_of_equal(errors: Ints, offset: Ints, ids: Ints, label: Ints) -> Bools:
 
     Match ``m`` binds ``ids[offset[m] : offset[m + 1]]`` to variables by ``label``. Complexity: O(bound events).
     """
-    keep = np.zeros(len(errors), np.bool_)
-    table = np.full(1 << (2 * len(errors)).bit_length(), -1, np.int64)
-    kernel_lineage.distinct(np.argsort(errors, kind="stable"), offset, ids, label, table, keep)
+    keep: Bools = firsts_of_equal(errors, offset, ids, label) == np.arange(len(errors))
     return keep
+
+
+def firsts_of_equal(errors: Ints, offset: Ints, ids: Ints, label: Ints) -> Ints:
+    """For each match the number of the one that ``first_of_equal`` keeps of those that equal it."""
+    first = np.zeros(len(errors), np.int64)
+    table = np.full(1 << (2 * len(errors)).bit_length(), -1, np.int64)
+    kernel_lineage.distinct(np.argsort(errors, kind="stable"), offset, ids, label, table, first)
+    return first

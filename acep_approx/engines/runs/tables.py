@@ -28,7 +28,7 @@ from acep_approx.engines.runs.step_code import NOTHING, Programs, beyond, most_c
 from acep_approx.kernels.runs import layout, vm
 from acep_approx.kernels.runs.fronts import EQUAL, HIGH_FLOAT, HIGH_INT, LOW_FLOAT, LOW_INT
 from acep_approx.kernels.runs.pools import ALL, APART, COLUMNS, HASHED, MOST_KEYS
-from acep_approx.query.syntax import Expression
+from acep_approx.query.syntax import NON_OVERLAP, Expression
 
 
 @dataclass
@@ -309,7 +309,7 @@ class RunTables:
         self.shape[layout.TIMES] = self.hidden.behind(TIMES)
         self.shape[layout.DOMINATED] = self.hidden.behind(DOMINATED)
         self.shape[layout.SHOWN_WORDS] = len(self.automaton.shown)
-        self.shape[layout.NON_OVERLAP] = query.non_overlap and not self.automaton.needs_filter
+        self.shape[layout.NON_OVERLAP] = query.selection == NON_OVERLAP and not self.automaton.needs_filter
 
     def _groups(self, pool: int, mask: int) -> list[Group]:
         """Steps that runs of a pool can take on an event of ``mask``, with the pools they lead to.

@@ -12,7 +12,7 @@ numbers do there, because a link belongs to one run and not to one event.
 
 from __future__ import annotations
 
-from acep_approx.arrays import Bools, Ints
+from acep_approx.arrays import Ints
 from acep_approx.jit.kernel import block_kernel, kernel
 from acep_approx.jit.marks import inline
 from acep_approx.kernels.arithmetic import added_up
@@ -185,8 +185,8 @@ def renumber(number: Ints, pools: Ints, words: Ints, spans: Ints, stored: Ints, 
 
 
 @block_kernel
-def distinct(order: Ints, offset: Ints, ids: Ints, label: Ints, table: Ints, keep: Bools) -> None:
-    """Keep of equal matches the first in ``order``.
+def distinct(order: Ints, offset: Ints, ids: Ints, label: Ints, table: Ints, leader: Ints) -> None:
+    """Find for each match the first of those that equal it, in ``order``.
 
     ``table``, all -1, has a power of two of spans, at least twice as many as there are matches.
     """
@@ -211,17 +211,7 @@ def distinct(order: Ints, offset: Ints, ids: Ints, label: Ints, table: Ints, kee
             place = (place + 1) & (size - 1)
         if not found:
             table[place] = m
-            keep[m] = True
-
-
-@block_kernel
-def not_overlapping(slot: Ints, first_place: Ints, end_place: Ints, last_end: Ints, keep: Bools) -> None:
-    """Keep a match if it starts after the end of the one kept before it in its partition; ``last_end`` per slot."""
-    for m in range(len(slot)):
-        s = slot[m]
-        if first_place[m] > last_end[s]:
-            last_end[s] = end_place[m]
-            keep[m] = True
+        leader[m] = table[place]
 
 
 @block_kernel

@@ -16,7 +16,8 @@ from acep_approx.engines.runs.lineage import Hits
 from acep_approx.engines.runs.runs import Runs
 from acep_approx.events.roles import Roles
 from acep_approx.events.stream import EventBatch
-from acep_approx.matching.outputs.completed import CompletedMatches, Finder, no_row
+from acep_approx.matching.outputs.known import KnownMatches, no_row
+from acep_approx.matching.outputs.matches import NO_MATCHES, CompletedMatches
 from acep_approx.matching.outputs.output import NO_BATCH, Output, Points, Stamps
 from acep_approx.matching.outputs.recent import Recent
 from acep_approx.matching.outputs.tables import ENDS, BindingColumns, sums
@@ -27,7 +28,6 @@ from acep_approx.query.syntax import Expression
 END_OF_STREAM = 2**62
 MANY_ROWS = 1 << 16
 """Rows that are kept, in count windows, before it is looked which of them something still points to."""
-NO_MATCH = CompletedMatches.joined([])
 
 
 class TooManyStepsError(Exception):
@@ -40,7 +40,7 @@ class RunOutput(Output):
     Parameters
     ----------
     engine : Runs
-    finder : Finder
+    finder : KnownMatches
     stamps : Stamps
     recent : Recent
         Events that results or late conditions may still ask for.
@@ -51,7 +51,7 @@ class RunOutput(Output):
     def __init__(
         self,
         engine: Runs,
-        finder: Finder,
+        finder: KnownMatches,
         stamps: Stamps,
         recent: Recent,
         bindings: BindingColumns | None = None,
@@ -72,7 +72,7 @@ class RunOutput(Output):
         self.is_strict = automaton.counted == "stream"
 
     engine: Runs
-    finder: Finder
+    finder: KnownMatches
     bindings: BindingColumns
 
     roles: Roles | None = None
@@ -105,8 +105,9 @@ class RunOutput(Output):
     @property
     def waits_until(self) -> int | None:
         """The tick that ``pass_time`` must be given for the next match that waits; None where none does."""
-        waiting = self.finder.waiting
-        return int(waiting.start.min()) + self.engine.window + 1 if len(waiting) and not self._is_count else None
+        finder = self.finder
+        ends = np.concatenate((finder.waiting.start, finder.held.tick))
+        return int(ends.min()) + self.engine.window + 1 if len(ends) and not self._is_count else None
 
     def finish(self) -> Iterator[pa.Table]:
         """What was still waiting at the end of the stream."""
@@ -123,15 +124,17 @@ class RunOutput(Output):
 
     def nothing(self) -> pa.Table:
         """An empty table with the columns of the results."""
-        return self._table(NO_MATCH, NO_MATCH.end)
+        return self._table(NO_MATCHES, NO_MATCHES.end)
 
     def as_if_ended(self) -> list[pa.Table]:
         """What ``finish`` would give if the stream ended now; it waits on."""
-        if not self.finder.automaton.has_late_ends:
+        finder = self.finder
+        if not finder.automaton.waits:
             return []
-        waiting, last_end = self.finder.waiting, self.finder.last_end.copy()
+        waiting, held, before = finder.waiting, finder.held, finder.before.copied()
         tables = [table for table in self.finish() if table.num_rows]
-        self.finder.waiting, self.finder.last_end = waiting, last_end
+        finder.waiting, finder.held = waiting, held
+        finder.before.take_over(before)
         return tables
 
     def know(self, schema: pa.Schema) -> None:
@@ -196,7 +199,7 @@ class RunOutput(Output):
 
         ``is_end``: the streams of some keys have ended, and no event in their slots says when.
         """
-        if self.finder.automaton.has_late_ends:
+        if self.finder.automaton.waits:
             row_of = no_row if is_end else self._neighbours.row_of
             found, known, waited = self.finder.closed(limit, row_of if self._is_count else None)
             if len(found):
@@ -206,15 +209,28 @@ class RunOutput(Output):
         """Matches, in order, of which those with the same number in ``known`` became known together."""
         raise NotImplementedError
 
-    def _waited_table(self, found: CompletedMatches, known: Ints, waited: Bools) -> pa.Table:  # noqa: ARG002
-        """The same where they may have ``waited``: not all have where no two may overlap."""
-        return self._table(found, known)
+    def _waited_table(self, found: CompletedMatches, known: Ints, waited: Bools) -> pa.Table:
+        """The same where they may have ``waited``: those that have come behind others that became known then."""
+        is_later = (known[1:] != known[:-1]) | (waited[1:] != waited[:-1])
+        return self._table(found, np.concatenate(([0], np.cumsum(is_later))))
 
     # --- state ----------------------------------------------------------------------------------------------
 
     def slots(self) -> Ints:
         """Key slots that something still waits in, though they may have no runs."""
-        return np.concatenate((self.finder.waiting.slot, self.finder.log.slot))
+        return np.concatenate((self.finder.waits_in, self.finder.log.slot))
+
+    def newest(self) -> Ints:
+        """Per key slot the latest start of any run, or until when EVERY keeps its matches from being listed."""
+        newest = super().newest()
+        if self.finder.selection.every is None:
+            return newest
+        return np.maximum(newest, self.finder.before.in_force_until(len(newest)))
+
+    def clear(self, slots: Ints) -> None:
+        """Forget the runs of some key slots, and which matches of theirs were listed."""
+        super().clear(slots)
+        self.finder.before.clear(slots)
 
     def arrays(self) -> dict[str, Ints]:
         """The state of what is not in the engine, as arrays."""
@@ -246,7 +262,7 @@ class RunOutput(Output):
     @property
     def _needs_neighbours(self) -> bool:
         """Whether it is asked which events of a batch follow one another in their partitions."""
-        return self._is_count and self.finder.automaton.has_late_ends
+        return self._is_count and self.finder.automaton.waits
 
     def _now(self, batch: EventBatch) -> Ints | int:
         """The tick up to which the stream is known; in count windows the number of the last event, per slot."""
@@ -263,11 +279,14 @@ class RunOutput(Output):
             floor = int(batch.ticks[-1]) - self.engine.window
             self.finder.forget(floor)
             if self.forgets and self._keeps_recent:  # points and counts wait for all matches of their event
-                self.recent.drop_before(min(floor, int(self.finder.waiting.start.min(initial=floor))))
+                starts = np.concatenate((self.finder.waiting.start, self.finder.held.start))
+                self.recent.drop_before(min(floor, int(starts.min(initial=floor))))
 
     def reachable(self, floors: Ints) -> Ints:  # noqa: ARG002  (links that left their windows are gone)
         """All events that something still points to."""
-        return np.concatenate((self.engine.ids(), self.recent.ids_of(self.finder.log.row), self.finder.waiting.id))
+        finder = self.finder
+        logged = self.recent.ids_of(finder.log.row)
+        return np.concatenate((self.engine.ids(), logged, finder.waiting.id, finder.held.id))
 
     def _ticks(self, ids: Ints, known: Ints) -> pa.Array:
         """Times of events: the ticks ``known``, unless these are numbers of events."""

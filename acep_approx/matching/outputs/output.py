@@ -20,7 +20,7 @@ from acep_approx.events.columns import to_arrow
 from acep_approx.events.stream import EventBatch
 from acep_approx.events.time import shown_type, to_datetime
 from acep_approx.matching.outputs.bind import BoundEvents, Take
-from acep_approx.matching.outputs.completed import Finder
+from acep_approx.matching.outputs.known import KnownMatches
 from acep_approx.matching.outputs.tables import count_columns
 from acep_approx.matching.prepare import Preparer
 from acep_approx.matching.stream_batch import StreamBatch
@@ -52,7 +52,7 @@ class Output(ABC):
     Attributes
     ----------
     engine : Engine
-    finder : Finder or None
+    finder : KnownMatches or None
         What makes matches of what the engine finds, and keeps those that wait.
     tick_places : TickPlaces or None
         Where places count times instead of events.
@@ -63,7 +63,7 @@ class Output(ABC):
     """
 
     engine: Engine
-    finder: Finder | None = None
+    finder: KnownMatches | None = None
     tick_places: TickPlaces | None = None
     forgets = True
     groups = False

@@ -274,8 +274,9 @@ def compressed_plan(wanted: Plan) -> Plan:
             code="ACEP-U007",
             hint="list the matches",
         )
-    if wanted.query.non_overlap or (registers is not None and registers.needs_filter):
-        why = "NON OVERLAP chooses among them" if wanted.query.non_overlap else "conditions are tested on each of them"
+    if not wanted.query.selection.is_all or (registers is not None and registers.needs_filter):
+        clauses = wanted.query.selection.clauses
+        why = f"{clauses[0]} chooses among them" if clauses else "conditions are tested on each of them"
         raise UsageError(
             f"the matches of this query cannot be kept compressed: {why} when they are complete",
             code="ACEP-U007",

@@ -45,7 +45,7 @@ from acep_approx.matching.outputs.tables import BindingColumns
 from acep_approx.matching.stream_batch import StreamBatch
 from acep_approx.planning.planner import Plan, plan
 from acep_approx.query.shape import is_static, variables
-from acep_approx.query.syntax import QuerySyntax
+from acep_approx.query.syntax import LISTS_ALL, QuerySyntax
 from acep_approx.ranges import Range, check, check_arrays, impossible
 
 END_OF_STREAM = 2**62
@@ -72,9 +72,9 @@ def partial_plan(wanted: Plan) -> Plan:
             code="ACEP-Q901",
             hint="choose another name; taken are " + ", ".join(COLUMNS),
         )
-    if wanted.engine == "runs" and not query.non_overlap:
+    if wanted.engine == "runs" and query.selection.is_all:
         return wanted
-    return plan(replace(query, non_overlap=False), "runs")
+    return plan(replace(query, selection=LISTS_ALL), "runs")
 
 
 def refuse_algebra(query: QuerySyntax) -> None:
@@ -156,6 +156,8 @@ class RunPartial(RunOutput):
     """
 
     engine: TracedRuns
+
+    finder: Finder
 
     def __init__(
         self, engine: TracedRuns, finder: Finder, stamps: Stamps, recent: Recent, bindings: BindingColumns

@@ -27,7 +27,8 @@ from acep_approx.kernels.runs import layout
 from acep_approx.kernels.runs import scores as kernel_scores
 from acep_approx.kernels.runs import trace as kernel_trace
 from acep_approx.kernels.runs.vm import NULL
-from acep_approx.matching.outputs.completed import CompletedMatches, Finder
+from acep_approx.matching.outputs.completed import Finder
+from acep_approx.matching.outputs.matches import CompletedMatches
 from acep_approx.matching.outputs.of_runs import RunOutput
 from acep_approx.matching.outputs.output import Stamps
 from acep_approx.matching.outputs.recent import Recent
@@ -250,7 +251,7 @@ class RunTrace(RunOutput):
         yield from ()
 
     def _closed(self, limit: Ints | int, *, is_end: bool = False) -> Iterator[pa.Table]:  # noqa: ARG002
-        if self.finder.automaton.has_late_ends:
+        if self.finder.automaton.waits:
             found, *_ = self.finder.closed(limit)
             self._found.append(self.recent.ids_of(found.end))
         yield from ()

@@ -227,8 +227,9 @@ class _RuleChecker(Written):
         others = events_of_key(rewritten(read, query), query)
         other, at_event = next(event_name(one) for one in others if one != at), event_name(at)
         reason = None
-        if query.non_overlap:
-            reason, way = "with NON OVERLAP", "leave NON OVERLAP out"
+        if not query.selection.is_all:
+            clause = query.selection.clauses[0]
+            reason, way = f"with {clause}", f"leave {clause} out"
         elif query.strategy != "skip_till_any_match":
             reason, way = f"with {query.strategy}", "use skip_till_any_match"
         elif found := sorted(variables(predicate) & self.negated):

@@ -13,7 +13,7 @@ from acep_approx.errors import QueryError
 from acep_approx.query.assemble import Assembler, did_you_mean, span_of, unquote
 from acep_approx.query.kept import parsed
 from acep_approx.query.limits import refuse_deep_tree, refuse_large_text
-from acep_approx.query.messages import could_stand, expected, explain, mistake, unexpected
+from acep_approx.query.messages import SELECTIONS, could_stand, expected, explain, mistake, unexpected
 from acep_approx.query.parser import LEADING, finish_query, refuse_calls, refuse_equivalences
 from acep_approx.query.rules.syntax import (
     Action,
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 EXAMPLE = "write one, for example RULE warn ON PATTERN SEQ(EXIT a, ENTER b) WITHIN 45 s DO CALL badge(b.hcw) END"
 CLAUSES = (
-    *("PATTERN", "WHERE", "WITHIN", "SIMULTANEOUS", "ERRORS", "NON OVERLAP", "RETURN", "WHEN", "FOR EACH", "DO", "END"),
+    *("PATTERN", "WHERE", "WITHIN", "SIMULTANEOUS", "ERRORS", *SELECTIONS, "RETURN", "WHEN", "FOR EACH", "DO", "END"),
 )
 """What a rule is made of, in its order."""
 

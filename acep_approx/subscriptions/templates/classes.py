@@ -58,7 +58,8 @@ class Loose:
         plan, registers = template.plan, template.plan.registers
         if registers is None or not all(map(registers.is_passive, range(START + 1, plan.automaton.size))):
             return None
-        if plan.automaton.errors or plan.query.non_overlap or plan.query.is_simultaneous or plan.counted != "nothing":
+        query = plan.query
+        if plan.automaton.errors or not query.selection.is_all or query.is_simultaneous or plan.counted != "nothing":
             return None
         used = uses(template.syntax)
         ending = _ending_letter(template)

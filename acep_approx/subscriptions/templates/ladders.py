@@ -175,7 +175,7 @@ def _is_plain(engine: Runs) -> bool:
         return False
     if tables.asks_more or tables.guard_letters or any(automaton.final_checks) or automaton.needs_filter:
         return False
-    if automaton.automaton.errors or automaton.query.non_overlap or automaton.counted != "nothing":
+    if automaton.automaton.errors or not automaton.query.selection.is_all or automaton.counted != "nothing":
         return False
     return all(map(automaton.is_passive, range(START + 1, len(automaton.states))))
 

@@ -100,7 +100,7 @@ class Template:
             with_attributes = replace(with_attributes, window=Window(0, syntax.window.unit, syntax.window.span))
         made = plan(with_attributes, "auto" if by is None else "runs")
         if made.registers is not None and (
-            made.registers.needs_filter or made.registers.has_late_ends or made.registers.negations
+            made.registers.needs_list or made.registers.negations
         ):
             return None
         return cls(syntax, parameters_of(syntax), made, by.name if by is not None else None)

@@ -1,0 +1,1 @@
+"""Lists the matches that are in no larger one, without listing the others."""

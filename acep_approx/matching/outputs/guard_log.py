@@ -1,0 +1,71 @@
+"""The events of the window that negations ask for, where the engine does not test them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from acep_approx.arrays import Ints, places
+from acep_approx.automaton.automaton import START
+from acep_approx.automaton.registers import RegisterAutomaton
+from acep_approx.engines.batches import Grouped
+
+LOGGED = ("slot", "row", "tick", "mask")
+
+
+class GuardLog:
+    """The events of the window that negations ask for and the kernel does not test.
+
+    Attributes
+    ----------
+    letters : list of int
+        Those of negations at the start, at the end, or with conditions on other events.
+    on_arcs, on_finals : dict
+        Per letter whether an arc, or a final, has to be tested for it.
+    """
+
+    def __init__(self, automaton: RegisterAutomaton) -> None:
+        inner = automaton.automaton
+        late = automaton.late_guards
+        at_start = {j for arc in inner.arcs if arc.source == START for j in arc.guard}
+        at_end = {j for final in inner.finals for j in final.guard}
+        self.letters = sorted(at_start | at_end | (late & inner.guards))
+        self.on_arcs = {
+            j: np.array([j in arc.guard and (arc.source == START or j in late) for arc in inner.arcs], np.bool_)
+            for j in self.letters
+        }
+        self.on_finals = {j: np.array([j in final.guard for final in inner.finals], np.bool_) for j in self.letters}
+        negations = automaton.negations
+        self.conditions = {j: negations.get(str(inner.letters[j].negated), ()) for j in self.letters}
+        self.classes: list[int] = []
+        self.slot, self.row, self.tick, self.mask = (np.zeros(0, np.int64) for _ in range(4))
+
+    def add(self, events: Grouped) -> None:
+        """Take in a batch; sorted by slot, then by row."""
+        wanted = sum(1 << j for j in self.letters)
+        masks = np.array([mask & wanted for mask in self.classes], np.uint64).view(np.int64)[events.cls]
+        some = np.flatnonzero(masks)
+        slot = np.concatenate((self.slot, events.slot[some]))
+        row = np.concatenate((self.row, events.row[some]))
+        order = np.lexsort((row, slot))
+        self.slot, self.row = slot[order], row[order]
+        self.tick = np.concatenate((self.tick, events.tick[some]))[order]
+        self.mask = np.concatenate((self.mask, masks[some]))[order]
+
+    def between(self, letter: int, slot: Ints, low: Ints, high: Ints) -> tuple[Ints, Ints]:
+        """Pairs (gap, event) of a letter, the event's slot being the gap's and its row between low and high."""
+        mine = np.flatnonzero((self.mask >> letter) & 1)
+        # one number per event that is ordered as (slot, row): rows as their places among all rows
+        rows = np.sort(self.row[mine])
+        place = self.slot[mine] * (len(rows) + 2) + np.searchsorted(rows, self.row[mine]) + 1
+        first = np.searchsorted(place, slot * (len(rows) + 2) + np.searchsorted(rows, low, side="right"), side="right")
+        last = np.searchsorted(place, slot * (len(rows) + 2) + np.searchsorted(rows, high, side="left"), side="right")
+        count = (last - first).clip(0)
+        gap = np.repeat(np.arange(len(slot)), count)
+        return gap, mine[places(first, count)]
+
+    def forget(self, floor: Ints | int) -> None:
+        """Let go of events with ticks before ``floor`` (per slot, or for all)."""
+        keep = np.flatnonzero(self.tick >= (floor[self.slot] if isinstance(floor, np.ndarray) else floor))
+        if len(keep) < len(self.row):
+            for name in LOGGED:
+                setattr(self, name, getattr(self, name)[keep])
