@@ -12,6 +12,8 @@ numbers do there, because a link belongs to one run and not to one event.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from acep_approx.arrays import Bools, Ints
 from acep_approx.jit.kernel import block_kernel, kernel
 from acep_approx.jit.marks import inline
@@ -224,7 +226,27 @@ def not_overlapping(slot: Ints, first_place: Ints, end_place: Ints, last_end: In
             keep[m] = True
 
 
-@block_kernel
+class Chosen(NamedTuple):
+    """The hits of events: ``first[m]`` to ``first[m + 1]`` are of event ``m``, of which the latest start is ``low[m]``.
+
+    ``link`` of each, and ``is_best``: whether it has the fewest errors and that start.
+    """
+
+    first: Ints
+    low: Ints
+    link: Ints
+    is_best: Ints
+
+
+class Walking(NamedTuple):
+    """Room for walks along links: in each array for all of them."""
+
+    heads: Ints
+    waiting: Ints
+    path: Ints
+
+
+@inline
 def latest(
     links: Ints, heads: Ints, count: int, low: int, labels: Ints, waiting: Ints, path: Ints,
 ) -> int:  # fmt: skip
@@ -276,6 +298,36 @@ def latest(
         if is_begin:
             return depth
         count = found
+
+
+@block_kernel
+def latest_of_each(
+    links: Ints, hits: Chosen, labels: Ints, room: Walking, offset: Ints, words: Ints, begun: int
+) -> int:
+    """Write the matches that ``latest`` finds for each event, from number ``begun`` on.
+
+    ``words`` has the ids and arcs of match ``m``, the last event first, from ``offset[m]`` on.
+
+    Returns
+    -------
+    int
+        How many are done: fewer than there are where ``words`` must grow. -1: there is none for an event.
+    """
+    for m in range(begun, len(hits.low)):
+        count = 0
+        for h in range(hits.first[m], hits.first[m + 1]):
+            if hits.is_best[h] > 0:
+                room.heads[count] = hits.link[h]
+                count += 1
+        depth = latest(links, room.heads, count, hits.low[m], labels, room.waiting, room.path)
+        if depth == 0:
+            return -1
+        if offset[m] + depth > len(words):
+            return m
+        for i in range(depth):
+            words[offset[m] + i] = room.path[i]
+        offset[m + 1] = offset[m] + depth
+    return len(hits.low)
 
 
 NOBODY = 1 << 62

@@ -140,6 +140,7 @@ class Finder:
         self.non_overlap = automaton.query.selection == NON_OVERLAP
         self.is_simultaneous = automaton.is_simultaneous
         self.by_event = False  # whether the matches of one event must come together
+        self.finds_best = False  # whether of the matches of one event only the first is asked for
         self.shares_events = False  # whether an event can be in several key slots: where many queries run as one
         self.waiting = CompletedMatches.joined([])
         self.log = GuardLog(automaton)
@@ -153,8 +154,12 @@ class Finder:
 
     @property
     def finds_one(self) -> bool:
-        """Whether one match per event is enough, because all runs of its partition end with it."""
-        return self.non_overlap and not self.automaton.needs_filter
+        """Whether one match per event is enough: it is all that is asked for, or all runs of its partition end with it.
+
+        Of an automaton with registers matches that bind the same events may differ in what these hold.
+        """
+        is_first = self.finds_best and not self.machine and not self.automaton.transfers
+        return (self.non_overlap or is_first) and not self.automaton.needs_filter
 
     @property
     def counts_alone(self) -> bool:
@@ -249,7 +254,7 @@ class Finder:
     def _listed(self, events: Grouped, hits: Hits) -> Iterator[CompletedMatches]:
         if self.finds_one:
             best, bound = chosen(self.links(), hits, self.labels)
-            yield CompletedMatches.joined([self._found(events, best, one) for one in bound])
+            yield self._found(events, best, bound)
             return
         if not (self._is_ambiguous or self.non_overlap or self.automaton.has_late_ends):
             yield from self._lists(events, hits, CHUNK)
