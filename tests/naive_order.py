@@ -50,6 +50,14 @@ def in_order(
     return sorted(matches, key=key)
 
 
+def best_matches(query: QuerySyntax, rows: Rows, matches: Mapping[Binding, int]) -> dict[int, Binding]:
+    """Per event that completes matches the first of these in their order; no matter whether they wait."""
+    best: dict[int, Binding] = {}
+    for bound in in_order(query, rows, matches):
+        best.setdefault(bound[-1][0], bound)
+    return best
+
+
 def apart(ordered: Iterable[Binding]) -> list[Binding]:
     """What NON OVERLAP leaves of the matches of one partition: those that begin after the one reported before."""
     kept: list[Binding] = []

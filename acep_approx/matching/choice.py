@@ -26,7 +26,7 @@ from acep_approx.errors import DataError
 from acep_approx.matching.outputs.best import BestCellPoints, BestColumns
 from acep_approx.matching.outputs.bind import BoundEvents
 from acep_approx.matching.outputs.completed import Finder
-from acep_approx.matching.outputs.kinds import COMPRESSED, COUNTS, ENDS, MATCHES, PARTIAL, POINTS, TRACE, OutputKind
+from acep_approx.matching.outputs.kinds import BARE, COMPRESSED, COUNTS, MATCHES, PARTIAL, POINTS, TRACE, OutputKind
 from acep_approx.matching.outputs.of_algebra import AlgebraCounts, AlgebraResults
 from acep_approx.matching.outputs.of_cells import CellCounts, CellListing, CellPoints
 from acep_approx.matching.outputs.of_runs import RunCounts, RunListing, RunOutput, RunPoints
@@ -226,18 +226,18 @@ def cell_points(parts: Parts) -> CellPoints:
 WAYS: dict[tuple[str, OutputKind], Way] = {
     ("cells", MATCHES): Way(cell_listing),
     ("cells", POINTS): Way(cell_points),
-    ("cells", ENDS): Way(lambda parts: CellPoints(Cells(parts.plan.automaton, parts.window), parts.stamps)),
+    ("cells", BARE): Way(lambda parts: CellPoints(Cells(parts.plan.automaton, parts.window), parts.stamps)),
     ("cells", COUNTS): Way(lambda parts: CellCounts(parts.arc_logs(), parts.stamps)),
     ("runs", MATCHES): Way(ByRuns(RunListing, binds="all")),
     ("runs", POINTS): Way(ByRuns(RunPoints, binds="best", lists="late")),
-    ("runs", ENDS): Way(ByRuns(RunPoints, lists="late")),
+    ("runs", BARE): Way(ByRuns(RunPoints, lists="late")),
     ("runs", COUNTS): Way(ByRuns(RunCounts)),
     ("runs", PARTIAL): Way(ByRuns(RunPartial, TracedRuns, binds="all", merges=False)),
     ("runs", COMPRESSED): Way(ByRuns(RunShared, SharedRuns, binds="all"), may_grow=False),
     ("runs", TRACE): Way(ByRuns(RunTrace, Traced), may_grow=False),
     ("algebra", MATCHES): Way(ByRuns(AlgebraResults, lists="never", counts_merged=True)),
     ("algebra", POINTS): Way(ByRuns(RunPoints, lists="never"), shows="nothing"),
-    ("algebra", ENDS): Way(ByRuns(RunPoints, lists="never"), shows="nothing"),
+    ("algebra", BARE): Way(ByRuns(RunPoints, lists="never"), shows="nothing"),
     ("algebra", COUNTS): Way(ByRuns(AlgebraCounts, lists="never", counts_merged=True), shows="start"),
     ("algebra", TRACE): Way(ByRuns(RunTrace, Traced), may_grow=False),
 }

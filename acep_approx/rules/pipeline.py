@@ -21,7 +21,7 @@ from acep_approx.events.roles import Roles
 from acep_approx.matching.choice import Parts, Shown, Way, cell_listing
 from acep_approx.matching.outputs.bind import BoundEvents
 from acep_approx.matching.outputs.completed import CompletedMatches
-from acep_approx.matching.outputs.kinds import MATCHES, POINTS
+from acep_approx.matching.outputs.kinds import BARE, MATCHES
 from acep_approx.matching.outputs.of_cells import CellListing, CellPoints
 from acep_approx.matching.outputs.of_runs import RunListing
 from acep_approx.matching.outputs.output import Output, Stamps
@@ -70,7 +70,7 @@ def rule_pipeline(stream: StreamSide, rule: CompiledRule, made_by: Way | None = 
         partial(RuleColumns, hidden=rule.hidden, roles=stream.roles),
         tuple(stream.roles.column(leaf.name) for leaf in rule.leaves if leaf.name is not None),
     )
-    return Pipeline(stream, rule.plan, MATCHES if rule.lists else POINTS, shown=shown, made_by=made_by)
+    return Pipeline(stream, rule.plan, MATCHES if rule.lists else BARE, shown=shown, made_by=made_by)
 
 
 class RuleColumns(BindingColumns):
