@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import pyarrow as pa
 
@@ -172,7 +172,7 @@ class ByRuns:
         bindings = parts.bindings() if self.binds == "all" else None
         best = parts.best() if self.binds == "best" else None
         shows_best = best is not None and best.needs_match
-        engine = self._engine(parts, registers, lists_late=registers.needs_filter or shows_best)
+        engine = self._engine(parts, registers, shows_best=shows_best)
         machine = MachineMatches(registers, parts.stream.roles, parts.schema)
         wanted = bindings.needed if bindings is not None else parts.events.names
         if best is not None:
@@ -187,12 +187,13 @@ class ByRuns:
         made.roles = parts.stream.roles if parts.plan.cel is not None else None
         return made
 
-    def _engine(self, parts: Parts, registers: RegisterAutomaton, *, lists_late: bool) -> Runs:
+    def _engine(self, parts: Parts, registers: RegisterAutomaton, *, shows_best: bool) -> Runs:
         shedding, functions = parts.shedding, parts.plan.query.functions
         if shedding is not None:
             shedding.arena.keys_now = lambda: parts.preparer.keys
             shedding.begin_stream(parts.schema, parts.stream.roles)
-        options = NO_OPTIONS
+        options, finds_best = NO_OPTIONS, shows_best and not registers.needs_filter
+        budgeted: dict[str, Any] = {} if shedding is None else {"shedding": shedding, "finds_best": finds_best}
         if self.counts_merged or functions:
             options = RunOptions({one.name: one for one in functions}, counts_merged=self.counts_merged)
         return self.engine(
@@ -200,10 +201,10 @@ class ByRuns:
             EventColumns(parts.schema, parts.stream.roles.column, parts.stream.texts),
             parts.window,
             parts.merging if self.merges else frozenset(),
-            keeps_lineage=self.lists == "always" or (self.lists == "late" and lists_late),
+            keeps_lineage=self.lists == "always" or (self.lists == "late" and (registers.needs_filter or shows_best)),
             is_count=parts.preparer.is_count,
             options=options,
-            **({} if shedding is None else {"shedding": shedding}),
+            **budgeted,
         )
 
 
