@@ -28,6 +28,13 @@ def returning(query: QuerySyntax, text: str, dice: Random) -> str:
     return f"{text} RETURN {', '.join(f'{what} AS r{i}' for i, what in enumerate(shown))}"
 
 
+def stream(dice: Random, events: int) -> pa.Table:
+    """A longer stream of two keys, with ties in time."""
+    ticks = sorted(dice.randrange(events) for _ in range(events))
+    rows = [{"ts": t, "type": dice.choice("ABBCCD"), "x": dice.randrange(9), "g": dice.choice("pq")} for t in ticks]
+    return pa.Table.from_pylist(rows)
+
+
 Shown = dict[int, dict[str, Any]]
 
 

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from random import Random
 
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from acep_approx import QueryError, compile_query
-from tests.best_matches import of_points, points_show_the_best, returning
+from acep_approx import QueryError, QuerySet, compile_query
+from acep_approx.engines.maximal import best
+from acep_approx.matching.outputs.kinds import BARE
+from acep_approx.query.parser import parse
+from tests.best_matches import of_points, points_show_the_best, returning, stream
 from tests.cases import cases, examples
 from tests.rich_worlds import rich_world
 from tests.runs_engine import MERGES, compiled, pushed
@@ -69,6 +73,74 @@ def test_runs_show_the_best_match(seed: int) -> None:
     world = rich_world(Random(seed), non_overlap=False)
     if compiled(world) is not None:
         points_show_the_best(world.text, "runs", world.table(), world.rows, world.expected(), MERGES, Random(seed))
+
+
+LONG = (
+    "PATTERN SEQ(A a, B+ b[], ~(D n), C c) WHERE [g] WITHIN {} ERRORS 1",
+    "PATTERN SEQ(A a, (B b | C{{1,2}} c[])+, D d) WITHIN {} ERRORS 2 WEIGHTS (d = 2)",
+    "PATTERN SEQ(A a, B? b, C c) WHERE a.x > 3 AND [g] WITHIN {}",
+)
+
+
+@pytest.mark.parametrize("size", [1 << 20, 64])
+@pytest.mark.parametrize("text", LONG)
+def test_cells_and_runs_show_the_same_of_long_streams(
+    text: str, size: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where walks go through few events at a time, and where room for what they write must grow."""
+    monkeypatch.setattr(best, "AT_ONCE", size)
+    dice = Random(text)
+    for window in ("30", "12 events", "0"):
+        plain = compile_query(text.format(window))
+        query = returning(plain.syntax, text.format(window), dice)
+        events = stream(dice, 2_000)
+        cells = compile_query(query, engine="cells").match(events).points()
+        assert of_points(cells) == of_points(compile_query(query, engine="runs").match(events).points())
+        assert cells.num_rows > 20 or window == "0"
+
+
+@pytest.mark.parametrize("text", [*(text.format("30") for text in LONG), "PATTERN SEQ(A a, B b) WHERE [g] WITHIN 9"])
+def test_sets_show_what_queries_show(text: str) -> None:
+    """Whatever queries share: each is there twice with other constants, and beside a regular expression."""
+    dice = Random(text)
+    events = stream(dice, 600)
+    texts = [returning(parse(text), text, dice), text, text.replace("30", "20").replace("9", "8"), "ab WITHIN 3"]
+    desk = QuerySet(output="points")
+    for number, one in enumerate(texts):
+        desk.add(one, id=str(number))
+    parts = [desk.push(events.slice(0, 250)), desk.push(events.slice(250)), desk.finish()]
+    for number, one in enumerate(texts):
+        together = [row for part in parts for row in part[str(number)].drop_columns("query").to_pylist()]
+        assert together == compile_query(one).match(events).points().to_pylist()
+
+
+FEW = (
+    "PATTERN SEQ(A a, B b, ~(D n), C c) WHERE [g] WITHIN 20 ERRORS 1",
+    "PATTERN SEQ(A a, B? b, C c) WHERE c.x > a.x AND [g] WITHIN 30",
+    "PATTERN SEQ(A a, B b, C c, D d) WHERE d.x > a.x AND d.x > b.x WITHIN 15 ERRORS 2",
+)
+
+
+@pytest.mark.parametrize("text", FEW)
+def test_a_budget_shows_a_true_match_for_the_same_work(text: str) -> None:
+    """Points inside a budget are those that are found without these columns; what they show is of a match that is."""
+    dice = Random(text)
+    plain = compile_query(text)
+    query = compile_query(returning(plain.syntax, text, dice))
+    events = stream(dice, 500)
+    names = [output.name for output in query.syntax.outputs]
+
+    def shown(row: dict[str, object]) -> str:
+        return str([row[name] for name in ("errors", "start", "end", "missing", *names)])
+
+    true = {shown(row) for row in query.match(events).to_arrow().to_pylist()}
+    for budget in ("2 steps/event", "5 runs", "30 steps/event"):
+        some, bare = (query.match_within(events, budget, seed=1) for _ in range(2))
+        points = some.points()
+        ends = pa.concat_tables(bare.found_by(bare.begun(BARE)))
+        assert points.select(ends.column_names).to_pylist() == ends.to_pylist()
+        assert some.progress.steps == bare.progress.steps
+        assert {shown(row) for row in points.to_pylist()} <= true
 
 
 @settings(examples(600), max_examples=cases(600, 60))
