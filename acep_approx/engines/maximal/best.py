@@ -13,6 +13,7 @@ from acep_approx.engines.batches import Grouped
 from acep_approx.engines.maximal.gaps import GapAutomaton
 from acep_approx.engines.maximal.held import Held, HoldingCells, Ways, far_ends
 from acep_approx.kernels.best import DONE, NONE, Best, Ends, walk_back
+from acep_approx.kernels.maximal import FAR
 from acep_approx.ranges import impossible
 
 AT_ONCE = 1 << 20
@@ -63,22 +64,21 @@ class BestCells(HoldingCells):
             self.held = Held.of([self.held, events])
         return self.cells.detected(events)
 
-    def best(self, id: Ints, errors: Ints, start: Ints) -> BestMatches:  # noqa: A002
+    def best(self, slot: Ints, id: Ints, errors: Ints, start: Ints) -> BestMatches:  # noqa: A002
         """The best matches of match points of the last batch, in their order.
 
         Parameters
         ----------
-        id, errors, start : int64
-            Of each its event, its least errors, and its latest start.
+        slot, id, errors, start : int64
+            Of each its key slot, its event, its least errors, and its latest start.
 
         Complexity: O(events since the starts x moves), and O(events x gaps x errors) once; see ``kernels.best``.
         """
         if not len(id):
             return BestMatches.joined([])
-        by_id = np.argsort(self.held.id)
-        place = by_id[np.searchsorted(self.held.id, id, sorter=by_id)]
-        low = np.full(self.slots, 2**62)
-        np.minimum.at(low, self.held.slot[place], start)
+        place = self._places(slot, id)
+        low = np.full(self.slots, FAR)
+        np.minimum.at(low, slot, start)
         some = np.flatnonzero(self.held.tick >= low[self.held.slot])
         events = self.held.take(some)
         ways = Ways.through(events, is_backward=True)
@@ -97,6 +97,15 @@ class BestCells(HoldingCells):
         number = np.empty(len(order), np.int64)
         number[order] = np.arange(len(order))[::-1]
         return found.take(number)
+
+    def _places(self, slot: Ints, id: Ints) -> Ints:  # noqa: A002
+        """Where events of some slots are held; an event may be in several slots."""
+        held = self.held
+        ids, number = np.unique(held.id, return_inverse=True)
+        words = held.slot * len(ids) + number
+        order = np.argsort(words, kind="stable")
+        found: Ints = order[np.searchsorted(words, slot * len(ids) + np.searchsorted(ids, id), sorter=order)]
+        return found
 
     def _walked(self, ways: Ways, ends: Ends) -> Iterator[BestMatches]:
         """The matches of walks, latest event first, in parts of so many events that not too much is kept of them."""

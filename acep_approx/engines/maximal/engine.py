@@ -151,7 +151,6 @@ class MaximalCells(HoldingCells):
         return replace(found, id=place[found.id])
 
 
-
 def _moves(gaps: kernel.Gaps, column: int) -> list[Ints]:
     """A column of the moves of each class."""
     values = gaps.moves[column :: kernel.MOVE]

@@ -87,7 +87,7 @@ class BestCellPoints(CellPoints):
         """What the best match of each shows."""
         some = np.arange(len(points.row)) if self._best.shows_events else np.flatnonzero(points.errors)
         errors, start = points.errors[some], points.start[some]
-        found = self.engine.best(points.row[some], errors, start)
+        found = self.engine.best(points.slot[some], points.row[some], errors, start)
         listed = Listed.of(self._best.bindings.placement, some, start, found.offset, found.id, found.label)
         columns = self._best.of(listed, errors, self._recent)
         if len(some) == len(points.row):
