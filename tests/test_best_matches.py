@@ -13,6 +13,8 @@ from acep_approx import QueryError, QuerySet, compile_query
 from acep_approx.engines.maximal import best
 from acep_approx.matching.outputs.kinds import BARE
 from acep_approx.query.parser import parse
+from tests.afa_runs import compiled as of_machine
+from tests.afa_worlds import afa_world
 from tests.best_matches import of_points, points_show_the_best, returning, stream
 from tests.cases import cases, examples
 from tests.rich_worlds import rich_world
@@ -157,3 +159,26 @@ def test_any_split_and_any_restart_show_the_same(world: World, dice: Random) -> 
     parts = pushed(query, batches, "points", MERGES[0], dice)
     assert of_points(parts) == of_points(query.match(table).points())
     assert parts.schema.names == query.match(table).points().schema.names or not table.num_rows
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_automata_show_a_match_that_there_is(part: int) -> None:
+    """What a point shows is what one of the best matches of its event shows, registers too."""
+    seen = 0
+    for seed in range(part, cases(1200, 160), 4):
+        world = afa_world(seed)
+        if isinstance(query := of_machine(world), str):
+            continue
+        matches = query.match(world.table())
+        names = set(matches.points().column_names) - {"row", "span", "position"}
+        listed: dict[object, list[tuple[int, str]]] = {}
+        for row in matches.to_arrow().to_pylist():
+            shown = {name: value for name, value in row.items() if name in names}
+            listed.setdefault((row["end"], row["start"]), []).append((row["errors"], str(shown)))
+        for merge in MERGES:
+            for row in matches.asking(merge=merge).points().to_pylist():
+                seen += 1
+                if "start" in row:
+                    shown = {name: value for name, value in row.items() if name in names}
+                    assert (row["errors"], str(shown)) in listed[row["end"], row["start"]], (seed, merge)
+    assert seen > 100

@@ -103,8 +103,10 @@ class WaysCounter:
         return total
 
 
-def chosen(links: Ints, hits: Hits, labels: Ints) -> tuple[Hits, Bound]:
+def chosen(links: Ints, hits: Hits, labels: Ints, *, spells: bool) -> tuple[Hits, Bound]:
     """One match per event: the first of those that ``listed`` gives.
+
+    ``spells``: whether it matters which arcs took the events, if their labels are the same.
 
     Returns
     -------
@@ -123,11 +125,12 @@ def chosen(links: Ints, hits: Hits, labels: Ints) -> tuple[Hits, Bound]:
     number = np.repeat(np.arange(len(best)), np.diff(ends))
     is_best = (hits.errors == best.errors[number]) & (hits.start == best.start[number])
     room = links.size // LINK + 1
-    walking = kernel_lineage.Walking(*(np.empty(room if len(best) else 0, np.int64) for _ in range(3)))
+    sizes = (room, room, room, 4 * room if spells else 0)
+    walking = kernel_lineage.Walking(*(np.empty(size if len(best) else 0, np.int64) for size in sizes))
     of_events = kernel_lineage.Chosen(ends, best.start, hits.link, is_best.astype(np.int64))
     offset, words, done = np.zeros(len(best) + 1, np.int64), np.empty(8 * len(best), np.int64), 0
     while done < len(best):
-        done = kernel_lineage.latest_of_each(links, of_events, labels, walking, offset, words, done)
+        done = kernel_lineage.latest_of_each(links, of_events, labels, int(spells), walking, offset, words, done)
         if done < 0:
             raise impossible("links lead to no match")
         if done < len(best):

@@ -154,12 +154,8 @@ class Finder:
 
     @property
     def finds_one(self) -> bool:
-        """Whether one match per event is enough: it is all that is asked for, or all runs of its partition end with it.
-
-        Of an automaton with registers matches that bind the same events may differ in what these hold.
-        """
-        is_first = self.finds_best and not self.machine and not self.automaton.transfers
-        return (self.non_overlap or is_first) and not self.automaton.needs_filter
+        """Whether one match per event is enough: no other is asked for, or all runs of its partition end with it."""
+        return (self.non_overlap or self.finds_best) and not self.automaton.needs_filter
 
     @property
     def counts_alone(self) -> bool:
@@ -253,7 +249,8 @@ class Finder:
 
     def _listed(self, events: Grouped, hits: Hits) -> Iterator[CompletedMatches]:
         if self.finds_one:
-            best, bound = chosen(self.links(), hits, self.labels)
+            spells = bool(self.machine) or bool(self.automaton.transfers)
+            best, bound = chosen(self.links(), hits, self.labels, spells=spells)
             yield self._found(events, best, bound)
             return
         if not (self._is_ambiguous or self.non_overlap or self.automaton.has_late_ends):
