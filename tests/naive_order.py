@@ -48,3 +48,11 @@ def in_order(
         return known, moment, waits, 0 if waits else last, matches[bound], -when(first), last, back
 
     return sorted(matches, key=key)
+
+
+def best_matches(query: QuerySyntax, rows: Rows, matches: Mapping[Binding, int]) -> dict[int, Binding]:
+    """Per event that completes matches the first of these in their order; no matter whether they wait."""
+    best: dict[int, Binding] = {}
+    for bound in in_order(query, rows, matches):
+        best.setdefault(bound[-1][0], bound)
+    return best

@@ -205,8 +205,8 @@ def test_rejects_need_skip_and_a_file_of_their_own(torn):
 EXPECTED = {
     "matches": MATCHES,
     "points": [
-        {"key": "box 1", "errors": 0, "start": FOUND[0][2], "end": FOUND[0][3], "row": 3},
-        {"key": "box 2", "errors": 1, "start": FOUND[2][2], "end": FOUND[2][3], "row": 4},
+        {"key": "box 1", "errors": 0, "start": FOUND[0][2], "end": FOUND[0][3], "row": 3, "missing": []},
+        {"key": "box 2", "errors": 1, "start": FOUND[2][2], "end": FOUND[2][3], "row": 4, "missing": ["l"]},
     ],
     "bundles": [
         {"key": "box 1", "first": FOUND[0][3], "last": FOUND[0][3], "points": 1, "errors": 0},

@@ -132,6 +132,8 @@ def test_merging_per_state() -> None:
     assert equals[0].endswith("(x of a, y of a); chain: an event meets only the runs whose x of a it equals")
     better = section(explained("PATTERN SEQ(A a, B b) WHERE b.x > a.x WITHIN 5"), "merging")
     assert better[0].endswith("(x of a); pareto, for points: low x of a is better, worse runs go")
+    shown = section(explained("PATTERN SEQ(A a, B b) WHERE b.x > a.x WITHIN 5 RETURN a.x AS x"), "merging")
+    assert shown[0].endswith("(x of a); pareto, for bundles: low x of a is better, worse runs go")
     guarded = section(explained("PATTERN SEQ(A a, ~(X x), B b) WITHIN 5"), "merging")
     assert guarded[0].startswith("a: equal: of the runs that one event brings one stays; a negation asks when")
     next_ = section(

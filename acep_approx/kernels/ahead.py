@@ -14,7 +14,7 @@ from acep_approx.jit.compiler import COMPILED
 from acep_approx.jit.kernel import Kernel
 from acep_approx.jit.kinds import annotated
 from acep_approx.jit.tiers import cores
-from acep_approx.kernels import classes, columns, group, ladders, order, pairs, watermarks
+from acep_approx.kernels import best, classes, columns, group, ladders, maximal, order, pairs, watermarks
 from acep_approx.kernels.cells import arclog, chains, count, detect, repeats
 from acep_approx.kernels.cells import enumerate as listing
 from acep_approx.kernels.rules import lockstep, sweep
@@ -23,7 +23,7 @@ from acep_approx.kernels.runs import advance, lineage, partial, pools, saved, se
 MODULES = (
     advance, lineage, partial, pools, saved, trace, selection,
     detect, arclog, count, listing, chains, repeats,
-    watermarks, pairs, ladders, lockstep, sweep,
+    watermarks, pairs, ladders, lockstep, sweep, maximal, best,
     group, classes, columns, order,
 )  # fmt: skip
 """Where kernels are. What takes longest comes first: it takes two thirds of the time."""

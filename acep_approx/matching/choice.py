@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import pyarrow as pa
 
@@ -18,14 +18,16 @@ from acep_approx.automaton.registers import RegisterAutomaton, compile_registers
 from acep_approx.automaton.resolve import leaves
 from acep_approx.engines.cells.arclogs import ArcLogs
 from acep_approx.engines.cells.cells import Cells
+from acep_approx.engines.maximal.best import BestCells
 from acep_approx.engines.maximal.engine import MaximalCells
 from acep_approx.engines.runs.event_columns import EventColumns
 from acep_approx.engines.runs.hidden import NO_OPTIONS, RunOptions
 from acep_approx.engines.runs.load_shedder import LoadShedder
 from acep_approx.engines.runs.runs import Runs
+from acep_approx.matching.outputs.best import BestCellPoints, BestColumns
 from acep_approx.matching.outputs.bind import BoundEvents
 from acep_approx.matching.outputs.completed import Finder
-from acep_approx.matching.outputs.kinds import COMPRESSED, COUNTS, MATCHES, PARTIAL, POINTS, TRACE, OutputKind
+from acep_approx.matching.outputs.kinds import BARE, COMPRESSED, COUNTS, MATCHES, PARTIAL, POINTS, TRACE, OutputKind
 from acep_approx.matching.outputs.of_algebra import AlgebraCounts, AlgebraResults
 from acep_approx.matching.outputs.of_cells import CellCounts, CellListing, CellPoints
 from acep_approx.matching.outputs.of_maximal import MaximalCounts, MaximalListing, MaximalPoints, WalkedMatches
@@ -93,6 +95,15 @@ class Parts:
         """The engine that lists and counts where cells can run the query."""
         return ArcLogs(self.plan.automaton, self.window, cap=self.state_cap)
 
+    def best(self) -> BestColumns | None:
+        """The columns of match points about their best matches; None where nothing has a name."""
+        query, is_raw = self.plan.query, self.stamps.is_raw
+        if query.is_regex or self.plan.cel is not None:
+            return None
+        returns = ReturnColumns(() if is_raw else query.outputs, self.stream.roles)
+        bindings = BindingColumns(self.plan.automaton, returns, self.events, is_regex=False)
+        return BestColumns(bindings, is_raw=is_raw, returns=bool(query.outputs))
+
     def bindings(self) -> BindingColumns:
         """The columns of what matches bind.
 
@@ -136,10 +147,11 @@ class ByRuns:
     output : callable
         Makes it of the engine, a finder, stamps, recent events and, where it ``binds``, the columns of bindings.
     engine : type of Runs
-    binds : bool
-        Whether tables show what matches bind.
+    binds : {"all", "best", "nothing"}
+        Whether tables show what matches bind, or something of the best match.
     lists : {"always", "late", "never"}
-        Whether links are kept to list matches by; "late": where some conditions are left for complete matches.
+        Whether links are kept to list matches by; "late": where some conditions are left for complete matches, or
+        something of the best match is shown.
     merges : bool
         Whether runs may be merged.
     counts_merged : bool
@@ -148,7 +160,7 @@ class ByRuns:
 
     output: Callable[..., RunOutput]
     engine: type[Runs] = Runs
-    binds: bool = False
+    binds: Literal["all", "best", "nothing"] = "nothing"
     lists: Literal["always", "late", "never"] = "always"
     merges: bool = True
     counts_merged: bool = False
@@ -157,24 +169,31 @@ class ByRuns:
         """Make it."""
         registers = parts.plan.registers
         assert registers is not None, "runs have registers"
-        bindings = parts.bindings() if self.binds else None
-        engine, machine = self._engine(parts, registers), MachineMatches(registers, parts.stream.roles, parts.schema)
+        bindings = parts.bindings() if self.binds == "all" else None
+        best = parts.best() if self.binds == "best" else None
+        shows_best = best is not None and best.needs_match
+        engine = self._engine(parts, registers, shows_best=shows_best)
+        machine = MachineMatches(registers, parts.stream.roles, parts.schema)
         wanted = bindings.needed if bindings is not None else parts.events.names
+        if best is not None:
+            wanted = (*wanted, *best.needed)
         conditions = [*registers.filters, *(c for some in registers.negations.values() for c in some)]
         named = [parts.stream.roles.column(leaf.name) for c in conditions for leaf in leaves(c.expression) if leaf.name]
         parts.recent = Recent(parts.schema, tuple(dict.fromkeys([*wanted, *named, *machine.needed])))
         finder = Finder(registers, engine, Verifier(parts.stream.roles, parts.recent), machine, parts.every)
         output: Callable[..., RunOutput] = parts.shown.listing if self.output is RunListing else self.output
-        made = output(engine, finder, parts.stamps, parts.recent, *([bindings] if self.binds else []))
+        shown = [] if self.binds == "nothing" else [bindings or best]
+        made = output(engine, finder, parts.stamps, parts.recent, *shown)
         made.roles = parts.stream.roles if parts.plan.cel is not None else None
         return made
 
-    def _engine(self, parts: Parts, registers: RegisterAutomaton) -> Runs:
+    def _engine(self, parts: Parts, registers: RegisterAutomaton, *, shows_best: bool) -> Runs:
         shedding, functions = parts.shedding, parts.plan.query.functions
         if shedding is not None:
             shedding.arena.keys_now = lambda: parts.preparer.keys
             shedding.begin_stream(parts.schema, parts.stream.roles)
-        options = NO_OPTIONS
+        options, finds_best = NO_OPTIONS, shows_best and not registers.needs_filter
+        budgeted: dict[str, Any] = {} if shedding is None else {"shedding": shedding, "finds_best": finds_best}
         if self.counts_merged or functions:
             options = RunOptions({one.name: one for one in functions}, counts_merged=self.counts_merged)
         return self.engine(
@@ -182,10 +201,10 @@ class ByRuns:
             EventColumns(parts.schema, parts.stream.roles.column, parts.stream.texts),
             parts.window,
             parts.merging if self.merges else frozenset(),
-            keeps_lineage=self.lists == "always" or (self.lists == "late" and registers.needs_list),
+            keeps_lineage=self.lists == "always" or (self.lists == "late" and (registers.needs_list or shows_best)),
             is_count=parts.preparer.is_count,
             options=options,
-            **({} if shedding is None else {"shedding": shedding}),
+            **budgeted,
         )
 
 
@@ -196,6 +215,15 @@ def cell_listing(parts: Parts, kind: Callable[..., CellListing] = CellListing) -
     return kind(parts.arc_logs(), parts.stamps, bindings, parts.recent)
 
 
+def cell_points(parts: Parts) -> CellPoints:
+    """Detects; where points show something of a match, it is found as well."""
+    best = parts.best()
+    if best is None or not best.needs_match:
+        return CellPoints(Cells(parts.plan.automaton, parts.window), parts.stamps, names_missing=best is not None)
+    parts.recent = Recent(parts.schema, best.needed)
+    return BestCellPoints(BestCells(parts.plan.automaton, parts.window), parts.stamps, best, parts.recent)
+
+
 @dataclass(frozen=True)
 class ByWalks:
     """An output of maximal matches where the cells can run the query.
@@ -204,41 +232,46 @@ class ByWalks:
     ----------
     output : callable
         Makes it, as for ``ByRuns``.
-    binds : bool
-        Whether tables show what matches bind.
+    binds : {"all", "best", "nothing"}
+        As of ``ByRuns``.
     """
 
     output: Callable[..., RunOutput]
-    binds: bool = False
+    binds: Literal["all", "best", "nothing"] = "nothing"
 
     def __call__(self, parts: Parts) -> Output:
         """Make it."""
         query = parts.plan.query
         is_machine = isinstance(query.pattern, Machine)
         registers = compile_machine(query) if is_machine else compile_registers(query, parts.plan.automaton)
-        bindings = parts.bindings() if self.binds else None
-        parts.recent = Recent(parts.schema, bindings.needed if bindings is not None else parts.events.names)
+        shown = parts.bindings() if self.binds == "all" else parts.best() if self.binds == "best" else None
+        wanted = dict.fromkeys([*(shown.needed if shown else ()), *parts.events.names])
+        parts.recent = Recent(parts.schema, tuple(wanted))
         engine = MaximalCells(parts.plan.automaton, parts.window, is_count=parts.preparer.is_count)
         machine = MachineMatches(registers, parts.stream.roles, parts.schema)
         finder = WalkedMatches(registers, engine, parts.recent, machine, parts.every)
-        return self.output(engine, finder, parts.stamps, parts.recent, *([bindings] if self.binds else []))
+        return self.output(engine, finder, parts.stamps, parts.recent, *([] if self.binds == "nothing" else [shown]))
 
 
 WAYS: dict[tuple[str, OutputKind], Way] = {
     ("cells", MATCHES): Way(cell_listing),
-    ("cells", POINTS): Way(lambda parts: CellPoints(Cells(parts.plan.automaton, parts.window), parts.stamps)),
+    ("cells", POINTS): Way(cell_points),
+    ("cells", BARE): Way(lambda parts: CellPoints(Cells(parts.plan.automaton, parts.window), parts.stamps)),
     ("cells", COUNTS): Way(lambda parts: CellCounts(parts.arc_logs(), parts.stamps)),
-    ("maximal", MATCHES): Way(ByWalks(MaximalListing, binds=True)),
-    ("maximal", POINTS): Way(ByWalks(MaximalPoints)),
+    ("maximal", MATCHES): Way(ByWalks(MaximalListing, binds="all")),
+    ("maximal", POINTS): Way(ByWalks(MaximalPoints, binds="best")),
+    ("maximal", BARE): Way(ByWalks(MaximalPoints)),
     ("maximal", COUNTS): Way(ByWalks(MaximalCounts)),
-    ("runs", MATCHES): Way(ByRuns(RunListing, binds=True)),
-    ("runs", POINTS): Way(ByRuns(RunPoints, lists="late")),
+    ("runs", MATCHES): Way(ByRuns(RunListing, binds="all")),
+    ("runs", POINTS): Way(ByRuns(RunPoints, binds="best", lists="late")),
+    ("runs", BARE): Way(ByRuns(RunPoints, lists="late")),
     ("runs", COUNTS): Way(ByRuns(RunCounts)),
-    ("runs", PARTIAL): Way(ByRuns(RunPartial, TracedRuns, binds=True, merges=False)),
-    ("runs", COMPRESSED): Way(ByRuns(RunShared, SharedRuns, binds=True), may_grow=False),
+    ("runs", PARTIAL): Way(ByRuns(RunPartial, TracedRuns, binds="all", merges=False)),
+    ("runs", COMPRESSED): Way(ByRuns(RunShared, SharedRuns, binds="all"), may_grow=False),
     ("runs", TRACE): Way(ByRuns(RunTrace, Traced), may_grow=False),
     ("algebra", MATCHES): Way(ByRuns(AlgebraResults, lists="never", counts_merged=True)),
     ("algebra", POINTS): Way(ByRuns(RunPoints, lists="never"), shows="nothing"),
+    ("algebra", BARE): Way(ByRuns(RunPoints, lists="never"), shows="nothing"),
     ("algebra", COUNTS): Way(ByRuns(AlgebraCounts, lists="never", counts_merged=True), shows="start"),
     ("algebra", TRACE): Way(ByRuns(RunTrace, Traced), may_grow=False),
 }

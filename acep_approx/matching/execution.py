@@ -23,7 +23,7 @@ from acep_approx.events.source import Source
 from acep_approx.events.stream import EventBatch
 from acep_approx.events.time_formats import TimeFormat
 from acep_approx.matching.outputs.bind import Bind, as_plain, bound_names, from_plain
-from acep_approx.matching.outputs.kinds import KINDS, MATCHES
+from acep_approx.matching.outputs.kinds import KINDS, MATCHES, OutputKind
 from acep_approx.matching.pipeline import Pipeline
 from acep_approx.matching.state import MATCHER, meaning, restored_stream, saved
 from acep_approx.matching.stream_side import StreamSide
@@ -110,7 +110,7 @@ class Execution:
         is_raw: bool = False,
     ) -> None:
         kind = KINDS.get(output)
-        if kind is None or kind.is_inner:
+        if kind is None or (kind.is_inner and not isinstance(output, OutputKind)):
             raise UsageError(
                 f"there is no output {output!r}", code="ACEP-U001", hint="choose matches, points, counts or partial"
             )
@@ -321,6 +321,7 @@ class Execution:
             What ``ranges.reading`` takes for damage.
         """
         options = {name: value for name, value in saved.head["caller"].items() if name != "spending"}
+        options["output"] = KINDS[options["output"]]
         made = cls(plan, **checked_options(options), shedding=shedding)
         made.take(saved)
         return made

@@ -286,7 +286,10 @@ def _merging(
     wanted = zip(live, wishes, strict=True)
     better = [f"{better} {register_text(register)}" for register, better in wanted if better != "equal"]
     if better and not registers.needs_filter:
-        yield f"pareto, for points: {', '.join(better).replace('high place', 'late place')} is better, worse runs go"
+        query = registers.query
+        shows_match = not query.is_regex and (registers.automaton.errors > 0 or bool(query.outputs))
+        asked = "bundles" if shows_match else "points"  # the best match of a point may be one of a worse run
+        yield f"pareto, for {asked}: {', '.join(better).replace('high place', 'late place')} is better, worse runs go"
 
 
 def _named(registers: Iterable[Register]) -> str:

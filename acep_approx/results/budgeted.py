@@ -31,7 +31,7 @@ from acep_approx.events.time import tick_unit
 from acep_approx.learning.online import learning_table, refresh, summary
 from acep_approx.matching.execution import Execution
 from acep_approx.matching.outputs.bind import bound_names
-from acep_approx.matching.outputs.kinds import KINDS, MATCHES, POINTS, OutputKind
+from acep_approx.matching.outputs.kinds import BARE, KINDS, MATCHES, POINTS, OutputKind
 from acep_approx.matching.outputs.tables import joined
 from acep_approx.matching.pipeline import Pipeline
 from acep_approx.matching.renumber import renumbered, row_columns
@@ -144,7 +144,7 @@ def whole_bundles(again: Again, ticks: Ints, window: int, late: int) -> Ints:
     while len(new):
         again.cost.rounds += 1
         _, first, last = regions(new + window, 2 * window)  # [t - w, t + w]
-        found, _ = again.run(POINTS, first - window, last + late)
+        found, _ = again.run(BARE, first - window, last + late)
         ends = np.unique(ticks_of(found))
         new = np.setdiff1d(ends[_inside(ends, first, last)], known)
         known = np.union1d(known, new)
@@ -368,7 +368,7 @@ class BudgetedMatches(Matches, BudgetedRun):
         begun = time.perf_counter()
         for table in super()._tables_of(matcher, pipeline):
             self._take_log()
-            if self._asked == POINTS:
+            if self._asked in (POINTS, BARE):
                 self._ends.append(ticks_of(table))
             if self.shedder is not None and not self.source.reusable:  # a stream, which may have no end
                 self.shedder.forget()
@@ -445,7 +445,7 @@ class BudgetedMatches(Matches, BudgetedRun):
                 code="ACEP-U103",
                 hint="give a list, a table or a file",
             )
-        if self._asked != POINTS:
+        if self._asked not in (POINTS, BARE):
             self.points()
         if self.shedder is None or self.pipeline is None:  # no columns, no events
             return pa.table({})

@@ -26,7 +26,7 @@ from acep_approx.events.source import Source
 from acep_approx.events.writing.tables import gathered_table, to_pandas
 from acep_approx.matching.execution import Execution
 from acep_approx.matching.outputs.bind import Wide, columns_of
-from acep_approx.matching.outputs.kinds import COMPRESSED, COUNTS, MATCHES, PARTIAL, POINTS, OutputKind
+from acep_approx.matching.outputs.kinds import BARE, COMPRESSED, COUNTS, MATCHES, PARTIAL, POINTS, OutputKind
 from acep_approx.matching.outputs.tables import warn_at_least
 from acep_approx.matching.pipeline import Pipeline
 from acep_approx.matching.renumber import renumbered, row_columns
@@ -295,13 +295,13 @@ class Matches:
                 code="ACEP-U200",
                 hint="leave one of them out, or take the match points",
             )
-        points = self.points()
+        points = gathered_table(self._run(BARE))
         if not points.num_columns:
             return points  # no columns, no events
         if self.question.bind is not None:  # bundles are chained by rows, whatever stands for them
             last = points.num_columns - 1
             points = points.remove_column(last).append_column("row", pa.array(range(points.num_rows), pa.int64()))
-        pipeline = self.question.execution(POINTS).bind(self.source.schema)
+        pipeline = self.question.execution(BARE).bind(self.source.schema)
         return bundles(points, pipeline.preparer.shown_columns, pipeline.window)
 
     def to_pandas(self) -> pd.DataFrame:

@@ -16,7 +16,7 @@ from acep_approx.events.columns import to_arrow, to_numpy
 from acep_approx.matching.outputs.bind import BoundEvents, Wide
 from acep_approx.matching.outputs.output import SLOT, Stamps
 from acep_approx.matching.outputs.returns import ReturnColumns
-from acep_approx.matching.outputs.tables import ENDS, REGISTER
+from acep_approx.matching.outputs.tables import BOUND, ENDS, REGISTER
 from acep_approx.matching.pipeline import Pipeline
 from acep_approx.matching.renumber import renumbered
 from acep_approx.revisions.names import NULL, Words, mixed, words_of, words_of_ids
@@ -81,8 +81,10 @@ class Changelog:
         binds = pipeline.output.binds
         self._is_algebra = query.is_algebra and binds
         shown = ("events",) if query.is_regex else pipeline.plan.automaton.shown
+        raw = pipeline.nothing().column_names
         self._variables: Sequence[str] = shown if binds else ("row",)  # they hold places
-        self._named = (*self._variables, *(name for name in ENDS if name in pipeline.nothing().column_names))
+        self._named = (*self._variables, *(name for name in ENDS if name in raw))
+        self._of_best = tuple(name for name in raw if name.startswith(BOUND))  # what match points are read of, no more
         if binds and not (self._is_algebra or self._returns):
             self._events.check_apart(self._variables, pipeline.preparer.key_columns)
         self._seed = blake2b(f"{pipeline.plan.fingerprint()} {pipeline.output}".encode(), digest_size=16).digest()
@@ -126,7 +128,7 @@ class Changelog:
     def _table(self, gone: pa.Table, came: pa.Table, tail: Tail) -> pa.Table:
         raw = pa.concat_tables([gone, came]).combine_chunks() if gone.num_rows else came
         is_known = not self.needed and tail.in_order * tail.gap > tail.last_place  # no event is looked up
-        places = self._places(raw) if not is_known else np.zeros(0, np.int64)
+        places = self._places(raw, (*self._named, *self._of_best)) if not is_known else np.zeros(0, np.int64)
         lookup = Lookup(tail.parts() if len(places) else (), places, self._schema, tail)
         columns = self._columns(raw, lookup)
         if not self._is_changelog:
@@ -143,8 +145,8 @@ class Changelog:
         table = pa.table({**columns, "op": ops, "match_id": self._ids(raw, lookup)})
         return _without_pairs(table, gone.num_rows)
 
-    def _places(self, raw: pa.Table) -> Ints:
-        parts = [_values(raw.column(name).combine_chunks()) for name in self._named]
+    def _places(self, raw: pa.Table, names: Sequence[str]) -> Ints:
+        parts = [_values(raw.column(name).combine_chunks()) for name in names]
         return np.concatenate([np.zeros(0, np.int64), *parts])
 
     def _columns(self, raw: pa.Table, lookup: Lookup) -> dict[str, pa.Array]:
@@ -157,11 +159,11 @@ class Changelog:
             column = raw.column(name).combine_chunks()
             if name in ("start", "end"):
                 columns[name] = self._stamps.time(to_numpy(column))
-            elif name not in (SLOT, "position", *self._named) and not name.startswith(REGISTER):
+            elif name not in (SLOT, "position", *self._named) and not name.startswith((REGISTER, BOUND)):
                 columns[name] = column
             elif name == "row":
                 columns |= self._row(column, lookup, columns)
-        if self._pipeline.output.binds:
+        if self._pipeline.output.binds or (self._of_best and self._returns):
             columns |= self._shown(raw, lookup)
         return columns
 
@@ -172,7 +174,8 @@ class Changelog:
         return {"row": to_arrow(lookup.arrivals(values))}
 
     def _shown(self, raw: pa.Table, lookup: Lookup) -> dict[str, pa.Array]:
-        bound = {name: raw.column(name).combine_chunks() for name in self._variables}
+        variables = self._of_best or self._variables
+        bound = {name.removeprefix(BOUND): raw.column(name).combine_chunks() for name in variables}
         if self._returns:
             registers = {
                 name.removeprefix(REGISTER): raw.column(name).combine_chunks()
@@ -197,7 +200,7 @@ class Changelog:
     def _words(self, raw: pa.Table, lookup: Lookup) -> tuple[Words, Words]:
         seeds = np.frombuffer(self._seed, np.uint64)
         sums = [np.full(raw.num_rows, seed) for seed in seeds]
-        names = self._names(self._places(raw), lookup)
+        names = self._names(self._places(raw, self._named), lookup)
         at = 0
         with np.errstate(over="ignore"):
             for number, name in enumerate(self._named):
@@ -208,7 +211,7 @@ class Changelog:
                 for half in (0, 1):
                     word = mixed(names[half][mine] + mixed(np.full(1, number + 1, np.uint64)))
                     _add(sums[half], row, word, is_list=pa.types.is_list(column.type))
-            for name in raw.column_names:
+            for name in raw.column_names if self._pipeline.output.binds else ():
                 if name.startswith(REGISTER):
                     words = words_of(raw.column(name).combine_chunks())
                     sums = [mixed(one + two) for one, two in zip(sums, words, strict=True)]

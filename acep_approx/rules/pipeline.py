@@ -20,7 +20,7 @@ from acep_approx.events.columns import to_arrow
 from acep_approx.events.roles import Roles
 from acep_approx.matching.choice import Parts, Shown, Way, cell_listing
 from acep_approx.matching.outputs.bind import Bind, BoundEvents, bound_where_shown
-from acep_approx.matching.outputs.kinds import MATCHES, POINTS
+from acep_approx.matching.outputs.kinds import BARE, MATCHES
 from acep_approx.matching.outputs.matches import CompletedMatches
 from acep_approx.matching.outputs.of_cells import CellListing, CellPoints
 from acep_approx.matching.outputs.of_runs import RunListing
@@ -75,7 +75,7 @@ def rule_pipeline(
         tuple(stream.roles.column(leaf.name) for leaf in rule.leaves if leaf.name is not None),
     )
     bound = bound_where_shown(bind, rule.plan.query) if rule.lists else ()
-    return Pipeline(stream, rule.plan, MATCHES if rule.lists else POINTS, bind=bound, shown=shown, made_by=made_by)
+    return Pipeline(stream, rule.plan, MATCHES if rule.lists else BARE, bind=bound, shown=shown, made_by=made_by)
 
 
 class RuleColumns(BindingColumns):

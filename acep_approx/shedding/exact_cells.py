@@ -21,7 +21,7 @@ from acep_approx.engines.batches import RunEvents
 from acep_approx.events.roles import Roles
 from acep_approx.events.stream import EventBatch
 from acep_approx.matching.execution import Execution
-from acep_approx.matching.outputs.kinds import POINTS
+from acep_approx.matching.outputs.kinds import BARE
 from acep_approx.matching.outputs.of_runs import TooManyStepsError
 from acep_approx.planning.planner import Plan
 from acep_approx.ranges import COUNT, TICK, finite, number_in
@@ -137,7 +137,7 @@ class ExactCells:
     def _match(self, batch: EventBatch, chosen: Ints) -> None:
         rows, slots, ticks = self._events.row[chosen], self._events.slot[chosen], self._events.tick[chosen]
         if self._execution is None:
-            self._execution = Execution(self.plan, output=POINTS)
+            self._execution = Execution(self.plan, output=BARE)
             known = {field.name: field for field in batch.data.schema}  # types may be wider by now
             self._execution.bind(pa.schema([known.get(field.name, field) for field in self.schema]), self.roles)
             self._seen = 0

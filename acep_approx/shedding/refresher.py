@@ -22,7 +22,7 @@ from acep_approx.learning.learner import Learner, learner_of, learner_to_bytes
 from acep_approx.learning.online import MOST_TESTS, refresh
 from acep_approx.learning.training_sample import SampledTests, Shares, TrainingSample, samples_from_bytes
 from acep_approx.matching.execution import Execution
-from acep_approx.matching.outputs.kinds import POINTS
+from acep_approx.matching.outputs.kinds import BARE
 from acep_approx.planning.compiled import CompiledQuery
 from acep_approx.ranges import check, finite, reading
 from acep_approx.shedding.load import Load
@@ -93,7 +93,7 @@ class Refresher:
         self._begins_anew = False  # what was known no longer holds, and no version says so yet
         self._has_learned = False  # what runs are worth has changed, and no version says so yet
         shedder = Shedder(query.plan, replace(load, learns=True))
-        Execution(query.plan, output=POINTS, shedding=shedder).bind(schema, roles)
+        Execution(query.plan, output=BARE, shedding=shedder).bind(schema, roles)
         self.learner = shedder.online.learner if shedder.online is not None else None
 
     @property

@@ -20,7 +20,7 @@ from acep_approx.events.reading.widening import one_table
 from acep_approx.events.source import Source, open_source
 from acep_approx.events.stream import read_events
 from acep_approx.matching.execution import Execution
-from acep_approx.matching.outputs.kinds import MATCHES, PARTIAL, POINTS
+from acep_approx.matching.outputs.kinds import BARE, MATCHES, PARTIAL
 from acep_approx.matching.outputs.of_runs import TooManyStepsError
 from acep_approx.planning.planner import Plan
 from acep_approx.query.printer import to_text
@@ -435,7 +435,7 @@ def _first_match(
 ) -> tuple[Any, dict[str, Any]] | None:
     if not len(source.schema):
         return None
-    matcher = Execution(wanted, output=POINTS, **options)
+    matcher = Execution(wanted, output=BARE, **options)
     pipeline = matcher.bind(source.schema)
     keys = [one.name for one in wanted.query.equivalences]
     batches = read_events(source, pipeline.roles, columns=pipeline.columns, sort=sort)

@@ -23,7 +23,7 @@ from acep_approx.arrays import Ints
 from acep_approx.errors import AcepError
 from acep_approx.events.counts import counted
 from acep_approx.events.source import Source
-from acep_approx.matching.outputs.kinds import PARTIAL, POINTS
+from acep_approx.matching.outputs.kinds import BARE, PARTIAL
 from acep_approx.matching.outputs.of_runs import TooManyStepsError
 from acep_approx.matching.unseen import NEAR, nearest
 from acep_approx.planning.planner import LARGEST_WINDOW, MICROSECONDS, Plan
@@ -208,7 +208,7 @@ class Steps:
         """
         number, first, shortest, shortest_span = 0, -1, -1, 0
         try:
-            for table in self.place.run(query, POINTS, MOST_STEPS if is_patient else STEPS):
+            for table in self.place.run(query, BARE, MOST_STEPS if is_patient else STEPS):
                 if not table.num_rows:
                     continue
                 rows, spans = table.column("row").to_numpy(), _spans(table)

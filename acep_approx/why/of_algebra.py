@@ -22,7 +22,7 @@ from acep_approx.automaton.resolve import Held, Own, Register, Resolved
 from acep_approx.automaton.states import Began, Now, Step
 from acep_approx.automaton.words import TIMES, cel_text, places, stream_of
 from acep_approx.events.time import ticks
-from acep_approx.matching.outputs.kinds import POINTS
+from acep_approx.matching.outputs.kinds import BARE
 from acep_approx.planning.planner import LARGEST_WINDOW
 from acep_approx.query.cel.syntax import SECOND
 from acep_approx.query.evaluate import evaluate
@@ -438,7 +438,7 @@ def no_match_of_algebra(place: StreamPlace, *, is_cut: bool) -> NoMatch:
     Complexity: see ``Chains.search``.
     """
     events = len(place.rows)
-    if number := sum(table.num_rows for table in place.run(None, POINTS)):
+    if number := sum(table.num_rows for table in place.run(None, BARE)):
         said = f"there are results, completed by {number:,} events: this run did not put them out"
         return NoMatch(events, is_cut, "found", said)
     if events > MOST_EVENTS:

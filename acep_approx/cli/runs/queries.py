@@ -154,6 +154,7 @@ class SetRun(ProgramRun):
                     self.folder.desk.late()  # they are not to gather
             return
         from acep_approx.cli.write import COUNTED
+        from acep_approx.matching.outputs.bind import without_rows
 
         counts: Counter[tuple[str, int]] = Counter()
         is_empty, counts_only = True, self.output.output.is_count
@@ -176,7 +177,7 @@ class SetRun(ProgramRun):
         elif self._place is not None:
             for id_ in self.folder.desk:  # those without results have files, too
                 self._mine = id_
-                yield found[id_].drop_columns("query").slice(0, 0)
+                yield without_rows(found[id_].drop_columns("query").slice(0, 0))
         elif is_empty:
             yield found.table()
 
@@ -186,8 +187,10 @@ class SetRun(ProgramRun):
             if found.rows:
                 yield found.table()
             return
+        from acep_approx.matching.outputs.bind import without_rows
+
         for self._mine, table in found.items():
-            yield table.drop_columns("query")
+            yield without_rows(table.drop_columns("query"))
 
     def write(self, opens: Callable[[Path], Any] | None) -> None:
         """Write the results to a file, or to one for each query."""

@@ -9,6 +9,7 @@ import numpy as np
 
 from acep_approx.arrays import Ints, extended
 from acep_approx.automaton.automaton import START, Automaton
+from acep_approx.engines.batches import Grouped
 from acep_approx.engines.engine import Engine, Slots, Snapshot, does_not_fit
 from acep_approx.errors import LimitError
 from acep_approx.kernels.cells.detect import (
@@ -204,6 +205,10 @@ class Cells(Engine):
         self.slots = self.needed = slots
         self.cells = arrays["cells"]
         self.set_classes(classes)
+
+    def detected(self, events: Grouped) -> Ints:
+        """Match points of a batch, grouped by slot; as ``detect`` gives them."""
+        return self.detect(events.slot, events.tick, events.cls)
 
     def detect(self, slot: Ints, tick: Ints, cls: Ints) -> Ints:
         """Match points of a batch, see ``kernels.cells.detect``.

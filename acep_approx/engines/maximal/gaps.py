@@ -37,6 +37,8 @@ class GapAutomaton:
     automaton : Automaton
     is_backward : bool
         Whether walks go from the last event of a match to its first.
+    compares : bool, default True
+        Whether it is found out what a run at one gap can do that one at another can.
 
     Attributes
     ----------
@@ -45,13 +47,13 @@ class GapAutomaton:
         Gaps; numbers of errors.
     """
 
-    def __init__(self, automaton: Automaton, *, is_backward: bool) -> None:
+    def __init__(self, automaton: Automaton, *, is_backward: bool, compares: bool = True) -> None:
         self.automaton = automaton
         nodes = {(arc.source, arc.guard) for arc in automaton.arcs if arc.source != START}
         self._gaps = {node: at for at, node in enumerate(sorted(nodes, key=lambda node: (node[0], sorted(node[1]))))}
         self.size, self.lanes = max(len(self._gaps), 1), automaton.errors + 1
         self.moves = [*self._moves(is_backward=is_backward)]
-        self._dominated_by = self._dominance()
+        self._dominated_by = self._dominance() if compares else np.zeros(0, np.int64)
 
     def _moves(self, *, is_backward: bool) -> list[Move]:
         after: dict[int, list[int]] = {}

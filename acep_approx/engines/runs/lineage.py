@@ -103,38 +103,41 @@ class WaysCounter:
         return total
 
 
-def chosen(links: Ints, hits: Hits, labels: Ints) -> tuple[Hits, Iterator[Bound]]:
+def chosen(links: Ints, hits: Hits, labels: Ints, *, spells: bool) -> tuple[Hits, Bound]:
     """One match per event: the first of those that ``listed`` gives.
+
+    ``spells``: whether it matters which arcs took the events, if their labels are the same.
 
     Returns
     -------
     Hits
         One per event.
-    iterator of Bound
+    Bound
         One match for each of them.
+
+    Complexity: O(links between each event and the start of its match).
     """
     order = np.lexsort((-hits.start, hits.errors, hits.event))
     first = order[np.flatnonzero(np.diff(hits.event[order], prepend=-1))]
     first = first[np.argsort(first)]  # by row, as hits come
     best = Hits(*(column[first] for column in vars(hits).values()))
-    return best, _latest(links, hits, best, labels)
-
-
-def _latest(links: Ints, hits: Hits, best: Hits, labels: Ints) -> Iterator[Bound]:
-    room = links.size // LINK + 1
-    heads, waiting, path = (np.empty(room if len(best) else 0, np.int64) for _ in range(3))
     ends = np.append(np.flatnonzero(np.diff(hits.event, prepend=-1)), len(hits))  # hits of one event stand together
-    for i in range(len(best)):
-        mine = slice(ends[i], ends[i + 1])
-        alike = (hits.errors[mine] == best.errors[i]) & (hits.start[mine] == best.start[i])
-        ways = hits.link[mine][alike]
-        heads[: len(ways)] = ways
-        depth = kernel_lineage.latest(links, heads, len(ways), int(best.start[i]), labels, waiting, path)
-        if not depth:
+    number = np.repeat(np.arange(len(best)), np.diff(ends))
+    is_best = (hits.errors == best.errors[number]) & (hits.start == best.start[number])
+    room = links.size // LINK + 1
+    sizes = (room, room, room, 4 * room if spells else 0)
+    walking = kernel_lineage.Walking(*(np.empty(size if len(best) else 0, np.int64) for size in sizes))
+    of_events = kernel_lineage.Chosen(ends, best.start, hits.link, is_best.astype(np.int64))
+    offset, words, done = np.zeros(len(best) + 1, np.int64), np.empty(8 * len(best), np.int64), 0
+    while done < len(best):
+        done = kernel_lineage.latest_of_each(links, of_events, labels, int(spells), walking, offset, words, done)
+        if done < 0:
             raise impossible("links lead to no match")
-        words = path[:depth][::-1]
-        bound, arc = words >> ARC_BITS, words & ARC_MASK
-        yield Bound(np.array([i]), best.start[i : i + 1], np.array([0, depth]), bound, arc)
+        if done < len(best):
+            words = extended(words, 2 * words.size)
+    lengths = np.diff(offset)
+    words = words[np.repeat(offset[:-1] + offset[1:] - 1, lengths) - np.arange(offset[-1])]  # earliest event first
+    return best, Bound(np.arange(len(best)), best.start, offset, words >> ARC_BITS, words & ARC_MASK)
 
 
 def first_of_equal(errors: Ints, offset: Ints, ids: Ints, label: Ints) -> Bools:

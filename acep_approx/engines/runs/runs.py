@@ -76,6 +76,8 @@ class Runs(Engine):
         Whether the window counts events: then keys differ in what has left their windows.
     shedding : LoadShedder, optional
         How to stay inside a load budget; default: nothing is shed.
+    finds_best : bool, default False
+        Whether, inside a budget, of the matches of an event one with the fewest errors and the latest start is enough.
     options : RunOptions, optional
         What else is asked for: functions, what merged runs keep.
 
@@ -97,6 +99,7 @@ class Runs(Engine):
         keeps_lineage: bool = True,
         is_count: bool = False,
         shedding: LoadShedder | None = None,
+        finds_best: bool = False,
         options: RunOptions = NO_OPTIONS,
     ) -> None:
         self.automaton = automaton
@@ -104,6 +107,7 @@ class Runs(Engine):
         self.columns = columns
         self.window = window
         self.keeps_lineage = keeps_lineage
+        self.finds_best = finds_best
         self.is_count = is_count
         self.merging = merging
         self.sheds = shedding is not None
@@ -139,6 +143,7 @@ class Runs(Engine):
             keeps,
             sheds=self.sheds,
             ranks_dominated=self.shedding is not None and bool(self.shedding.ranks_dominated),
+            finds_best=self.finds_best,
             options=self.options,
         )
 

@@ -62,12 +62,14 @@ class RunTables:
         found by an index, and bounds tell which runs no event can take; ``pareto``: runs that can do no more than
         another are dropped.
     keeps_lineage : int
-        ``kernels.runs.layout.NO_LINEAGE`` where nothing is listed: only then runs are dropped.
+        ``kernels.runs.layout.NO_LINEAGE`` where nothing is listed: only then runs are dropped, or see ``finds_best``.
     sheds : bool
         Whether runs carry, behind their registers, what shedding asks for: a mark, and the tick of the event that they
         bound last. Runs are merged only if their marks agree.
     ranks_dominated : bool
         Where it sheds: whether runs that can do no more than another are the first to go.
+    finds_best : bool
+        Where it sheds: whether of the matches of an event one with the fewest errors and the latest start is enough.
     options : RunOptions
         What else they carry, and whose they are.
     """
@@ -82,6 +84,7 @@ class RunTables:
         *,
         sheds: bool = False,
         ranks_dominated: bool = False,
+        finds_best: bool = False,
         options: RunOptions = NO_OPTIONS,
     ) -> None:
         self.automaton = automaton
@@ -89,6 +92,7 @@ class RunTables:
         self.merging = merging
         self.keeps_lineage = keeps_lineage
         self.sheds = sheds
+        self.finds_best = finds_best
         self._better = preferences(automaton)
         self.ranks_dominated = sheds and ranks_dominated and self._is_monotone()
         self.options = options
@@ -199,7 +203,8 @@ class RunTables:
     def drops(self) -> bool:
         """Whether runs that can do no more than another may be dropped, as if merged with it."""
         keeps_all = self.options.keeps_earliest or self.options.counts_merged
-        return "pareto" in self.merging and self.keeps_lineage == layout.NO_LINEAGE and not keeps_all
+        is_one_enough = self.keeps_lineage == layout.NO_LINEAGE or (self.sheds and self.finds_best)
+        return "pareto" in self.merging and is_one_enough and not keeps_all
 
     def _merge(self, state: int, stays: bool) -> int:
         """How runs that one event brings to a state are merged."""

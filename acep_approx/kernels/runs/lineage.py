@@ -12,6 +12,8 @@ numbers do there, because a link belongs to one run and not to one event.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from acep_approx.arrays import Ints
 from acep_approx.jit.kernel import block_kernel, kernel
 from acep_approx.jit.marks import inline
@@ -214,7 +216,28 @@ def distinct(order: Ints, offset: Ints, ids: Ints, label: Ints, table: Ints, lea
         leader[m] = table[place]
 
 
-@block_kernel
+class Chosen(NamedTuple):
+    """The hits of events: ``first[m]`` to ``first[m + 1]`` are of event ``m``, of which the latest start is ``low[m]``.
+
+    ``link`` of each, and ``is_best``: whether it has the fewest errors and that start.
+    """
+
+    first: Ints
+    low: Ints
+    link: Ints
+    is_best: Ints
+
+
+class Walking(NamedTuple):
+    """Room for walks along links: in each array for all of them, in ``stack`` four times as much."""
+
+    heads: Ints
+    waiting: Ints
+    path: Ints
+    stack: Ints
+
+
+@inline
 def latest(
     links: Ints, heads: Ints, count: int, low: int, labels: Ints, waiting: Ints, path: Ints,
 ) -> int:  # fmt: skip
@@ -266,6 +289,88 @@ def latest(
         if is_begin:
             return depth
         count = found
+
+
+@inline
+def take_best(hits: Chosen, m: int, heads: Ints) -> int:
+    """Put the links of the best hits of an event into ``heads``; returns how many there are."""
+    count = 0
+    for h in range(hits.first[m], hits.first[m + 1]):
+        if hits.is_best[h] > 0:
+            heads[count] = hits.link[h]
+            count += 1
+    return count
+
+
+@inline
+def spell(links: Ints, heads: Ints, count: int, low: int, labels: Ints, stack: Ints, path: Ints, depth: int) -> bool:
+    """Put the arcs of one way into ``path`` that binds its events to its labels; whether there is one.
+
+    ``latest`` follows all such ways at once, and its arcs may be of several. This one is the first that ``walk`` finds.
+    """
+    top = 0
+    for i in range(count):
+        stack[2 * top], stack[2 * top + 1] = heads[count - 1 - i], 0
+        top += 1
+    while top > 0:
+        top -= 1
+        link, level = stack[2 * top], stack[2 * top + 1]
+        at = link * LINK
+        if link < 0 or links[at + LINK_LATEST] < low:
+            continue
+        if 2 * top + 4 > len(stack):
+            return False
+        if links[at + LINK_OTHER] >= 0:
+            stack[2 * top], stack[2 * top + 1] = links[at + LINK_OTHER], level
+            top += 1
+        word, before = links[at + LINK_HERE], links[at + LINK_BEFORE]
+        if word < 0:
+            stack[2 * top], stack[2 * top + 1] = before, level
+            top += 1
+            continue
+        known = path[level]
+        if word >> ARC_BITS != known >> ARC_BITS or labels[word & ARC_MASK] != labels[known & ARC_MASK]:
+            continue
+        if links[at + LINK_START] < low:
+            continue
+        path[level] = word
+        if level < depth - 1:
+            stack[2 * top], stack[2 * top + 1] = before, level + 1
+            top += 1
+        elif before == -1:
+            return True
+    return False
+
+
+@block_kernel
+def latest_of_each(
+    links: Ints, hits: Chosen, labels: Ints, spells: int, room: Walking, offset: Ints, words: Ints, begun: int
+) -> int:
+    """Write the matches that ``latest`` finds for each event, from number ``begun`` on.
+
+    ``words`` has the ids and arcs of match ``m``, the last event first, from ``offset[m]`` on. ``spells``: whether it
+    matters which arcs took the events, if their labels are the same.
+
+    Returns
+    -------
+    int
+        How many are done: fewer than there are where ``words`` must grow. -1: there is none for an event.
+    """
+    for m in range(begun, len(hits.low)):
+        count = take_best(hits, m, room.heads)
+        depth = latest(links, room.heads, count, hits.low[m], labels, room.waiting, room.path)
+        if depth == 0:
+            return -1
+        if spells > 0:
+            count = take_best(hits, m, room.heads)
+            if not spell(links, room.heads, count, hits.low[m], labels, room.stack, room.path, depth):
+                return -1
+        if offset[m] + depth > len(words):
+            return m
+        for i in range(depth):
+            words[offset[m] + i] = room.path[i]
+        offset[m + 1] = offset[m] + depth
+    return len(hits.low)
 
 
 NOBODY = 1 << 62

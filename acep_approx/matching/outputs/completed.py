@@ -69,8 +69,9 @@ class Finder(KnownMatches):
 
     @property
     def finds_one(self) -> bool:
-        """Whether one match per event is enough, because all runs of its partition end with it."""
-        return self.selection == NON_OVERLAP and not self.automaton.needs_filter
+        """Whether one match per event is enough: no other is asked for, or all runs of its partition end with it."""
+        is_enough = self.selection == NON_OVERLAP or (self.finds_best and self.selection.is_all)
+        return is_enough and not self.automaton.needs_filter
 
     @property
     def counts_alone(self) -> bool:
@@ -173,8 +174,9 @@ class Finder(KnownMatches):
 
     def _listed(self, events: Grouped, hits: Hits) -> Iterator[CompletedMatches]:
         if self.finds_one:
-            best, bound = chosen(self.links(), hits, self.labels)
-            yield CompletedMatches.joined([self._found(events, best, one) for one in bound])
+            spells = bool(self.machine) or bool(self.automaton.transfers)
+            best, bound = chosen(self.links(), hits, self.labels, spells=spells)
+            yield self._found(events, best, bound)
             return
         if self.selection.is_all and not (self._is_ambiguous or self.automaton.has_late_ends):
             yield from self._lists(events, hits, CHUNK)

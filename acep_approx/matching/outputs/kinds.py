@@ -45,12 +45,14 @@ class OutputKind(str):
 
 MATCHES = OutputKind("matches", binds=True)
 POINTS = OutputKind("points", is_point=True)
+BARE = OutputKind("bare points", is_point=True, is_inner=True)
+"""Match points without what their best matches show: for those who ask only where matches end."""
 COUNTS = OutputKind("counts", is_point=True, by_errors=True)
 PARTIAL = OutputKind("partial", binds=True, is_partial=True, needs_all=True)
 COMPRESSED = OutputKind("compressed", is_linked=True, needs_all=True)
 TRACE = OutputKind("trace", needs_all=True, is_inner=True)
 
-KINDS: dict[str, OutputKind] = {kind: kind for kind in (MATCHES, POINTS, COUNTS, PARTIAL, COMPRESSED, TRACE)}
+KINDS: dict[str, OutputKind] = {kind: kind for kind in (MATCHES, POINTS, BARE, COUNTS, PARTIAL, COMPRESSED, TRACE)}
 """All of them, by name."""
-STREAMED = tuple(kind for kind in KINDS.values() if not kind.needs_all)
+STREAMED = tuple(kind for kind in KINDS.values() if not (kind.needs_all or kind.is_inner))
 """Those that a set of queries, a stream that changes, and Spark can put out."""

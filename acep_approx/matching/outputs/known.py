@@ -54,6 +54,8 @@ class KnownMatches(ABC):
         What is known of those that were listed.
     by_event : bool
         Whether the matches of one event must come together.
+    finds_best : bool
+        Whether of the matches of one event only the first is asked for.
     shares_events : bool
         Whether an event can be in several key slots: where many queries run as one.
     """
@@ -76,7 +78,7 @@ class KnownMatches(ABC):
         machine.recent = recent
         self.selection = automaton.query.selection
         self.is_simultaneous = automaton.is_simultaneous
-        self.by_event = self.shares_events = False
+        self.by_event = self.shares_events = self.finds_best = False
         self.waiting = self.held = self._unhindered = NO_MATCHES
         self.log = GuardLog(automaton)
         arcs, variables = automaton.automaton.arcs, automaton.automaton.variables

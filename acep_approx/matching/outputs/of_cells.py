@@ -15,11 +15,12 @@ from acep_approx.engines.cells.cells import Cells
 from acep_approx.engines.cells.listing import HeldEvents
 from acep_approx.engines.cells.listing import listed as listed_matches
 from acep_approx.engines.columns import Listed
+from acep_approx.engines.maximal.best import BestCells
 from acep_approx.events.columns import taken, to_arrow
 from acep_approx.events.stream import EventBatch
 from acep_approx.matching.outputs.output import NO_BATCH, NO_EVENTS, NO_POINTS, Output, Points, Stamps
 from acep_approx.matching.outputs.recent import Recent
-from acep_approx.matching.outputs.tables import BindingColumns, sums
+from acep_approx.matching.outputs.tables import BindingColumns, nothing_missing, sums
 
 CHUNK = 1 << 18
 """Bound events per table of listed matches."""
@@ -28,26 +29,33 @@ CHUNK = 1 << 18
 class CellPoints(Output):
     """Match points: each event that completes a match, with the least err and the latest start."""
 
-    engine: Cells
+    engine: Cells | BestCells
 
-    def __init__(self, engine: Cells, stamps: Stamps) -> None:
+    def __init__(self, engine: Cells | BestCells, stamps: Stamps, *, names_missing: bool = False) -> None:
         self.engine = engine
         self.stamps = stamps
+        self._names_missing = names_missing
 
     def run(self, events: Grouped, batch: EventBatch, floors: Ints) -> Iterator[pa.Table]:  # noqa: ARG002
         """One table; see ``Stamps.points``."""
-        points = self.engine.detect(events.slot, events.tick, events.cls)
-        if not len(points):
-            return
+        points = self.engine.detected(events)
+        if len(points):
+            yield self.table(*self._in_order(points, events), batch)
+
+    @staticmethod
+    def _in_order(points: Ints, events: Grouped) -> tuple[Points, Ints]:
         points = points[np.argsort(events.row[points[:, 0]], kind="stable")]
         at, errors, start = points[:, 0], points[:, 1], points[:, 2]
-        found = Points(events.slot[at], events.id[at], events.tick[at], start, errors)
-        yield self.table(found, events.at[at], batch)
+        return Points(events.slot[at], events.id[at], events.tick[at], start, errors), events.at[at]
 
     def table(self, points: Points, at: Ints, batch: EventBatch) -> pa.Table:
         """Points as a table, in order, of which the rows are ids; ``at``: the places of their events in the batch."""
         end, take = self.stamps.time(batch.ticks[at]), self.stamps.events.of_batch(batch)
-        return self.stamps.points(points, end, points.row, take)
+        return self.stamps.points(points, end, points.row, take, self.more(points))
+
+    def more(self, points: Points) -> dict[str, pa.Array]:
+        """The columns that points have beside themselves."""
+        return {"missing": nothing_missing(len(points.row))} if self._names_missing else {}
 
     def nothing(self) -> pa.Table:
         """An empty table with the columns of the results."""

@@ -11,7 +11,8 @@ import pyarrow as pa
 from acep_approx.arrays import Ints, firsts
 from acep_approx.automaton.registers import RegisterAutomaton
 from acep_approx.engines.batches import Grouped
-from acep_approx.engines.maximal.engine import Held, MaximalCells, MaximalMatches
+from acep_approx.engines.maximal.engine import MaximalCells, MaximalMatches
+from acep_approx.engines.maximal.held import Held
 from acep_approx.engines.order import MOST, scratch
 from acep_approx.engines.runs.lineage import Hits
 from acep_approx.events.stream import EventBatch

@@ -16,11 +16,12 @@ from acep_approx.engines.runs.lineage import Hits
 from acep_approx.engines.runs.runs import Runs
 from acep_approx.events.roles import Roles
 from acep_approx.events.stream import EventBatch
+from acep_approx.matching.outputs.best import BestColumns
 from acep_approx.matching.outputs.known import KnownMatches, no_row
 from acep_approx.matching.outputs.matches import NO_MATCHES, CompletedMatches
 from acep_approx.matching.outputs.output import NO_BATCH, Output, Points, Stamps
 from acep_approx.matching.outputs.recent import Recent
-from acep_approx.matching.outputs.tables import ENDS, BindingColumns, sums
+from acep_approx.matching.outputs.tables import ENDS, BindingColumns, nothing_missing, sums
 from acep_approx.matching.stream_batch import StreamBatch
 from acep_approx.matching.tick_places import TickPlaces
 from acep_approx.query.syntax import Expression
@@ -332,12 +333,20 @@ def ended(events: Grouped, hits: Hits) -> CompletedMatches:
 
 
 class RunPoints(RunOutput):
-    """Match points: key, errors (the least), start (the latest at that), end, row.
+    """Match points: key, errors (the least), start (the latest at that), end, row; then what their best matches show.
 
     In a count window instead of start: span, in events, and position, the number of the event in its partition.
+    ``best``: makes the last columns, where there are any.
     """
 
     groups = True
+
+    def __init__(
+        self, engine: Runs, finder: KnownMatches, stamps: Stamps, recent: Recent, best: BestColumns | None = None
+    ) -> None:
+        super().__init__(engine, finder, stamps, recent)
+        self._best_columns = best
+        finder.finds_best = best is not None and best.needs_match
 
     @property
     def points_engine(self) -> Runs | None:
@@ -365,14 +374,29 @@ class RunPoints(RunOutput):
         return order[firsts(known[order], found.end[order])]
 
     def _table(self, found: CompletedMatches, known: Ints) -> pa.Table:
-        best = self._best(found, known)
-        ends, ticks, starts = found.end[best], found.tick[best], found.start[best]
-        return self.points_table(Points(found.slot[best], ends, ticks, starts, found.errors[best]))
+        best = found.take(self._best(found, known))
+        return self._points_table(Points(best.slot, best.end, best.tick, best.start, best.errors), self._more(best))
+
+    def _more(self, found: CompletedMatches) -> dict[str, pa.Array]:
+        """What the matches show of which the events of all are known if anything depends on these."""
+        if self._best_columns is None or not self._best_columns.needs_match:
+            return self._constant(len(found))
+        labels, placement = self.finder.labels[found.arc], self._best_columns.bindings.placement
+        listed = Listed.of(placement, found.end, found.start, found.offset, found.id, labels)
+        registers = self.finder.machine.values(found.offset, found.id, found.arc)
+        arcs = found.arc if self.finder.automaton.transfers else None
+        return self._best_columns.of(listed, found.errors, self.recent, registers, arcs)
 
     def points_table(self, points: Points) -> pa.Table:
-        """Points as a table."""
+        """Points as a table, where there is a ``points_engine``: then their columns depend on no match."""
+        return self._points_table(points, self._constant(len(points.row)))
+
+    def _constant(self, points: int) -> dict[str, pa.Array]:
+        return {"missing": nothing_missing(points)} if self._best_columns is not None else {}
+
+    def _points_table(self, points: Points, more: dict[str, pa.Array]) -> pa.Table:
         ids = self.recent.ids_of(points.row)
-        return self.stamps.points(points, self._ticks(ids, points.tick), ids, self.recent.take)
+        return self.stamps.points(points, self._ticks(ids, points.tick), ids, self.recent.take, more)
 
 
 class RunCounts(RunOutput):

@@ -6,7 +6,7 @@ Which outputs there are, and what each of them is made by, is said in ``matching
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple, NoReturn
 
 import numpy as np
@@ -167,6 +167,9 @@ NO_EVENTS = Grouped.none()
 NO_BATCH = EventBatch(0, np.zeros(0, np.int64), pa.RecordBatch.from_pylist([], schema=pa.schema([])))
 
 
+NO_COLUMNS: Mapping[str, pa.Array] = {}
+
+
 class Stamps:
     """Puts ticks into columns as what they are: times or integers; key slots as their values; and events."""
 
@@ -195,8 +198,10 @@ class Stamps:
             return self._empty
         return dict(zip(self._empty, self.preparer.keys.values(slots), strict=False))
 
-    def points(self, points: Points, end: pa.Array, ids: Ints, take: Take) -> pa.Table:
-        """Match points as a table: key, errors, start, ``end``, and what stands for the events of these ``ids``.
+    def points(
+        self, points: Points, end: pa.Array, ids: Ints, take: Take, more: Mapping[str, pa.Array] = NO_COLUMNS
+    ) -> pa.Table:
+        """Match points as a table: key, errors, start, ``end``, what stands for the events of these ``ids``, and more.
 
         In a count window instead of start: span, in events, and position, the number of the event in its partition.
         """
@@ -205,7 +210,7 @@ class Stamps:
             position = self.preparer.positions(points.slot, points.tick)
             extent = {"span": to_arrow(points.tick - points.start), "position": to_arrow(position)}
         columns = {**self.keys(points.slot), "errors": to_arrow(points.errors), **extent, "end": end}
-        return pa.table({**columns, **self.events.column(ids, take, list(columns))})
+        return pa.table({**columns, **self.events.column(ids, take, [*columns, *more]), **more})
 
     def counts(self, slot: Ints, errors: Ints, end: pa.Array, ids: Ints, take: Take, matches: Ints) -> pa.Table:
         """Numbers of ``matches`` of events as a table: key, errors, ``end``, event, matches, at_least."""

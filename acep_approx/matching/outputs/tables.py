@@ -27,6 +27,8 @@ ENDS = ("first event", "last event")
 NO_REGISTERS: Mapping[str, pa.Array] = {}
 REGISTER = "register "
 """What the columns of registers begin with where RETURN is left for later."""
+BOUND = "bound "
+"""What the columns of variables begin with where match points show them for that."""
 
 
 def joined(tables: Sequence[pa.Table], schema: pa.Schema) -> pa.Table:
@@ -114,7 +116,7 @@ class BindingColumns:
     def missing(self, listed: Listed, errors: Ints, arcs: Ints | None = None) -> pa.Array:
         """Per match the variables whose events are missing: list of strings, in the order of the pattern."""
         if not errors.any():
-            return to_lists(zeros(len(errors) + 1, np.int32), pa.nulls(0, pa.string()))
+            return nothing_missing(len(errors))
         labels, named = (listed.labels, self._missing) if arcs is None else (arcs, self._missing_between)
         codes, first = self._shapes(listed.begin, labels, errors)
         spans = zip(listed.begin[first].tolist(), listed.begin[first + 1].tolist(), errors[first].tolist(), strict=True)
@@ -134,6 +136,11 @@ class BindingColumns:
             keys = np.array([bytes((e,)) + labels[a:b].tobytes() for (a, b), e in spans], object)
         _, at, codes = np.unique(keys, return_index=True, return_inverse=True)
         return codes, at
+
+
+def nothing_missing(matches: int) -> pa.Array:
+    """The column of what is missing where nothing is: an empty list for each match."""
+    return to_lists(zeros(matches + 1, np.int32), pa.nulls(0, pa.string()))
 
 
 # --- numbers of matches ---------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from acep_approx.arrays import Ints
 from acep_approx.events.columns import integers
 from acep_approx.events.counts import counted, said
 from acep_approx.matching.outputs.bind import Wide, columns_of
-from acep_approx.matching.outputs.kinds import POINTS
+from acep_approx.matching.outputs.kinds import BARE
 from acep_approx.pages.explorer import Condition, Explored, QueryShown, explorer_page
 from acep_approx.planning.planner import Plan
 from acep_approx.query.cel.parser import parse_cel
@@ -48,7 +48,7 @@ def explored(found: Explorable, labels: PageLabels, counts: dict[int, int]) -> E
     found = found.asking(on_progress=None)
     found.has_warned = True  # in the first pass
     plain = by_rows(found)
-    pipeline = plain.begun(POINTS).pipeline
+    pipeline = plain.begun(BARE).pipeline
     if pipeline is None:  # no columns, no events
         none = np.zeros(0, np.int64)
         query = query_shown(found.plan.query, 0, PointsOf({}, none, none), Listing([], (), ""))

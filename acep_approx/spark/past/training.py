@@ -41,7 +41,7 @@ from acep_approx.events.source import BATCH_ROWS
 from acep_approx.events.stream import EventBatch
 from acep_approx.events.time import LIMIT, ticks
 from acep_approx.matching.execution import Execution
-from acep_approx.matching.outputs.kinds import POINTS
+from acep_approx.matching.outputs.kinds import BARE
 from acep_approx.planning.planner import Plan
 from acep_approx.spark.plan.columns import arrow_schema, carried_roles, column, places, rising
 from acep_approx.spark.setup.failures import clear_errors
@@ -173,7 +173,7 @@ class _Training:
         schema = arrow_schema(events.schema)
         if id_ is not None and id_ not in schema.names:
             raise missing_column(id_, schema.names)
-        columns = Execution(plan, output=POINTS).bind(schema, roles).columns
+        columns = Execution(plan, output=BARE).bind(schema, roles).columns
         roles = carried_roles(roles, columns)
         order = tuple(dict.fromkeys([*((id_,) if id_ else ()), *(name for name in columns if name != roles.time)]))
         carried = [column(name) for name in dict.fromkeys([*columns, *order])]

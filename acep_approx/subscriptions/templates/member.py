@@ -155,7 +155,7 @@ class TemplateSide(QuerySide):
                     table.add(found)
                     yield table.table()
                 else:
-                    columns = self.key_slots.columns, pipeline.preparer.shown_columns, pipeline.is_time
+                    columns = self.key_slots.columns, tuple(runs.nothing().column_names), pipeline.is_time
                     batch.computed.together.setdefault(columns, (self, PointTable(runs)))[1].add(found)
         runs.pipeline.progress.events += len(batch)
         runs.let_go(int(batch.ticks[-1]))
