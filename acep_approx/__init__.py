@@ -38,6 +38,7 @@ if TYPE_CHECKING:
         UnsupportedError,
         UsageError,
     )
+    from acep_approx.matching.outputs.bind import Wide
     from acep_approx.profiling.profile import look
     from acep_approx.query.afa import Afa, afa_function
     from acep_approx.query.builder import absent, either, event, seq
@@ -56,6 +57,7 @@ else:
             "acep_approx.errors": "AcepError CappedCountWarning DataError LimitError ManyKeysWarning "
             "ManyMatchesWarning QueryError RuleError TextOrderWarning UnseenTypeWarning UnsupportedError UsageError",
             "acep_approx.api.matcher": "Matcher",
+            "acep_approx.matching.outputs.bind": "Wide",
             "acep_approx.profiling.profile": "look",
             "acep_approx.query.afa": "Afa afa_function",
             "acep_approx.query.builder": "absent either event seq",
@@ -89,6 +91,7 @@ __all__ = [
     "UnseenTypeWarning",
     "UnsupportedError",
     "UsageError",
+    "Wide",
     "absent",
     "afa_function",
     "compile_query",

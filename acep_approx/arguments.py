@@ -41,6 +41,7 @@ LATENESS = ("watermark", "source", "sequence", "idle")
 ALIASES = {
     "Duration": "Any",
     "OutputName": "str",
+    "Bind": "str | Sequence | Wide | None",
     "Driver": "str",
     "Unit": "str",
     "OnBatch": "Callable",

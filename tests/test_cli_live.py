@@ -32,7 +32,7 @@ def csv(tmp_path, monkeypatch):
 
 def test_a_file_is_followed_to_where_it_stands(csv):
     result = acep("run", QUERY, "events.csv", "--follow", *END)
-    assert [json.loads(line)["b"] for line in result.stdout.splitlines()] == [1]
+    assert [json.loads(line)["b.ts"] for line in result.stdout.splitlines()] == [2]
     assert "3 events read" in result.stderr
     assert "1 match: 1 with 0 errors" in result.stderr
 
@@ -43,10 +43,10 @@ def test_csv_goes_on_without_a_second_header(csv, tmp_path):
     appends(csv, "4,B,1\n")()
     assert "going on from the checkpoint in cp" in acep(*args).stderr
     assert (tmp_path / "found.csv").read_text().splitlines() == [
-        "errors,start,end,missing,a,b",
-        '0,1,2,"",0,1',
-        '0,3,4,"",2,3',
-        '0,1,4,"",0,3',
+        "errors,start,end,missing,a.ts,b.ts",
+        '0,1,2,"",1,2',
+        '0,3,4,"",3,4',
+        '0,1,4,"",1,4',
     ]
     assert "-o was 'found.csv'" in acep(*args[:-1], "other.csv", code=4).stderr
     (tmp_path / "found.csv").write_text("")
@@ -66,7 +66,7 @@ def test_budgets_and_late_events_without_a_checkpoint(csv, tmp_path):
     query = ["run", "PATTERN SEQ(A a, B b) WHERE b.x > a.x WITHIN 5", "events.csv", "--follow", *END]
     late = ["--on-late", "skip", "--late", "late.csv"]
     for more in ([], ["--budget", "1000 runs"]):
-        result = acep(*query, *late, *more, "-o", "found.jsonl")
+        result = acep(*query, *late, *more, "--bind", "row", "-o", "found.jsonl")
         assert [json.loads(line)["b"] for line in (tmp_path / "found.jsonl").read_text().splitlines()] == [1, 4, 4]
         assert "1 event left out that came late" in result.stderr
     assert (tmp_path / "late.csv").read_text().splitlines()[1] == "3,2,B,9"

@@ -96,7 +96,7 @@ def test_what_a_killed_run_left_is_replaced_and_the_next_run_says_so():
     _, words = program("run", AB, "events.csv", "-o", "out.jsonl", *kept, "-q").communicate(timeout=PATIENCE)
     said = [f"an earlier run did not end: its unfinished file {part} is replaced" for part in left]
     assert sorted(words.splitlines()) == said
-    assert json.loads(Path("out.jsonl").read_text(encoding="utf-8"))["b"] == 1
+    assert json.loads(Path("out.jsonl").read_text(encoding="utf-8"))["b.ts"] == 2
     assert Path("late.csv").read_text(encoding="utf-8") == "row,ts,type\n"
     assert not list(Path().glob("*.part"))
     _, words = program("run", AB, "events.csv", "-o", "out.jsonl", *kept, "-q").communicate(timeout=PATIENCE)
@@ -141,3 +141,11 @@ def test_progress_and_colours_are_for_terminals(monkeypatch):
     plain = on_terminal("explain", "@nowhere", NO_COLOR="1")
     assert "error" in plain
     assert "\x1b[1;31m" not in plain
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo terminal")
+def test_people_are_told_once_how_row_numbers_are_shown():
+    assert on_terminal("run", AB, "events.csv").count("row numbers: --bind row") == 1
+    for words in (("--quiet",), ("--bind", "row"), ("--output", "points")):
+        assert "--bind row" not in on_terminal("run", AB, "events.csv", *words)
+    assert "--bind row" not in program("run", AB, "events.csv").communicate(timeout=PATIENCE)[1]

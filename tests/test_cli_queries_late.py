@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from acep_approx import QuerySet
+from acep_approx import QuerySet, Wide
 from tests.cases import cases
 from tests.command_line import acep
 
@@ -56,7 +56,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def desk_of(**asked: Any) -> QuerySet:
-    desk = QuerySet(**asked)
+    desk = QuerySet(bind=Wide(), **asked)
     for name in sorted(QUERIES):
         desk.add(QUERIES[name], id=name)
     return desk

@@ -108,7 +108,7 @@ def plain(rows: list[dict]) -> Counter:
 
 
 def bound(query: str, output: str = "matches") -> list[str]:
-    """The options with which a plain run shows the same columns."""
+    """The options with which each run shows the same columns."""
     return ["--output", output, *([] if "RETURN" in query else ["--bind", "id"])]
 
 
@@ -120,7 +120,7 @@ def bound(query: str, output: str = "matches") -> list[str]:
 def test_what_a_changelog_comes_to_is_found_in_the_sorted_file(name, output, form):
     query = QUERIES[name]
     Story(1).write()
-    changes = read([query, "days", *EARLY, "--output", output], form)
+    changes = read([query, "days", *EARLY, *bound(query, output)], form)
     assert any(row["op"] == "-D" for row in changes)
     assert net(changes) == plain(read([query, "sorted.csv", *bound(query, output)], form))
 
@@ -130,7 +130,7 @@ def test_what_a_changelog_comes_to_is_found_in_the_sorted_file(name, output, for
 def test_final_results_are_those_of_the_sorted_file(name, output, form):
     query = QUERIES[name]
     Story(2).write()
-    found = read([query, "days", "--watermark", "1000", "--id", "id", "--output", output], form)
+    found = read([query, "days", "--watermark", "1000", "--id", "id", *bound(query, output)], form)
     assert found == read([query, "sorted.csv", *bound(query, output)], form)
     assert found
 
@@ -141,7 +141,7 @@ def test_any_emit_and_any_pieces_come_to_the_same(seed, emit):
     """A delay that lets everything in; on standard input a line may be a batch of its own."""
     random, story = Random(seed), Story(seed, events=50)
     story.write()
-    options = ["--watermark", "50", "--id", "id", "--emit", emit, "--changelog"]
+    options = ["--watermark", "50", "--id", "id", "--emit", emit, "--changelog", *bound(CELLS)]
     expected = plain(read([CELLS, "sorted.csv", *bound(CELLS)], "jsonl"))
     assert net(read([CELLS, "days", *options], "jsonl")) == expected
     lines = csv_text(story.rows, NAMES).encode().splitlines(keepends=True)
@@ -167,14 +167,14 @@ def test_parquet_in_and_out():
     story = Story(10)
     story.write()
     pq.write_table(pa.Table.from_pylist([dict(zip(NAMES, row, strict=True)) for row in story.rows]), "in.parquet")
-    found = read([CELLS, "in.parquet", "--watermark", "1000", "--id", "id"], "jsonl")
+    found = read([CELLS, "in.parquet", "--watermark", "1000", "--id", "id", *bound(CELLS)], "jsonl")
     assert found == read([CELLS, "sorted.csv", *bound(CELLS)], "jsonl")
 
 
 def test_without_ids_events_are_named_by_their_content_and_shown_by_their_rows():
     rows = [(1, "A", "+I"), (3, "B", "+I"), (2, "A", "+I"), (1, "A", "-D")]
     Path("e.csv").write_text(csv_text(rows, ("ts", "type", "op")), encoding="utf-8")
-    (match,) = read(["PATTERN SEQ(A a, B b) WITHIN 9", "e.csv", "--watermark", "5"], "jsonl")
+    (match,) = read(["PATTERN SEQ(A a, B b) WITHIN 9", "e.csv", "--watermark", "5", "--bind", "row"], "jsonl")
     assert (match["a"], match["b"]) == (2, 1)
 
 
@@ -183,7 +183,8 @@ def test_columns_are_found_under_any_name():
     Path("e.csv").write_text(csv_text(rows, ("when", "what", "does")), encoding="utf-8")
     words = ["PATTERN SEQ(A a, B b) WITHIN 9 s", "e.csv", "--time", "when", "--type", "what", "--unit", "s"]
     (match,) = read([*words, "--op", "does", "--watermark", "5s"], "jsonl")
-    assert (match["a"], match["b"], match["end"]) == (0, 3, "1970-01-01T00:00:02Z")
+    assert (match["a.when"], match["b.when"]) == (match["start"], match["end"])
+    assert (match["start"], match["end"]) == ("1970-01-01T00:00:01Z", "1970-01-01T00:00:02Z")
 
 
 def test_a_column_of_data_may_be_called_op():
@@ -235,7 +236,7 @@ def test_results_come_while_events_do():
     run.write("ts,id,type\n1,a,A\n")
     run.write("5,b,B\n")
     first = json.loads(run.line())
-    assert (first["a"], first["b"], first["op"]) == ("a", "b", "+I")
+    assert (first["a.ts"], first["a.id"], first["b.id"], first["op"]) == (1, "a", "b", "+I")
     run.write("3,c,C\n")
     assert json.loads(run.line()) == first | {"op": "-D"}
     assert run.end() == []
@@ -244,9 +245,9 @@ def test_results_come_while_events_do():
 def test_final_results_come_when_the_watermark_has_passed_them():
     run = Run("PATTERN SEQ(A a, B b) WITHIN 9", "-", "--watermark", "3")
     run.write("ts,type\n1,A\n5,B\n3,B\n9,C\n")
-    assert [json.loads(run.line())["b"] for _ in range(2)] == [2, 1]
+    assert [json.loads(run.line())["b.ts"] for _ in range(2)] == [3, 5]
     run.write("10,B\n")
-    assert [json.loads(line)["b"] for line in run.end()] == [4]
+    assert [json.loads(line)["b.ts"] for line in run.end()] == [10]
 
 
 # --- what is left out ---------------------------------------------------------------------------------------------
@@ -276,7 +277,7 @@ def test_what_is_left_out_is_written_down_and_counted(form, more):
     words = ["run", "PATTERN SEQ(A a, B b) WITHIN 30", "torn.csv", "--watermark", "6", "--id", "id", *more]
     result = acep(*words, "--late", f"late.{form}")
     assert torn(form) == REASONS
-    assert json.loads(result.stdout)["b"] == "b"
+    assert json.loads(result.stdout)["b.id"] == "b"
     read_, left_out, *_ = result.stderr.splitlines()
     assert re.fullmatch(r"7 rows read: 3 events inserted; \d+\.\d\d s", read_)
     assert left_out.startswith("4 rows left out: 1 late, 1 unknown (")
@@ -310,7 +311,7 @@ def test_a_column_that_is_called_as_ours_is_kept_apart():
 def test_an_event_at_the_watermark_is_not_late():
     Path("e.csv").write_text(csv_text([(1, "A"), (9, "C"), (6, "B"), (5, "B")], ("ts", "type")), encoding="utf-8")
     result = acep("run", "PATTERN SEQ(A a, B b) WITHIN 30", "e.csv", "--watermark", "3")
-    assert [json.loads(line)["b"] for line in result.stdout.splitlines()] == [2]
+    assert [json.loads(line)["b.ts"] for line in result.stdout.splitlines()] == [6]
     assert "1 late;" in result.stderr
 
 
@@ -319,7 +320,7 @@ def test_malformed_rows_are_left_out_as_elsewhere():
     words = ["run", "PATTERN SEQ(A a, B b) WITHIN 9", "e.csv", "--watermark", "5"]
     assert "ACEP-D020" in acep(*words, code=4).stderr
     result = acep(*words, "--on-malformed", "skip", "--rejects", "bad.jsonl")
-    assert [json.loads(line)["b"] for line in result.stdout.splitlines()] == [2, 1]
+    assert [json.loads(line)["b.ts"] for line in result.stdout.splitlines()] == [2, 3]
     assert "1 row left out that could not be read" in result.stderr
     assert json.loads(Path("bad.jsonl").read_text(encoding="utf-8"))["line"] == 3
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from acep_approx import compile_rules
+from acep_approx import Wide, compile_rules
 from tests.command_line import acep
 
 RULES = """-- hygiene
@@ -62,7 +62,7 @@ def run(*more: str, events: str = "events.csv", code: int = 0):
 
 
 def test_rows_on_stdout_say_which_rule_they_are_of(here: Path) -> None:
-    done = run()
+    done = run("--bind", "row")
     assert [(row["rule"], row["a" if "a" in row else "m"], row.get("fired")) for row in rows_of(done.stdout)] == [
         ("warn", 0, True), ("warn", 3, False), ("warn", 0, False), ("warn", 5, False), ("calm", 2, None)
     ]  # fmt: skip
@@ -78,7 +78,7 @@ def test_folders_get_a_file_for_each_rule_and_table(here: Path, form: str) -> No
     assert sorted(path.name for path in (here / "out").iterdir()) == [f"calm.{form}", f"warn.{form}"]
     assert [path.name for path in (here / "changes").iterdir()] == [f"status.{form}"]
     if form == "parquet":
-        out = compile_rules(RULES).run("events.csv", store={"room": "rooms.csv"})
+        out = compile_rules(RULES).run("events.csv", store={"room": "rooms.csv"}, bind=Wide())
         assert pq.read_table("out/warn.parquet").to_pylist() == out["warn"].to_pylist()
         assert pq.read_table("changes/status.parquet").to_pylist() == out.changes["status"].to_pylist()
     calls = lines(here / "calls.jsonl")
@@ -142,7 +142,7 @@ def test_without_finish_matches_wait_for_their_windows(here: Path) -> None:
     assert done.stdout == ""
     assert "matches may wait for windows to close: --finish" in done.stderr
     done = acep("run", "still.acep", "a.csv", "--store", "s.db", "--calls", "c.jsonl", "--finish")
-    assert [row["a"] for row in rows_of(done.stdout)] == [0]
+    assert [row["a.ts"] for row in rows_of(done.stdout)] == [1]
     assert [json.loads(call["arguments"]) for call in lines(here / "c.jsonl")] == [[1]]
     assert len(rows_of(acep("run", "still.acep", "a.csv").stdout)) == 1
 
@@ -157,7 +157,7 @@ def test_an_action_that_fails_leaves_what_came_before_in_the_store_and_the_files
     assert "ACEP-R101" in told
     assert "row 1" in told
     assert [(row["row"], row["n"]) for row in lines(here / "changes" / "t.jsonl")] == [(0, 1)]
-    assert [row["a"] for row in lines(here / "out" / "r.jsonl")] == [0]
+    assert [row["a.ts"] for row in lines(here / "out" / "r.jsonl")] == [1]
     acep("run", "sum.acep", "a.csv", "-o", "whole", code=4)
     assert not [*(here / "whole").iterdir()]
 
@@ -198,7 +198,7 @@ def test_explain_tells_and_draws(here: Path) -> None:
     "more",
     [
         ("--budget", "20%"), ("--history", "h"), ("--errors", "1"), ("--within", "5"), ("--engine", "runs"),
-        ("--merge", "none"), ("--limit", "3"), ("--bind", "ts"), ("--output", "count"), ("--output", "points"),
+        ("--merge", "none"), ("--limit", "3"), ("--output", "count"), ("--output", "points"),
         ("--watermark", "5 s"), ("--emit", "early"), ("--op", "op"), ("--id", "id"), ("--spark",), ("--learn",),
         ("--start", "ts"), ("--shed", "s.csv"), ("--format", "csv"), ("--format", "parquet", "--store", "s.db"),
         ("--finish",), ("--checkpoint-every", "5"),

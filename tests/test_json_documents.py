@@ -92,10 +92,10 @@ def test_what_is_wrong_in_a_document_is_told(tmp_path):
 def test_an_array_comes_through_a_pipe(monkeypatch):
     for text in (json.dumps(ROWS), json.dumps(ROWS, indent=1)):
         found = acep("run", "PATTERN SEQ(A a, B b) WITHIN 5", "-", "--format", "jsonl", stdin=text.encode())
-        assert json.loads(found.stdout)["b"] == 1
+        assert json.loads(found.stdout)["b.ts"] == 2
     wrapped = json.dumps({"events": ROWS}).encode()
     asked = ("run", "PATTERN SEQ(A a, B b) WITHIN 5", "-", "--format", "jsonl", "--input-format", "json")
-    assert json.loads(acep(*asked, stdin=wrapped).stdout)["b"] == 1
+    assert json.loads(acep(*asked, stdin=wrapped).stdout)["b.ts"] == 2
 
 
 def a_value(dice, depth=0):

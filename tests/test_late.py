@@ -359,7 +359,7 @@ def test_late_events_on_the_command_line(mixed):
     refused = acep(mixed, code=4)
     assert "ACEP-D007" in refused.stderr
     assert "--on-late skip" in refused.stderr
-    result = acep(mixed, "--on-late", "skip", "--late", "late.csv")
+    result = acep(mixed, "--on-late", "skip", "--late", "late.csv", "--bind", "row")
     found = [json.loads(line) for line in result.stdout.splitlines()]
     assert [(match["a"], match["b"]) for match in found] == [(1, 4), (0, 4)]
     assert "3 events read, 3 relevant" in result.stderr

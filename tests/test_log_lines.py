@@ -129,9 +129,9 @@ def test_folders_and_pipes(tmp_path):
     write(tmp_path / "notes.md", "nothing")
     query = "PATTERN SEQ(A a, B b) WITHIN 5"
     done = acep("run", query, str(tmp_path), "--line-format", "{ts} {type}", "--format", "jsonl")
-    assert json.loads(done.stdout)["b"] == 1
+    assert json.loads(done.stdout)["b.ts"] == 2
     done = acep("run", query, "-", "--line-format", "{ts} {type}", "--format", "jsonl", stdin=[b"1 A\n2", b" B\n"])
-    assert json.loads(done.stdout)["b"] == 1
+    assert json.loads(done.stdout)["b.ts"] == 2
     found = compile_query(query).match(open_source(tmp_path, line_format="{ts} {type}"))
     assert len(found) == 1
 

@@ -138,7 +138,8 @@ def test_the_command_line_puts_them_out(folder):
     result = acep("run", query, "events.csv", "--output", "partial", "--limit", "1")
     assert json.loads(result.stdout) == {
         "key": "box 1", "errors": 0, "start": "2024-05-01T08:00:00Z", "end": "2024-05-01T08:06:00Z", "bound": 2,
-        "awaited": ["d"], "why": "window closed", "p": 0, "l": 2, "d": None,
+        "awaited": ["d"], "why": "window closed", "p.ts": "2024-05-01T08:00:00Z",
+        "l.ts": "2024-05-01T08:06:00Z", "d.ts": None,
     }  # fmt: skip
     assert "stopped after 1 partial match, there are more" in result.stderr
     assert (folder / "events.csv").exists()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import NoneType
 from typing import TYPE_CHECKING, Any, overload
@@ -13,6 +14,7 @@ from acep_approx.diagrams.fragments import never_raises
 from acep_approx.errors import DataError, UsageError, expect
 from acep_approx.events.reading.malformed import PushedRows
 from acep_approx.events.time_formats import TimeFormat
+from acep_approx.matching.outputs.bind import Bind, Wide
 from acep_approx.matching.outputs.kinds import KINDS, OutputName
 from acep_approx.planning.compiled import CompiledQuery
 from acep_approx.planning.durations import Duration
@@ -69,7 +71,7 @@ class Query(CompiledQuery):
         start: str | None = None,
         time_format: str | TimeFormat | None = None,
         merge: str = ",".join(MERGING),
-        bind: str | Sequence[str] | None = None,
+        bind: Bind = None,
         id: str | None = None,  # noqa: A002  (what users call it)
         key_idle: Duration | None = None,
         budget: str | Budget | None = None,
@@ -130,6 +132,8 @@ class Query(CompiledQuery):
             revisions.check(output, {"budget": budget, "key_idle": key_idle} | more)
         says_what = bool(self.plan.query.outputs) or self.plan.query.is_algebra
         is_shown = not says_what or (output in KINDS and KINDS[output].is_point)
+        if isinstance(bind, Wide):
+            bind = replace(bind, id=id)
         options |= {"bind": id if bind is None and is_shown else bind}
         options |= {} if key_idle is None else {"key_idle": key_idle}
         malformed = PushedRows(on_malformed, rejects)
@@ -340,7 +344,7 @@ class Query(CompiledQuery):
         on_late: str = "refuse",
         late: str | Path | None = None,
         merge: str = ",".join(MERGING),
-        bind: str | Sequence[str] | None = None,
+        bind: Bind = None,
         key_idle: Duration | None = None,
     ) -> Matches:
         """Find the matches in some events; lazily, nothing is read yet but a DuckDB relation.
@@ -372,9 +376,10 @@ class Query(CompiledQuery):
             ``events.late.LateEvents``, which is ``source.late`` of the matches. Row numbers stay those of the input.
         merge : str, default "equal,pareto,chain"
             Which lossless mergings the runs engine uses; "none" for none.
-        bind : str or sequence of str, optional
+        bind : str, sequence of str or Wide, optional
             Columns of the events: what stands for a bound event in the results, in the place of its row number. Of one
-            column its value; of several a struct.
+            column its value; of several a struct; ``Wide()`` gives each value a column of its own, as ``table`` of the
+            matches does.
         key_idle : str or int, optional
             How long a key may have no event, such as ``"1 h"``, or 5 in ticks: then it is dropped, its stream ends, and
             a later event of it begins a new one. Default: keys are kept as long as a window may hold an event of
@@ -580,7 +585,7 @@ class Query(CompiledQuery):
         type: str | None = None,  # noqa: A002  (the word of the query language)
         unit: str | None = None,
         id: str | None = None,  # noqa: A002  (what users call it)
-        bind: str | Sequence[str] | None = None,
+        bind: Bind = None,
         output: OutputName = "matches",
         shards: int | None = None,
         watermark: str | None = None,
@@ -603,7 +608,7 @@ class Query(CompiledQuery):
             As for ``match``.
         id : str, optional
             Column that names an event: it stands for the events of a match, and orders events of the same time.
-        bind : str or sequence of str, optional
+        bind : str, sequence of str or Wide, optional
             Columns that stand for an event instead. Default: ``id``, or else those that the query reads.
         output : {"matches", "points", "counts"}, default "matches"
         shards : int, optional
@@ -665,7 +670,7 @@ class Query(CompiledQuery):
             self,
             {"time": time, "key": key, "type": type, "unit": unit},
             id=id,
-            bind=bind if bind is None or isinstance(bind, str) else tuple(bind),
+            bind=bind if bind is None or isinstance(bind, str | Wide) else tuple(bind),
             output=output,
             shards=shards,
             watermark=watermark,

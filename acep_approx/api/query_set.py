@@ -21,6 +21,7 @@ from acep_approx.events.reading.malformed import PushedRows
 from acep_approx.events.source import Source, open_source
 from acep_approx.events.stream import stamped
 from acep_approx.events.time_formats import TimeFormat
+from acep_approx.matching.outputs.bind import Bind, as_plain, from_plain
 from acep_approx.matching.outputs.kinds import STREAMED, OutputName
 from acep_approx.planning.durations import Duration, check_duration
 from acep_approx.planning.planner import Plan
@@ -85,6 +86,8 @@ class QuerySet(OrderedRun):
         Whether events without a time get that of the clock when they are pushed. By default they are an error.
     key_idle : str or int, optional
         How long a key may have no event, as for ``Query.match``. Not for queries in CEL.
+    bind : str, sequence of str or Wide, optional
+        What stands for events in the results of queries without RETURN, as for ``Query.matcher``.
     on_malformed, rejects
         What happens to rows that are pushed and have no time that can be used: as for ``Query.matcher``.
 
@@ -128,6 +131,7 @@ class QuerySet(OrderedRun):
         source: str | None = None,
         sequence: str | None = None,
         idle: Duration | None = None,
+        bind: Bind = None,
         **others: Any,
     ) -> None:
         for name in others:
@@ -145,12 +149,15 @@ class QuerySet(OrderedRun):
         self._stamp = stamp
         lateness: dict[str, Any] = {"watermark": watermark, "source": source, "sequence": sequence, "idle": idle}
         self._made_with = {"output": output, "stamp": stamp, "reorder": reorder, **lateness}
+        if bind is not None:  # else the state is what it was when there was none
+            self._made_with["bind"] = as_plain(bind)
         if reorder is not None:
             lateness |= {"watermark": reorder, "called": "reorder"}
         asked = Lateness(**lateness) if any(value is not None for value in lateness.values()) else None
         wanted = {"time": time, "key": key, "type": type, "unit": unit, "start": start}
         self.output: OutputName = output
         self._running = Running(wanted | TimeFormat.plain(time_format), key_idle, asked)
+        self._running.graph.bind = bind
         # by the number of the part that is shown: those that a user holds, and those that have someone to tell
         self._held: WeakValueDictionary[int, Subscription] = WeakValueDictionary()
         self._listening: dict[int, Subscription] = {}
@@ -637,7 +644,8 @@ class QuerySet(OrderedRun):
         expect("the state", state, (bytes, bytearray, memoryview), "the bytes that state_bytes() gave")
         saved = SET.unpack(state)
         with SET.reading():
-            made = cls(**saved.head["options"])
+            options = saved.head["options"]
+            made = cls(**options | {"bind": from_plain(options.get("bind"))})
             made._go_on(restored(saved, SavedTexts()))
         return made
 

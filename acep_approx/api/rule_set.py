@@ -18,6 +18,7 @@ from acep_approx.events.reading.malformed import PushedRows
 from acep_approx.events.source import Source, open_source
 from acep_approx.events.time_formats import TimeFormat
 from acep_approx.events.writing.outfile import check_name
+from acep_approx.matching.outputs.bind import Bind
 from acep_approx.planning.durations import Duration
 from acep_approx.query.rules.checks import check_rules
 from acep_approx.query.rules.parser import parse_rules
@@ -400,6 +401,7 @@ class RuleSet:
         source: str | None = None,
         sequence: str | None = None,
         idle: Duration | None = None,
+        bind: Bind = None,
         **others: Any,
     ) -> RuleRun:
         """Begin to run the rules over a stream.
@@ -431,6 +433,9 @@ class RuleSet:
         watermark, source, sequence, idle : optional
             Events may come late, as for ``Query.matcher``: they wait until the watermark has passed them, and are run
             in order of time. Later ones are left out: see ``late``. Default: events come in order.
+        bind : str, sequence of str or Wide, optional
+            What stands for events in the matches of rules without RETURN, as for ``Query.matcher``. A run that goes on
+            from a file shows them as it began.
 
         Raises
         ------
@@ -453,7 +458,7 @@ class RuleSet:
         lateness = Lateness(**asked) if any(value is not None for value in asked.values()) else None
 
         def begin() -> Runner:
-            runner = Runner(self._program, wanted, driver, lateness)
+            runner = Runner(self._program, wanted, driver, lateness, bind)
             runner.load({name: self._rows_of(name, rows) for name, rows in (store or {}).items()})
             return runner
 

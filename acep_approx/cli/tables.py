@@ -30,7 +30,9 @@ def console() -> Console:
     return made
 
 
-def show(table: Table, whole: Collection[int] = (), to: Console | None = None) -> None:
+def show(
+    table: Table, whole: Collection[int] = (), to: Console | None = None, events: Collection[int] = ()
+) -> None:
     """Print a table; where the terminal is too narrow its texts go on in the next line.
 
     Columns in which nothing stands are left out of a table that is too wide.
@@ -42,11 +44,13 @@ def show(table: Table, whole: Collection[int] = (), to: Console | None = None) -
         Columns whose texts are not broken as long as the others still have room: times and numbers.
     to : rich.console.Console, optional
         Where it is printed. Default: a new ``console()``.
+    events : collection of int
+        Columns of events, and of the end: of a table that is too wide they say no day that the row has said before.
     """
-    _laid_out(_remade(table, change=visible), whole, console() if to is None else to)
+    _laid_out(_remade(table, change=visible), whole, console() if to is None else to, events)
 
 
-def _laid_out(table: Table, whole: Collection[int], out: Console) -> None:
+def _laid_out(table: Table, whole: Collection[int], out: Console, events: Collection[int] = ()) -> None:
     from rich.measure import Measurement
 
     options = out.options.update(width=NO_EDGE)
@@ -59,7 +63,12 @@ def _laid_out(table: Table, whole: Collection[int], out: Console) -> None:
         out.print(table)
         return
     if empty := [number for number, column in enumerate(table.columns) if not any(column.cells)]:
-        _laid_out(_remade(table, empty), [number - sum(other < number for other in empty) for number in whole], out)
+        left = [number for number in range(len(table.columns)) if number not in empty]
+        whole, events = ([left.index(number) for number in some if number in left] for some in (whole, events))
+        _laid_out(_remade(table, empty), whole, out, events)
+        return
+    if events:
+        _laid_out(_without_days(table, events), whole, out)
         return
     for column in table.columns:
         column.no_wrap, column.overflow = False, "fold"
@@ -91,6 +100,32 @@ def _remade(table: Table, left_out: Collection[int] = (), change: Callable[[str]
     for row in zip(*(column.cells for column in kept), strict=True):
         made.add_row(*(change(cell) if isinstance(cell, str) else cell for cell in row))
     return made
+
+
+def _without_days(table: Table, columns: Collection[int]) -> Table:
+    """The table without the days of times in some columns, where they are of the day of the first time of their row."""
+    made = _remade(table, range(len(table.columns)))
+    for column in table.columns:
+        made.add_column(column.header, justify=column.justify)
+    for row in zip(*(column.cells for column in table.columns), strict=True):
+        made.add_row(*_of_one_day([str(cell) for cell in row], columns))
+    return made
+
+
+def _of_one_day(cells: list[str], columns: Collection[int]) -> list[str]:
+    """The cells of a row, in some columns without its day, which the first time says, and the zone.
+
+    Examples
+    --------
+    >>> _of_one_day(["x", "2024-05-01T08:00:00Z", "2024-05-01T08:01:00Z, 2024-05-02T08:00:00Z"], [2])
+    ['x', '2024-05-01T08:00:00Z', '08:01:00, 2024-05-02T08:00:00Z']
+    """
+    first = next((number for number, cell in enumerate(cells) if TIME.match(cell)), len(cells))
+    shorter = list(cells)
+    for number in columns:
+        if number > first:
+            shorter[number] = re.sub(rf"\b{cells[first][:11]}(\d\d:[\d:.]+)Z?", r"\1", cells[number])
+    return shorter
 
 
 def _filled(given: list[int], wanted: list[int], room: int) -> list[int]:

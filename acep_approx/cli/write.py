@@ -374,7 +374,10 @@ def print_table(results: Iterable[pa.Table], title: str) -> None:
         whole += [number] if is_number or pa.types.is_temporal(column.type) else []
     for row in zip(*cells, strict=True):
         shown.add_row(*row)
-    show(shown, whole)
+    names = found.column_names
+    end = names.index("end") if "end" in names else len(names)
+    events = [number for number, name in enumerate(names) if "." in name and number > end]
+    show(shown, whole, events=[end, *events] if events else ())
 
 
 def _cells(name: str, column: pa.ChunkedArray, table: pa.Table) -> list[str]:
@@ -397,8 +400,11 @@ def _cells(name: str, column: pa.ChunkedArray, table: pa.Table) -> list[str]:
         texts = [said(int(number)) if is_capped else str(number) for number, is_capped in numbers]
     has_names = "missing" in table.column_names and pa.types.is_list(table.schema.field("missing").type)
     missing = table.column("missing").to_pylist() if has_names else [None] * len(texts)
+    variable = name.partition(".")[0]  # of wide columns the first one says it
+    before = table.column_names[: table.column_names.index(name)]
+    says = not any(other.startswith(f"{variable}.") for other in before)
     return [
-        "(missing)" if name in (gone or ()) and text in (None, "") else "-" if text is None else text
+        "(missing)" if says and variable in (gone or ()) and not text else "-" if text is None else text
         for text, gone in zip(texts, missing, strict=True)
     ]
 

@@ -21,7 +21,6 @@ from acep_approx.engines.runs.event_columns import EventColumns
 from acep_approx.engines.runs.hidden import NO_OPTIONS, RunOptions
 from acep_approx.engines.runs.load_shedder import LoadShedder
 from acep_approx.engines.runs.runs import Runs
-from acep_approx.errors import DataError
 from acep_approx.matching.outputs.bind import BoundEvents
 from acep_approx.matching.outputs.completed import Finder
 from acep_approx.matching.outputs.kinds import COMPRESSED, COUNTS, MATCHES, PARTIAL, POINTS, TRACE, OutputKind
@@ -96,15 +95,10 @@ class Parts:
         DataError
             ``ACEP-D043``: a variable has the name of a key.
         """
-        query, roles = self.plan.query, self.stream.roles
-        returns = ReturnColumns(() if self.stamps.is_raw else query.outputs, roles)
-        taken = set(self.preparer.key_columns) & set(self.plan.automaton.variables)
-        if taken and not returns:
-            raise DataError(
-                f"{min(taken)!r} is a variable and a key column: the result would have two columns of that name",
-                code="ACEP-D043",
-                hint="choose another name for the variable",
-            )
+        query, roles, is_raw = self.plan.query, self.stream.roles, self.stamps.is_raw
+        returns = ReturnColumns(() if is_raw else query.outputs, roles)
+        if not (returns or is_raw):  # who puts raw results out looks for himself
+            self.events.check_apart(self.plan.automaton.shown, self.preparer.key_columns)
         return self.shown.bindings(self.plan.automaton, returns, self.events, is_regex=query.is_regex)
 
 

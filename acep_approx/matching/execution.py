@@ -5,7 +5,7 @@ The state is plain arrays and a JSON header, never pickle.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from numbers import Integral
 from typing import Any, Self
 
@@ -22,7 +22,7 @@ from acep_approx.events.roles import Roles, infer_roles
 from acep_approx.events.source import Source
 from acep_approx.events.stream import EventBatch
 from acep_approx.events.time_formats import TimeFormat
-from acep_approx.matching.outputs.bind import bound_names
+from acep_approx.matching.outputs.bind import Bind, as_plain, bound_names, from_plain
 from acep_approx.matching.outputs.kinds import KINDS, MATCHES
 from acep_approx.matching.pipeline import Pipeline
 from acep_approx.matching.state import MATCHER, meaning, restored_stream, saved
@@ -46,7 +46,7 @@ def checked_options(options: dict[str, Any]) -> dict[str, Any]:
     """
     number_in("state_cap", options["state_cap"], 1, COUNT)
     check("options", good=all(isinstance(options[name], str | None) for name in WANTED))
-    return options
+    return options | {"bind": from_plain(options["bind"])}
 
 
 class Execution:
@@ -70,9 +70,9 @@ class Execution:
         Which lossless mergings the runs engine uses; "none" for none.
     shedding : LoadShedder, optional
         How the runs engine stays inside a load budget (``budget`` makes one); default: nothing is shed.
-    bind : str or sequence of str, optional
-        What stands for a bound event in the results: the value of this column of it, or a struct of these. Default: its
-        row number.
+    bind : str, sequence of str or Wide, optional
+        What stands for a bound event in the results: the value of this column of it, a struct of these, or each value
+        in a column of its own. Default: its row number.
     key_idle : str or int, optional
         How long a key may have no event, such as ``"1 h"``, or 5 in ticks: then it is dropped, its stream ends, and a
         later event of it begins a new one. Default: keys are kept as long as a window may hold an event of theirs.
@@ -105,7 +105,7 @@ class Execution:
         state_cap: int = MAX_DETERMINISED,
         merge: str = ",".join(MERGING),
         shedding: LoadShedder | None = None,
-        bind: str | Sequence[str] | None = None,
+        bind: Bind = None,
         key_idle: Duration | None = None,
         is_raw: bool = False,
     ) -> None:
@@ -291,7 +291,7 @@ class Execution:
             "output": self.output,
             "state_cap": self.state_cap,
             "merge": self.merge,
-            "bind": self.bind_by or None,
+            "bind": as_plain(self.bind_by),
             "key_idle": self.key_idle,
             **self.wanted,
         }

@@ -24,7 +24,7 @@ from acep_approx.events.stream import EventBatch
 from acep_approx.matching.binding import bound, has_times
 from acep_approx.matching.choice import PLAIN, Parts, Shown, Way, planned, way
 from acep_approx.matching.fitting import check_columns, columns_as_text, columns_in_order, compared_columns, with_text
-from acep_approx.matching.outputs.bind import BoundEvents
+from acep_approx.matching.outputs.bind import BoundEvents, Wide
 from acep_approx.matching.outputs.kinds import KINDS
 from acep_approx.matching.outputs.output import RawStamps, Stamps
 from acep_approx.matching.outputs.recent import Recent
@@ -54,7 +54,7 @@ class Pipeline(QuerySide):
         Which lossless mergings the runs engine uses.
     shedding : LoadShedder, optional
         How the runs engine stays inside a load budget.
-    bind : tuple of str
+    bind : tuple of str or Wide
         Columns of the events that stand for them in the results; none for row numbers.
     is_raw : bool, default False
         Whether results have key slots, ticks and row numbers in the places of what they stand for.
@@ -104,7 +104,7 @@ class Pipeline(QuerySide):
         state_cap: int = MAX_DETERMINISED,
         merging: frozenset[str] = frozenset(MERGING),
         shedding: LoadShedder | None = None,
-        bind: tuple[str, ...] = (),
+        bind: tuple[str, ...] | Wide = (),
         *,
         is_raw: bool = False,
         joins: bool = True,
@@ -151,7 +151,10 @@ class Pipeline(QuerySide):
         self.named = tuple(name for name in named if name not in self.stream.derived)
         self.window = plan.window_ticks("us" if self.is_time else None)
         self.preparer = Preparer(plan, self.key_slots)
-        self._events = BoundEvents(self._bind, self.schema, self.roles)
+        derived = self.stream.derived
+        self._events = BoundEvents(
+            self._bind, self.schema, self.roles, plan.query, is_time=self.is_time, derived=derived
+        )
         stamps = RawStamps if self._is_raw else Stamps
         self.stamps = stamps(self.preparer, self.schema, self._events, is_time=self.is_time)
         parts = Parts(

@@ -10,20 +10,26 @@ import pyarrow.compute as pc
 
 from acep_approx.arrays import Ints
 from acep_approx.events.columns import to_numpy
+from acep_approx.matching.outputs.bind import ROWS, Wide
 from acep_approx.matching.outputs.kinds import KINDS
 from acep_approx.planning.planner import Plan
 
 Numbers = Callable[[Ints], Ints]
 
 
-def row_columns(plan: Plan, output: str) -> tuple[str, ...]:
+def row_columns(plan: Plan, output: str, bind: tuple[str, ...] | Wide = ()) -> tuple[str, ...]:
     """Which columns of an output hold row numbers.
 
     Parameters
     ----------
     plan : Plan
     output : str
+    bind : tuple of str or Wide
+        What ``bound_names`` gave.
     """
+    if bind:
+        keeps_rows = isinstance(bind, Wide) and bind.keeps_rows
+        return tuple(f"{ROWS}{name}" for name in plan.automaton.shown) if keeps_rows else ()
     if not KINDS[output].binds:
         return ("row",)
     if plan.query.outputs:

@@ -337,9 +337,20 @@ def _cells(run: Explored, one: MatchShown, *, many: bool) -> Iterator[str]:
     yield f"{one.errors:,}"
     yield from (_moment(tick, is_time=run.is_time) for tick in (one.start, one.end))
     yield ", ".join(one.missing)
-    named = [f"{variable} row {row}".strip() for variable, row in one.events[:5]]
+    named = [_event(run, one.query, variable, row) for variable, row in one.events[:5]]
     values = [f"{name} {value}" for name, value in zip(run.queries[one.query].columns, one.values, strict=False)]
     yield ", ".join([*named, *(["..."] if len(one.events) > 5 or one.hidden else []), *values])
+
+
+def _event(run: Explored, query: int, variable: str, row: int) -> str:
+    """An event of a match in words: its time, and what the query names of it."""
+    event = run.events.get(row)
+    if event is None:  # only those of the matches in the table are known
+        return f"{variable} row {row}".strip()
+    named = {name for of, name in run.queries[query].uses if of in ("", variable)}
+    values = zip(run.attributes, event.values, strict=True)
+    shown = [f"{name} {value}" for name, value in values if name in named and value is not None]
+    return f"{variable} ({', '.join([_moment(event.tick, is_time=run.is_time), *shown])})".strip()
 
 
 # --- data ---------------------------------------------------------------------------------------------------

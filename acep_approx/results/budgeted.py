@@ -30,6 +30,7 @@ from acep_approx.events.stream import EventBatch, read_events
 from acep_approx.events.time import tick_unit
 from acep_approx.learning.online import learning_table, refresh, summary
 from acep_approx.matching.execution import Execution
+from acep_approx.matching.outputs.bind import bound_names
 from acep_approx.matching.outputs.kinds import KINDS, MATCHES, POINTS, OutputKind
 from acep_approx.matching.outputs.tables import joined
 from acep_approx.matching.pipeline import Pipeline
@@ -454,7 +455,7 @@ class BudgetedMatches(Matches, BudgetedRun):
         if bundles:
             ticks = whole_bundles(again, ticks, window, late)
         found, stream = expanded(again, ticks, window, late)
-        columns = () if self.question.bind else row_columns(self.plan, MATCHES)
+        columns = row_columns(self.plan, MATCHES, bound_names(self.question.bind, self.plan.query))
         return renumbered(found, columns, lambda rows: self.source.late.original(stream[rows]))
 
     def _bound_again(self, output: OutputKind) -> Execution:

@@ -5,7 +5,7 @@ Each call runs the query over the events. Other libraries get a stream of Arrow,
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from copy import copy
 from dataclasses import replace
 from functools import partial
@@ -25,6 +25,7 @@ from acep_approx.events.reading.widening import stacked
 from acep_approx.events.source import Source
 from acep_approx.events.writing.tables import gathered_table, to_pandas
 from acep_approx.matching.execution import Execution
+from acep_approx.matching.outputs.bind import Wide, columns_of
 from acep_approx.matching.outputs.kinds import COMPRESSED, COUNTS, MATCHES, PARTIAL, POINTS, OutputKind
 from acep_approx.matching.outputs.tables import warn_at_least
 from acep_approx.matching.pipeline import Pipeline
@@ -117,7 +118,7 @@ class Matches:
         self.progress = matcher.progress
         if not self.source.reusable:
             self._counting, pipeline.preparer.counts_classes = pipeline, True
-        columns = () if matcher.bind_by else row_columns(matcher.plan, matcher.output)
+        columns = row_columns(matcher.plan, matcher.output, matcher.bind_by)
         for table in self._tables_of(matcher, pipeline):
             # of compressed output the links must change their numbers with the hits
             is_changed = late.renumbers and table.num_rows and not matcher.output.is_linked
@@ -169,6 +170,35 @@ class Matches:
         Complexity: linear in the number of events and in the size of the output.
         """
         return gathered_table(self.tables())
+
+    @checked
+    def table(self, *, bind: str | Sequence[str] | None = None) -> pa.Table:
+        """All matches as one table for who has not the events at hand: with values of the events, not row numbers.
+
+        Parameters
+        ----------
+        bind : str or sequence of str, optional
+            Columns of the events to show of each variable. Default: those that the query is asked for with, or else the
+            time, and what the query names of the variable beside the keys; of an event of any type also its type.
+
+        Returns
+        -------
+        pyarrow.Table
+            As ``to_arrow`` up to ``missing``; then per variable a column for each of these, named ``variable.column``:
+            null where no event is bound, a list where the variable repeats. The time is of the kind of ``start`` and
+            ``end``. With RETURN, in CEL, and of a bare regular expression it is ``to_arrow``.
+
+        Examples
+        --------
+        >>> from acep_approx import compile_query
+        >>> query = compile_query("PATTERN SEQ(A a, B b) WHERE a.x < b.x WITHIN 10")
+        >>> query.match([{"ts": 1, "type": "A", "x": 3}, {"ts": 5, "type": "B", "x": 4}]).table().to_pylist()
+        [{'errors': 0, 'start': 1, 'end': 5, 'missing': [], 'a.ts': 1, 'a.x': 3, 'b.ts': 5, 'b.x': 4}]
+
+        Complexity: as ``to_arrow``, with memory for these columns of the events in the window.
+        """
+        columns = columns_of(self.question.bind if bind is None else bind)
+        return gathered_table(self.asking(bind=Wide(columns)).tables())
 
     def count_by_errors(self) -> dict[int, int]:
         """Number of matches by number of errors, counted without listing them; ``limit`` plays no role.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from numbers import Integral
 from pathlib import Path
@@ -17,7 +17,7 @@ from acep_approx.events.columns import readable
 from acep_approx.events.source import Source, open_source
 from acep_approx.events.time_formats import TimeFormat
 from acep_approx.matching.execution import Execution, check_key_idle
-from acep_approx.matching.outputs.bind import bound_names
+from acep_approx.matching.outputs.bind import Bind, bound_names
 from acep_approx.matching.outputs.kinds import MATCHES, OutputKind
 from acep_approx.planning.durations import Duration
 from acep_approx.planning.planner import MERGING, Plan, merging
@@ -89,7 +89,7 @@ class Question:
     plan: Plan
     roles: dict[str, Any]
     merge: str = ",".join(MERGING)
-    bind: str | Sequence[str] | None = None
+    bind: Bind = None
     key_idle: Duration | None = None
     sort: bool = False
     limit: int | None = None

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from acep_approx.arrays import Ints
 from acep_approx.errors import DataError
 from acep_approx.events.columns import to_arrow, to_numpy
-from acep_approx.matching.outputs.bind import BoundEvents
+from acep_approx.matching.outputs.bind import BoundEvents, Wide
 from acep_approx.matching.outputs.output import SLOT, Stamps
 from acep_approx.matching.outputs.returns import ReturnColumns
 from acep_approx.matching.outputs.tables import ENDS, REGISTER
@@ -48,7 +48,7 @@ class Changelog:
     ----------
     pipeline : Pipeline
         A raw one.
-    bind : tuple of str
+    bind : tuple of str or Wide
         Columns that stand for events in the results; none for the numbers of their rows.
     id : str, optional
         The column that names events.
@@ -61,20 +61,30 @@ class Changelog:
         ``ACEP-D043``: a column of the results has the name of one of these.
     """
 
-    def __init__(self, pipeline: Pipeline, bind: tuple[str, ...], id: str | None, *, is_changelog: bool) -> None:  # noqa: A002
+    def __init__(
+        self,
+        pipeline: Pipeline,
+        bind: tuple[str, ...] | Wide,
+        id: str | None,  # noqa: A002
+        *,
+        is_changelog: bool,
+    ) -> None:
         self._pipeline = pipeline
         self._id = id
         self._is_changelog = is_changelog
         self._schema = pipeline.schema
         self._nothing: pa.Table | None = None
-        self._events = BoundEvents(bind, pipeline.schema, pipeline.roles)
-        self._stamps = Stamps(pipeline.preparer, pipeline.schema, self._events, is_time=pipeline.is_time)
-        self._returns = ReturnColumns(pipeline.plan.query.outputs, pipeline.roles)
+        query, is_time = pipeline.plan.query, pipeline.is_time
+        self._events = BoundEvents(bind, pipeline.schema, pipeline.roles, query, is_time=is_time)
+        self._stamps = Stamps(pipeline.preparer, pipeline.schema, self._events, is_time=is_time)
+        self._returns = ReturnColumns(query.outputs, pipeline.roles)
         binds = pipeline.output.binds
-        self._is_algebra = pipeline.plan.query.is_algebra and binds
-        shown = ("events",) if pipeline.plan.query.is_regex else pipeline.plan.automaton.shown
+        self._is_algebra = query.is_algebra and binds
+        shown = ("events",) if query.is_regex else pipeline.plan.automaton.shown
         self._variables: Sequence[str] = shown if binds else ("row",)  # they hold places
         self._named = (*self._variables, *(name for name in ENDS if name in pipeline.nothing().column_names))
+        if binds and not (self._is_algebra or self._returns):
+            self._events.check_apart(self._variables, pipeline.preparer.key_columns)
         self._seed = blake2b(f"{pipeline.plan.fingerprint()} {pipeline.output}".encode(), digest_size=16).digest()
         self.nothing()  # refuses names before anything is run
 
@@ -171,7 +181,7 @@ class Changelog:
             }
             return self._returns.columns(bound, lookup, registers, raw.num_rows)
         if self._events.names:
-            return {name: self._events.shown(column, lookup.take) for name, column in bound.items()}
+            return self._events.columns(bound, lookup)
         table = renumbered(pa.table(bound), self._variables, lookup.arrivals)
         return {name: table.column(name).combine_chunks() for name in self._variables}
 

@@ -327,6 +327,12 @@ class Lookup:
         ticks: Ints = self._joined_ticks()[self.find(places)]
         return ticks
 
+    def ticks_of(self, places: Ints, missing: Bools) -> pa.Array:
+        """The same where some are ``missing``: null there."""
+        ticks = np.zeros(len(places), np.int64)
+        ticks[~missing] = self.ticks(places[~missing])
+        return to_arrow(ticks, ~missing if missing.any() else None)
+
     def ties(self, places: Ints) -> Ints:
         """What ``Events.tie`` says of events."""
         tie: Ints = np.concatenate([np.zeros(0, np.int64), *(part.tie for part in self._parts)])[self.find(places)]

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from acep_approx.arrays import Bools
 from acep_approx.events.roles import Roles
+from acep_approx.matching.outputs.bind import Bind
 from acep_approx.matching.stream_side import StreamSide
 from acep_approx.rules.compiled import CompiledRule, ReadColumn
 from acep_approx.rules.firing import Firing
@@ -36,6 +37,7 @@ class Surroundings:
     firings: Mapping[int, Firing]
     logs: Mapping[str, TableLog]
     arena: TableArena
+    bind: Bind
 
     def stage(self, planned: Planned, schema: pa.Schema, roles: Roles, side: StreamSide | None) -> AnyStage:
         """What runs a stage; ``side`` is that of a saved state."""
@@ -48,7 +50,7 @@ class Surroundings:
             side = side or StreamSide(schema, roles, derived_types(reads, self.logs))
             if planned.in_kernel:
                 return self._lockstep(stage, rules, side, reads, own)
-            detector = Detector(rules, side, self.logs, reads, [rule_pipeline(side, rule) for rule in rules])
+            detector = Detector(rules, side, self.logs, reads, [rule_pipeline(side, rule, self.bind) for rule in rules])
         if not stage.is_cycle:
             return BatchStage(detector, own)
         read = [cell(read) for rule in rules for read in rule.reads]
@@ -76,7 +78,7 @@ class Surroundings:
     ) -> LockstepStage:
         own, graph = live_reads(stage, self.program), self.program.graph
         side.leave_out({read.name for read in own} - {name for rule in rules for name in shown_by(rule)})
-        in_kernel = [KernelRule(side, rule) for rule in rules]
+        in_kernel = [KernelRule(side, rule, self.bind) for rule in rules]
         detector = Detector(rules, side, self.logs, reads, [one.pipeline for one in in_kernel])
         keys = [*dict.fromkeys((read.table, read.keys) for read in own)]
         live = {read.name: Live.of(read, self.logs, keys.index((read.table, read.keys))) for read in own}

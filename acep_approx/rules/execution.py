@@ -20,6 +20,7 @@ from acep_approx.events.stream import EventBatch
 from acep_approx.events.time import shown_type
 from acep_approx.kernels.rules.rows import DELETED
 from acep_approx.matching.fitting import kinds_of, with_text
+from acep_approx.matching.outputs.bind import Bind, Wide
 from acep_approx.matching.pipeline import Pipeline
 from acep_approx.matching.stream_side import StreamSide
 from acep_approx.query.rules.types import check_types
@@ -189,6 +190,8 @@ class RuleExecution:
     driver : {"auto", "stepping"}, default "auto"
         Parts of rules that wait for one another in a circle are run in turn, all others over whole batches; or all
         in turn, to hold the one against the other.
+    bind : str, sequence of str or Wide, optional
+        What stands for events in matches.
 
     Attributes
     ----------
@@ -203,8 +206,9 @@ class RuleExecution:
 
     keeps_last = False
 
-    def __init__(self, program: Program, driver: Driver = "auto") -> None:
+    def __init__(self, program: Program, driver: Driver = "auto", bind: Bind = None) -> None:
         self.program = program
+        self.bind_by = bind
         self.driver: Driver = driver
         self.texts = Texts()
         self.tables = {table.name: TableRows(table, self.texts) for table in program.file.tables}
@@ -231,7 +235,9 @@ class RuleExecution:
         programs = program.programs(schema, roles)
         logs = {name: TableLog(rows, programs[name]) for name, rows in self.tables.items()}
         firings = {rule.number: Firing(rule, logs, program.statements[rule.number], roles) for rule in program.rules}
-        around = Surroundings(program, firings, logs, TableArena())
+        for firing in firings.values():
+            firing.keeps_rows = isinstance(self.bind_by, Wide) and self.bind_by.keeps_rows
+        around = Surroundings(program, firings, logs, TableArena(), self.bind_by)
         stages: list[AnyStage] = []
         detectors: list[Detector] = []
         for planned in planned_stages(program, self.driver):

@@ -19,6 +19,7 @@ from acep_approx.events.roles import Roles
 from acep_approx.events.stream import EventBatch
 from acep_approx.kernels.rules.rows import NO_VALUE as UNKNOWN
 from acep_approx.kernels.rules.rows import VALUE
+from acep_approx.matching.outputs.bind import ROWS
 from acep_approx.query.evaluate import as_key, evaluate, is_true, spread
 from acep_approx.query.rules.syntax import Call, Write
 from acep_approx.query.shape import replaced, variables
@@ -236,7 +237,14 @@ class Firing:
     statements : list of Statement
         Its writing actions.
     roles : Roles
+
+    Attributes
+    ----------
+    keeps_rows : bool
+        Whether users see the row numbers of events, too; see ``Wide``.
     """
+
+    keeps_rows = False
 
     def __init__(
         self, rule: CompiledRule, logs: Mapping[str, TableLog], statements: list[Statement], roles: Roles
@@ -287,7 +295,10 @@ class Firing:
     def _result(self, found: Matched, acts: Bools) -> pa.Table:
         table = found.table
         if self.rule.lists:
-            table = table.select([name for name in table.column_names if not name.startswith(HIDDEN)])
+            kept = [name for name in table.column_names if not name.startswith(HIDDEN)]
+            if self.keeps_rows:
+                kept += [name for name in table.column_names if name.startswith(ROWS) and name[1:2] != HIDDEN]
+            table = table.select(kept)
         if self.rule.rule.when is not None:
             table = table.append_column("fired", pa.array(acts.tolist(), pa.bool_()))
         if self.rule.rule.each == "point" and self.rule.lists:

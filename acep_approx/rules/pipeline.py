@@ -19,7 +19,7 @@ from acep_approx.engines.columns import Listed
 from acep_approx.events.columns import to_arrow
 from acep_approx.events.roles import Roles
 from acep_approx.matching.choice import Parts, Shown, Way, cell_listing
-from acep_approx.matching.outputs.bind import BoundEvents
+from acep_approx.matching.outputs.bind import Bind, BoundEvents, bound_where_shown
 from acep_approx.matching.outputs.completed import CompletedMatches
 from acep_approx.matching.outputs.kinds import MATCHES, POINTS
 from acep_approx.matching.outputs.of_cells import CellListing, CellPoints
@@ -51,7 +51,9 @@ class KnownMatches(RunListing):
         return self._table(found, np.where(waited, known, AT_ONCE))
 
 
-def rule_pipeline(stream: StreamSide, rule: CompiledRule, made_by: Way | None = None) -> Pipeline:
+def rule_pipeline(
+    stream: StreamSide, rule: CompiledRule, bind: Bind = None, made_by: Way | None = None
+) -> Pipeline:
     """Return the query of a rule on its stream, with hidden columns beside its results.
 
     Where matches are listed these are ``" a"`` for a variable ``a``, the rows of its events; ``"  0"``, ``"  1"`` and
@@ -62,6 +64,8 @@ def rule_pipeline(stream: StreamSide, rule: CompiledRule, made_by: Way | None = 
     ----------
     stream : StreamSide
     rule : CompiledRule
+    bind : str, sequence of str or Wide, optional
+        What stands for events in the matches that are listed.
     made_by : Way, optional
         As for ``Pipeline``.
     """
@@ -70,7 +74,8 @@ def rule_pipeline(stream: StreamSide, rule: CompiledRule, made_by: Way | None = 
         partial(RuleColumns, hidden=rule.hidden, roles=stream.roles),
         tuple(stream.roles.column(leaf.name) for leaf in rule.leaves if leaf.name is not None),
     )
-    return Pipeline(stream, rule.plan, MATCHES if rule.lists else POINTS, shown=shown, made_by=made_by)
+    bound = bound_where_shown(bind, rule.plan.query) if rule.lists else ()
+    return Pipeline(stream, rule.plan, MATCHES if rule.lists else POINTS, bind=bound, shown=shown, made_by=made_by)
 
 
 class RuleColumns(BindingColumns):
@@ -154,6 +159,7 @@ class KernelRule:
     ----------
     stream : StreamSide
     rule : CompiledRule
+    bind : str, sequence of str or Wide, optional
 
     Attributes
     ----------
@@ -167,10 +173,10 @@ class KernelRule:
         Puts what the kernel finds into tables then.
     """
 
-    def __init__(self, stream: StreamSide, rule: CompiledRule) -> None:
+    def __init__(self, stream: StreamSide, rule: CompiledRule, bind: Bind = None) -> None:
         self.rule = rule
         self.lists = rule.lists
-        self.pipeline = rule_pipeline(stream, rule, Way(self._output))
+        self.pipeline = rule_pipeline(stream, rule, bind, Way(self._output))
 
     def _output(self, parts: Parts) -> Output:
         self.cells = Cells(parts.plan.automaton, parts.window)

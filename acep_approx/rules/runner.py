@@ -19,6 +19,7 @@ from acep_approx.events.roles import Roles, infer_roles
 from acep_approx.events.stream import EventBatch
 from acep_approx.events.time import tick_unit
 from acep_approx.kernels.rules.rows import NO_KEY, NO_VALUE, NOT_WHOLE, PASSED
+from acep_approx.matching.outputs.bind import Bind, as_plain, from_plain
 from acep_approx.matching.state import meaning, restored_stream, roles_of, save_stream
 from acep_approx.query.rules.printer import to_text
 from acep_approx.ranges import COUNT, check, number_in
@@ -65,6 +66,7 @@ def saved(execution: RuleExecution, wanted: Mapping[str, Any], *, with_tables: b
         "of": {"rules": fingerprint(execution.program)},
         "wanted": wanted,
         "driver": execution.driver,
+        "bind": as_plain(execution.bind_by),
         "counters": asdict(execution.counters),
     }
     if with_tables:
@@ -92,7 +94,7 @@ def restored(program: Program, scope: Scope) -> RuleExecution:
     Exception
         What ``ranges.reading`` takes for damage.
     """
-    execution = RuleExecution(program, scope.head["driver"])
+    execution = RuleExecution(program, scope.head["driver"], from_plain(scope.head.get("bind")))
     counters = scope.head["counters"]
     execution.counters = Counters(**{name: number_in(name, counters[name], -COUNT, COUNT) for name in counters})
     if "tables" in scope.parts:
@@ -143,6 +145,8 @@ class Runner:
     driver : {"auto", "stepping"}, default "auto"
     lateness : Lateness, optional
         How late events may come. Default: they come in order.
+    bind : str, sequence of str or Wide, optional
+        What stands for events in matches.
 
     Attributes
     ----------
@@ -158,11 +162,12 @@ class Runner:
         wanted: Mapping[str, Any],
         driver: Driver = "auto",
         lateness: Lateness | None = None,
+        bind: Bind = None,
     ) -> None:
         self.program = program
         self.wanted = dict(wanted)
         self.lateness = lateness
-        self.execution = RuleExecution(program, driver)
+        self.execution = RuleExecution(program, driver, bind)
         self.order = Order()
         self._has_left = True  # events may wait though the watermark has passed them, as far as is known
         self._is_stopped = False  # by an action of the first of them

@@ -21,6 +21,7 @@ import numpy as np
 
 from acep_approx.arrays import Ints
 from acep_approx.errors import QueryError, UsageError
+from acep_approx.matching.outputs.bind import Bind
 from acep_approx.matching.outputs.kinds import KINDS, MATCHES
 from acep_approx.planning.planner import Plan
 from acep_approx.query.cel.syntax import INTERNAL
@@ -210,7 +211,11 @@ class Graph:
         The number of the next query; how many ids were made up.
     publishers, readers : dict of str to dict of int to None
         Numbers of entries, by the name of a stream or of a type of events.
+    bind : str, sequence of str, Wide or None
+        What stands for events in results, as for ``Execution``.
     """
+
+    bind: Bind = None
 
     def __init__(self) -> None:
         self.entries: dict[int, Entry] = {}

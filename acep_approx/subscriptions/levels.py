@@ -64,7 +64,7 @@ class Levels:
         self._many: dict[object, tuple[Member, Entry]] = {}  # with the entry of queries that it got last
         self._stood_alone: set[object] = set()  # the next query of these templates does not
         self.levels: dict[Key, Level] = {}
-        self.levels[0, None] = Level(StreamSide(schema, roles, key_idle=key_idle))
+        self.levels[0, None] = Level(StreamSide(schema, roles, key_idle=key_idle), bind=graph.bind)
         self._graph = graph
         self._publishers: dict[str, dict[int, Publishing]] = {}  # by the names of their streams
         self._waiting: dict[int, Entry] = {}  # those of them that do not take part yet
@@ -240,7 +240,7 @@ class Levels:
         types |= {field.name: field.type for field in base}
         schema = unified(pa.schema([*types.items()]), publishing)
         if level is None:
-            level = self.levels[key] = Level(StreamSide(schema, roles, key_idle=self._key_idle))
+            level = self.levels[key] = Level(StreamSide(schema, roles, key_idle=self._key_idle), bind=self._graph.bind)
         level.types |= {field.name: schema.field(field.name).type for one in publishing for field in one.schema}
         level.side.learn(schema)
         return level
@@ -338,7 +338,8 @@ def new_member(level: Level, entry: Entry, columns_of: dict[str, tuple[str, ...]
         A column is missing or has the wrong type.
     """
     made = (OneQuery if entry.shared is None else TemplateMember)(level, entry, columns_of)
-    made.rows = row_columns(entry.plan, entry.output) if entry.level else ()  # below there are rows only
+    if entry.level:  # below there are rows only
+        made.rows = row_columns(entry.plan, entry.output, level.bind_of(entry))
     return made
 
 

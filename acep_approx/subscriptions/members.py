@@ -11,6 +11,8 @@ import pyarrow as pa
 
 from acep_approx.arrays import Ints
 from acep_approx.events.columns import to_arrow
+from acep_approx.matching.outputs.bind import Bind, Wide, bound_where_shown
+from acep_approx.matching.outputs.kinds import KINDS
 from acep_approx.matching.pipeline import Pipeline
 from acep_approx.matching.renumber import renumbered
 from acep_approx.matching.stream_side import QuerySide, StreamSide
@@ -31,12 +33,19 @@ class Level:
         Of the attributes of the published streams that its queries read, or will read.
     rows : int
         Events so far.
+    bind : str, sequence of str, Wide or None
+        What stands for events in results, as for ``Execution``.
     """
 
     side: StreamSide
     reads: dict[str, int] = field(default_factory=dict)
     rows: int = 0
     types: dict[str, pa.DataType] = field(default_factory=dict)
+    bind: Bind = None
+
+    def bind_of(self, entry: Entry) -> tuple[str, ...] | Wide:
+        """What stands for events in the results of some queries; those with RETURN, or in CEL, show none."""
+        return bound_where_shown(self.bind, entry.plan.query, KINDS[entry.output])
 
 
 class Member(ABC):
@@ -120,7 +129,8 @@ class OneQuery(Member):
     def __init__(self, level: Level, entry: Entry, columns_of: dict[str, tuple[str, ...]] | None) -> None:
         super().__init__(level)
         self._number = entry.number
-        self.side = Pipeline(level.side, entry.plan, entry.output, joins=False, columns_of=columns_of)
+        bind = level.bind_of(entry)
+        self.side = Pipeline(level.side, entry.plan, entry.output, bind=bind, joins=False, columns_of=columns_of)
 
     @property
     def numbers(self) -> Ints:

@@ -18,6 +18,7 @@ from acep_approx.errors import expect
 from acep_approx.events.columns import plain_type, to_arrow, to_numpy
 from acep_approx.events.reading.widening import common_type, stacked
 from acep_approx.events.writing.tables import json_lines, plain_text, to_pandas
+from acep_approx.matching.outputs.bind import ROWS
 from acep_approx.subscriptions.graph import NUMBER
 
 if TYPE_CHECKING:
@@ -171,7 +172,7 @@ class Found(Mapping[str, pa.Table]):
 
     @staticmethod
     def _row(part: pa.Table) -> pa.Table:
-        values = part.select([name for name in part.column_names if name not in OWN])
+        values = part.select([name for name in part.column_names if name not in OWN and not name.startswith(ROWS)])
         return pa.table(_own(part) | {"values": _json(values, part.num_rows)})
 
     @never_raises
@@ -225,7 +226,7 @@ def common_columns(schemas: Iterable[pa.Schema]) -> pa.Schema:
     b: bool
     """
     types: dict[str, pa.DataType] = {}
-    for field in (field for schema in schemas for field in schema):
+    for field in (field for schema in schemas for field in schema if not field.name.startswith(ROWS)):
         type_ = plain_type(field.type)
         types[field.name] = common_type(types.get(field.name, type_), type_) or pa.string()
     return pa.schema([*types.items()])

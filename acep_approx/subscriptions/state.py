@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from acep_approx.archive import Head, Kind, Scope, damaged_part, damaged_state, state_of_other_format
 from acep_approx.errors import DataError
+from acep_approx.matching.outputs.bind import from_plain
 from acep_approx.matching.state import meaning, restored_stream, save_stream
 from acep_approx.planning.planner import Plan
 from acep_approx.ranges import COUNT, check, number_in
@@ -80,6 +81,7 @@ def restored(scope: Scope, compiled: Compile) -> Running:
     saved = scope.head
     check("key_idle", good=isinstance(saved["key_idle"], str | int | None))
     running = Running(saved["wanted"], key_idle=saved["key_idle"])
+    running.graph.bind = from_plain(saved["options"].get("bind"))
     entries = [_restored_entry(one, compiled) for one in scope.parts["entries"].parts.values()]
     everyone = {entry.number: entry for entry in entries}
     there = {owner for _, _, owner in saved["queries"]}  # of the others all queries are leaving
@@ -168,7 +170,7 @@ def _restored_levels(running: Running, scope: Scope, words: int, everyone: dict[
         for count in reads.values():
             number_in("reads", count, 0, COUNT)
         types = {field.name: field.type for field in mine.table("types").schema}
-        level = Level(side, reads, mine.number("rows"), types)
+        level = Level(side, reads, mine.number("rows"), types, running.graph.bind)
         levels.levels[at, None if names is None else tuple(names)] = level
         for saved in mine.parts["members"].parts.values():
             owners = [everyone[one] for one in saved.head["entries"]]

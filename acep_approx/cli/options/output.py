@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import logging
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from acep_approx.cli.options.groups import GENERAL
 from acep_approx.errors import UsageError
+
+if TYPE_CHECKING:
+    from acep_approx.matching.outputs.bind import Bind
 
 
 class ResultKind(StrEnum):
@@ -73,6 +76,8 @@ Quiet = Annotated[
 ]
 COMPRESSED_FILES = ("hits.parquet", "links.parquet")
 """What compressed output is written to, in its folder."""
+ROW = "row"
+"""What ``--bind`` is told to show row numbers."""
 SHOWN = 20
 """Rows that a table shows by default."""
 SUFFIXES = {
@@ -124,7 +129,9 @@ class OutputOptions:
     bind: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="COLUMN", help="Show this column of the events of a match, not row numbers; can be repeated."
+            metavar="COLUMN",
+            help="Show this column of the events of a match, not those that the query names; can be repeated. "
+            "row: their row numbers alone.",
         ),
     ] = None
     flush: Annotated[
@@ -146,9 +153,23 @@ class OutputOptions:
     ] = None
 
     @property
-    def bound(self) -> str | list[str] | None:
+    def bound(self) -> Bind:
         """What stands for events, as ``Query.match`` takes it."""
+        from acep_approx.matching.outputs.bind import Wide
+
+        if self.bind == [ROW]:
+            return None
+        if self.output in (ResultKind.MATCHES, ResultKind.PARTIAL):
+            return Wide(tuple(self.bind or ()))
         return self.bind[0] if self.bind and len(self.bind) == 1 else self.bind
+
+    @property
+    def bound_with_rows(self) -> Bind:
+        """The same, with the row numbers beside, for a page."""
+        from acep_approx.matching.outputs.bind import Wide
+
+        bound = self.bound
+        return replace(bound, keeps_rows=True) if isinstance(bound, Wide) else bound
 
     def form(self) -> Format:
         """How results are written: as said, or as the name of the file says, or as suits the terminal.

@@ -73,7 +73,7 @@ COMMON = frozenset(
     )
 )
 """What goes with every program."""
-WITH_SETS = ("queries", "strict", "reorder", "stamp", "limit", "key_idle", "start", *LATENESS)
+WITH_SETS = ("queries", "strict", "bind", "reorder", "stamp", "limit", "key_idle", "start", *LATENESS)
 CHECKPOINTS = ("checkpoint", "checkpoint_every", "finish")
 OF_BUDGETS = [one.name for group in (ExpandedBudgetOptions, LearningOptions, ReportOptions) for one in fields(group)]
 THREE = ("matches", "points", "count")
@@ -97,7 +97,7 @@ REFUSED: dict[str, Refusals] = {
         "ACEP-U064",
         NOT_YET,
         _outputs_but("leave it out: FOR EACH POINT gives the points of a rule", "matches"),
-        but=COMMON.union(RULES_ONLY),
+        but=COMMON.union(RULES_ONLY, ("bind",)),
         hint="leave it out",
     ),
     "rules without a store": Refusals(

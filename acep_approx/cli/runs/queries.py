@@ -87,6 +87,7 @@ class SetRun(ProgramRun):
         if self._waits and more["source"] is None and any(map(is_address, self.request.inputs)):
             more["source"] = PARTITION
         more |= self.roles | {"strict": many.strict, "output": self.output.output.pushed}
+        more |= {"bind": self.output.bound_with_rows if self.page is not None else self.output.bound}
         self.folder = read_folder(many.queries, **more)
         self.folder.tell_wrong()
         if self._place is not None:
@@ -173,9 +174,11 @@ class SetRun(ProgramRun):
         if counts_only:
             yield from self._counted(counts)
         elif self._place is not None:
+            from acep_approx.matching.outputs.bind import without_rows
+
             for id_ in self.folder.desk:  # those without results have files, too
                 self._mine = id_
-                yield found[id_].drop_columns("query").slice(0, 0)
+                yield without_rows(found[id_].drop_columns("query").slice(0, 0))
         elif is_empty:
             yield found.table()
 
@@ -185,8 +188,10 @@ class SetRun(ProgramRun):
             if found.rows:
                 yield found.table()
             return
+        from acep_approx.matching.outputs.bind import without_rows
+
         for self._mine, table in found.items():
-            yield table.drop_columns("query")
+            yield without_rows(table.drop_columns("query"))
 
     def write(self, opens: Callable[[Path], Any] | None) -> None:
         """Write the results to a file, or to one for each query."""
@@ -210,10 +215,12 @@ class SetRun(ProgramRun):
         return self._place / f"{quote(id_, safe=IN_NAMES)}.{self.form.value}"
 
     def _take(self, found: Any) -> None:
+        from acep_approx.matching.outputs.bind import as_rows
+
         for id_, rows in found.items():
             self.by_query[id_] += rows.num_rows
             if self.gathered is not None:
-                self.gathered.take(id_, rows)
+                self.gathered.take(id_, as_rows(rows))
 
     def _counted(self, counts: Counter[tuple[str, int]]) -> Iterator[pa.Table]:
         import pyarrow as pa

@@ -106,6 +106,14 @@ class QueryRun(ProgramRun):
         self.program, self.query = program, program.query
         self.form, self.page = program.form, program.page
 
+    @property
+    def names_columns(self) -> bool:
+        """Whether rows show of events what the query names, as nobody has said otherwise."""
+        from acep_approx.matching.outputs.bind import Wide, bound_names
+
+        is_wide = isinstance(bound_names(self.output.bound, self.query.plan.query), Wide)
+        return is_wide and not self.output.bind and self.results.rows > 0
+
 
 class PlainRun(QueryRun):
     """A run of one query over events in order of time, to their end."""

@@ -146,6 +146,7 @@ class RulesRun(ProgramRun):
                     at=options.store,
                     calls=dict.fromkeys(self.rules.call_names, self.call),
                     checkpoint=self._between,
+                    bind=self.output.bound_with_rows,
                     **self.roles,
                 )
             )
@@ -196,9 +197,12 @@ class RulesRun(ProgramRun):
         """Put out matches of a rule."""
         import pyarrow.compute as pc
 
+        from acep_approx.matching.outputs.bind import as_rows, without_rows
+
         self.found[rule] += table.num_rows
         if self.gathered is not None:
-            self.gathered.take(rule, table)
+            self.gathered.take(rule, as_rows(table))
+        table = without_rows(table)
         if "fired" in table.column_names:
             self.fired[rule] += pc.sum(table.column("fired")).as_py() or 0
         if self.output.file is not None:

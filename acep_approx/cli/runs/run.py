@@ -113,6 +113,11 @@ class ProgramRun(ABC):
         """End with the exit code that is due."""
 
     @property
+    def names_columns(self) -> bool:
+        """Whether rows show of events what the query names, as nobody has said otherwise."""
+        return False
+
+    @property
     def title(self) -> str:
         """What results are called in a table."""
         return self.output.output.heading
@@ -220,6 +225,8 @@ def run(started: ProgramRun) -> None:
         sys.stdout.flush()
         if not request.quiet:
             started.say(clock.perf_counter() - begun)
+            if started.names_columns and sys.stderr.isatty():
+                say("shown of events: their time, and what the query names; row numbers: --bind row")
         started.conclude()
         if started.page is not None:
             started.write_page(started.page)

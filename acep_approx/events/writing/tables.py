@@ -36,7 +36,10 @@ def plain_text(column: pa.Array, separator: str) -> pa.Array:
     if pa.types.is_timestamp(type_):
         return _times(column)
     if pa.types.is_list(type_) and can_be_text(type_.value_type):
-        return pc.binary_join(column.cast(pa.list_(pa.string())), separator)
+        lists = column.cast(pa.list_(pa.string()))
+        if lists.values.null_count:  # a NULL within a list would make it NULL
+            lists = pa.ListArray.from_arrays(lists.offsets, lists.values.fill_null(""), mask=lists.is_null())
+        return pc.binary_join(lists, separator)
     return column.cast(pa.string()) if can_be_text(type_) else values_as_json(column, is_inside=False)
 
 
@@ -121,7 +124,7 @@ def json_lines(table: pa.Table) -> pa.Buffer:
 def csv_lines(table: pa.Table) -> pa.Buffer:
     r"""The rows of a table as CSV: times as in ISO-8601, lists joined with ``;``, NULL as an empty value.
 
-    Objects, and lists of anything but strings, whole numbers and times, are JSON.
+    Objects, lists of objects and lists of lists are JSON; a NULL within a list is an empty value.
 
     Examples
     --------
@@ -130,7 +133,8 @@ def csv_lines(table: pa.Table) -> pa.Buffer:
     """
     pieces: list[pa.Array | pa.Scalar] = []
     for _, column in _columns(table):
-        text = plain_text(column, ";") if _is_plain(column.type) else values_as_json(column, is_inside=False)
+        items = column.type.value_type if pa.types.is_list(column.type) else column.type
+        text = plain_text(column, ";") if _is_plain(items) else values_as_json(column, is_inside=False)
         is_bare = pa.types.is_integer(column.type) or pa.types.is_timestamp(column.type)  # digits and signs alone
         pieces += [*([pa.scalar(",")] if pieces else []), text if is_bare else _csv(text)]
     return _joined([*pieces, pa.scalar("\n")], table.num_rows, null="")

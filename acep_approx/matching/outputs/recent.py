@@ -165,3 +165,9 @@ class Recent:
             return pa.nulls(len(ids), self.data.schema.field(column).type)
         places = pa.array(self.find(np.where(missing, self.ids[0], ids)), mask=missing)
         return self.data.column(column).take(places).combine_chunks()
+
+    def ticks_of(self, ids: Ints, missing: npt.NDArray[np.bool_]) -> pa.Array:
+        """The ticks of some events; null where ``missing``."""
+        if not len(self.ids):
+            return pa.nulls(len(ids), pa.int64())
+        return pa.array(self.ticks[self.find(np.where(missing, self.ids[0], ids))], mask=missing)

@@ -76,7 +76,7 @@ class MachineMatches:
         attributes = [n for moves in self._moves for e in moves.values() for n in walk(e) if isinstance(n, Attribute)]
         returned = tuple(o for o in query.outputs if any(isinstance(n, RegisterValue) for n in walk(o.value)))
         self._returns = ReturnColumns(returned, roles, as_computed=True)
-        events = BoundEvents((), schema, roles)
+        events = BoundEvents((), schema, roles, query, is_time=False)
         self._bindings = BindingColumns(automaton.automaton, self._returns, events, is_regex=False)
         named = [roles.column(one.name) for one in attributes]
         self.needed = tuple(dict.fromkeys([*named, *self._returns.needed]))

@@ -94,8 +94,7 @@ class BindingColumns:
         bound = self.columns(listed)
         if self.returns:
             return self.returns.columns(bound, recent, registers, len(listed))
-        shown = {name: self.events.shown(rows, recent.take) for name, rows in bound.items()}
-        return {**shown, **{REGISTER + name: values for name, values in registers.items()}}
+        return {**self.events.columns(bound, recent), **{REGISTER + name: values for name, values in registers.items()}}
 
     def described(
         self,

@@ -10,6 +10,7 @@ import pyarrow as pa
 from acep_approx.arrays import Ints
 from acep_approx.events.columns import integers
 from acep_approx.events.counts import counted, said
+from acep_approx.matching.outputs.bind import Wide, columns_of
 from acep_approx.matching.outputs.kinds import POINTS
 from acep_approx.pages.explorer import Condition, Explored, QueryShown, explorer_page
 from acep_approx.planning.planner import Plan
@@ -62,8 +63,8 @@ def explored(found: Explorable, labels: PageLabels, counts: dict[int, int]) -> E
         chosen = with_events(plain, chosen, number_of_places(plain, points, pipeline.window), is_time=is_time)
     near = near_or_shed(plain, labels, points)
     read = plain.progress
-    keys, more = keys_of(found), found.question.bind or ()
-    named = [*(name for _, name in uses(found.plan.query)), *([more] if isinstance(more, str) else more)]
+    keys = keys_of(found)
+    named = [*(name for _, name in uses(found.plan.query)), *columns_of(found.question.bind)]
     columns = EventColumns.of(pipeline.roles, found.source.schema, named, keys)
     bound = [*(one.events for one in chosen.matches), *(one.events for one in near.places)]
     rows = np.unique(np.array([row for events in bound for _, row in events], np.int64))
@@ -135,6 +136,9 @@ def tiles_of(counts: dict[int, int], errors: Ints) -> list[tuple[str, str]]:
 def how_to_reproduce(found: Explorable, labels: PageLabels) -> list[tuple[str, str]]:
     """The command, where there is one, and the call of Python."""
     roles = {name: value for name, value in found.question.options.items() if value is not None and name != "merge"}
+    if isinstance(roles.get("bind"), Wide):  # the page shows what the query names anyway
+        roles.pop("bind")
+        roles |= {"bind": list(columns)} if (columns := columns_of(found.question.bind)) else {}
     if found.question.sort:
         roles["sort"] = True
     policies = {"on_malformed": found.source.malformed.policy, "on_late": found.source.late.policy}

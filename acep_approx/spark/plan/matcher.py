@@ -14,6 +14,7 @@ from acep_approx.events.columns import missing_column, plain_type
 from acep_approx.events.date_and_time import refuse_day_alone
 from acep_approx.events.roles import infer_roles
 from acep_approx.matching.execution import Execution, check_key_idle
+from acep_approx.matching.outputs.bind import Wide, columns_of
 from acep_approx.matching.outputs.kinds import KINDS, OutputName
 from acep_approx.planning.durations import Duration
 from acep_approx.spark.plan.columns import arrow_schema, carried_roles
@@ -40,7 +41,7 @@ class SparkMatcher:
         ``time``, ``key``, ``type`` and ``unit``, as far as they were given.
     id : str, optional
         Column that names an event: it stands for the events of a match, and orders events of the same time.
-    bind : str or tuple of str, optional
+    bind : str, tuple of str or Wide, optional
         Columns that stand for an event instead.
     output : {"matches", "points", "counts"}
     shards : int, optional
@@ -63,7 +64,7 @@ class SparkMatcher:
     query: CompiledQuery
     roles: dict[str, str | None]
     id: str | None = None
-    bind: str | tuple[str, ...] | None = None
+    bind: str | tuple[str, ...] | Wide | None = None
     output: OutputName = "matches"
     shards: int | None = None
     watermark: str | None = None
@@ -148,14 +149,14 @@ class SparkMatcher:
         self._check_budget(job, is_stream=is_stream)
         return job, keys
 
-    def _bind(self, schema: pa.Schema, roles: Roles) -> str | tuple[str, ...] | None:
+    def _bind(self, schema: pa.Schema, roles: Roles) -> str | tuple[str, ...] | Wide | None:
         """What stands for an event: what was asked for, else the id, else what the query reads of it."""
-        for name in (self.id, *((self.bind,) if isinstance(self.bind, str) else self.bind or ())):
+        for name in (self.id, *columns_of(self.bind)):
             if name is not None and name not in schema.names:
                 raise missing_column(name, schema.names)
         names_no_events = self.query.syntax.is_algebra and KINDS[self.output].binds
         if self.bind or self.query.syntax.outputs or names_no_events:
-            return self.bind
+            return replace(self.bind, id=self.id) if isinstance(self.bind, Wide) else self.bind
         return self.id or Execution(self.query.plan, output=self.output).bind(schema, roles).columns
 
     def _check_budget(self, job: Job, *, is_stream: bool) -> None:

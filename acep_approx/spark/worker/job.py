@@ -15,6 +15,7 @@ from acep_approx.events.time import tick_unit
 from acep_approx.learning.online import WITHIN, Observer, ShardLearning, learner_file
 from acep_approx.learning.training_sample import Shares
 from acep_approx.matching.execution import Execution
+from acep_approx.matching.outputs.bind import Wide
 from acep_approx.matching.outputs.kinds import OutputName
 from acep_approx.planning.durations import Duration
 from acep_approx.shedding.load import Load
@@ -89,7 +90,7 @@ class Job:
     roles : Roles
     order : tuple of str
         Columns that order events, the time first.
-    bind : str or tuple of str or None
+    bind : str, tuple of str, Wide or None
         What stands for a bound event; see ``Execution``.
     output : {"matches", "points", "counts"}
     shards : int
@@ -105,7 +106,7 @@ class Job:
     schema: pa.Schema
     roles: Roles
     order: tuple[str, ...]
-    bind: str | tuple[str, ...] | None
+    bind: str | tuple[str, ...] | Wide | None
     output: OutputName
     shards: int
     spending: Spending | None = None

@@ -24,6 +24,7 @@ from acep_approx.events.stream import EventBatch, check_order
 from acep_approx.events.time import tick_unit
 from acep_approx.ipc import to_ipc
 from acep_approx.matching.execution import Execution
+from acep_approx.matching.outputs.bind import Wide
 from acep_approx.matching.state import meaning
 from acep_approx.ranges import COUNT
 from acep_approx.run.left_out import LATE
@@ -354,7 +355,7 @@ class Shard:
 
 def _identity(job: Job) -> dict[str, str]:
     same = meaning(job.query.plan)
-    shown = job.bind if isinstance(job.bind, str) else ", ".join(job.bind or ()) or "RETURN"
+    shown = str(job.bind) if isinstance(job.bind, str | Wide) else ", ".join(job.bind or ()) or "RETURN"
     return {
         "query": f"{same.pop('fingerprint')} within {same.pop('window')}",
         **same,

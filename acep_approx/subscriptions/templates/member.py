@@ -21,6 +21,7 @@ from acep_approx.kernels.classes import ClassPoints
 from acep_approx.matching.binding import bound, with_usable_key
 from acep_approx.matching.choice import way
 from acep_approx.matching.keyed_events import KeyedEvents
+from acep_approx.matching.outputs.bind import Wide
 from acep_approx.matching.outputs.kinds import KINDS
 from acep_approx.matching.outputs.output import Points
 from acep_approx.matching.stream_batch import SomeEvents, StreamBatch
@@ -67,9 +68,10 @@ class TemplateSide(QuerySide):
         table: QueryTable,
         output: str,
         columns_of: dict[str, tuple[str, ...]] | None = None,
+        bind: tuple[str, ...] | Wide = (),
     ) -> None:
         self.stream, self.template, self.table, self.output = stream, template, table, KINDS[output]
-        self._columns_of = columns_of
+        self._columns_of, self._bind = columns_of, bind
         self._coming: Ints = np.zeros(0, np.int64)  # rows of queries that see events from the next batch on
         self.classes: Classes | None = None
         self.set_up()
@@ -83,7 +85,7 @@ class TemplateSide(QuerySide):
         plan = with_usable_key(with_key(plan), stream.schema, stream.roles)
         self.template = replace(self.template, plan=plan)
         table = self.table if self.classes is None else self.classes.table
-        self.runs = PairRuns(stream, self.template, table, self.output, columns_of)
+        self.runs = PairRuns(stream, self.template, table, self.output, columns_of, self._bind)
         self.key_slots, pipeline = self.runs.key_slots, self.runs.pipeline
         self.engine = pipeline.engine
         self._letters = LetterReader(self.runs.pairing.asked.literal)
@@ -276,7 +278,8 @@ class TemplateMember(Member):
         super().__init__(level)
         assert entry.shared is not None, "it is of a template"
         self.columns_of, self._table = columns_of, entry.shared.new_table()
-        self.side = TemplateSide(level.side, entry.shared.template, self._table, entry.output, columns_of)
+        bind, template = level.bind_of(entry), entry.shared.template
+        self.side = TemplateSide(level.side, template, self._table, entry.output, columns_of, bind)
 
     @property
     def numbers(self) -> Ints:

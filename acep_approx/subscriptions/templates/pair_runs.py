@@ -23,6 +23,7 @@ from acep_approx.events.keys import KeyCodes
 from acep_approx.kernels import group as kernel
 from acep_approx.kernels.pairs import Pairs
 from acep_approx.matching.keyed_events import KeyedEvents
+from acep_approx.matching.outputs.bind import Wide
 from acep_approx.matching.outputs.output import NO_POINTS, Points
 from acep_approx.matching.outputs.tables import joined
 from acep_approx.matching.pieces import LINKS_AT_ONCE
@@ -150,6 +151,8 @@ class PairRuns:
     output : {"matches", "points", "counts"}
     columns_of : dict of str to tuple of str, optional
         If its queries are in CEL: the columns of the streams that they read.
+    bind : tuple of str or Wide
+        As for ``Pipeline``.
 
     Attributes
     ----------
@@ -174,6 +177,7 @@ class PairRuns:
         table: QueryTable,
         output: str,
         columns_of: dict[str, tuple[str, ...]] | None,
+        bind: tuple[str, ...] | Wide = (),
     ) -> None:
         self._template, self._table = template, table
         plan, column = template.plan, stream.roles.column
@@ -182,7 +186,7 @@ class PairRuns:
         self._inner = PairStream(stream, table, columns)
         keyed = replace(plan.query, equivalences=(Equivalence(NUMBER), *plan.query.equivalences))
         plan = replace(plan, query=keyed)
-        self.pipeline = Pipeline(self._inner, plan, output, joins=False, columns_of=columns_of)
+        self.pipeline = Pipeline(self._inner, plan, output, bind=bind, joins=False, columns_of=columns_of)
         self.pipeline.recent.is_fed = True
         results = self.pipeline.results
         results.forgets = False
