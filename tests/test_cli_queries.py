@@ -45,8 +45,8 @@ def test_rows_of_all_queries_say_whose_they_are(here: Path) -> None:
     assert [(row["query"], row["end"]) for row in rows] == [
         ("high[0]", 2), ("up:1", 2), ("high[0]", 3), ("high[1]", 3), ("up:1", 3), ("up:1", 3), ("top", 3), ("top", 3)
     ]  # fmt: skip
-    assert {name: rows[-1][name] for name in ("missing", "p", "a")} == {"missing": [], "p": 5, "a": None}
-    assert [row["a"] for row in rows] == [1, None, 2, 2, *[None] * 4]
+    assert {name: rows[-1][name] for name in ("missing", "p", "a.p")} == {"missing": [], "p": 5, "a.p": None}
+    assert [row["a.p"] for row in rows] == [2, None, 5, 5, *[None] * 4]
     assert "3 events read, 4 queries" in done.stderr
     assert "4 queries with results: up:1 3, " in done.stderr
 
@@ -112,7 +112,7 @@ def test_many_batches_and_none(here: Path) -> None:
     (here / "none.csv").write_text("ts,type,p\n1,T,1\n")
     assert acep("run", "--queries", "queries", "none.csv", "-q").stdout == ""
     header = acep("run", "--queries", "queries", "none.csv", "--format", "csv", "-q").stdout
-    assert header == "query,start,end,errors,times,missing,a,p\n"
+    assert header == "query,start,end,errors,times,missing,a.ts,a.p,p\n"
 
 
 def test_a_wrong_query_is_told_with_its_place_and_the_others_run(here: Path) -> None:
@@ -255,7 +255,7 @@ def test_a_folder_gets_a_file_for_each_query_with_what_it_finds_alone(here: Path
     acep("run", "alone.acep", "events.csv", "-o", f"alone.{form}")
     assert (here / out / f"up:1.{form}").read_bytes() == (here / f"alone.{form}").read_bytes()
     if form == "csv":
-        assert (here / out / "a%2Fb.csv").read_text() == "errors,start,end,missing,a\n"
+        assert (here / out / "a%2Fb.csv").read_text() == "errors,start,end,missing,a.ts,a.p\n"
 
 
 def test_a_folder_gets_counts_of_each_query(here: Path) -> None:
@@ -282,7 +282,7 @@ def test_one_file_has_the_columns_of_all_queries(here: Path) -> None:
         "PATTERN S a WHERE a.p > 4 WITHIN 3 RETURN a.p AS next",
     ]
     (here / "queries" / "q.acep").write_text(";\n".join(texts))
-    acep("run", "--queries", "queries", "events.csv", "-o", "all.csv")
+    acep("run", "--queries", "queries", "events.csv", "-o", "all.csv", "--bind", "row")
     assert (here / "all.csv").read_text().splitlines() == [
         "query,start,end,errors,times,missing,p,next,a,b",
         'q:1,1,2,0,1,"",1,2.5,,',
@@ -290,7 +290,7 @@ def test_one_file_has_the_columns_of_all_queries(here: Path) -> None:
         'q:3,3,3,0,1,"",,,2,',
         'q:4,3,3,0,1,"",,5,,',
     ]
-    acep("run", "--queries", "queries", "events.csv", "-o", "all.parquet")
+    acep("run", "--queries", "queries", "events.csv", "-o", "all.parquet", "--bind", "row")
     table = pq.read_table("all.parquet")
     assert table.schema.field("next").type == pa.float64()
     assert table["a"].to_pylist() == [None, None, "2", None]  # rows of one event, and lists of them

@@ -298,4 +298,4 @@ def test_another_process_reads_the_same_cluster(cluster, topic):
     command += [cluster.address(topic, partition=0), "--until-idle", "0 s", "--quiet"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=PATIENCE)
     assert done.stderr == ""
-    assert json.loads(done.stdout)["b"] == 1
+    assert json.loads(done.stdout)["b.ts"] == 2

@@ -227,7 +227,7 @@ def common_columns(schemas: Iterable[pa.Schema]) -> pa.Schema:
     b: bool
     """
     types: dict[str, pa.DataType] = {}
-    for field in (field for schema in schemas for field in schema):
+    for field in (field for schema in schemas for field in schema if not field.name.startswith(ROWS)):
         type_ = plain_type(field.type)
         types[field.name] = common_type(types.get(field.name, type_), type_) or pa.string()
     return pa.schema([*types.items()])

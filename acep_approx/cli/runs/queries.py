@@ -175,6 +175,8 @@ class SetRun(ProgramRun):
         if counts_only:
             yield from self._counted(counts)
         elif self._place is not None:
+            from acep_approx.matching.outputs.bind import without_rows
+
             for id_ in self.folder.desk:  # those without results have files, too
                 self._mine = id_
                 yield without_rows(found[id_].drop_columns("query").slice(0, 0))

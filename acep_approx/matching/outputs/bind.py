@@ -290,8 +290,8 @@ class BoundEvents:
         if column != self.roles.time:
             return as_shown(known.take(column, ids, missing), column, self.roles)
         ticks = known.ticks_of(ids, missing)
-        time = shown_type(self._schema.field(column).type, self.roles.time_format)
-        return ticks.cast(time) if self._is_time else ticks
+        times = shown_type(self._schema.field(column).type, self.roles.time_format)
+        return ticks.cast(times) if self._is_time else ticks
 
     def shown(self, rows: pa.Array, take: Take) -> pa.Array:
         """What stands for ``rows``: int64 with nulls, or lists of int64."""
