@@ -90,6 +90,7 @@ def chooses_as_brute_force(world: RichWorld, merge: str, dice: Random) -> None:
     matches = query.match(table, merge=merge)
     assert list(bindings(matches.to_arrow(), world.query).items()) == list(expected.items())
     assert least(matches.points()) == match_points(expected)
+    assert matches.points().num_rows == len(match_points(expected))
     assert counted(matches.counts()) == per_point(expected)
     output = dice.choice(("matches", "points", "counts"))
     cuts = sorted(dice.randint(0, table.num_rows) for _ in range(dice.randrange(7)))
