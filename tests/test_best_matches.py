@@ -72,7 +72,7 @@ def test_cells_show_the_best_match(world: World, dice: Random) -> None:
 @pytest.mark.parametrize("seed", range(cases(3000, 250)))
 def test_runs_show_the_best_match(seed: int) -> None:
     """The whole language, however runs are merged."""
-    world = rich_world(Random(seed), non_overlap=False)
+    world = rich_world(Random(seed), chooses=False)
     if compiled(world) is not None:
         points_show_the_best(world.text, "runs", world.table(), world.rows, world.expected(), MERGES, Random(seed))
 

@@ -117,10 +117,10 @@ MUTANTS: dict[str, tuple[tuple[Any, str, str, str], ...]] = {
         (Finder, "found", "new = np.arange(len(self.waiting), len(waiting))", "new = np.arange(0)"),
     ),
     "what a negation excludes contains others": (
-        (Finder, "closed", "closing.take(np.flatnonzero(~self._ends_badly(closing)))", "closing"),
+        (Finder, "_closing", "closing.take(np.flatnonzero(~self._ends_badly(closing)))", "closing"),
     ),
     "maximal matches that wait for a negation are not compared": (
-        (Finder, "closed", "if self.selection.maximal and len(closing):", "if False:"),
+        (Finder, "_closing", "if self.selection.maximal and len(closing):", "if False:"),
     ),
     "a match is listed once for each way to read it": (
         (Finder, "_freed", "np.flatnonzero(~decided)", "np.flatnonzero(~at_once)"),
