@@ -48,6 +48,16 @@ def test_the_columns_of_points(engine: str) -> None:
 
 
 @pytest.mark.parametrize("engine", ["cells", "runs"])
+def test_a_later_event_with_which_no_match_begins_is_passed_over(engine: str) -> None:
+    """The second B comes after what must not stand before it."""
+    text = "PATTERN SEQ(A a, ~(D n), B b, C c) WITHIN 10 RETURN b.ts AS at"
+    (point,) = compile_query(text, engine=engine).match(
+        [{"ts": i, "type": type_} for i, type_ in enumerate("ABDBC")]
+    ).points().to_pylist()  # fmt: skip
+    assert (point["start"], point["at"]) == (0, 1)
+
+
+@pytest.mark.parametrize("engine", ["cells", "runs"])
 def test_what_has_no_variables_has_no_such_columns(engine: str) -> None:
     """A regular expression names no events; a query that can miss none has an empty list."""
     assert "missing" not in compile_query("ab WITHIN 5 ERRORS 1", engine=engine).match(EVENTS).points().column_names
