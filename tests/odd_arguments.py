@@ -373,6 +373,8 @@ OF_QUERIES: dict[str, tuple[Any, ...]] = {
     "strategy": ("skip_till_any_match",),
     "within": (5,),
     "errors": (1,),
+    "skip_to": ("last a",),
+    "every": (5,),
     "returning": (),
 }
 OF_PATTERNS = OF_QUERIES | {"times": (1,), "at_least": (1,)}
@@ -385,6 +387,8 @@ OF_MACHINES: dict[str, tuple[Any, ...]] = {
     "by": (),
     "within": (5,),
     "errors": (1,),
+    "skip_to": ("last a",),
+    "every": (5,),
     "returning": (),
 }
 

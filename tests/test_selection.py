@@ -12,7 +12,7 @@ from unittest.mock import patch
 
 import pytest
 
-from acep_approx import Afa, QueryError, compile_query
+from acep_approx import Afa, QueryError, compile_query, compile_rules
 from acep_approx.matching import stream_side
 from acep_approx.matching.outputs.completed import Finder
 from acep_approx.matching.outputs.selection import ListedBefore, MarkedEvents
@@ -106,6 +106,14 @@ def test_events_of_listed_matches_are_forgotten() -> None:
     before = matcher.pipeline.results.finder.before
     assert not len(before.used.row)
     assert not len(before.begins.row)
+
+
+def test_maximal_in_a_rule_is_refused() -> None:
+    """The other clauses are run by the random worlds of rules."""
+    text = "TABLE t (k text, n int, KEY (k)) RULE r ON PATTERN A a WITHIN 5 MAXIMAL DO UPDATE t SET n = 1 AT (a.k) END"
+    with pytest.raises(QueryError, match="ACEP-Q900") as caught:
+        compile_rules(text)
+    assert text[caught.value.start : caught.value.end] == "MAXIMAL"
 
 
 # --- wrong variants ---------------------------------------------------------------------------------------------------

@@ -40,6 +40,18 @@ POINTS, BOUND = 0, 1
 DONE, OUT_FULL, NONE = 0, 1, 2
 
 
+@block_kernel
+def last_places(tick: Ints, ends: Ends, furthest: Ints) -> None:
+    """Fill in how far the walks of match points go, in their order, and those before them: behind which event."""
+    most = 0
+    for p in range(len(ends.at)):
+        i = ends.at[p]
+        while i < len(tick) and tick[i] <= ends.start[p]:
+            i += 1
+        most = max(most, i)
+        furthest[p] = most
+
+
 @inline
 def leads(gaps: Gaps, far: Ints, own: Ints, m: int, tick: int, after: int, errors: int, start: int) -> bool:
     """Whether a match can begin at ``start`` if move ``m`` binds an event at ``tick``; ``own``: errors so far."""

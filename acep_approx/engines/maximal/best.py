@@ -12,7 +12,7 @@ from acep_approx.automaton.automaton import Automaton
 from acep_approx.engines.batches import Grouped
 from acep_approx.engines.maximal.gaps import GapAutomaton
 from acep_approx.engines.maximal.held import Held, HoldingCells, Ways, far_ends
-from acep_approx.kernels.best import DONE, NONE, Best, Ends, walk_back
+from acep_approx.kernels.best import DONE, NONE, Best, Ends, last_places, walk_back
 from acep_approx.kernels.maximal import FAR
 from acep_approx.ranges import impossible
 
@@ -110,9 +110,9 @@ class BestCells(HoldingCells):
     def _walked(self, ways: Ways, ends: Ends) -> Iterator[BestMatches]:
         """The matches of walks, latest event first, in parts of so many events that not too much is kept of them."""
         size = max(AT_ONCE // int(self._gaps.sizes[0] * self._gaps.sizes[1]), 1)
-        until = self._until(ways, ends)
-        furthest, first = np.maximum.accumulate(until), 0
-        while first < len(until):
+        furthest, first = np.empty(len(ends.at), np.int64), 0
+        last_places(ways.tick, ends, furthest)
+        while first < len(furthest):
             begin = int(ends.at[first])
             last = max(int(np.searchsorted(furthest, begin + size, side="right")), first + 1)
             end = int(furthest[last - 1])
@@ -120,15 +120,6 @@ class BestCells(HoldingCells):
             part = self._walked_part(ways.tick[begin:end], ways.cls[begin:end], some)
             yield BestMatches(part.offset, part.id + begin, part.label)
             first = last
-
-    @staticmethod
-    def _until(ways: Ways, ends: Ends) -> Ints:
-        """Where the events of each match end: behind the last one at its start."""
-        key: Ints = np.cumsum(ways.place < 0) - (ways.place < 0)
-        ticks, code = np.unique(np.concatenate((ways.tick, ends.start)), return_inverse=True)
-        of_events, of_starts = code[: len(ways.tick)], code[len(ways.tick) :]
-        words = key * len(ticks) + of_events
-        return np.searchsorted(words, key[ends.at] * len(ticks) + of_starts, side="right")
 
     def _walked_part(self, tick: Ints, cls: Ints, ends: Ends) -> BestMatches:
         gaps = self._gaps
