@@ -348,7 +348,7 @@ def _refuse_long_lists(query: QuerySyntax, registers: RegisterAutomaton, reason:
     what, span = reason
     hint = "bound the repetition, as in {1,9}, use skip_till_next_match, or list all: engine='runs' (--engine runs)"
     message = f"MAXIMAL would need a list of all matches, of which W events can have 2^W, because of {what}"
-    raise query.fault("ACEP-Q914", message, span or query.place("MAXIMAL"), hint, UnsupportedError)
+    raise query.fault("ACEP-Q919", message, span or query.place("MAXIMAL"), hint, UnsupportedError)
 
 
 def _machine_needs_runs(query: QuerySyntax, machine: RegisterAutomaton) -> Iterator[tuple[str, Span]]:
