@@ -12,7 +12,7 @@ from unittest.mock import patch
 
 import pytest
 
-from acep_approx import Afa, QueryError, compile_query, compile_rules
+from acep_approx import Afa, QueryError, QuerySet, compile_query, compile_rules
 from acep_approx.matching import stream_side
 from acep_approx.matching.outputs.completed import Finder
 from acep_approx.matching.outputs.selection import ListedBefore, MarkedEvents
@@ -184,3 +184,32 @@ def test_a_mutant_is_noticed(mutant: str) -> None:
     chooses_as_brute_force(world, MERGES[seed % len(MERGES)], Random(seed))
     with changed(mutant), pytest.raises(Exception):  # noqa: B017, PT011  a wrong variant may also crash
         chooses_as_brute_force(world, MERGES[seed % len(MERGES)], Random(seed))
+
+
+# --- budgets ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("clauses", ["MAXIMAL", "MAXIMAL CONSUME", "FIRST MATCH", "EVERY 4"])
+def test_within_a_budget_a_match_is_one_of_the_query_without_the_clauses(clauses: str) -> None:
+    dice = Random(2)
+    rows = [{"ts": i, "type": dice.choice("ABC"), "x": dice.randrange(9)} for i in range(400)]
+    text = "PATTERN SEQ(A a, B b, C c) WHERE a.x < b.x WITHIN 20 ERRORS 1"
+    every = set(sets_of(compile_query(text).match(rows)))
+    query = compile_query(f"{text} {clauses}")
+    for budget in ("3 steps/event", "30 steps/event"):
+        found = sets_of(query.match_within(rows, budget, policy="random"))
+        assert found
+        assert set(found) <= every
+        assert "MAXIMAL" not in clauses or not any(one < other for one in found for other in found)
+
+
+def sets_of(matches: Any) -> list[frozenset[int]]:
+    """The sets of events of the matches of a query with the variables ``a``, ``b`` and ``c``."""
+    rows = matches.to_arrow().to_pylist()
+    return [frozenset({row["a"], row["b"], row["c"]} - {None}) for row in rows]
+
+
+def test_results_that_wait_are_not_published() -> None:
+    desk = QuerySet()
+    with pytest.raises(QueryError, match=r"ACEP-Q930: it cannot PUBLISH P: MAXIMAL makes matches wait"):
+        desk.add("PATTERN SEQ(A a, B b) WITHIN 5 ERRORS 1 MAXIMAL PUBLISH P")

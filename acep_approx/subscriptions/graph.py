@@ -511,13 +511,15 @@ def check_plan(plan: Plan) -> None:
             code="ACEP-U064",
             hint="run it by itself: acep run QUERY INPUT (compile_query(text).matcher() in Python)",
         )
-    if query.publish is not None and plan.registers is not None and plan.registers.has_late_ends:
+    ends_late = plan.registers is not None and plan.registers.has_late_ends
+    if query.publish is not None and (ends_late or query.selection.maximal):
+        what, instead = ("MAXIMAL", "MAXIMAL") if not ends_late else ("a negation at its end", "the negation")
         places = {name: {"start": start, "end": end} for name, (start, end) in query.places}
         raise QueryError(
-            f"it cannot PUBLISH {query.publish}: a negation at its end makes matches wait, so that they are known "
-            "after the time that their events would have",
+            f"it cannot PUBLISH {query.publish}: {what} makes matches wait, so that they are known after the time that "
+            "their events would have",
             code="ACEP-Q930",
-            hint="leave PUBLISH out, or end the pattern with an event",
+            hint=f"leave PUBLISH out, or {instead}",
             text=query.text,
             **places.get("PUBLISH", {}),
         )
