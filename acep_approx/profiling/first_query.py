@@ -21,6 +21,7 @@ from acep_approx.profiling.roles import RoleFound
 from acep_approx.query.builder import QueryBuilder, event, seq
 from acep_approx.query.parser import parse
 from acep_approx.query.printer import field_name, to_text
+from acep_approx.query.shape import atoms
 
 ENOUGH = 3
 """Places at which a sequence must be found to be preferred to a shorter one."""
@@ -150,6 +151,8 @@ class FirstQuery:
         Why there is no query.
     typical : str
         Half of the events follow the one before of their key within this distance; empty without a key.
+    can_miss : bool
+        Whether it still says something if one of its events is missing.
     """
 
     text: str = ""
@@ -161,6 +164,7 @@ class FirstQuery:
     code: str = ""
     lacks: str = ""
     typical: str = ""
+    can_miss: bool = False
 
 
 @dataclass(frozen=True)
@@ -204,7 +208,8 @@ def first_query(known: ProfiledEvents, inputs: Sequence[str] | None) -> FirstQue
             text = line if to_text(parse(line)) == text else text  # a name in it may have several lines
             command = "" if inputs is None else formatting.command(text, inputs, options)
             code = formatting.call(text, inputs, options)
-            return FirstQuery(text, made.why, matches, rows, options, command, code, typical=made.typical)
+            can_miss = len(atoms(parse(text).pattern)) > 2
+            return FirstQuery(text, made.why, matches, rows, options, command, code, "", made.typical, can_miss)
     return FirstQuery(lacks="no two events follow one another in time, in the whole or of any key")
 
 

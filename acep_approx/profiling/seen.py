@@ -294,11 +294,13 @@ def _first(look: Look) -> Section:
     if not first.text:
         return Section("a first query", (f"there is none: {first.lacks}",))
     where = f"all {first.rows:,}" if first.rows == look.rows and look.is_all else f"the first {first.rows:,}"
-    lines = (first.why, f"{counted(first.matches, 'match')} in {where} events")
+    lines = [first.why, f"{counted(first.matches, 'match')} in {where} events"]
+    if first.can_miss:
+        lines.append("with ERRORS 1 MAXIMAL at its end it finds cases where one of these events is missing, too")
     commands = ("run it:", "", first.command, "") if first.command else ()
     in_python = (*commands, "from Python:", "", first.code)
     how = ("feed the same input to:", "", first.command) if look.name == "-" else in_python
-    return Section("a first query", lines, code=(first.text, "", *how))
+    return Section("a first query", tuple(lines), code=(first.text, "", *how))
 
 
 def as_text(look: Look) -> str:
