@@ -27,6 +27,9 @@ from acep_approx.kernels.runs import fronts as kernel_fronts
 from acep_approx.kernels.runs import pools as kernel_pools
 from acep_approx.matching import tick_places
 from acep_approx.matching.outputs import completed
+from acep_approx.matching.outputs.guard_log import GuardLog
+from acep_approx.matching.outputs.known import FAR
+from acep_approx.matching.outputs.matches import CompletedMatches
 from tests.noticing import first_noticed
 from tests.numbered_worlds import numbered_world
 from tests.runs_engine import agrees
@@ -78,7 +81,7 @@ def a_condition_on_a_missing_variable_is_false() -> None:
     """Instead of void."""
     real = completed.Finder.found
 
-    def all_bound(self: completed.Finder, events: Any, hits: Any) -> Iterator[completed.CompletedMatches]:
+    def all_bound(self: completed.Finder, events: Any, hits: Any) -> Iterator[CompletedMatches]:
         names = [c.names for c in dynamic_conditions(self.automaton.query)]
         for part in real(self, events, hits):
             variables = np.array(self.automaton.automaton.variables or ("",))[self.labels[part.arc]]
@@ -156,12 +159,12 @@ def a_guard_passes() -> None:
 
 def a_late_guard_looks_past_the_gap() -> None:
     """A negation with conditions excludes events up to the end of the window, not only between its neighbours."""
-    real = completed.GuardLog.between
+    real = GuardLog.between
 
-    def wider(self: completed.GuardLog, letter: int, slot: Any, low: Any, high: Any) -> Any:
-        return real(self, letter, slot, low, np.full_like(high, completed.FAR))
+    def wider(self: GuardLog, letter: int, slot: Any, low: Any, high: Any) -> Any:
+        return real(self, letter, slot, low, np.full_like(high, FAR))
 
-    completed.GuardLog.between = wider  # type: ignore[method-assign]
+    GuardLog.between = wider  # type: ignore[method-assign]
 
 
 def an_event_is_used_twice() -> None:
@@ -202,7 +205,7 @@ def a_late_guard_of_the_same_time_counts() -> None:
 
     def gaps(self: completed.Finder, found: Any, letter: int) -> Any:
         match, low, high, since, _ = real(self, found, letter)
-        return match, low, high, since, np.full(len(match), completed.FAR)
+        return match, low, high, since, np.full(len(match), FAR)
 
     completed.Finder._gaps = gaps  # type: ignore[method-assign]
 

@@ -27,6 +27,8 @@ MAY_ASK = {
     "automaton/resolve.py": "the conditions of a tree, for the compiler",
     "automaton/registers.py": "places them",
     "planning/planner.py": "chooses the compiler, and refuses what no engine can do",
+    "planning/many_matches.py": "asks which repetitions and errors multiply matches",
+    "matching/outputs/bind.py": "names the columns that a query asks of each of its variables",
     "planning/explain.py": "writes the text of a query in CEL down, which is its pattern",
     "rules/compiled.py": "makes the tree of a rule's query, with columns in the places of reads",
     "rules/lockstep/eligible.py": "asks whether an event can complete several matches",

@@ -64,7 +64,7 @@ def test_what_cannot_be_read_or_written_is_told_in_words(folder, command, code, 
 
 def test_a_file_takes_no_number_of_a_closed_stream(folder):
     assert shell(folder, 'acep run "$Q" e.csv -o safe.csv <&- >&- 2>&-')[0] == 0
-    assert (folder / "safe.csv").read_text().splitlines()[0] == "errors,start,end,missing,a,b"
+    assert (folder / "safe.csv").read_text().splitlines()[0] == "errors,start,end,missing,a.ts,b.ts"
 
 
 C = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}

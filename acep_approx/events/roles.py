@@ -25,6 +25,8 @@ UNITS = ("ns", "us", "ms", "s")
 TIME_MARK = b"acep.time"
 """Where the metadata of a schema names the column that is the time, if neither names nor types tell."""
 ZONE_OF_LETTERS = "say which: --time-zone NAME, such as America/New_York (time_format= in Python)"
+WRITTEN_MARK = b"acep.written"
+"""Of columns that were read from text: times without a zone are in UTC, in whatever type they were read."""
 OPEN_TIMES_MARK = b"acep.open_times"
 """Where it names columns of text whose values are times in several formats, with these, as JSON."""
 
@@ -196,6 +198,10 @@ def infer_roles(
             code="ACEP-D003",
             hint="use a column like that of the time: --start COLUMN",
         )
+    if WRITTEN_MARK in (schema.metadata or {}) and (written is None or written.zone is None):
+        is_naive = pa.types.is_timestamp(type_) and type_.tz is None
+        if is_naive or pa.types.is_date(type_):
+            written = dataclasses.replace(written or TimeFormat(), zone="UTC")
     roles = Roles(
         time=time,
         key=key or _first(schema, KEY_NAMES, _is_one_value),

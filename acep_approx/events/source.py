@@ -27,7 +27,7 @@ from acep_approx.events.reading.layout import Layout, Understood
 from acep_approx.events.reading.malformed import MalformedRows, Row
 from acep_approx.events.reading.memory import DictEvents, TableEvents
 from acep_approx.events.reading.python_objects import FlatEvents, Reader, RelationEvents, open_object
-from acep_approx.events.roles import OPEN_TIMES_MARK, Roles
+from acep_approx.events.roles import OPEN_TIMES_MARK, WRITTEN_MARK, Roles
 from acep_approx.events.time import likelier_unit, likely_digits
 from acep_approx.events.time_formats import TimeFormat
 from acep_approx.events.usable_rows import TimeColumns, UsableRows
@@ -225,12 +225,19 @@ class Source:
         """The columns without those whose values make none: these can be named, but not read."""
         return readable(self.schema)
 
+    @property
+    def _is_written(self) -> bool:
+        """Whether the events are read from text."""
+        return self.understood is not None and self.understood.format != "parquet"
+
     def _with_time(self, schema: pa.Schema) -> pa.Schema:
         joined = self._dated(schema)
+        marks = {WRITTEN_MARK: ""} if self._is_written else {}
         if joined is not None:
-            return joined.schema(schema)
+            return joined.schema(schema).with_metadata(marks)
         unsure = self.understood.open_times if self.understood else {}
-        return schema.with_metadata({OPEN_TIMES_MARK: json.dumps(dict(unsure))}) if unsure else schema
+        marks |= {OPEN_TIMES_MARK: json.dumps(dict(unsure))} if unsure else {}
+        return schema.with_metadata(marks) if marks else schema
 
     def _dated(self, schema: pa.Schema) -> DateAndTime | None:
         if self._joined is None or not self._joined[0].equals(schema):

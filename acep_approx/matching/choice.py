@@ -44,7 +44,6 @@ from acep_approx.matching.tracing.compressed import RunShared, SharedRuns, compr
 from acep_approx.matching.tracing.partial import RunPartial, TracedRuns, partial_plan
 from acep_approx.matching.tracing.traced import RunTrace, Traced, traced_plan
 from acep_approx.planning.planner import Plan
-from acep_approx.query.syntax import Machine
 
 
 @dataclass(frozen=True)
@@ -242,8 +241,7 @@ class ByWalks:
     def __call__(self, parts: Parts) -> Output:
         """Make it."""
         query = parts.plan.query
-        is_machine = isinstance(query.pattern, Machine)
-        registers = compile_machine(query) if is_machine else compile_registers(query, parts.plan.automaton)
+        registers = compile_machine(query) if query.is_machine else compile_registers(query, parts.plan.automaton)
         shown = parts.bindings() if self.binds == "all" else parts.best() if self.binds == "best" else None
         wanted = dict.fromkeys([*(shown.needed if shown else ()), *parts.events.names])
         parts.recent = Recent(parts.schema, tuple(wanted))

@@ -90,6 +90,11 @@ class LiveSource(Source):
         """Let it end at the next border; may be called from anywhere."""
         self.pace.stop()
 
+    @property
+    def _is_written(self) -> bool:
+        """Whether the events are read from text: all that is live is."""
+        return True
+
     def place(self) -> dict[str, Any] | None:
         """How far it was read, as JSON, for ``follow(resumed=...)``; right at borders. None before the first event."""
         if self._end is not None:

@@ -16,7 +16,7 @@ from acep_approx.events.columns import from_python, plain_schema, refuse_many, r
 from acep_approx.events.reading.malformed import MalformedRows, Row
 from acep_approx.events.reading.nested import flat_row, map_note, maps_among
 from acep_approx.events.reading.widening import common_type
-from acep_approx.events.roles import TIME_MARK, TIME_NAMES, time_column
+from acep_approx.events.roles import TIME_MARK, TIME_NAMES, WRITTEN_MARK, time_column
 from acep_approx.visible import broken_at
 
 DICTS_PER_CHUNK = 10_000
@@ -40,6 +40,8 @@ class TableEvents:
 
     def __init__(self, table: pa.Table) -> None:
         self.schema = plain_schema(table.schema, "the table")
+        if WRITTEN_MARK in (table.schema.metadata or {}):  # who reads live input pushes its columns before its events
+            self.schema = self.schema.with_metadata({WRITTEN_MARK: b""})
         self.rows: int | None = table.num_rows
         self._table = table
 

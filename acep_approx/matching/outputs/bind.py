@@ -328,7 +328,9 @@ class BoundEvents:
         return take
 
     def _values(self, take: Take, rows: Ints, missing: Bools) -> pa.Array:
-        columns = [as_shown(take(name, rows, missing), name, self.roles) for name in self.names]
+        columns = [take(name, rows, missing) for name in self.names]
+        if self.roles.unit is not None or not self.names[0].startswith(ROWS):  # whole events come out as they are
+            columns = [as_shown(values, name, self.roles) for values, name in zip(columns, self.names, strict=True)]
         if len(columns) == 1:
             return columns[0]
         return pa.StructArray.from_arrays(columns, names=list(self.names), mask=pa.array(missing))
