@@ -7,6 +7,7 @@ import io
 import json
 import random
 import sys
+
 import pyarrow as pa
 import pytest
 
