@@ -8,10 +8,14 @@ from typing import Any
 
 
 def call(name: str, values: list[Any]) -> Any:
-    """What a function gives; NULL in, NULL out, ``coalesce`` excepted."""
+    """What a function gives; NULL in, NULL out, ``coalesce`` and CASE excepted."""
     if name == "coalesce":
         known = [value for value in values if value is not None]
         return widened(known[0] if known else None, values)
+    if name == "CASE":
+        conditions, results = values[:-1:2], [*values[1::2], values[-1]]
+        found = [result for condition, result in zip(conditions, results, strict=False) if condition is True]
+        return widened((found or results[-1:])[0], results)
     if None in values:
         return None
     text = values[0]

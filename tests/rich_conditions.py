@@ -103,12 +103,14 @@ def called(pick: Pick, names: Names) -> Expression:
 
 def changed(pick: Pick, names: Names) -> Expression:
     """A text made of others."""
-    match pick(("one", "one", "substr", "coalesce", "extreme")):
+    match pick(("one", "one", "substr", "coalesce", "extreme", "case")):
         case "substr":
             given = (Constant(pick((1, 2))), *pick(((), (Constant(1),))))
             return Apply("substr", (text_of_event(pick, names), *given))
         case "coalesce":
             return Apply("coalesce", (text(pick, names), pick((text, some_text))(pick, names)))
+        case "case":
+            return Apply("CASE", (comparison(pick, names), text(pick, names), pick((text, some_text))(pick, names)))
         case "extreme":
             return Apply(pick(("least", "greatest")), (text(pick, names), text(pick, names)))
     return Apply(pick(("lower", "upper", "trim")), (text_of_event(pick, names),))
@@ -124,7 +126,14 @@ def text_of_event(pick: Pick, names: Names) -> Expression:
 
 def computed(pick: Pick, names: Names) -> Expression:
     """A number that a function gives."""
-    match pick(("one", "one", "digits", "extreme", "coalesce", "several")):
+    match pick(("one", "one", "digits", "extreme", "coalesce", "several", "case", "case")):
+        case "case":
+            pairs = [
+                part
+                for _ in range(pick((1, 2)))
+                for part in (comparison(pick, names), pick((number, shifted, some_number))(pick, names))
+            ]
+            return Apply("CASE", (*pairs, pick((number, some_number))(pick, names)))
         case "digits":
             return Apply("round", (shifted(pick, names), Constant(pick((0, 1)))))
         case "extreme":

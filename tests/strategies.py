@@ -73,8 +73,9 @@ def expressions(
         operators = st.sampled_from(["+", "-", "*", "/", "%", "=", "!=", "<", "<=", ">", ">=", "AND", "OR"])
         calls = st.builds(Apply, st.sampled_from(CALLED), st.lists(inner, max_size=3).map(tuple))
         like = st.builds(Apply, st.sampled_from(["LIKE", "ILIKE"]), st.tuples(inner, inner))
+        case = st.builds(Apply, st.just("CASE"), st.tuples(inner, inner, inner) | st.tuples(*[inner] * 5))
         return st.one_of(
-            *((calls, like) if functions else ()),
+            *((calls, like, case) if functions else ()),
             st.builds(Binary, operators, inner, inner),
             st.builds(Unary, st.sampled_from(["NOT", "-"]), inner),
             st.builds(In, inner, st.lists(CONSTANTS, min_size=1, max_size=3).map(tuple), st.booleans()),

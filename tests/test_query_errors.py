@@ -197,6 +197,8 @@ STRUCTURE = [
     ("PATTERN A a WHERE lower() = 'b' WITHIN 5", "Q171", 19, "1 argument, and not 0", "write lower(a.name)"),
     ("PATTERN A a WHERE substr(a.x) = 'b' WITHIN 5", "Q171", 19, "2 or 3 arguments", "write substr(a.name, 1, 1)"),
     ("PATTERN A a WHERE coalesce() = 'b' WITHIN 5", "Q171", 19, "1 or more argument", "coalesce(a.x, a.y)"),
+    ("PATTERN SEQ(A a, B b) WHERE lower(CASE WHEN a.x > 1 THEN a.y ELSE b.y END) = 'b' WITHIN 5", "Q170", 29,
+     "lower names several events", "once for each event"),
     ("PATTERN A a WHERE a.x LIKE a.y WITHIN 5", "Q172", 28, "a constant text", "a.name LIKE '%text%'"),
     ("PATTERN A a WHERE a.x LIKE 5 WITHIN 5", "Q172", 28, "a constant text", "a.name LIKE '%text%'"),
     ("PATTERN SEQ(A a, B b) WHERE starts_with(a.x, b.x) WITHIN 5", "Q172", 46, "a constant text", "'text'"),

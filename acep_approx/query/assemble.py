@@ -440,6 +440,9 @@ class Assembler(Written):
         found = Apply(word.upper(), (text, pattern), span)
         return Unary("NOT", found, span) if negated else found
 
+    def case(self, parts: list[Any], span: Span) -> Apply:
+        return Apply("CASE", tuple(parts) if len(parts) % 2 else (*parts, Constant(None, (span[1], span[1]))), span)
+
     def between(self, parts: list[Any], span: Span) -> Between:
         operand, *middle, low, _, high = parts
         return Between(operand, low, high, bool(middle), span)

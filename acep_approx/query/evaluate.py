@@ -8,6 +8,7 @@ of ``%`` has the sign of the divisor, as in Python. Whole numbers are 64 bits wi
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
@@ -19,7 +20,7 @@ import pyarrow.compute as pc
 
 from acep_approx.arrays import Bools
 from acep_approx.errors import DataError
-from acep_approx.query.functions import FUNCTIONS, Function
+from acep_approx.query.functions import FUNCTIONS, Function, branches
 from acep_approx.query.shape import walk
 from acep_approx.query.syntax import (
     Aggregate,
@@ -282,7 +283,12 @@ class _Evaluator:
             value = self.value(argument)
             is_text = function.wanted(place) == "string" and pa.types.is_null(value.type)
             values.append(value.cast(pa.string()) if is_text else value)
-        if function.result == "same":
+        if function.name == "CASE":
+            conditions, results = branches(values)
+            results = _alike([*results])
+            pairs = zip(map(_boolean, conditions), results, strict=False)
+            values = [*itertools.chain.from_iterable(pairs), results[-1]]
+        elif function.result == "same":
             values = _alike(values)
         elif pa.types.is_null(values[0].type):  # nothing but NULL: the column gets its type later
             return values[0]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -59,7 +60,18 @@ def _arrow(name: str) -> Callable[..., Any]:
 
 
 def _like(*, ignore_case: bool) -> Callable[..., Any]:
-    return lambda text, pattern: _arrow("match_like")(text, pattern, ignore_case=ignore_case)
+    def compute(text: Any, pattern: str) -> Any:
+        if "\\" not in pattern:
+            return _arrow("match_like")(text, pattern, ignore_case=ignore_case)
+        # Arrow takes escapes at the end of some patterns for signs of the text.
+        signs = re.findall(r"\\.|.", pattern, re.DOTALL)
+        parts = (_WILD.get(sign, f"\\x{{{ord(sign[-1]):x}}}") for sign in signs)
+        return _arrow("match_substring_regex")(text, rf"(?s)\A{''.join(parts)}\z", ignore_case=ignore_case)
+
+    return compute
+
+
+_WILD = {"%": ".*", "_": "."}
 
 
 def _substr(text: Any, start: int, length: int | None = None) -> Any:
@@ -127,6 +139,25 @@ def _up(values: Any) -> Any:
     return np.ceil(values)
 
 
+def _case(*values: Any) -> Any:
+    conditions, results = branches(values)
+    found = results[-1]
+    for condition, result in reversed([*zip(conditions, results, strict=False)]):
+        found = _arrow("if_else")(_arrow("fill_null")(condition, False), result, found)
+    return found
+
+
+def branches(arguments: Sequence[Any]) -> tuple[Sequence[Any], Sequence[Any]]:
+    """The conditions of a CASE, and its values, of which the last one stands behind ELSE.
+
+    Examples
+    --------
+    >>> branches(["condition", "value", "other condition", "other value", "else"])
+    (['condition', 'other condition'], ['value', 'other value', 'else'])
+    """
+    return arguments[:-1:2], [*arguments[1::2], arguments[-1]]
+
+
 _ROWS = (
     Function("LIKE", ("string", "string"), "boolean", _like(ignore_case=False), constants=1),
     Function("ILIKE", ("string", "string"), "boolean", _like(ignore_case=True), constants=1),
@@ -145,13 +176,14 @@ _ROWS = (
     Function("round", ("number", "number"), "number", _rounded(_half_up), constants=1, optional=1),
     Function("least", ("ordered",), "same", _extreme("min_element_wise"), repeats=True),
     Function("greatest", ("ordered",), "same", _extreme("max_element_wise"), repeats=True),
+    Function("CASE", ("boolean", "value"), "same", _case, repeats=True),
     Function("coalesce", ("value",), "same", _arrow("coalesce"), repeats=True),
 )
 FUNCTIONS: Mapping[str, Function] = {row.name: row for row in _ROWS}
 """By name; names are read in any case."""
 CALLED = tuple(name for name in FUNCTIONS if not name.isupper())
 """Those that are called by their names."""
-ACROSS_EVENTS = frozenset({"abs", "floor", "ceil", "round", "least", "greatest", "coalesce"})
+ACROSS_EVENTS = frozenset({"abs", "floor", "ceil", "round", "least", "greatest", "coalesce", "CASE"})
 """Those that are computed of values of several events, too, in conditions."""
 
 

@@ -220,13 +220,16 @@ def refuse_calls(tree: Any, text: str, known: tuple[str, ...]) -> None:
 
 
 def refuse_like(tree: Any, text: str) -> None:
-    """Refuse LIKE where the language has no functions.
+    """Refuse LIKE and CASE where the language has no functions.
 
     Raises
     ------
     QueryError
         ``ACEP-Q175``.
     """
+    for case in tree.find_data("case"):
+        span = case.meta.start_pos, case.meta.end_pos
+        raise Assembler(text).fault("ACEP-Q175", "CASE stands in patterns only", span, "write a rule for each case")
     for like in tree.find_data("like"):
         token = like.children[-2]
         hint = "compare with =, or list the values with IN"

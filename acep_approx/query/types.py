@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Literal, cast
 
 from acep_approx.query.assemble import did_you_mean
-from acep_approx.query.functions import FUNCTIONS
+from acep_approx.query.functions import FUNCTIONS, branches
 from acep_approx.query.syntax import (
     Aggregate,
     Apply,
@@ -257,8 +257,13 @@ class TypeChecker(Written):
         """The kind of what a function gives; arguments that are all of one kind are like the first that is known."""
         function = FUNCTIONS[call.name]
         first: Kind = "unknown"
-        for place, argument in enumerate(call.arguments):
-            found, wanted = self.kind(argument), function.wanted(place)
+        arguments: Sequence[Expression] = call.arguments
+        if call.name == "CASE":
+            conditions, arguments = branches(arguments)
+            for condition in conditions:
+                self.condition(condition)
+        for place, argument in enumerate(arguments):
+            found, wanted = self.kind(argument), "value" if call.name == "CASE" else function.wanted(place)
             if wanted not in ("ordered", "value"):
                 fits = found in (wanted, "unknown")
                 wanted = NAMES[cast("Kind", wanted)]
@@ -266,14 +271,14 @@ class TypeChecker(Written):
                 fits = found != "other" and (found != "boolean" or wanted == "value")
                 wanted = "a number, a string or a time"
                 if fits and first != "unknown" and found not in (first, "unknown"):
-                    fits, wanted = False, f"{NAMES[first]}, as the arguments before"
+                    fits, wanted = False, f"values of one kind, first {NAMES[first]}"
                     if first == "time" and isinstance(argument, Constant) and isinstance(argument.value, str):
                         self.time(argument, argument.value)
                         fits = True
                 first = found if first == "unknown" else first
             if not fits:
                 hint = _hint_on_argument(call.name, found, argument)
-                message = f"{call.name} takes {wanted} here, and this is {NAMES[found]}"
+                message = f"{call.name} takes {wanted}, and this is {NAMES[found]}"
                 raise self.fault("ACEP-Q173", message, argument.span, hint)
         return first if function.result == "same" else cast("Kind", function.result)
 

@@ -22,6 +22,7 @@ from acep_approx.errors import LimitError, QueryError
 from acep_approx.events.columns import to_arrow, to_numpy
 from acep_approx.kernels.runs import vm
 from acep_approx.kernels.runs.vm import NULL
+from acep_approx.query.functions import branches
 from acep_approx.query.syntax import Apply, Attribute, Between, Binary, Constant, Expression, In, IsNull, Unary
 
 COMPARISONS = {
@@ -260,6 +261,8 @@ class Lowering:
 
     def _applied(self, name: str, arguments: tuple[Resolved, ...]) -> Operand:
         """A function of values of several events."""
+        if name == "CASE":
+            return self._chosen(arguments)
         if name in MANY:
             return self._of_many(name, arguments)
         a, *digits = arguments
@@ -274,18 +277,32 @@ class Lowering:
         return self._new("float", vm.ROUND, value, self.scalars.word(float_word(scale), "float"))
 
     def _of_many(self, name: str, arguments: tuple[Resolved, ...]) -> Operand:
-        """One of some values, all of which are made floats where one of them is."""
+        """One of some values."""
+        like, values = self._alike(arguments)
+        if like == "text" and name != "coalesce":
+            self.scalars.columns.texts.is_ordered = True
+        op = MANY[name][1 if like == "float" else 2 if like == "text" else 0]
+        return reduce(lambda a, b: self._new(like, op, self._column(a), b), values)
+
+    def _chosen(self, arguments: tuple[Resolved, ...]) -> Operand:
+        """The value of the first condition that is TRUE: later ones are written first."""
+        conditions, results = branches(arguments)
+        like, values = self._alike(results)
+        tests = [self._column(self.value(condition)) for condition in conditions]
+        found = self._new(like, vm.COPY, values[-1])
+        for test, value in reversed([*zip(tests, values, strict=False)]):
+            self._emit(vm.WHEN, test, value, found.number)
+        return found
+
+    def _alike(self, arguments: Sequence[Resolved]) -> tuple[Kind, list[Operand]]:
+        """Values of one kind, and this: all are made floats where one of them is."""
         found = {id(one): self.value(one) for one in arguments if not isinstance(one, Constant)}
         kinds = {one.kind for one in found.values()} - {"null"}
         kinds |= {"float" for one in arguments if isinstance(one, Constant) and isinstance(one.value, float)}
         like: Kind = "float" if "float" in kinds else next(iter(kinds), "int")
         values = [found.get(id(one)) or self.value(one, like) for one in arguments]
         values = [self._as_float(one) if like == "float" else one._replace(kind=like) for one in values]
-        place = 1 if like == "float" else 2 if like == "text" else 0
-        if like == "text" and name != "coalesce":
-            self.scalars.columns.texts.is_ordered = True
-        op = MANY[name][place]
-        return reduce(lambda a, b: self._new(like, op, self._column(a), b), values)
+        return like, values
 
     def _pair(self, left: Resolved, right: Resolved, *, as_float: bool = False) -> tuple[Operand, Operand]:
         """Both values, made floats where one of them is."""

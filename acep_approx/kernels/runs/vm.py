@@ -37,7 +37,7 @@ TO_FLOAT, COPY, AND, OR, NOT, NULL_INT, NULL_FLOAT = 17, 18, 19, 20, 21, 22, 23
 COUNT_ALL, COUNT_INT, COUNT_FLOAT, SUM_INT, SUM_FLOAT = 24, 25, 26, 27, 28
 MIN_INT, MAX_INT, MIN_FLOAT, MAX_FLOAT, MIN_TEXT, MAX_TEXT = 29, 30, 31, 32, 33, 34
 LEAST_INT, GREATEST_INT, LEAST_FLOAT, GREATEST_FLOAT, LEAST_TEXT, GREATEST_TEXT = 35, 36, 37, 38, 39, 40
-ABS_INT, ABS_FLOAT, FLOOR, CEIL, ROUND, ELSE_INT, ELSE_FLOAT = 41, 42, 43, 44, 45, 46, 47
+ABS_INT, ABS_FLOAT, FLOOR, CEIL, ROUND, ELSE_INT, ELSE_FLOAT, WHEN = 41, 42, 43, 44, 45, 46, 47, 48
 
 LESS, EQUAL, GREATER = 1, 2, 4
 """Flags of comparisons: which outcomes hold."""
@@ -278,7 +278,10 @@ def aggregate_float(tables: Ints, pools: Pools, do: Operands) -> None:
 
 @inline
 def apply(tables: Ints, pools: Pools, do: Operands) -> None:
-    """Functions of the query language; ``ELSE`` is the second operand where the first one is NULL."""
+    """Functions of the query language; ``ELSE`` is the second operand where the first one is NULL.
+
+    ``WHEN`` puts the second operand into the target where the first one is TRUE, and leaves what else is in it.
+    """
     words, floats = pools.words, pools.floats
     code, to, a, sa, b, sb, n = do
     for j in range(n):
@@ -292,6 +295,9 @@ def apply(tables: Ints, pools: Pools, do: Operands) -> None:
         elif op == ELSE_FLOAT:
             x = floats[a + sa * j]
             floats[to + j] = x if x == x else floats[b + sb * j]
+        elif op == WHEN:
+            if words[a + sa * j] == 1:
+                words[to + j] = words[b + sb * j]
         elif op == ABS_FLOAT:
             floats[to + j] = abs(floats[a + sa * j])
         elif op == FLOOR:

@@ -91,7 +91,7 @@ class ReturnColumns:
     def _shown(self, value: Expression, found: pa.Array, types: Mapping[str, pa.DataType]) -> pa.Array:
         """Times as times; other values as they are."""
         while isinstance(value, Apply) and FUNCTIONS[value.name].result == "same":  # one of its arguments
-            value = value.arguments[0]
+            value = value.arguments[value.name == "CASE"]
         if not isinstance(value, Attribute | Aggregate) or value.name is None:
             return found
         if isinstance(value, Aggregate) and value.function not in ("first", "last", "min", "max"):
