@@ -229,11 +229,13 @@ def refuse_like(tree: Any, text: str) -> None:
     """
     for case in tree.find_data("case"):
         span = case.meta.start_pos, case.meta.end_pos
-        raise Assembler(text).fault("ACEP-Q175", "CASE stands in patterns only", span, "write a rule for each case")
+        hint = "write a rule for each case"
+        raise Assembler(text).fault("ACEP-Q175", "there is no CASE in rules and in CEL", span, hint)
     for like in tree.find_data("like"):
         token = like.children[-2]
         hint = "compare with =, or list the values with IN"
-        raise Assembler(text).fault("ACEP-Q175", f"{token.upper()} stands in patterns only", span_of(token), hint)
+        message = f"there is no {token.upper()} in rules and in CEL"
+        raise Assembler(text).fault("ACEP-Q175", message, span_of(token), hint)
 
 
 def _piece(text: str, start: str, *, calls: bool = False) -> Any:

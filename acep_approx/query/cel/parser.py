@@ -45,7 +45,7 @@ _TERMINALS = {"_SELECT", "_FROM", "_WITHIN", "ERRORS", "_PUBLISH", "_FILTER", "_
 _VALUE = {"NUMBER", "STRING", "NAME", "QUOTED", "TRUE", "FALSE", "NULL", "MINUS", "LPAR", "DECORATOR"}
 _VALUE |= {"PARAMETER", "NOT"}
 _STREAM = {"NAME", "STRING", "LPAR", "_FILTER"}
-_CONTINUES = {"SLASH", "PERCENT", "COMPARISON", "_IN", "_BETWEEN", "_IS", "AND", "OR"}
+_CONTINUES = {"SLASH", "PERCENT", "COMPARISON", "_IN", "_BETWEEN", "_IS", "LIKE", "AND", "OR"}
 
 
 def explain_cel(text: str, error: UnexpectedInput) -> QueryError:
