@@ -73,6 +73,13 @@ def test_texts(expression: str, expected: list[Any], is_encoded: bool) -> None:
     assert over(parse_expression(expression), column.dictionary_encode() if is_encoded else column) == expected
 
 
+@pytest.mark.parametrize("call", ["least(a.x, a.y)", "greatest(NULL, a.x)", "coalesce(a.x, NULL)", "abs(a.x)"])
+def test_columns_of_nothing_but_nulls_keep_an_open_type(call: str) -> None:
+    """Their type may become known with a later batch."""
+    for text in (call, f"CASE WHEN a.x > 1 THEN a.x ELSE {call} END"):
+        assert evaluate(parse_expression(text), lambda _: pa.nulls(2)).equals(pa.nulls(2))
+
+
 def test_the_kernel_rounds_as_columns_are_rounded() -> None:
     """Numbers of every size, infinite ones, and those beside a half."""
     dice = Random(3)

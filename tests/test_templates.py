@@ -202,7 +202,7 @@ def test_what_is_no_template(text: str) -> None:
 
 def test_texts_are_read_as_if_each_was_parsed() -> None:
     """Against the parser, on the queries of the random worlds, each with its numbers and strings changed."""
-    texts = (to_text(rich_world(Random(seed), seed % 5 == 0).query) for seed in range(cases(400, 80)))
+    texts = (to_text(rich_world(Random(seed), seed % 5 == 0, calls=True).query) for seed in range(cases(400, 80)))
     assert read_as_parsed(texts, LITERAL, 4) > 100
 
 
@@ -234,7 +234,7 @@ def test_random_templates_are_each_of_their_queries_alone() -> None:
     made, names = 0, {int: "int", float: "float", str: "text"}
     for seed in range(cases(1500, 300)):
         dice = Random(seed)
-        world = rich_world(dice, dice.random() < 0.2)
+        world = rich_world(dice, dice.random() < 0.2, calls=True)
         read = Literals().read(world.text)
         try:
             plan(world.query)

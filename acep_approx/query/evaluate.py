@@ -290,6 +290,8 @@ class _Evaluator:
             values = [*itertools.chain.from_iterable(pairs), results[-1]]
         elif function.result == "same":
             values = _alike(values)
+            if pa.types.is_null(values[0].type):
+                return next((value for value in values if not isinstance(value, pa.Scalar)), values[0])
         elif pa.types.is_null(values[0].type):  # nothing but NULL: the column gets its type later
             return values[0]
         return _without_nan(function.compute(*values))
