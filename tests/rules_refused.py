@@ -1151,6 +1151,22 @@ ACEP-Q001: unexpected `END`; expected OR, `)` or `,` (line 3, column 15)
                 ^^^
   hint: a bracket is still open
 
+RULE r ON PATTERN SEQ(A a, B b) WHERE a.x LIKE 'b%' WITHIN 5
+DO CALL f(a.x) END
+----
+ACEP-Q175: there is no LIKE in rules and in CEL (line 2, column 43)
+  RULE r ON PATTERN SEQ(A a, B b) WHERE a.x LIKE 'b%' WITHIN 5
+                                            ^^^^
+  hint: compare with =, or list the values with IN
+
+RULE r ON PATTERN SEQ(A a, B b) WITHIN 5
+WHEN CASE WHEN a.x = 1 THEN TRUE END DO CALL f(a.x) END
+----
+ACEP-Q175: there is no CASE in rules and in CEL (line 3, column 6)
+  WHEN CASE WHEN a.x = 1 THEN TRUE END DO CALL f(a.x) END
+       ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+  hint: write a rule for each case
+
 RULE r ON PATTERN SEQ(A a, B b) WITHIN 5
 DO CALL f(g(a.x)) END
 ----

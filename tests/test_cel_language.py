@@ -267,6 +267,7 @@ SYNTAX = [
     ("FROM A NEXT{$3.x = 1} B", "Q101", "$3", "no such decorator $3", "$ the last iteration of FOLD"),
     ("FROM A FOLD{, , $$.x + 1 AS x} B", "Q101", "$$", "no such decorator $$", "$1 is the first input"),
     ("SELECT $1.x FROM A", "Q102", "$1.x", "$1 cannot stand in SELECT", "x_1 for what NEXT and FOLD rename"),
+    ("FROM FILTER{x LIKE 'a%'}(A)", "Q175", "LIKE", "there is no LIKE in rules and in CEL", "list the values with IN"),
     ("FROM ''", "Q110", "''", "cannot have the name ''", "begins with $"),
     ("FROM A PUBLISH '$1'", "Q110", "'$1'", "cannot have the name '$1'", "begins with $"),
 ]

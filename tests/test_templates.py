@@ -202,7 +202,7 @@ def test_what_is_no_template(text: str) -> None:
 
 def test_texts_are_read_as_if_each_was_parsed() -> None:
     """Against the parser, on the queries of the random worlds, each with its numbers and strings changed."""
-    texts = (to_text(rich_world(Random(seed), seed % 5 == 0).query) for seed in range(cases(400, 80)))
+    texts = (to_text(rich_world(Random(seed), seed % 5 == 0, calls=True).query) for seed in range(cases(400, 80)))
     assert read_as_parsed(texts, LITERAL, 4) > 100
 
 
@@ -210,6 +210,8 @@ def test_texts_are_read_as_if_each_was_parsed() -> None:
     ("text", "values"),
     [
         ("PATTERN SEQ(A a, B b) WHERE b.x > 3 AND a.s = 'it''s' AND b.y IN (1, 2) WITHIN 5 s ERRORS 1", [3, "it's", 5]),
+        ("PATTERN SEQ(A a, B b) WHERE b.s LIKE 'x%' AND substr(b.s, 2) = 'y' AND round(b.x, 1) > abs(b.y - 3) WITHIN 4",
+         ["y", 3, 4]),
         ("PATTERN SEQ('q 1' a, B{2,3} b[]) WHERE a.x > -4.5 AND b[1].x > 2 -- 7\n WITHIN 7 events", [-4.5, 2]),
         ("PATTERN SEQ(A a, B b) WHERE a.`x 1` != 4 AND NOT (b.x = 2.0 OR b.t) WITHIN 2.5 s", []),
     ],
@@ -232,7 +234,7 @@ def test_random_templates_are_each_of_their_queries_alone() -> None:
     made, names = 0, {int: "int", float: "float", str: "text"}
     for seed in range(cases(1500, 300)):
         dice = Random(seed)
-        world = rich_world(dice, dice.random() < 0.2)
+        world = rich_world(dice, dice.random() < 0.2, calls=True)
         read = Literals().read(world.text)
         try:
             plan(world.query)

@@ -8,6 +8,7 @@ of ``%`` has the sign of the divisor, as in Python. Whole numbers are 64 bits wi
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
@@ -19,9 +20,11 @@ import pyarrow.compute as pc
 
 from acep_approx.arrays import Bools
 from acep_approx.errors import DataError
+from acep_approx.query.functions import FUNCTIONS, Function, branches
 from acep_approx.query.shape import walk
 from acep_approx.query.syntax import (
     Aggregate,
+    Apply,
     Attribute,
     Between,
     Binary,
@@ -253,6 +256,8 @@ class _Evaluator:
         if encoded is not None:
             return _by_code(expr, encoded)
         match expr:
+            case Apply(name=name, arguments=arguments):
+                return self._applied(FUNCTIONS[name], arguments)
             case Unary(op="NOT", operand=operand):
                 return _call("invert", _boolean(self.value(operand)))
             case Unary(operand=operand):
@@ -267,6 +272,29 @@ class _Evaluator:
                 return _inverted(_binary("AND", above, _binary("<=", tested, self.value(high))), negated)
             case In(operand=operand, values=values, negated=negated):
                 return _inverted(_contained(self.value(operand), [value.value for value in values]), negated)
+
+    def _applied(self, function: Function, arguments: tuple[Expression, ...]) -> Any:
+        values: list[Any] = []
+        for place, argument in enumerate(arguments):
+            if function.is_constant(place):
+                assert isinstance(argument, Constant), "checked"
+                values.append(argument.value)
+                continue
+            value = self.value(argument)
+            is_text = function.wanted(place) == "string" and pa.types.is_null(value.type)
+            values.append(value.cast(pa.string()) if is_text else value)
+        if function.name == "CASE":
+            conditions, results = branches(values)
+            results = _alike([*results])
+            pairs = zip(map(_boolean, conditions), results, strict=False)
+            values = [*itertools.chain.from_iterable(pairs), results[-1]]
+        elif function.result == "same":
+            values = _alike(values)
+            if pa.types.is_null(values[0].type):
+                return next((value for value in values if not isinstance(value, pa.Scalar)), values[0])
+        elif pa.types.is_null(values[0].type):  # nothing but NULL: the column gets its type later
+            return values[0]
+        return _without_nan(function.compute(*values))
 
     def _fetch(self, leaf: Leaf) -> Any:
         if leaf not in self.fetched:
@@ -415,6 +443,16 @@ def _matched(left: Any, right: Any) -> tuple[Any, Any]:
     if pa.types.is_timestamp(second) and isinstance(left, pa.StringScalar):
         return time_of(left.as_py()), right
     return left, right
+
+
+def _alike(values: list[Any]) -> list[Any]:
+    """Values of one type, as arguments of a function: that of all of them that are not only NULL."""
+    known = [value for value in values if not pa.types.is_null(value.type)]
+    if not known:
+        return values
+    like = functools.reduce(lambda found, value: _matched(found, value)[0], known)
+    made = [_matched(like, value)[1] for value in values]
+    return [value.cast(like.type) if pa.types.is_null(value.type) else value for value in made]
 
 
 def time_of(text: str) -> Any:

@@ -12,6 +12,7 @@ from acep_approx.query.syntax import (
     KINDS,
     Absent,
     Aggregate,
+    Apply,
     Atom,
     Attribute,
     Between,
@@ -275,6 +276,14 @@ def _expression(node: Expression) -> tuple[str, int]:  # noqa: PLR0911, PLR0912 
         case Lasting(amount=amount, unit=unit):
             return f"{amount!r} {unit}", _ALONE
         case FunctionCall(name=name, arguments=arguments):
+            return f"{name}({', '.join(map(to_text, arguments))})", _ALONE
+        case Apply(name=("LIKE" | "ILIKE") as name, arguments=(text, pattern)):
+            return f"{_within(text, _SUM)} {name} {_within(pattern, _SUM)}", _COMPARISON
+        case Apply(name="CASE", arguments=arguments):
+            *values, last = map(to_text, arguments)
+            parts = (f"WHEN {when} THEN {then}" for when, then in zip(values[::2], values[1::2], strict=True))
+            return f"CASE {' '.join(parts)} ELSE {last} END", _ALONE
+        case Apply(name=name, arguments=arguments):
             return f"{name}({', '.join(map(to_text, arguments))})", _ALONE
         case Read(keys=keys, column=column):
             at = "" if node.at is None else f" AT {event_name(node.at)}"

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, cast
 
 from acep_approx.query.assemble import did_you_mean
+from acep_approx.query.functions import FUNCTIONS, branches
 from acep_approx.query.syntax import (
     Aggregate,
+    Apply,
     Attribute,
     Between,
     Binary,
@@ -114,7 +116,7 @@ def check_types(query: QuerySyntax, schema: Mapping[str, Kind]) -> list[str]:
     ------
     QueryError
         ACEP-Q060 (unknown attribute), Q061 (values that cannot be compared), Q062 (no number), Q063 (no
-        condition), Q064 (aggregate), Q065 (not a time).
+        condition), Q064 (aggregate), Q065 (not a time), Q173 (argument of a function).
 
     Examples
     --------
@@ -216,6 +218,8 @@ class TypeChecker(Written):
                 for argument in arguments:
                     self.kind(argument)
                 return KIND_OF_HELD[self.functions[name]]
+            case Apply():
+                return self._applied(expr)
             case Read():
                 return self.read(expr)
             case Unary(op="NOT", operand=operand):
@@ -248,6 +252,35 @@ class TypeChecker(Written):
         self._number(left)
         self._number(right)
         return "number"
+
+    def _applied(self, call: Apply) -> Kind:
+        """The kind of what a function gives; arguments that are all of one kind are like the first that is known."""
+        function = FUNCTIONS[call.name]
+        first: Kind = "unknown"
+        arguments: Sequence[Expression] = call.arguments
+        if call.name == "CASE":
+            conditions, arguments = branches(arguments)
+            for condition in conditions:
+                self.condition(condition)
+        for place, argument in enumerate(arguments):
+            found, wanted = self.kind(argument), "value" if call.name == "CASE" else function.wanted(place)
+            if wanted not in ("ordered", "value"):
+                fits = found in (wanted, "unknown")
+                wanted = NAMES[cast("Kind", wanted)]
+            else:
+                fits = found != "other" and (found != "boolean" or wanted == "value")
+                wanted = "a number, a string or a time"
+                if fits and first != "unknown" and found not in (first, "unknown"):
+                    fits, wanted = False, f"values of one kind, first {NAMES[first]}"
+                    if first == "time" and isinstance(argument, Constant) and isinstance(argument.value, str):
+                        self.time(argument, argument.value)
+                        fits = True
+                first = found if first == "unknown" else first
+            if not fits:
+                hint = _hint_on_argument(call.name, found, argument)
+                message = f"{call.name} takes {wanted}, and this is {NAMES[found]}"
+                raise self.fault("ACEP-Q173", message, argument.span, hint)
+        return first if function.result == "same" else cast("Kind", function.result)
 
     def _number(self, expr: Expression) -> Kind:
         found = self.kind(expr)
@@ -324,6 +357,14 @@ def _comparison_hint(op: str, left: Expression, right: Expression, found: set[Ki
         if isinstance(part, Constant) and "boolean" in found:
             return "write TRUE or FALSE without quotes" if isinstance(part.value, (str, int)) else _SAME
     return _SAME
+
+
+def _hint_on_argument(name: str, found: Kind, argument: Expression) -> str:
+    if isinstance(argument, Attribute) and found in ("string", "number"):
+        wanted = "float" if found == "string" else "text"
+        given = f"--column-type {argument.name}={wanted} (column_types={{{argument.name!r}: {wanted!r}}} in Python)"
+        return f"if {argument.name!r} was read as another kind than it is, say so: {given}"
+    return f"the table of functions in docs/reference/language.md says what {name} takes"
 
 
 def _hint_on_texts(op: str, text: Expression, number: Constant) -> str:

@@ -16,13 +16,14 @@ import pyarrow as pa
 from acep_approx.arrays import Ints
 from acep_approx.automaton.resolve import Call, Held, Own, Register, Resolved
 from acep_approx.automaton.states import PLACE, Began, Here, Now, Running
-from acep_approx.engines.runs.event_columns import EventColumns, Kind
+from acep_approx.engines.runs.event_columns import EventColumns, Kind, float_word
 from acep_approx.engines.runs.hidden import NO_OPTIONS, NOW, START_NOW, RunOptions
 from acep_approx.errors import LimitError, QueryError
 from acep_approx.events.columns import to_arrow, to_numpy
 from acep_approx.kernels.runs import vm
 from acep_approx.kernels.runs.vm import NULL
-from acep_approx.query.syntax import Attribute, Between, Binary, Constant, Expression, In, IsNull, Unary
+from acep_approx.query.functions import branches
+from acep_approx.query.syntax import Apply, Attribute, Between, Binary, Constant, Expression, In, IsNull, Unary
 
 COMPARISONS = {
     "<": vm.LESS,
@@ -52,6 +53,12 @@ AGGREGATES = {
     "greatest": (vm.GREATEST_INT, vm.GREATEST_FLOAT, vm.GREATEST_TEXT),
 }
 
+MANY = {
+    "least": AGGREGATES["least"],
+    "greatest": AGGREGATES["greatest"],
+    "coalesce": (vm.ELSE_INT, vm.ELSE_FLOAT, vm.ELSE_INT),
+}
+"""Functions of any number of values, on whole numbers, floats and texts."""
 
 KINDS: dict[str, Kind] = {kind: kind for kind in get_args(Kind)}
 
@@ -216,6 +223,8 @@ class Lowering:
             case Unary(operand=operand):
                 a = self.value(operand)
                 return self._new(a.kind, vm.NEG_FLOAT if a.kind == "float" else vm.NEG_INT, a, a)
+            case Apply(name=name, arguments=arguments):
+                return self._applied(name, arguments)
             case IsNull(operand=operand, negated=negated):
                 a = self.value(operand)
                 found = self._new("truth", vm.NULL_FLOAT if a.kind == "float" else vm.NULL_INT, a)
@@ -249,6 +258,51 @@ class Lowering:
         is_float = a.kind == "float"
         code = vm.DIV_FLOAT if op == "/" else ARITHMETIC[op][is_float]
         return self._new("float" if is_float else "int", code, a, b)
+
+    def _applied(self, name: str, arguments: tuple[Resolved, ...]) -> Operand:
+        """A function of values of several events."""
+        if name == "CASE":
+            return self._chosen(arguments)
+        if name in MANY:
+            return self._of_many(name, arguments)
+        a, *digits = arguments
+        value = self.value(a, "float")
+        if name == "abs":
+            return self._new(value.kind, vm.ABS_FLOAT if value.kind == "float" else vm.ABS_INT, value)
+        if value.kind != "float":
+            return value
+        if name != "round":
+            return self._new("float", vm.FLOOR if name == "floor" else vm.CEIL, value)
+        scale = float(10 ** (digits[0].value if digits else 0))
+        return self._new("float", vm.ROUND, value, self.scalars.word(float_word(scale), "float"))
+
+    def _of_many(self, name: str, arguments: tuple[Resolved, ...]) -> Operand:
+        """One of some values."""
+        like, values = self._alike(arguments)
+        if like == "text" and name != "coalesce":
+            self.scalars.columns.texts.is_ordered = True
+        op = MANY[name][1 if like == "float" else 2 if like == "text" else 0]
+        return reduce(lambda a, b: self._new(like, op, self._column(a), b), values)
+
+    def _chosen(self, arguments: tuple[Resolved, ...]) -> Operand:
+        """The value of the first condition that is TRUE: later ones are written first."""
+        conditions, results = branches(arguments)
+        like, values = self._alike(results)
+        tests = [self._column(self.value(condition)) for condition in conditions]
+        found = self._new(like, vm.COPY, values[-1])
+        for test, value in reversed([*zip(tests, values, strict=False)]):
+            self._emit(vm.WHEN, test, value, found.number)
+        return found
+
+    def _alike(self, arguments: Sequence[Resolved]) -> tuple[Kind, list[Operand]]:
+        """Values of one kind, and this: all are made floats where one of them is."""
+        found = {id(one): self.value(one) for one in arguments if not isinstance(one, Constant)}
+        kinds = {one.kind for one in found.values()} - {"null"}
+        kinds |= {"float" for one in arguments if isinstance(one, Constant) and isinstance(one.value, float)}
+        like: Kind = "float" if "float" in kinds else next(iter(kinds), "int")
+        values = [found.get(id(one)) or self.value(one, like) for one in arguments]
+        values = [self._as_float(one) if like == "float" else one._replace(kind=like) for one in values]
+        return like, values
 
     def _pair(self, left: Resolved, right: Resolved, *, as_float: bool = False) -> tuple[Operand, Operand]:
         """Both values, made floats where one of them is."""
