@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from fractions import Fraction
 
 import pyarrow as pa
 
@@ -11,11 +12,14 @@ from acep_approx.automaton.algebra import Shows
 from acep_approx.events.columns import plain_type
 from acep_approx.events.keys import can_be_key
 from acep_approx.events.roles import Roles
-from acep_approx.events.time import tick_unit
-from acep_approx.matching.fitting import with_text
+from acep_approx.events.time import PER_SECOND, tick_unit
+from acep_approx.matching.fitting import kinds_of, with_text
 from acep_approx.matching.stream_batch import check_starts
 from acep_approx.planning.cel import plan_for
 from acep_approx.planning.planner import Plan
+from acep_approx.planning.planner import plan as planned
+from acep_approx.query.shape import of_expressions, replaced, walk
+from acep_approx.query.syntax import Aggregate, Attribute, Binary, Constant, Expression, Lasting, Unary
 
 Columns = Mapping[str, tuple[str, ...]]
 """The columns of the events of each stream that a query in CEL reads."""
@@ -46,6 +50,35 @@ def bound(plan: Plan, schema: pa.Schema, roles: Roles, columns: Columns, shows: 
     check_starts(schema, roles)
     made = plan_for(plan, columns, roles, is_time=has_times(plan, schema, roles), shows=shows)
     return with_usable_key(made, schema, roles)
+
+
+def with_counted_times(plan: Plan, schema: pa.Schema, roles: Roles) -> Plan:
+    """A plan in which durations beside times that are numbers of a unit are numbers of it, too: ``b.ts - a.ts < 10 s``.
+
+    They stay durations where a comparison names another column of times.
+    """
+    known = kinds_of(schema, roles)
+    if roles.unit is None or known[roles.time] != "number":
+        return plan
+    per_second, names = PER_SECOND[roles.unit], {"ts", roles.time}
+
+    def count(node: Expression) -> Expression | None:
+        if isinstance(node, Lasting):
+            exact = Fraction(node.microseconds * per_second, 10**6)
+            return Constant(int(exact) if exact.denominator == 1 else float(exact), node.span)
+        return None
+
+    def counted(node: Expression) -> Expression | None:
+        if isinstance(node, Unary | Binary) and node.op in ("AND", "OR", "NOT"):
+            return None
+        named = {one.name for one in walk(node) if isinstance(one, Attribute | Aggregate)}
+        is_counted = named & names and not any(name and known.get(name) == "time" for name in named)
+        return replaced(node, count) if is_counted else node
+
+    found = of_expressions(plan.query, lambda expression: replaced(expression, counted))
+    if found == plan.query:
+        return plan
+    return replace(planned(found, plan.engine), implied_key=plan.implied_key)
 
 
 def with_usable_key(plan: Plan, schema: pa.Schema, roles: Roles) -> Plan:

@@ -30,6 +30,7 @@ from acep_approx.query.syntax import (
     FunctionCall,
     In,
     IsNull,
+    Lasting,
     RegisterValue,
     Unary,
     UserFunction,
@@ -162,7 +163,7 @@ def evaluate(expr: Expression, column: Column) -> pa.Array | pa.Scalar:
     try:
         return _Evaluator(column).value(expr)
     except pa.ArrowInvalid as error:
-        if "overflow" not in str(error) and "not in range" not in str(error):
+        if not any(words in str(error) for words in ("overflow", "not in range", "out of bounds", "truncated")):
             raise
         raise DataError(
             "a whole number in a condition passed the range of 64 bits",
@@ -241,6 +242,8 @@ class _Evaluator:
         match expr:
             case Constant(value=value):
                 return _scalar(value)
+            case Lasting():
+                return pa.scalar(expr.microseconds, pa.duration("us"))
             case Attribute() | Aggregate() | RegisterValue():
                 found = self._fetch(expr)
                 return found.dictionary_decode() if isinstance(found, pa.DictionaryArray) else found
@@ -256,7 +259,7 @@ class _Evaluator:
             case Unary(op="NOT", operand=operand):
                 return _call("invert", _boolean(self.value(operand)))
             case Unary(operand=operand):
-                return _call("negate_checked", self.value(operand))
+                return _negative(self.value(operand))
             case IsNull(operand=operand, negated=negated):
                 return _call("is_valid" if negated else "is_null", self.value(operand))
             case Binary(op=op, left=left, right=right):
@@ -398,6 +401,8 @@ def _binary(op: str, left: Any, right: Any) -> Any:
     left, right = _matched(left, right)
     if op in _COMPARISONS:
         return _call(_COMPARISONS[op], left, right)
+    if _is_time(left.type) or _is_time(right.type):
+        return _of_times(op, left, right)
     if op in _CHECKED:
         return _without_nan(_call(_CHECKED[op], left, right))
     return _divided(op, left, right)
@@ -414,7 +419,59 @@ def _matched(left: Any, right: Any) -> tuple[Any, Any]:
         return left, time_of(right.as_py())
     if pa.types.is_timestamp(second) and isinstance(left, pa.StringScalar):
         return time_of(left.as_py()), right
+    if pa.types.is_duration(first) and pa.types.is_duration(second) and first != second:
+        return left.cast(pa.duration("ns")), right.cast(pa.duration("ns"))
     return left, right
+
+
+def _negative(value: Any) -> Any:
+    if pa.types.is_duration(value.type):
+        return _call("negate_checked", value.cast(pa.int64())).cast(value.type)
+    return _call("negate_checked", value)
+
+
+def _is_time(type_: pa.DataType) -> bool:
+    return bool(pa.types.is_timestamp(type_) or pa.types.is_duration(type_))
+
+
+def _of_times(op: str, left: Any, right: Any) -> Any:
+    """What is computed of times and durations: whole microseconds, or nanoseconds where a column has them.
+
+    Of a product with, or a quotient by, a number the rest is cut off.
+    """
+    if pa.types.is_null(left.type) or pa.types.is_null(right.type):
+        return _call("subtract", left, right)
+    unit = "ns" if any(_is_time(value.type) and value.type.unit == "ns" for value in (left, right)) else "us"
+    is_moment = [pa.types.is_timestamp(value.type) for value in (left, right)]
+    is_length = [pa.types.is_duration(value.type) for value in (left, right)]
+    left, right = (_ticks(value, unit) for value in (left, right))
+    if op in ("+", "-"):
+        found = _call(_CHECKED[op], left, right)
+        return _as(found, pa.timestamp(unit) if is_moment[0] != is_moment[1] else pa.duration(unit))
+    if op == "/" and is_length[1]:
+        return _divided(op, left, right)
+    left, right = _matched(left, right)
+    found = _divided(op, left, right) if op == "/" else _call(_CHECKED[op], left, right)
+    return _as(_whole(found), pa.duration(unit))
+
+
+def _ticks(value: Any, unit: str) -> Any:
+    """Times and durations as whole numbers of a unit; numbers as they are."""
+    if not _is_time(value.type):
+        return value
+    finer = pa.timestamp(unit) if pa.types.is_timestamp(value.type) else pa.duration(unit)
+    return value.cast(finer).cast(pa.int64())
+
+
+def _as(whole: Any, type_: pa.DataType) -> Any:
+    return whole if pa.types.is_null(whole.type) else whole.cast(type_)
+
+
+def _whole(value: Any) -> Any:
+    """Floats as whole numbers, cut towards 0; refuses what 64 bits cannot hold."""
+    if value.type != pa.float64():
+        return value
+    return pc.trunc(_without_nan(value)).cast(pa.int64())
 
 
 def time_of(text: str) -> Any:

@@ -140,7 +140,7 @@ class OtherPattern:
     span: Span = span_field()
 
 
-HOLDS = {"INT": "int", "FLOAT": "float", "TEXT": "text", "BOOLEAN": "truth", "TIME": "time"}
+HOLDS = {"INT": "int", "FLOAT": "float", "TEXT": "text", "BOOLEAN": "truth", "TIME": "time", "DURATION": "duration"}
 """What a register can be declared to hold, and its kind in the tree."""
 
 
@@ -365,13 +365,30 @@ class Read:
     span: Span = span_field()
 
 
+MICROSECONDS = {
+    "us": 1,
+    "ms": 1_000,
+    "s": 1_000_000,
+    "min": 60_000_000,
+    "h": 3_600_000_000,
+    "d": 86_400_000_000,
+    "week": 604_800_000_000,
+}
+"""How long the units of time are, those of ``Window`` and ``Lasting``."""
+
+
 @dataclass(frozen=True)
 class Lasting:
-    """A length of time as a number, ``10 min``: what ``DUR`` is compared with. ``unit`` as in ``Window``."""
+    """A length of time, ``10 min``: a duration; in CEL what ``DUR`` is compared with. ``unit`` as in ``Window``."""
 
     amount: int | float
     unit: str
     span: Span = span_field()
+
+    @property
+    def microseconds(self) -> int:
+        """How long it is, to the nearest microsecond; of a unit of time."""
+        return round(self.amount * MICROSECONDS[self.unit])
 
 
 Expression = (
