@@ -9,7 +9,7 @@ from random import Random
 import pyarrow as pa
 import pytest
 
-from acep_approx import compile_query
+from acep_approx import afa_function, compile_query, compile_rules
 from acep_approx.errors import DataError, QueryError
 from acep_approx.events.writing.tables import csv_lines, json_lines
 from acep_approx.query.parser import parse, parse_condition, parse_window
@@ -145,6 +145,36 @@ RETURN took, took * 2 AS twice"""
     assert rows["twice"].to_pylist() == [timedelta(seconds=10)]
     with pytest.raises(QueryError, match="ACEP-Q913"):
         compile_query(text.replace("DURATION", "FLOAT")).match(EVENTS).to_arrow()
+
+
+def test_functions_of_the_users_take_and_give_durations() -> None:
+    @afa_function(version=1, returns=timedelta)
+    def half(length):
+        return length / 2
+
+    text = """PATTERN AUTOMATON (
+  REGISTERS took DURATION, part DURATION
+  q0 -> q1 ON A a SET took = a.ts - '1969-12-31T23:59:52'
+  q1 -> q2 ON B b WHEN half(took) = 4 s SET part = half(took)
+  IGNORE q1
+  FINAL q2
+)
+WITHIN 10 s
+RETURN part"""
+    found = compile_query(text, functions=(half,)).match(EVENTS).to_arrow()
+    assert found["part"].to_pylist() == [timedelta(seconds=4)]
+
+
+def test_tables_of_rules_hold_numbers_of_a_unit() -> None:
+    text = """TABLE seen (type text, last time DEFAULT '1969-01-01', gap float DEFAULT 0, KEY (type))
+RULE counted ON
+  PATTERN B b WHERE b.ts - store.seen[b.type].last >= 1 min WITHIN 1 s
+DO UPDATE seen SET gap = (b.ts - old.last) / 1 d, last = b.ts AT (b.type)
+END"""
+    assert compile_rules(text).run(EVENTS)["counted"].num_rows == 2
+    with pytest.raises(QueryError, match="ACEP-R010") as error:
+        compile_rules(text.replace(" / 1 d", "")).run(EVENTS)
+    assert "numbers of a unit" in str(error.value.hint)
 
 
 def test_units_may_still_name_states_and_types() -> None:

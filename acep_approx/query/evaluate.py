@@ -45,6 +45,7 @@ _ARROW_TYPES = {
     "truth": pa.bool_(),
     "text": pa.string(),
     "time": pa.timestamp("us"),
+    "duration": pa.duration("us"),
 }
 
 
@@ -99,8 +100,8 @@ def plain_result(function: UserFunction, result: Any, rows: int) -> tuple[npt.ND
     try:
         if function.holds == "text":
             return found.astype(object), np.array([value is not None for value in found.tolist()], np.bool_)
-        if function.holds == "time":
-            times = found.astype("datetime64[us]")
+        if function.holds in ("time", "duration"):
+            times = found.astype("datetime64[us]" if function.holds == "time" else "timedelta64[us]")
             return times, ~np.isnat(times)
         floats = found.astype(np.float64)
         if function.holds == "float":
@@ -112,7 +113,7 @@ def plain_result(function: UserFunction, result: Any, rows: int) -> tuple[npt.ND
         raise DataError(
             f"the function {function.name!r} gave values of type {found.dtype}, and was said to give {function.holds}",
             code="ACEP-D203",
-            hint="say what it gives: returns=float, int, bool, str or datetime",
+            hint="say what it gives: returns=float, int, bool, str, datetime or timedelta",
         ) from error
 
 

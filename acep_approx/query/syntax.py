@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import cached_property
 from typing import Any, NoReturn
 from typing import Literal as OneOf
@@ -410,7 +410,14 @@ Expression = (
 
 # --- functions of the user's, over columns ---------------------------------------------------------------
 
-KINDS: dict[type, str] = {int: "int", float: "float", bool: "truth", str: "text", datetime: "time"}
+KINDS: dict[type, str] = {
+    int: "int",
+    float: "float",
+    bool: "truth",
+    str: "text",
+    datetime: "time",
+    timedelta: "duration",
+}
 """What a register or a function can hold, as a Python type and in the tree."""
 
 
@@ -442,7 +449,7 @@ class UserFunction:
         A word; as it stands in queries.
     version : int
         To be raised whenever the function gives other values: states saved before are refused then.
-    holds : {"int", "float", "truth", "text", "time"}
+    holds : {"int", "float", "truth", "text", "time", "duration"}
         What it gives.
     compute : callable
         Gets a numpy array per argument, gives one as long. It must be pure: the same values for the same arguments.

@@ -69,6 +69,10 @@ OF_TIMES: dict[tuple[Kind, str, Kind], Kind] = {
     ("duration", "/", "duration"): "number",
 }
 """What is computed of times and durations: the kind that each operator gives for two kinds."""
+_MAY_BE_OF_TIMES = {
+    *(("unknown", op, "unknown") for op in ("+", "-", "*", "/")),
+    *(("unknown", "*", "number"), ("number", "*", "unknown"), ("unknown", "/", "number")),
+}
 PLAIN_TIMES = "where the time column holds plain numbers, say what they count: --unit s (unit='s' in Python)"
 _COMPARISONS = ("=", "!=", "<", "<=", ">", ">=")
 
@@ -238,7 +242,8 @@ class TypeChecker(Written):
                 self.condition(operand)
                 return "boolean"
             case Unary(operand=operand):
-                return "duration" if (found := self.kind(operand)) == "duration" else self._number(operand, found)
+                found = self.kind(operand)
+                return found if found in ("duration", "unknown") else self._number(operand, found)
             case Binary(op=op, left=left, right=right):
                 return self._binary(expr, op, left, right)
             case In(operand=operand, values=values):
@@ -264,7 +269,8 @@ class TypeChecker(Written):
         first, second = self.kind(left), self.kind(right)
         if not {"time", "duration"} & {first, second}:
             self._number(left, first)
-            return self._number(right, second)
+            self._number(right, second)
+            return "unknown" if (first, op, second) in _MAY_BE_OF_TIMES else "number"
         for kind, other in ((first, right), (second, left)):
             if op == "-" and kind == "time" and isinstance(other, Constant) and isinstance(other.value, str):
                 self.time(other, other.value)
