@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 from acep_approx.query.syntax import (
     Aggregate,
+    Apply,
     Attribute,
     Between,
     Binary,
@@ -22,6 +23,7 @@ from acep_approx.query.syntax import (
     RegisterValue,
     Unary,
 )
+from tests.naive_functions import call
 
 
 class Leaves(Protocol):
@@ -47,6 +49,8 @@ def value_of(expr: Expression, row: Leaves) -> Any:
             return clean(value)
         case Attribute() | Aggregate() | Lasting() | Read() | RegisterValue() | FunctionCall():
             return clean(row[expr])
+        case Apply(name=name, arguments=arguments):
+            return clean(call(name, [value_of(argument, row) for argument in arguments]))
         case Unary(op="NOT", operand=operand):
             return negated(value_of(operand, row))
         case Unary(operand=operand):

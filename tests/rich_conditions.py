@@ -8,6 +8,7 @@ from typing import Any
 
 from acep_approx.query.syntax import (
     Aggregate,
+    Apply,
     Attribute,
     Between,
     Binary,
@@ -25,14 +26,19 @@ TEXTS = ("s", "s", "type", "g")
 COMPARISONS = ("<", "<=", ">", ">=", "=", "!=")
 KNOWN_NUMBERS = (1, 2, 0, 3, 1.5, None)
 KNOWN_TEXTS = ("u", "v", "", None)
+PATTERNS = ("u", "%", "_", "U%", "%v%", "A", "_%", "a", "\\%", "")
 
 
 @dataclass(frozen=True)
 class Names:
-    """The variables that a condition may name: those of one event (None: the current event), and Kleene variables."""
+    """The variables that a condition may name: those of one event (None: the current event), and Kleene variables.
+
+    ``functions`` says whether it may call some.
+    """
 
     single: tuple[str | None, ...]
     kleene: tuple[str, ...]
+    functions: bool = False
 
 
 def condition(pick: Pick, names: Names) -> Expression:
@@ -51,6 +57,8 @@ def condition(pick: Pick, names: Names) -> Expression:
 
 def test(pick: Pick, names: Names) -> Expression:
     """A comparison, or a test for a range, a list or NULL."""
+    if names.functions and pick((True, False, False)):
+        return called(pick, names)
     match pick((*["comparison"] * 6, "text", "text", "between", "in", "text in", "null")):
         case "text":
             return Binary(pick(COMPARISONS), text(pick, names), pick((text, text, some_text))(pick, names))
@@ -75,6 +83,59 @@ def comparison(pick: Pick, names: Names) -> Expression:
     if pick((False, False, True)):
         return Binary(pick(COMPARISONS), shifted(pick, names), some_number(pick, names))
     return Binary(pick(COMPARISONS), number(pick, names), shifted(pick, names))
+
+
+def called(pick: Pick, names: Names) -> Expression:
+    """A condition with a function of a text, or of numbers of any events."""
+    match pick(("like", "like", "affix", "texts", "length", "numbers", "numbers", "numbers")):
+        case "like":
+            found = Apply(pick(("LIKE", "ILIKE")), (text_of_event(pick, names), Constant(pick(PATTERNS))))
+            return pick((found, Unary("NOT", found)))
+        case "affix":
+            name = pick(("starts_with", "ends_with", "contains", "matches"))
+            return Apply(name, (text_of_event(pick, names), Constant(pick(("", "u", "v", "A")))))
+        case "texts":
+            return Binary(pick(COMPARISONS), changed(pick, names), pick((changed, changed, some_text))(pick, names))
+        case "length":
+            length = Apply("length", (text_of_event(pick, names),))
+            return Binary(pick(COMPARISONS), length, number(pick, names))
+    return Binary(pick(COMPARISONS), computed(pick, names), shifted(pick, names))
+
+
+def changed(pick: Pick, names: Names) -> Expression:
+    """A text made of others."""
+    match pick(("one", "one", "substr", "coalesce", "extreme")):
+        case "substr":
+            given = (Constant(pick((1, 2))), *pick(((), (Constant(1),))))
+            return Apply("substr", (text_of_event(pick, names), *given))
+        case "coalesce":
+            return Apply("coalesce", (text(pick, names), pick((text, some_text))(pick, names)))
+        case "extreme":
+            return Apply(pick(("least", "greatest")), (text(pick, names), text(pick, names)))
+    return Apply(pick(("lower", "upper", "trim")), (text_of_event(pick, names),))
+
+
+def text_of_event(pick: Pick, names: Names) -> Expression:
+    """A text of one event, which may have an index; functions of texts are of nothing else."""
+    variable = pick((*names.single, *names.kleene))
+    if variable in names.single:
+        return Attribute(variable, None, pick(TEXTS))
+    return Attribute(variable, pick((None, "current", "previous", "first", "last")), pick(TEXTS))
+
+
+def computed(pick: Pick, names: Names) -> Expression:
+    """A number that a function gives."""
+    match pick(("one", "one", "digits", "extreme", "coalesce", "several")):
+        case "digits":
+            return Apply("round", (shifted(pick, names), Constant(pick((0, 1)))))
+        case "extreme":
+            return Apply(pick(("least", "greatest")), (number(pick, names), shifted(pick, names)))
+        case "coalesce":
+            return Apply("coalesce", (shifted(pick, names), pick((number, some_number))(pick, names)))
+        case "several":
+            name = pick(("least", "greatest", "coalesce"))
+            return Apply(name, (number(pick, names), some_number(pick, names), number(pick, names)))
+    return Apply(pick(("abs", "round", "floor", "ceil")), (shifted(pick, names),))
 
 
 def looking_back(pick: Pick, names: Names) -> Expression:

@@ -58,10 +58,11 @@ Row = dict[str, Any]
 
 @dataclass
 class Dice:
-    """Random choices, and how many letters a pattern may still get."""
+    """Random choices, how many letters a pattern may still get, and whether conditions may call functions."""
 
     random: Random
     leaves: int = 4
+    calls: bool = False
 
     def pick(self, options: Sequence[Some]) -> Some:
         """One of some options."""
@@ -97,15 +98,15 @@ def rich_worlds(*, chooses: bool = False) -> st.SearchStrategy[RichWorld]:
     chooses : bool, default False
         Whether the query has clauses that say which matches are listed.
     """
-    return st.randoms(use_true_random=True).map(lambda random: rich_world(random, chooses))
+    return st.randoms(use_true_random=True).map(lambda random: rich_world(random, chooses, calls=True))
 
 
-def rich_world(random: Random, chooses: bool) -> RichWorld:
-    """The world that comes of a seed."""
+def rich_world(random: Random, chooses: bool, *, calls: bool = False) -> RichWorld:
+    """The world that comes of a seed; with ``calls`` its conditions may call functions."""
     make = regex_query if random.randrange(7) == 0 else pattern_query
-    query = make(Dice(random), chooses)
+    query = make(Dice(random, calls=calls), chooses)
     while query is None:
-        query = make(Dice(random), chooses)
+        query = make(Dice(random, calls=calls), chooses)
     return world_of(query, stream(Dice(random)))
 
 
@@ -188,7 +189,7 @@ def pattern_query(dice: Dice, chooses: bool) -> QuerySyntax | None:
         chosen = {dice.pick(known) for _ in range(dice.pick((1, 2, 2, 3)))}
         if negated and dice.chance(2):
             chosen = {*sorted(chosen)[: dice.pick((1, 1, 2, 0))], dice.pick(negated)}
-        names = Names(tuple(sorted(chosen - kleene)), tuple(sorted(chosen & kleene)))
+        names = Names(tuple(sorted(chosen - kleene)), tuple(sorted(chosen & kleene)), dice.calls)
         predicates.append(condition(dice.pick, names))
     return finished(dice, pattern, known, chooses, predicates=tuple(predicates))
 
@@ -199,8 +200,9 @@ def regex_query(dice: Dice, chooses: bool) -> QuerySyntax | None:
     if lightest(pattern, {}) == 0:
         return None
     letters = sorted({atom.variable for atom in atoms(pattern)})
-    predicates = [condition(dice.pick, Names((letter,), ())) for letter in letters if dice.chance(4)]
+    predicates = [condition(dice.pick, Names((letter,), (), dice.calls)) for letter in letters if dice.chance(4)]
     defined = [letter for letter in letters if dice.chance(4)]
+    own = Names((None,), (), dice.calls)
     return finished(
         dice,
         without_types(pattern, defined),
@@ -208,7 +210,7 @@ def regex_query(dice: Dice, chooses: bool) -> QuerySyntax | None:
         chooses,
         is_regex=True,
         predicates=tuple(predicates),
-        definitions=tuple(Definition(letter, condition(dice.pick, Names((None,), ()))) for letter in defined),
+        definitions=tuple(Definition(letter, condition(dice.pick, own)) for letter in defined),
     )
 
 

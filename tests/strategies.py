@@ -6,11 +6,13 @@ from itertools import count
 
 from hypothesis import strategies as st
 
+from acep_approx.query.functions import CALLED
 from acep_approx.query.shape import choice_of, sequence_of
 from acep_approx.query.syntax import (
     LISTS_ALL,
     Absent,
     Aggregate,
+    Apply,
     Atom,
     Attribute,
     Between,
@@ -62,12 +64,17 @@ AGGREGATES = st.builds(
 UNQUALIFIED_ATTRIBUTES = st.builds(Attribute, st.none(), st.none(), UNQUALIFIED)
 
 
-def expressions(leaves: st.SearchStrategy[Expression]) -> st.SearchStrategy[Expression]:
-    """Any expression over some leaves, well typed or not."""
+def expressions(
+    leaves: st.SearchStrategy[Expression], *, functions: bool = False
+) -> st.SearchStrategy[Expression]:
+    """Any expression over some leaves, well typed or not; with ``functions`` those of the language, too."""
 
     def deeper(inner: st.SearchStrategy[Expression]) -> st.SearchStrategy[Expression]:
         operators = st.sampled_from(["+", "-", "*", "/", "%", "=", "!=", "<", "<=", ">", ">=", "AND", "OR"])
+        calls = st.builds(Apply, st.sampled_from(CALLED), st.lists(inner, max_size=3).map(tuple))
+        like = st.builds(Apply, st.sampled_from(["LIKE", "ILIKE"]), st.tuples(inner, inner))
         return st.one_of(
+            *((calls, like) if functions else ()),
             st.builds(Binary, operators, inner, inner),
             st.builds(Unary, st.sampled_from(["NOT", "-"]), inner),
             st.builds(In, inner, st.lists(CONSTANTS, min_size=1, max_size=3).map(tuple), st.booleans()),
@@ -79,6 +86,7 @@ def expressions(leaves: st.SearchStrategy[Expression]) -> st.SearchStrategy[Expr
 
 
 EXPRESSIONS = expressions(CONSTANTS | ATTRIBUTES | AGGREGATES)
+WITH_FUNCTIONS = expressions(CONSTANTS | ATTRIBUTES | AGGREGATES, functions=True)
 
 
 def patterns(atoms: st.SearchStrategy[Atom], *, negation: bool = True) -> st.SearchStrategy[Pattern]:

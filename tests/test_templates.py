@@ -210,6 +210,8 @@ def test_texts_are_read_as_if_each_was_parsed() -> None:
     ("text", "values"),
     [
         ("PATTERN SEQ(A a, B b) WHERE b.x > 3 AND a.s = 'it''s' AND b.y IN (1, 2) WITHIN 5 s ERRORS 1", [3, "it's", 5]),
+        ("PATTERN SEQ(A a, B b) WHERE b.s LIKE 'x%' AND substr(b.s, 2) = 'y' AND round(b.x, 1) > abs(b.y - 3) WITHIN 4",
+         ["y", 3, 4]),
         ("PATTERN SEQ('q 1' a, B{2,3} b[]) WHERE a.x > -4.5 AND b[1].x > 2 -- 7\n WITHIN 7 events", [-4.5, 2]),
         ("PATTERN SEQ(A a, B b) WHERE a.`x 1` != 4 AND NOT (b.x = 2.0 OR b.t) WITHIN 2.5 s", []),
     ],

@@ -59,7 +59,7 @@ def language(seed: int) -> list[Any]:
     dice = Random(seed)
     kind = dice.choice(("rich", "rich", "tied", "waiting"))
     if kind == "rich":
-        world = rich_world(dice, dice.randrange(5) == 0)
+        world = rich_world(dice, dice.randrange(5) == 0, calls=True)
     else:
         world = tied_world(dice) if kind == "tied" else waiting_world(dice)
     engine, output, merge = dice.choice(("auto", "runs", "runs")), dice.choice(OUTPUTS), dice.choice(MERGES)

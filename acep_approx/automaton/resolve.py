@@ -15,6 +15,7 @@ from functools import cached_property
 from typing import Any
 
 from acep_approx.automaton.letters import unbound
+from acep_approx.query.functions import ACROSS_EVENTS
 from acep_approx.query.shape import (
     MIRRORED,
     is_static,
@@ -25,7 +26,7 @@ from acep_approx.query.shape import (
     walk,
     with_operands,
 )
-from acep_approx.query.syntax import Aggregate, Attribute, Between, Binary, Expression, QuerySyntax
+from acep_approx.query.syntax import Aggregate, Apply, Attribute, Between, Binary, Expression, QuerySyntax
 
 FLIPPED = {op: other for op, other in MIRRORED.items() if op != "!="}
 
@@ -214,6 +215,10 @@ def resolve(expression: Expression, binding: Binding) -> Resolved:
     if is_static(expression):
         (variable,) = variables(expression)
         return Held(Register("value", variable, unbound(expression)))
+    if isinstance(expression, Apply) and expression.name not in ACROSS_EVENTS:  # of one event, by an index
+        (index,) = {leaf.index for leaf in found if isinstance(leaf, Attribute)}
+        kind = "last" if index in ("previous", "last") else "first"
+        return Held(Register(kind, str(found[0].variable), unbound(expression)))
     if isinstance(expression, Attribute):
         kind = "last" if expression.index in ("previous", "last") else "first"
         return Held(Register(kind, str(expression.variable), _plain(expression.name)))

@@ -20,7 +20,7 @@ from acep_approx.query.cel.printer import expression_text
 from acep_approx.query.cel.syntax import DURATION, FIRST, LAST, SECOND
 from acep_approx.query.printer import to_text
 from acep_approx.query.shape import operands, replaced, walk
-from acep_approx.query.syntax import Aggregate, Attribute, Binary, Expression, FunctionCall, Lasting, Strategy
+from acep_approx.query.syntax import Aggregate, Attribute, Binary, Expression, FunctionCall, Index, Lasting, Strategy
 
 EdgeKind = Literal["filter", "rebind", "forward", "kill"]
 TIMES = {BEGAN: "start", CAME: "time of the last event"}
@@ -367,13 +367,18 @@ def _held(value: Held, binding: Binding, kleene: frozenset[str]) -> Expression:
         return Attribute(None, None, variable)
     if of is not None and register.kind in ("value", "least", "greatest"):
         return _qualified(of, variable, kleene)
+    if of is not None and register.kind in ("first", "last"):
+        return _at(of, variable, "first" if register.kind == "first" else "previous" if is_own else "last")
     name = of.name if isinstance(of, Attribute) else None
-    if name is not None and register.kind == "first":
-        return Attribute(variable, "first", name)
-    if name is not None and register.kind == "last":
-        return Attribute(variable, "previous" if is_own else "last", name)
     function = "count" if register.kind == "counted" else register.kind
     return Aggregate(function, variable, name, prior=is_own and not value.updated)
+
+
+def _at(node: Expression, variable: str, index: Index) -> Expression:
+    def owned(leaf: Expression) -> Expression | None:
+        return replace(leaf, variable=variable, index=index) if isinstance(leaf, Attribute) else None
+
+    return replaced(node, owned)
 
 
 def _qualified(node: Expression, variable: str, kleene: frozenset[str]) -> Expression:

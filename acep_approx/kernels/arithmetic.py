@@ -15,6 +15,8 @@ from acep_approx.jit.marks import inline
 LOWEST, LARGEST = -(2**63), 2**63 - 1
 SURE, BEYOND = 9.2e18, 9.3e18
 """Products that are smaller as floats are whole numbers of 64 bits; those of more than ``BEYOND`` are not."""
+WHOLE = 2.0**52
+"""From here on floats have no fraction."""
 MIX = np.uint64(0x9E3779B97F4A7C15)
 SHORT = 1 << 40
 """Windows below can be multiplied by the number of their parts."""
@@ -30,6 +32,25 @@ def number(x: float) -> float:
 def divided(x: float, y: float) -> float:
     """The quotient, infinite or NaN where ``y`` is zero."""
     return x / y if y != 0.0 else x * math.copysign(math.inf, y)
+
+
+@inline
+def floor_of(x: float) -> float:
+    """The largest whole number that is not above ``x``; NaN, and what has no fraction, is what it is."""
+    return float(math.floor(x)) if abs(x) < WHOLE else x
+
+
+@inline
+def rounded(x: float, scale: float) -> float:
+    """``x`` to the next multiple of 1 / ``scale``, halves away from 0, as ``query/functions.py`` rounds columns."""
+    scaled = abs(x) * scale
+    if not scaled < WHOLE:
+        return x
+    whole = float(math.floor(scaled))
+    if scaled - whole >= 0.5:
+        whole += 1.0
+    whole /= scale
+    return -whole if x < 0.0 else whole
 
 
 @inline

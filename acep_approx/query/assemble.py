@@ -13,6 +13,7 @@ import math
 import re
 from typing import TYPE_CHECKING, Any, cast
 
+from acep_approx.query.functions import named
 from acep_approx.query.shape import choice_of, replaced, sequence_of, with_expressions
 from acep_approx.query.syntax import (
     HOLDS,
@@ -22,6 +23,7 @@ from acep_approx.query.syntax import (
     NO_SPAN,
     Absent,
     Aggregate,
+    Apply,
     ArcKind,
     Assignment,
     Atom,
@@ -141,6 +143,8 @@ class Assembler(Written):
     ----------
     text : str
         The whole query: all positions refer to it.
+    calls : bool, default False
+        Whether functions that are called are the user's, as in automata written by hand.
 
     Attributes
     ----------
@@ -152,8 +156,9 @@ class Assembler(Written):
         Where the query ends in the text.
     """
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, *, calls: bool = False) -> None:
         self.text = text
+        self.calls = calls
         self.clauses_read = Clauses()
         self.marked: list[Token] = []
         self.end = len(text.rstrip())
@@ -406,7 +411,10 @@ class Assembler(Written):
             self.note_place(f"FINAL {part}", span_of(part))
         return [str(part) for part in parts]
 
-    def call(self, parts: list[Any], span: Span) -> FunctionCall:
+    def call(self, parts: list[Any], span: Span) -> FunctionCall | Apply:
+        name = None if self.calls else named(parts[0])
+        if name is not None:
+            return Apply(name, tuple(parts[1:]), span)
         return FunctionCall(str(parts[0]), tuple(parts[1:]), span=span)
 
     # --- expressions --------------------------------------------------------------------------------------
@@ -430,6 +438,11 @@ class Assembler(Written):
         operand, *rest = parts
         negated = not isinstance(rest[0], Constant)
         return In(operand, tuple(rest[negated:]), negated, span)
+
+    def like(self, parts: list[Any], span: Span) -> Expression:
+        text, *negated, word, pattern = parts
+        found = Apply(word.upper(), (text, pattern), span)
+        return Unary("NOT", found, span) if negated else found
 
     def between(self, parts: list[Any], span: Span) -> Between:
         operand, *middle, low, _, high = parts

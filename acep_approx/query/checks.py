@@ -11,6 +11,7 @@ import re
 from dataclasses import replace
 
 from acep_approx.query.assemble import UNITS, did_you_mean, no_variable
+from acep_approx.query.checks_functions import check_functions
 from acep_approx.query.checks_machine import check_machine
 from acep_approx.query.limits import MAX_POSITIONS, refuse_deep_tree, refuse_long_text, refuse_many_nodes
 from acep_approx.query.messages import strategy_meant
@@ -73,6 +74,9 @@ def check(query: QuerySyntax) -> None:
     refuse_many_nodes(trees, query.text)
     for tree in trees:
         refuse_deep_tree(tree, query.text)
+    outputs = {id(output.value) for output in query.outputs}
+    for expression in all_expressions(query):
+        check_functions(query, expression, is_condition=id(expression) not in outputs)
     if isinstance(query.pattern, Machine):
         _check_definitions_fit(query)
         check_machine(query)

@@ -19,9 +19,11 @@ import pyarrow.compute as pc
 
 from acep_approx.arrays import Bools
 from acep_approx.errors import DataError
+from acep_approx.query.functions import FUNCTIONS, Function
 from acep_approx.query.shape import walk
 from acep_approx.query.syntax import (
     Aggregate,
+    Apply,
     Attribute,
     Between,
     Binary,
@@ -239,7 +241,7 @@ class _Evaluator:
         self.column = column
         self.fetched: dict[Leaf, Any] = {}
 
-    def value(self, expr: Expression) -> Any:  # noqa: PLR0911  one for each kind of node
+    def value(self, expr: Expression) -> Any:  # noqa: PLR0911, PLR0912  one for each kind of node
         match expr:
             case Constant(value=value):
                 return _scalar(value)
@@ -257,6 +259,8 @@ class _Evaluator:
         if encoded is not None:
             return _by_code(expr, encoded)
         match expr:
+            case Apply(name=name, arguments=arguments):
+                return self._applied(FUNCTIONS[name], arguments)
             case Unary(op="NOT", operand=operand):
                 return _call("invert", _boolean(self.value(operand)))
             case Unary(operand=operand):
@@ -271,6 +275,22 @@ class _Evaluator:
                 return _inverted(_binary("AND", above, _binary("<=", tested, self.value(high))), negated)
             case In(operand=operand, values=values, negated=negated):
                 return _inverted(_contained(self.value(operand), [value.value for value in values]), negated)
+
+    def _applied(self, function: Function, arguments: tuple[Expression, ...]) -> Any:
+        values: list[Any] = []
+        for place, argument in enumerate(arguments):
+            if function.is_constant(place):
+                assert isinstance(argument, Constant), "checked"
+                values.append(argument.value)
+                continue
+            value = self.value(argument)
+            is_text = function.wanted(place) == "string" and pa.types.is_null(value.type)
+            values.append(value.cast(pa.string()) if is_text else value)
+        if function.result == "same":
+            values = _alike(values)
+        elif pa.types.is_null(values[0].type):  # nothing but NULL: the column gets its type later
+            return values[0]
+        return _without_nan(function.compute(*values))
 
     def _fetch(self, leaf: Leaf) -> Any:
         if leaf not in self.fetched:
@@ -423,6 +443,16 @@ def _matched(left: Any, right: Any) -> tuple[Any, Any]:
     if pa.types.is_duration(first) and pa.types.is_duration(second) and first != second:
         return left.cast(pa.duration("ns")), right.cast(pa.duration("ns"))
     return left, right
+
+
+def _alike(values: list[Any]) -> list[Any]:
+    """Values of one type, as arguments of a function: that of all of them that are not only NULL."""
+    known = [value for value in values if not pa.types.is_null(value.type)]
+    if not known:
+        return values
+    like = functools.reduce(lambda found, value: _matched(found, value)[0], known)
+    made = [_matched(like, value)[1] for value in values]
+    return [value.cast(like.type) if pa.types.is_null(value.type) else value for value in made]
 
 
 def _negative(value: Any) -> Any:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from acep_approx.errors import QueryError
 from acep_approx.query.assemble import did_you_mean
+from acep_approx.query.functions import CALLED
 
 if TYPE_CHECKING:
     from lark import UnexpectedInput
@@ -32,7 +33,7 @@ _CLAUSE_TERMINALS = {"_WHERE", "_WITHIN", "_SIMULTANEOUS", "ERRORS", *_SELECTING
 _VALUE = {"NUMBER", "LASTING", "STRING", "NAME", "QUOTED", "FUNCTION", "TRUE", "FALSE", "NULL", "MINUS", "LPAR", "LSQB"}
 _COMPONENT = {"TILDE", "LPAR", "_SEQ", "ANY", "NAME", "STRING"}
 _QUANTIFIER = {"PLUS", "STAR", "QMARK", "LBRACE"}
-_OPERATOR = {"PLUS", "MINUS", "STAR", "SLASH", "PERCENT", "COMPARISON", "_IN", "_BETWEEN", "_IS", "NOT"}
+_OPERATOR = {"PLUS", "MINUS", "STAR", "SLASH", "PERCENT", "COMPARISON", "_IN", "_BETWEEN", "_IS", "NOT", "LIKE"}
 # A set of terminals that stand for one thing, the terminal that gives the set away, and the words for it.
 _GROUPS = (
     (_COMPONENT, "TILDE", "a component such as `Type a`"),
@@ -82,7 +83,7 @@ _WORDS = {
     "_ARROW": "`->`",
     "CALLED": "a function",
 }
-OTHER_NAMES = {"mean": "avg", "average": "avg", "length": "count", "len": "count", "total": "sum"}
+OTHER_NAMES = {"mean": "avg", "average": "avg", "total": "sum", "len": "length", "substring": "substr"}
 _CALL = re.compile(rf"\b({'|'.join(FUNCTIONS)})\s*\(\s*(\w+\s*(\[[^\]]*\])?(\s*\.\s*\w+)?\s*)?$", re.IGNORECASE)
 _UNKNOWN = {"ACEP-Q011": "function", "ACEP-Q018": "strategy"}
 _OVERLAP = re.compile(r"\s+OVERLAP\b", re.IGNORECASE)
@@ -253,7 +254,7 @@ def mistake(found: str, before: str, after: str, possible: set[str]) -> tuple[st
     if word and possible <= _CLAUSE_TERMINALS | {"$END"} and did_you_mean(word[1].upper(), CLAUSES):
         return "ACEP-Q001", did_you_mean(word[1].upper(), CLAUSES).strip()  # WITHIN 5 EROR 1: read as a unit
     if found == "(" and word and "COMPARISON" in possible and word[1].upper() not in RESERVED:
-        return "ACEP-Q011", functions_hint(word[1])
+        return "ACEP-Q011", functions_hint(word[1], CALLED)
     if _CALL.search(before):
         hint = "an aggregate takes the events of one variable: count(a[]), avg(a[].price), max(a[..i-1].price)"
         return "ACEP-Q010", hint
@@ -266,11 +267,12 @@ def mistake(found: str, before: str, after: str, possible: set[str]) -> tuple[st
     return "ACEP-Q001", _expression_mistake(found, before, after, possible)
 
 
-def functions_hint(word: str) -> str:
-    """Which functions there are, where a word names none."""
-    name = word.lower()
-    near = f"did you mean `{OTHER_NAMES[name]}`? " if name in OTHER_NAMES else did_you_mean(name, FUNCTIONS)
-    return near + "functions are " + ", ".join(FUNCTIONS)
+def functions_hint(word: str, called: tuple[str, ...]) -> str:
+    """Which functions there are, aggregates and those that are ``called``, where a word names none."""
+    name, known = word.lower(), (*FUNCTIONS, *called)
+    meant = OTHER_NAMES.get(name)
+    near = f"did you mean `{meant}`? " if meant in known else did_you_mean(name, known)
+    return near + "functions are " + ", ".join(known)
 
 
 def strategy_meant(word: str) -> Strategy | None:
@@ -374,8 +376,6 @@ def _expression_mistake(found: str, before: str, after: str, possible: set[str])
         return "write OR"
     if found[0] in "<>=!" and "AND" in possible:
         return "comparisons do not chain: write a.x < b.x AND b.x < c.x"
-    if found.upper() == "LIKE":
-        return "LIKE is not in the language; compare with =, or list the values with IN"
     if "_AS" in possible:
         return "every output needs a name: RETURN a.price AS price"
     if "AND" in possible and (found[0].isalnum() or found[0] in "_'([`"):

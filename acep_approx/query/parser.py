@@ -10,6 +10,7 @@ from typing import Any, cast
 from acep_approx.arguments import checked
 from acep_approx.errors import QueryError
 from acep_approx.query.assemble import Assembler, did_you_mean, no_variable, span_of, with_register_values
+from acep_approx.query.functions import CALLED
 from acep_approx.query.kept import parsed
 from acep_approx.query.limits import (
     refuse_deep_text,
@@ -89,7 +90,9 @@ def _parsed(text: str) -> QuerySyntax:
     assembler = Assembler(text)
     if _PATTERN.match(text, begin):
         refuse_many_words(text)
-        pattern = assembler.assemble(_tree(text, "pattern_query"))
+        tree = _tree(text, "pattern_query")
+        assembler.calls = _has_machine(tree)
+        pattern = assembler.assemble(tree)
         return finish_query(assembler, pattern, is_regex=False)
     end = cast("re.Match[str]", _FIRST_WORD.match(text, begin)).end()
     refuse_many_words(text, begin, end)
@@ -183,20 +186,26 @@ def _tree(text: str, start: str, first: int = 0, end: int | None = None, *, call
     from lark import Token, Tree
 
     tree = parsed("query", " " * first + text[first:end], start, lambda error: explain(text, error, end))
-    if not calls and not isinstance(tree, Token) and not any(tree.find_data("machine")):
-        refuse_calls(tree, text)
+    if not calls and not isinstance(tree, Token) and not _has_machine(tree):
+        refuse_calls(tree, text, CALLED)
     # A rule that stands for its only token gives the bare token.
     return Tree(start, [tree]) if isinstance(tree, Token) else tree
 
 
-def refuse_calls(tree: Any, text: str) -> None:
-    """Only automata written by hand call functions.
+def _has_machine(tree: Any) -> bool:
+    return any(tree.find_data("machine"))
+
+
+def refuse_calls(tree: Any, text: str, known: tuple[str, ...]) -> None:
+    """Refuse functions that are not ``known``; only automata written by hand call others.
 
     Parameters
     ----------
     tree : lark.Tree
     text : str
         What it was read from.
+    known : tuple of str
+        Names, in small letters.
 
     Raises
     ------
@@ -205,12 +214,28 @@ def refuse_calls(tree: Any, text: str) -> None:
     """
     for call in tree.find_data("call"):
         token = call.children[0]
-        raise Assembler(text).fault("ACEP-Q011", f"no function {str(token)!r}", span_of(token), functions_hint(token))
+        if token.lower() not in known:
+            hint = functions_hint(token, known)
+            raise Assembler(text).fault("ACEP-Q011", f"no function {str(token)!r}", span_of(token), hint)
+
+
+def refuse_like(tree: Any, text: str) -> None:
+    """Refuse LIKE where the language has no functions.
+
+    Raises
+    ------
+    QueryError
+        ``ACEP-Q175``.
+    """
+    for like in tree.find_data("like"):
+        token = like.children[-2]
+        hint = "compare with =, or list the values with IN"
+        raise Assembler(text).fault("ACEP-Q175", f"{token.upper()} stands in patterns only", span_of(token), hint)
 
 
 def _piece(text: str, start: str, *, calls: bool = False) -> Any:
     refuse_large_text(text)
-    made = Assembler(text).assemble(_tree(text, start, calls=calls))
+    made = Assembler(text, calls=calls).assemble(_tree(text, start, calls=calls))
     if start == "expression":
         for condition in conjuncts(made):
             refuse_deep_tree(condition, text)

@@ -12,6 +12,7 @@ from acep_approx.query.syntax import (
     KINDS,
     Absent,
     Aggregate,
+    Apply,
     Atom,
     Attribute,
     Between,
@@ -275,6 +276,10 @@ def _expression(node: Expression) -> tuple[str, int]:  # noqa: PLR0911, PLR0912 
         case Lasting(amount=amount, unit=unit):
             return f"{amount!r} {unit}", _ALONE
         case FunctionCall(name=name, arguments=arguments):
+            return f"{name}({', '.join(map(to_text, arguments))})", _ALONE
+        case Apply(name=("LIKE" | "ILIKE") as name, arguments=(text, pattern)):
+            return f"{_within(text, _SUM)} {name} {_within(pattern, _SUM)}", _COMPARISON
+        case Apply(name=name, arguments=arguments):
             return f"{name}({', '.join(map(to_text, arguments))})", _ALONE
         case Read(keys=keys, column=column):
             at = "" if node.at is None else f" AT {event_name(node.at)}"

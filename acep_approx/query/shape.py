@@ -14,6 +14,7 @@ from acep_approx.query.syntax import (
     NO_SPAN,
     Absent,
     Aggregate,
+    Apply,
     Atom,
     Attribute,
     Between,
@@ -98,6 +99,7 @@ _BELOW: dict[type, Callable[[Any], tuple[Node, ...]]] = {
     In: lambda node: (node.operand, *node.values),
     Between: lambda node: (node.operand, node.low, node.high),
     FunctionCall: lambda node: node.arguments,
+    Apply: lambda node: node.arguments,
     Read: lambda node: node.keys,
 }
 """What is below a node of each class; below others there is nothing."""

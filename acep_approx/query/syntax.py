@@ -343,6 +343,15 @@ class FunctionCall:
 
 
 @dataclass(frozen=True)
+class Apply:
+    """``lower(a.name)``, ``a.name LIKE 'x%'``: a function of the language, by its name in ``FUNCTIONS``."""
+
+    name: str
+    arguments: tuple[Expression, ...]
+    span: Span = span_field()
+
+
+@dataclass(frozen=True)
 class Parameter:
     """``:limit``: a constant of a template, to which each of many queries gives a value of its own."""
 
@@ -402,6 +411,7 @@ Expression = (
     | IsNull
     | RegisterValue
     | FunctionCall
+    | Apply
     | Lasting
     | Parameter
     | Read

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, cast
 
 from acep_approx.query.assemble import did_you_mean
+from acep_approx.query.functions import FUNCTIONS
 from acep_approx.query.syntax import (
     Aggregate,
+    Apply,
     Attribute,
     Between,
     Binary,
@@ -134,7 +136,7 @@ def check_types(query: QuerySyntax, schema: Mapping[str, Kind]) -> list[str]:
     ------
     QueryError
         ACEP-Q060 (unknown attribute), Q061 (values that cannot be compared), Q062 (no number), Q063 (no
-        condition), Q064 (aggregate), Q065 (not a time).
+        condition), Q064 (aggregate), Q065 (not a time), Q173 (argument of a function).
 
     Examples
     --------
@@ -236,6 +238,8 @@ class TypeChecker(Written):
                 for argument in arguments:
                     self.kind(argument)
                 return KIND_OF_HELD[self.functions[name]]
+            case Apply():
+                return self._applied(expr)
             case Read():
                 return self.read(expr)
             case Unary(op="NOT", operand=operand):
@@ -289,6 +293,30 @@ class TypeChecker(Written):
             message = f"there is no {NAMES[first].split()[-1]} {op} {NAMES[second].split()[-1]}"
             raise self.fault("ACEP-Q062", message, expr.span, hint)
         return found
+
+    def _applied(self, call: Apply) -> Kind:
+        """The kind of what a function gives; arguments that are all of one kind are like the first that is known."""
+        function = FUNCTIONS[call.name]
+        first: Kind = "unknown"
+        for place, argument in enumerate(call.arguments):
+            found, wanted = self.kind(argument), function.wanted(place)
+            if wanted not in ("ordered", "value"):
+                fits = found in (wanted, "unknown")
+                wanted = NAMES[cast("Kind", wanted)]
+            else:
+                fits = found != "other" and (found != "boolean" or wanted == "value")
+                wanted = "a number, a string or a time"
+                if fits and first != "unknown" and found not in (first, "unknown"):
+                    fits, wanted = False, f"{NAMES[first]}, as the arguments before"
+                    if first == "time" and isinstance(argument, Constant) and isinstance(argument.value, str):
+                        self.time(argument, argument.value)
+                        fits = True
+                first = found if first == "unknown" else first
+            if not fits:
+                hint = _hint_on_argument(call.name, found, argument)
+                message = f"{call.name} takes {wanted} here, and this is {NAMES[found]}"
+                raise self.fault("ACEP-Q173", message, argument.span, hint)
+        return first if function.result == "same" else cast("Kind", function.result)
 
     def _number(self, expr: Expression, found: Kind) -> Kind:
         if found not in ("number", "unknown"):
@@ -368,6 +396,14 @@ def _comparison_hint(  # noqa: PLR0911  one for each mistake
         if isinstance(part, Constant) and "boolean" in found:
             return "write TRUE or FALSE without quotes" if isinstance(part.value, (str, int)) else _SAME
     return _SAME
+
+
+def _hint_on_argument(name: str, found: Kind, argument: Expression) -> str:
+    if isinstance(argument, Attribute) and found in ("string", "number"):
+        wanted = "float" if found == "string" else "text"
+        given = f"--column-type {argument.name}={wanted} (column_types={{{argument.name!r}: {wanted!r}}} in Python)"
+        return f"if {argument.name!r} was read as another kind than it is, say so: {given}"
+    return f"the table of functions in docs/reference/language.md says what {name} takes"
 
 
 def _hint_on_texts(op: str, text: Expression, number: Constant) -> str:

@@ -16,13 +16,13 @@ import pyarrow as pa
 from acep_approx.arrays import Ints
 from acep_approx.automaton.resolve import Call, Held, Own, Register, Resolved
 from acep_approx.automaton.states import PLACE, Began, Here, Now, Running
-from acep_approx.engines.runs.event_columns import EventColumns, Kind
+from acep_approx.engines.runs.event_columns import EventColumns, Kind, float_word
 from acep_approx.engines.runs.hidden import NO_OPTIONS, NOW, START_NOW, RunOptions
 from acep_approx.errors import LimitError, QueryError
 from acep_approx.events.columns import to_arrow, to_numpy
 from acep_approx.kernels.runs import vm
 from acep_approx.kernels.runs.vm import NULL
-from acep_approx.query.syntax import Attribute, Between, Binary, Constant, Expression, In, IsNull, Lasting, Unary
+from acep_approx.query.syntax import Apply, Attribute, Between, Binary, Constant, Expression, In, IsNull, Lasting, Unary
 
 COMPARISONS = {
     "<": vm.LESS,
@@ -52,6 +52,12 @@ AGGREGATES = {
     "greatest": (vm.GREATEST_INT, vm.GREATEST_FLOAT, vm.GREATEST_TEXT),
 }
 
+MANY = {
+    "least": AGGREGATES["least"],
+    "greatest": AGGREGATES["greatest"],
+    "coalesce": (vm.ELSE_INT, vm.ELSE_FLOAT, vm.ELSE_INT),
+}
+"""Functions of any number of values, on whole numbers, floats and texts."""
 
 KINDS: dict[str, Kind] = {kind: kind for kind in get_args(Kind)}
 
@@ -218,6 +224,8 @@ class Lowering:
             case Unary(operand=operand):
                 a = self.value(operand)
                 return self._new(a.kind, vm.NEG_FLOAT if a.kind == "float" else vm.NEG_INT, a, a)
+            case Apply(name=name, arguments=arguments):
+                return self._applied(name, arguments)
             case IsNull(operand=operand, negated=negated):
                 a = self.value(operand)
                 found = self._new("truth", vm.NULL_FLOAT if a.kind == "float" else vm.NULL_INT, a)
@@ -254,6 +262,35 @@ class Lowering:
         code = vm.DIV_FLOAT if op == "/" else ARITHMETIC[op][is_float]
         found = self._new("float" if is_float else kind or "int", code, a, b)
         return self._new(kind, vm.WHOLE, found) if is_float and kind not in (None, "float") else found
+
+    def _applied(self, name: str, arguments: tuple[Resolved, ...]) -> Operand:
+        """A function of values of several events."""
+        if name in MANY:
+            return self._of_many(name, arguments)
+        a, *digits = arguments
+        value = self.value(a, "float")
+        if name == "abs":
+            return self._new(value.kind, vm.ABS_FLOAT if value.kind == "float" else vm.ABS_INT, value)
+        if value.kind != "float":
+            return value
+        if name != "round":
+            return self._new("float", vm.FLOOR if name == "floor" else vm.CEIL, value)
+        scale = float(10 ** (digits[0].value if digits else 0))
+        return self._new("float", vm.ROUND, value, self.scalars.word(float_word(scale), "float"))
+
+    def _of_many(self, name: str, arguments: tuple[Resolved, ...]) -> Operand:
+        """One of some values, all of which are made floats where one of them is."""
+        found = {id(one): self.value(one) for one in arguments if not isinstance(one, Constant)}
+        kinds = {one.kind for one in found.values()} - {"null"}
+        kinds |= {"float" for one in arguments if isinstance(one, Constant) and isinstance(one.value, float)}
+        like: Kind = "float" if "float" in kinds else next(iter(kinds), "int")
+        values = [found.get(id(one)) or self.value(one, like) for one in arguments]
+        values = [self._as_float(one) if like == "float" else one._replace(kind=like) for one in values]
+        place = 1 if like == "float" else 2 if like == "text" else 0
+        if like == "text" and name != "coalesce":
+            self.scalars.columns.texts.is_ordered = True
+        op = MANY[name][place]
+        return reduce(lambda a, b: self._new(like, op, self._column(a), b), values)
 
     def _pair(self, left: Resolved, right: Resolved) -> tuple[Operand, Operand]:
         """Both values, made floats where one of them is."""

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from acep_approx.arrays import Floats, Ints
 from acep_approx.jit.marks import apart, called, inline
-from acep_approx.kernels.arithmetic import number
+from acep_approx.kernels.arithmetic import floor_of, number, rounded
 from acep_approx.kernels.runs.layout import TEMPORARIES
 from acep_approx.kernels.runs.records import Pools, Program
 
@@ -37,7 +37,7 @@ TO_FLOAT, COPY, AND, OR, NOT, NULL_INT, NULL_FLOAT = 17, 18, 19, 20, 21, 22, 23
 COUNT_ALL, COUNT_INT, COUNT_FLOAT, SUM_INT, SUM_FLOAT = 24, 25, 26, 27, 28
 MIN_INT, MAX_INT, MIN_FLOAT, MAX_FLOAT, MIN_TEXT, MAX_TEXT = 29, 30, 31, 32, 33, 34
 LEAST_INT, GREATEST_INT, LEAST_FLOAT, GREATEST_FLOAT, LEAST_TEXT, GREATEST_TEXT = 35, 36, 37, 38, 39, 40
-WHOLE = 41
+ABS_INT, ABS_FLOAT, FLOOR, CEIL, ROUND, ELSE_INT, ELSE_FLOAT, WHOLE = 41, 42, 43, 44, 45, 46, 47, 48
 
 LESS, EQUAL, GREATER = 1, 2, 4
 """Flags of comparisons: which outcomes hold."""
@@ -296,6 +296,32 @@ def aggregate_float(tables: Ints, pools: Pools, do: Operands) -> None:
 
 
 @inline
+def apply(tables: Ints, pools: Pools, do: Operands) -> None:
+    """Functions of the query language; ``ELSE`` is the second operand where the first one is NULL."""
+    words, floats = pools.words, pools.floats
+    code, to, a, sa, b, sb, n = do
+    for j in range(n):
+        op = tables[code]
+        if op == ABS_INT:
+            v = words[a + sa * j]
+            words[to + j] = -v if v < 0 and v != NULL else v
+        elif op == ELSE_INT:
+            v = words[a + sa * j]
+            words[to + j] = words[b + sb * j] if v == NULL else v
+        elif op == ELSE_FLOAT:
+            x = floats[a + sa * j]
+            floats[to + j] = x if x == x else floats[b + sb * j]
+        elif op == ABS_FLOAT:
+            floats[to + j] = abs(floats[a + sa * j])
+        elif op == FLOOR:
+            floats[to + j] = floor_of(floats[a + sa * j])
+        elif op == CEIL:
+            floats[to + j] = -floor_of(-floats[a + sa * j])
+        else:
+            floats[to + j] = rounded(floats[a + sa * j], floats[b + sb * j])
+
+
+@inline
 def operand(program: Program, at: int, registers: int, room: int) -> tuple[int, int]:
     """Where the operand at ``at`` begins, and its stride."""
     kind, number = program.tables[at], program.tables[at + 1]
@@ -335,6 +361,8 @@ def run_program(program: Program, pools: Pools, at: int, registers: int, room: i
             passed |= whole(words, floats, do, mask)
         elif op in (COUNT_FLOAT, SUM_FLOAT, MIN_FLOAT, MAX_FLOAT, LEAST_FLOAT, GREATEST_FLOAT):
             aggregate_float(tables, pools, do)
+        elif op >= ABS_INT:
+            apply(tables, pools, do)
         else:
             passed |= aggregate_int(program, words, do, mask)
     return passed

@@ -15,8 +15,9 @@ from acep_approx.events.roles import Roles
 from acep_approx.events.time import as_shown, in_type
 from acep_approx.matching.outputs.aggregates import aggregate
 from acep_approx.query.evaluate import Leaf, evaluate, spread
+from acep_approx.query.functions import FUNCTIONS
 from acep_approx.query.shape import walk
-from acep_approx.query.syntax import Aggregate, Attribute, Expression, RegisterValue, ReturnItem
+from acep_approx.query.syntax import Aggregate, Apply, Attribute, Expression, RegisterValue, ReturnItem
 
 
 class Values(Protocol):
@@ -89,6 +90,8 @@ class ReturnColumns:
 
     def _shown(self, value: Expression, found: pa.Array, types: Mapping[str, pa.DataType]) -> pa.Array:
         """Times as times; other values as they are."""
+        while isinstance(value, Apply) and FUNCTIONS[value.name].result == "same":  # one of its arguments
+            value = value.arguments[0]
         if not isinstance(value, Attribute | Aggregate) or value.name is None:
             return self._in_zone(value, found, types)
         if isinstance(value, Aggregate) and value.function not in ("first", "last", "min", "max"):

@@ -33,7 +33,7 @@ from acep_approx.query.cel.syntax import (
 from acep_approx.query.kept import parsed
 from acep_approx.query.limits import refuse_deep_tree, refuse_large_text
 from acep_approx.query.messages import LAST_WORD, could_stand, expected, explain
-from acep_approx.query.parser import MOST_KEPT
+from acep_approx.query.parser import MOST_KEPT, refuse_like
 from acep_approx.query.shape import walk
 from acep_approx.query.syntax import Attribute, Binary, Expression, Lasting, ReturnItem, Span, Window
 
@@ -328,6 +328,7 @@ def parse_cel(text: str) -> CelQuery:
 def _parsed(text: str) -> CelQuery:
     refuse_large_text(text)
     tree = parsed("cel", text, "cel", lambda error: explain_cel(text, error))
+    refuse_like(tree, text)
     query = cast("CelQuery", CelAssembler(text).assemble(tree))
     refuse_deep(query)
     for node in nodes(query.select):

@@ -14,7 +14,7 @@ from acep_approx.query.assemble import Assembler, did_you_mean, span_of, unquote
 from acep_approx.query.kept import parsed
 from acep_approx.query.limits import refuse_deep_tree, refuse_large_text
 from acep_approx.query.messages import SELECTIONS, could_stand, expected, explain, mistake, unexpected
-from acep_approx.query.parser import LEADING, finish_query, refuse_calls, refuse_equivalences
+from acep_approx.query.parser import LEADING, finish_query, refuse_calls, refuse_equivalences, refuse_like
 from acep_approx.query.rules.syntax import (
     Action,
     Assign,
@@ -524,7 +524,8 @@ def _refuse_words(tree: Any, assembler: RulesAssembler) -> None:
 def _assembled(tree: Any, text: str) -> Table | Rule:
     assembler = RulesAssembler(text)
     _refuse_words(tree, assembler)
-    refuse_calls(tree, text)
+    refuse_calls(tree, text, ())
+    refuse_like(tree, text)
     part: Table | Rule = assembler.assemble(tree)
     if isinstance(part, Rule):
         inside = (expression for action in part.actions for expression in expressions(action))

@@ -25,7 +25,7 @@ from acep_approx.query.parameters import refuse_parameters, refuse_those, uses_o
 from acep_approx.query.parser import parse
 from acep_approx.query.printer import to_text
 from acep_approx.query.shape import conjuncts, replaced, walk
-from acep_approx.query.syntax import Attribute, Constant, Expression, In, Parameter, QuerySyntax, Span, Window
+from acep_approx.query.syntax import Apply, Attribute, Constant, Expression, In, Parameter, QuerySyntax, Span, Window
 
 Syntax = QuerySyntax | CelQuery
 
@@ -170,7 +170,7 @@ def _outline_of(tree: Syntax, spans: list[Span]) -> _Outline:
 
 
 def _constants(tree: Syntax) -> list[Constant]:
-    """Numbers and strings in conditions, not in those of how long results last; a list after IN stays where it is."""
+    """Numbers and strings in conditions, not in those of how long results last; lists after IN, and arguments, stay."""
     if isinstance(tree, CelQuery):
         parts = [[*walk(part)] for condition in conditions(tree) for part in conjuncts(condition)]
         parts = [part for part in parts if not any(isinstance(n, Attribute) and n.name == DURATION for n in part)]
@@ -178,6 +178,7 @@ def _constants(tree: Syntax) -> list[Constant]:
         parts = [[*walk(part)] for part in tree.predicates]
     nodes = [node for part in parts for node in part]
     listed = {id(value) for node in nodes if isinstance(node, In) for value in node.values}
+    listed |= {id(value) for node in nodes if isinstance(node, Apply) for value in node.arguments}
     found = [node for node in nodes if isinstance(node, Constant) and id(node) not in listed]
     return [one for one in found if isinstance(one.value, int | float | str) and not isinstance(one.value, bool)]
 

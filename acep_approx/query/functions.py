@@ -1,0 +1,166 @@
+"""The functions of the query language, one row each: what they take, what they give, and how Arrow computes it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Function:
+    """A function over columns: NULL where one of its arguments is, if nothing else is said.
+
+    Parameters
+    ----------
+    name : str
+        As it is called; operators that are computed as functions have names in capitals.
+    arguments : tuple of str
+        What each argument is: ``string``, ``number``, ``time``, ``ordered`` (any of these) or ``value``, which may be a
+        boolean, too. All that are ``ordered`` or ``value`` are of one kind.
+    result : str
+        ``string``, ``number``, ``time``, ``boolean``, or ``same``: as the arguments.
+    compute : callable
+        Gets an Arrow array or scalar for each argument, for constants their plain values, and gives an array or scalar.
+    constants : int, default 0
+        How many of the arguments, the last ones, must be constants.
+    optional : int, default 0
+        How many of the arguments, the last ones, may be left out.
+    repeats : bool, default False
+        Whether the last argument may stand any number of times.
+    """
+
+    name: str
+    arguments: tuple[str, ...]
+    result: str
+    compute: Callable[..., Any]
+    constants: int = 0
+    optional: int = 0
+    repeats: bool = False
+
+    def wanted(self, place: int) -> str:
+        """What the argument at a place is."""
+        return self.arguments[min(place, len(self.arguments) - 1)]
+
+    def is_constant(self, place: int) -> bool:
+        """Whether the argument at a place must be a constant."""
+        return place >= len(self.arguments) - self.constants and self.constants > 0
+
+
+def _arrow(name: str) -> Callable[..., Any]:
+    """A function of Arrow; Arrow is loaded when it is called."""
+
+    def compute(*values: Any, **options: Any) -> Any:
+        import pyarrow.compute as pc
+
+        return getattr(pc, name)(*values, **options)
+
+    return compute
+
+
+def _like(*, ignore_case: bool) -> Callable[..., Any]:
+    return lambda text, pattern: _arrow("match_like")(text, pattern, ignore_case=ignore_case)
+
+
+def _substr(text: Any, start: int, length: int | None = None) -> Any:
+    stop = None if length is None else start - 1 + length
+    return _arrow("utf8_slice_codeunits")(text, start - 1, stop)
+
+
+def _length(text: Any) -> Any:
+    return _arrow("utf8_length")(text).cast("int64")
+
+
+def _extreme(name: str) -> Callable[..., Any]:
+    return lambda *values: _arrow(name)(*values, skip_nulls=False)
+
+
+# --- rounding: the kernel does the same, step by step (``kernels/arithmetic.py``) -------------------------
+
+WHOLE = 2.0**52
+"""From here on floats have no fraction."""
+MOST_DIGITS = 15
+"""Digits behind the point that can be asked for."""
+
+
+def _rounded(step: Callable[[Any], Any]) -> Callable[..., Any]:
+    """Floats rounded by ``step``, a function over numpy columns; whole numbers are what they are."""
+
+    def compute(number: Any, digits: int = 0) -> Any:
+        import numpy as np
+        import pyarrow as pa
+
+        if not pa.types.is_floating(number.type):
+            return number
+        is_scalar = isinstance(number, pa.Scalar)
+        column = pa.array([number.as_py()], pa.float64()) if is_scalar else number
+        values = column.to_numpy(zero_copy_only=False)
+        scale = float(10**digits)
+        with np.errstate(all="ignore"):
+            scaled = np.abs(values) * scale if digits or step is _half_up else values
+            found = step(scaled) / scale
+            if step is _half_up:
+                found = np.where(values < 0, -found, found)
+            found = np.where(np.abs(scaled) < WHOLE, found + 0.0, values)
+        made = pa.array(found, pa.float64(), from_pandas=True)
+        return made[0] if is_scalar else made
+
+    return compute
+
+
+def _half_up(values: Any) -> Any:
+    import numpy as np
+
+    whole = np.floor(values)
+    return whole + (values - whole >= 0.5)
+
+
+def _down(values: Any) -> Any:
+    import numpy as np
+
+    return np.floor(values)
+
+
+def _up(values: Any) -> Any:
+    import numpy as np
+
+    return np.ceil(values)
+
+
+_ROWS = (
+    Function("LIKE", ("string", "string"), "boolean", _like(ignore_case=False), constants=1),
+    Function("ILIKE", ("string", "string"), "boolean", _like(ignore_case=True), constants=1),
+    Function("starts_with", ("string", "string"), "boolean", _arrow("starts_with"), constants=1),
+    Function("ends_with", ("string", "string"), "boolean", _arrow("ends_with"), constants=1),
+    Function("contains", ("string", "string"), "boolean", _arrow("match_substring"), constants=1),
+    Function("matches", ("string", "string"), "boolean", _arrow("match_substring_regex"), constants=1),
+    Function("lower", ("string",), "string", _arrow("utf8_lower")),
+    Function("upper", ("string",), "string", _arrow("utf8_upper")),
+    Function("trim", ("string",), "string", _arrow("utf8_trim_whitespace")),
+    Function("substr", ("string", "number", "number"), "string", _substr, constants=2, optional=1),
+    Function("length", ("string",), "number", _length),
+    Function("abs", ("number",), "number", _arrow("abs_checked")),
+    Function("floor", ("number",), "number", _rounded(_down)),
+    Function("ceil", ("number",), "number", _rounded(_up)),
+    Function("round", ("number", "number"), "number", _rounded(_half_up), constants=1, optional=1),
+    Function("least", ("ordered",), "same", _extreme("min_element_wise"), repeats=True),
+    Function("greatest", ("ordered",), "same", _extreme("max_element_wise"), repeats=True),
+    Function("coalesce", ("value",), "same", _arrow("coalesce"), repeats=True),
+)
+FUNCTIONS: Mapping[str, Function] = {row.name: row for row in _ROWS}
+"""By name; names are read in any case."""
+CALLED = tuple(name for name in FUNCTIONS if not name.isupper())
+"""Those that are called by their names."""
+ACROSS_EVENTS = frozenset({"abs", "floor", "ceil", "round", "least", "greatest", "coalesce"})
+"""Those that are computed of values of several events, too, in conditions."""
+
+
+def named(word: str) -> str | None:
+    """The function that a word before a bracket names, if there is one.
+
+    Examples
+    --------
+    >>> named("LOWER"), named("lowr"), named("LIKE")
+    ('lower', None, None)
+    """
+    return word.lower() if word.lower() in CALLED else None
