@@ -211,7 +211,14 @@ LENGTHS = (Lasting(1, "s"), Lasting(0, "s"), Lasting(1.5, "s"), Lasting(2, "s"),
 
 def about_times(pick: Pick, names: Names) -> Expression:
     """A comparison of durations or times, or of how often one duration fits into another."""
-    match pick(("lengths", "lengths", "lengths", "moments", "ratio", "between", "null")):
+    match pick(("lengths", "lengths", "lengths", "moments", "ratio", "between", "null", "part", "part")):
+        case "part":
+            variable = pick((*names.single, *names.kleene))
+            index = None if variable in names.single else pick((None, "current", "previous", "first", "last"))
+            of: Expression = Attribute(variable, index, pick(TIMES))
+            of = Binary("-", of, some_length(pick, names)) if pick((False, False, True)) else of
+            name, value = pick((("second", 2), ("second", 59), ("minute", 0), ("hour", 1), ("day", 1), ("weekday", 1)))
+            return Binary(pick(COMPARISONS), Apply(name, (of,)), Constant(value))
         case "moments":
             return Binary(pick(COMPARISONS), later(pick, names), pick((moment, later))(pick, names))
         case "ratio":

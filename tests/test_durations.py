@@ -177,6 +177,41 @@ END"""
     assert "numbers of a unit" in str(error.value.hint)
 
 
+@pytest.mark.parametrize(
+    ("condition", "found"),
+    [
+        ("hour(a.ts) = 7 AND minute(a.ts) = 30 AND second(a.ts) = 5", {"UTC"}),
+        ("hour(a.ts) = 9", {"Europe/Berlin"}),
+        ("HOUR(a.ts + 1 h) >= 20 AND day(a.ts) = 30", {"Pacific/Honolulu"}),
+        ("year(a.ts) = 2024 AND month(a.ts) = 3 AND day(a.ts) = 31 AND weekday(a.ts) = 7", {"UTC", "Europe/Berlin"}),
+        ("hour(b.ts) = hour(a.ts) AND minute(b.ts) > minute(a.ts)", {"UTC", "Europe/Berlin", "Pacific/Honolulu"}),
+    ],
+)
+def test_parts_of_times_are_those_of_the_zone_of_the_column(condition: str, found: set[str]) -> None:
+    query = compile_query(f"PATTERN SEQ(A a, B b) WHERE {condition} WITHIN 1 h RETURN hour(b.ts) - hour(a.ts) AS hours")
+    times = pa.array([datetime(2024, 3, 31, 7, 30, 5), datetime(2024, 3, 31, 7, 45)], pa.timestamp("us"))  # noqa: DTZ001
+    for zone in ("UTC", "Europe/Berlin", "Pacific/Honolulu"):
+        events = pa.table({"ts": times.cast(pa.timestamp("us", zone)), "type": ["A", "B"]})
+        rows = query.match(events).to_arrow()
+        assert rows["hours"].to_pylist() == [0] * (zone in found), zone
+
+
+@pytest.mark.parametrize(("unit", "size"), [("s", 1), ("ms", 10**3), ("us", 10**6), ("ns", 10**9)])
+def test_parts_of_times_that_are_numbers(unit: str, size: int) -> None:
+    events = pa.table({"ts": [1_711_870_205 * size, 1_711_871_100 * size], "type": ["A", "B"]})
+    text = (
+        "PATTERN SEQ(A a, B b) WHERE hour(a.ts) = 7 AND minute(b.ts - 1 min) = 44 WITHIN 1 h RETURN second(a.ts) AS s"
+    )
+    query = compile_query(text)
+    assert query.match(events, unit=unit).to_arrow()["s"].to_pylist() == [5]
+    matcher = query.matcher(unit=unit)
+    matcher.push(events.slice(0, 1))
+    matcher.push(events.slice(1).append_column("more", pa.array([1.5])))
+    with pytest.raises(QueryError, match="--unit s") as error:
+        query.match(events).to_arrow()
+    assert error.value.code == "ACEP-Q173"
+
+
 def test_units_may_still_name_states_and_types() -> None:
     machine = (
         "PATTERN AUTOMATON (REGISTERS n = 0 q0 -> s ON A a WHEN a.x > 10 s -> d ON A b WHEN b.x > 5 FINAL d) WITHIN 5"

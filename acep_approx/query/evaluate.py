@@ -240,6 +240,7 @@ class _Evaluator:
     def __init__(self, column: Column) -> None:
         self.column = column
         self.fetched: dict[Leaf, Any] = {}
+        self.zones: dict[Leaf, str | None] = {}
 
     def value(self, expr: Expression) -> Any:  # noqa: PLR0911, PLR0912  one for each kind of node
         match expr:
@@ -284,6 +285,8 @@ class _Evaluator:
                 values.append(argument.value)
                 continue
             value = self.value(argument)
+            if function.wanted(place) == "time":
+                value = _in_zone(value, self._zone_of(argument))
             is_text = function.wanted(place) == "string" and pa.types.is_null(value.type)
             values.append(value.cast(pa.string()) if is_text else value)
         if function.result == "same":
@@ -294,8 +297,15 @@ class _Evaluator:
 
     def _fetch(self, leaf: Leaf) -> Any:
         if leaf not in self.fetched:
-            self.fetched[leaf] = _normal(self.column(leaf))
+            column = self.column(leaf)
+            self.fetched[leaf] = _normal(column)
+            if pa.types.is_timestamp(column.type):
+                self.zones[leaf] = column.type.tz
         return self.fetched[leaf]
+
+    def _zone_of(self, expr: Expression) -> str | None:
+        """The zone of the first column of times that a time, whose value is known, depends on."""
+        return next((self.zones[node] for node in walk(expr) if isinstance(node, Leaf) and node in self.zones), None)
 
     def _only_dictionary(self, expr: Expression) -> Any:
         """The one column an expression names, if it is one of encoded strings with fewer values than rows."""
@@ -455,6 +465,13 @@ def _alike(values: list[Any]) -> list[Any]:
     return [value.cast(like.type) if pa.types.is_null(value.type) else value for value in made]
 
 
+def _in_zone(value: Any, zone: str | None) -> Any:
+    """Times in UTC as what clocks show in a zone."""
+    if zone in (None, "UTC") or pa.types.is_null(value.type):
+        return value
+    return pc.local_timestamp(value.cast(pa.timestamp(value.type.unit, zone)))
+
+
 def _negative(value: Any) -> Any:
     if pa.types.is_duration(value.type):
         return _call("negate_checked", value.cast(pa.int64())).cast(value.type)
@@ -472,6 +489,7 @@ def _of_times(op: str, left: Any, right: Any) -> Any:
     """
     if pa.types.is_null(left.type) or pa.types.is_null(right.type):
         return _call("subtract", left, right)
+    left = time_of(left.as_py()) if isinstance(left, pa.StringScalar) else left
     unit = "ns" if any(_is_time(value.type) and value.type.unit == "ns" for value in (left, right)) else "us"
     is_moment = [pa.types.is_timestamp(value.type) for value in (left, right)]
     is_length = [pa.types.is_duration(value.type) for value in (left, right)]

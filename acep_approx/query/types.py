@@ -399,6 +399,8 @@ def _comparison_hint(  # noqa: PLR0911  one for each mistake
 
 
 def _hint_on_argument(name: str, found: Kind, argument: Expression) -> str:
+    if FUNCTIONS[name].wanted(0) == "time":
+        return PLAIN_TIMES if found == "number" else f"{name} is of one time: {name}(a.ts)"
     if isinstance(argument, Attribute) and found in ("string", "number"):
         wanted = "float" if found == "string" else "text"
         given = f"--column-type {argument.name}={wanted} (column_types={{{argument.name!r}: {wanted!r}}} in Python)"
