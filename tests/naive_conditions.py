@@ -9,8 +9,8 @@ from itertools import product
 from typing import Any
 
 from acep_approx.query.shape import negated_variables, walk
-from acep_approx.query.syntax import Aggregate, Atom, Attribute, Expression, QuerySyntax
-from tests.naive_expressions import clean, value_of
+from acep_approx.query.syntax import Aggregate, Atom, Attribute, Expression, Lasting, QuerySyntax
+from tests.naive_expressions import clean, length, value_of
 
 Row = Mapping[str, Any]
 Events = Mapping[str | None, Sequence[Row]]
@@ -27,7 +27,9 @@ class Values(dict[Attribute | Aggregate, Any]):
         self.events = events
         self.at = at
 
-    def __missing__(self, leaf: Attribute | Aggregate) -> Any:
+    def __missing__(self, leaf: Attribute | Aggregate | Lasting) -> Any:
+        if isinstance(leaf, Lasting):
+            return length(leaf)
         events = self.events[leaf.variable]
         if isinstance(leaf, Aggregate):
             return aggregate(leaf, events[: self.at[leaf.variable]] if leaf.prior else events)

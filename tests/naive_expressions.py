@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from operator import add, eq, ge, gt, le, lt, ne, sub
 from typing import Any, Protocol
 
 from acep_approx.query.syntax import (
@@ -29,6 +30,12 @@ class Leaves(Protocol):
     """A value for each leaf of an expression."""
 
     def __getitem__(self, leaf: Any, /) -> Any: ...
+
+
+def length(written: Lasting) -> timedelta:
+    """A length of time, as it is written."""
+    seconds = {"us": 1e-6, "ms": 1e-3, "s": 1, "min": 60, "h": 3600, "d": 86_400, "week": 604_800}
+    return timedelta(seconds=written.amount * seconds[written.unit])
 
 
 class OverflowOf64Bits(Exception):
@@ -90,8 +97,12 @@ def clean(value: Any) -> Any:
 def binary(op: str, left: Any, right: Any) -> Any:
     if left is None or right is None:
         return None
+    if isinstance(left, timedelta) or isinstance(right, timedelta):
+        return of_durations(op, left, right)
     if isinstance(left, datetime) != isinstance(right, datetime):
         left, right = instant(left), instant(right)
+    if op == "-" and isinstance(left, datetime):
+        return of_durations(op, left, right)
     if isinstance(left, float) or isinstance(right, float) or op == "/":
         left, right = float(left), float(right)
     match op:
@@ -117,6 +128,20 @@ def binary(op: str, left: Any, right: Any) -> Any:
             return None if right == 0 else clean(left / right)
         case "%":
             return None if right == 0 else clean(left % right)
+
+
+def of_durations(op: str, left: Any, right: Any) -> Any:
+    """Where times or durations are computed with or compared; parts of a microsecond are cut off."""
+    if op not in ("*", "/"):
+        return {"+": add, "-": sub, "=": eq, "!=": ne, "<": lt, "<=": le, ">": gt, ">=": ge}[op](left, right)
+    if op == "/" and isinstance(right, timedelta):
+        return None if not right else left / right
+    if isinstance(right, timedelta):
+        left, right = right, left
+    ticks = left // timedelta(microseconds=1)
+    if op == "/":
+        return None if right == 0 else timedelta(microseconds=math.trunc(ticks / right))
+    return timedelta(microseconds=math.trunc(ticks * right))
 
 
 def instant(value: Any) -> Any:

@@ -44,6 +44,10 @@ def call(name: str, values: list[Any]) -> Any:
             _, start, *length = values
             kept = [sign for place, sign in enumerate(text, 1) if place >= start]
             return "".join(kept[: length[0]] if length else kept)
+        case "year" | "month" | "day" | "hour" | "minute" | "second":
+            return getattr(text, name)
+        case "weekday":
+            return text.isoweekday()
         case "least" | "greatest":
             return widened(min(values) if name == "least" else max(values), values)
     return number(name, *values)

@@ -16,6 +16,7 @@ from acep_approx.query.syntax import (
     Expression,
     In,
     IsNull,
+    Lasting,
     Unary,
 )
 
@@ -209,3 +210,67 @@ def some_number(pick: Pick, names: Names) -> Expression:
 def some_text(pick: Pick, names: Names) -> Expression:
     """A constant text or NULL, whatever the names."""
     return Constant(pick(KNOWN_TEXTS))
+
+
+# --- times and durations: of streams that have the columns TIMES -----------------------------------------------------
+
+TIMES = ("at", "due")
+LENGTHS = (Lasting(1, "s"), Lasting(0, "s"), Lasting(1.5, "s"), Lasting(2, "s"), Lasting(1, "us"), Lasting(1, "h"))
+
+
+def about_times(pick: Pick, names: Names) -> Expression:
+    """A comparison of durations or times, or of how often one duration fits into another."""
+    match pick(("lengths", "lengths", "lengths", "moments", "ratio", "between", "null", "part", "part")):
+        case "part":
+            variable = pick((*names.single, *names.kleene))
+            index = None if variable in names.single else pick((None, "current", "previous", "first", "last"))
+            of: Expression = Attribute(variable, index, pick(TIMES))
+            of = Binary("-", of, some_length(pick, names)) if pick((False, False, True)) else of
+            name, value = pick((("second", 2), ("second", 59), ("minute", 0), ("hour", 1), ("day", 1), ("weekday", 1)))
+            return Binary(pick(COMPARISONS), Apply(name, (of,)), Constant(value))
+        case "moments":
+            return Binary(pick(COMPARISONS), later(pick, names), pick((moment, later))(pick, names))
+        case "ratio":
+            ratio = Binary("/", duration(pick, names), duration(pick, names))
+            return Binary(pick(COMPARISONS), ratio, Constant(pick((0, 1, 0.5))))
+        case "between":
+            return Between(duration(pick, names), pick(LENGTHS), duration(pick, names), pick((False, True)))
+        case "null":
+            return IsNull(pick((duration, later))(pick, names), pick((False, True)))
+    return Binary(pick(COMPARISONS), duration(pick, names), pick((duration, some_length))(pick, names))
+
+
+def duration(pick: Pick, names: Names) -> Expression:
+    """How much time lies between two times, or what is computed of that."""
+    gap = Binary("-", moment(pick, names), moment(pick, names))
+    match pick(("gap", "gap", "gap", "sum", "times", "part", "minus")):
+        case "sum":
+            return Binary(pick("+-"), gap, some_length(pick, names))
+        case "times":
+            sides = gap, Constant(pick((2, 0.5, -1, 0)))
+            return Binary("*", *pick((sides, sides[::-1])))
+        case "part":
+            return Binary("/", gap, Constant(pick((2, 0.5, 3, 0))))
+        case "minus":
+            return Unary("-", gap)
+    return gap
+
+
+def later(pick: Pick, names: Names) -> Expression:
+    """A time, and some time after or before it."""
+    return Binary(pick("+-"), moment(pick, names), some_length(pick, names))
+
+
+def moment(pick: Pick, names: Names) -> Expression:
+    """A time of one event, or the first or last of several."""
+    variable = pick((*names.single, *names.kleene))
+    if variable in names.single:
+        return Attribute(variable, None, pick(TIMES))
+    if pick((False, False, True)):
+        return Aggregate(pick(("min", "max", "first", "last")), variable, pick(TIMES), prior=False)
+    return Attribute(variable, pick((None, "current", "previous", "first", "last")), pick(TIMES))
+
+
+def some_length(pick: Pick, names: Names) -> Expression:
+    """A length of time, whatever the names."""
+    return pick(LENGTHS)

@@ -67,7 +67,8 @@ SYNTAX = [
     ("PATTERN A a WITHIN 5 s ERRORS", "Q002", 30, "ends too early", "may be missing: ERRORS 1"),
     ("PATTERN A a WITHIN 1m", "Q007", 21, "no such unit 'm'", "did you mean `min`?"),
     ("PATTERN A a WITHIN 1h30min", "Q007", 21, "no such unit 'h30min'", "1 h 30 min is 90 min"),
-    ("PATTERN A a WITHIN 2 weeks", "Q007", 22, "no such unit 'weeks'", "a week is 7 d"),
+    ("PATTERN A a WITHIN 2 wk", "Q007", 22, "no such unit 'wk'", "did you mean `week`?"),
+    ("PATTERN SEQ(A a, B b) WHERE b.ts - a.ts < 2 months WITHIN 5 h", "Q001", 45, "unexpected `months`", None),
     ("late.acep", "Q001", 5, "unexpected `.`", "Path('late.acep').read_text()"),
     ("ok then alarm", "Q001", 4, "unexpected `then`", "ends at the first space"),
     # too early an end

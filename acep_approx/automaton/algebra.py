@@ -138,9 +138,14 @@ def _sides(expression: Expression) -> set[str | None]:
 
 
 def of_one_event(expression: Expression, scope: Mapping[str, Values]) -> Expression:
-    """An expression with values of one event in the places of attributes, which are of the kinds that these have."""
+    """An expression with values of one event in the places of attributes, which are of the kinds that these have.
+
+    Lengths of time are numbers of ticks.
+    """
 
     def change(node: Expression) -> Expression | None:
+        if isinstance(node, Lasting):
+            return Constant(0, node.span)
         if not isinstance(node, Attribute):
             return None
         return replace(like(scope[str(node.variable)][node.name])[0], span=node.span)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from fractions import Fraction
+from typing import TypeGuard
 
 import pyarrow as pa
 
@@ -11,11 +13,15 @@ from acep_approx.automaton.algebra import Shows
 from acep_approx.events.columns import plain_type
 from acep_approx.events.keys import can_be_key
 from acep_approx.events.roles import Roles
-from acep_approx.events.time import tick_unit
-from acep_approx.matching.fitting import with_text
+from acep_approx.events.time import PER_SECOND, tick_unit
+from acep_approx.matching.fitting import kinds_of, with_text
 from acep_approx.matching.stream_batch import check_starts
 from acep_approx.planning.cel import plan_for
 from acep_approx.planning.planner import Plan
+from acep_approx.planning.planner import plan as planned
+from acep_approx.query.functions import FUNCTIONS
+from acep_approx.query.shape import of_expressions, replaced, walk
+from acep_approx.query.syntax import Aggregate, Apply, Attribute, Binary, Constant, Expression, Lasting, Moment, Unary
 
 Columns = Mapping[str, tuple[str, ...]]
 """The columns of the events of each stream that a query in CEL reads."""
@@ -46,6 +52,53 @@ def bound(plan: Plan, schema: pa.Schema, roles: Roles, columns: Columns, shows: 
     check_starts(schema, roles)
     made = plan_for(plan, columns, roles, is_time=has_times(plan, schema, roles), shows=shows)
     return with_usable_key(made, schema, roles)
+
+
+def with_counted_times(plan: Plan, schema: pa.Schema, roles: Roles) -> Plan:
+    """A plan in which durations beside times that are numbers of a unit are numbers of it, too: ``b.ts - a.ts < 10 s``.
+
+    They stay durations where a comparison names another column of times. ``hour`` and its kind get the times that the
+    numbers stand for.
+    """
+    known = kinds_of(schema, roles)
+    if roles.unit is None or known[roles.time] != "number":
+        return plan
+    per_second, names = PER_SECOND[roles.unit], {"ts", roles.time}
+
+    def is_of_times(node: Expression) -> TypeGuard[Apply]:
+        return isinstance(node, Apply) and FUNCTIONS[node.name].wanted(0) == "time"
+
+    def as_time(node: Expression) -> Expression | None:
+        if is_of_times(node) and not any(isinstance(getattr(one, "value", None), Moment) for one in walk(node)):
+            return replace(node, arguments=tuple(replaced(one, moment) for one in node.arguments))
+        return None
+
+    def moment(node: Expression) -> Expression | None:
+        if isinstance(node, Attribute | Aggregate) and node.name in names:
+            counts = Binary("/", node, Constant(1000)) if roles.unit == "ns" else node
+            since = Binary("*", counts, Lasting(1, "us" if roles.unit == "ns" else str(roles.unit)))
+            return Binary("+", Constant(Moment("1970-01-01")), since)
+        return None
+
+    def count(node: Expression) -> Expression | None:
+        if is_of_times(node):
+            return node
+        if isinstance(node, Lasting):
+            exact = Fraction(node.microseconds * per_second, 10**6)
+            return Constant(int(exact) if exact.denominator == 1 else float(exact), node.span)
+        return None
+
+    def counted(node: Expression) -> Expression | None:
+        if isinstance(node, Unary | Binary) and node.op in ("AND", "OR", "NOT"):
+            return None
+        named = {one.name for one in walk(node) if isinstance(one, Attribute | Aggregate)}
+        is_counted = named & names and not any(name and known.get(name) == "time" for name in named)
+        return replaced(node, count) if is_counted else node
+
+    found = of_expressions(plan.query, lambda expression: replaced(replaced(expression, as_time), counted))
+    if found == plan.query:
+        return plan
+    return replace(planned(found, plan.engine), implied_key=plan.implied_key)
 
 
 def with_usable_key(plan: Plan, schema: pa.Schema, roles: Roles) -> Plan:

@@ -17,7 +17,7 @@ from acep_approx.automaton.automaton import START
 from acep_approx.automaton.registers import RegisterAutomaton
 from acep_approx.automaton.resolve import Held, Own, Register, Resolved, equality
 from acep_approx.errors import QueryError, UnsupportedError
-from acep_approx.planning.planner import MICROSECONDS, UNBOUNDED, Plan, check_engine, window_ticks
+from acep_approx.planning.planner import UNBOUNDED, Plan, check_engine, window_ticks
 from acep_approx.query.cel.names import completed, resolved
 from acep_approx.query.cel.printer import to_algebra, to_cel
 from acep_approx.query.cel.syntax import (
@@ -40,6 +40,7 @@ from acep_approx.query.parameters import refuse_those
 from acep_approx.query.printer import to_text
 from acep_approx.query.shape import conjuncts, operands, walk
 from acep_approx.query.syntax import (
+    MICROSECONDS,
     Attribute,
     Binary,
     Constant,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from acep_approx.errors import AcepError, DataError, UsageError
 from acep_approx.events.time import LIMIT
-from acep_approx.planning.planner import MICROSECONDS
 from acep_approx.query.parser import parse_window
+from acep_approx.query.syntax import MICROSECONDS
 
 Duration = str | int
 """Such as ``"10 s"``; a bare number is in ticks."""

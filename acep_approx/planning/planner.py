@@ -25,7 +25,7 @@ from acep_approx.query.checks import check
 from acep_approx.query.parameters import refuse_parameters
 from acep_approx.query.printer import to_text
 from acep_approx.query.shape import atoms, is_static, walk
-from acep_approx.query.syntax import Absent, Machine, Pattern, QuerySyntax, RegisterValue, Span, Window
+from acep_approx.query.syntax import MICROSECONDS, Absent, Machine, Pattern, QuerySyntax, RegisterValue, Span, Window
 
 LINK_BYTES = 8 * LINK
 """One event bound by one run."""
@@ -135,7 +135,6 @@ def runs_cost(registers: RegisterAutomaton) -> RunsCost:
     )
 
 
-MICROSECONDS = {"us": 1, "ms": 1_000, "s": 1_000_000, "min": 60_000_000, "h": 3_600_000_000, "d": 86_400_000_000}
 LARGEST_WINDOW = 2**60
 UNBOUNDED = "unbounded"
 """The unit of a window that nothing leaves: of queries in CEL that say no time."""

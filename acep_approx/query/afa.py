@@ -102,7 +102,7 @@ def afa_function(
     if not isinstance(version, int) or isinstance(version, bool):
         raise UsageError(f"version is {version!r:.80}", code="ACEP-U053", hint="give a whole number")
     if not isinstance(returns, type) or returns not in KINDS:
-        hint = "give int, float, bool, str or datetime: @afa.function(version=1, returns=float)"
+        hint = "give int, float, bool, str, datetime or timedelta: @afa.function(version=1, returns=float)"
         raise UsageError(f"returns is {returns!r:.80}", code="ACEP-U053", hint=hint)
 
     def decorate(compute: Callable[..., Any]) -> UserFunction:

@@ -19,6 +19,7 @@ from acep_approx.query.syntax import (
     HOLDS,
     KINDS,
     LISTS_ALL,
+    MICROSECONDS,
     NO_SPAN,
     Absent,
     Aggregate,
@@ -39,6 +40,7 @@ from acep_approx.query.syntax import (
     In,
     Index,
     IsNull,
+    Lasting,
     Machine,
     MachineArc,
     MachineRegister,
@@ -97,6 +99,7 @@ UNITS = {
     **dict.fromkeys(("min", "minute", "minutes"), "min"),
     **dict.fromkeys(("h", "hour", "hours"), "h"),
     **dict.fromkeys(("d", "day", "days"), "d"),
+    **dict.fromkeys(("week", "weeks"), "week"),
     **dict.fromkeys(("event", "events"), "events"),
     **dict.fromkeys(("tick", "ticks"), "ticks"),
 }
@@ -109,6 +112,7 @@ _SKIPS: dict[str, SkipTo] = {
     "TO_LAST": "last",
 }
 _BOUNDS: dict[str, tuple[int, int | None]] = {"+": (1, None), "*": (0, None), "?": (0, 1)}
+_LASTING = re.compile(r"(.*?)\s*([a-z]+)", re.IGNORECASE | re.DOTALL)
 _SYNONYMS = {"==": "=", "<>": "!="}
 _LARGEST_WHOLE = 2**63
 _INDEXES: dict[str, Index] = {"1": "first", "i": "current", "i-1": "previous"}
@@ -267,7 +271,7 @@ class Assembler(Written):
                 "ACEP-Q007",
                 f"no such unit {str(unit[0])!r}",
                 span_of(unit[0]),
-                near_unit(unit[0], (*UNITS, "simultaneous")) + "units are us, ms, s, min, h, d and events",
+                near_unit(unit[0], (*UNITS, "simultaneous")) + "units are us, ms, s, min, h, d, week and events",
             )
         return Window(amount, UNITS[unit[0].lower()], span, parameter=parameter)
 
@@ -362,7 +366,7 @@ class Assembler(Written):
         own = KINDS.get(type(initial.value))
         holds = declared or own
         if holds is None:
-            hint = f"write {name} INT, FLOAT, TEXT, BOOLEAN or TIME, or begin with a value: {name} = 0"
+            hint = f"write {name} INT, FLOAT, TEXT, BOOLEAN, TIME or DURATION, or begin with a value: {name} = 0"
             raise self.fault("ACEP-Q075", f"it is not said what the register {str(name)!r} holds", span, hint)
         if own not in (None, holds) and (own, holds) not in (("int", "float"), ("text", "time")):
             hint = f"begin with a value of that kind, or leave it out: {name} is NULL then"
@@ -459,6 +463,14 @@ class Assembler(Written):
                 return Constant(unquote(token), span)
         return Constant({"TRUE": True, "FALSE": False, "NULL": None}[token.type], span)
 
+    def lasting(self, parts: list[Token], span: Span) -> Lasting:
+        number, unit = cast("re.Match[str]", _LASTING.fullmatch(parts[0])).groups()
+        amount = float(number) if not number.isdigit() else int(number[-30:])
+        found = Lasting(amount, UNITS[unit.lower()], span)
+        if not amount * MICROSECONDS[found.unit] < _LARGEST_WHOLE:
+            raise self.fault("ACEP-Q008", "the duration is too long", span, "microseconds are counted with 64 bits")
+        return found
+
     def parameter(self, parts: list[Token], span: Span) -> Parameter:
         return Parameter(parts[0][1:], span)
 
@@ -545,8 +557,8 @@ def near_unit(word: str, known: Any) -> str:
     """As ``did_you_mean``, for units of time; an ``m`` is rather a minute than a millisecond."""
     if word.lower() in ("m", "mn", "mins"):
         return "did you mean `min`? "
-    if word.lower() in ("w", "week", "weeks"):
-        return "a week is 7 d; "
+    if word.lower() in ("w", "wk", "wks"):
+        return "did you mean `week`? "
     if compound := re.fullmatch(r"(h|min|d|s)\d+\w*", word, re.IGNORECASE):
         return f"a window is one number and one unit, so 1 h 30 min is 90 min (there is more behind `{compound[1]}`); "
     return did_you_mean(word.lower(), known)

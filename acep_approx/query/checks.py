@@ -252,7 +252,7 @@ def _check_length(query: QuerySyntax, window: Window) -> None:
             "ACEP-Q007",
             f"no such unit {window.unit!r}",
             window.span,
-            "units are us ms s min h d events",
+            "units are us ms s min h d week events",
         )
     if not window.amount >= 0 or window.amount == float("inf"):
         hint = "a window is 0 or longer: WITHIN 10 s"

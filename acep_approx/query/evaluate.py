@@ -33,6 +33,7 @@ from acep_approx.query.syntax import (
     FunctionCall,
     In,
     IsNull,
+    Lasting,
     RegisterValue,
     Unary,
     UserFunction,
@@ -47,6 +48,7 @@ _ARROW_TYPES = {
     "truth": pa.bool_(),
     "text": pa.string(),
     "time": pa.timestamp("us"),
+    "duration": pa.duration("us"),
 }
 
 
@@ -101,8 +103,8 @@ def plain_result(function: UserFunction, result: Any, rows: int) -> tuple[npt.ND
     try:
         if function.holds == "text":
             return found.astype(object), np.array([value is not None for value in found.tolist()], np.bool_)
-        if function.holds == "time":
-            times = found.astype("datetime64[us]")
+        if function.holds in ("time", "duration"):
+            times = found.astype("datetime64[us]" if function.holds == "time" else "timedelta64[us]")
             return times, ~np.isnat(times)
         floats = found.astype(np.float64)
         if function.holds == "float":
@@ -114,7 +116,7 @@ def plain_result(function: UserFunction, result: Any, rows: int) -> tuple[npt.ND
         raise DataError(
             f"the function {function.name!r} gave values of type {found.dtype}, and was said to give {function.holds}",
             code="ACEP-D203",
-            hint="say what it gives: returns=float, int, bool, str or datetime",
+            hint="say what it gives: returns=float, int, bool, str, datetime or timedelta",
         ) from error
 
 
@@ -165,7 +167,7 @@ def evaluate(expr: Expression, column: Column) -> pa.Array | pa.Scalar:
     try:
         return _Evaluator(column).value(expr)
     except pa.ArrowInvalid as error:
-        if "overflow" not in str(error) and "not in range" not in str(error):
+        if not any(words in str(error) for words in ("overflow", "not in range", "out of bounds", "truncated")):
             raise
         raise DataError(
             "a whole number in a condition passed the range of 64 bits",
@@ -239,11 +241,14 @@ class _Evaluator:
     def __init__(self, column: Column) -> None:
         self.column = column
         self.fetched: dict[Leaf, Any] = {}
+        self.zones: dict[Leaf, str | None] = {}
 
-    def value(self, expr: Expression) -> Any:  # noqa: PLR0911  one for each kind of node
+    def value(self, expr: Expression) -> Any:  # noqa: PLR0911, PLR0912  one for each kind of node
         match expr:
             case Constant(value=value):
                 return _scalar(value)
+            case Lasting():
+                return pa.scalar(expr.microseconds, pa.duration("us"))
             case Attribute() | Aggregate() | RegisterValue():
                 found = self._fetch(expr)
                 return found.dictionary_decode() if isinstance(found, pa.DictionaryArray) else found
@@ -261,7 +266,7 @@ class _Evaluator:
             case Unary(op="NOT", operand=operand):
                 return _call("invert", _boolean(self.value(operand)))
             case Unary(operand=operand):
-                return _call("negate_checked", self.value(operand))
+                return _negative(self.value(operand))
             case IsNull(operand=operand, negated=negated):
                 return _call("is_valid" if negated else "is_null", self.value(operand))
             case Binary(op=op, left=left, right=right):
@@ -281,6 +286,8 @@ class _Evaluator:
                 values.append(argument.value)
                 continue
             value = self.value(argument)
+            if function.wanted(place) == "time":
+                value = _in_zone(value, self._zone_of(argument))
             is_text = function.wanted(place) == "string" and pa.types.is_null(value.type)
             values.append(value.cast(pa.string()) if is_text else value)
         if function.name == "CASE":
@@ -298,8 +305,15 @@ class _Evaluator:
 
     def _fetch(self, leaf: Leaf) -> Any:
         if leaf not in self.fetched:
-            self.fetched[leaf] = _normal(self.column(leaf))
+            column = self.column(leaf)
+            self.fetched[leaf] = _normal(column)
+            if pa.types.is_timestamp(column.type):
+                self.zones[leaf] = column.type.tz
         return self.fetched[leaf]
+
+    def _zone_of(self, expr: Expression) -> str | None:
+        """The zone of the first column of times that a time, whose value is known, depends on."""
+        return next((self.zones[node] for node in walk(expr) if isinstance(node, Leaf) and node in self.zones), None)
 
     def _only_dictionary(self, expr: Expression) -> Any:
         """The one column an expression names, if it is one of encoded strings with fewer values than rows."""
@@ -426,6 +440,8 @@ def _binary(op: str, left: Any, right: Any) -> Any:
     left, right = _matched(left, right)
     if op in _COMPARISONS:
         return _call(_COMPARISONS[op], left, right)
+    if _is_time(left.type) or _is_time(right.type):
+        return _of_times(op, left, right)
     if op in _CHECKED:
         return _without_nan(_call(_CHECKED[op], left, right))
     return _divided(op, left, right)
@@ -442,6 +458,8 @@ def _matched(left: Any, right: Any) -> tuple[Any, Any]:
         return left, time_of(right.as_py())
     if pa.types.is_timestamp(second) and isinstance(left, pa.StringScalar):
         return time_of(left.as_py()), right
+    if pa.types.is_duration(first) and pa.types.is_duration(second) and first != second:
+        return left.cast(pa.duration("ns")), right.cast(pa.duration("ns"))
     return left, right
 
 
@@ -453,6 +471,64 @@ def _alike(values: list[Any]) -> list[Any]:
     like = functools.reduce(lambda found, value: _matched(found, value)[0], known)
     made = [_matched(like, value)[1] for value in values]
     return [value.cast(like.type) if pa.types.is_null(value.type) else value for value in made]
+
+
+def _in_zone(value: Any, zone: str | None) -> Any:
+    """Times in UTC as what clocks show in a zone."""
+    if zone in (None, "UTC") or pa.types.is_null(value.type):
+        return value
+    return pc.local_timestamp(value.cast(pa.timestamp(value.type.unit, zone)))
+
+
+def _negative(value: Any) -> Any:
+    if pa.types.is_duration(value.type):
+        return _call("negate_checked", value.cast(pa.int64())).cast(value.type)
+    return _call("negate_checked", value)
+
+
+def _is_time(type_: pa.DataType) -> bool:
+    return bool(pa.types.is_timestamp(type_) or pa.types.is_duration(type_))
+
+
+def _of_times(op: str, left: Any, right: Any) -> Any:
+    """What is computed of times and durations: whole microseconds, or nanoseconds where a column has them.
+
+    Of a product with, or a quotient by, a number the rest is cut off.
+    """
+    if pa.types.is_null(left.type) or pa.types.is_null(right.type):
+        return _call("subtract", left, right)
+    left = time_of(left.as_py()) if isinstance(left, pa.StringScalar) else left
+    unit = "ns" if any(_is_time(value.type) and value.type.unit == "ns" for value in (left, right)) else "us"
+    is_moment = [pa.types.is_timestamp(value.type) for value in (left, right)]
+    is_length = [pa.types.is_duration(value.type) for value in (left, right)]
+    left, right = (_ticks(value, unit) for value in (left, right))
+    if op in ("+", "-"):
+        found = _call(_CHECKED[op], left, right)
+        return _as(found, pa.timestamp(unit) if is_moment[0] != is_moment[1] else pa.duration(unit))
+    if op == "/" and is_length[1]:
+        return _divided(op, left, right)
+    left, right = _matched(left, right)
+    found = _divided(op, left, right) if op == "/" else _call(_CHECKED[op], left, right)
+    return _as(_whole(found), pa.duration(unit))
+
+
+def _ticks(value: Any, unit: str) -> Any:
+    """Times and durations as whole numbers of a unit; numbers as they are."""
+    if not _is_time(value.type):
+        return value
+    finer = pa.timestamp(unit) if pa.types.is_timestamp(value.type) else pa.duration(unit)
+    return value.cast(finer).cast(pa.int64())
+
+
+def _as(whole: Any, type_: pa.DataType) -> Any:
+    return whole if pa.types.is_null(whole.type) else whole.cast(type_)
+
+
+def _whole(value: Any) -> Any:
+    """Floats as whole numbers, cut towards 0; refuses what 64 bits cannot hold."""
+    if value.type != pa.float64():
+        return value
+    return pc.trunc(_without_nan(value)).cast(pa.int64())
 
 
 def time_of(text: str) -> Any:

@@ -17,8 +17,9 @@ class Function:
     name : str
         As it is called; operators that are computed as functions have names in capitals.
     arguments : tuple of str
-        What each argument is: ``string``, ``number``, ``time``, ``ordered`` (any of these) or ``value``, which may be a
-        boolean, too. All that are ``ordered`` or ``value`` are of one kind.
+        What each argument is: ``string``, ``number``, ``time`` (as clocks show it in the zone of its column),
+        ``ordered`` (any of these) or ``value``, which may be a boolean, too. All that are ``ordered`` or ``value`` are
+        of one kind.
     result : str
         ``string``, ``number``, ``time``, ``boolean``, or ``same``: as the arguments.
     compute : callable
@@ -85,6 +86,10 @@ def _length(text: Any) -> Any:
 
 def _extreme(name: str) -> Callable[..., Any]:
     return lambda *values: _arrow(name)(*values, skip_nulls=False)
+
+
+def _part_of_time(name: str, **options: Any) -> Callable[..., Any]:
+    return lambda time: _arrow(name)(time, **options).cast("int64")
 
 
 # --- rounding: the kernel does the same, step by step (``kernels/arithmetic.py``) -------------------------
@@ -170,6 +175,13 @@ _ROWS = (
     Function("trim", ("string",), "string", _arrow("utf8_trim_whitespace")),
     Function("substr", ("string", "number", "number"), "string", _substr, constants=2, optional=1),
     Function("length", ("string",), "number", _length),
+    Function("year", ("time",), "number", _part_of_time("year")),
+    Function("month", ("time",), "number", _part_of_time("month")),
+    Function("day", ("time",), "number", _part_of_time("day")),
+    Function("weekday", ("time",), "number", _part_of_time("day_of_week", count_from_zero=False, week_start=1)),
+    Function("hour", ("time",), "number", _part_of_time("hour")),
+    Function("minute", ("time",), "number", _part_of_time("minute")),
+    Function("second", ("time",), "number", _part_of_time("second")),
     Function("abs", ("number",), "number", _arrow("abs_checked")),
     Function("floor", ("number",), "number", _rounded(_down)),
     Function("ceil", ("number",), "number", _rounded(_up)),

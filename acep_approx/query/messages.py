@@ -30,7 +30,10 @@ RESERVED = frozenset(
 
 _SELECTING = {"_MAXIMAL", "_FIRST_MATCH", "_NON", "_AFTER_MATCH_SKIP", "_CONSUME", "_EVERY"}
 _CLAUSE_TERMINALS = {"_WHERE", "_WITHIN", "_SIMULTANEOUS", "ERRORS", *_SELECTING, "_RETURN", "DEFINE", "_PUBLISH"}
-_VALUE = {"NUMBER", "STRING", "NAME", "QUOTED", "FUNCTION", "_CASE", "TRUE", "FALSE", "NULL", "MINUS", "LPAR", "LSQB"}
+_VALUE = {
+    *("NUMBER", "LASTING", "STRING", "NAME", "QUOTED", "FUNCTION", "_CASE"),
+    *("TRUE", "FALSE", "NULL", "MINUS", "LPAR", "LSQB"),
+}
 _COMPONENT = {"TILDE", "LPAR", "_SEQ", "ANY", "NAME", "STRING"}
 _QUANTIFIER = {"PLUS", "STAR", "QMARK", "LBRACE"}
 _OPERATOR = {"PLUS", "MINUS", "STAR", "SLASH", "PERCENT", "COMPARISON", "_IN", "_BETWEEN", "_IS", "NOT", "LIKE"}
@@ -52,6 +55,7 @@ _WORDS = {
     "INDEX": "`[]`",
     "INT": "a whole number",
     "NUMBER": "a number",
+    "LASTING": "a duration",
     "STRING": "a string",
     "STRATEGY": "a strategy",
     "LPAR": "`(`",
@@ -77,7 +81,7 @@ _WORDS = {
     "SLASH": "`/`",
     "PERCENT": "`%`",
     "TILDE": "`~`",
-    "HOLDS": "INT, FLOAT, TEXT, BOOLEAN or TIME",
+    "HOLDS": "INT, FLOAT, TEXT, BOOLEAN, TIME or DURATION",
     "SOURCE": "an arc such as `a -> b`",
     "_ARROW": "`->`",
     "CALLED": "a function",

@@ -221,6 +221,18 @@ def with_expressions(machine: Machine, change: Callable[[Expression], Expression
     return replace(machine, arcs=tuple(arcs), ignores=tuple(ignores))
 
 
+def of_expressions(query: QuerySyntax, change: Callable[[Expression], Expression]) -> QuerySyntax:
+    """A query with each of its expressions changed, those of ``all_expressions``."""
+    pattern = query.pattern
+    return replace(
+        query,
+        pattern=with_expressions(pattern, change) if isinstance(pattern, Machine) else pattern,
+        predicates=tuple(map(change, query.predicates)),
+        outputs=tuple(replace(one, value=change(one.value)) for one in query.outputs),
+        definitions=tuple(replace(one, condition=change(one.condition)) for one in query.definitions),
+    )
+
+
 def walk(node: Node) -> Iterator[Node]:
     """Every node of a tree, each before what is below it, in the order of the text.
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import cached_property
 from typing import Any, NoReturn
 from typing import Literal as OneOf
@@ -140,7 +140,7 @@ class OtherPattern:
     span: Span = span_field()
 
 
-HOLDS = {"INT": "int", "FLOAT": "float", "TEXT": "text", "BOOLEAN": "truth", "TIME": "time"}
+HOLDS = {"INT": "int", "FLOAT": "float", "TEXT": "text", "BOOLEAN": "truth", "TIME": "time", "DURATION": "duration"}
 """What a register can be declared to hold, and its kind in the tree."""
 
 
@@ -374,13 +374,30 @@ class Read:
     span: Span = span_field()
 
 
+MICROSECONDS = {
+    "us": 1,
+    "ms": 1_000,
+    "s": 1_000_000,
+    "min": 60_000_000,
+    "h": 3_600_000_000,
+    "d": 86_400_000_000,
+    "week": 604_800_000_000,
+}
+"""How long the units of time are, those of ``Window`` and ``Lasting``."""
+
+
 @dataclass(frozen=True)
 class Lasting:
-    """A length of time as a number, ``10 min``: what ``DUR`` is compared with. ``unit`` as in ``Window``."""
+    """A length of time, ``10 min``: a duration; in CEL what ``DUR`` is compared with. ``unit`` as in ``Window``."""
 
     amount: int | float
     unit: str
     span: Span = span_field()
+
+    @property
+    def microseconds(self) -> int:
+        """How long it is, to the nearest microsecond; of a unit of time."""
+        return round(self.amount * MICROSECONDS[self.unit])
 
 
 Expression = (
@@ -403,7 +420,14 @@ Expression = (
 
 # --- functions of the user's, over columns ---------------------------------------------------------------
 
-KINDS: dict[type, str] = {int: "int", float: "float", bool: "truth", str: "text", datetime: "time"}
+KINDS: dict[type, str] = {
+    int: "int",
+    float: "float",
+    bool: "truth",
+    str: "text",
+    datetime: "time",
+    timedelta: "duration",
+}
 """What a register or a function can hold, as a Python type and in the tree."""
 
 
@@ -435,7 +459,7 @@ class UserFunction:
         A word; as it stands in queries.
     version : int
         To be raised whenever the function gives other values: states saved before are refused then.
-    holds : {"int", "float", "truth", "text", "time"}
+    holds : {"int", "float", "truth", "text", "time", "duration"}
         What it gives.
     compute : callable
         Gets a numpy array per argument, gives one as long. It must be pure: the same values for the same arguments.

@@ -34,7 +34,7 @@ from acep_approx.query.syntax import (
 if TYPE_CHECKING:
     import pyarrow as pa
 
-Kind = Literal["number", "string", "boolean", "time", "unknown", "other"]
+Kind = Literal["number", "string", "boolean", "time", "duration", "unknown", "other"]
 """What a value is. ``unknown`` (NULL) goes with everything, ``other`` only with IS NULL."""
 
 NAMES: dict[Kind, str] = {
@@ -42,6 +42,7 @@ NAMES: dict[Kind, str] = {
     "string": "a string",
     "boolean": "a boolean",
     "time": "a time",
+    "duration": "a duration",
     "unknown": "unknown",
     "other": "of a type without operators",
 }
@@ -53,9 +54,28 @@ KIND_OF_HELD: dict[str, Kind] = {
     "bool": "boolean",
     "text": "string",
     "time": "time",
+    "duration": "duration",
 }
 """What the values of a register, a function or a column of a table are, by what it holds."""
-_DECLARED = {"number": "FLOAT", "string": "TEXT", "boolean": "BOOLEAN", "time": "TIME"}
+_DECLARED = {"number": "FLOAT", "string": "TEXT", "boolean": "BOOLEAN", "time": "TIME", "duration": "DURATION"}
+OF_TIMES: dict[tuple[Kind, str, Kind], Kind] = {
+    ("time", "-", "time"): "duration",
+    ("time", "-", "duration"): "time",
+    ("time", "+", "duration"): "time",
+    ("duration", "+", "time"): "time",
+    ("duration", "+", "duration"): "duration",
+    ("duration", "-", "duration"): "duration",
+    ("duration", "*", "number"): "duration",
+    ("number", "*", "duration"): "duration",
+    ("duration", "/", "number"): "duration",
+    ("duration", "/", "duration"): "number",
+}
+"""What is computed of times and durations: the kind that each operator gives for two kinds."""
+_MAY_BE_OF_TIMES = {
+    *(("unknown", op, "unknown") for op in ("+", "-", "*", "/")),
+    *(("unknown", "*", "number"), ("number", "*", "unknown"), ("unknown", "/", "number")),
+}
+PLAIN_TIMES = "where the time column holds plain numbers, say what they count: --unit s (unit='s' in Python)"
 _COMPARISONS = ("=", "!=", "<", "<=", ">", ">=")
 
 
@@ -209,7 +229,7 @@ class TypeChecker(Written):
             case Aggregate():
                 return self._aggregate(expr)
             case Lasting():
-                return "number"
+                return "duration"
             case Parameter(name=name, span=span):
                 return self.attribute(f":{name}", span)
             case RegisterValue(name=name):
@@ -226,7 +246,8 @@ class TypeChecker(Written):
                 self.condition(operand)
                 return "boolean"
             case Unary(operand=operand):
-                return self._number(operand)
+                found = self.kind(operand)
+                return found if found in ("duration", "unknown") else self._number(operand, found)
             case Binary(op=op, left=left, right=right):
                 return self._binary(expr, op, left, right)
             case In(operand=operand, values=values):
@@ -249,9 +270,29 @@ class TypeChecker(Written):
         if op in _COMPARISONS:
             self._comparable(expr, op, left, right)
             return "boolean"
-        self._number(left)
-        self._number(right)
-        return "number"
+        first, second = self.kind(left), self.kind(right)
+        if not {"time", "duration"} & {first, second}:
+            self._number(left, first)
+            self._number(right, second)
+            return "unknown" if (first, op, second) in _MAY_BE_OF_TIMES else "number"
+        for kind, other in ((first, right), (second, left)):
+            if op == "-" and kind == "time" and isinstance(other, Constant) and isinstance(other.value, str):
+                self.time(other, other.value)
+                return "duration"
+        return self._of_times(expr, op, first, second)
+
+    def _of_times(self, expr: Expression, op: str, first: Kind, second: Kind) -> Kind:
+        """The kind of what is computed of times and durations."""
+        if "unknown" in (first, second):
+            return "unknown"
+        found = OF_TIMES.get((first, op, second))
+        if found is None:
+            hint = "time - time and duration / number are durations, time + duration is a time"
+            if "number" in (first, second):
+                hint += f"; {PLAIN_TIMES}" if op in ("+", "-") else ""
+            message = f"there is no {NAMES[first].split()[-1]} {op} {NAMES[second].split()[-1]}"
+            raise self.fault("ACEP-Q062", message, expr.span, hint)
+        return found
 
     def _applied(self, call: Apply) -> Kind:
         """The kind of what a function gives; arguments that are all of one kind are like the first that is known."""
@@ -282,13 +323,11 @@ class TypeChecker(Written):
                 raise self.fault("ACEP-Q173", message, argument.span, hint)
         return first if function.result == "same" else cast("Kind", function.result)
 
-    def _number(self, expr: Expression) -> Kind:
-        found = self.kind(expr)
+    def _number(self, expr: Expression, found: Kind) -> Kind:
         if found not in ("number", "unknown"):
-            hint = "arithmetic is for numbers"
-            if found == "time":
-                hint = "times cannot be added or subtracted; WITHIN limits their distance"
-            raise self.fault("ACEP-Q062", f"this is {NAMES[found]}, not a number", expr.span, hint)
+            raise self.fault(
+                "ACEP-Q062", f"this is {NAMES[found]}, not a number", expr.span, "arithmetic is for numbers"
+            )
         return "number"
 
     def _comparable(self, expr: Expression, op: str, left: Expression, right: Expression) -> None:
@@ -342,7 +381,12 @@ def _kind_of_value(value: object) -> Kind:
     return "string" if isinstance(value, str) else "number"
 
 
-def _comparison_hint(op: str, left: Expression, right: Expression, found: set[Kind]) -> str:
+def _comparison_hint(  # noqa: PLR0911  one for each mistake
+    op: str, left: Expression, right: Expression, found: set[Kind]
+) -> str:
+    if found == {"duration", "number"}:
+        number = next((part.value for part in (left, right) if isinstance(part, Constant)), None)
+        return PLAIN_TIMES if number is None else f"a duration has a unit: {number} s, {number} min"
     if found == {"time", "number"}:  # 2013-01-31 is a difference
         return f"{_SAME}; a time stands in quotes: '2013-01-31' or '2013-01-31T12:30:00'"
     for part in (left, right):
@@ -360,6 +404,8 @@ def _comparison_hint(op: str, left: Expression, right: Expression, found: set[Ki
 
 
 def _hint_on_argument(name: str, found: Kind, argument: Expression) -> str:
+    if FUNCTIONS[name].wanted(0) == "time":
+        return PLAIN_TIMES if found == "number" else f"{name} is of one time: {name}(a.ts)"
     if isinstance(argument, Attribute) and found in ("string", "number"):
         wanted = "float" if found == "string" else "text"
         given = f"--column-type {argument.name}={wanted} (column_types={{{argument.name!r}: {wanted!r}}} in Python)"

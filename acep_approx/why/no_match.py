@@ -26,11 +26,21 @@ from acep_approx.events.source import Source
 from acep_approx.matching.outputs.kinds import BARE, PARTIAL
 from acep_approx.matching.outputs.of_runs import TooManyStepsError
 from acep_approx.matching.unseen import NEAR, nearest
-from acep_approx.planning.planner import LARGEST_WINDOW, MICROSECONDS, Plan
+from acep_approx.planning.planner import LARGEST_WINDOW, Plan
 from acep_approx.query.checks import lightest
 from acep_approx.query.printer import to_text
 from acep_approx.query.shape import atoms, choice_of, is_static, negated_variables, sequence_of, variables, walk
-from acep_approx.query.syntax import DEFAULT_STRATEGY, LISTS_ALL, Absent, Either, Pattern, QuerySyntax, Repeat, Sequence
+from acep_approx.query.syntax import (
+    DEFAULT_STRATEGY,
+    LISTS_ALL,
+    MICROSECONDS,
+    Absent,
+    Either,
+    Pattern,
+    QuerySyntax,
+    Repeat,
+    Sequence,
+)
 from acep_approx.why.of_algebra import no_match_of_algebra
 from acep_approx.why.place import UNITS, StreamPlace, span_text, whole_stream
 from acep_approx.why.result import NoMatch, Step

@@ -28,12 +28,12 @@ from acep_approx.events.writing.tables import plain_text
 from acep_approx.matching.execution import Execution
 from acep_approx.matching.pipeline import Pipeline
 from acep_approx.matching.stream_batch import ColumnOf
-from acep_approx.planning.planner import MICROSECONDS, Plan, plan
+from acep_approx.planning.planner import Plan, plan
 from acep_approx.query.shape import walk
-from acep_approx.query.syntax import Aggregate, Attribute, QuerySyntax
+from acep_approx.query.syntax import MICROSECONDS, Aggregate, Attribute, QuerySyntax
 from acep_approx.run.run import parts_of
 
-UNITS = sorted(MICROSECONDS.items(), key=lambda item: -item[1])
+UNITS = sorted(((unit, size) for unit, size in MICROSECONDS.items() if unit != "week"), key=lambda item: -item[1])
 """Of time, the longest first, with their microseconds."""
 SAMPLE = 1000
 """Keys that are remembered to propose the one that was meant."""

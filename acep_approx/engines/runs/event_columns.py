@@ -1,7 +1,8 @@
 """The values of events that runs test and carry: one 64-bit word per event and column.
 
-Numbers are integers or floats, truth values 0 and 1, times integers of one unit, texts codes of one dictionary. Other
-values are carried as texts, which no operator reads. A column of nothing but nulls has an open kind, "null".
+Numbers are integers or floats, truth values 0 and 1, times and durations integers of one unit, texts codes of one
+dictionary. Other values are carried as texts, which no operator reads. A column of nothing but nulls has an open kind,
+"null".
 """
 
 from __future__ import annotations
@@ -19,11 +20,11 @@ from acep_approx.events.carried import from_texts, to_texts
 from acep_approx.events.columns import plain_type, to_numpy
 from acep_approx.kernels.runs.vm import NULL
 from acep_approx.query.evaluate import evaluate
-from acep_approx.query.syntax import Attribute, Constant, Expression
+from acep_approx.query.syntax import Attribute, Constant, Expression, Lasting
 
 MANY_TEXTS = 1 << 16
 """Texts up to which none is forgotten."""
-Kind = Literal["int", "float", "truth", "time", "text", "other", "null"]
+Kind = Literal["int", "float", "truth", "time", "duration", "text", "other", "null"]
 CODED = ("text", "other")
 """Kinds whose words are codes of texts."""
 ColumnOf = Callable[[str], pa.Array]
@@ -168,7 +169,7 @@ class EventColumns:
         """What its values are."""
         if expression not in self._kinds:
             none = self._evaluate(expression, lambda name: pa.nulls(0, self.type_of(name)), 0)
-            self._kinds[expression] = kind_of(none.type)
+            self._kinds[expression] = _held_kind(expression, none.type)
         return self._kinds[expression]
 
     def type_of(self, name: str) -> pa.DataType:
@@ -186,6 +187,16 @@ class EventColumns:
             return self.texts.code(value.value)
         return float_word(float(value.value)) if like == "float" else int(value.value)
 
+    def lasting(self, length: Lasting) -> int:
+        """A length of time as a word.
+
+        Raises
+        ------
+        DataError
+            ACEP-D201: 64 bits cannot hold it in the unit of the times.
+        """
+        return int(self._in_unit(pa.scalar(length.microseconds, pa.duration("us")), "duration").as_py())
+
     def words(self, expression: Expression, rows: int, column: ColumnOf) -> Ints:
         """The values of an expression on the events of a batch: one word each; floats by their bits.
 
@@ -197,24 +208,26 @@ class EventColumns:
             ACEP-D201: a whole number passed 64 bits, or is the lowest one, which stands for NULL.
         """
         named = f" of {self._column_of(expression.name)!r}" if isinstance(expression, Attribute) else ""
-        return self._words(self._evaluate(expression, column, rows), named)
+        values = self._evaluate(expression, column, rows)
+        return self._words(values, _held_kind(expression, values.type), named)
 
     def _evaluate(self, expression: Expression, column: ColumnOf, rows: int) -> pa.Array:
-        if isinstance(expression, Attribute) and kind_of(column(expression.name).type) in CODED:
-            return column(expression.name)
+        if isinstance(expression, Attribute):
+            values = column(expression.name)
+            if _held_kind(expression, values.type) in CODED:
+                return values
         found = evaluate(expression, lambda leaf: column(str(leaf.name)))
         found = found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
         return pa.repeat(found, rows) if isinstance(found, pa.Scalar) else found
 
-    def _words(self, values: pa.Array, named: str) -> Ints:
-        kind = kind_of(values.type)
+    def _words(self, values: pa.Array, kind: Kind, named: str) -> Ints:
         if kind in CODED:
             return self.texts.encode(values)
         if kind == "float":
             floats = pc.fill_null(values.cast(pa.float64()), float("nan"))
             return np.ascontiguousarray(to_numpy(floats)).view(np.int64)
-        if kind == "time":
-            values = self._moments(values)
+        if kind in ("time", "duration"):
+            values = self._in_unit(values, kind)
         values = values.cast(pa.int64())
         words: Ints = to_numpy(pc.fill_null(values, NULL) if values.null_count else values)
         if np.count_nonzero(words == NULL) > values.null_count:
@@ -225,19 +238,20 @@ class EventColumns:
             )
         return words
 
-    def _moments(self, values: pa.Array) -> pa.Array:
-        """Times in the finest unit of the schema."""
+    def _in_unit(self, values: Any, kind: Kind) -> Any:
+        """Times and durations in the finest unit of the schema, as whole numbers."""
         try:
-            return values.cast(pa.timestamp(self.unit)).cast(pa.int64())
+            finest = pa.timestamp(self.unit) if kind == "time" else pa.duration(self.unit)
+            return values.cast(finest).cast(pa.int64())
         except pa.ArrowInvalid as error:
             raise DataError(
-                f"a time in a condition cannot be counted in {self.unit} with 64 bits: {error}",
+                f"a {kind} in a condition cannot be counted in {self.unit} with 64 bits: {error}",
                 code="ACEP-D201",
                 hint="times of nanoseconds reach from 1677 to 2262; give all times the same, coarser unit",
             ) from error
 
 
-def kind_of(type_: pa.DataType) -> Kind:
+def kind_of(type_: pa.DataType) -> Kind:  # noqa: PLR0911  one for each kind
     """What values of an Arrow type are to the block machine."""
     if pa.types.is_dictionary(type_):
         type_ = type_.value_type
@@ -247,11 +261,19 @@ def kind_of(type_: pa.DataType) -> Kind:
         return "truth"
     if pa.types.is_timestamp(type_) or pa.types.is_date(type_):
         return "time"
+    if pa.types.is_duration(type_):
+        return "duration"
     if pa.types.is_integer(type_):
         return "int"
     if pa.types.is_null(type_):
         return "null"
     return "text" if pa.types.is_string(plain_type(type_)) else "other"
+
+
+def _held_kind(expression: Expression, type_: pa.DataType) -> Kind:
+    """What the values of an expression are; a column of durations is carried as it is."""
+    found = kind_of(type_)
+    return "other" if found == "duration" and isinstance(expression, Attribute) else found
 
 
 def float_word(value: float) -> int:

@@ -176,8 +176,8 @@ def _argument(words: Ints, kind: Kind, texts: Texts) -> npt.NDArray[Any]:
     if kind == "text":
         known = np.array([*texts.values, None], object)
         return known[np.where(is_null, len(known) - 1, words)]
-    if kind == "time":
-        return words.view("datetime64[us]")  # its NaT is our NULL
+    if kind in ("time", "duration"):
+        return words.view("datetime64[us]" if kind == "time" else "timedelta64[us]")  # its NaT is our NULL
     if kind == "truth" and not is_null.any():
         return words.astype(np.bool_)
     return np.where(is_null, np.nan, words) if is_null.any() else words

@@ -23,7 +23,7 @@ from acep_approx.events.columns import to_arrow, to_numpy
 from acep_approx.kernels.runs import vm
 from acep_approx.kernels.runs.vm import NULL
 from acep_approx.query.functions import branches
-from acep_approx.query.syntax import Apply, Attribute, Between, Binary, Constant, Expression, In, IsNull, Unary
+from acep_approx.query.syntax import Apply, Attribute, Between, Binary, Constant, Expression, In, IsNull, Lasting, Unary
 
 COMPARISONS = {
     "<": vm.LESS,
@@ -209,6 +209,8 @@ class Lowering:
             case Constant(value=value):
                 kind = _kind_of_constant(value, like)
                 return self.scalars.word(self.scalars.columns.constant(node, kind), kind)
+            case Lasting():
+                return self.scalars.word(self.scalars.columns.lasting(node), "duration")
         known = self._known.get(node)
         if known is None:
             known = self._known[node] = self._computed(node)
@@ -254,10 +256,13 @@ class Lowering:
         return self._new("truth", code, a, b, flags=COMPARISONS[op])
 
     def _calculated(self, op: str, left: Resolved, right: Resolved) -> Operand:
-        a, b = self._pair(left, right, as_float=op == "/")
+        a, b = self._values(left, right)
+        kind = _of_times(op, a.kind, b.kind)
+        a, b = self._paired(a, b, as_float=op == "/")
         is_float = a.kind == "float"
         code = vm.DIV_FLOAT if op == "/" else ARITHMETIC[op][is_float]
-        return self._new("float" if is_float else "int", code, a, b)
+        found = self._new("float" if is_float else kind or "int", code, a, b)
+        return self._new(kind, vm.WHOLE, found) if is_float and kind not in (None, "float") else found
 
     def _applied(self, name: str, arguments: tuple[Resolved, ...]) -> Operand:
         """A function of values of several events."""
@@ -304,14 +309,18 @@ class Lowering:
         values = [self._as_float(one) if like == "float" else one._replace(kind=like) for one in values]
         return like, values
 
-    def _pair(self, left: Resolved, right: Resolved, *, as_float: bool = False) -> tuple[Operand, Operand]:
+    def _pair(self, left: Resolved, right: Resolved) -> tuple[Operand, Operand]:
         """Both values, made floats where one of them is."""
+        return self._paired(*self._values(left, right))
+
+    def _values(self, left: Resolved, right: Resolved) -> tuple[Operand, Operand]:
         if isinstance(left, Constant):
             b = self.value(right)
-            a = self.value(left, b.kind)
-        else:
-            a = self.value(left)
-            b = self.value(right, a.kind)
+            return self.value(left, b.kind), b
+        a = self.value(left)
+        return a, self.value(right, a.kind)
+
+    def _paired(self, a: Operand, b: Operand, *, as_float: bool = False) -> tuple[Operand, Operand]:
         if as_float or "float" in (a.kind, b.kind):
             return self._as_float(a), self._as_float(b)
         return a, b
@@ -400,6 +409,17 @@ PLACE_SCALAR = 0
 """The scalar that holds the place of the current event."""
 
 
+def _of_times(op: str, left: Kind, right: Kind) -> Kind | None:
+    """What comes of an operator on times and durations; None where there are none of them."""
+    if not {"time", "duration"} & {left, right}:
+        return None
+    if "null" in (left, right):
+        return "null"
+    if op in ("+", "-"):
+        return "duration" if left == right else "time"
+    return "float" if left == right else "duration"
+
+
 def register_kind(register: Register, columns: EventColumns) -> Kind:
     """What a register holds."""
     if register.kind == "computed":
@@ -469,7 +489,7 @@ class Rewording:
         before, after = register_kind(register, self._before), register_kind(register, self._after)
         if before == after == "other":
             return self._carried(words, register)
-        if before == after != "time":
+        if before == after and after not in ("time", "duration"):
             return words
         is_null = words == NULL
         known = np.where(is_null, 0, words)

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from acep_approx.errors import DataError
 from acep_approx.events.columns import can_be_text, in_python
 from acep_approx.events.reading.widening import common_schema, stacked
+from acep_approx.events.time import PER_SECOND
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -35,6 +36,8 @@ def plain_text(column: pa.Array, separator: str) -> pa.Array:
     type_ = column.type
     if pa.types.is_timestamp(type_):
         return _times(column)
+    if pa.types.is_duration(type_):
+        return _durations(column)
     if pa.types.is_list(type_) and can_be_text(type_.value_type):
         lists = column.cast(pa.list_(pa.string()))
         if lists.values.null_count:  # a NULL within a list would make it NULL
@@ -76,13 +79,15 @@ def with_times_as_text(column: pa.Array) -> pa.Array:
 def _has_times(type_: pa.DataType) -> bool:
     if pa.types.is_nested(type_):
         return any(_has_times(type_.field(number).type) for number in range(type_.num_fields))
-    return bool(pa.types.is_timestamp(type_) or pa.types.is_time(type_))
+    return bool(pa.types.is_timestamp(type_) or pa.types.is_time(type_) or pa.types.is_duration(type_))
 
 
 def _inner(column: pa.Array) -> pa.Array:
     type_, is_null = column.type, column.is_null()
     if pa.types.is_timestamp(type_):
         return _times(column)
+    if pa.types.is_duration(type_):
+        return _durations(column)
     if pa.types.is_time(type_):
         return column.cast(pa.string())
     if pa.types.is_struct(type_) and type_.num_fields:
@@ -100,15 +105,38 @@ def _times(column: pa.Array) -> pa.Array:
     """ISO-8601, with as many decimals as there are; with a zone always in UTC, and no database of zones is asked."""
     naive = column.cast(pa.int64()).cast(pa.timestamp(column.type.unit)).cast(pa.string())
     text = pc.replace_substring(naive, " ", "T", max_replacements=1)
-    text = pc.replace_substring_regex(text, r"\.0+$|(\.\d*[1-9])0+$", r"\1")
+    text = _without_zeros(text)
     return pc.binary_join_element_wise(text, "Z", "") if column.type.tz else text
+
+
+def _without_zeros(text: pa.Array) -> pa.Array:
+    return pc.replace_substring_regex(text, r"\.0+$|(\.\d*[1-9])0+$", r"\1")
+
+
+def _durations(column: pa.Array) -> pa.Array:
+    """Hours, minutes and seconds, with as many decimals as there are: what SQL and pandas read as a length of time.
+
+    Examples
+    --------
+    >>> _durations(pa.array([101_000_000, -500_000, 93_600_000_000, None], pa.duration("us"))).to_pylist()
+    ['00:01:41', '-00:00:00.5', '26:00:00', None]
+    """
+    unit, ticks = column.type.unit, column.cast(pa.int64())
+    size, per_hour = pc.abs(ticks), 3600 * PER_SECOND[unit]
+    hours = pc.divide(size, per_hour)
+    clock = pa.time32(unit) if unit in ("s", "ms") else pa.time64(unit)
+    rest = pc.subtract(size, pc.multiply(hours, per_hour))
+    rest = (rest.cast(pa.int32()) if unit in ("s", "ms") else rest).cast(clock).cast(pa.string())
+    sign = pc.if_else(pc.less(ticks, 0), "-", "")
+    padded = pc.utf8_lpad(hours.cast(pa.string()), 2, "0")
+    return pc.binary_join_element_wise(sign, padded, _without_zeros(pc.utf8_slice_codeunits(rest, 2)), "")
 
 
 def json_lines(table: pa.Table) -> pa.Buffer:
     r"""The rows of a table as JSON lines.
 
-    Times are ISO-8601 strings, lists are arrays; NULL, and what JSON has no number for (NaN), is ``null``. Bytes and
-    durations are the text that Python has for them.
+    Times are ISO-8601 strings, durations hours, minutes and seconds, lists are arrays; NULL, and what JSON has no
+    number for (NaN), is ``null``. Bytes are the text that Python has for them.
 
     Examples
     --------
@@ -122,9 +150,9 @@ def json_lines(table: pa.Table) -> pa.Buffer:
 
 
 def csv_lines(table: pa.Table) -> pa.Buffer:
-    r"""The rows of a table as CSV: times as in ISO-8601, lists joined with ``;``, NULL as an empty value.
+    r"""The rows of a table as CSV: times as in ISO-8601, durations as ``hh:mm:ss``, lists joined with ``;``.
 
-    Objects, lists of objects and lists of lists are JSON; a NULL within a list is an empty value.
+    NULL is an empty value, within a list too. Objects, lists of objects and lists of lists are JSON.
 
     Examples
     --------
@@ -135,7 +163,8 @@ def csv_lines(table: pa.Table) -> pa.Buffer:
     for _, column in _columns(table):
         items = column.type.value_type if pa.types.is_list(column.type) else column.type
         text = plain_text(column, ";") if _is_plain(items) else values_as_json(column, is_inside=False)
-        is_bare = pa.types.is_integer(column.type) or pa.types.is_timestamp(column.type)  # digits and signs alone
+        type_ = column.type  # below: of digits and signs alone
+        is_bare = pa.types.is_integer(type_) or pa.types.is_timestamp(type_) or pa.types.is_duration(type_)
         pieces += [*([pa.scalar(",")] if pieces else []), text if is_bare else _csv(text)]
     return _joined([*pieces, pa.scalar("\n")], table.num_rows, null="")
 
@@ -175,7 +204,7 @@ def _json(column: pa.Array) -> pa.Array:
 def _is_plain(type_: pa.DataType) -> bool:
     if pa.types.is_list(type_):
         return bool(pa.types.is_integer(type_.value_type) or pa.types.is_string(type_.value_type))
-    return can_be_text(type_) and not pa.types.is_duration(type_)
+    return can_be_text(type_)
 
 
 def _needs_escapes(column: pa.ListArray) -> bool:

@@ -37,7 +37,7 @@ TO_FLOAT, COPY, AND, OR, NOT, NULL_INT, NULL_FLOAT = 17, 18, 19, 20, 21, 22, 23
 COUNT_ALL, COUNT_INT, COUNT_FLOAT, SUM_INT, SUM_FLOAT = 24, 25, 26, 27, 28
 MIN_INT, MAX_INT, MIN_FLOAT, MAX_FLOAT, MIN_TEXT, MAX_TEXT = 29, 30, 31, 32, 33, 34
 LEAST_INT, GREATEST_INT, LEAST_FLOAT, GREATEST_FLOAT, LEAST_TEXT, GREATEST_TEXT = 35, 36, 37, 38, 39, 40
-ABS_INT, ABS_FLOAT, FLOOR, CEIL, ROUND, ELSE_INT, ELSE_FLOAT, WHEN = 41, 42, 43, 44, 45, 46, 47, 48
+ABS_INT, ABS_FLOAT, FLOOR, CEIL, ROUND, ELSE_INT, ELSE_FLOAT, WHEN, WHOLE = 41, 42, 43, 44, 45, 46, 47, 48, 49
 
 LESS, EQUAL, GREATER = 1, 2, 4
 """Flags of comparisons: which outcomes hold."""
@@ -47,6 +47,8 @@ LARGEST = 2**63 - 1
 SURE = 9.2e18
 """Products that are smaller as floats are whole numbers of 64 bits; those of more than ``BEYOND`` are not."""
 BEYOND = 9.3e18
+TOO_LARGE = 9223372036854775808.0
+"""The least float from 0 up that is no whole number of 64 bits."""
 
 
 class Operands(NamedTuple):
@@ -212,6 +214,23 @@ def decide(tables: Ints, pools: Pools, do: Operands) -> None:
 
 
 @inline
+def whole(words: Ints, floats: Floats, do: Operands, mask: Ints) -> int:
+    """Floats as integers, cut towards 0; returns 1 as ``compute_int``."""
+    _, to, a, sa, _, _, n = do
+    passed = 0
+    for j in range(n):
+        x = floats[a + sa * j]
+        if x != x:
+            words[to + j] = NULL
+        elif abs(x) >= TOO_LARGE:
+            passed |= mask[j]
+            words[to + j] = NULL
+        else:
+            words[to + j] = int(x)
+    return passed
+
+
+@inline
 def aggregate_int(program: Program, words: Ints, do: Operands, mask: Ints) -> int:
     """A running aggregate ``a`` after one more value ``b``; texts go by rank. Returns 1 as ``compute_int``."""
     tables, ranks = program.tables, program.ranks
@@ -344,6 +363,8 @@ def run_program(program: Program, pools: Pools, at: int, registers: int, room: i
             compute_float(tables, floats, do)
         elif op <= NULL_FLOAT:
             decide(tables, pools, do)
+        elif op == WHOLE:
+            passed |= whole(words, floats, do, mask)
         elif op in (COUNT_FLOAT, SUM_FLOAT, MIN_FLOAT, MAX_FLOAT, LEAST_FLOAT, GREATEST_FLOAT):
             aggregate_float(tables, pools, do)
         elif op >= ABS_INT:

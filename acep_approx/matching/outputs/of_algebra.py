@@ -105,7 +105,10 @@ class AlgebraResults(RunOutput):
         if kind == "truth":
             return pa.array(words == 1, mask=is_null)
         found = pa.array(words, mask=is_null)
-        return found.cast(pa.timestamp(self.engine.columns.unit)) if kind == "time" else found
+        if kind in ("time", "duration"):
+            unit = self.engine.columns.unit
+            return found.cast(pa.timestamp(unit) if kind == "time" else pa.duration(unit))
+        return found
 
 
 class AlgebraCounts(RunCounts):

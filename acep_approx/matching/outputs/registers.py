@@ -29,13 +29,21 @@ from acep_approx.query.evaluate import evaluate, spread
 from acep_approx.query.shape import walk
 from acep_approx.query.syntax import Attribute, Expression, RegisterValue
 
-ARROW = {"int": pa.int64(), "float": pa.float64(), "truth": pa.bool_(), "text": pa.string(), "time": pa.timestamp("us")}
+ARROW = {
+    "int": pa.int64(),
+    "float": pa.float64(),
+    "truth": pa.bool_(),
+    "text": pa.string(),
+    "time": pa.timestamp("us"),
+    "duration": pa.duration("us"),
+}
 _NUMPY: dict[str, Any] = {
     "int": np.int64,
     "float": np.float64,
     "truth": np.bool_,
     "text": object,
     "time": "datetime64[us]",
+    "duration": "timedelta64[us]",
 }
 FIRST, LAST, VALUES = -2, -3, -4
 """Labels of what tells two matches apart beside the events that are shown: their ends, and values from here down."""

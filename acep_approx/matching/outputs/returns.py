@@ -93,7 +93,7 @@ class ReturnColumns:
         while isinstance(value, Apply) and FUNCTIONS[value.name].result == "same":  # one of its arguments
             value = value.arguments[value.name == "CASE"]
         if not isinstance(value, Attribute | Aggregate) or value.name is None:
-            return found
+            return self._in_zone(value, found, types)
         if isinstance(value, Aggregate) and value.function not in ("first", "last", "min", "max"):
             return found
         column = self._roles.column(value.name)
@@ -101,6 +101,16 @@ class ReturnColumns:
         is_time = pa.types.is_timestamp(type_) or pa.types.is_date(type_)
         own = in_type(found, type_) if is_time and not found.type.equals(type_) else found
         return as_shown(own, column, self._roles)
+
+
+    def _in_zone(self, value: Expression, found: pa.Array, types: Mapping[str, pa.DataType]) -> pa.Array:
+        """What is computed of a time, with the zone of its column."""
+        if not pa.types.is_timestamp(found.type):
+            return found
+        named = [leaf.name for leaf in walk(value) if isinstance(leaf, Attribute | Aggregate) and leaf.name is not None]
+        read = [types[self._roles.column(name)] for name in named]
+        zone = next((type_.tz for type_ in read if pa.types.is_timestamp(type_) and type_.tz is not None), None)
+        return found if zone is None else found.cast(pa.timestamp(found.type.unit, zone))
 
 
 class _MatchLeaves:

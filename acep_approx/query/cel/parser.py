@@ -265,7 +265,7 @@ class CelAssembler(Assembler):
         short = UNITS.get(unit.lower())
         if short in (None, "events"):
             known = [name for name, stands_for in UNITS.items() if stands_for != "events"]
-            hint = near_unit(unit, known) + "units are us, ms, s, min, h, d and ticks"
+            hint = near_unit(unit, known) + "units are us, ms, s, min, h, d, week and ticks"
             raise self.fault("ACEP-Q007", f"no such unit of time {str(unit)!r}", span_of(unit), hint)
         return Lasting(self._number(number), str(short), span)
 

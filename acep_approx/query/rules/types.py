@@ -166,4 +166,6 @@ def _hint(column: Column, value: Expression, found: Kind) -> str:
         if column.holds == "bool":
             return "write TRUE or FALSE"
         return "numbers stand without quotes" if found == "string" else "write a number"
+    if found == "duration":
+        return "tables hold no durations, but numbers of a unit: (b.ts - a.ts) / 1 s"
     return f"declare what it holds: {column.name} {_TYPES[found]}" if found in _TYPES else "no column can hold it"

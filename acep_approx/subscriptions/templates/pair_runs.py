@@ -30,9 +30,8 @@ from acep_approx.matching.pieces import LINKS_AT_ONCE
 from acep_approx.matching.pipeline import Pipeline
 from acep_approx.matching.stream_batch import SomeEvents, StreamBatch
 from acep_approx.matching.stream_side import KeySlots, StreamSide
-from acep_approx.planning.planner import MICROSECONDS
 from acep_approx.query.parameters import MARK
-from acep_approx.query.syntax import Attribute, Equivalence, Expression
+from acep_approx.query.syntax import MICROSECONDS, Attribute, Equivalence, Expression
 from acep_approx.ranges import COUNT, Range, check, check_arrays
 from acep_approx.subscriptions.templates.ladders import Ladders
 from acep_approx.subscriptions.templates.pairing import AT_ONCE, Pairing
