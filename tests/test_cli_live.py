@@ -216,8 +216,8 @@ def test_times_of_another_format_go_on_as_they_were_read(csv):
     csv.write_text("when;type\n03.04.2024 10:00;A\n13.04.2024 10:01;B\n")
     args = ["run", "PATTERN SEQ(A a, B b) WITHIN 30 d", "events.csv", "--time", "when", "--follow", *END]
     args += ["--checkpoint", "cp", "--time-format", "%d.%m.%Y %H:%M"]
-    assert json.loads(acep(*args).stdout)["end"] == "2024-04-13T10:01:00"
+    assert json.loads(acep(*args).stdout)["end"] == "2024-04-13T10:01:00Z"
     appends(csv, "05.05.2024 08:00;B\n")()
     assert acep(*args, code=0).stdout == ""
     appends(csv, "06.05.2024 08:00;A\n07.05.2024 08:00;B\n")()
-    assert json.loads(acep(*args).stdout)["end"] == "2024-05-07T08:00:00"
+    assert json.loads(acep(*args).stdout)["end"] == "2024-05-07T08:00:00Z"

@@ -19,7 +19,7 @@ from tests.command_line import acep
 QUERY = compile_query("PATTERN SEQ(A a, B b) WITHIN 2 h")
 ROWS = [("2024-01-01", "17:45", "B"), ("2024-01-02", "08:00", "A"), ("2024-01-02", "09:00:10.25", "B")]
 DICTS = [dict(zip(("date", "time", "type"), row, strict=True)) for row in ROWS]
-START, END = (dt.datetime(2024, 1, 2, *rest) for rest in ((8, 0), (9, 0, 10, 250_000)))  # noqa: DTZ001
+START, END = (dt.datetime(2024, 1, 2, *rest, tzinfo=dt.UTC) for rest in ((8, 0), (9, 0, 10, 250_000)))
 
 
 def _csv(folder: Path, header="date,time,type", rows=ROWS, separator=","):
@@ -86,7 +86,7 @@ def test_a_column_that_has_the_name_wins():
 
 
 def test_what_is_said_wins(tmp_path):
-    assert _span(QUERY.match(_csv(tmp_path), time="date"))[0] == dt.datetime(2024, 1, 2)  # noqa: DTZ001
+    assert _span(QUERY.match(_csv(tmp_path), time="date"))[0] == dt.datetime(2024, 1, 2, tzinfo=dt.UTC)
 
 
 def test_a_time_of_its_own_wins():
@@ -101,7 +101,7 @@ def test_dates_with_times_of_their_own_are_not_joined(tmp_path):
 
 def test_zones():
     matches = QUERY.match(DICTS, time_format=TimeFormat(zone="Europe/Vienna"))
-    assert _span(matches)[0] == START.replace(tzinfo=dt.UTC) - dt.timedelta(hours=1)
+    assert _span(matches)[0] == START - dt.timedelta(hours=1)
 
 
 @pytest.mark.parametrize(

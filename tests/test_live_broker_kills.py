@@ -125,7 +125,7 @@ def test_outages_are_survived_and_told(broker, name, tmp_path, monkeypatch, capl
         found = [row for table in run for row in table.to_pylist()]
         during.result()
     assert Counter((row["p"], row["s"], row["l"]) for row in found) == Counter(
-        (row["p"], row["s"], row["l"]) for row in whole
+        (row["p.n"], row["s.n"], row["l.n"]) for row in whole
     )
     told = [line for line in caplog.messages if line.startswith("Kafka")]
     for words, times in ((" answers; trying again", 2), ("connected again after", 2)):

@@ -26,7 +26,7 @@ TIME_MARK = b"acep.time"
 """Where the metadata of a schema names the column that is the time, if neither names nor types tell."""
 ZONE_OF_LETTERS = "say which: --time-zone NAME, such as America/New_York (time_format= in Python)"
 WRITTEN_MARK = b"acep.written"
-"""Of columns that were read from text: times without a zone are in UTC, in whatever type they were read."""
+"""Of columns that were read from text, or joined of two: times without a zone are in UTC, whatever their type is."""
 OPEN_TIMES_MARK = b"acep.open_times"
 """Where it names columns of text whose values are times in several formats, with these, as JSON."""
 

@@ -232,9 +232,9 @@ class Source:
 
     def _with_time(self, schema: pa.Schema) -> pa.Schema:
         joined = self._dated(schema)
-        marks = {WRITTEN_MARK: ""} if self._is_written else {}
         if joined is not None:
-            return joined.schema(schema).with_metadata(marks)
+            return joined.schema(schema).with_metadata({WRITTEN_MARK: ""})
+        marks = {WRITTEN_MARK: ""} if self._is_written else {}
         unsure = self.understood.open_times if self.understood else {}
         marks |= {OPEN_TIMES_MARK: json.dumps(dict(unsure))} if unsure else {}
         return schema.with_metadata(marks) if marks else schema

@@ -61,7 +61,7 @@ def with_counted_times(plan: Plan, schema: pa.Schema, roles: Roles) -> Plan:
     numbers stand for.
     """
     known = kinds_of(schema, roles)
-    if roles.unit is None or known[roles.time] != "number":
+    if roles.unit not in PER_SECOND or known[roles.time] != "number":  # else they are digits of dates
         return plan
     per_second, names = PER_SECOND[roles.unit], {"ts", roles.time}
 
