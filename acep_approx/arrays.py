@@ -107,6 +107,11 @@ class Ragged:
         columns = {name: getattr(self, name)[place if name in self.PER_EVENT else which] for name in self._columns()}
         return self._of(_offset(lengths), columns)
 
+    def backwards(self) -> Self:
+        """The items from the last to the first, and what each of them has turned round, too."""
+        columns = {name: getattr(self, name)[::-1] for name in self._columns()}
+        return self._of(self.offset[-1] - self.offset[::-1], columns)
+
     @classmethod
     def joined(cls, parts: Sequence[Self]) -> Self:
         """The items of several parts, one after the other."""

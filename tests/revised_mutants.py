@@ -164,10 +164,10 @@ MUTANTS: dict[str, tuple[Change, ...]] = {
 
 
 @contextmanager
-def changed(mutant: str) -> Iterator[None]:
+def changed(changes: tuple[Change, ...]) -> Iterator[None]:
     """The package with the changes of a mutant."""
     with ExitStack() as stack:
-        for owner, name, old, new in MUTANTS[mutant]:
+        for owner, name, old, new in changes:
             for holder, function in rewritten(owner, name, old, new):
                 stack.enter_context(patch.object(holder, name, function))
         yield
@@ -245,7 +245,7 @@ def noticed(mutant: str, schedules: int) -> int:
         seeds.insert(0, SHOWN_BY[mutant])
     for seed in seeds:
         told(seed)  # with the package as it is
-        with changed(mutant):
+        with changed(MUTANTS[mutant]):
             try:
                 check(seed)
             except Exception:  # noqa: BLE001  a wrong variant may also crash

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from random import Random
@@ -19,7 +17,7 @@ from acep_approx.matching.outputs.selection import ListedBefore, MarkedEvents
 from acep_approx.query.parser import parse
 from acep_approx.query.syntax import Selection
 from tests.cases import cases
-from tests.revised_mutants import rewritten
+from tests.revised_mutants import Change, changed
 from tests.rich_worlds import COLUMNS, rich_world, world_of
 from tests.runs_engine import MERGES, chooses_as_brute_force
 from tests.smaller_worlds import holds_for
@@ -118,7 +116,7 @@ def test_maximal_in_a_rule_is_refused() -> None:
 
 # --- wrong variants ---------------------------------------------------------------------------------------------------
 
-MUTANTS: dict[str, tuple[tuple[Any, str, str, str], ...]] = {
+MUTANTS: dict[str, tuple[Change, ...]] = {
     "all matches wait": ((Finder, "found", "self._can_be_followed(events, waiting.take(left))", "True"),),
     "no match waits": ((Finder, "found", "| self._can_be_followed(events, waiting.take(left))", ""),),
     "new matches contain only one another": (
@@ -147,16 +145,6 @@ MUTANTS: dict[str, tuple[tuple[Any, str, str, str], ...]] = {
 }
 
 
-@contextmanager
-def changed(mutant: str) -> Iterator[None]:
-    """The package with a mistake."""
-    with ExitStack() as stack:
-        for owner, name, old, new in MUTANTS[mutant]:
-            for holder, function in rewritten(owner, name, old, new):
-                stack.enter_context(patch.object(holder, name, function))
-        yield
-
-
 SHOWN_BY: dict[str, int | tuple[str, str]] = {
     "all matches wait": 7,
     "no match waits": 7,
@@ -182,7 +170,7 @@ def test_a_mutant_is_noticed(mutant: str) -> None:
         rows = [{**dict.fromkeys(COLUMNS), "ts": number, "type": kind} for number, kind in enumerate(shown[1])]
         seed, world = 0, world_of(parse(shown[0]), rows)
     chooses_as_brute_force(world, MERGES[seed % len(MERGES)], Random(seed))
-    with changed(mutant), pytest.raises(Exception):  # noqa: B017, PT011  a wrong variant may also crash
+    with changed(MUTANTS[mutant]), pytest.raises(Exception):  # noqa: B017, PT011  a wrong variant may also crash
         chooses_as_brute_force(world, MERGES[seed % len(MERGES)], Random(seed))
 
 

@@ -32,10 +32,10 @@ def followed_letters(automaton: Automaton) -> frozenset[int]:
     return frozenset(arc.letter for arc in automaton.arcs if arc.target in sources)
 
 
-def followed(automaton: Automaton, classes: list[int]) -> Bools:
-    """Per event class (letter mask) whether an event of it can be followed by one of the same match."""
-    letters = followed_letters(automaton)
-    return np.array([any(mask >> letter & 1 for letter in letters) for mask in classes], np.bool_)
+def with_letters(classes: list[int], letters: frozenset[int]) -> Bools:
+    """Per event class (letter mask) whether one of some letters holds on an event of it."""
+    some = sum(1 << letter for letter in letters)
+    return np.array([bool(mask & some) for mask in classes], np.bool_)
 
 
 def may_be_followed(automaton: Automaton) -> bool:

@@ -33,7 +33,7 @@ NEVER, FAR = -(2**62), 2**62
 OUTSIDE = -1
 """What stands for a gap before the first event of a walk, and after the last."""
 MOVE_FROM, MOVE_TO, MOVE_COST, MOVE_ARC, MOVE = 0, 1, 2, 3, 4
-"""A move: a gap that it leaves, one that it leads to, what it costs, and its arc."""
+"""The columns of a move: the gap that it leaves, the gap that it leads to, its cost in errors, and its arc."""
 
 
 class Gaps(NamedTuple):

@@ -77,7 +77,7 @@ def much(matches: Any) -> Beginning | None:
 
 
 def warn_of_many(matches: Any) -> None:
-    """Warn before matches are listed that are more than anybody reads."""
+    """Warn, before a query lists its matches, that these will be more than anybody reads."""
     found = much(matches)
     if found is not None:
         why = why_many(matches.plan)

@@ -154,7 +154,6 @@ class SetRun(ProgramRun):
                     self.folder.desk.late()  # they are not to gather
             return
         from acep_approx.cli.write import COUNTED
-        from acep_approx.matching.outputs.bind import without_rows
 
         counts: Counter[tuple[str, int]] = Counter()
         is_empty, counts_only = True, self.output.output.is_count

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from acep_approx.arrays import Ints, Ragged
 from acep_approx.automaton.automaton import Automaton
 from acep_approx.engines.batches import Grouped
 from acep_approx.engines.maximal.gaps import GapAutomaton
-from acep_approx.engines.maximal.held import Held, HoldingCells, Ways, far_ends
+from acep_approx.engines.maximal.held import HoldingCells, Ways, far_ends
 from acep_approx.kernels.best import DONE, NONE, Best, Ends, last_places, walk_back
 from acep_approx.kernels.maximal import FAR
 from acep_approx.ranges import impossible
@@ -60,8 +60,7 @@ class BestCells(HoldingCells):
 
     def detected(self, events: Grouped) -> Ints:
         """Match points of a batch, grouped by slot; as ``Cells.detect`` gives them. Its events are held from now on."""
-        if len(events.slot):
-            self.held = Held.of([self.held, events])
+        self.hold(events)
         return self.cells.detected(events)
 
     def best(self, slot: Ints, id: Ints, errors: Ints, start: Ints) -> BestMatches:  # noqa: A002
@@ -88,12 +87,8 @@ class BestCells(HoldingCells):
         at = at_event[np.searchsorted(some, place)]
         order = np.argsort(at)
         parts = [*self._walked(ways, Ends(at[order], errors[order], -start[order]))]
-        back = BestMatches.joined(parts)
-        found = BestMatches(
-            back.offset[-1] - back.offset[::-1],
-            events.id[ways.place[back.id[::-1]]],
-            back.label[::-1],
-        )
+        found = BestMatches.joined(parts).backwards()
+        found = replace(found, id=events.id[ways.place[found.id]])
         number = np.empty(len(order), np.int64)
         number[order] = np.arange(len(order))[::-1]
         return found.take(number)

@@ -14,7 +14,7 @@ import numpy as np
 
 from acep_approx.arrays import Bools, Ints, Ragged, extended
 from acep_approx.automaton.automaton import Automaton
-from acep_approx.automaton.lengths import followed
+from acep_approx.automaton.lengths import followed_letters, with_letters
 from acep_approx.engines.batches import Grouped
 from acep_approx.engines.maximal.gaps import GapAutomaton
 from acep_approx.engines.maximal.held import LONG_AGO, Held, HoldingCells, Ways, far_ends
@@ -63,12 +63,13 @@ class MaximalCells(HoldingCells):
         self.is_count = is_count
         self.forward = GapAutomaton(automaton, is_backward=False)
         self.backward = GapAutomaton(automaton, is_backward=True)
+        self._followed = followed_letters(automaton)
         self._ends: Ints = np.zeros(0, np.int64)
 
     def set_classes(self, classes: list[int]) -> None:
         """Make the tables for event classes (letter masks); what is held stays as it is."""
         super().set_classes(classes)
-        self.is_followed = followed(self.automaton, classes)
+        self.is_followed = with_letters(classes, self._followed)
         every = np.ones(len(classes), np.int64)
         self._tables = (
             self.forward.tables(classes, self.is_followed.astype(np.int64)),
@@ -100,9 +101,8 @@ class MaximalCells(HoldingCells):
         waits = self.is_followed[events.cls[points]]
         slot = events.slot[points[waits]]
         np.maximum.at(self.last_followed, slot, events.tick[points[waits]])
-        self._ends = np.sort(events.row[points[~waits]])
-        if len(events.slot):
-            self.held = Held.of([self.held, events])
+        self._ends = events.row[points[~waits]]
+        self.hold(events)
 
     def at_once(self) -> tuple[Held, MaximalMatches]:
         """The matches of the last batch that nothing can contain which comes later, with the events that they name.
@@ -169,8 +169,7 @@ class MaximalCells(HoldingCells):
         listed = far if gaps.lists.all() else far_ends(tick, cls, gaps, gaps.lists)
         found = _walk_all(walked, self.window, gaps, far, listed, begins_count=not is_backward)
         if is_backward:
-            offset = found.offset[-1] - found.offset[::-1]
-            found = MaximalMatches(found.errors[::-1], offset, found.id[::-1], found.arc[::-1])
+            found = found.backwards()
         return replace(found, id=place[found.id])
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from acep_approx.arrays import Bools, Ints, extended
 from acep_approx.automaton.automaton import Automaton
+from acep_approx.engines.batches import Grouped
 from acep_approx.engines.cells.cells import Cells
 from acep_approx.engines.engine import NO_WORDS, Engine, Slots, Snapshot, does_not_fit
 from acep_approx.kernels.maximal import FAR, Gaps, reach
@@ -141,6 +142,11 @@ class HoldingCells(Engine):
         self.held = self.held.take(~gone[self.held.slot])
         for marks in self._marks().values():
             marks[slots] = LONG_AGO
+
+    def hold(self, events: Grouped) -> None:
+        """Hold the events of a batch, grouped by slot."""
+        if len(events.slot):
+            self.held = Held.of([self.held, events])
 
     def drop_before(self, floors: Ints | int) -> None:
         """Let go of events before ``floors`` (per slot, or for all)."""

@@ -8,7 +8,7 @@ from dataclasses import fields
 import numpy as np
 
 from acep_approx.arrays import Bools, Ints
-from acep_approx.automaton.lengths import followed
+from acep_approx.automaton.lengths import followed_letters, with_letters
 from acep_approx.automaton.registers import RegisterAutomaton
 from acep_approx.engines.batches import Grouped
 from acep_approx.engines.runs.lineage import (
@@ -58,6 +58,7 @@ class Finder(KnownMatches):
         self.engine = engine
         self.verifier = verifier
         self._is_late = np.array([bool(final.guard) for final in automaton.automaton.finals], np.bool_)
+        self._followed = followed_letters(automaton.automaton)
         self._is_ambiguous = automaton.is_ambiguous or machine.hidden is not None
         self._simple = not automaton.needs_filter and not self._is_ambiguous
         self._ways = WaysCounter()
@@ -157,7 +158,7 @@ class Finder(KnownMatches):
 
         at = np.searchsorted(place(events.slot, events.row)[order], place(found.slot, found.end))
         classes = events.cls[order[at.clip(max=len(order) - 1)]]
-        can_be: Bools = followed(self.automaton.automaton, self.log.classes)[classes]
+        can_be: Bools = with_letters(self.log.classes, self._followed)[classes]
         return can_be
 
     def _contained(self, found: CompletedMatches, which: Ints) -> Bools:

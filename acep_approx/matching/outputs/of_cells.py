@@ -54,7 +54,7 @@ class CellPoints(Output):
         return self.stamps.points(points, end, points.row, take, self.more(points))
 
     def more(self, points: Points) -> dict[str, pa.Array]:
-        """The columns that points have beside themselves."""
+        """Columns that the table of points has beside those of every list of points."""
         return {"missing": nothing_missing(len(points.row))} if self._names_missing else {}
 
     def nothing(self) -> pa.Table:

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 import pyarrow as pa
 
-from acep_approx.arrays import Ints, firsts
+from acep_approx.arrays import Ints
 from acep_approx.automaton.registers import RegisterAutomaton
 from acep_approx.engines.batches import Grouped
 from acep_approx.engines.maximal.engine import MaximalCells, MaximalMatches
 from acep_approx.engines.maximal.held import Held
-from acep_approx.engines.order import MOST, scratch
+from acep_approx.engines.order import MOST, groups, scratch
 from acep_approx.engines.runs.lineage import Hits
 from acep_approx.events.stream import EventBatch
 from acep_approx.kernels.order import Found, Limits, sort_matches
@@ -82,13 +82,10 @@ def in_order(events: Held, found: MaximalMatches, labels: Ints) -> MaximalMatche
     last = found.id[found.offset[1:] - 1]
     found = found.take(np.lexsort((found.errors, events.slot[last], events.row[last])))
     last = found.id[found.offset[1:] - 1]
-    first_of_group = firsts(events.row[last], events.slot[last], found.errors)
-    group = np.zeros(len(found), np.int64)
-    group[first_of_group] = 1
     start = events.tick[found.id[found.offset[:-1]]]
     written = Found(np.arange(len(found)), start, found.offset, events.row[found.id], found.arc)
     order = scratch(len(found))
-    sort_matches(written, len(found), np.cumsum(group), labels, Limits(MOST, 1, 0), order)
+    sort_matches(written, len(found), groups(last, found.errors), labels, Limits(MOST, 1, 0), order)
     return found.take(order.order)
 
 

@@ -173,7 +173,7 @@ def count_columns(matches: Ints) -> dict[str, pa.Array]:
 
 
 def warn_at_least(totals: Iterable[int]) -> None:
-    """Warn of sums of counts that may be less than there is."""
+    """Warn where a number of matches is too large to be counted, so that the one shown may be too small."""
     if any(map(is_at_least, totals)):
         message = (
             f"there are more matches than can be counted: {said(MOST_COUNTED)} end with one event. "
