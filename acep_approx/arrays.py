@@ -109,7 +109,7 @@ class Ragged:
 
     def backwards(self) -> Self:
         """The items from the last to the first, and what each of them has turned round, too."""
-        columns = {name: getattr(self, name)[::-1] for name in self._columns()}
+        columns = {name: getattr(self, name)[::-1].copy() for name in self._columns()}  # kernels want them in a row
         return self._of(self.offset[-1] - self.offset[::-1], columns)
 
     @classmethod

@@ -40,14 +40,15 @@ class Gaps(NamedTuple):
     """An automaton in one direction of time.
 
     ``sizes``: gaps, numbers of errors, labels. ``first`` and ``moves``: per class of events the moves by which one can
-    be bound. ``first_kill`` and ``kills``: per class the gaps that an event ends which is passed over.
-    ``dominated_by``: per gap and errors, and per other gap, the most errors with which a run there can do all that one
-    here can; -1 for none. ``lists``: per class whether matches are listed whose walk ends with such an event.
-    ``label``: per arc.
+    be bound, those of a first event in front; ``first_inner``: where the others begin. ``first_kill`` and ``kills``:
+    per class the gaps that an event ends which is passed over. ``dominated_by``: per gap and errors, and per other gap,
+    the most errors with which a run there can do all that one here can; -1 for none. ``lists``: per class whether
+    matches are listed whose walk ends with such an event. ``label``: per arc.
     """
 
     sizes: Ints
     first: Ints
+    first_inner: Ints
     moves: Ints
     first_kill: Ints
     kills: Ints
@@ -136,10 +137,8 @@ def reach(tick: Ints, cls: Ints, gaps: Gaps, ends: Ints, far: Ints) -> None:
         for x in range(gaps.first_kill[c], gaps.first_kill[c + 1]):
             for e in range(lanes):
                 far[here + gaps.kills[x] * lanes + e] = FAR
-        for m in range(gaps.first[c] * MOVE, gaps.first[c + 1] * MOVE, MOVE):
+        for m in range(gaps.first_inner[c] * MOVE, gaps.first[c + 1] * MOVE, MOVE):
             origin, target, cost = gaps.moves[m + MOVE_FROM], gaps.moves[m + MOVE_TO], gaps.moves[m + MOVE_COST]
-            if origin == OUTSIDE:
-                continue
             for e in range(cost, lanes):
                 at = here + origin * lanes + e
                 if target != OUTSIDE:
@@ -162,50 +161,65 @@ def last_ends(tick: Ints, cls: Ints, window: int, ends: Ints, last: Ints) -> Non
 
 
 @inline
-def bind(
-    gaps: Gaps, c: int, low: int, walks: Walks, frame: int, is_first: bool
-) -> tuple[bool, bool]:
-    """Bind an event of class ``c``: what comes of frame ``frame - 1`` (or of nothing) is written into ``frame``.
+def begin(gaps: Gaps, c: int, low: int, walks: Walks) -> tuple[bool, bool]:
+    """Bind an event of class ``c`` as the first of a walk: what comes of it is written into frame 0.
+
+    Returns whether it is a match by itself, and whether a run that has bound more is one.
+    """
+    size, lanes = gaps.sizes[0], gaps.sizes[1]
+    for g in range(size):
+        walks.own[g] = lanes
+    is_match = False
+    for m in range(gaps.first[c] * MOVE, gaps.first_inner[c] * MOVE, MOVE):
+        target, cost = gaps.moves[m + MOVE_TO], gaps.moves[m + MOVE_COST]
+        if target == OUTSIDE:
+            is_match = is_match or cost < lanes
+        else:
+            walks.own[target] = min(walks.own[target], cost)
+    return is_match, bind_more(gaps, c, low, walks.before, 0, walks.more, 0)
+
+
+@inline
+def bind(gaps: Gaps, c: int, low: int, walks: Walks, frame: int) -> tuple[bool, bool]:
+    """Bind one more event of class ``c``: what comes of frame ``frame - 1`` is written into ``frame``.
 
     Returns whether the events bound so far are a match, and whether a run that has bound more is one.
     """
     size, lanes = gaps.sizes[0], gaps.sizes[1]
-    words = size * lanes
-    own, more = frame * size, frame * words
-    own_before, more_before = own - size, more - words
+    own = frame * size
     for g in range(size):
         walks.own[own + g] = lanes
-    for x in range(words):
-        walks.more[more + x] = NEVER
-    is_match, is_larger = False, False
-    for m in range(gaps.first[c] * MOVE, gaps.first[c + 1] * MOVE, MOVE):
-        origin, target, cost = gaps.moves[m + MOVE_FROM], gaps.moves[m + MOVE_TO], gaps.moves[m + MOVE_COST]
-        if origin == OUTSIDE:
-            if is_first:
-                if target == OUTSIDE:
-                    is_match = is_match or cost < lanes
-                else:
-                    walks.own[own + target] = min(walks.own[own + target], cost)
-            continue
-        if not is_first:
-            errors = walks.own[own_before + origin] + cost
-            if errors < lanes:
-                if target == OUTSIDE:
-                    is_match = True
-                else:
-                    walks.own[own + target] = min(walks.own[own + target], errors)
-        for e in range(cost, lanes):
-            if is_first:
-                begun = walks.before[origin * lanes + e - cost]
+    is_match = False
+    for m in range(gaps.first_inner[c] * MOVE, gaps.first[c + 1] * MOVE, MOVE):
+        target = gaps.moves[m + MOVE_TO]
+        errors = walks.own[own - size + gaps.moves[m + MOVE_FROM]] + gaps.moves[m + MOVE_COST]
+        if errors < lanes:
+            if target == OUTSIDE:
+                is_match = True
             else:
-                begun = walks.more[more_before + origin * lanes + e - cost]
+                walks.own[own + target] = min(walks.own[own + target], errors)
+    more = frame * size * lanes
+    return is_match, bind_more(gaps, c, low, walks.more, more - size * lanes, walks.more, more)
+
+
+@inline
+def bind_more(gaps: Gaps, c: int, low: int, origins: Ints, first: int, more: Ints, to: int) -> bool:
+    """Let the runs of ``origins`` bind an event, those that have bound more; whether one of them is complete."""
+    size, lanes = gaps.sizes[0], gaps.sizes[1]
+    for x in range(to, to + size * lanes):
+        more[x] = NEVER
+    is_larger = False
+    for m in range(gaps.first_inner[c] * MOVE, gaps.first[c + 1] * MOVE, MOVE):
+        origin, target, cost = gaps.moves[m + MOVE_FROM], gaps.moves[m + MOVE_TO], gaps.moves[m + MOVE_COST]
+        for e in range(cost, lanes):
+            begun = origins[first + origin * lanes + e - cost]
             if begun >= low:
                 if target == OUTSIDE:
                     is_larger = True
                 else:
-                    at = more + target * lanes + e
-                    walks.more[at] = max(walks.more[at], begun)
-    return is_match, is_larger
+                    at = to + target * lanes + e
+                    more[at] = max(more[at], begun)
+    return is_larger
 
 
 @inline
@@ -364,7 +378,7 @@ def walk(
             if events.asked[i] > 0 and events.last[i] >= events.tick[i]:
                 header[DEPTH] = 0
                 walks.path[0], walks.at[0] = i, i + 1
-                is_match, is_larger = bind(gaps, events.cls[i], events.tick[i] - window, walks, 0, True)
+                is_match, is_larger = begin(gaps, events.cls[i], events.tick[i] - window, walks)
                 limit = events.tick[i] + window
                 is_listed = is_match and not is_larger and gaps.lists[events.cls[i]] > 0
                 is_listed = is_listed and not is_contained(gaps, window, limit, far, walks, 0, i + 1)
@@ -415,7 +429,7 @@ def walk(
                 continue
             if depth + 2 > len(walks.path):
                 return DEEPER
-            is_match, is_larger = bind(gaps, c, events.tick[j] - window, walks, depth + 1, False)
+            is_match, is_larger = bind(gaps, c, events.tick[j] - window, walks, depth + 1)
             for g in range(size):
                 walks.taken[(depth + 1) * size + g] = walks.own[depth * size + g]
             pass_over(gaps, c, start, walks, depth)

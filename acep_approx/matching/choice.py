@@ -13,8 +13,7 @@ from typing import Any, Literal
 import pyarrow as pa
 
 from acep_approx.automaton.algebra import Shows
-from acep_approx.automaton.machine import compile_machine
-from acep_approx.automaton.registers import RegisterAutomaton, compile_registers
+from acep_approx.automaton.registers import RegisterAutomaton
 from acep_approx.automaton.resolve import leaves
 from acep_approx.engines.cells.arclogs import ArcLogs
 from acep_approx.engines.cells.cells import Cells
@@ -240,8 +239,7 @@ class ByWalks:
 
     def __call__(self, parts: Parts) -> Output:
         """Make it."""
-        query = parts.plan.query
-        registers = compile_machine(query) if query.is_machine else compile_registers(query, parts.plan.automaton)
+        registers = parts.plan.registers_of_walks
         shown = parts.bindings() if self.binds == "all" else parts.best() if self.binds == "best" else None
         wanted = dict.fromkeys([*(shown.needed if shown else ()), *parts.events.names])
         parts.recent = Recent(parts.schema, tuple(wanted))

@@ -224,6 +224,12 @@ class Plan:
         return hashlib.sha256(meaning.encode()).hexdigest()[:16]
 
     @cached_property
+    def registers_of_walks(self) -> RegisterAutomaton:
+        """The automaton with its conditions, where walks list maximal matches; known from one run to the next."""
+        query = self.query
+        return compile_machine(query) if query.is_machine else compile_registers(query, self.automaton)
+
+    @cached_property
     def walks_maximal(self) -> bool:
         """Whether maximal matches are listed without the others: the cells can run the query, and it says MAXIMAL.
 

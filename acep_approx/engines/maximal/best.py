@@ -10,7 +10,7 @@ import numpy as np
 from acep_approx.arrays import Ints, Ragged
 from acep_approx.automaton.automaton import Automaton
 from acep_approx.engines.batches import Grouped
-from acep_approx.engines.maximal.gaps import GapAutomaton
+from acep_approx.engines.maximal.gaps import gap_automaton
 from acep_approx.engines.maximal.held import HoldingCells, Ways, far_ends
 from acep_approx.kernels.best import DONE, NONE, Best, Ends, last_places, walk_back
 from acep_approx.kernels.maximal import FAR
@@ -47,7 +47,7 @@ class BestCells(HoldingCells):
 
     def __init__(self, automaton: Automaton, window: int) -> None:
         super().__init__(automaton, window)
-        self._backward = GapAutomaton(automaton, is_backward=True, compares=False)
+        self._backward = gap_automaton(automaton, is_backward=True, compares=False)
 
     def set_classes(self, classes: list[int]) -> None:
         """Make the tables for event classes (letter masks); what is held stays as it is."""

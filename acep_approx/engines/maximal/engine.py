@@ -16,12 +16,14 @@ from acep_approx.arrays import Bools, Ints, Ragged, extended
 from acep_approx.automaton.automaton import Automaton
 from acep_approx.automaton.lengths import followed_letters, with_letters
 from acep_approx.engines.batches import Grouped
-from acep_approx.engines.maximal.gaps import GapAutomaton
+from acep_approx.engines.maximal.gaps import gap_automaton
 from acep_approx.engines.maximal.held import LONG_AGO, Held, HoldingCells, Ways, far_ends
 from acep_approx.kernels import maximal as kernel
 
 ROOM = 1 << 12
-"""Bound events that there is room for at first, in what a walk writes."""
+"""Bound events that there is room for at first, beside those of the walk, in what it writes."""
+DEEP = 1 << 20
+"""Words of the largest array that walks have room in at first: what they do not touch costs nothing."""
 
 
 @dataclass(frozen=True)
@@ -61,8 +63,8 @@ class MaximalCells(HoldingCells):
     def __init__(self, automaton: Automaton, window: int, *, is_count: bool) -> None:
         super().__init__(automaton, window)
         self.is_count = is_count
-        self.forward = GapAutomaton(automaton, is_backward=False)
-        self.backward = GapAutomaton(automaton, is_backward=True)
+        self.forward = gap_automaton(automaton, is_backward=False)
+        self.backward = gap_automaton(automaton, is_backward=True)
         self._followed = followed_letters(automaton)
         self._ends: Ints = np.zeros(0, np.int64)
 
@@ -189,7 +191,8 @@ def _walk_all(
 ) -> MaximalMatches:
     """The matches of all walks, with their events in the direction of these."""
     size, lanes = int(gaps.sizes[0]), int(gaps.sizes[1])
-    walks, room, parts = _walks(64, size, lanes, begins_count=begins_count), ROOM, []
+    depth = min(len(events.tick) + 2, max(DEEP // (size * lanes), 2))
+    walks, room, parts = _walks(depth, size, lanes, begins_count=begins_count), len(events.tick) + ROOM, []
     status = kernel.OUT_FULL
     while status != kernel.DONE:
         found = kernel.Maximal(*(np.zeros(n, np.int64) for n in (2, room, room + 1, room, room)))

@@ -7,6 +7,7 @@ before the next one. Both directions have the same gaps; the moves of one are th
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -121,7 +122,10 @@ class GapAutomaton:
 
     def tables(self, classes: list[int], lists: Ints) -> Gaps:
         """What the kernel needs for event classes (letter masks); ``lists``: with which of them walks may end."""
-        moves = [[move for move in self.moves if mask >> move.letter & 1] for mask in classes]
+        ordered = sorted(self.moves, key=lambda move: move.origin != OUTSIDE)
+        moves = [[move for move in ordered if mask >> move.letter & 1] for mask in classes]
+        begin = [sum(move.origin == OUTSIDE for move in some) for some in moves]
+        first = np.cumsum([0, *map(len, moves)], dtype=np.int64)
         kills = [
             [at for (_, guard), at in self._gaps.items() if any(mask >> letter & 1 for letter in guard)]
             for mask in classes
@@ -129,7 +133,8 @@ class GapAutomaton:
         flat = [(one.origin, one.target, one.cost, one.arc) for some in moves for one in some]
         return Gaps(
             sizes=np.array([self.size, self.lanes, len(self.automaton.variables)], np.int64),
-            first=np.cumsum([0, *map(len, moves)], dtype=np.int64),
+            first=first,
+            first_inner=first[:-1] + np.array(begin, np.int64),
             moves=np.array(flat, np.int64).reshape(-1),
             first_kill=np.cumsum([0, *map(len, kills)], dtype=np.int64),
             kills=np.array([at for some in kills for at in some], np.int64),
@@ -137,3 +142,9 @@ class GapAutomaton:
             lists=lists,
             label=np.array([arc.label for arc in self.automaton.arcs], np.int64),
         )
+
+
+@lru_cache(maxsize=64)
+def gap_automaton(automaton: Automaton, *, is_backward: bool, compares: bool = True) -> GapAutomaton:
+    """The gaps of an automaton, as of ``GapAutomaton``: known from one run of a query to the next."""
+    return GapAutomaton(automaton, is_backward=is_backward, compares=compares)

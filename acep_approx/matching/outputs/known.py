@@ -176,7 +176,11 @@ class KnownMatches(ABC):
             known = np.where(waited, FAR, found.end)
             if isinstance(limit, np.ndarray):
                 known[waited] = row_of(found.slot[waited], moment[waited])
-        order = np.lexsort((found.end, -found.start, found.errors, found.end * ~waited, waited, moment, known))
+        keys = [found.end, -found.start, found.errors, found.end * ~waited, waited, moment, known]
+        falls = _falls(keys)
+        falls[waited[1:] != waited[:-1]] = False
+        is_merged = row_of is None and not falls.any()  # both parts are in order: then the time tells
+        order = np.argsort(known, kind="stable") if is_merged else np.lexsort(keys)
         return found.take(order), known[order], waited[order]
 
     def forget(self, floor: Ints | int) -> None:
@@ -232,6 +236,14 @@ class KnownMatches(ABC):
         check_arrays(mine, ranges)
         check(name, good=offset[0] == 0 and offset[-1] == bound and (offset[1:] >= offset[:-1]).all())
         return CompletedMatches(**mine)
+
+
+def _falls(keys: list[Any]) -> Bools:
+    """Tell which rows are before the row in front of them, by keys of which the last one is the first."""
+    falls = np.zeros(max(len(keys[0]) - 1, 0), np.bool_)
+    for key in keys:
+        falls = (key[:-1] > key[1:]) | ((key[:-1] == key[1:]) & falls)
+    return falls
 
 
 def no_row(slot: Ints, number: Ints) -> Ints:  # noqa: ARG001  (as of ``Neighbours.row_of``)

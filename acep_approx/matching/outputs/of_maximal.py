@@ -48,14 +48,14 @@ class WalkedMatches(KnownMatches):
 
     def found(self, events: Grouped, hits: Hits) -> Iterator[CompletedMatches]:  # noqa: ARG002
         """None yet: ``closed`` gives those of the batch, too."""
-        self._unhindered = self._completed(*self.engine.at_once())
+        self._unhindered = self._completed(*self.engine.at_once(), waited=False)
         return iter(())
 
     def _closing(self, limit: Ints | int, *, together: bool) -> CompletedMatches:  # noqa: ARG002
-        return self._completed(*self.engine.closed(limit))
+        return self._completed(*self.engine.closed(limit), waited=True)
 
-    def _completed(self, events: Held, found: MaximalMatches) -> CompletedMatches:
-        found = in_order(events, found, self.labels)
+    def _completed(self, events: Held, found: MaximalMatches, *, waited: bool) -> CompletedMatches:
+        found = in_order(events, found, self.labels, by_start=waited)
         first, last = found.id[found.offset[:-1]], found.id[found.offset[1:] - 1]
         return CompletedMatches(
             slot=events.slot[last],
@@ -75,18 +75,39 @@ class WalkedMatches(KnownMatches):
         return np.concatenate((super().waits_in, self.engine.pending_slots()))
 
 
-def in_order(events: Held, found: MaximalMatches, labels: Ints) -> MaximalMatches:
-    """Matches by the events that complete them, errors, later start, later events."""
+def in_order(events: Held, found: MaximalMatches, labels: Ints, *, by_start: bool = False) -> MaximalMatches:
+    """Put matches in order: by the events that complete them, errors, later start, later events.
+
+    ``by_start``: by the ticks of their first events, then errors, then the events that complete them: the order in
+    which matches become known that have waited.
+    """
     if not len(found):
         return found
-    last = found.id[found.offset[1:] - 1]
-    found = found.take(np.lexsort((found.errors, events.slot[last], events.row[last])))
-    last = found.id[found.offset[1:] - 1]
+    first, last = found.id[found.offset[:-1]], found.id[found.offset[1:] - 1]
+    lanes, places = int(found.errors.max()) + 1, len(events)
+    is_later = (np.diff(events.tick, prepend=0) != 0) | (np.diff(events.slot, prepend=-1) != 0)
+    first = np.maximum.accumulate(np.where(is_later, np.arange(places), 0))[first]  # the first one of its tick
+    place = (first * lanes + found.errors) * places + last if by_start else last * lanes + found.errors
+    order = _order(place)
+    if not by_start:
+        row = events.row[last[order]]  # the places of events are in order of rows only within a slot
+        order = order[_order(row)]
+    found, place = _taken(found, order), place[order]
     start = events.tick[found.id[found.offset[:-1]]]
     written = Found(np.arange(len(found)), start, found.offset, events.row[found.id], found.arc)
-    order = scratch(len(found))
-    sort_matches(written, len(found), groups(last, found.errors), labels, Limits(MOST, 1, 0), order)
-    return found.take(order.order)
+    sorted_ = scratch(len(found))
+    sort_matches(written, len(found), groups(place, found.errors), labels, Limits(MOST, 1, 0), sorted_)
+    return _taken(found, sorted_.order)
+
+
+def _order(place: Ints) -> Ints:
+    """The order of places; nearly sorted ones take no longer than a look at each."""
+    is_sorted = bool((place[1:] >= place[:-1]).all())
+    return np.arange(len(place)) if is_sorted else np.argsort(place, kind="stable")
+
+
+def _taken(found: MaximalMatches, order: Ints) -> MaximalMatches:
+    return found if (order[1:] > order[:-1]).all() else found.take(order)
 
 
 class _OfMaximal(RunOutput):
