@@ -346,6 +346,7 @@ class Query(CompiledQuery):
         merge: str = ",".join(MERGING),
         bind: Bind = None,
         key_idle: Duration | None = None,
+        ended: bool = True,
     ) -> Matches:
         """Find the matches in some events; lazily, nothing is read yet but a DuckDB relation.
 
@@ -384,6 +385,9 @@ class Query(CompiledQuery):
             How long a key may have no event, such as ``"1 h"``, or 5 in ticks: then it is dropped, its stream ends, and
             a later event of it begins a new one. Default: keys are kept as long as a window may hold an event of
             theirs; one that counts events may for ever.
+        ended : bool, default True
+            Whether the stream ends with these events. If it goes on, what waits for a window that later events may lie
+            in is not given, such as an absence at the end: ``unclosed`` of the matches counts it.
 
         Returns
         -------
@@ -426,6 +430,7 @@ class Query(CompiledQuery):
             sort=sort,
             limit=limit,
             on_progress=on_progress,
+            ended=ended,
         )
         return Matches(question, reading.open(events)).fetched()
 

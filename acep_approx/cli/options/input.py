@@ -212,7 +212,16 @@ class QuestionInputOptions(InputOptions, IntervalOptions):
 
 @dataclass(frozen=True)
 class RunInputOptions(InputOptions, IntervalOptions):
-    """The same, and where to put what is left out."""
+    """The same, whether others may follow, and where to put what is left out."""
+
+    open_end: Annotated[
+        bool,
+        typer.Option(
+            "--open-end",
+            help="More events follow INPUT, elsewhere: of matches that wait for their window to close, as of an "
+            "absence at the end, say how many there are, and do not put them out.",
+        ),
+    ] = False
 
     rejects: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write rows left out to FILE; with --on-malformed skip.")

@@ -172,6 +172,20 @@ def count_columns(matches: Ints) -> dict[str, pa.Array]:
     return {"matches": pa.array(matches), AT_LEAST: pa.array(matches >= MOST_COUNTED)}
 
 
+def results_in(table: pa.Table) -> int:
+    """How many results a table has: of numbers of matches their sum.
+
+    Examples
+    --------
+    >>> results_in(pa.table({"a": [4, 7]})), results_in(pa.table(count_columns(np.array([7, 3]))))
+    (2, 10)
+    """
+    if AT_LEAST not in table.column_names:
+        return table.num_rows
+    counted: list[int] = table["matches"].to_pylist()
+    return sum(counted)
+
+
 def warn_at_least(totals: Iterable[int]) -> None:
     """Warn where a number of matches is too large to be counted, so that the one shown may be too small."""
     if any(map(is_at_least, totals)):
