@@ -180,10 +180,8 @@ def results_in(table: pa.Table) -> int:
     >>> results_in(pa.table({"a": [4, 7]})), results_in(pa.table(count_columns(np.array([7, 3]))))
     (2, 10)
     """
-    if AT_LEAST not in table.column_names:
-        return table.num_rows
-    counted: list[int] = table["matches"].to_pylist()
-    return sum(counted)
+    counts: list[int] = table["matches"].to_pylist() if AT_LEAST in table.column_names else [table.num_rows]
+    return sum(counts)
 
 
 def warn_at_least(totals: Iterable[int]) -> None:
