@@ -44,13 +44,14 @@ from acep_approx.training.policies import (
 )
 from acep_approx.training.pricing import PricePoint, Prices
 from acep_approx.training.training import FEW_POINTS, Counted, OnProgress, Tried, count_past, read_by, try_readings
-from history import store
 from history.checking import finite_column, require, values_of
 from history.coverage.groups import sketch_error
 from history.errors import HistoryError
 from history.graph import MOST_BUNDLES
 from history.graph import Graph as History
-from history.store import pointed, versions, written
+from history.store import damaged, pointed, versions, written
+from history.store import load as stored_history
+from history.store import save as store_history
 from history.values import Values, fit_values, with_counts
 
 
@@ -348,7 +349,7 @@ class HistoryGraph:
             "sketch_error": sketch_error(self.graph_),
             "prices": [[replay.price, replay.steps, replay.points] for replay in self.prices_.replays],
         }
-        return store.save(
+        return store_history(
             self.graph_, path, self.fingerprint(self._window), new_version=new_version, notes=notes,
             learned={**vars(self.learned_), "overlap": self.learned_overlap_} if self.learned_ is not None else None,
         )  # fmt: skip
@@ -373,7 +374,7 @@ class HistoryGraph:
             version cannot read (ACEP-H003), damaged (ACEP-H004).
         """
         expect("the path of a history", path, (str, os.PathLike), "the path of a directory")
-        stored = store.load(path, version=version)
+        stored = stored_history(path, version=version)
         graph, notes = stored.graph, stored.notes
         window = graph.scheme.window
         try:
@@ -381,16 +382,16 @@ class HistoryGraph:
             require(gap == "window" or type(gap) is int, f"gap is {gap!r}")
             known = cls(query, gap=gap, most_bundles=graph.most_bundles)
             if stored.fingerprint != known.fingerprint(window):
-                store.load(path, known.fingerprint(window), version=version)  # refuses, and says why
+                stored_history(path, known.fingerprint(window), version=version)  # refuses, and says why
             known.graph_, known.version_, known._window = graph, stored.version, window
             known._take_notes(notes)
             known._take_learned(stored.learned)
         except (ValueError, LookupError, TypeError, OverflowError) as error:
-            raise store.damaged(path, f"version {stored.version}: {error}") from error
+            raise damaged(path, f"version {stored.version}: {error}") from error
         except UsageError as error:
             if error.code != "ACEP-U162":
                 raise  # it is about the query
-            raise store.damaged(path, f"version {stored.version}: {error.message}") from error
+            raise damaged(path, f"version {stored.version}: {error.message}") from error
         return known
 
     def _take_notes(self, notes: dict[str, Any]) -> None:
