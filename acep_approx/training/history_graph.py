@@ -29,8 +29,9 @@ from acep_approx.errors import FewPointsWarning, UsageError, expect
 from acep_approx.events.counts import counted
 from acep_approx.events.time import LIMIT
 from acep_approx.planning.compiled import CompiledQuery
-from acep_approx.planning.planner import Plan
+from acep_approx.planning.planner import Plan, plan
 from acep_approx.ranges import COUNT
+from acep_approx.training.needless import warn_of_needless_history
 from acep_approx.training.past import PORTION, Past, portions
 from acep_approx.training.policies import (
     BY_MAPS,
@@ -61,8 +62,8 @@ class HistoryGraph:
     Parameters
     ----------
     query : CompiledQuery
-        A compiled query. For one that the cells engine answers, compile it with ``engine="runs"``; without a need to
-        shed there is nothing to learn.
+        A compiled query. Of one that the cells engine answers exactly no run uses a history: it says so
+        (``NeedlessHistoryWarning``), and learns for the same query compiled with ``engine="runs"``.
     gap : int or "window", default -1
         Match points at most so many ticks apart are one bundle; "window" is the paper's Definition 3. -1: each is
         one of its own (bundles of a dense stream run together, and one bundle tells nothing).
@@ -71,6 +72,8 @@ class HistoryGraph:
 
     Attributes
     ----------
+    plan : Plan
+        Of the query, for the runs engine.
     graph_ : history.graph.Graph
         Vertices, edges, bundles and match maps.
     overlap_ : float
@@ -101,17 +104,14 @@ class HistoryGraph:
         if not isinstance(getattr(query, "plan", None), Plan):
             expect("the query", query, (), "a compiled one: compile_query(text)")
         if query.plan.registers is None:
-            raise UsageError(
-                "the cells engine answers this query exactly, and sheds nothing",
-                code="ACEP-U035",
-                hint='compile it with engine="runs" (--engine runs) to learn a history all the same',
-            )
+            warn_of_needless_history(query.plan)
         query.plan.refuse_unbounded("a history")
         if gap != "window" and not (isinstance(gap, Integral) and abs(gap) <= LIMIT):
             raise UsageError(f"gap is {gap!r:.80}", code="ACEP-U162", hint="give a number of ticks, or 'window'")
         if not 0 < most_bundles <= LIMIT:
             raise UsageError(f"most_bundles is {most_bundles}", code="ACEP-U162", hint="keep one bundle at least")
         self.query = query
+        self.plan = query.plan if query.plan.registers is not None else plan(query.plan.query, "runs")
         self.gap = gap
         self.most_bundles = most_bundles
         self.events_ = self.points_ = 0
@@ -124,10 +124,24 @@ class HistoryGraph:
         self._window = -1
         self._worth: dict[str, tuple[tuple[object, ...], Worth]] = {}  # by policy: what it is of, and what it is
 
-    @property
-    def plan(self) -> Plan:
-        """The plan of the query."""
-        return self.query.plan
+    def get_params(self, deep: bool = True) -> dict[str, Any]:  # noqa: ARG002  (as scikit-learn asks)
+        """What it was made with, by name: ``sklearn.base.clone`` makes one that has learned nothing of it."""
+        return {"query": self.query, "gap": self.gap, "most_bundles": self.most_bundles}
+
+    def set_params(self, **params: Any) -> Self:
+        """Change what it was made with; what was learned is gone.
+
+        Raises
+        ------
+        UsageError
+            ``ACEP-U053``: there is no such parameter.
+        """
+        known = self.get_params()
+        for name in params.keys() - known.keys():
+            raise UsageError(f"there is no parameter {name!r}", code="ACEP-U053", hint=f"there are {', '.join(known)}")
+        vars(self).clear()
+        type(self).__init__(self, **known | params)
+        return self
 
     @property
     def is_fitted(self) -> bool:
