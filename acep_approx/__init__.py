@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         LimitError,
         ManyKeysWarning,
         ManyMatchesWarning,
+        NeedlessHistoryWarning,
         QueryError,
         RuleError,
         TextOrderWarning,
@@ -55,7 +56,8 @@ else:
             "acep_approx.api.rule_set": "RuleSet compile_rules",
             "acep_approx.budget.budget": "Budget",
             "acep_approx.errors": "AcepError CappedCountWarning DataError LimitError ManyKeysWarning "
-            "ManyMatchesWarning QueryError RuleError TextOrderWarning UnseenTypeWarning UnsupportedError UsageError",
+            "ManyMatchesWarning NeedlessHistoryWarning QueryError RuleError TextOrderWarning UnseenTypeWarning "
+            "UnsupportedError UsageError",
             "acep_approx.api.matcher": "Matcher",
             "acep_approx.matching.outputs.bind": "Wide",
             "acep_approx.profiling.profile": "look",
@@ -82,6 +84,7 @@ __all__ = [
     "Match",
     "Matcher",
     "Matches",
+    "NeedlessHistoryWarning",
     "Query",
     "QueryError",
     "QuerySet",

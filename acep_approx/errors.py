@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import errno
+from weakref import finalize
 
 from acep_approx.masks import masked
 from acep_approx.visible import columns, printable, visible
@@ -308,3 +309,37 @@ class ManyKeysWarning(UserWarning):
 
 class FewPointsWarning(UserWarning):
     """A history was learned from so few match points that it says little about which runs are worth keeping."""
+
+
+class NeedlessHistoryWarning(UserWarning):
+    """A history was given, or is learned, for a query that is matched exactly in few steps: none is used."""
+
+
+_told: dict[int, set[str]] = {}
+"""What was told of objects that are still there, by their identity."""
+
+
+def is_news(about: object, what: str) -> bool:
+    """Return whether this was not told yet of an object; from now on it was.
+
+    Parameters
+    ----------
+    about : object
+        A query, its plan or its automaton.
+    what : str
+
+    Examples
+    --------
+    >>> class Asked:
+    ...     pass
+    >>> query = Asked()
+    >>> is_news(query, "no such type"), is_news(query, "no such type"), is_news(query, "no such key")
+    (True, False, True)
+    """
+    if id(about) not in _told:
+        _told[id(about)] = set()
+        finalize(about, _told.pop, id(about))
+    told = _told[id(about)]
+    is_new = what not in told
+    told.add(what)
+    return is_new

@@ -1,15 +1,19 @@
 """Whether ``history`` and ``rl`` are the packages that come with this one, and what to do where they are not.
 
 Both are common names: Python may find somebody's own file of that name first, and another distribution may have written
-over ours. Nobody's file is run to find out. It could be made to give way, but then its owner would import ours.
+over ours. Nobody's file is run to find out, and nobody's is made to give way: where it is found first, our modules are
+loaded from beside this package, each under its full name, and the bare name stays that of its owner. So files of ours
+never import the bare name.
 """
 
 from __future__ import annotations
 
 import importlib
 import sys
-from importlib.machinery import PathFinder
-from importlib.util import find_spec
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.machinery import ModuleSpec, PathFinder
+from importlib.util import find_spec, module_from_spec
 from pathlib import Path
 
 HOME = Path(__file__).parent.parent
@@ -19,7 +23,7 @@ REPAIR = f"pip install --force-reinstall {DISTRIBUTION}"
 
 
 def check_siblings() -> None:
-    """Refuse other packages in their place.
+    """Load them by their place where others are found by their names; refuse what has replaced them.
 
     Raises
     ------
@@ -31,9 +35,47 @@ def check_siblings() -> None:
         if place is not None and _is_here(name, place) and _is_marked(name):
             continue
         ours = PathFinder.find_spec(name, [str(HOME)])
-        if place is None or ours is None or ours.origin is None:
+        if ours is None or ours.origin is None:
             raise ImportError(f"the package {name!r} of {DISTRIBUTION} is not there any more; repair with: {REPAIR}")
-        raise ImportError(_words(name, place))
+        if place is not None and (_is_here(name, place) or _shares_modules(name, place, ours)):
+            raise ImportError(_words(name, place))
+        _load_beside(name, ours)
+
+
+def _shares_modules(name: str, place: Path, ours: ModuleSpec) -> bool:
+    """Whether somebody's package has a module that is called as one of ours: only one of the two can be imported."""
+    from pkgutil import iter_modules
+
+    folder = place.parent if place.stem == "__init__" else place
+    inside = {path.stem for path in folder.iterdir()} if folder.is_dir() else set[str]()
+    inside |= {module.split(".")[1] for module in sys.modules if module.startswith(f"{name}.")}
+    return any(found.name in inside for found in iter_modules(ours.submodule_search_locations))
+
+
+def _load_beside(name: str, ours: ModuleSpec) -> None:
+    """Load all modules of our package; then the name is that of what Python finds, or has imported, again."""
+    from pkgutil import walk_packages
+
+    with _kept(name):
+        sys.modules[name] = module = module_from_spec(ours)
+        assert ours.loader is not None, "it has a file"
+        ours.loader.exec_module(module)
+        if getattr(module, "__distribution__", None) != DISTRIBUTION:
+            raise ImportError(_words(name, HOME / name / "__init__.py"))
+        for found in walk_packages(module.__path__, f"{name}."):
+            importlib.import_module(found.name)
+
+
+@contextmanager
+def _kept(name: str) -> Iterator[None]:
+    """Give a name back to the module that has it now, or to none."""
+    theirs = sys.modules.pop(name, None)
+    try:
+        yield
+    finally:
+        sys.modules.pop(name, None)
+        if theirs is not None:
+            sys.modules[name] = theirs
 
 
 def _place(name: str) -> Path | None:

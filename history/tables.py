@@ -22,10 +22,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from bitarray import bitarray
 
-from history import counting
 from history.bundles import Bundles, Texts
 from history.checking import Array, check_column, check_order, check_places, require
+from history.counting import DENSE as COUNTED
+from history.counting import EDGES as OF_EDGES
 from history.counting import ENDS, Counts
+from history.counting import OVERLAPS as OF_OVERLAPS
 from history.errors import HistoryError
 from history.graph import Graph
 
@@ -130,9 +132,9 @@ def write_npz(file: Path, arrays: Mapping[str, Array]) -> None:
 VERTICES, EDGES, OVERLAPS = "vertices.parquet", "edges.parquet", "overlaps.parquet"
 BUNDLES, MAPS = "bundles.parquet", "maps.npz"
 TABLES = (VERTICES, EDGES, OVERLAPS, BUNDLES, MAPS)
-DENSE = dict.fromkeys(counting.DENSE, "int64") | {"cost": "float64"}
+DENSE = dict.fromkeys(COUNTED, "int64") | {"cost": "float64"}
 """What is counted at vertices, with its type; tables have only those that were visited."""
-PAIRS = {EDGES: counting.EDGES, OVERLAPS: counting.OVERLAPS}
+PAIRS = {EDGES: OF_EDGES, OVERLAPS: OF_OVERLAPS}
 """Files of pairs, of vertices or of groups, with what is counted of each."""
 MOST_PAIRS = 1 << 27
 """Pairs that a file may hold: four columns of them are as much as an npz file may hold."""

@@ -95,3 +95,20 @@ def test_a_clock_that_stands_still_does_not_make_work_free() -> None:
     assert clock.event_seconds >= EVENT_SECONDS / 20
     assert clock.step_seconds >= STEP_SECONDS / 20
     assert clock.steps_in(0.0, 1000) == 0
+
+
+def test_a_number_is_a_share_of_the_full_work() -> None:
+    """A text without a unit may mean anything: the error says how a share is written."""
+    assert Budget.parse(0.1) == Budget(10.0, "%")
+    assert str(Budget.parse(0.07)) == "7%"
+    assert Budget.parse(1.0).is_unlimited
+    for number in (0.0, -0.5, 1.5, 20.0, float("nan"), float("inf")):
+        with pytest.raises(UsageError, match="a number is a share of the full work, above 0 and at most 1"):
+            Budget.parse(number)
+    for count in (0, 1, 10, True):
+        with pytest.raises(UsageError, match="ACEP-U053"):
+            Budget.parse(count)
+    with pytest.raises(UsageError, match=r"it has no unit\n  hint: write '10%'"):
+        Budget.parse("0.1")
+    with pytest.raises(UsageError, match=r"it has no unit\n  hint: write '20%', "):
+        Budget.parse("30")

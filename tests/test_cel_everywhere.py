@@ -253,7 +253,7 @@ def test_a_history_is_trained_and_tuned(folder: Path) -> None:
     run = acep("run", query, past, *budget, "--report", str(folder / "report.html"))
     assert "policy history" in run.stderr
     assert (folder / "report.html").stat().st_size > 10_000
-    told = acep("replay", query, past, *budget, "--at", "100", "--quiet").stdout
+    told = acep("replay", query, past, *budget, "--around", "100", "--quiet").stdout
     assert "a partial match of b that began at" in told
 
 

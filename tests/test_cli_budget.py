@@ -259,7 +259,7 @@ def test_replay_shows_the_runs_that_were_shed_around_a_moment():
     shed = [json.loads(line) for line in Path("all.jsonl").read_text(encoding="utf-8").splitlines()]
     wanted = shed[len(shed) // 2]
     at, state = str(wanted["at"]), wanted["state"]
-    result = acep("replay", QUERY, "now.csv", *options, "--at", at, "--key", wanted["key"], "--state", state)
+    result = acep("replay", QUERY, "now.csv", *options, "--around", at, "--key", wanted["key"], "--state", state)
     assert f"{len(shed):,} partial matches shed; " in result.stderr
     blocks = result.stdout.split("\n1. a partial match")[0]
     first = blocks.splitlines()[0]
@@ -268,26 +268,26 @@ def test_replay_shows_the_runs_that_were_shed_around_a_moment():
     assert f"\n  state      {state}, 0 errors\n" in blocks
     for name in ("window", "last event", "remembers", "known as", "why"):
         assert f"\n  {name:<10} " in blocks
-    one = acep("replay", QUERY, "now.csv", *options, "--at", at, "--limit", "1", "--quiet")
+    one = acep("replay", QUERY, "now.csv", *options, "--around", at, "--limit", "1", "--quiet")
     assert one.stdout.count("a partial match") == 1
     assert not one.stderr
 
 
 def test_replay_where_nothing_was_shed():
-    result = acep("replay", CELLS, "now.csv", "--budget", "9 runs", "--at", "20100")
+    result = acep("replay", CELLS, "now.csv", "--budget", "9 runs", "--around", "20100")
     assert result.stdout == "no partial match was shed\n"
     assert "0 partial matches shed; the cells engine answers exactly" in result.stderr
-    none = acep("replay", QUERY, "now.csv", "--budget", "9 runs", "--at", "20100", "--key", "nobody")
+    none = acep("replay", QUERY, "now.csv", "--budget", "9 runs", "--around", "20100", "--key", "nobody")
     assert none.stdout == "no partial match was shed that fits\n"
 
 
 @pytest.mark.parametrize(
     ("options", "code"),
     [
-        (["--at", "5"], "ACEP-U040"),
-        (["--at", "5", "--budget", "2 ms/batch"], "ACEP-U043"),
-        (["--at", "noon", "--budget", "9 runs"], "ACEP-U112"),
-        (["--at", "noon", "--budget", "9 runs", "--unit", "s", "--within", "30 s"], "ACEP-U112"),
+        (["--around", "5"], "ACEP-U040"),
+        (["--around", "5", "--budget", "2 ms/batch"], "ACEP-U043"),
+        (["--around", "noon", "--budget", "9 runs"], "ACEP-U112"),
+        (["--around", "noon", "--budget", "9 runs", "--unit", "s", "--within", "30 s"], "ACEP-U112"),
     ],
 )
 def test_what_cannot_be_replayed(options, code):
@@ -296,15 +296,15 @@ def test_what_cannot_be_replayed(options, code):
 
 def test_a_moment_is_a_time_where_events_have_times():
     options = ["--within", "30 s", "--unit", "s", "--budget", "1 steps/event", "--limit", "1"]
-    iso = acep("replay", QUERY, "now.csv", *options, "--at", "1970-01-01T05:36:40Z").stdout
-    assert iso == acep("replay", QUERY, "now.csv", *options, "--at", "20200").stdout
+    iso = acep("replay", QUERY, "now.csv", *options, "--around", "1970-01-01T05:36:40Z").stdout
+    assert iso == acep("replay", QUERY, "now.csv", *options, "--around", "20200").stdout
     assert " was shed at 1970-01-01T05:3" in iso
     assert " left (" in iso
 
 
 def test_a_moment_is_a_row_in_a_window_of_events():
     options = ["--within", "12 events", "--budget", "1 steps/event", "--limit", "1"]
-    assert "(row 20" in acep("replay", QUERY, "now.csv", *options, "--at", "200").stdout
+    assert "(row 20" in acep("replay", QUERY, "now.csv", *options, "--around", "200").stdout
 
 
 # --- acep tune --------------------------------------------------------------------------------------------------

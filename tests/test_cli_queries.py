@@ -203,11 +203,13 @@ def test_texts_end_at_semicolons_outside_quotes_and_comments() -> None:
     assert [text for _, text in split_texts("'never closed; a")] == ["'never closed; a"]
 
 
-@pytest.mark.parametrize("command", ["check", "explain"])
-def test_a_query_beside_a_folder_is_refused(here: Path, command: str) -> None:
+def test_beside_a_folder_there_is_no_query(here: Path) -> None:
     """It was passed over without a word: who meant events by it took the queries for checked against them."""
-    done = acep(command, "--queries", "queries", "events.csv", code=2)
+    done = acep("explain", "--queries", "queries", "events.csv", code=2)
     assert "error ACEP-U064: 'events.csv' and --queries do not go together" in done.stderr
+    asked = [acep("check", "--queries", "queries", *events) for events in (["events.csv"], ["--input", "events.csv"])]
+    assert asked[0].stdout == asked[1].stdout
+    assert "ACEP-D002" in acep("check", "--queries", "queries", "events.csv", "--start", "x", code=4).stderr
 
 
 def test_a_folder_called_like_a_file_of_queries_is_passed_over(here: Path) -> None:

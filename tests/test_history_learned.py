@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from acep_approx import Query, compile_query
+from acep_approx import NeedlessHistoryWarning, Query, compile_query
 from acep_approx.errors import UsageError
 from acep_approx.results.budgeted import BudgetedMatches
 from acep_approx.training.history_graph import HistoryGraph
@@ -184,8 +185,37 @@ def test_what_cannot_be_asked_for(query: Query, options: dict[str, Any], code: s
 def test_a_history_that_has_learned_nothing_is_refused(query: Query) -> None:
     with pytest.raises(UsageError, match="ACEP-U036"):
         query.match_within(stream(10, 1), "10%", history=HistoryGraph(query)).to_arrow()
-    with pytest.raises(UsageError, match="ACEP-U035"):
-        HistoryGraph(compile_query("PATTERN SEQ(A a, B b) WITHIN 5"))
+
+
+def test_a_history_that_no_run_needs_is_told_of_once() -> None:
+    """And learned for the other engine: whoever compiles the query for that can use it."""
+    text, events = "PATTERN SEQ(A a, B b) WITHIN 5", stream(300, 1)
+    exact = compile_query(text)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always", NeedlessHistoryWarning)
+        known = HistoryGraph(exact).fit(events)
+        found = exact.match_within(events, "5%", history=known)
+        assert found.to_arrow() == exact.match(events).to_arrow()
+        HistoryGraph(exact)
+    needless = [str(one.message) for one in told if one.category is NeedlessHistoryWarning]
+    assert [text.partition(",")[0] for text in needless] == ["this query needs no history"]
+    within = compile_query(text, engine="runs").match_within(events, "50%", history=known)
+    assert 0 < len(within.to_arrow()) < len(found.to_arrow())
+
+
+def test_scikit_learn_can_clone_a_history(query: Query) -> None:
+    """By what it was made with, as its ``clone`` asks for it."""
+    known = HistoryGraph(query, gap=7).fit(stream(300, 1))
+    asked = known.get_params(deep=False)
+    made = HistoryGraph(**asked)
+    assert all(value is asked[name] for name, value in made.get_params(deep=False).items())
+    assert not made.is_fitted
+    assert made.set_params(gap="window").get_params()["gap"] == "window"
+    assert not known.set_params(most_bundles=9).is_fitted
+    with pytest.raises(UsageError, match="ACEP-U053"):
+        known.set_params(gaps=1)
+    clone = pytest.importorskip("sklearn.base").clone
+    assert clone(known).get_params() == known.get_params()
 
 
 def test_a_past_without_matches_or_events_teaches_nothing_but_harms_nothing(query: Query) -> None:

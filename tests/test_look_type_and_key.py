@@ -170,7 +170,7 @@ def test_a_guess_is_told_with_what_would_do_as_well(tmp_path):
     assert of_file.second.command.startswith(f"acep look '{tmp_path / 'my rows.parquet'}'")
     words = shlex.split(of_file.second.command)
     assert "not sure" not in acep(*words[1:]).stdout
-    assert of_file.second.command.endswith(f"--key {of_file.second.key} --type c --rows 300")
+    assert of_file.second.command.endswith(f"--key-column {of_file.second.key} --type c --rows 300")
     assert "not sure" not in str(look([dict(zip(("ts", "a", "b", "c", "d"), row, strict=True)) for row in TICKETS]))
 
 

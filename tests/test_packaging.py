@@ -131,35 +131,81 @@ RUNS = "import os; os.environ['ACEP_JIT'] = '0'; "  # numba takes half of the ti
 RUNS += f"{IMPORTS}; print(len(acep_approx.compile_query('PATTERN A a WITHIN 5').match([{{'ts': 1, 'type': 'A'}}])))"
 
 
+MINE = "print('was run'); MINE = True"
+THEN = "; import history, rl; print(hasattr(history, 'MINE'), hasattr(rl, 'MINE'))"
+
+
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("kind", ["file", "package"])
 @pytest.mark.parametrize("how", ["script", "path", "imported before"])
-def test_somebodys_own_file_of_our_name_is_named_and_not_run(name, kind, how, tmp_path):
+def test_somebodys_own_file_of_our_name_stays_theirs(name, kind, how, tmp_path):
+    """Ours is loaded from its place, theirs is not run; who imports the name gets theirs, before and after."""
     mine = tmp_path / "mine"
     stand_in = mine / name / "__init__.py" if kind == "package" else mine / f"{name}.py"
     stand_in.parent.mkdir(parents=True)
-    stand_in.write_text("print('was run')", encoding="utf-8")
+    stand_in.write_text(MINE, encoding="utf-8")
     script = mine / "script.py"
-    script.write_text(f"import {name}\n{RUNS}" if how == "imported before" else RUNS, encoding="utf-8")
+    script.write_text(f"import {name}\n{RUNS}{THEN}" if how == "imported before" else RUNS + THEN, encoding="utf-8")
     done = run_python(script.read_text() if how == "path" else f"import runpy; runpy.run_path({str(script)!r})",
                       mine, ROOT, cwd=tmp_path)  # fmt: skip
-    assert done.returncode == 1
-    assert done.stdout == ("was run\n" if how == "imported before" else "")
-    told = done.stderr.strip().splitlines()[-1]
-    shown = stand_in.parent if kind == "package" else stand_in
-    assert told.startswith(f"ImportError: {shown} is in the way: Python takes it for the package {name!r}")
-    assert "rename it, or start Python where" in told
-    assert "pip" not in told
+    said = ["was run", "1"] if how == "imported before" else ["1", "was run"]
+    assert done.stdout.splitlines() == [*said, f"{name == 'history'} {name == 'rl'}"], done.stderr
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_script_of_our_name_is_named(name, tmp_path):
+def test_a_history_is_learned_beside_a_file_of_our_name(name, tmp_path):
+    """What is loaded when it is used comes from our modules, too; and so does what was saved."""
+    (tmp_path / f"{name}.py").write_text(MINE, encoding="utf-8")
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import pickle, acep_approx as acep\n"
+        "query = acep.compile_query('PATTERN SEQ(A a, B b, C c) WHERE b.x > a.x AND c.x > b.x WITHIN 20')\n"
+        "events = [{'ts': t, 'type': 'ABC'[t % 3], 'x': t * 7 % 10} for t in range(300)]\n"
+        "known = acep.HistoryGraph(query).fit(events)\n"
+        "known.save('known'); known = acep.HistoryGraph.load('known', query)\n"
+        "found = query.match_within(events, '50%', history=known, learn=True)\n"
+        "print(len(found.to_arrow()) > 0)\n"
+        "print(type(pickle.loads(pickle.dumps(known.graph_))) is type(known.graph_))\n",  # pickle imports the bare name
+        encoding="utf-8",
+    )
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, str(script)]
+    done = subprocess.run(
+        command, env=environment, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=120
+    )
+    assert [line for line in done.stdout.splitlines() if line != "was run"] == ["True", "True"], done.stderr
+    assert done.stdout.startswith("True"), done.stderr
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_script_of_our_name_runs(name, tmp_path):
     script = tmp_path / f"{name}.py"
     script.write_text(RUNS, encoding="utf-8")
     command = [sys.executable, str(script)]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=60)
-    assert f"ImportError: {script} is in the way" in done.stderr
+    assert done.stdout == "1\n", done.stderr
+
+
+@pytest.mark.parametrize("how", ["beside", "imported before"])
+@pytest.mark.parametrize(("name", "module"), [("history", "store"), ("rl", "chart")])
+def test_a_package_with_modules_called_as_ours_is_named(name, module, how, tmp_path):
+    """Only one of the two could be imported by that name."""
+    (tmp_path / name).mkdir()
+    for file in ("__init__.py", f"{module}.py"):
+        (tmp_path / name / file).write_text("", encoding="utf-8")
+    before = f"import {name}.{module}; " if how == "imported before" else ""
+    done = run_python(before + RUNS, tmp_path, ROOT, cwd=tmp_path)
+    assert f"ImportError: {tmp_path / name} is in the way" in done.stderr
+    assert "rename it, or start Python where" in done.stderr
+    assert "pip" not in done.stderr
+
+
+def test_the_bare_names_are_imported_by_nobody():
+    """They may be somebody else's."""
+    for path in modules(*PACKAGES):
+        text = path.read_text(encoding="utf-8")
+        assert not re.search(r"^\s*(from (history|rl) import|import (history|rl)\b)", text, re.MULTILINE), path
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -180,10 +226,12 @@ def test_what_python_does_not_find_first_is_in_nobodys_way(name, kind, is_first,
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_folder_that_was_imported_before_is_named(name, tmp_path):
+def test_a_folder_that_was_imported_before_stays_theirs(name, tmp_path):
     (tmp_path / name).mkdir()
     code = f"import sys; all, sys.path[:] = [*sys.path], [{str(tmp_path)!r}]; import {name}; sys.path[:] = all; {RUNS}"
-    assert f"ImportError: {tmp_path / name} is in the way" in run_python(code, ROOT, cwd=tmp_path).stderr
+    code += f"; print(sys.modules[{name!r}].__path__[0])"
+    done = run_python(code, ROOT, cwd=tmp_path)
+    assert done.stdout.split() == ["1", str(tmp_path / name)], done.stderr
 
 
 @pytest.fixture

@@ -39,6 +39,22 @@ def tuned(past) -> Tuning:
     return tune(compiled, past, errors=(1, 0), within=("30", "15"), budgets=("20%", "100%"), seed=3)
 
 
+def test_a_query_is_tuned_from_python(tuned):
+    """As by the command."""
+    query = compile_query(QUERY)
+    asked = {"errors": (1, 0), "within": ["30", "15"], "seed": 3}
+    same = query.tune(EVENTS, budgets=[0.2, "100%"], **asked)
+    assert same == tuned
+    assert same.advice == advise(tuned)
+    assert query.tune(EVENTS[::-1], sort=True, budgets=[0.5]).trials[0].errors == query.plan.query.errors
+    with pytest.raises(UsageError, match="ACEP-U053"):
+        query.tune(EVENTS, budget=0.2)
+    with pytest.raises(DataError, match="ACEP-D060"):
+        query.tune(EVENTS[:9])
+    with pytest.raises(UsageError, match="ACEP-U043"):
+        query.tune(EVENTS, budgets=["2 ms/batch"])
+
+
 # --- what is measured -------------------------------------------------------------------------------------------
 
 

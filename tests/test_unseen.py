@@ -122,6 +122,21 @@ def test_the_command_line_warns_on_stderr(tmp_path: Path, options: tuple[str, ..
     assert "warning" not in done.stdout
 
 
+def test_each_type_is_told_of_once_for_a_query() -> None:
+    """However many groups of a frame it is asked of."""
+    query = compile_query("PATTERN SEQ(Packed p, Delivrd d, Sold s) WITHIN 5")
+    sold = [{"ts": 20, "type": "Sold", "x": 1}]
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for first in range(5):
+            query.match([*EVENTS[first:], *sold]).to_arrow()
+        told = [str(one.message).partition(";")[0] for one in caught]
+        assert told == ["no event has the type 'Delivrd' (did you mean 'Delivered'?)"]
+        query.match(EVENTS).to_arrow()
+        assert str(caught[-1].message).startswith("no event has the type 'Sold';")
+        assert len(warned(str(query), EVENTS)) == 1, "another one, if it is written alike"
+
+
 def test_check_looks_at_the_types(tmp_path: Path) -> None:
     events = tmp_path / "events.csv"
     events.write_text("ts,type\n1,Packed\n2,Delivered\n")

@@ -108,7 +108,7 @@ def test_every_version_is_replayed_and_reported_and_learns_more(home: Path, tmp_
         page = tmp_path / f"{number}.html"
         acep("run", TEXT, events, "--budget", "20%", "--history", mine, "--report", page, "-o", tmp_path / "found.csv")
         assert "<svg" in page.read_text()
-        acep("replay", TEXT, events, "--at", str(2 * LONG + 50), "--budget", "20%", "--history", mine)
+        acep("replay", TEXT, events, "--around", str(2 * LONG + 50), "--budget", "20%", "--history", mine)
         acep("train", TEXT, events, "-o", mine, "--more", "--quiet")
         more = HistoryGraph.load(mine, QUERY)
         assert more.events_ == HistoryGraph.load(home, QUERY, version=number).events_ + 2 * BATCH

@@ -56,11 +56,11 @@ class BudgetedMatcher(Matcher, BudgetedRun):
         self._seconds += time.perf_counter() - begun
         return found
 
-    def finish(self) -> pa.Table:
-        """The stream has ended: the matches that were waiting for the end of their window."""
+    def finish(self, *, ended: bool = True) -> pa.Table:
+        """The stream has ended: the matches that were waiting for the end of their window; see ``Matcher``."""
         if self.shedder is not None:
             self.shedder.finish()
-        return super().finish()
+        return super().finish(ended=ended)
 
     # --- state ----------------------------------------------------------------------------------------------
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from dataclasses import replace
 from numbers import Integral
 from types import NoneType
 
@@ -12,12 +11,11 @@ from acep_approx.api.query import Query
 from acep_approx.arguments import checked
 from acep_approx.errors import expect
 from acep_approx.planning.cel import plan_cel
+from acep_approx.planning.changed import changed, changed_cel
 from acep_approx.planning.planner import plan
 from acep_approx.query.builder import QueryBuilder
 from acep_approx.query.cel.parser import is_cel, parse_cel
-from acep_approx.query.cel.syntax import CelQuery
-from acep_approx.query.parser import parse, parse_window
-from acep_approx.query.printer import to_text
+from acep_approx.query.parser import parse
 from acep_approx.query.syntax import UserFunction
 
 LOG = logging.getLogger("acep_approx.plan")
@@ -73,13 +71,9 @@ def compile_query(
     expect("errors", errors, (Integral, NoneType), "a whole number")
     expect("within", within, (str, NoneType), "a text such as '10 s' or '50 events'")
     if isinstance(query, str) and is_cel(query):
-        return _logged(Query(plan_cel(_changed(parse_cel(query), errors, within), engine)))
+        return _logged(Query(plan_cel(changed_cel(parse_cel(query), errors, within), engine)))
     syntax = query.syntax() if isinstance(query, QueryBuilder) else parse(query, tuple(functions))
-    if errors is not None:
-        syntax = replace(syntax, errors=errors)
-    if within is not None:
-        syntax = replace(syntax, window=parse_window(within))
-    return _logged(Query(plan(syntax, engine)))
+    return _logged(Query(plan(changed(syntax, errors, within), engine)))
 
 
 def _logged(query: Query) -> Query:
@@ -91,13 +85,3 @@ def _logged(query: Query) -> Query:
     LOG.info("engine: %s%s; %d states, %d errors at most", found.engine, why, found.automaton.size, found.query.errors)
     LOG.debug("query: %s", " ".join(found.query.text.split()))
     return query
-
-
-def _changed(query: CelQuery, errors: int | None, within: str | None) -> CelQuery:
-    """A query in CEL with other clauses."""
-    if errors is not None:
-        query = replace(query, errors=errors)
-    if within is None:
-        return query
-    window = to_text(parse_window(within))  # which may be none of CEL: of events, or negative
-    return replace(query, window=parse_cel(f"FROM any WITHIN {window}").window)

@@ -75,7 +75,7 @@ class Matcher(Execution, Run):
     def _joined(self, tables: list[pa.Table]) -> pa.Table:
         return pa.table({}) if self.pipeline is None else self.pipeline.joined(tables)
 
-    def finish(self) -> pa.Table:
-        """The stream has ended: the matches that were waiting for the end of their window."""
+    def finish(self, *, ended: bool = True) -> pa.Table:
+        """The stream has ended: the matches that were waiting for the end of their window; see ``Execution.finish``."""
         self.malformed.finish()
-        return super().finish()
+        return super().finish(ended=ended)

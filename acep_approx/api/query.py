@@ -9,6 +9,7 @@ from types import NoneType
 from typing import TYPE_CHECKING, Any, overload
 
 from acep_approx.api.matcher import Matcher
+from acep_approx.api.tunable import TunableQuery
 from acep_approx.arguments import checked
 from acep_approx.diagrams.fragments import never_raises
 from acep_approx.errors import DataError, UsageError, expect
@@ -16,7 +17,6 @@ from acep_approx.events.reading.malformed import PushedRows
 from acep_approx.events.time_formats import TimeFormat
 from acep_approx.matching.outputs.bind import Bind, Wide
 from acep_approx.matching.outputs.kinds import KINDS, OutputName
-from acep_approx.planning.compiled import CompiledQuery
 from acep_approx.planning.durations import Duration
 from acep_approx.planning.planner import MERGING
 from acep_approx.results.matches import Matches
@@ -35,11 +35,11 @@ if TYPE_CHECKING:
     from acep_approx.why.result import NoMatch, Why
 
 
-class Query(CompiledQuery):
+class Query(TunableQuery):
     """A compiled query; made by ``compile_query``."""
 
     @overload
-    def matcher(self, *, budget: str | Budget, **options: Any) -> BudgetedMatcher: ...
+    def matcher(self, *, budget: str | float | Budget, **options: Any) -> BudgetedMatcher: ...
 
     @overload
     def matcher(self, *, watermark: str | int, **options: Any) -> RevisedMatcher: ...
@@ -74,7 +74,7 @@ class Query(CompiledQuery):
         bind: Bind = None,
         id: str | None = None,  # noqa: A002  (what users call it)
         key_idle: Duration | None = None,
-        budget: str | Budget | None = None,
+        budget: str | float | Budget | None = None,
         on_malformed: str = "refuse",
         rejects: str | Path | None = None,
         **more: Any,
@@ -142,7 +142,11 @@ class Query(CompiledQuery):
         return made
 
     def _made(
-        self, budget: str | Budget | None, revisions: Revisions | None, options: dict[str, Any], more: dict[str, Any]
+        self,
+        budget: str | float | Budget | None,
+        revisions: Revisions | None,
+        options: dict[str, Any],
+        more: dict[str, Any],
     ) -> Matcher | RevisedMatcher:
         if budget is not None:
             return self._matcher_within(budget, options, **more)
@@ -285,7 +289,7 @@ class Query(CompiledQuery):
     @checked
     def _matcher_within(
         self,
-        budget: str | Budget,
+        budget: str | float | Budget,
         options: dict[str, Any],
         *,
         history: HistoryGraph | str | Path | None = None,
@@ -301,14 +305,17 @@ class Query(CompiledQuery):
         return BudgetedMatcher(self.plan, self._load(budget, history, policy, **how), **options)
 
     def _load(
-        self, budget: str | Budget, history: HistoryGraph | str | Path | None, policy: str | None, **how: Any
+        self, budget: str | float | Budget, history: HistoryGraph | str | Path | None, policy: str | None, **how: Any
     ) -> Load:
         """What is asked for when a run must not do all of the work."""
         from acep_approx.budget.budget import Budget
         from acep_approx.shedding.load import Load
+        from acep_approx.training.needless import warn_of_needless_history
 
         given = Budget.parse(budget)
         if self.plan.registers is None:  # nothing is shed, so nothing is asked of a history
+            if history is not None:
+                warn_of_needless_history(self.plan)
             history, policy = None, None
         return Load(given, self._known(history), policy=policy, **how)
 
@@ -346,6 +353,7 @@ class Query(CompiledQuery):
         merge: str = ",".join(MERGING),
         bind: Bind = None,
         key_idle: Duration | None = None,
+        ended: bool = True,
     ) -> Matches:
         """Find the matches in some events; lazily, nothing is read yet but a DuckDB relation.
 
@@ -384,6 +392,9 @@ class Query(CompiledQuery):
             How long a key may have no event, such as ``"1 h"``, or 5 in ticks: then it is dropped, its stream ends, and
             a later event of it begins a new one. Default: keys are kept as long as a window may hold an event of
             theirs; one that counts events may for ever.
+        ended : bool, default True
+            Whether the stream ends with these events. If it goes on, what waits for a window that later events may lie
+            in is not given, such as an absence at the end: ``unclosed`` of the matches counts it.
 
         Returns
         -------
@@ -426,6 +437,7 @@ class Query(CompiledQuery):
             sort=sort,
             limit=limit,
             on_progress=on_progress,
+            ended=ended,
         )
         return Matches(question, reading.open(events)).fetched()
 
@@ -433,7 +445,7 @@ class Query(CompiledQuery):
     def match_within(
         self,
         events: Any,
-        budget: str | Budget,
+        budget: str | float | Budget,
         *,
         history: HistoryGraph | str | Path | None = None,
         policy: str | None = None,
@@ -589,7 +601,7 @@ class Query(CompiledQuery):
         output: OutputName = "matches",
         shards: int | None = None,
         watermark: str | None = None,
-        budget: str | Budget | None = None,
+        budget: str | float | Budget | None = None,
         history: str | Path | None = None,
         learn: bool = False,
         policy: str | None = None,

@@ -435,8 +435,8 @@ class QuerySet(OrderedRun):
         events
             As for ``push``, or a path, or several: Parquet, CSV, JSON lines.
         **reading
-            ``sort``, ``on_progress``, ``format``, ``on_malformed``, ``rejects``, ``on_late``, ``late``: as for
-            ``Query.match``. Where late events are waited for, ``late`` gets those that ``rejected`` has.
+            ``sort``, ``on_progress``, ``ended``, ``format``, ``on_malformed``, ``rejects``, ``on_late``, ``late``: as
+            for ``Query.match``. Where late events are waited for, ``late`` gets those that ``rejected`` has.
 
         Returns
         -------
@@ -471,6 +471,7 @@ class QuerySet(OrderedRun):
         sort: bool = False,
         on_progress: Callable[[int], None] | None = None,
         on_misfit: Misfit | None = None,
+        ended: bool = True,
         **reading: Any,
     ) -> Iterator[list[tuple[Member, pa.Table]]]:
         running.on_misfit = on_misfit
@@ -498,7 +499,7 @@ class QuerySet(OrderedRun):
                 is_over = False
                 some.append(result)
             take()
-        last = [*some, *running.finish()]
+        last = [*some, *running.finish(ended=ended)]
         self.standing_in_match = running.standing
         yield last
 
@@ -563,10 +564,13 @@ class QuerySet(OrderedRun):
         expect("tick", tick, int, "a whole number")
         return self._notified(self._running, self._running.pass_time(tick))
 
-    def finish(self) -> Found:
-        """The stream has ended: completes its last epoch, and gives what waited for the end of a window."""
+    def finish(self, *, ended: bool = True) -> Found:
+        """The stream has ended: completes its last epoch, and gives what waited for the end of a window.
+
+        With ``ended=False`` only what later events cannot change; ``standing.unclosed`` counts what else waited.
+        """
         self.malformed.finish()
-        return self._notified(self._running, self._running.finish())
+        return self._notified(self._running, self._running.finish(ended=ended))
 
     @property
     def standing(self) -> Standing:

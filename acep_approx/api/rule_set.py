@@ -96,6 +96,11 @@ class RuleRun(OrderedRun):
         return StoreView(self._runner.execution.tables)
 
     @property
+    def unclosed(self) -> int:
+        """How many matches waited for the end of their window at the end of events that others may follow."""
+        return self._runner.execution.unclosed
+
+    @property
     def offset(self) -> int:
         """Events that came: all of them were run, but those that wait for a watermark, and those that came late."""
         return self._runner.arrived
@@ -163,9 +168,13 @@ class RuleRun(OrderedRun):
         """No event before ``tick`` will come any more: what waited for windows that end before it."""
         return self._closed(tick, now=False)
 
-    def finish(self) -> RuleOutput:
-        """The stream has ended: what waited for the end of its window. With a file, a checkpoint is written."""
+    def finish(self, *, ended: bool = True) -> RuleOutput:
+        """The stream has ended: what waited for the end of its window. With a file, a checkpoint is written.
+
+        With ``ended=False`` only what later events cannot change; ``unclosed`` counts what else waited.
+        """
         self.malformed.finish()
+        self._runner.execution.ends = ended
         return self._closed(None, now=True)
 
     def _closed(self, before: int | None, *, now: bool) -> RuleOutput:
@@ -503,6 +512,7 @@ class RuleSet:
         sort: bool = False,
         on_progress: OnBatch | None = None,
         reading: Mapping[str, Any] | None = None,
+        ended: bool = True,
         **starting: Any,
     ) -> RuleOutput:
         """Run the rules over a whole input.
@@ -516,6 +526,8 @@ class RuleSet:
             Is told the number of events so far, batch by batch.
         reading : mapping, optional
             As for ``Query.match``: ``format``, ``on_malformed``, ``on_late`` and so on.
+        ended : bool, default True
+            Whether the stream ends with these events: see ``Query.match``.
         **starting
             As for ``start``. With ``at`` the events that an earlier run has done are left out; matches that it may not
             have given come first.
@@ -530,7 +542,7 @@ class RuleSet:
             source = open_source(events, **how)
             before = [RuleOutput(Outcome(run.undelivered, {}, NO_CALLS), run.store)] if run.undelivered else []
             outputs = [*run.outputs(source, sort=sort, skips=True, on_progress=on_progress)]
-            return run.joined([*before, *outputs, run.finish()])
+            return run.joined([*before, *outputs, run.finish(ended=ended)])
 
     def explain(self) -> str:
         """How the rules are run: which wait for which, which are run in turn, and why."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from math import inf
+from numbers import Integral, Real
 from typing import Literal, Self, get_args
 
 from acep_approx.arguments import check_fields
@@ -57,24 +58,37 @@ class Budget:
             raise UsageError(f"{self.amount!r} {self.unit} is not a budget", code="ACEP-U030", hint=HINT)
 
     @classmethod
-    def parse(cls, text: str | Budget) -> Self:
-        """The budget that a text means; a budget is given back as it is.
+    def parse(cls, text: str | float | Budget) -> Self:
+        """The budget that a text means, or a share of the full work; a budget is given back as it is.
 
         Raises
         ------
         UsageError
             ``ACEP-U030``: not a budget.
+
+        Examples
+        --------
+        >>> str(Budget.parse(0.1))
+        '10%'
         """
         if isinstance(text, Budget):
             return cls(text.amount, text.unit)
-        expect("the budget", text, str, "a text such as '20%' or '5000 steps/event'")
+        if isinstance(text, Real) and not isinstance(text, Integral):
+            if not 0 < text <= 1:
+                raise _refused(text, "a number is a share of the full work, above 0 and at most 1")
+            return cls(float(f"{100 * float(text):.12g}"), "%")
+        expect("the budget", text, str, "a text such as '20%' or '5000 steps/event', or a share such as 0.2")
+        assert isinstance(text, str), "this was expected"
         found = _NUMBER.fullmatch(text.strip())
         if found is None:
             raise _refused(text, "it does not begin with a number above 0")
         number, multiple, unit = found.groups()
         known = _UNITS.get(re.sub(r"\s+", "", unit.replace("per", "/")))
         if known is None:
-            raise _refused(text, f"{unit!r} is no unit of a budget" if unit else "it has no unit")
+            if unit or multiple or not 0 < float(number.replace("_", "")) <= 1:
+                raise _refused(text, f"{unit!r} is no unit of a budget" if unit else "it has no unit")
+            share = f"{100 * float(number.replace('_', '')):.12g}%"
+            raise UsageError(f"{text!r} is not a budget: it has no unit", code="ACEP-U030", hint=f"write '{share}'")
         amount = float(number.replace("_", "")) * MULTIPLES[multiple] * known[1]
         if amount <= 0:
             raise _refused(text, "nothing can be done with it")
@@ -97,7 +111,7 @@ class Budget:
         return f"{self.amount:.12g}{space}{self.unit}"
 
 
-def _refused(text: str, why: str) -> UsageError:
+def _refused(text: object, why: str) -> UsageError:
     return UsageError(f"{text!r} is not a budget: {why}", code="ACEP-U030", hint=HINT)
 
 

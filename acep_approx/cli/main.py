@@ -154,8 +154,7 @@ def point_to_look(error: AcepError, given: Mapping[str, Any]) -> None:
     given : mapping
         The arguments of the command.
     """
-    inputs = given.get("inputs") or given.get("input") or ()
-    inputs = [inputs] if isinstance(inputs, str) else list(inputs)
+    inputs = list(given.get("inputs") or ())
     if given.get("queries") and given.get("query"):  # then all that is named is input
         inputs.insert(0, given["query"])
     if error.code == "ACEP-D007" and (given.get("follow") or given.get("checkpoint") or any(map(is_address, inputs))):
@@ -191,6 +190,18 @@ class Command(TyperCommand):
         except AcepError as error:
             point_to_look(error, ctx.params)
             raise
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the arguments, also those that are spelled as they were once."""
+        from acep_approx.cli.options.older import respelled
+
+        params = self.get_params(ctx)
+        takes_events = any(param.name in ("inputs", "past") for param in params)
+        args, notes = respelled(args, {name for param in params for name in param.opts}, takes_events=takes_events)
+        for note in notes:
+            say(note)
+        rest: list[str] = super().parse_args(ctx, args)
+        return rest
 
     def get_help_option(self, ctx: Any) -> Any:
         """The option ``--help``."""
@@ -279,12 +290,12 @@ EXAMPLES: dict[str, dict[Callable[..., None], list[str]]] = {
             "acep look logs/ --time when --unit ms --type action",
             "acep look events.parquet --rows 100000 --format json",
         ],
-        demo: ["acep demo --output flights.html"],
+        demo: ["acep demo -o flights.html"],
     },
     "Run": {
         run: [
             "acep run 'PATTERN SEQ(A a, B b, C c) WITHIN 10 s ERRORS 1' events.parquet",
-            "cat events.csv | acep run @query.acep - --time when --key user --format csv -o found.csv",
+            "cat events.csv | acep run @query.acep - --time when --key-column user --format csv -o found.csv",
             "acep run @query.acep logs/ --errors 2 --output points -o points.parquet",
             "acep run 'a(b|c)d WITHIN 50 events' letters.jsonl --output count",
             "acep run --queries queries/ ticks.parquet -o found.parquet",
@@ -293,8 +304,8 @@ EXAMPLES: dict[str, dict[Callable[..., None], list[str]]] = {
         ],
         check: [
             "acep check 'PATTERN SEQ(A a, B b) WHERE a.price > 10 WITHIN 5 min'",
-            "acep check @query.acep --input events.parquet --time when",
-            "acep check --queries queries/ --input events.parquet",
+            "acep check @query.acep events.parquet --time when",
+            "acep check --queries queries/ events.parquet",
         ],
         explain: [
             "acep explain @query.acep",
@@ -308,7 +319,7 @@ EXAMPLES: dict[str, dict[Callable[..., None], list[str]]] = {
             "acep why @query.acep events.parquet --key 'box 1' --around 2024-05-01T08:00:00Z",
             "acep why @query.acep logs/ --key user=ann --key host=db1 --around 1714550400 --unit s --format json",
         ],
-        replay: ["acep replay @query.acep june.parquet --budget 20% --history history/ --at 2024-06-03T08:00:00Z"],
+        replay: ["acep replay @query.acep june.parquet --budget 20% --history history/ --around 2024-06-03T08:00:00Z"],
     },
     "Learn and tune": {
         train: [
@@ -331,7 +342,7 @@ for _panel, _commands in EXAMPLES.items():
         _epilog = "\n\n".join(("Examples:", *(f"[cyan]{example}[/cyan]" for example in _examples)))
         _paragraphs = (_command.__doc__ or "").strip().split("\n\n")
         _help = "\n\n".join(" ".join(paragraph.split()) for paragraph in _paragraphs)  # wrapped as the terminal is wide
-        _more = {"allow_extra_args": _command in (check, explain)}  # which say where events are named
+        _more = {"allow_extra_args": _command is explain}  # which says that it reads no events
         app.command(cls=Command, help=_help, epilog=_epilog, rich_help_panel=_panel, context_settings=_more)(
             logged(_command)
         )

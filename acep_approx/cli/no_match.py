@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from acep_approx.cli.options.arrivals import may_be_late
 from acep_approx.cli.options.groups import given_options, option_words, texts_of
 from acep_approx.cli.options.output import ResultKind
 from acep_approx.cli.terminal import first_of, plural, progress_bar, say
@@ -149,6 +150,9 @@ def why_command(context: typer.Context, found: NoMatch, asked: tuple[str, list[s
     words = ["acep", "why", *texts_of(query), *texts_of(inputs)]
     given = given_options(context)
     assert context.parent is not None, "acep has commands"
+    if may_be_late(given):  # the run put them in order
+        words.append("--sort")
+        given = {name: spelled for name, spelled in given.items() if name not in ("sort", "on_late")}
     for option in context.parent.command.commands["why"].params:  # type: ignore[attr-defined]
         if option.name in given and option.name != OF_ANSWERS and option.param_type_name != "argument":
             words += option_words(option.opts[0], context.params[option.name])

@@ -67,6 +67,14 @@ def say_dropped(keys: int, key_idle: str | None) -> None:
         say(f"{amount(keys, 'key')} dropped that had no event for more than {key_idle}")
 
 
+def say_unclosed(number: int, kind: ResultKind) -> None:
+    """Say how many results wait for the end of a window that later events may lie in."""
+    if number:
+        thing = kind.thing or "match"
+        verb = "waits for its window" if number == 1 else "wait for their window"
+        say(f"{amount(number, thing)} {verb} to close, since more events may follow (--open-end)")
+
+
 def say_left_out(source: Source) -> None:
     """Say which unit the times may have, and how many rows could not be read or came late, each with the first.
 

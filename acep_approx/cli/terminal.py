@@ -18,6 +18,7 @@ from acep_approx.errors import (
     FewPointsWarning,
     ManyKeysWarning,
     ManyMatchesWarning,
+    NeedlessHistoryWarning,
     TextOrderWarning,
     UnseenTypeWarning,
     UsageError,
@@ -116,6 +117,7 @@ OURS = (
     FewPointsWarning,
     ManyKeysWarning,
     ManyMatchesWarning,
+    NeedlessHistoryWarning,
     TextOrderWarning,
     UnseenTypeWarning,
 )

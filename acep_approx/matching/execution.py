@@ -237,8 +237,14 @@ class Execution:
         """The tick before which windows must end for the next waiting match to be put out by ``pass_time``."""
         return self.pipeline.waits_until if self.pipeline is not None else None
 
-    def finish(self) -> pa.Table:
+    def finish(self, *, ended: bool = True) -> pa.Table:
         """The stream has ended: the matches that were waiting for the end of their window.
+
+        Parameters
+        ----------
+        ended : bool, default True
+            Whether no event can come any more. If some may, what waits for a window that they may lie in is not given:
+            ``unclosed`` counts it. Nothing can be pushed behind that.
 
         Returns
         -------
@@ -249,7 +255,13 @@ class Execution:
         if self.pipeline is None:
             return pa.table({})
         self.pipeline.stream.check_whole()
+        self.pipeline.stream.ends = ended
         return self.pipeline.joined(list(self.pipeline.finish()))
+
+    @property
+    def unclosed(self) -> int:
+        """How many results waited for the end of their window when it was finished, though more events may come."""
+        return self.pipeline.stream.unclosed if self.pipeline is not None else 0
 
     @property
     def types_seen(self) -> set[str]:

@@ -28,7 +28,7 @@ from acep_approx.matching.outputs.bind import BoundEvents, Wide
 from acep_approx.matching.outputs.kinds import KINDS
 from acep_approx.matching.outputs.output import RawStamps, Stamps
 from acep_approx.matching.outputs.recent import Recent
-from acep_approx.matching.outputs.tables import joined
+from acep_approx.matching.outputs.tables import joined, results_in
 from acep_approx.matching.pieces import Pieces
 from acep_approx.matching.prepare import Preparer
 from acep_approx.matching.stream_batch import StreamBatch
@@ -319,10 +319,16 @@ class Pipeline(QuerySide):
         return min((tick for tick in (first, ends) if tick is not None), default=None)
 
     def finish(self) -> Iterator[pa.Table]:
-        """What was still waiting for the end of its window."""
-        if self.key_slots.idle is not None and self.stream.last_tick is not None:
-            self.progress.keys_dropped = self.key_slots.idle.dropped_by(self.stream.last_tick)
-        yield from self.results.finish()
+        """What was still waiting for the end of its window; if more events may come, only what they cannot change."""
+        last_tick = self.stream.last_tick
+        if self.key_slots.idle is not None and last_tick is not None:
+            self.progress.keys_dropped = self.key_slots.idle.dropped_by(last_tick)
+        if self.stream.ends:
+            yield from self.results.finish()
+            return
+        if last_tick is not None:
+            yield from self.results.pass_time(last_tick)
+        self.stream.unclosed += sum(map(results_in, self.results.finish()))
 
     def done(self) -> None:
         """All queries on the stream are done with the batch."""

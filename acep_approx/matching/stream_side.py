@@ -240,6 +240,10 @@ class StreamSide:
         Columns of the schema that do not come with batches: see ``leave_out``.
     is_within : bool
         Whether it stands in the middle of a batch: an error stopped it there, or not all results were taken.
+    ends : bool
+        Whether no event can come behind its last one, once its queries are finished.
+    unclosed : int
+        If there can: how many results waited then for a window that these may lie in.
 
     Raises
     ------
@@ -267,6 +271,8 @@ class StreamSide:
         self.queries: dict[QuerySide, None] = {}
         self.last_tick: int | None = None
         self.is_within = False
+        self.ends = True
+        self.unclosed = 0
         self._has_warned = False
         self._text_order = TextOrder()
         self.know(pa.schema([*schema, *(derived or {}).items()]))

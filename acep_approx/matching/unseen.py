@@ -6,7 +6,7 @@ import difflib
 import warnings
 
 from acep_approx.automaton.automaton import Automaton
-from acep_approx.errors import UnseenTypeWarning
+from acep_approx.errors import UnseenTypeWarning, is_news
 
 NEAR = 0.6
 """How alike two types must be for one to be proposed for the other."""
@@ -29,7 +29,8 @@ def warn_of_unseen_types(automaton: Automaton, seen: set[str]) -> None:
     Notes
     -----
     A type that only negations name is told of only where a very similar one was seen. Types that the query names
-    elsewhere are proposed for none.
+    elsewhere are proposed for none. Each type is told of once for a query, however many inputs it is asked of, such as
+    the groups of a frame.
     """
     types: dict[str, bool] = {}  # in the order of the query, whether only negations name it
     for one in automaton.components:
@@ -38,7 +39,7 @@ def warn_of_unseen_types(automaton: Automaton, seen: set[str]) -> None:
     told = []
     for name in [name for name in types if name not in seen]:
         near = nearest(name, seen - types.keys(), VERY_NEAR if types[name] else NEAR)
-        if near or not types[name]:
+        if (near or not types[name]) and is_news(automaton, name):
             told.append(f"{name!r} (did you mean {near!r}?)" if near else repr(name))
     if told:
         others = f", and {len(seen) - SHOWN:,} more" if len(seen) > SHOWN else ""

@@ -23,6 +23,8 @@ NICE = {
     "d": (1, 2, 3, 7, 14, 30, 60, 90, 180, 365),
 }
 """Lengths that people would write, by unit."""
+SPELLED = {"format": "--input-format", "key": "--key-column"}
+"""Options that are not called as the arguments are."""
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -113,7 +115,7 @@ def options(given: Mapping[str, Any]) -> list[str]:
                 several = [",".join(f"{column}={type_}" for column, type_ in value.items())]
             words += [word for said in several for word in (option, said)]
             continue
-        option = "--input-format" if name == "format" else f"--{name.replace('_', '-')}"
+        option = SPELLED.get(name) or f"--{name.replace('_', '-')}"
         words.append(option)
         if value is not True:
             words.append(",".join(value) if isinstance(value, list | tuple) else str(value))
@@ -137,7 +139,7 @@ def look_command(inputs: Sequence[str] | None, given: Mapping[str, Any]) -> str:
     Examples
     --------
     >>> look_command(["events.csv"], {"type": "what", "key": "who"}), look_command(None, {"key": "who"})
-    ('acep look events.csv --type what --key who', "look(events, key='who')")
+    ('acep look events.csv --type what --key-column who', "look(events, key='who')")
     """
     if inputs is None:
         return f"look(events{_arguments(given)})"

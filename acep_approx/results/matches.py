@@ -61,6 +61,8 @@ class Matches:
     the query names and no event had.
     """
 
+    unclosed = 0
+    """How many results of the last run wait for their window to close: with ``ended=False`` they are not given."""
     warns_of_many = True
     """Whether it is still to be said that there are more matches than anybody reads, if so."""
 
@@ -128,7 +130,9 @@ class Matches:
         """The results, with rows numbered as if there were no late events."""
         yield pipeline.nothing()
         yield from parts_of(matcher, self.source, sort=self.question.sort, on_batch=self.question.on_progress)
+        pipeline.stream.ends = self.question.ended
         yield from pipeline.finish()
+        self.unclosed = pipeline.stream.unclosed
         if matcher.progress.events and not self.has_warned:
             self.has_warned = True
             warn_of_unseen_types(self.plan.automaton, matcher.types_seen)

@@ -77,6 +77,8 @@ class Question:
         List at most so many matches.
     on_progress : callable, optional
         Called after each batch with the number of events done so far.
+    ended : bool
+        Whether the stream ends with these events: see ``Execution.finish``.
     shows_rows : bool
         Whether matches show whole events, with all their columns behind ``matched_events.ROW``.
 
@@ -94,6 +96,7 @@ class Question:
     sort: bool = False
     limit: int | None = None
     on_progress: Callable[[int], None] | None = None
+    ended: bool = True
     shows_rows: bool = False
 
     def __post_init__(self) -> None:

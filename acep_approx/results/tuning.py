@@ -104,6 +104,11 @@ class Tuning:
     trained: int
     measured: int
 
+    @property
+    def advice(self) -> Advice:
+        """What is recommended, and why; see ``advise``."""
+        return advise(self)
+
     @never_raises
     def _repr_html_(self) -> str:
         from acep_approx.results.views import tuning_view
@@ -155,7 +160,7 @@ def tune(
     *,
     errors: Sequence[int | None] = (None,),
     within: Sequence[str | None] = (None,),
-    budgets: Sequence[str | Budget] = ("5%", "10%", "20%", "50%"),
+    budgets: Sequence[str | float | Budget] = ("5%", "10%", "20%", "50%"),
     output: Literal["counts", "points"] = "counts",
     most_steps: float = 20_000.0,
     seed: int = 0,

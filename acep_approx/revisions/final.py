@@ -49,7 +49,9 @@ class FinalRun:
                 self._note(events)
                 tables += self._shown(self.pipeline.stream.run(events.batch(self.pipeline.columns, first)))
         if watermark > NEVER:
-            tables += self._shown(self.pipeline.stream.pass_time(watermark))
+            stream = self.pipeline.stream
+            over = watermark if stream.ends or stream.last_tick is None else min(watermark, stream.last_tick)
+            tables += self._shown(stream.pass_time(over))
             self._forget(watermark)
         return tables
 

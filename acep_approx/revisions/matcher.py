@@ -267,13 +267,19 @@ class RevisedMatcher(Run):
             made.stream.load(stream)
         return made
 
-    def finish(self) -> pa.Table:
-        """The stream has ended: nothing is late, changes or goes any more."""
+    def finish(self, *, ended: bool = True) -> pa.Table:
+        """The stream has ended: nothing is late, changes or goes any more; see ``Execution.finish``."""
         self.malformed.finish()
         if self.stream is None:
             return self._nothing()
+        self.stream.pipeline.stream.ends = ended
         self.stream.watermarks.close()
         return self.stream.moved(is_over=True)
+
+    @property
+    def unclosed(self) -> int:
+        """How many results waited for the end of their window when it was finished, though more events may come."""
+        return self.execution.unclosed
 
     # --- a push ---------------------------------------------------------------------------------------------
 

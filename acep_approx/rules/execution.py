@@ -316,10 +316,20 @@ class RuleExecution:
         last = [side.last_tick for side in self.bound.sides] if self.bound is not None else []
         moment = Moment(None, self.counters.events, len(self.program.rules), (last and last[0]) or 0)
         found = Found()
+        for side in self.bound.sides if self.bound is not None else ():
+            side.ends = self.ends
         with self._all_or_nothing():
             for stage in self.bound.stages if self.bound is not None else ():
                 stage.close(before, moment, found)
             return self._outcome(found, moment.last_tick)
+
+    ends = True
+    """Whether no event can come behind the last one, once what waits is closed."""
+
+    @property
+    def unclosed(self) -> int:
+        """How many matches waited then for a window that later events may lie in."""
+        return sum(side.unclosed for side in self.bound.sides) if self.bound is not None else 0
 
     def nothing(self) -> Outcome:
         """What comes of no events."""

@@ -156,8 +156,8 @@ class Run(ABC):
         """Run more events; gives their results."""
 
     @abstractmethod
-    def finish(self) -> Any:
-        """The stream has ended; gives what waited for that."""
+    def finish(self, *, ended: bool = True) -> Any:
+        """The stream has ended; gives what waited for that, or with ``ended=False`` what later events cannot change."""
 
     @abstractmethod
     def state_bytes(self) -> bytes:
@@ -240,6 +240,8 @@ class Feed:
         The file that gets the rows left out; all columns are read then.
     keeps_rejected : bool
         Whether the run keeps these rows for ``rejected`` where there is no such file.
+    ended : bool
+        Whether no event can come behind the end of the source.
 
     Attributes
     ----------
@@ -254,6 +256,7 @@ class Feed:
     resumed: Callable[[bytes], Run]
     late: Path | None = None
     keeps_rejected: bool = False
+    ended: bool = True
     is_bound: bool = False
     waits: list[Any] = field(default_factory=list)
 
@@ -293,7 +296,7 @@ class Feed:
                 take()
             yield results
         if finish:
-            yield run.finish()
+            yield run.finish(ended=self.ended)
 
     def push(self, batch: pa.RecordBatch, source: Source) -> Any:  # noqa: ARG002  (some have news of the source)
         """Push a batch of a source; returns its results."""

@@ -322,9 +322,10 @@ class Levels:
         for _, level in self._in_order():
             yield from self._shown(level.side, level.side.pass_time(tick))
 
-    def finish(self) -> Results:
-        """The stream has ended: what was still waiting for the end of its window."""
+    def finish(self, *, ended: bool = True) -> Results:
+        """The stream has ended: what was still waiting for the end of its window; see ``Running.finish``."""
         for _, level in self._in_order():
+            level.side.ends = ended
             tables = ((number, table) for number, one in enumerate(level.side.queries) for table in one.finish())
             yield from self._shown(level.side, tables)
 

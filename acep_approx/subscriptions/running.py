@@ -56,6 +56,8 @@ class Change:
 class Standing(NamedTuple):
     """Where a set stands: how many events came ``late``, ``keys_dropped``, what holds the watermark back.
 
+    ``unclosed`` results waited for the end of their window at the end of events that others may follow.
+
     ``is_time`` says whether ticks are times: microseconds since 1970.
     """
 
@@ -63,6 +65,7 @@ class Standing(NamedTuple):
     keys_dropped: int = 0
     holding: Held = Held()
     is_time: bool = False
+    unclosed: int = 0
 
 
 class Running:
@@ -309,12 +312,16 @@ class Running:
         if self.levels is not None:
             yield from self.levels.pass_time(tick)
 
-    def finish(self) -> Results:
-        """The stream has ended."""
+    def finish(self, *, ended: bool = True) -> Results:
+        """The stream has ended; or more events may come: then only what they cannot change is given."""
         self.check_whole()
         yield from self.close()
-        if self.levels is not None:
-            yield from self.levels.finish()
+        if self.levels is None:
+            return
+        last_tick = self.levels.base.last_tick
+        if not ended and last_tick is not None:
+            yield from self.levels.pass_time(last_tick)
+        yield from self.levels.finish(ended=ended)
 
     def _run(self, batch: EventBatch) -> Results:
         """Run complete epochs, and change the queries between them."""
@@ -345,7 +352,8 @@ class Running:
         held = Held() if self.order.wait is None else self.order.wait.watermarks.holding()
         is_time = _has_times(self.levels.base.schema, self.levels.roles)
         dropped = sum(level.side.keys_dropped for level in self.levels.levels.values())
-        return Standing(self.order.left_out.counts[LATE], dropped, held, is_time)
+        unclosed = sum(level.side.unclosed for level in self.levels.levels.values())
+        return Standing(self.order.left_out.counts[LATE], dropped, held, is_time, unclosed)
 
     def check_whole(self) -> None:
         """Refuse to go on from the middle of a batch (``ACEP-D045``)."""

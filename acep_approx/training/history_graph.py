@@ -29,8 +29,9 @@ from acep_approx.errors import FewPointsWarning, UsageError, expect
 from acep_approx.events.counts import counted
 from acep_approx.events.time import LIMIT
 from acep_approx.planning.compiled import CompiledQuery
-from acep_approx.planning.planner import Plan
+from acep_approx.planning.planner import Plan, plan
 from acep_approx.ranges import COUNT
+from acep_approx.training.needless import warn_of_needless_history
 from acep_approx.training.past import PORTION, Past, portions
 from acep_approx.training.policies import (
     BY_MAPS,
@@ -44,13 +45,14 @@ from acep_approx.training.policies import (
 )
 from acep_approx.training.pricing import PricePoint, Prices
 from acep_approx.training.training import FEW_POINTS, Counted, OnProgress, Tried, count_past, read_by, try_readings
-from history import store
 from history.checking import finite_column, require, values_of
 from history.coverage.groups import sketch_error
 from history.errors import HistoryError
 from history.graph import MOST_BUNDLES
 from history.graph import Graph as History
-from history.store import pointed, versions, written
+from history.store import damaged, pointed, versions, written
+from history.store import load as stored_history
+from history.store import save as store_history
 from history.values import Values, fit_values, with_counts
 
 
@@ -60,8 +62,8 @@ class HistoryGraph:
     Parameters
     ----------
     query : CompiledQuery
-        A compiled query. For one that the cells engine answers, compile it with ``engine="runs"``; without a need to
-        shed there is nothing to learn.
+        A compiled query. Of one that the cells engine answers exactly no run uses a history: it says so
+        (``NeedlessHistoryWarning``), and learns for the same query compiled with ``engine="runs"``.
     gap : int or "window", default -1
         Match points at most so many ticks apart are one bundle; "window" is the paper's Definition 3. -1: each is
         one of its own (bundles of a dense stream run together, and one bundle tells nothing).
@@ -70,6 +72,8 @@ class HistoryGraph:
 
     Attributes
     ----------
+    plan : Plan
+        Of the query, for the runs engine.
     graph_ : history.graph.Graph
         Vertices, edges, bundles and match maps.
     overlap_ : float
@@ -100,17 +104,14 @@ class HistoryGraph:
         if not isinstance(getattr(query, "plan", None), Plan):
             expect("the query", query, (), "a compiled one: compile_query(text)")
         if query.plan.registers is None:
-            raise UsageError(
-                "the cells engine answers this query exactly, and sheds nothing",
-                code="ACEP-U035",
-                hint='compile it with engine="runs" (--engine runs) to learn a history all the same',
-            )
+            warn_of_needless_history(query.plan)
         query.plan.refuse_unbounded("a history")
         if gap != "window" and not (isinstance(gap, Integral) and abs(gap) <= LIMIT):
             raise UsageError(f"gap is {gap!r:.80}", code="ACEP-U162", hint="give a number of ticks, or 'window'")
         if not 0 < most_bundles <= LIMIT:
             raise UsageError(f"most_bundles is {most_bundles}", code="ACEP-U162", hint="keep one bundle at least")
         self.query = query
+        self.plan = query.plan if query.plan.registers is not None else plan(query.plan.query, "runs")
         self.gap = gap
         self.most_bundles = most_bundles
         self.events_ = self.points_ = 0
@@ -123,10 +124,24 @@ class HistoryGraph:
         self._window = -1
         self._worth: dict[str, tuple[tuple[object, ...], Worth]] = {}  # by policy: what it is of, and what it is
 
-    @property
-    def plan(self) -> Plan:
-        """The plan of the query."""
-        return self.query.plan
+    def get_params(self, deep: bool = True) -> dict[str, Any]:  # noqa: ARG002  (as scikit-learn asks)
+        """What it was made with, by name: ``sklearn.base.clone`` makes one that has learned nothing of it."""
+        return {"query": self.query, "gap": self.gap, "most_bundles": self.most_bundles}
+
+    def set_params(self, **params: Any) -> Self:
+        """Change what it was made with; what was learned is gone.
+
+        Raises
+        ------
+        UsageError
+            ``ACEP-U053``: there is no such parameter.
+        """
+        known = self.get_params()
+        for name in params.keys() - known.keys():
+            raise UsageError(f"there is no parameter {name!r}", code="ACEP-U053", hint=f"there are {', '.join(known)}")
+        vars(self).clear()
+        type(self).__init__(self, **known | params)
+        return self
 
     @property
     def is_fitted(self) -> bool:
@@ -348,7 +363,7 @@ class HistoryGraph:
             "sketch_error": sketch_error(self.graph_),
             "prices": [[replay.price, replay.steps, replay.points] for replay in self.prices_.replays],
         }
-        return store.save(
+        return store_history(
             self.graph_, path, self.fingerprint(self._window), new_version=new_version, notes=notes,
             learned={**vars(self.learned_), "overlap": self.learned_overlap_} if self.learned_ is not None else None,
         )  # fmt: skip
@@ -373,7 +388,7 @@ class HistoryGraph:
             version cannot read (ACEP-H003), damaged (ACEP-H004).
         """
         expect("the path of a history", path, (str, os.PathLike), "the path of a directory")
-        stored = store.load(path, version=version)
+        stored = stored_history(path, version=version)
         graph, notes = stored.graph, stored.notes
         window = graph.scheme.window
         try:
@@ -381,16 +396,16 @@ class HistoryGraph:
             require(gap == "window" or type(gap) is int, f"gap is {gap!r}")
             known = cls(query, gap=gap, most_bundles=graph.most_bundles)
             if stored.fingerprint != known.fingerprint(window):
-                store.load(path, known.fingerprint(window), version=version)  # refuses, and says why
+                stored_history(path, known.fingerprint(window), version=version)  # refuses, and says why
             known.graph_, known.version_, known._window = graph, stored.version, window
             known._take_notes(notes)
             known._take_learned(stored.learned)
         except (ValueError, LookupError, TypeError, OverflowError) as error:
-            raise store.damaged(path, f"version {stored.version}: {error}") from error
+            raise damaged(path, f"version {stored.version}: {error}") from error
         except UsageError as error:
             if error.code != "ACEP-U162":
                 raise  # it is about the query
-            raise store.damaged(path, f"version {stored.version}: {error.message}") from error
+            raise damaged(path, f"version {stored.version}: {error.message}") from error
         return known
 
     def _take_notes(self, notes: dict[str, Any]) -> None:

@@ -76,7 +76,6 @@ def demo(
     output: Annotated[
         Path,
         typer.Option(
-            "--output",
             "-o",
             metavar="FILE",
             help="Where the picture goes (a page of HTML).",

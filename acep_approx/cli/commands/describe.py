@@ -13,7 +13,7 @@ import typer
 from acep_approx.cli.options.groups import grouped
 from acep_approx.cli.options.input import IntervalOptions
 from acep_approx.cli.options.output import OutputOptions
-from acep_approx.cli.options.programs import FolderOptions, OneQuery, needed
+from acep_approx.cli.options.programs import CheckInputs, FolderOptions, OneQuery, needed
 from acep_approx.cli.options.together import RULES, asked_for, check_queries, not_with_rules, refuse
 from acep_approx.cli.query_folder import Folder, read_folder
 from acep_approx.cli.query_folder import many as in_words
@@ -30,7 +30,7 @@ NAMED = 5
 """Queries of a level, or of a stream, that are named."""
 
 
-def _text_of(context: typer.Context, query: str | None, many: FolderOptions, hint: str) -> str:
+def _text_of(context: typer.Context, query: str | None, many: FolderOptions) -> str:
     """The text of a query or of rules; empty where there is a folder, beside which there must be no query."""
     check_queries(context, many.queries)
     if many.queries is None:
@@ -38,6 +38,7 @@ def _text_of(context: typer.Context, query: str | None, many: FolderOptions, hin
             raise needed("QUERY")
         return read_query(query)
     if query is not None:
+        hint = "leave it out: the queries are those of the folder"
         raise UsageError(f"{query!r} and --queries do not go together", code="ACEP-U064", hint=hint)
     return ""
 
@@ -49,16 +50,8 @@ def _text_of(context: typer.Context, query: str | None, many: FolderOptions, hin
 def check(
     context: typer.Context,
     query: OneQuery = None,
+    inputs: CheckInputs = None,
     *,
-    input: Annotated[  # noqa: A002  (the option's name)
-        str | None,
-        typer.Option(
-            metavar="INPUT",
-            show_default=False,
-            help="Events to hold the names and types against: a file, a folder, or - for stdin; see acep look.",
-            rich_help_panel=IntervalOptions.panel,
-        ),
-    ] = None,
     source: IntervalOptions,
     many: FolderOptions,
 ) -> None:
@@ -68,14 +61,15 @@ def check(
 
     With --queries FOLDER all queries of the folder are checked, and those that are wrong are told with file and line.
     """
-    hint = "leave it out, or name it as the events to hold the queries against: --input INPUT"
-    text = _text_of(context, query, many, hint)
+    if many.queries is not None:  # then all that is named is input
+        query, inputs = None, [name for name in (query, *(inputs or [])) if name is not None]
+    text = _text_of(context, query, many)
     if many.queries is not None:
-        _check_folder(many.queries, source, input, strict=many.strict)
+        _check_folder(many.queries, source, inputs, strict=many.strict)
         return
     if is_rules(text):
         refuse(asked_for(context), {"rules": RULES})
-        _check_rules(text, source, input)
+        _check_rules(text, source, inputs)
         return
 
     from acep_approx.api import compile_query
@@ -94,8 +88,8 @@ def check(
     ]
     if (why := why_many(plan)) is not None:
         lines.append(f"warning    {why}: {REMEDY}")
-    if input is not None:
-        matcher, events = compiled.matcher(**source.roles), _columns_of(input, source)
+    if inputs:
+        matcher, events = compiled.matcher(**source.roles), _columns_of(inputs, source)
         pipeline = matcher.bind(events.schema)
         roles = pipeline.roles
         played = {roles.time: "time", roles.key: "key", roles.type: "type", roles.start: "start"}
@@ -111,17 +105,17 @@ def check(
     tell("\n".join(lines))
 
 
-def _columns_of(input: str, source: IntervalOptions) -> Source:  # noqa: A002
+def _columns_of(inputs: list[str], source: IntervalOptions) -> Source:
     """Events of which only columns and types matter."""
     from acep_approx.events.source import open_source
 
-    return open_source(input, **source.reading, on_malformed="skip")
+    return open_source(inputs, **source.reading, on_malformed="skip")
 
 
-def _check_folder(queries: Path, source: IntervalOptions, input: str | None, *, strict: bool) -> None:  # noqa: A002
+def _check_folder(queries: Path, source: IntervalOptions, inputs: list[str] | None, *, strict: bool) -> None:
     folder = read_folder(queries, strict=False, **source.roles)
-    if input is not None:
-        folder.desk.check(_columns_of(input, source).schema, folder.misfit)
+    if inputs:
+        folder.desk.check(_columns_of(inputs, source).schema, folder.misfit)
     if strict:
         folder.refuse()
     folder.tell_wrong()
@@ -135,15 +129,15 @@ def _check_folder(queries: Path, source: IntervalOptions, input: str | None, *, 
         raise typer.Exit(folder.exit_code)
 
 
-def _check_rules(text: str, source: IntervalOptions, input: str | None) -> None:  # noqa: A002
+def _check_rules(text: str, source: IntervalOptions, inputs: list[str] | None) -> None:
     from acep_approx.api.rule_set import compile_rules
 
     rules = compile_rules(text)
     tables, number = amount(len(rules.file.tables), "table"), amount(len(rules.file.rules), "rule")
     lines = [f"{tables} and {number} are right and can be run"]
     lines += [f"warning    {rule}: {why}" for rule, why in rules.many_matches.items()]
-    if input is not None:
-        lines.append(f"reads      {', '.join(rules.check(_columns_of(input, source), **source.roles))}")
+    if inputs:
+        lines.append(f"reads      {', '.join(rules.check(_columns_of(inputs, source), **source.roles))}")
     tell("\n".join(lines))
 
 
@@ -182,7 +176,7 @@ def explain(
 
     With --queries FOLDER: on which level its queries run, and which of them read what others publish.
     """
-    text = _text_of(context, query, many, "leave it out: the queries are those of the folder")
+    text = _text_of(context, query, many)
     if many.queries is not None:
         _explain_folder(many.queries, format, strict=many.strict)
         return

@@ -18,7 +18,7 @@ def package(
     output: Annotated[
         Path,
         typer.Option(
-            "--output", "-o", metavar="FILE", help="The file to write; a .zip.", rich_help_panel=OutputOptions.panel
+            "-o", metavar="FILE", help="The file to write; a .zip.", rich_help_panel=OutputOptions.panel
         ),
     ] = Path("acep.zip"),
 ) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from acep_approx.cli.options.groups import grouped
-from acep_approx.cli.options.input import Inputs, KeyedInputOptions
+from acep_approx.cli.options.input import InputOptions, Inputs
 from acep_approx.cli.options.matching import BudgetOptions, MergingOptions, Wanted
 from acep_approx.cli.options.output import OutputOptions, Quiet
 from acep_approx.cli.options.programs import QueryText, read_one_query
@@ -28,6 +28,7 @@ class ShedQuestionOptions:
     at: Annotated[
         str,
         typer.Option(
+            "--around",
             metavar="TS",
             help="The moment in question, e.g. 2024-05-01T08:00:00Z, or a number; in a window of events a row number.",
         ),
@@ -53,7 +54,7 @@ def replay(
             rich_help_panel=OutputOptions.panel,
         ),
     ] = Wanted.MATCHES,
-    source: KeyedInputOptions,
+    source: InputOptions,
     spending: BudgetOptions,
     quiet: Quiet = False,
 ) -> None:

@@ -35,7 +35,7 @@ class HistoryOptions:
 
     panel = "Output"
 
-    output: Annotated[Path, typer.Option("-o", "--output", metavar="DIR", help="Where the history goes, a new folder.")]
+    output: Annotated[Path, typer.Option("-o", metavar="DIR", help="Where the history goes, a new folder.")]
     new_version: Annotated[
         bool, typer.Option("--new-version", help="Learn anew, as the next version of the history that is in DIR.")
     ] = False

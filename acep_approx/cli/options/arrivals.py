@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -135,3 +136,8 @@ class RevisionOptions:
 
 REVISING = tuple(field.name for field in fields(RevisionOptions) if field.name != "id")
 """Options that say that events may be late or change; ``--id`` does not say so by itself."""
+
+
+def may_be_late(asked: Collection[str]) -> bool:
+    """Whether a run that was asked for these options took events in any order, as commands that sort them do."""
+    return any(name in asked for name in (*REVISING, "reorder"))

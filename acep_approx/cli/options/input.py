@@ -77,7 +77,8 @@ class SourceOptions:
         typer.Option(metavar="COLUMN", help="The times; by default ts, time, ...; of two columns: date+time."),
     ] = None
     key: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="What 'key' means in the query; by default key.")
+        str | None,
+        typer.Option("--key-column", metavar="COLUMN", help="What 'key' means in the query; by default key."),
     ] = None
     type: Annotated[
         str | None, typer.Option(metavar="COLUMN", help="The event types; by default type, event_type, event or kind.")
@@ -205,23 +206,22 @@ class InputOptions(SourceOptions):
 
 
 @dataclass(frozen=True)
-class KeyedInputOptions(InputOptions):
-    """The same for commands whose ``--key`` is a value."""
-
-    key: Annotated[
-        str | None,
-        typer.Option("--key-column", metavar="COLUMN", help="What 'key' means in the query; by default key."),
-    ] = None
-
-
-@dataclass(frozen=True)
-class QuestionInputOptions(KeyedInputOptions, IntervalOptions):
+class QuestionInputOptions(InputOptions, IntervalOptions):
     """The same for questions about results, which may be of events that begin before they end."""
 
 
 @dataclass(frozen=True)
 class RunInputOptions(InputOptions, IntervalOptions):
-    """The same, and where to put what is left out."""
+    """The same, whether others may follow, and where to put what is left out."""
+
+    open_end: Annotated[
+        bool,
+        typer.Option(
+            "--open-end",
+            help="More events follow INPUT, elsewhere: of matches that wait for their window to close, as of an "
+            "absence at the end, say how many there are, and do not put them out.",
+        ),
+    ] = False
 
     rejects: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write rows left out to FILE; with --on-malformed skip.")

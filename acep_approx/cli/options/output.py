@@ -113,7 +113,7 @@ class OutputOptions:
             metavar="KIND",
             help="matches; events, a row for each event of a match; points, the events that complete a match; bundles, "
             "chains of points; count, of the matches; partial, what nearly matched; compressed, all matches by what "
-            "they share.",
+            "they share. -o names the file.",
         ),
     ] = ResultKind.MATCHES
     format: Annotated[

@@ -39,8 +39,8 @@ WRITTEN = {
     "log": "the log",
 }
 """Options that name what is written, and what that is."""
-EVENTS = ("inputs", "input", "past")
-"""Arguments and options that name events."""
+EVENTS = ("inputs", "past")
+"""Arguments that name events."""
 FOLDERS = ("queries", "history")
 """Options that name folders of which all files are read."""
 BESIDE = {"checkpoint": ("/checkpoint", "/lock"), "store": ("-wal", "-shm", "-journal")}

@@ -62,6 +62,14 @@ RunInputs = Annotated[
         help="Files of Parquet, CSV or JSON lines, folders of them, or - for stdin.",
     ),
 ]
+CheckInputs = Annotated[
+    list[str] | None,
+    typer.Argument(
+        show_default=False,
+        metavar="INPUT",
+        help="Events to hold the names and types against: files, folders, or - for stdin; see acep look.",
+    ),
+]
 
 
 @dataclass(frozen=True)

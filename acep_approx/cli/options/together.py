@@ -67,7 +67,7 @@ def _outputs_but(hint: str, *kinds: str) -> dict[str, str]:
 
 COMMON = frozenset(
     (
-        *("query", "inputs", "input", "file", "output", "format", "page", "quiet", "log", "metrics_port", "flush"),
+        *("query", "inputs", "open_end", "file", "output", "format", "page", "quiet", "log", "metrics_port", "flush"),
         *("time", "key", "type", "unit", "input_format", *HOW_WRITTEN),
         *("sort", "on_malformed", "rejects", "on_late", "late", "follow", "until_idle", "kafka_option"),
     )
@@ -132,6 +132,15 @@ REFUSED: dict[str, Refusals] = {
         "ACEP-S071",
         "{option} is of use with --spark only, or where events may be late or change",
         {"id": "add --spark, --watermark, --emit or --op; or show a column of the events: --bind COLUMN"},
+    ),
+    "open end": Refusals(
+        "ACEP-U151",
+        NOT_WITH,
+        {
+            "finish": f"{ONE_OF_THEM}: --finish says that no more events will come",
+            "emit": "leave --emit out: it puts results out before their window has closed",
+            "spark": "leave one of them out: a job on Spark takes its input for the whole stream",
+        },
     ),
     # --- live input -----------------------------------------------------------------------------------------------
     "whole input": Refusals(
@@ -298,7 +307,7 @@ def check_queries(context: typer.Context, folder: Path | None) -> None:
         raise UsageError(
             f"there is an argument behind the query: {context.args[0]!r:.60}",
             code="ACEP-U180",
-            hint="the query is one argument, in quotes; acep check takes events by --input FILE, acep explain none",
+            hint="the query is one argument, in quotes; acep explain takes no events",
         )
     refuse(asked_for(context), {"no set" if folder is None else "set": "--queries"})
 

@@ -29,6 +29,7 @@ from acep_approx.cli.summary import (
     say_how_read,
     say_left_out,
     say_rows,
+    say_unclosed,
 )
 from acep_approx.cli.terminal import amount, say
 
@@ -60,11 +61,13 @@ class PushedRun(QueryRun):
         if not is_pushed(request):
             self.source = self.kept(self.opened(is_in_order=False))
             self.feed = query_feed(self.query, given, late)
+            self.feed.ended = not options.source.open_end
             return
         reading = reading_of(request) | ({} if late is None else {"late": late})
         lasting = Checkpointing(**checkpointing_of(request))
         live_run = follow_query(self.query, request.inputs[0], lasting, reading, given, asked_of(request))
         self.feed = live_run.feed
+        self.feed.ended = not options.source.open_end
         self.follow(live_run)
 
     @property
@@ -121,7 +124,8 @@ class PushedRun(QueryRun):
             self._say_read(seconds)
             say_how_read(self.source)
             say_left_out(self.source)
-            if found_nothing(self.results, self.output.output):
+            say_unclosed(self.matcher.unclosed, self.output.output)
+            if found_nothing(self.results, self.output.output) and not self.matcher.unclosed:
                 self._say_nothing()
             self._say_holding()
             return
@@ -131,6 +135,7 @@ class PushedRun(QueryRun):
             self._say_holding()
         say_left_out(self.source)
         say_tombstones(self.live_run.source)
+        say_unclosed(self.matcher.unclosed, self.output.output)
         if found_nothing(self.results, self.output.output) and not self.live_run.goes_on:
             say_no_match_so_far(self.request.inputs[0])
         say_going_on(self.request)
@@ -176,7 +181,8 @@ class PushedRun(QueryRun):
         if self.live_run is not None:
             before = self.matcher.arrived - (kept.seen if kept else 0)
         if self.program.revisions is None:
-            more = {"bind": self.output.bound, "key_idle": self.options.keys.key_idle, **self.roles}
+            more: dict[str, Any] = {"bind": self.output.bound, "key_idle": self.options.keys.key_idle, **self.roles}
+            more["ended"] = not self.options.source.open_end
             page.write(self.query.match(source.again(before), **more))
             return
         from acep_approx.cli.summary import facts_of
@@ -186,6 +192,7 @@ class PushedRun(QueryRun):
             **self.program.revisions.header() | {"emit": "final", "changelog": None}, **self.roles
         )
         there = remaining(final, source.again(before), self.feed.waits)
-        matches = self.query.match(there, bind=self.output.bound, **self.roles)
+        ended = not self.options.source.open_end
+        matches = self.query.match(there, bind=self.output.bound, ended=ended, **self.roles)
         matches.has_warned = True  # the run has
         page.write(matches, facts_of(self.matcher, self.results))

@@ -32,6 +32,7 @@ from acep_approx.cli.summary import (
     say_left_out,
     say_malformed,
     say_rejected,
+    say_unclosed,
 )
 from acep_approx.cli.terminal import amount, first_of, say
 from acep_approx.events.live.kafka_address import PARTITION, is_address
@@ -103,6 +104,8 @@ class SetRun(ProgramRun):
             how = checkpointing_of(self.request) | reading_of(self.request) | {"also_asked": asked_of(self.request)}
             how |= {"late": self.options.source.late}
             self.follow(self.folder.desk.follow(self.request.inputs[0], on_schema=self._leave_out, **how))
+            assert self.live_run is not None, "it was taken up"
+            self.live_run.feed.ended = not self.options.source.open_end
             return
         if self._late is not None:  # the set leaves late events out, and writes them
             skipping = replace(self.options.source, on_late=OnLate.SKIP)
@@ -158,6 +161,7 @@ class SetRun(ProgramRun):
         counts: Counter[tuple[str, int]] = Counter()
         is_empty, counts_only = True, self.output.output.is_count
         options: dict[str, Any] = {"sort": self.options.source.sort, "on_misfit": self.folder.misfit}
+        options["ended"] = not self.options.source.open_end
         for found in self.folder.desk.batches(self.source, on_progress=self.progressed, **options):
             if counts_only:
                 for row in found.table().select(["query", *COUNTED]).to_pylist() if found else []:
@@ -264,6 +268,7 @@ class SetRun(ProgramRun):
         events = self.events if self.live_run is None else self.live_run.source.given
         say(f"{amount(events, 'event')} read, {amount(len(self.folder.desk), 'query')}; {seconds:.2f} s")
         self._say_found()
+        say_unclosed(standing.unclosed, self.output.output)
         if self.live_run is None:
             if not self.results.is_cut:
                 self._say_silent()

@@ -19,7 +19,7 @@ from acep_approx.cli.options.together import refuse
 from acep_approx.cli.runs.page import PageRequest
 from acep_approx.cli.runs.request import RunRequest
 from acep_approx.cli.runs.run import ProgramRun
-from acep_approx.cli.summary import say_budget, say_how_read, say_summary
+from acep_approx.cli.summary import say_budget, say_how_read, say_summary, say_unclosed
 from acep_approx.cli.terminal import amount, say
 from acep_approx.errors import UsageError
 
@@ -128,6 +128,7 @@ class PlainRun(QueryRun):
         more: dict[str, Any] = {"sort": self.options.source.sort, "bind": self.output.bound}
         more |= {"merge": self.options.matching.merge, "key_idle": self.options.keys.key_idle}
         more |= self.roles | {"on_progress": self._saving.after(self.progressed)}
+        more |= {"ended": not self.options.source.open_end}
         spending = self.options.spending
         self.matches: Any
         if spending.budget is None:
@@ -177,7 +178,8 @@ class PlainRun(QueryRun):
         matches, kind = self.matches, self.output.output
         say_how_read(self.source)
         say_summary(matches, self.results, kind, seconds, self.options.keys.key_idle)
-        if found_nothing(self.results, kind):
+        say_unclosed(matches.unclosed, kind)
+        if found_nothing(self.results, kind) and not matches.unclosed:
             if matches.progress.keys_dropped:
                 say("of the same run without --key-idle:")
             if self.source.reusable or matches.progress.events:

@@ -8,7 +8,7 @@ from typing import Self
 
 import typer
 
-from acep_approx.cli.options.arrivals import REVISING, LiveOptions, RevisionOptions
+from acep_approx.cli.options.arrivals import REVISING, LiveOptions, RevisionOptions, may_be_late
 from acep_approx.cli.options.groups import command_line, option_words
 from acep_approx.cli.options.input import RunInputOptions
 from acep_approx.cli.options.matching import (
@@ -99,6 +99,8 @@ class RunRequest:
             raise needed("QUERY" if query is None else "INPUT")
         text = read_query(query) if query else ""
         made = cls(context, query, text, inputs, options, quiet, asked_for(context))
+        if "open_end" in made.asked:
+            refuse(made.asked, {"open end": "--open-end"})
         if "flush" in made.asked:
             form = made._form()
             if form in WHOLE or options.output.output is ResultKind.COMPRESSED:
@@ -150,6 +152,8 @@ class RunRequest:
         check_folder(file)
         given = [(ASKED[name], self.context.params[name]) for name in ASKED if name in self.asked]
         same = [word for spelled, value in given for word in option_words(spelled, value)]
+        if may_be_late(self.asked):
+            same.append("--sort")
         is_one = bool(self.query) and not self.is_of_rules
         ask = command_of(["acep", "why", self.query, *self.inputs, *same]) if is_one else ""
         return PageRequest(file, self.inputs, command_line(self.context), ask)

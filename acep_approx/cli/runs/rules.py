@@ -17,7 +17,7 @@ from acep_approx.cli.options.together import RULES, not_with_rules, refuse
 from acep_approx.cli.runs.page import PageRequest
 from acep_approx.cli.runs.request import RunRequest
 from acep_approx.cli.runs.run import ProgramRun
-from acep_approx.cli.summary import say_how_read, say_left_out
+from acep_approx.cli.summary import say_how_read, say_left_out, say_unclosed
 from acep_approx.cli.terminal import amount, rows_out, say
 from acep_approx.cli.terminal import tell as print_lines
 from acep_approx.errors import RuleError, UsageError
@@ -61,6 +61,7 @@ class RulesRun(ProgramRun):
         self._between = _events_between(options.checkpoint_every)
         self.found: Counter[str] = Counter()
         self.fired: Counter[str] = Counter()
+        self.unclosed = 0
         self.changed: Counter[str] = Counter()
         self.called: Counter[str] = Counter()
         self._files = ExitStack()
@@ -169,7 +170,8 @@ class RulesRun(ProgramRun):
             for found in run.outputs(self.source, sort=sort, skips=True, on_progress=self.progressed):
                 self.take(found)
             is_end = not keeps or self.options.rules.finish
-            self.take(run.finish() if is_end else run.checkpoint())
+            self.take(run.finish(ended=not self.options.source.open_end) if is_end else run.checkpoint())
+            self.unclosed = run.unclosed
         except RuleError as error:
             if keeps and error.outcome is not None:  # it is in the last checkpoint
                 self.take(error.outcome)  # type: ignore[arg-type]
@@ -263,6 +265,7 @@ class RulesRun(ProgramRun):
             say(f"{amount(happened['without_row'], 'write')} of rows that were not there")
         if self.called:
             _say_each(amount(sum(self.called.values()), "call"), [f"{n} {k:,}" for n, k in self.called.items()])
+        say_unclosed(self.unclosed, self.output.output)
         self._say_silent()
         if options.store is not None and not options.finish and rules.waits_for_windows:
             say("matches may wait for windows to close: --finish says that no more events will come")

@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from acep_approx.errors import DataError
-from acep_approx.events.columns import from_python, plain_schema, refuse_many, refuse_twins, unreadable
+from acep_approx.events.columns import from_python, missing_column, plain_schema, refuse_many, refuse_twins, unreadable
 from acep_approx.events.reading.malformed import MalformedRows, Row
 from acep_approx.events.reading.nested import flat_row, map_note, maps_among
 from acep_approx.events.reading.widening import common_type
@@ -204,6 +204,8 @@ class DictEvents:
         """Columns that there are, too, though no dict may have them."""
         for name in names:
             if name not in self.schema.names:
+                if broken_at(name) is not None:  # Arrow has no such names
+                    raise missing_column(name, self.schema.names)
                 self.schema = self.schema.append(pa.field(name, pa.null()))
 
     def read(self, columns: Sequence[str], batch_rows: int) -> Iterator[pa.RecordBatch]:

@@ -90,7 +90,7 @@ def columns_of(bind: Bind) -> tuple[str, ...]:
     """The columns that are named."""
     if isinstance(bind, Wide):
         return bind.columns
-    return (bind,) if isinstance(bind, str) else tuple(bind or ())
+    return (bind,) if isinstance(bind, str) else () if bind is None else tuple(bind)
 
 
 def as_plain(bind: Bind) -> Any:

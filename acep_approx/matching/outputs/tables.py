@@ -172,6 +172,18 @@ def count_columns(matches: Ints) -> dict[str, pa.Array]:
     return {"matches": pa.array(matches), AT_LEAST: pa.array(matches >= MOST_COUNTED)}
 
 
+def results_in(table: pa.Table) -> int:
+    """How many results a table has: of numbers of matches their sum.
+
+    Examples
+    --------
+    >>> results_in(pa.table({"a": [4, 7]})), results_in(pa.table(count_columns(np.array([7, 3]))))
+    (2, 10)
+    """
+    counts: list[int] = table["matches"].to_pylist() if AT_LEAST in table.column_names else [table.num_rows]
+    return sum(counts)
+
+
 def warn_at_least(totals: Iterable[int]) -> None:
     """Warn where a number of matches is too large to be counted, so that the one shown may be too small."""
     if any(map(is_at_least, totals)):

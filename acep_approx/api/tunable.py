@@ -1,0 +1,112 @@
+"""Trying what a query would find with other errors, windows and budgets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from numbers import Integral
+from types import NoneType
+from typing import TYPE_CHECKING, Any, Literal
+
+from acep_approx.arguments import checked
+from acep_approx.errors import UsageError, expect
+from acep_approx.planning.changed import replanned
+from acep_approx.planning.compiled import CompiledQuery
+
+if TYPE_CHECKING:
+    from acep_approx.budget.budget import Budget
+    from acep_approx.results.tuning import Tuning
+
+
+class TunableQuery(CompiledQuery):
+    """A compiled query that can be tuned on past events."""
+
+    @checked
+    def tune(
+        self,
+        past: Any,
+        *,
+        errors: Sequence[int | None] | None = None,
+        within: Sequence[str | None] | None = None,
+        budgets: Sequence[str | float | Budget] = ("5%", "10%", "20%", "50%"),
+        output: Literal["counts", "points"] = "counts",
+        most_steps: float = 20_000.0,
+        seed: int = 0,
+        on_progress: Callable[[str, float], None] | None = None,
+        sort: bool = False,
+        **reading: Any,
+    ) -> Tuning:
+        """Try errors, windows and budgets on past events, as ``acep tune`` does.
+
+        A history is learned from the first 70% of them; what budgets find is measured on the rest.
+
+        Parameters
+        ----------
+        past
+            As for ``match``; 10 events at least.
+        errors : sequence of int, optional
+            Numbers for ERRORS. Default: that of the query.
+        within : sequence of str, optional
+            Windows, such as ``["10 s", "20 s"]``. Default: that of the query.
+        budgets : sequence of str, float or Budget
+            As for ``match_within``; none of time.
+        output : {"counts", "points"}, default "counts"
+            What the runs to come will put out; points take less work than matches.
+        most_steps : float, default 20,000
+            Leave out what takes more run-steps per event.
+        seed : int, default 0
+        on_progress : callable, optional
+            Told what is being done, and the share of all choices that are done.
+        sort : bool, default False
+            Sort by time first.
+        **reading
+            ``time``, ``key``, ``type``, ``unit``, ``format`` and the like: as for ``match``.
+
+        Returns
+        -------
+        Tuning
+            ``advice`` of it recommends a choice; ``trials`` has them all.
+
+        Raises
+        ------
+        UsageError
+            ``ACEP-U053``: there is no such argument. ``ACEP-U043``: a budget of time; ``ACEP-U073``: no window.
+        DataError
+            ``ACEP-D060``: too few events.
+
+        Examples
+        --------
+        >>> from acep_approx import compile_query
+        >>> query = compile_query("PATTERN SEQ(A a, B b, C c) WHERE b.x > a.x AND c.x > b.x WITHIN 20")
+        >>> past = [{"ts": t, "type": "ABC"[t % 3], "x": t * 7 % 10} for t in range(2000)]
+        >>> tuning = query.tune(past, errors=[0, 1], budgets=[0.2, 0.5])
+        >>> [(trial.errors, trial.within, len(trial.recalls)) for trial in tuning.trials]
+        [(0, '20', 2), (1, '20', 2)]
+        >>> tuning.advice.within
+        '20'
+
+        Complexity: per choice about five exact runs over the past, and one per budget over its last part.
+        """
+        from acep_approx.results.question import Reading
+        from acep_approx.results.tuning import PastTable
+        from acep_approx.results.tuning import tune as try_all
+
+        def compiled(errors: int | None, within: str | None) -> TunableQuery:
+            expect("each of errors", errors, (Integral, NoneType), "whole numbers")
+            expect("each of within", within, (str, NoneType), "texts such as '10 s' or '50 events'")
+            return type(self)(replanned(self.plan, errors, within, "runs"))
+
+        if unknown := sorted(reading.keys() - Reading.__dataclass_fields__.keys()):
+            what = f"there is no argument {unknown[0]!r} of tune"
+            raise UsageError(what, code="ACEP-U053", hint="see help(acep_approx.Query.tune)")
+        how = Reading(**reading)
+        return try_all(
+            compiled,
+            PastTable.read(how.open(past), sort=sort, **how.roles),
+            errors=[*(() if errors is None else errors)] or [None],
+            within=[*(() if within is None else within)] or [None],
+            budgets=budgets,
+            output=output,
+            most_steps=most_steps,
+            seed=seed,
+            on_progress=on_progress,
+        )
