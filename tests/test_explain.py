@@ -119,6 +119,16 @@ def test_conditions_that_wait_for_the_match_say_why(query: str, said: str) -> No
     assert section(explained(f"PATTERN {query} WITHIN 5"), "tests") == [f"of a complete match: {said}"]
 
 
+@pytest.mark.parametrize(
+    ("query", "waits"),
+    [("SEQ(ANY a, B b)", True), ("SEQ(A a, B+ b[])", True), ("SEQ(A+ a[], B b)", False), ("SEQ(B a, A+ c[], B b)", True)],
+)
+def test_which_maximal_matches_wait_is_said_as_the_engine_knows_it(query: str, waits: bool) -> None:
+    """One event may be both ANY and B, so that the last one of a match may begin or go on another one."""
+    said = compile_query(f"PATTERN {query} WITHIN 5 MAXIMAL").explain()
+    assert ("a match waits until its window has closed" in said) == waits
+
+
 def test_merging_per_state() -> None:
     """All into one where nothing is carried; by values; across events where no strategy or negation forbids it."""
     compared = section(explained("PATTERN SEQ(A a, B b, C c) WHERE a.x != c.x WITHIN 5"), "merging")

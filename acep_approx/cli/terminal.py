@@ -286,7 +286,8 @@ def read_query(argument: str) -> str:
     if argument.startswith("@"):
         return read_text(Path(argument[1:]))
     path = Path(argument)
-    looks_like_path = bool(path.suffix) and len(argument.split()) == 1  # a query has blanks: WITHIN ...
+    is_word = len(argument.split()) == 1 and "(" not in argument  # a query has blanks: WITHIN ...
+    looks_like_path = bool(path.suffix) and is_word
     is_file = os.path.isfile(argument)  # noqa: PTH113  (no error where it is longer than a name can be)
     return read_text(path) if looks_like_path or is_file else argument
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from acep_approx.automaton.automaton import START
 from acep_approx.automaton.dominance import Better, preferences
-from acep_approx.automaton.lengths import followed_letters
+from acep_approx.automaton.lengths import may_be_followed
 from acep_approx.automaton.registers import RegisterAutomaton
 from acep_approx.automaton.resolve import Condition, Register, equality
 from acep_approx.automaton.states import NO_EVENT, PLACE, Step
@@ -101,11 +101,8 @@ def section(label: str, texts: list[str]) -> Iterator[str]:
 
 
 def _walks(plan: Plan) -> Iterator[str]:
-    letters = followed_letters(plan.automaton)
-    ends = {final.state for final in plan.automaton.finals}
-    waits = any(arc.letter in letters for arc in plan.automaton.arcs if arc.target in ends)
     yield "lists no match that another one contains, at a cost that does not grow with their number"
-    if waits:
+    if may_be_followed(plan.automaton):
         yield "a match waits until its window has closed if another event could follow its last one"
 
 

@@ -8,8 +8,10 @@ from functools import lru_cache
 from typing import Any, cast
 
 from acep_approx.arguments import checked
-from acep_approx.errors import QueryError
+from acep_approx.errors import AcepError, QueryError
 from acep_approx.query.assemble import Assembler, did_you_mean, no_variable, span_of, with_register_values
+from acep_approx.query.foreign.languages import language_of
+from acep_approx.query.foreign.repairs import repaired
 from acep_approx.query.functions import CALLED
 from acep_approx.query.kept import parsed
 from acep_approx.query.limits import (
@@ -39,6 +41,9 @@ LEADING = re.compile(r"(?:\s+|--[^\n]*)*")
 """Blanks and comments before the first word of a text."""
 _FIRST_WORD = re.compile(r"(?:(?!--)\S)+")
 _PATTERN = re.compile(r"PATTERN\b", re.IGNORECASE)
+_OURS = re.compile(r"\s*PATTERN\b(?!\s*\.)", re.IGNORECASE)
+LONGEST = 400
+"""Characters of a text of which it is asked whether something else was meant: it stands in a hint."""
 MOST_KEPT = 2_000
 """Characters of a text whose tree is kept: some hundred trees of such texts are a few megabytes."""
 
@@ -76,8 +81,49 @@ def parse(text: str, functions: tuple[UserFunction, ...] = ()) -> QuerySyntax:
     >>> parse("a(b|c)db WITHIN 5 ERRORS 2").is_regex
     True
     """
-    found = _kept(text) if len(text) <= MOST_KEPT else _parsed(text)
+    try:
+        found = _kept(text) if len(text) <= MOST_KEPT else _parsed(text)
+    except QueryError as error:
+        raise as_meant(error, text) from None
     return replace(found, functions=tuple(functions)) if functions and not found.is_regex else found
+
+
+def as_meant(error: QueryError, text: str) -> QueryError:
+    """The error of a text, with the text that was meant, where it has a plain slip or is in another language.
+
+    Texts in a hint can be read, all of them.
+    """
+    if len(text) > LONGEST:
+        return error
+    found = language_of(text) if not _OURS.match(text) else None
+    if found is None:
+        meant = next(((made, why) for made, why in repaired(text) if _is_right(made)), None)
+        if meant is not None:
+            made, why = meant
+            why = why or error.hint or ""
+            error.hint = f"{why}{'; ' if why else ''}write {_on_one_line(made)}"
+        return error
+    language, sign = found
+    made = next(filter(_is_right, language.translated(text)), "")
+    hint = "; ".join(filter(None, (f"in our words: {made}" if made else "", language.about)))
+    if language.is_sure:
+        message, (start, end) = f"{language.name} is not read yet", sign.span()
+        return QueryError(message, code="ACEP-Q001", hint=hint, text=text, start=start, end=end)
+    error.hint = "; ".join(filter(None, (error.hint, hint)))
+    return error
+
+
+def _is_right(text: str) -> bool:
+    """Whether a text can be read."""
+    try:
+        _parsed(_on_one_line(text))
+    except AcepError:
+        return False
+    return True
+
+
+def _on_one_line(text: str) -> str:
+    return text if "--" in text else " ".join(text.split())
 
 
 def _parsed(text: str) -> QuerySyntax:

@@ -33,7 +33,7 @@ from acep_approx.query.cel.syntax import (
 from acep_approx.query.kept import parsed
 from acep_approx.query.limits import refuse_deep_tree, refuse_large_text
 from acep_approx.query.messages import LAST_WORD, could_stand, expected, explain
-from acep_approx.query.parser import MOST_KEPT, refuse_like
+from acep_approx.query.parser import MOST_KEPT, as_meant, refuse_like
 from acep_approx.query.shape import walk
 from acep_approx.query.syntax import Attribute, Binary, Expression, Lasting, ReturnItem, Span, Window
 
@@ -322,7 +322,10 @@ def parse_cel(text: str) -> CelQuery:
     >>> query.select.publish, query.select.items[0].name, query.window.amount
     ('Ibm', 'p', 10)
     """
-    return _kept(text) if len(text) <= MOST_KEPT else _parsed(text)
+    try:
+        return _kept(text) if len(text) <= MOST_KEPT else _parsed(text)
+    except QueryError as error:
+        raise as_meant(error, text) from None
 
 
 def _parsed(text: str) -> CelQuery:
