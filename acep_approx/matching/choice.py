@@ -15,7 +15,7 @@ import pyarrow as pa
 from acep_approx.automaton.algebra import Shows
 from acep_approx.automaton.machine import compile_machine
 from acep_approx.automaton.registers import RegisterAutomaton, compile_registers
-from acep_approx.automaton.resolve import leaves
+from acep_approx.automaton.resolve import dynamic_conditions, leaves
 from acep_approx.engines.cells.arclogs import ArcLogs
 from acep_approx.engines.cells.cells import Cells
 from acep_approx.engines.maximal.best import BestCells
@@ -243,11 +243,13 @@ class ByWalks:
         query = parts.plan.query
         registers = compile_machine(query) if query.is_machine else compile_registers(query, parts.plan.automaton)
         shown = parts.bindings() if self.binds == "all" else parts.best() if self.binds == "best" else None
-        wanted = dict.fromkeys([*(shown.needed if shown else ()), *parts.events.names])
+        roles, conditions = parts.stream.roles, dynamic_conditions(query)
+        named = [roles.column(leaf.name) for c in conditions for leaf in leaves(c.expression) if leaf.name]
+        wanted = dict.fromkeys([*(shown.needed if shown else ()), *parts.events.names, *named])
         parts.recent = Recent(parts.schema, tuple(wanted))
         engine = MaximalCells(parts.plan.automaton, parts.window, is_count=parts.preparer.is_count)
-        machine = MachineMatches(registers, parts.stream.roles, parts.schema)
-        finder = WalkedMatches(registers, engine, parts.recent, machine, parts.every)
+        machine = MachineMatches(registers, roles, parts.schema)
+        finder = WalkedMatches(registers, engine, Verifier(roles, parts.recent), machine, parts.every)
         return self.output(engine, finder, parts.stamps, parts.recent, *([] if self.binds == "nothing" else [shown]))
 
 

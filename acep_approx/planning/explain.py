@@ -44,6 +44,7 @@ from acep_approx.kernels.runs.pools import COLUMNS
 from acep_approx.planning.many_matches import REMEDY, why_many
 from acep_approx.planning.planner import LINK_BYTES, UNBOUNDED, CellsCost, Plan, RunsCost
 from acep_approx.query.printer import to_text
+from acep_approx.query.shape import is_static
 from acep_approx.query.syntax import Strategy
 from acep_approx.visible import printable
 
@@ -113,8 +114,11 @@ def _reasons(plan: Plan) -> list[str]:
     if plan.engine == "runs":
         return [f"the cells cannot answer {why}" for why in plan.why_runs] or ["it was asked for"]
     keyed = ", ".join(f"[{e.name}]" for e in plan.query.equivalences)
+    across = [to_text(predicate) for predicate in plan.query.predicates if not is_static(predicate)]
     return [
-        "every predicate is about one event alone, so a run is just (state, errors, start)",
+        "every predicate is about one event alone, so a run is just (state, errors, start)"
+        if not across
+        else f"what satisfies {' AND '.join(across)} does so with more events: it is tested on maximal matches alone",
         "skip_till_any_match: of two runs in one state with as many errors, the later start does all the other can",
         f"the equivalence {keyed} splits the stream: each key has cells of its own"
         if keyed

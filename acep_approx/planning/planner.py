@@ -19,6 +19,7 @@ from acep_approx.errors import LimitError, UnsupportedError, UsageError, expect
 from acep_approx.kernels.cells.detect import MAX_ERRORS
 from acep_approx.kernels.runs.layout import LINK
 from acep_approx.kernels.runs.pools import COLUMNS
+from acep_approx.planning.growing import only_grows
 from acep_approx.query.cel.printer import to_cel
 from acep_approx.query.cel.syntax import CelQuery, Fold, Next, nodes, streams
 from acep_approx.query.checks import check
@@ -227,11 +228,13 @@ class Plan:
     def walks_maximal(self) -> bool:
         """Whether maximal matches are listed without the others: the cells can run the query, and it says MAXIMAL.
 
-        Where all matches have equally many events, none is in another.
+        Where all matches have equally many events, none is in another; but conditions across events are tested there.
         """
         selection = self.query.selection
         if self.registers is not None or selection.is_all:
             return False
+        if not all(map(is_static, self.query.predicates)):
+            return True
         return selection.depends_on_order or lengths_differ(self.automaton) or may_be_followed(self.automaton)
 
     @property
@@ -341,7 +344,8 @@ def plan(query: QuerySyntax, engine: str = "auto") -> Plan:
 
 def _refuse_long_lists(query: QuerySyntax, registers: RegisterAutomaton, reason: tuple[str, Span]) -> None:
     """Refuse MAXIMAL where all matches must be listed to tell, and there may be one for each choice of events."""
-    passes = any(map(registers.is_passive, range(START + 1, len(registers.states))))
+    inner = (state for state in range(START + 1, len(registers.states)) if registers.steps_from[state])
+    passes = any(map(registers.is_passive, inner))
     if not registers.automaton.repeats or not passes:
         return
     what, span = reason
@@ -389,7 +393,7 @@ def _needs_runs(query: QuerySyntax) -> Iterator[tuple[str, Span]]:
     if query.is_simultaneous:
         yield "SIMULTANEOUS", NO_PLACE
     for predicate in query.predicates:
-        if not is_static(predicate):
+        if not is_static(predicate) and not (query.selection.maximal and only_grows(query, predicate)):
             yield f"the condition {to_text(predicate)}, which one event alone does not decide", predicate.span
     yield from _clauses_need_runs(query)
 

@@ -499,17 +499,21 @@ class Assembler(Written):
         raise self.fault("ACEP-Q009", f"no such index {token}", span_of(token), hint)
 
     def aggregate(self, parts: list[Token], span: Span) -> Aggregate:
-        function, variable, *rest = parts
+        function, variable, *rest = (part for part in parts if part.type != "DISTINCT")
         index = rest.pop(0) if rest and rest[0].type == "INDEX" else None
         name = unquote(rest[0]) if rest else None
         function, inside = function.lower(), None if index is None else _inside(index).lower()
-        example = f"{variable}[].{name or 'price'}"
+        distinct = "DISTINCT " if len(parts) > 2 and parts[1].type == "DISTINCT" else ""
+        example = f"{distinct}{variable}[].{name or 'price'}"
         if inside == "i-1":
             hint = f"for all events before a[i] write {function}({example.replace('[]', '[..i-1]')})"
-        elif (name is None and function != "count") or inside not in ("", "..i-1"):
-            hint = f"write {function}({variable}[])" if function == "count" else f"write {function}({example})"
+        elif distinct and function != "count":
+            hint = f"only count takes DISTINCT: write {function}({example.removeprefix(distinct)})"
+        elif (name is None and (function != "count" or distinct)) or inside not in ("", "..i-1"):
+            is_plain = function == "count" and not distinct
+            hint = f"write {function}({variable}[])" if is_plain else f"write {function}({example})"
         else:
-            return Aggregate(function, str(variable), name, inside == "..i-1", span)
+            return Aggregate("count distinct" if distinct else function, str(variable), name, inside == "..i-1", span)
         raise self.fault("ACEP-Q010", f"{self.text[slice(*span)]} is no aggregate over events", span, hint)
 
     # --- numbers ------------------------------------------------------------------------------------------

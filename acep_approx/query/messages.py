@@ -20,6 +20,7 @@ CLAUSES = (
     *("PATTERN", "WHERE", "WITHIN", "SIMULTANEOUS", "ERRORS", "WEIGHTS", *SELECTIONS, "RETURN", "DEFINE", "PUBLISH"),
 )
 FUNCTIONS = ("count", "sum", "min", "max", "avg", "first", "last")
+"""Aggregates whose names no function of the user's can have; ``stddev`` is another one."""
 STRATEGIES: tuple[Strategy, ...] = (
     *("skip_till_any_match", "skip_till_next_match", "partition_contiguity", "strict_contiguity"),
 )
@@ -31,7 +32,7 @@ RESERVED = frozenset(
 _SELECTING = {"_MAXIMAL", "_FIRST_MATCH", "_NON", "_AFTER_MATCH_SKIP", "_CONSUME", "_EVERY"}
 _CLAUSE_TERMINALS = {"_WHERE", "_WITHIN", "_SIMULTANEOUS", "ERRORS", *_SELECTING, "_RETURN", "DEFINE", "_PUBLISH"}
 _VALUE = {
-    *("NUMBER", "LASTING", "STRING", "NAME", "QUOTED", "FUNCTION", "_CASE"),
+    *("NUMBER", "LASTING", "STRING", "NAME", "QUOTED", "FUNCTION", "STDDEV", "_CASE"),
     *("TRUE", "FALSE", "NULL", "MINUS", "LPAR", "LSQB"),
 }
 _COMPONENT = {"TILDE", "LPAR", "_SEQ", "ANY", "NAME", "STRING"}
@@ -87,6 +88,7 @@ _WORDS = {
     "CALLED": "a function",
 }
 OTHER_NAMES = {"mean": "avg", "average": "avg", "total": "sum", "len": "length", "substring": "substr"}
+OTHER_NAMES |= {"std": "stddev", "stdev": "stddev", "stddev_samp": "stddev"}
 _CALL = re.compile(rf"\b({'|'.join(FUNCTIONS)})\s*\(\s*(\w+\s*(\[[^\]]*\])?(\s*\.\s*\w+)?\s*)?$", re.IGNORECASE)
 _UNKNOWN = {"ACEP-Q011": "function", "ACEP-Q018": "strategy"}
 _OVERLAP = re.compile(r"\s+OVERLAP\b", re.IGNORECASE)
@@ -272,7 +274,7 @@ def mistake(found: str, before: str, after: str, possible: set[str]) -> tuple[st
 
 def functions_hint(word: str, called: tuple[str, ...]) -> str:
     """Which functions there are, aggregates and those that are ``called``, where a word names none."""
-    name, known = word.lower(), (*FUNCTIONS, *called)
+    name, known = word.lower(), (*FUNCTIONS, "stddev", *called)
     meant = OTHER_NAMES.get(name)
     near = f"did you mean `{meant}`? " if meant in known else did_you_mean(name, known)
     return near + "functions are " + ", ".join(known)

@@ -216,6 +216,9 @@ def refuse_calls(tree: Any, text: str, known: tuple[str, ...]) -> None:
         token = call.children[0]
         if token.lower() not in known:
             hint = functions_hint(token, known)
+            if token.lower() == "stddev":
+                hint = "write stddev(a[].price), over the events of a variable"
+                raise Assembler(text).fault("ACEP-Q010", "this is no aggregate over events", span_of(token), hint)
             raise Assembler(text).fault("ACEP-Q011", f"no function {str(token)!r}", span_of(token), hint)
 
 

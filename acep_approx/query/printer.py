@@ -268,6 +268,8 @@ def _expression(node: Expression) -> tuple[str, int]:  # noqa: PLR0911, PLR0912 
         case Aggregate():
             events = f"{node.variable}[{'..i-1' if node.prior else ''}]"
             name = "" if node.name is None else f".{field_name(node.name)}"
+            if node.function == "count distinct":
+                return f"count(DISTINCT {events}{name})", _ALONE
             return f"{node.function}({events}{name})", _ALONE
         case RegisterValue(name=name):
             return name, _ALONE

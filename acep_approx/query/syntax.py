@@ -262,7 +262,8 @@ class Attribute:
 class Aggregate:
     """``avg(a[].price)`` over all events of a Kleene variable, or those before (``a[..i-1].price``: prior).
 
-    ``function`` is one of count, sum, min, max, avg, first, last; ``name`` is None only for ``count(a[])``.
+    ``function`` is one of count, sum, min, max, avg, first, last, stddev, and ``count distinct`` for
+    ``count(DISTINCT a[].ip)``; ``name`` is None only for ``count(a[])``.
     """
 
     function: str
