@@ -230,5 +230,5 @@ def test_mistakes_say_what_to_write(condition: str, code: str, hint: str) -> Non
 def test_only_numbers_have_a_spread() -> None:
     """Of texts it is refused."""
     query = compile_query("PATTERN SEQ(A+ a[], B b) WHERE stddev(a[].s) > 1 WITHIN 5")
-    with pytest.raises(QueryError, match="ACEP-Q064"):
-        query.match(pa.table({"ts": [1], "type": ["A"], "s": ["u"]}))
+    with pytest.raises(QueryError, match="no stddev of it"):
+        query.match(pa.table({"ts": [1], "type": ["A"], "s": ["u"]})).count()
