@@ -12,7 +12,7 @@ Deviations: liveness is computed by data flow over arcs, because the states form
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from acep_approx.automaton.automaton import START, Arc, Automaton, Final, Letter
@@ -309,7 +309,7 @@ class _Compiler:
         """Conditions on the event alone become a letter of their own, which is tested once per event."""
         own = tuple(check.value for check in checks if isinstance(check, Own))
         base = letters[number]
-        letter = Letter(base.type, base.conditions + own, base.negated)
+        letter = replace(base, conditions=base.conditions + own)
         if not own or (letter not in letters and len(letters) >= MAX_LETTERS):
             return number, checks
         if letter not in letters:

@@ -200,7 +200,8 @@ def _remembered(registers: RegisterAutomaton) -> Iterator[str]:
 
 
 def _tests(registers: RegisterAutomaton) -> list[str]:
-    per_event = [f"of an event: {letter_text(letter)}" for letter in registers.automaton.letters if letter.conditions]
+    asking = (letter for letter in registers.automaton.letters if letter.conditions or letter.unseen)
+    per_event = [f"of an event: {letter_text(letter)}" for letter in asking]
     per_run = [f"of a run, {text}" for text in _on_arcs(registers)]
     return [*few(per_event), *few(per_run), *(f"of a complete match: {text}" for text in _complete(registers))]
 

@@ -203,6 +203,11 @@ class Plan:
         return frozenset(letter.type for letter in self.letters if letter.type is not None)
 
     @property
+    def looks_to_the_start(self) -> bool:
+        """Whether it depends on all events of a partition where a match can begin: AT START, SINCE START."""
+        return any(letter.unseen for letter in self.letters)
+
+    @property
     def counted(self) -> Counted:
         """Which events the place of an event counts."""
         return "nothing" if self.registers is None else self.registers.counted

@@ -129,6 +129,7 @@ class Clauses:
     is_simultaneous: bool = False
     errors: int = 0
     weights: list[tuple[str, int]] = dataclasses.field(default_factory=list)
+    at_start: bool = False
     selection: Selection = LISTS_ALL
     outputs: tuple[ReturnItem, ...] = ()
     definitions: tuple[Definition, ...] = ()
@@ -205,6 +206,9 @@ class Assembler(Written):
                     "write one ~(T x) for each event that must be missing, or ~(A a | B b) for several types",
                 )
         return Absent(tuple(option for option in options if isinstance(option, Atom)), span)
+
+    def absent_since_start(self, parts: list[Pattern], span: Span) -> Absent:
+        return dataclasses.replace(self.absent(parts, span), since_start=True)
 
     def component(self, parts: list[Any], span: Span) -> Pattern:
         asked, *rest = parts
@@ -300,6 +304,10 @@ class Assembler(Written):
             hint = "a weight is a whole number from 1: the cost of missing that event"
             raise self.fault("ACEP-Q038", f"the weight of {name} is {amount}", place, hint)
         return str(name), amount, span
+
+    def at_start(self, parts: list[Any], span: Span) -> None:
+        self.clauses_read.at_start = True
+        self.note_place("AT START", span)
 
     def non_overlap(self, parts: list[Any], span: Span) -> None:
         self._select("NON OVERLAP", span, skip=Skip("past last row", None, span))

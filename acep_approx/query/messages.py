@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 SELECTIONS = ("MAXIMAL", "FIRST MATCH", "NON OVERLAP", "AFTER MATCH SKIP", "CONSUME", "EVERY")
 CLAUSES = (
-    *("PATTERN", "WHERE", "WITHIN", "SIMULTANEOUS", "ERRORS", "WEIGHTS", *SELECTIONS, "RETURN", "DEFINE", "PUBLISH"),
+    *("PATTERN", "WHERE", "WITHIN", "SIMULTANEOUS", "ERRORS", "WEIGHTS", "AT START", *SELECTIONS),
+    *("RETURN", "DEFINE", "PUBLISH"),
 )
 FUNCTIONS = ("count", "sum", "min", "max", "avg", "first", "last")
 """Aggregates whose names no function of the user's can have; ``stddev`` is another one."""
@@ -26,11 +27,12 @@ STRATEGIES: tuple[Strategy, ...] = (
 )
 RESERVED = frozenset(
     (*CLAUSES, "SEQ", "ANY", "AS", "AND", "OR", "NOT", "IN", "BETWEEN", "IS", "NULL", "TRUE", "FALSE")
-) - {"SIMULTANEOUS", *SELECTIONS, "PUBLISH"}
+) - {"SIMULTANEOUS", "AT START", *SELECTIONS, "PUBLISH"}
 """Words that cannot name a type (unless quoted), a variable or an unqualified attribute."""
 
 _SELECTING = {"_MAXIMAL", "_FIRST_MATCH", "_NON", "_AFTER_MATCH_SKIP", "_CONSUME", "_EVERY"}
-_CLAUSE_TERMINALS = {"_WHERE", "_WITHIN", "_SIMULTANEOUS", "ERRORS", *_SELECTING, "_RETURN", "DEFINE", "_PUBLISH"}
+_CLAUSE_TERMINALS = {"_WHERE", "_WITHIN", "_SIMULTANEOUS", "ERRORS", "_AT_START", *_SELECTING}
+_CLAUSE_TERMINALS |= {"_RETURN", "DEFINE", "_PUBLISH"}
 _VALUE = {
     *("NUMBER", "LASTING", "STRING", "NAME", "QUOTED", "FUNCTION", "STDDEV", "_CASE"),
     *("TRUE", "FALSE", "NULL", "MINUS", "LPAR", "LSQB"),
@@ -70,6 +72,8 @@ _WORDS = {
     "DOT": "`.`",
     "_EQUAL": "`=`",
     "_NON": "NON OVERLAP",
+    "_AT_START": "AT START",
+    "_SINCE_START": "SINCE START",
     "_FIRST_MATCH": "FIRST MATCH",
     "_AFTER_MATCH_SKIP": "AFTER MATCH SKIP",
     "TO_NEXT_ROW": "TO NEXT ROW",

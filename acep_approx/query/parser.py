@@ -323,6 +323,7 @@ def finish_query(assembler: Assembler, pattern: Pattern, *, is_regex: bool) -> Q
         is_simultaneous=read.is_simultaneous,
         errors=read.errors,
         weights=tuple(read.weights),
+        at_start=read.at_start,
         selection=read.selection,
         outputs=read.outputs,
         definitions=read.definitions,
