@@ -173,6 +173,7 @@ class PartitionSearch:
         self.places = places_of(query)
         absent = [part for part in walk(query.pattern) if isinstance(part, Absent)]
         self.since_start = {atom for part in absent if part.since_start for atom in part.options}
+        self.within = {atom: part.within.amount for part in absent if part.within for atom in part.options}
         self.conditions = Conditions(query, rows)
 
     def paths(self) -> Iterator[Path]:
@@ -213,6 +214,10 @@ class PartitionSearch:
         if self.query.window.unit == "events":
             return self.number[last] - self.number[first] <= self.query.window.amount
         return bool(self.rows[last]["ts"] - self.rows[first]["ts"] <= self.query.window.amount)
+
+    def time_between(self, first: int, last: int) -> int:
+        """The time from one row to another one."""
+        return int(self.rows[last]["ts"] - self.rows[first]["ts"])
 
     def is_before(self, one: int, other: int) -> bool:
         """Whether a row comes before another one; with SIMULTANEOUS only if it is earlier in time."""
@@ -270,6 +275,9 @@ class PartitionSearch:
                 for row in self.between(start, end):
                     in_window = self.span_fits(row, last) and self.span_fits(first, row)
                     in_window = in_window or atom in self.since_start
+                    if atom in self.within:
+                        near = (start, row) if start >= 0 else (row, end)
+                        in_window = in_window and self.time_between(*near) <= self.within[atom]
                     if in_window and self.conditions.qualifies(atom, row, path.bound):
                         return False
         return True

@@ -26,7 +26,7 @@ from heapq import heappop, heappush
 
 from acep_approx.automaton.automaton import START, Arc, Automaton, Component, Final, Letter
 from acep_approx.automaton.letters import unbound
-from acep_approx.query.shape import atoms, is_static, kleene_variables, negated_variables, variables
+from acep_approx.query.shape import atoms, is_static, kleene_variables, negated_variables, negation_windows, variables
 from acep_approx.query.syntax import Absent, Atom, Either, Expression, Pattern, QuerySyntax, Repeat, Sequence
 
 
@@ -280,6 +280,7 @@ class _Letters:
     negated: frozenset[str] = frozenset()
     conditions: dict[str, list[Expression]] = field(default_factory=dict)
     dynamic: set[str] = field(default_factory=set)
+    apart: set[str] = field(default_factory=set)
     known: dict[tuple[str | None, str], int] = field(default_factory=dict)
     unseen: list[Letter] = field(default_factory=list)
 
@@ -292,6 +293,7 @@ class _Letters:
                 self.conditions.setdefault(variable, []).append(unbound(predicate))
             else:
                 self.dynamic |= variables(predicate)
+        self.apart = (self.dynamic & self.negated) | negation_windows(self.query.pattern).keys()
 
     def index(self, atom: Atom) -> int:
         if (atom.type, atom.variable) in self.known:
@@ -300,7 +302,7 @@ class _Letters:
         return index
 
     def _letter(self, atom: Atom) -> Letter:
-        negated = atom.variable if atom.variable in self.dynamic & self.negated else None
+        negated = atom.variable if atom.variable in self.apart else None
         return Letter(atom.type, tuple(self.conditions.get(atom.variable, ())), negated)
 
     def guard(self, atom: Atom, since_start: bool) -> int:

@@ -218,7 +218,7 @@ class _Compiler:
         result = RegisterAutomaton(self.query, self.automaton, list(self.automaton.letters), [State(START)])
         result.negations = negation_conditions(self.query)
         letters = enumerate(self.automaton.letters)
-        result.late_guards = frozenset(i for i, letter in letters if result.negations.get(str(letter.negated)))
+        result.late_guards = frozenset(i for i, letter in letters if letter.negated is not None)
         number = {result.states[0]: 0}
         steps = 0
         for state in result.states:  # grows while it runs; what the steps test costs more, and comes when all fit

@@ -72,7 +72,8 @@ PLAIN = Shown()
 class Parts:
     """What there is of a query before it has an engine: a row of ``WAYS`` makes an output of it.
 
-    ``every`` is the length of EVERY, 0 where a query has none; it and the window are in ticks.
+    ``every`` is the length of EVERY, 0 where a query has none, ``spans`` has the windows of negations by variable; they
+    and the window are in ticks.
     ``recent`` and ``engine_columns`` are made anew for outputs that keep events, or read values of them.
     """
 
@@ -81,6 +82,7 @@ class Parts:
     schema: pa.Schema
     window: int
     every: int
+    spans: Mapping[str, int]
     preparer: Preparer
     events: BoundEvents
     stamps: Stamps
@@ -179,7 +181,8 @@ class ByRuns:
         conditions = [*registers.filters, *(c for some in registers.negations.values() for c in some)]
         named = [parts.stream.roles.column(leaf.name) for c in conditions for leaf in leaves(c.expression) if leaf.name]
         parts.recent = Recent(parts.schema, tuple(dict.fromkeys([*wanted, *named, *machine.needed])))
-        finder = Finder(registers, engine, Verifier(parts.stream.roles, parts.recent), machine, parts.every)
+        verifier = Verifier(parts.stream.roles, parts.recent)
+        finder = Finder(registers, engine, verifier, machine, parts.every, parts.spans)
         output: Callable[..., RunOutput] = parts.shown.listing if self.output is RunListing else self.output
         shown = [] if self.binds == "nothing" else [bindings or best]
         made = output(engine, finder, parts.stamps, parts.recent, *shown)

@@ -168,6 +168,7 @@ class Pipeline(QuerySide):
             schema=self.schema,
             window=self.window,
             every=self.every,
+            spans=plan.negation_ticks(unit),
             preparer=self.preparer,
             events=self._events,
             stamps=self.stamps,
@@ -312,6 +313,12 @@ class Pipeline(QuerySide):
     def pass_time(self, tick: int) -> Iterator[pa.Table]:
         """What waited for windows that end before ``tick``; nothing earlier comes any more."""
         return self.results.pass_time(tick)
+
+    @property
+    def waits(self) -> tuple[int, int]:
+        """How long after its first and after its last event a match waits at most."""
+        finder = self.results.finder
+        return self.window, self.window if finder is None else finder.waits_for
 
     @property
     def waits_until(self) -> int | None:

@@ -25,7 +25,7 @@ from acep_approx.query.cel.syntax import CelQuery, Fold, Next, nodes, streams
 from acep_approx.query.checks import check
 from acep_approx.query.parameters import refuse_parameters
 from acep_approx.query.printer import to_text
-from acep_approx.query.shape import atoms, is_static, walk
+from acep_approx.query.shape import atoms, is_static, negation_windows, walk
 from acep_approx.query.syntax import MICROSECONDS, Absent, Machine, Pattern, QuerySyntax, RegisterValue, Span, Window
 
 LINK_BYTES = 8 * LINK
@@ -286,6 +286,11 @@ class Plan:
         """
         return window_ticks(self.query, tick_unit)
 
+    def negation_ticks(self, tick_unit: str | None) -> dict[str, int]:
+        """The windows of negations that have one of their own, by their variables; in ticks as for ``window_ticks``."""
+        windows = negation_windows(self.query.pattern)
+        return {name: _ticks(self.query, window, "WITHIN", tick_unit) for name, window in windows.items()}
+
     def every_ticks(self, tick_unit: str | None) -> int:
         """The length of EVERY in ticks, as for ``window_ticks``; 0 where the query has none."""
         every = self.query.selection.every
@@ -400,6 +405,9 @@ def _needs_runs(query: QuerySyntax) -> Iterator[tuple[str, Span]]:
     for predicate in query.predicates:
         if not is_static(predicate) and not (query.selection.maximal and only_grows(query, predicate)):
             yield f"the condition {to_text(predicate)}, which one event alone does not decide", predicate.span
+    for part in walk(query.pattern):
+        if isinstance(part, Absent) and part.within is not None:
+            yield "a negation with a window of its own", part.span
     yield from _clauses_need_runs(query)
 
 

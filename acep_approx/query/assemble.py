@@ -153,6 +153,8 @@ class Assembler(Written):
         Filled by the rules of the clauses.
     marked : list of tokens
         Variables written with ``[]`` in the pattern.
+    lasting_parts : list of (Pattern, Window)
+        The parts of the pattern that have a window of their own, and these.
     end : int
         Where the query ends in the text.
     """
@@ -162,6 +164,7 @@ class Assembler(Written):
         self.calls = calls
         self.clauses_read = Clauses()
         self.marked: list[Token] = []
+        self.lasting_parts: list[tuple[Pattern, Window]] = []
         self.end = len(text.rstrip())
 
     def assemble(self, tree: Tree[Token]) -> Any:
@@ -209,6 +212,17 @@ class Assembler(Written):
 
     def absent_since_start(self, parts: list[Pattern], span: Span) -> Absent:
         return dataclasses.replace(self.absent(parts, span), since_start=True)
+
+    def absent_within(self, parts: list[Any], span: Span) -> Absent:
+        return dataclasses.replace(self.absent(parts[:1], span), within=parts[1])
+
+    def lasting_part(self, parts: list[Any], span: Span) -> Pattern:
+        part: Pattern = dataclasses.replace(parts[0], span=span)
+        self.lasting_parts.append((part, parts[1]))
+        return part
+
+    def lasting_repeat(self, parts: list[Any], span: Span) -> Pattern:
+        return self.lasting_part([self.repeat(parts[:2], span), parts[2]], span)
 
     def component(self, parts: list[Any], span: Span) -> Pattern:
         asked, *rest = parts

@@ -180,8 +180,7 @@ class QueryBuilder:
         PATTERN A a
         WITHIN 90 min
         """
-        made = _window_of(window) if isinstance(window, timedelta) else parse_window(str(window))
-        return dataclasses.replace(self, window=made)
+        return dataclasses.replace(self, window=_window(window))
 
     def simultaneous(self) -> QueryBuilder:
         """Let events at one time not follow one another: each event of a match is later than the one before it.
@@ -642,7 +641,9 @@ def either(*parts: PatternBuilder) -> PatternBuilder:
 
 
 @checked
-def absent(*events: PatternBuilder, since_start: bool = False) -> PatternBuilder:
+def absent(
+    *events: PatternBuilder, since_start: bool = False, within: str | int | timedelta | None = None
+) -> PatternBuilder:
     """Negation: none of the events happens here: ``~(Register b)``, ``~(A a | B b)``.
 
     Parameters
@@ -651,6 +652,8 @@ def absent(*events: PatternBuilder, since_start: bool = False) -> PatternBuilder
         At least one; single events.
     since_start : bool, default False
         Whether none happens since the start of the partition: ``~(B b) SINCE START``, the first part of `seq`.
+    within : str, int or timedelta, optional
+        So long after the event before none happens: ``~(B b) WITHIN 5 min``.
 
     Returns
     -------
@@ -667,13 +670,18 @@ def absent(*events: PatternBuilder, since_start: bool = False) -> PatternBuilder
     if len(atoms) < len(nodes):
         hint = "write one absent(...) for each event that must be missing, or absent(a, b) for several types"
         raise UsageError("only single events can be negated", code="ACEP-U024", hint=hint)
-    return PatternBuilder(Absent(atoms, since_start=since_start))
+    window = None if within is None else _window(within)
+    return PatternBuilder(Absent(atoms, since_start=since_start, within=window))
 
 
 def _nodes(name: str, parts: tuple[PatternBuilder, ...]) -> list[Pattern]:
     if not parts:
         raise UsageError(f"{name}() needs at least one part", code="ACEP-U024", hint="event('Shelf', 'a')")
     return [part.node for part in parts]
+
+
+def _window(given: str | int | timedelta) -> Window:
+    return _window_of(given) if isinstance(given, timedelta) else parse_window(str(given))
 
 
 def _window_of(length: timedelta) -> Window:

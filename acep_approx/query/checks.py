@@ -15,6 +15,7 @@ from acep_approx.query.checks_functions import check_functions
 from acep_approx.query.checks_machine import check_machine
 from acep_approx.query.limits import MAX_POSITIONS, refuse_deep_tree, refuse_long_text, refuse_many_nodes
 from acep_approx.query.messages import strategy_meant
+from acep_approx.query.parts import check_length
 from acep_approx.query.printer import clauses, is_name
 from acep_approx.query.shape import (
     Node,
@@ -88,6 +89,7 @@ def check(query: QuerySyntax) -> None:
     _check_repeats(query)
     _check_negations(query)
     _check_since_start(query)
+    _check_spans(query)
     _check_size(query)
     _check_definitions_fit(query)
     _check_predicates(query)
@@ -170,6 +172,20 @@ def _check_since_start(query: QuerySyntax) -> None:
             hint = "a condition on it may name this event alone; to compare it leave out SINCE START, and take a window"
             message = "a negation since the start cannot be compared with other events"
             raise query.fault("ACEP-Q087", message, predicate.span, hint)
+
+
+def _check_spans(query: QuerySyntax) -> None:
+    """A negation with a window of its own: a length of time, in a window of time."""
+    for part in walk(query.pattern):
+        if not isinstance(part, Absent) or part.within is None:
+            continue
+        check_length(query, part.within)
+        _check_length(query, part.within)
+        if query.window.unit == "events" or part.since_start:
+            what = "SINCE START" if part.since_start else "a window of the query that counts events"
+            hint = "leave one out" if part.since_start else "give the query a window of time: WITHIN 10 min"
+            message = f"{what} and a negation with a window of its own exclude one another"
+            raise query.fault("ACEP-Q089", message, part.within.span, hint)
 
 
 def _check_start_of_machine(query: QuerySyntax) -> None:

@@ -20,6 +20,7 @@ from acep_approx.query.limits import (
     refuse_many_words,
 )
 from acep_approx.query.messages import CLAUSES, explain, functions_hint
+from acep_approx.query.parts import lasting_conditions
 from acep_approx.query.shape import all_expressions, atoms, conjuncts, kleene_variables, negated_variables, walk
 from acep_approx.query.syntax import (
     DEFAULT_STRATEGY,
@@ -310,6 +311,8 @@ def finish_query(assembler: Assembler, pattern: Pattern, *, is_regex: bool) -> Q
     _check_marks(assembler, pattern)
     _check_covered(assembler, pattern)
     equivalences, predicates = _split(assembler, read.condition)
+    for part, length in assembler.lasting_parts:
+        predicates = (*predicates, *lasting_conditions(assembler, pattern, part, length))
     if isinstance(pattern, Machine):
         names = frozenset(register.name for register in pattern.registers)
         read.outputs = tuple(replace(one, value=with_register_values(one.value, names)) for one in read.outputs)
