@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from acep_approx.query.shape import walk
 from acep_approx.query.syntax import Absent, Atom, Either, Pattern, QuerySyntax, Repeat
 from acep_approx.query.syntax import Sequence as Seq
 from tests.naive_conditions import Conditions
@@ -170,6 +171,9 @@ class PartitionSearch:
         self.part = part
         self.number = {row: i for i, row in enumerate(part)}
         self.places = places_of(query)
+        absent = [part for part in walk(query.pattern) if isinstance(part, Absent)]
+        self.since_start = {atom for part in absent if part.since_start for atom in part.options}
+        self.within = {atom: part.within.amount for part in absent if part.within for atom in part.options}
         self.conditions = Conditions(query, rows)
 
     def paths(self) -> Iterator[Path]:
@@ -210,6 +214,10 @@ class PartitionSearch:
         if self.query.window.unit == "events":
             return self.number[last] - self.number[first] <= self.query.window.amount
         return bool(self.rows[last]["ts"] - self.rows[first]["ts"] <= self.query.window.amount)
+
+    def time_between(self, first: int, last: int) -> int:
+        """The time from one row to another one."""
+        return int(self.rows[last]["ts"] - self.rows[first]["ts"])
 
     def is_before(self, one: int, other: int) -> bool:
         """Whether a row comes before another one; with SIMULTANEOUS only if it is earlier in time."""
@@ -259,11 +267,17 @@ class PartitionSearch:
     def negations_hold(self, path: Path) -> bool:
         """Whether no event between the bound ones, before the first, or after the last is one that must not happen."""
         first, last = path.bound[0][0], path.bound[-1][0]
+        if self.query.at_start and first != self.part[0]:
+            return False
         ends = [-1, *(row for row, _ in path.bound), len(self.rows)]
         for gap, start, end in zip(path.gaps, ends, ends[1:], strict=False):
             for atom in gap or ():
                 for row in self.between(start, end):
                     in_window = self.span_fits(row, last) and self.span_fits(first, row)
+                    in_window = in_window or atom in self.since_start
+                    if atom in self.within:
+                        near = (start, row) if start >= 0 else (row, end)
+                        in_window = in_window and self.time_between(*near) <= self.within[atom]
                     if in_window and self.conditions.qualifies(atom, row, path.bound):
                         return False
         return True

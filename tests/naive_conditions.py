@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -53,6 +54,10 @@ def aggregate(leaf: Aggregate, events: Sequence[Row]) -> Any:
     known = [value for value in values if value is not None]
     if leaf.function == "count":
         return len(known)
+    if leaf.function == "count distinct":
+        return len(set(known))
+    if leaf.function == "stddev":
+        return statistics.stdev(known) if len(known) > 1 else None
     if not known:
         return None
     if leaf.function in ("min", "max"):

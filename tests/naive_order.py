@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+import math
+from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Sequence as Listed
 from typing import Any
 
 from acep_approx.query.shape import atoms
-from acep_approx.query.syntax import QuerySyntax
+from acep_approx.query.syntax import Absent, Either, Pattern, QuerySyntax, Repeat, Sequence
 from tests.naive import Binding, partitions
 
-Rows = Sequence[Mapping[str, Any]]
+Rows = Listed[Mapping[str, Any]]
 AT_THE_END = 2**62
 
 
@@ -39,7 +41,7 @@ def in_order(
     def key(bound: Binding) -> tuple[Any, ...]:
         first, last = bound[0][0], bound[-1][0]
         waits = bound in waiting
-        moment = when(first) + query.window.amount if waits else when(last)
+        moment = min(when(first) + query.window.amount, when(last) + waits_for(query)) if waits else when(last)
         known = moment
         if is_count:  # numbers of two partitions cannot be compared: the row of the event that ends the window
             part = part_of[last]
@@ -48,6 +50,45 @@ def in_order(
         return known, moment, waits, 0 if waits else last, matches[bound], -when(first), last, back
 
     return sorted(matches, key=key)
+
+
+def waits_for(query: QuerySyntax) -> float:
+    """How long after its last event a match waits, if negations with windows of their own say it."""
+    ends = [*last_negations(query.pattern)]
+    if query.selection.maximal or not ends or not all(absent.within for absent in ends):
+        return math.inf
+    return max(absent.within.amount for absent in ends if absent.within)
+
+
+def last_negations(tree: Pattern) -> Iterator[Absent]:
+    """The negations that a match may end with."""
+    match tree:
+        case Absent():
+            yield tree
+        case Sequence(parts=parts):
+            for part in reversed(parts):
+                yield from last_negations(part)
+                if not can_be_empty(part):
+                    return
+        case Either(options=options):
+            for option in options:
+                yield from last_negations(option)
+        case Repeat(part=part):
+            yield from last_negations(part)
+
+
+def can_be_empty(tree: Pattern) -> bool:
+    """Whether a part of a pattern can be there without an event."""
+    match tree:
+        case Absent():
+            return True
+        case Sequence(parts=parts):
+            return all(map(can_be_empty, parts))
+        case Either(options=options):
+            return any(map(can_be_empty, options))
+        case Repeat(part=part, least=least):
+            return least == 0 or can_be_empty(part)
+    return False
 
 
 def best_matches(query: QuerySyntax, rows: Rows, matches: Mapping[Binding, int]) -> dict[int, Binding]:

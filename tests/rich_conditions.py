@@ -33,7 +33,7 @@ PATTERNS = ("u", "%", "_", "U%", "%v%", "A", "_%", "a", "\\%", "")
 class Names:
     """The variables that a condition may name: those of one event (None: the current event), and Kleene variables.
 
-    ``functions`` says whether it may call some.
+    ``functions`` says whether it may call some, and ask for count(DISTINCT ...) and stddev.
     """
 
     single: tuple[str | None, ...]
@@ -155,7 +155,8 @@ def looking_back(pick: Pick, names: Names) -> Expression:
         case "event":
             before: Expression = Attribute(variable, "previous", pick(NUMBERS))
         case "aggregate":
-            function = pick(("avg", "sum", "min", "max", "first", "last", "count"))
+            newer = ("count distinct", "stddev") if names.functions else ()
+            function = pick(("avg", "sum", "min", "max", "first", "last", "count", *newer))
             before = Aggregate(function, variable, pick(NUMBERS), prior=True)
         case "count":
             before = Aggregate("count", variable, None, prior=True)
@@ -188,6 +189,9 @@ def number(pick: Pick, names: Names) -> Expression:
             function = pick(("sum", "min", "max", "avg", "first", "last"))
             return Aggregate(function, variable, pick(NUMBERS), prior=False)
         case "count":
+            if names.functions and pick((True, False)):
+                function, of = pick((("count distinct", ("x", "y", "s")), ("stddev", ("x", "y"))))
+                return Aggregate(function, variable, pick(of), prior=False)
             return Aggregate("count", variable, pick((None, "x", "s")), prior=False)
     return Attribute(variable, None, pick(NUMBERS))
 

@@ -92,7 +92,7 @@ SYNTAX = [
     ("PATTERN A a WITHIN 5 WITHIN 6", "Q006", 22, "unexpected `WITHIN`", "stands once"),
     ("PATTERN A a WITHIN 5 WEIGHTS (a = 2)", "Q006", 22, "unexpected `WEIGHTS`", "ERRORS 1 WEIGHTS (b = 2)"),
     ("PATTERN A a WITHIN 5 NON OVERLAP NON OVERLAP", "Q006", 34, "unexpected `NON`", "stands once"),
-    ("PATTERN A a WITHIN 5 NON OVERLAP ERRORS 0", "Q006", 34, "unexpected `ERRORS`", "ERRORS, MAXIMAL, FIRST MATCH"),
+    ("PATTERN A a WITHIN 5 NON OVERLAP ERRORS 0", "Q006", 34, "unexpected `ERRORS`", "ERRORS, AT START, MAXIMAL"),
     ("PATTERN A a WITHIN 5 RETURN a.x AS x non overlap", "Q006", 38, "unexpected `non`", "CONSUME, EVERY, RETURN"),
     ("PATTERN A a WITHIN 5 ERRORS 0 SIMULTANEOUS", "Q006", 31, "unexpected `SIMULTANEOUS`", "SIMULTANEOUS, ERRORS"),
     ("PATTERN A a WITHIN 5 SIMULTANEOUS SIMULTANEOUS", "Q006", 35, "unexpected `SIMULTANEOUS`", "stands once"),

@@ -30,12 +30,15 @@ class Letter:
     """What an arc asks of one event alone: its type and conditions on its attributes.
 
     ``type`` is None where any type will do; the attributes in ``conditions`` name no variable. ``negated`` is the
-    variable of a negation with conditions on other events: it cannot share a letter, however alike they are.
+    variable of a negation with conditions on other events, or with a window of its own: it cannot share a letter,
+    however alike they are.
+    ``unseen``: no event of these letters came before it in its partition.
     """
 
     type: str | None
     conditions: tuple[Expression, ...] = ()
     negated: str | None = None
+    unseen: tuple[Letter, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -196,6 +199,8 @@ def _stable(value: object) -> str:
         return "{" + ",".join(sorted(_stable(v) for v in value)) + "}"
     if isinstance(value, tuple):
         return "(" + ",".join(_stable(v) for v in value) + ")"
+    if isinstance(value, Letter) and not value.unseen:
+        return "Letter" + _stable((value.type, value.conditions, value.negated))
     if isinstance(value, Arc | Final | Letter):
         return type(value).__name__ + _stable(tuple(vars(value).values()))
     return repr(value)

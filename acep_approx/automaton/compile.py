@@ -26,7 +26,7 @@ from heapq import heappop, heappush
 
 from acep_approx.automaton.automaton import START, Arc, Automaton, Component, Final, Letter
 from acep_approx.automaton.letters import unbound
-from acep_approx.query.shape import atoms, is_static, kleene_variables, negated_variables, variables
+from acep_approx.query.shape import atoms, is_static, kleene_variables, negated_variables, negation_windows, variables
 from acep_approx.query.syntax import Absent, Atom, Either, Expression, Pattern, QuerySyntax, Repeat, Sequence
 
 
@@ -56,7 +56,11 @@ class Thompson:
     end: int = 0
 
 
-def build_thompson(pattern: Pattern, guard_letter: Callable[[Atom], int]) -> Thompson:
+GuardLetter = Callable[[Atom, bool], int]
+"""Gives a number for a negated atom; other ones where it is negated since the start of the partition."""
+
+
+def build_thompson(pattern: Pattern, guard_letter: GuardLetter) -> Thompson:
     """Build the graph of ``pattern``.
 
     Parameters
@@ -64,7 +68,7 @@ def build_thompson(pattern: Pattern, guard_letter: Callable[[Atom], int]) -> Tho
     pattern : Pattern
         The tree of the pattern, within the size limits that ``query.checks`` states.
     guard_letter : callable
-        Gives the letter index of a negated atom.
+        See ``GuardLetter``.
 
     Returns
     -------
@@ -77,7 +81,7 @@ def build_thompson(pattern: Pattern, guard_letter: Callable[[Atom], int]) -> Tho
 class _Builder:
     """Adds the nodes and moves of one pattern; ``_rounds`` are the repetitions being built, outermost first."""
 
-    def __init__(self, guard_letter: Callable[[Atom], int]) -> None:
+    def __init__(self, guard_letter: GuardLetter) -> None:
         self._guard_letter = guard_letter
         self._graph = Thompson()
         self._rounds: list[int] = []
@@ -110,7 +114,7 @@ class _Builder:
             return leave
         if isinstance(tree, Absent):
             leave = self._node()
-            guard = frozenset(self._guard_letter(atom) for atom in tree.options)
+            guard = frozenset(self._guard_letter(atom, tree.since_start) for atom in tree.options)
             self._graph.moves[entry].append(Move(leave, guard=guard))
             return leave
         if isinstance(tree, Sequence):
@@ -220,6 +224,8 @@ def _after(way: Way, move: Move, weight: Callable[[Atom], int], around: frozense
 # --- the automaton ----------------------------------------------------------------------------------------
 
 MAX_LETTERS = 64
+SINCE_START = 1 << 16
+"""From this number on guards are no letters of the automaton: what a match begins with asks for these itself."""
 MAX_ARCS = 20_000
 MAX_WAYS = 100_000
 """Entries of the skip closure: nodes that can be reached from a state without consuming an event."""
@@ -260,7 +266,7 @@ def compile_automaton(query: QuerySyntax) -> Automaton:
     (3, 3, [1, 0])
     """
     letters = _Letters(query, negated=negated_variables(query.pattern))
-    graph = build_thompson(query.pattern, letters.index)
+    graph = build_thompson(query.pattern, letters.guard)
     raw = _automaton_of(graph, query, letters)
     return merge_equal_futures(raw)
 
@@ -274,7 +280,9 @@ class _Letters:
     negated: frozenset[str] = frozenset()
     conditions: dict[str, list[Expression]] = field(default_factory=dict)
     dynamic: set[str] = field(default_factory=set)
+    apart: set[str] = field(default_factory=set)
     known: dict[tuple[str | None, str], int] = field(default_factory=dict)
+    unseen: list[Letter] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         for definition in self.query.definitions:
@@ -285,19 +293,45 @@ class _Letters:
                 self.conditions.setdefault(variable, []).append(unbound(predicate))
             else:
                 self.dynamic |= variables(predicate)
+        self.apart = (self.dynamic & self.negated) | negation_windows(self.query.pattern).keys()
 
     def index(self, atom: Atom) -> int:
         if (atom.type, atom.variable) in self.known:
             return self.known[atom.type, atom.variable]
-        negated = atom.variable if atom.variable in self.dynamic & self.negated else None
-        letter = Letter(atom.type, tuple(self.conditions.get(atom.variable, ())), negated)
+        self.known[atom.type, atom.variable] = index = self._number(self._letter(atom), atom)
+        return index
+
+    def _letter(self, atom: Atom) -> Letter:
+        negated = atom.variable if atom.variable in self.apart else None
+        return Letter(atom.type, tuple(self.conditions.get(atom.variable, ())), negated)
+
+    def guard(self, atom: Atom, since_start: bool) -> int:
+        """The letter of a negated atom; from ``SINCE_START`` on, one of those of which none came since the start."""
+        if not since_start:
+            return self.index(atom)
+        letter = self._letter(atom)
+        if letter not in self.unseen:
+            self.unseen.append(letter)
+        self._refuse_many(len(self.unseen), atom)
+        return SINCE_START + self.unseen.index(letter)
+
+    def first(self, atom: Atom, guard: frozenset[int]) -> int:
+        """The letter of an atom that a match begins with, behind the negations since the start in ``guard``."""
+        unseen = [self.unseen[number - SINCE_START] for number in sorted(guard) if number >= SINCE_START]
+        if self.query.at_start:
+            unseen = [Letter(None)]
+        return self._number(replace(self._letter(atom), unseen=tuple(unseen)), atom) if unseen else self.index(atom)
+
+    def _number(self, letter: Letter, atom: Atom) -> int:
         index = self.letters.setdefault(letter, len(self.letters))
-        if index >= MAX_LETTERS:
+        self._refuse_many(index + 1, atom)
+        return index
+
+    def _refuse_many(self, number: int, atom: Atom) -> None:
+        if number > MAX_LETTERS:
             message = f"the pattern asks for more than {MAX_LETTERS} different kinds of events"
             hint = "split the pattern, or ask for fewer combinations of type and conditions"
-            raise self.query.too_large("ACEP-Q903", message, index + 1, MAX_LETTERS, atom.span, hint)
-        self.known[atom.type, atom.variable] = index
-        return index
+            raise self.query.too_large("ACEP-Q903", message, number, MAX_LETTERS, atom.span, hint)
 
 
 def _automaton_of(graph: Thompson, query: QuerySyntax, letters: _Letters) -> Automaton:
@@ -332,8 +366,9 @@ def _automaton_of(graph: Thompson, query: QuerySyntax, letters: _Letters) -> Aut
                     label = labels["" if query.is_regex else move.atom.variable]
                     target = state_of[way.node, i]
                     again = takes and bool(way.again & graph.inside[move.target])
-                    letter = letters.index(move.atom)
-                    arcs.append(Arc(source, target, letter, label, way.cost, way.guard, way.skipped, again))
+                    letter = letters.index(move.atom) if source else letters.first(move.atom, way.guard)
+                    guard = frozenset(number for number in way.guard if number < SINCE_START)
+                    arcs.append(Arc(source, target, letter, label, way.cost, guard, way.skipped, again))
                     refuse_many(query, "arcs", len(arcs), MAX_ARCS, "ACEP-Q904")
         finals += ends
     return Automaton(

@@ -12,7 +12,7 @@ Deviations: liveness is computed by data flow over arcs, because the states form
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from acep_approx.automaton.automaton import START, Arc, Automaton, Final, Letter
@@ -218,7 +218,7 @@ class _Compiler:
         result = RegisterAutomaton(self.query, self.automaton, list(self.automaton.letters), [State(START)])
         result.negations = negation_conditions(self.query)
         letters = enumerate(self.automaton.letters)
-        result.late_guards = frozenset(i for i, letter in letters if result.negations.get(str(letter.negated)))
+        result.late_guards = frozenset(i for i, letter in letters if letter.negated is not None)
         number = {result.states[0]: 0}
         steps = 0
         for state in result.states:  # grows while it runs; what the steps test costs more, and comes when all fit
@@ -285,7 +285,9 @@ class _Compiler:
         variable = self._variable(arc)
         binding = Binding(variable, state.bound)
         may_inhibit = self.query.strategy != "skip_till_any_match" and arc.cost == 0 and arc.source != START
-        letter, checks = self._with_own(result.letters, arc.letter, self._checks(state, arc, binding))
+        inhibits = may_inhibit and (arc.again or arc.source not in self.is_taken)
+        checks = self._checks(state, arc, binding, inhibits=inhibits)
+        letter, checks = self._with_own(result.letters, arc.letter, checks)
         return Step(
             arc=number,
             source=source,
@@ -294,7 +296,7 @@ class _Compiler:
             binding=binding,
             checks=tuple(checks),
             guard=NO_LETTERS if arc.source == START else arc.guard - result.late_guards,
-            inhibits=may_inhibit and (arc.again or arc.source not in self.is_taken),
+            inhibits=inhibits,
         )
 
     def _too_many(self, what: str, given: int, limit: int) -> LimitError:
@@ -307,15 +309,18 @@ class _Compiler:
         """Conditions on the event alone become a letter of their own, which is tested once per event."""
         own = tuple(check.value for check in checks if isinstance(check, Own))
         base = letters[number]
-        letter = Letter(base.type, base.conditions + own, base.negated)
+        letter = replace(base, conditions=base.conditions + own)
         if not own or (letter not in letters and len(letters) >= MAX_LETTERS):
             return number, checks
         if letter not in letters:
             letters.append(letter)
         return letters.index(letter), [check for check in checks if not isinstance(check, Own)]
 
-    def _checks(self, state: State, arc: Arc, binding: Binding) -> list[Resolved]:
-        """What must hold when ``arc`` binds an event; what registers cannot decide goes to the filters."""
+    def _checks(self, state: State, arc: Arc, binding: Binding, *, inhibits: bool) -> list[Resolved]:
+        """What must hold when ``arc`` binds an event; what registers cannot decide goes to the filters.
+
+        ``inhibits``: an event that could be bound must not be skipped, so it must be known then.
+        """
         found: list[Resolved] = []
         bound = state.bound | {str(binding.variable)}
         for condition in self.touched[str(binding.variable)]:
@@ -326,7 +331,7 @@ class _Compiler:
             again = condition.each if condition.whole & self.to_come[arc.source] else NOTHING
             checks = checks_of(condition, binding, again)
             if checks is None:
-                self._leave_to_filter(condition, inhibits=True)
+                self._leave_to_filter(condition, inhibits=inhibits)
             else:
                 found += checks
         return found
@@ -354,7 +359,8 @@ class _Compiler:
     def _leave_to_filter(self, condition: Condition, *, inhibits: bool) -> None:
         if inhibits and self.query.strategy == "skip_till_next_match":
             message = "skip_till_next_match cannot choose the next event by a condition on all events of a repetition"
-            hint = "compare with one event (a[1], a[i-1], a[a.LEN]) or with max(a[].x) or min(a[].x)"
+            hint = "compare with one event (a[1], a[i-1], a[a.LEN]) or with max(a[].x) or min(a[].x), or "
+            hint += "choose by skip_till_any_match"
             raise self.query.fault("ACEP-Q900", message, condition.expression.span, hint, UnsupportedError)
         self.filters[condition] = None
 

@@ -28,6 +28,8 @@ from acep_approx.query.shape import (
 )
 from acep_approx.query.syntax import Aggregate, Apply, Attribute, Between, Binary, Expression, QuerySyntax
 
+FILTERED = frozenset({"count distinct", "stddev"})
+"""Aggregates that no register holds: complete matches are tested with them."""
 FLIPPED = {op: other for op, other in MIRRORED.items() if op != "!="}
 
 
@@ -299,6 +301,8 @@ def checks_of(condition: Condition, binding: Binding, again: frozenset[str]) -> 
     """
     if binding.variable in condition.looks_back and binding.is_first:
         return []
+    if any(isinstance(leaf, Aggregate) and leaf.function in FILTERED for leaf in leaves(condition.expression)):
+        return None
     past = (condition.each - {binding.variable}) | (condition.each & again & binding.bound)
     if not past:
         return [resolve(condition.expression, binding)]

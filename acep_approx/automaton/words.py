@@ -237,6 +237,10 @@ KINDS = {
 def letter_text(letter: Letter) -> str:
     """A letter for people: ``DEP and delay_min > 15``."""
     parts = [letter.type or "ANY", *(to_text(condition) for condition in letter.conditions)]
+    parts += [
+        "first of its partition" if unseen == Letter(None) else f"no {letter_text(unseen)} since the start"
+        for unseen in letter.unseen
+    ]
     return " and ".join(parts)
 
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from acep_approx.automaton.algebra import Shows
 from acep_approx.automaton.registers import RegisterAutomaton
-from acep_approx.automaton.resolve import leaves
+from acep_approx.automaton.resolve import dynamic_conditions, leaves
 from acep_approx.engines.cells.arclogs import ArcLogs
 from acep_approx.engines.cells.cells import Cells
 from acep_approx.engines.maximal.best import BestCells
@@ -71,7 +71,8 @@ PLAIN = Shown()
 class Parts:
     """What there is of a query before it has an engine: a row of ``WAYS`` makes an output of it.
 
-    ``every`` is the length of EVERY, 0 where a query has none; it and the window are in ticks.
+    ``every`` is the length of EVERY, 0 where a query has none, ``spans`` has the windows of negations by variable; they
+    and the window are in ticks.
     ``recent`` and ``engine_columns`` are made anew for outputs that keep events, or read values of them.
     """
 
@@ -80,6 +81,7 @@ class Parts:
     schema: pa.Schema
     window: int
     every: int
+    spans: Mapping[str, int]
     preparer: Preparer
     events: BoundEvents
     stamps: Stamps
@@ -178,7 +180,8 @@ class ByRuns:
         conditions = [*registers.filters, *(c for some in registers.negations.values() for c in some)]
         named = [parts.stream.roles.column(leaf.name) for c in conditions for leaf in leaves(c.expression) if leaf.name]
         parts.recent = Recent(parts.schema, tuple(dict.fromkeys([*wanted, *named, *machine.needed])))
-        finder = Finder(registers, engine, Verifier(parts.stream.roles, parts.recent), machine, parts.every)
+        verifier = Verifier(parts.stream.roles, parts.recent)
+        finder = Finder(registers, engine, verifier, machine, parts.every, parts.spans)
         output: Callable[..., RunOutput] = parts.shown.listing if self.output is RunListing else self.output
         shown = [] if self.binds == "nothing" else [bindings or best]
         made = output(engine, finder, parts.stamps, parts.recent, *shown)
@@ -241,11 +244,13 @@ class ByWalks:
         """Make it."""
         registers = parts.plan.registers_of_walks
         shown = parts.bindings() if self.binds == "all" else parts.best() if self.binds == "best" else None
-        wanted = dict.fromkeys([*(shown.needed if shown else ()), *parts.events.names])
+        roles, conditions = parts.stream.roles, dynamic_conditions(parts.plan.query)
+        named = [roles.column(leaf.name) for c in conditions for leaf in leaves(c.expression) if leaf.name]
+        wanted = dict.fromkeys([*(shown.needed if shown else ()), *parts.events.names, *named])
         parts.recent = Recent(parts.schema, tuple(wanted))
         engine = MaximalCells(parts.plan.automaton, parts.window, is_count=parts.preparer.is_count)
-        machine = MachineMatches(registers, parts.stream.roles, parts.schema)
-        finder = WalkedMatches(registers, engine, parts.recent, machine, parts.every)
+        machine = MachineMatches(registers, roles, parts.schema)
+        finder = WalkedMatches(registers, engine, Verifier(roles, parts.recent), machine, parts.every)
         return self.output(engine, finder, parts.stamps, parts.recent, *([] if self.binds == "nothing" else [shown]))
 
 

@@ -168,6 +168,7 @@ class Pipeline(QuerySide):
             schema=self.schema,
             window=self.window,
             every=self.every,
+            spans=plan.negation_ticks(unit),
             preparer=self.preparer,
             events=self._events,
             stamps=self.stamps,
@@ -211,13 +212,13 @@ class Pipeline(QuerySide):
         self._nothing = None
 
     def _columns(self) -> tuple[str, ...]:
-        reader = self.preparer.letters
-        asked = (*reader.conditions, *self.engine.expressions)
+        readers = self.preparer.letters, self.preparer.since_start.reader
+        asked = (*readers[0].conditions, *readers[1].conditions, *self.engine.expressions)
         read = [node.name for one in asked for node in walk(one) if isinstance(node, Attribute)]
         names = [self.roles.time, *([self.roles.start] if self.plan.cel is not None and self.roles.start else [])]
         names += [*self.preparer.key_columns, *map(self.roles.column, read)]
         names += [*self.recent.columns, *self._events.names]
-        if reader.needs_type:
+        if any(reader.needs_type for reader in readers):
             names.append(self.roles.column("type"))
         for name in names:
             if name not in self.schema.names:
@@ -242,6 +243,7 @@ class Pipeline(QuerySide):
         counters = preparer.counters[: slots * preparer.counts_events]
         scope.head["classes"] = preparer.classes
         scope.arrays |= {"counters": counters, "began": preparer.began[:slots]}
+        preparer.since_start.save(scope, slots)
         kept = {"ids": recent.ids, "ticks": recent.ticks, "rows": recent.rows}
         scope.sub("recent", arrays=kept).put("data", recent.data)
         floors = self.floors_after(self.stream.last_tick or 0)
@@ -261,6 +263,7 @@ class Pipeline(QuerySide):
         preparer.began = began
         check_arrays(scope.arrays, {"began": Range(min(began.size, slots) * preparer.is_count, 0, COUNT)})
         preparer.set_counters(counters, room=max(slots, 1))
+        preparer.since_start.restore(scope)
         ids, ticks, rows = (recent.arrays[name] for name in ("ids", "ticks", "rows"))
         self.recent.restore(ids, rows, ticks, recent.table("data"))
         self.engine.restore(engine.head, engine.arrays, preparer.classes)
@@ -310,6 +313,12 @@ class Pipeline(QuerySide):
     def pass_time(self, tick: int) -> Iterator[pa.Table]:
         """What waited for windows that end before ``tick``; nothing earlier comes any more."""
         return self.results.pass_time(tick)
+
+    @property
+    def waits(self) -> tuple[int, int]:
+        """How long after its first and after its last event a match waits at most."""
+        finder = self.results.finder
+        return self.window, self.window if finder is None else finder.waits_for
 
     @property
     def waits_until(self) -> int | None:
@@ -377,7 +386,7 @@ class Pipeline(QuerySide):
 
     def is_silent(self, slots: Ints, now: int) -> Bools:
         """Per key slot whether its last event has left the window at ``now``, and no result of it is to come."""
-        if self.preparer.is_count:
+        if self.preparer.is_count or self.preparer.since_start:  # a key that is forgotten would start once more
             return np.zeros(len(slots), np.bool_)
         silent = self.results.newest()[slots] < now - self.window
         return silent & ~np.isin(slots, self.results.slots())
@@ -385,14 +394,18 @@ class Pipeline(QuerySide):
     def clear(self, slots: Ints) -> None:
         """Forget some key slots, whose keys are forgotten."""
         self.results.clear(slots)
+        self.preparer.since_start.clear(slots)
         self.engine.report(self.progress)
 
     def outlives(self, ticks: int) -> bool:
         """Whether an event can play a role when no event of its key has come for longer than so many ticks.
 
-        In windows of events it can. No user names the key of a query in CEL, so that its stream has no end either.
+        In windows of events it can, and where matches begin at the start of a partition. No user names the key of a
+        query in CEL, so that its stream has no end either.
         """
-        return self.plan.cel is None and (self.preparer.is_count or max(self.window, self.every) > ticks)
+        preparer = self.preparer
+        lasts = preparer.is_count or bool(preparer.since_start) or max(self.window, self.every) > ticks
+        return self.plan.cel is None and lasts
 
     def waits_in(self) -> Ints:
         """The key slots of results that wait."""

@@ -24,6 +24,7 @@ from acep_approx.kernels.group import (
     classify,
     group,
 )
+from acep_approx.matching.since_start import SinceStart
 from acep_approx.matching.stream_batch import StreamBatch
 from acep_approx.matching.stream_side import KeySlots
 from acep_approx.planning.planner import Plan
@@ -101,6 +102,7 @@ class Preparer:
         self.key_slots = key_slots
         self._keys_shown = len(plan.query.equivalences)
         self.letters = LetterReader(plan.letters)
+        self.since_start = SinceStart(plan.letters)
         self.is_count = plan.is_count_window
         self._counts = _counting(plan)
         self.counts_events = self._counts > UNCOUNTED
@@ -133,7 +135,10 @@ class Preparer:
     def read(self, batch: StreamBatch) -> None:
         """Learn the key slots and the classes of a whole batch."""
         self.read_keys(batch)
-        masks = self.letters.masks(batch.computed.truths, lambda: batch.slots(self.key_columns) >= 0)
+        slots = batch.slots(self.key_columns)
+        masks = self.letters.masks(batch.computed.truths, lambda: slots >= 0)
+        if self.since_start:
+            masks = self.since_start.kept_to(masks, batch.computed.truths, slots)
         batch.computed.classes[self] = classes = self.classes_of(masks)
         if self.counts_classes:
             self.class_counts = extended(self.class_counts, len(self.classes), 0)

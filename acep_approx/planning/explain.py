@@ -44,6 +44,7 @@ from acep_approx.kernels.runs.pools import COLUMNS
 from acep_approx.planning.many_matches import REMEDY, why_many
 from acep_approx.planning.planner import LINK_BYTES, UNBOUNDED, CellsCost, Plan, RunsCost
 from acep_approx.query.printer import to_text
+from acep_approx.query.shape import is_static, negation_windows
 from acep_approx.query.syntax import Strategy
 from acep_approx.visible import printable
 
@@ -110,8 +111,11 @@ def _reasons(plan: Plan) -> list[str]:
     if plan.engine == "runs":
         return [f"the cells cannot answer {why}" for why in plan.why_runs] or ["it was asked for"]
     keyed = ", ".join(f"[{e.name}]" for e in plan.query.equivalences)
+    across = [to_text(predicate) for predicate in plan.query.predicates if not is_static(predicate)]
     return [
-        "every predicate is about one event alone, so a run is just (state, errors, start)",
+        "every predicate is about one event alone, so a run is just (state, errors, start)"
+        if not across
+        else f"what satisfies {' AND '.join(across)} does so with more events: it is tested on maximal matches alone",
         "skip_till_any_match: of two runs in one state with as many errors, the later start does all the other can",
         f"the equivalence {keyed} splits the stream: each key has cells of its own"
         if keyed
@@ -193,7 +197,8 @@ def _remembered(registers: RegisterAutomaton) -> Iterator[str]:
 
 
 def _tests(registers: RegisterAutomaton) -> list[str]:
-    per_event = [f"of an event: {letter_text(letter)}" for letter in registers.automaton.letters if letter.conditions]
+    asking = (letter for letter in registers.automaton.letters if letter.conditions or letter.unseen)
+    per_event = [f"of an event: {letter_text(letter)}" for letter in asking]
     per_run = [f"of a run, {text}" for text in _on_arcs(registers)]
     return [*few(per_event), *few(per_run), *(f"of a complete match: {text}" for text in _complete(registers))]
 
@@ -228,10 +233,16 @@ def _complete(registers: RegisterAutomaton) -> Iterator[str]:
     if at_start:
         yield f"no {letters_text(inner, at_start)} before the first event, because the last event tells how far back"
     if at_end:
-        yield f"no {letters_text(inner, at_end)} after the last event, so it waits until its window has closed"
+        windows = negation_windows(registers.query.pattern)
+        is_own = not registers.query.selection.maximal and all(inner.letters[j].negated in windows for j in at_end)
+        until = "that of the negation" if is_own else "its window"
+        yield f"no {letters_text(inner, at_end)} after the last event, so it waits until {until} has closed"
     for j in sorted((registers.late_guards & inner.guards) - at_start - at_end):
         conditions = registers.negations[str(inner.letters[j].negated)]
         tests = " and ".join(to_text(condition.expression) for condition in conditions)
+        if (own := negation_windows(registers.query.pattern).get(str(inner.letters[j].negated))) is not None:
+            yield f"no {letter_text(inner.letters[j])} within {to_text(own)}" + (f" with {tests}" if tests else "")
+            continue
         yield f"no {letter_text(inner.letters[j])} with {tests}, because only then all its events are known"
 
 

@@ -19,12 +19,13 @@ from acep_approx.errors import LimitError, UnsupportedError, UsageError, expect
 from acep_approx.kernels.cells.detect import MAX_ERRORS
 from acep_approx.kernels.runs.layout import LINK
 from acep_approx.kernels.runs.pools import COLUMNS
+from acep_approx.planning.growing import only_grows
 from acep_approx.query.cel.printer import to_cel
 from acep_approx.query.cel.syntax import CelQuery, Fold, Next, nodes, streams
 from acep_approx.query.checks import check
 from acep_approx.query.parameters import refuse_parameters
 from acep_approx.query.printer import to_text
-from acep_approx.query.shape import atoms, is_static, walk
+from acep_approx.query.shape import atoms, is_static, negation_windows, walk
 from acep_approx.query.syntax import MICROSECONDS, Absent, Machine, Pattern, QuerySyntax, RegisterValue, Span, Window
 
 LINK_BYTES = 8 * LINK
@@ -202,6 +203,11 @@ class Plan:
         return frozenset(letter.type for letter in self.letters if letter.type is not None)
 
     @property
+    def looks_to_the_start(self) -> bool:
+        """Whether it depends on all events of a partition where a match can begin: AT START, SINCE START."""
+        return any(letter.unseen for letter in self.letters)
+
+    @property
     def counted(self) -> Counted:
         """Which events the place of an event counts."""
         return "nothing" if self.registers is None else self.registers.counted
@@ -233,11 +239,13 @@ class Plan:
     def walks_maximal(self) -> bool:
         """Whether maximal matches are listed without the others: the cells can run the query, and it says MAXIMAL.
 
-        Where all matches have equally many events, none is in another.
+        Where all matches have equally many events, none is in another; but conditions across events are tested there.
         """
         selection = self.query.selection
         if self.registers is not None or selection.is_all:
             return False
+        if not all(map(is_static, self.query.predicates)):
+            return True
         return selection.depends_on_order or lengths_differ(self.automaton) or may_be_followed(self.automaton)
 
     @property
@@ -283,6 +291,11 @@ class Plan:
             ``"us"`` where ticks are microseconds, None where they are plain integers.
         """
         return window_ticks(self.query, tick_unit)
+
+    def negation_ticks(self, tick_unit: str | None) -> dict[str, int]:
+        """The windows of negations that have one of their own, by their variables; in ticks as for ``window_ticks``."""
+        windows = negation_windows(self.query.pattern)
+        return {name: _ticks(self.query, window, "WITHIN", tick_unit) for name, window in windows.items()}
 
     def every_ticks(self, tick_unit: str | None) -> int:
         """The length of EVERY in ticks, as for ``window_ticks``; 0 where the query has none."""
@@ -347,7 +360,8 @@ def plan(query: QuerySyntax, engine: str = "auto") -> Plan:
 
 def _refuse_long_lists(query: QuerySyntax, registers: RegisterAutomaton, reason: tuple[str, Span]) -> None:
     """Refuse MAXIMAL where all matches must be listed to tell, and there may be one for each choice of events."""
-    passes = any(map(registers.is_passive, range(START + 1, len(registers.states))))
+    inner = (state for state in range(START + 1, len(registers.states)) if registers.steps_from[state])
+    passes = any(map(registers.is_passive, inner))
     if not registers.automaton.repeats or not passes:
         return
     what, span = reason
@@ -395,8 +409,11 @@ def _needs_runs(query: QuerySyntax) -> Iterator[tuple[str, Span]]:
     if query.is_simultaneous:
         yield "SIMULTANEOUS", NO_PLACE
     for predicate in query.predicates:
-        if not is_static(predicate):
+        if not is_static(predicate) and not (query.selection.maximal and only_grows(query, predicate)):
             yield f"the condition {to_text(predicate)}, which one event alone does not decide", predicate.span
+    for part in walk(query.pattern):
+        if isinstance(part, Absent) and part.within is not None:
+            yield "a negation with a window of its own", part.span
     yield from _clauses_need_runs(query)
 
 

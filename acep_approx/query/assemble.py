@@ -129,6 +129,7 @@ class Clauses:
     is_simultaneous: bool = False
     errors: int = 0
     weights: list[tuple[str, int]] = dataclasses.field(default_factory=list)
+    at_start: bool = False
     selection: Selection = LISTS_ALL
     outputs: tuple[ReturnItem, ...] = ()
     definitions: tuple[Definition, ...] = ()
@@ -152,6 +153,8 @@ class Assembler(Written):
         Filled by the rules of the clauses.
     marked : list of tokens
         Variables written with ``[]`` in the pattern.
+    lasting_parts : list of (Pattern, Window)
+        The parts of the pattern that have a window of their own, and these.
     end : int
         Where the query ends in the text.
     """
@@ -161,6 +164,7 @@ class Assembler(Written):
         self.calls = calls
         self.clauses_read = Clauses()
         self.marked: list[Token] = []
+        self.lasting_parts: list[tuple[Pattern, Window]] = []
         self.end = len(text.rstrip())
 
     def assemble(self, tree: Tree[Token]) -> Any:
@@ -205,6 +209,20 @@ class Assembler(Written):
                     "write one ~(T x) for each event that must be missing, or ~(A a | B b) for several types",
                 )
         return Absent(tuple(option for option in options if isinstance(option, Atom)), span)
+
+    def absent_since_start(self, parts: list[Pattern], span: Span) -> Absent:
+        return dataclasses.replace(self.absent(parts, span), since_start=True)
+
+    def absent_within(self, parts: list[Any], span: Span) -> Absent:
+        return dataclasses.replace(self.absent(parts[:1], span), within=parts[1])
+
+    def lasting_part(self, parts: list[Any], span: Span) -> Pattern:
+        part: Pattern = dataclasses.replace(parts[0], span=span)
+        self.lasting_parts.append((part, parts[1]))
+        return part
+
+    def lasting_repeat(self, parts: list[Any], span: Span) -> Pattern:
+        return self.lasting_part([self.repeat(parts[:2], span), parts[2]], span)
 
     def component(self, parts: list[Any], span: Span) -> Pattern:
         asked, *rest = parts
@@ -300,6 +318,10 @@ class Assembler(Written):
             hint = "a weight is a whole number from 1: the cost of missing that event"
             raise self.fault("ACEP-Q038", f"the weight of {name} is {amount}", place, hint)
         return str(name), amount, span
+
+    def at_start(self, parts: list[Any], span: Span) -> None:
+        self.clauses_read.at_start = True
+        self.note_place("AT START", span)
 
     def non_overlap(self, parts: list[Any], span: Span) -> None:
         self._select("NON OVERLAP", span, skip=Skip("past last row", None, span))
@@ -499,17 +521,21 @@ class Assembler(Written):
         raise self.fault("ACEP-Q009", f"no such index {token}", span_of(token), hint)
 
     def aggregate(self, parts: list[Token], span: Span) -> Aggregate:
-        function, variable, *rest = parts
+        function, variable, *rest = (part for part in parts if part.type != "DISTINCT")
         index = rest.pop(0) if rest and rest[0].type == "INDEX" else None
         name = unquote(rest[0]) if rest else None
         function, inside = function.lower(), None if index is None else _inside(index).lower()
-        example = f"{variable}[].{name or 'price'}"
+        distinct = "DISTINCT " if len(parts) > 2 and parts[1].type == "DISTINCT" else ""
+        example = f"{distinct}{variable}[].{name or 'price'}"
         if inside == "i-1":
             hint = f"for all events before a[i] write {function}({example.replace('[]', '[..i-1]')})"
-        elif (name is None and function != "count") or inside not in ("", "..i-1"):
-            hint = f"write {function}({variable}[])" if function == "count" else f"write {function}({example})"
+        elif distinct and function != "count":
+            hint = f"only count takes DISTINCT: write {function}({example.removeprefix(distinct)})"
+        elif (name is None and (function != "count" or distinct)) or inside not in ("", "..i-1"):
+            is_plain = function == "count" and not distinct
+            hint = f"write {function}({variable}[])" if is_plain else f"write {function}({example})"
         else:
-            return Aggregate(function, str(variable), name, inside == "..i-1", span)
+            return Aggregate("count distinct" if distinct else function, str(variable), name, inside == "..i-1", span)
         raise self.fault("ACEP-Q010", f"{self.text[slice(*span)]} is no aggregate over events", span, hint)
 
     # --- numbers ------------------------------------------------------------------------------------------

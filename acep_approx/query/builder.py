@@ -76,6 +76,7 @@ class QueryBuilder:
     only_later: bool = False
     missing: int = 0
     weights: tuple[tuple[str, int], ...] = ()
+    begins: bool = False
     selection: Selection = LISTS_ALL
     outputs: tuple[ReturnItem, ...] = ()
     functions: tuple[UserFunction, ...] = ()
@@ -179,8 +180,7 @@ class QueryBuilder:
         PATTERN A a
         WITHIN 90 min
         """
-        made = _window_of(window) if isinstance(window, timedelta) else parse_window(str(window))
-        return dataclasses.replace(self, window=made)
+        return dataclasses.replace(self, window=_window(window))
 
     def simultaneous(self) -> QueryBuilder:
         """Let events at one time not follow one another: each event of a match is later than the one before it.
@@ -216,6 +216,24 @@ class QueryBuilder:
             With these errors.
         """
         return dataclasses.replace(self, missing=k, weights=tuple((weights or {}).items()))
+
+    def at_start(self) -> QueryBuilder:
+        """Let the first event of a match be the first event of its partition.
+
+        Returns
+        -------
+        QueryBuilder
+            With the clause AT START.
+
+        Examples
+        --------
+        >>> print(seq(event("Boot", "a"), event("Crash", "b")).by("host").within(5).at_start())
+        PATTERN SEQ(Boot a, Crash b)
+        WHERE [host]
+        WITHIN 5
+        AT START
+        """
+        return dataclasses.replace(self, begins=True)
 
     def non_overlap(self) -> QueryBuilder:
         """Ask for matches that do not overlap: each begins after the one before it in its partition.
@@ -413,6 +431,7 @@ class QueryBuilder:
             is_simultaneous=self.only_later,
             errors=self.missing,
             weights=self.weights,
+            at_start=self.begins,
             selection=self.selection,
             outputs=self.outputs,
             functions=self.functions,
@@ -519,6 +538,10 @@ class PatternBuilder:
         """See `QueryBuilder.non_overlap`."""
         return QueryBuilder(self.node).non_overlap()
 
+    def at_start(self) -> QueryBuilder:
+        """See `QueryBuilder.at_start`."""
+        return QueryBuilder(self.node).at_start()
+
     def maximal(self) -> QueryBuilder:
         """See `QueryBuilder.maximal`."""
         return QueryBuilder(self.node).maximal()
@@ -618,13 +641,19 @@ def either(*parts: PatternBuilder) -> PatternBuilder:
 
 
 @checked
-def absent(*events: PatternBuilder) -> PatternBuilder:
+def absent(
+    *events: PatternBuilder, since_start: bool = False, within: str | int | timedelta | None = None
+) -> PatternBuilder:
     """Negation: none of the events happens here: ``~(Register b)``, ``~(A a | B b)``.
 
     Parameters
     ----------
     *events : PatternBuilder
         At least one; single events.
+    since_start : bool, default False
+        Whether none happens since the start of the partition: ``~(B b) SINCE START``, the first part of `seq`.
+    within : str, int or timedelta, optional
+        So long after the event before none happens: ``~(B b) WITHIN 5 min``.
 
     Returns
     -------
@@ -641,13 +670,18 @@ def absent(*events: PatternBuilder) -> PatternBuilder:
     if len(atoms) < len(nodes):
         hint = "write one absent(...) for each event that must be missing, or absent(a, b) for several types"
         raise UsageError("only single events can be negated", code="ACEP-U024", hint=hint)
-    return PatternBuilder(Absent(atoms))
+    window = None if within is None else _window(within)
+    return PatternBuilder(Absent(atoms, since_start=since_start, within=window))
 
 
 def _nodes(name: str, parts: tuple[PatternBuilder, ...]) -> list[Pattern]:
     if not parts:
         raise UsageError(f"{name}() needs at least one part", code="ACEP-U024", hint="event('Shelf', 'a')")
     return [part.node for part in parts]
+
+
+def _window(given: str | int | timedelta) -> Window:
+    return _window_of(given) if isinstance(given, timedelta) else parse_window(str(given))
 
 
 def _window_of(length: timedelta) -> Window:

@@ -15,6 +15,7 @@ from acep_approx.query.checks_functions import check_functions
 from acep_approx.query.checks_machine import check_machine
 from acep_approx.query.limits import MAX_POSITIONS, refuse_deep_tree, refuse_long_text, refuse_many_nodes
 from acep_approx.query.messages import strategy_meant
+from acep_approx.query.parts import check_length
 from acep_approx.query.printer import clauses, is_name
 from acep_approx.query.shape import (
     Node,
@@ -78,6 +79,7 @@ def check(query: QuerySyntax) -> None:
     for expression in all_expressions(query):
         check_functions(query, expression, is_condition=id(expression) not in outputs)
     if isinstance(query.pattern, Machine):
+        _check_start_of_machine(query)
         _check_definitions_fit(query)
         check_machine(query)
         _check_window(query)
@@ -86,6 +88,8 @@ def check(query: QuerySyntax) -> None:
     _check_variables(query)
     _check_repeats(query)
     _check_negations(query)
+    _check_since_start(query)
+    _check_spans(query)
     _check_size(query)
     _check_definitions_fit(query)
     _check_predicates(query)
@@ -151,6 +155,43 @@ def _check_negations(query: QuerySyntax) -> None:
             if isinstance(part, Absent):
                 where = "an alternative" if isinstance(node, Either) else "repeated"
                 raise query.fault("ACEP-Q037", f"a negation cannot be {where} on its own", part.span, hint)
+
+
+def _check_since_start(query: QuerySyntax) -> None:
+    """A negation since the start comes first, and its events are told by themselves: nothing else of them is kept."""
+    first = query.pattern.parts[0] if isinstance(query.pattern, Sequence) else query.pattern
+    absent = [part for part in walk(query.pattern) if isinstance(part, Absent) and part.since_start]
+    for part in absent:
+        if part is not first:
+            hint = "write it first: SEQ(~(B b) SINCE START, A a)"
+            message = "SINCE START is for a negation that the pattern begins with"
+            raise query.fault("ACEP-Q086", message, part.span, hint)
+    names = {atom.variable for part in absent for atom in part.options}
+    for predicate in query.predicates:
+        if variables(predicate) & names and not is_static(predicate):
+            hint = "a condition on it may name this event alone; to compare it leave out SINCE START, and take a window"
+            message = "a negation since the start cannot be compared with other events"
+            raise query.fault("ACEP-Q087", message, predicate.span, hint)
+
+
+def _check_spans(query: QuerySyntax) -> None:
+    """A negation with a window of its own: a length of time, in a window of time."""
+    for part in walk(query.pattern):
+        if not isinstance(part, Absent) or part.within is None:
+            continue
+        check_length(query, part.within)
+        _check_length(query, part.within)
+        if query.window.unit == "events" or part.since_start:
+            what = "SINCE START" if part.since_start else "a window of the query that counts events"
+            hint = "leave one out" if part.since_start else "give the query a window of time: WITHIN 10 min"
+            message = f"{what} and a negation with a window of its own exclude one another"
+            raise query.fault("ACEP-Q089", message, part.within.span, hint)
+
+
+def _check_start_of_machine(query: QuerySyntax) -> None:
+    if query.at_start:
+        hint = "use a pattern, or count the events with a register"
+        raise query.fault("ACEP-Q088", "AT START is for patterns, not for AUTOMATON", query.place("AT START"), hint)
 
 
 def _check_size(query: QuerySyntax) -> None:
@@ -270,6 +311,11 @@ def _check_simultaneous(query: QuerySyntax) -> None:
         hint = "a window that counts events needs their order: give it as a time, as in WITHIN 10 s"
         message = f"WITHIN {query.window.amount} events and SIMULTANEOUS exclude one another"
         raise query.fault("ACEP-Q053", message, query.window.span, hint)
+    starts = [part.span for part in walk(query.pattern) if isinstance(part, Absent) and part.since_start]
+    if query.at_start or starts:
+        clause, span = ("AT START", query.place("AT START")) if query.at_start else ("SINCE START", starts[0])
+        hint = "of events at one time, which comes first depends on their order: leave one out"
+        raise query.fault("ACEP-Q053", f"{clause} and SIMULTANEOUS exclude one another", span, hint)
     if query.selection.depends_on_order:
         clause = next(one for one in query.selection.clauses if one != "MAXIMAL")
         hint = "of matches that end at one time, which comes first depends on the order of events: leave one out"

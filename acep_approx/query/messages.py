@@ -17,21 +17,24 @@ if TYPE_CHECKING:
 
 SELECTIONS = ("MAXIMAL", "FIRST MATCH", "NON OVERLAP", "AFTER MATCH SKIP", "CONSUME", "EVERY")
 CLAUSES = (
-    *("PATTERN", "WHERE", "WITHIN", "SIMULTANEOUS", "ERRORS", "WEIGHTS", *SELECTIONS, "RETURN", "DEFINE", "PUBLISH"),
+    *("PATTERN", "WHERE", "WITHIN", "SIMULTANEOUS", "ERRORS", "WEIGHTS", "AT START", *SELECTIONS),
+    *("RETURN", "DEFINE", "PUBLISH"),
 )
 FUNCTIONS = ("count", "sum", "min", "max", "avg", "first", "last")
+"""Aggregates whose names no function of the user's can have; ``stddev`` is another one."""
 STRATEGIES: tuple[Strategy, ...] = (
     *("skip_till_any_match", "skip_till_next_match", "partition_contiguity", "strict_contiguity"),
 )
 RESERVED = frozenset(
     (*CLAUSES, "SEQ", "ANY", "AS", "AND", "OR", "NOT", "IN", "BETWEEN", "IS", "NULL", "TRUE", "FALSE")
-) - {"SIMULTANEOUS", *SELECTIONS, "PUBLISH"}
+) - {"SIMULTANEOUS", "AT START", *SELECTIONS, "PUBLISH"}
 """Words that cannot name a type (unless quoted), a variable or an unqualified attribute."""
 
 _SELECTING = {"_MAXIMAL", "_FIRST_MATCH", "_NON", "_AFTER_MATCH_SKIP", "_CONSUME", "_EVERY"}
-_CLAUSE_TERMINALS = {"_WHERE", "_WITHIN", "_SIMULTANEOUS", "ERRORS", *_SELECTING, "_RETURN", "DEFINE", "_PUBLISH"}
+_CLAUSE_TERMINALS = {"_WHERE", "_WITHIN", "_SIMULTANEOUS", "ERRORS", "_AT_START", *_SELECTING}
+_CLAUSE_TERMINALS |= {"_RETURN", "DEFINE", "_PUBLISH"}
 _VALUE = {
-    *("NUMBER", "LASTING", "STRING", "NAME", "QUOTED", "FUNCTION", "_CASE"),
+    *("NUMBER", "LASTING", "STRING", "NAME", "QUOTED", "FUNCTION", "STDDEV", "_CASE"),
     *("TRUE", "FALSE", "NULL", "MINUS", "LPAR", "LSQB"),
 }
 _COMPONENT = {"TILDE", "LPAR", "_SEQ", "ANY", "NAME", "STRING"}
@@ -69,6 +72,8 @@ _WORDS = {
     "DOT": "`.`",
     "_EQUAL": "`=`",
     "_NON": "NON OVERLAP",
+    "_AT_START": "AT START",
+    "_SINCE_START": "SINCE START",
     "_FIRST_MATCH": "FIRST MATCH",
     "_AFTER_MATCH_SKIP": "AFTER MATCH SKIP",
     "TO_NEXT_ROW": "TO NEXT ROW",
@@ -87,6 +92,7 @@ _WORDS = {
     "CALLED": "a function",
 }
 OTHER_NAMES = {"mean": "avg", "average": "avg", "total": "sum", "len": "length", "substring": "substr"}
+OTHER_NAMES |= {"std": "stddev", "stdev": "stddev", "stddev_samp": "stddev"}
 _CALL = re.compile(rf"\b({'|'.join(FUNCTIONS)})\s*\(\s*(\w+\s*(\[[^\]]*\])?(\s*\.\s*\w+)?\s*)?$", re.IGNORECASE)
 _UNKNOWN = {"ACEP-Q011": "function", "ACEP-Q018": "strategy"}
 _OVERLAP = re.compile(r"\s+OVERLAP\b", re.IGNORECASE)
@@ -272,7 +278,7 @@ def mistake(found: str, before: str, after: str, possible: set[str]) -> tuple[st
 
 def functions_hint(word: str, called: tuple[str, ...]) -> str:
     """Which functions there are, aggregates and those that are ``called``, where a word names none."""
-    name, known = word.lower(), (*FUNCTIONS, *called)
+    name, known = word.lower(), (*FUNCTIONS, "stddev", *called)
     meant = OTHER_NAMES.get(name)
     near = f"did you mean `{meant}`? " if meant in known else did_you_mean(name, known)
     return near + "functions are " + ", ".join(known)

@@ -22,6 +22,7 @@ from acep_approx.query.limits import (
     refuse_many_words,
 )
 from acep_approx.query.messages import CLAUSES, explain, functions_hint
+from acep_approx.query.parts import lasting_conditions
 from acep_approx.query.shape import all_expressions, atoms, conjuncts, kleene_variables, negated_variables, walk
 from acep_approx.query.syntax import (
     DEFAULT_STRATEGY,
@@ -262,6 +263,9 @@ def refuse_calls(tree: Any, text: str, known: tuple[str, ...]) -> None:
         token = call.children[0]
         if token.lower() not in known:
             hint = functions_hint(token, known)
+            if token.lower() == "stddev":
+                hint = "write stddev(a[].price), over the events of a variable"
+                raise Assembler(text).fault("ACEP-Q010", "this is no aggregate over events", span_of(token), hint)
             raise Assembler(text).fault("ACEP-Q011", f"no function {str(token)!r}", span_of(token), hint)
 
 
@@ -353,6 +357,8 @@ def finish_query(assembler: Assembler, pattern: Pattern, *, is_regex: bool) -> Q
     _check_marks(assembler, pattern)
     _check_covered(assembler, pattern)
     equivalences, predicates = _split(assembler, read.condition)
+    for part, length in assembler.lasting_parts:
+        predicates = (*predicates, *lasting_conditions(assembler, pattern, part, length))
     if isinstance(pattern, Machine):
         names = frozenset(register.name for register in pattern.registers)
         read.outputs = tuple(replace(one, value=with_register_values(one.value, names)) for one in read.outputs)
@@ -366,6 +372,7 @@ def finish_query(assembler: Assembler, pattern: Pattern, *, is_regex: bool) -> Q
         is_simultaneous=read.is_simultaneous,
         errors=read.errors,
         weights=tuple(read.weights),
+        at_start=read.at_start,
         selection=read.selection,
         outputs=read.outputs,
         definitions=read.definitions,

@@ -134,6 +134,8 @@ def clauses(query: QuerySyntax) -> list[str]:
     if query.errors or query.weights:
         weights = ", ".join(f"{name} = {weight}" for name, weight in query.weights)
         lines.append(f"ERRORS {query.errors}" + (f" WEIGHTS ({weights})" if weights else ""))
+    if query.at_start:
+        lines.append("AT START")
     every = query.selection.every
     lines += [f"EVERY {to_text(every)}" if every and name == "EVERY" else name for name in query.selection.clauses]
     if query.outputs:
@@ -168,7 +170,9 @@ def _pattern(node: Pattern) -> str:  # noqa: PLR0911  one for each kind of node
         case Either(options=options):
             return " | ".join(_pattern(option) for option in options)
         case Absent(options=options):
-            return f"~({' | '.join(_pattern(option) for option in options)})"
+            since = " SINCE START" if node.since_start else ""
+            since += f" WITHIN {to_text(node.within)}" if node.within is not None else ""
+            return f"~({' | '.join(_pattern(option) for option in options)}){since}"
         case Repeat(part=Atom() as atom):
             several = "" if node.most is not None and node.most <= 1 else "[]"
             return f"{_type(atom.type)}{_bounds(node)} {atom.variable}{several}"
@@ -268,6 +272,8 @@ def _expression(node: Expression) -> tuple[str, int]:  # noqa: PLR0911, PLR0912 
         case Aggregate():
             events = f"{node.variable}[{'..i-1' if node.prior else ''}]"
             name = "" if node.name is None else f".{field_name(node.name)}"
+            if node.function == "count distinct":
+                return f"count(DISTINCT {events}{name})", _ALONE
             return f"{node.function}({events}{name})", _ALONE
         case RegisterValue(name=name):
             return name, _ALONE

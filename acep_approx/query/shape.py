@@ -32,6 +32,7 @@ from acep_approx.query.syntax import (
     Sequence,
     Span,
     Unary,
+    Window,
 )
 
 Node = Pattern | Expression
@@ -328,6 +329,18 @@ def negated_variables(pattern: Pattern) -> frozenset[str]:
     """
     absent = [node for node in walk(pattern) if isinstance(node, Absent)]
     return frozenset(atom.variable for node in absent for atom in node.options)
+
+
+def negation_windows(pattern: Pattern) -> dict[str, Window]:
+    """The windows of negations that have one of their own, by their variables.
+
+    Parameters
+    ----------
+    pattern : Pattern
+        Any pattern.
+    """
+    absent = [node for node in walk(pattern) if isinstance(node, Absent)]
+    return {atom.variable: node.within for node in absent if node.within is not None for atom in node.options}
 
 
 # --- what a condition is about: its variables, whether one event decides it, its parts --------------------

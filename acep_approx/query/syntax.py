@@ -121,9 +121,15 @@ class Repeat:
 
 @dataclass(frozen=True)
 class Absent:
-    """Negation: none of ``options`` happens between the neighbours: ``~(Register b)``, ``~(A a | B b)``."""
+    """Negation: none of ``options`` happens between the neighbours: ``~(Register b)``, ``~(A a | B b)``.
+
+    ``since_start``: none happens from the start of the partition to the first event of the match. ``within``: none
+    happens so soon after the neighbour before; before the first event of the match, so shortly before that one.
+    """
 
     options: tuple[Atom, ...]
+    since_start: bool = field(default=False, kw_only=True)
+    within: Window | None = field(default=None, kw_only=True)
     span: Span = span_field()
 
 
@@ -262,7 +268,8 @@ class Attribute:
 class Aggregate:
     """``avg(a[].price)`` over all events of a Kleene variable, or those before (``a[..i-1].price``: prior).
 
-    ``function`` is one of count, sum, min, max, avg, first, last; ``name`` is None only for ``count(a[])``.
+    ``function`` is one of count, sum, min, max, avg, first, last, stddev, and ``count distinct`` for
+    ``count(DISTINCT a[].ip)``; ``name`` is None only for ``count(a[])``.
     """
 
     function: str
@@ -613,12 +620,13 @@ class QuerySyntax(Written):
 
     ``predicates`` are the conjuncts of WHERE (split at every top-level AND) without the equivalences.
     ``is_simultaneous``: events at one time cannot follow one another.
-    ``weights`` are the costs of a missing variable where they are not 1. ``selection`` says which
+    ``weights`` are the costs of a missing variable where they are not 1. ``at_start``: the first event of
+    a match is the first of its partition. ``selection`` says which
     of the matches are listed. ``is_regex`` marks a bare regular expression, in which letters are
     not variables: a match is then just its set of events. ``functions`` are those that a machine calls.
     ``publish`` names the stream that its results are.
     ``text`` is what the positions refer to; ``places`` are the positions of what is no node of its own
-    (``"SIMULTANEOUS"``, ``"ERRORS"``, ``"WEIGHTS b"``, ``"MAXIMAL"``, ``"DEFINE"``,
+    (``"SIMULTANEOUS"``, ``"AT START"``, ``"ERRORS"``, ``"WEIGHTS b"``, ``"MAXIMAL"``, ``"DEFINE"``,
     ``"PUBLISH"``).
     """
 
@@ -631,6 +639,7 @@ class QuerySyntax(Written):
     is_simultaneous: bool = False
     errors: int = 0
     weights: tuple[tuple[str, int], ...] = ()
+    at_start: bool = False
     selection: Selection = LISTS_ALL
     outputs: tuple[ReturnItem, ...] = ()
     definitions: tuple[Definition, ...] = ()

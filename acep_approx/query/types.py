@@ -361,14 +361,15 @@ class TypeChecker(Written):
         if expr.function == "count":
             return "number"
         wrong = (
-            (expr.function in ("sum", "avg") and found not in ("number", "unknown"))
+            (expr.function in ("sum", "avg", "stddev") and found not in ("number", "unknown"))
             or (expr.function in ("min", "max") and found in ("boolean", "other"))
+            or (expr.function == "count distinct" and found == "other")
         )  # fmt: skip
         if wrong:
-            hint = "sum and avg take numbers; min and max take numbers, strings and times"
+            hint = "sum, avg and stddev take numbers; min and max take numbers, strings and times"
             message = f"{expr.name!r} is {NAMES[found]}: no {expr.function} of it"
             raise self.fault("ACEP-Q064", message, expr.span, hint)
-        return found
+        return "number" if expr.function == "count distinct" else found
 
 
 def _kind_of_value(value: object) -> Kind:

@@ -11,7 +11,8 @@ from acep_approx.arguments import LATENESS
 from acep_approx.errors import UsageError, expect
 from acep_approx.matching.outputs.kinds import STREAMED
 from acep_approx.planning.durations import Duration, check_duration, in_ticks
-from acep_approx.query.syntax import QuerySyntax
+from acep_approx.query.shape import walk
+from acep_approx.query.syntax import Absent, QuerySyntax
 from acep_approx.run.lateness import Lateness
 from acep_approx.run.watermarks import ENDED
 
@@ -97,11 +98,21 @@ class Revisions(Lateness):
     def check_language(self, query: QuerySyntax) -> None:
         """Refuse to take back results of a query in CEL: they name no events by which they could be found.
 
+        Nor can those be taken back that depend on what came first: nobody keeps all events since then.
+
         Raises
         ------
         UsageError
             ``ACEP-U055``
+        QueryError
+            ``ACEP-Q925``.
         """
+        starts = [part.span for part in walk(query.pattern) if isinstance(part, Absent) and part.since_start]
+        if (query.at_start or starts) and not self.is_final:
+            clause = "AT START" if query.at_start else "SINCE START"
+            message = f"{clause} and emit= do not go together: a late event could be the first of its partition"
+            hint = "leave out emit=: with a watermark, results are put out when they are final"
+            raise query.fault("ACEP-Q925", message, starts[0] if starts else query.place(clause), hint)
         if query.is_algebra and (self.is_changelog or not self.is_final):
             raise _apart(
                 f"{'emit=' if not self.is_final else 'changelog='} and a query in CEL do not go together yet: its "

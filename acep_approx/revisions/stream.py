@@ -66,7 +66,7 @@ class ClosedParts:
         self._names = names
         self._ticks: dict[str, tuple[Part, int]] = {}  # by the text of the condition
         # where all events are counted, those that no letter holds on play a role, too
-        all_count = plan.counted != "nothing" or plan.is_count_window
+        all_count = plan.counted != "nothing" or plan.is_count_window or plan.looks_to_the_start
         self._letters = None if all_count else [_part_of(letter) for letter in plan.letters]
 
     def close(self, where: str, tick: int) -> bool:

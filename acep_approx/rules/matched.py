@@ -63,15 +63,15 @@ class Matched(Columns):
         return len(self.end)
 
 
-def matched(rule: CompiledRule, table: pa.Table, window: int, moment: Moment) -> Matched:
+def matched(rule: CompiledRule, table: pa.Table, waits: tuple[int, int], moment: Moment) -> Matched:
     """Put matches that came out together into order: by transaction, then errors, later start, rows.
 
     Parameters
     ----------
     rule : CompiledRule
     table : pyarrow.Table
-    window : int
-        Of the rule, in ticks.
+    waits : (int, int)
+        How long after its first and after its last event a match waits at most, in ticks.
     moment : Moment
 
     Complexity: O(n log n); matches of one event that tie in errors and start are compared one by one.
@@ -86,7 +86,8 @@ def matched(rule: CompiledRule, table: pa.Table, window: int, moment: Moment) ->
         first = np.min([edge(rows, last=False) for rows in bound], axis=0)
         known = _numbers(table, KNOWN)
         waited = known != AT_ONCE
-        late = _late(rule, first, start + window, np.where(waited, known, end), moment)
+        closed = np.minimum(start + waits[0], tick + waits[1])
+        late = _late(rule, first, closed, np.where(waited, known, end), moment)
         of = Transactions.of_events(end, tick).replaced(waited, late)
     else:
         of = Transactions.of_events(end, tick)

@@ -85,9 +85,9 @@ def _kinds(schema: pa.Schema, roles: Roles) -> KindOf:
 
     def column(leaf: Attribute | Aggregate) -> pa.Array:
         if isinstance(leaf, Aggregate):
-            if leaf.function == "count":
+            if leaf.function in ("count", "count distinct"):
                 return pa.array([], pa.int64())
-            if leaf.function == "avg":
+            if leaf.function in ("avg", "stddev"):
                 return pa.array([], pa.float64())
         assert leaf.name is not None, "only count() has none"
         return empty[roles.column(leaf.name)]

@@ -141,7 +141,7 @@ class Detector:
                 parts.setdefault(number, []).append(table)
         for number, some in parts.items():
             rule, pipeline = self.rules[number], self.pipelines[number]
-            yield rule.number, matched(rule, pipeline.joined(some), pipeline.window, moment)
+            yield rule.number, matched(rule, pipeline.joined(some), pipeline.waits, moment)
 
     @property
     def waits_until(self) -> int | None:

@@ -112,7 +112,8 @@ def loose(query: QuerySyntax) -> QuerySyntax:
         pattern = without_negation(pattern, negation)
     known = {atom.variable for atom in atoms(pattern)}
     kept = tuple(one for one in query.predicates if is_static(one) and variables(one) <= known)
-    return replace(query, pattern=pattern, predicates=kept, strategy=DEFAULT_STRATEGY, is_simultaneous=False)
+    found = replace(query, pattern=pattern, predicates=kept, strategy=DEFAULT_STRATEGY)
+    return replace(found, is_simultaneous=False, at_start=False)
 
 
 def wide(query: QuerySyntax) -> QuerySyntax:
@@ -133,6 +134,8 @@ def relaxations(query: QuerySyntax) -> Iterator[tuple[str, QuerySyntax]]:
         yield to_text(negation), replace(query, pattern=without_negation(query.pattern, negation), predicates=kept)
     if query.strategy != DEFAULT_STRATEGY:
         yield query.strategy, replace(query, strategy=DEFAULT_STRATEGY)
+    if query.at_start:
+        yield "AT START", replace(query, at_start=False)
     if query.is_simultaneous:
         yield "SIMULTANEOUS", replace(query, is_simultaneous=False)
 

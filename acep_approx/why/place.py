@@ -176,6 +176,10 @@ def find_places(
     Complexity: reads until two windows after the last of the times; memory for the events kept, once for each place.
     """
     source.late.check(sort=sort)
+    if plan.looks_to_the_start:
+        hint = "ask why there are no matches at all (without a time), or leave the clause out"
+        message = "why a match came or not cannot be told yet where it depends on the start of its partition"
+        raise plan.query.fault("ACEP-Q924", message, plan.query.place("AT START"), hint)
     pipeline = Execution(plan, **options).bind(source.schema)
     roles = pipeline.roles
     time_type = source.schema.field(roles.time).type

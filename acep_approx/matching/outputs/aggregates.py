@@ -19,18 +19,19 @@ def aggregate(function: str, values: pa.Array, lengths: Ints) -> pa.Array:
 
     Parameters
     ----------
-    function : {"count", "sum", "min", "max", "avg"}
-        NULL is skipped. ``sum``, ``min``, ``max`` and ``avg`` of a list with nothing else are NULL.
+    function : {"count", "count distinct", "sum", "min", "max", "avg", "stddev"}
+        NULL is skipped. ``sum``, ``min``, ``max`` and ``avg`` of a list with nothing else are NULL, and so is
+        ``stddev``, the sample standard deviation, of a list with fewer than two values.
     values : pyarrow.Array
-        The lists, one after the other: int64, float64 without NaN, strings or timestamps. ``sum`` and ``avg`` take
-        numbers only.
+        The lists, one after the other: int64, float64 without NaN, strings or timestamps; for ``count distinct``
+        booleans, too. ``sum``, ``avg`` and ``stddev`` take numbers only.
     lengths : numpy.ndarray of int64
         How many of the values each list has.
 
     Returns
     -------
     pyarrow.Array
-        ``count``: int64; ``avg``: float64; else the type of ``values``.
+        ``count``, ``count distinct``: int64; ``avg``, ``stddev``: float64; else the type of ``values``.
 
     Raises
     ------
@@ -39,7 +40,7 @@ def aggregate(function: str, values: pa.Array, lengths: Ints) -> pa.Array:
 
     Notes
     -----
-    O(values), plus sorting the distinct ones for ``min`` and ``max`` of strings.
+    O(values), plus sorting the distinct ones for ``min`` and ``max`` of strings, and all for ``count distinct``.
 
     Examples
     --------
@@ -51,11 +52,15 @@ def aggregate(function: str, values: pa.Array, lengths: Ints) -> pa.Array:
     if function == "count":
         return to_arrow(counts)
     known, some = values.drop_null(), counts > 0
+    if function == "count distinct":
+        return to_arrow(_distinct(known, counts))
     if not len(known):
-        return pa.nulls(len(lengths), pa.float64() if function == "avg" else values.type)
+        return pa.nulls(len(lengths), pa.float64() if function in ("avg", "stddev") else values.type)
     starts = (ends - counts)[some]
     if function in ("min", "max"):
         found = _extreme(np.minimum if function == "min" else np.maximum, known, starts)
+    elif function == "stddev":
+        found = _deviations(to_numpy(known), starts, counts[some])
     else:
         sums = _sums(to_numpy(known), starts)
         found = pa.array(sums if function == "sum" else sums / counts[some])
@@ -73,6 +78,38 @@ def _extreme(least: np.ufunc, known: pa.Array, starts: Ints) -> pa.Array:
     ranks[order] = np.arange(len(order))
     best = least.reduceat(ranks[to_numpy(encoded.indices)], starts)
     return encoded.dictionary.take(to_arrow(order[best]))
+
+
+def _distinct(known: pa.Array, counts: Ints) -> Ints:
+    """The number of different values in each list, of which ``counts`` says how long it is; 0.0 and -0.0 are one."""
+    values = to_numpy(known.dictionary_encode().indices) if not _is_number(known) else to_numpy(known)
+    lists = np.repeat(np.arange(len(counts)), counts)
+    order = np.lexsort((values, lists))
+    lists, values = lists[order], values[order]
+    is_new = np.ones(len(lists), np.bool_)
+    is_new[1:] = (lists[1:] != lists[:-1]) | (values[1:] != values[:-1])
+    return np.bincount(lists[is_new], minlength=len(counts)).astype(np.int64)
+
+
+def _is_number(values: pa.Array) -> bool:
+    return bool(pa.types.is_integer(values.type) or pa.types.is_floating(values.type))
+
+
+def _deviations(values: npt.NDArray[Any], starts: Ints, counts: Ints) -> pa.Array:
+    """The sample standard deviation of each list.
+
+    Each value is taken as its distance from the first one of its list, so that equal values give exactly 0 and large
+    ones lose no digits; then come the mean and the squares of the distances from it (two passes).
+    """
+    first = np.repeat(values[starts], counts)
+    with np.errstate(all="ignore"):  # an infinity gives NaN, which is NULL
+        shifted = values.astype(np.float64) - first
+        if values.dtype == np.int64:
+            exact = values - first
+            shifted = np.where((exact >= 0) == (values >= first), exact, shifted)
+        shifted -= np.repeat(np.add.reduceat(shifted, starts) / counts, counts)
+        found = np.sqrt(np.add.reduceat(shifted * shifted, starts) / (counts - 1))
+    return pa.array(found, mask=np.isnan(found))
 
 
 def _sums(values: npt.NDArray[Any], starts: Ints) -> npt.NDArray[Any]:

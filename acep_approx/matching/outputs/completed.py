@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import fields
 
 import numpy as np
@@ -49,12 +49,23 @@ class Finder(KnownMatches):
         What tells matches apart beside their events.
     every : int, default 0
         The length of EVERY in ticks of time.
+    spans : mapping of str to int, optional
+        The windows of negations that have one of their own, by variable, in ticks.
     """
 
     def __init__(
-        self, automaton: RegisterAutomaton, engine: Runs, verifier: Verifier, machine: MachineMatches, every: int = 0
+        self,
+        automaton: RegisterAutomaton,
+        engine: Runs,
+        verifier: Verifier,
+        machine: MachineMatches,
+        every: int = 0,
+        spans: Mapping[str, int] | None = None,
     ) -> None:
         super().__init__(automaton, engine.window, verifier.recent, machine, every, is_count=engine.is_count)
+        letters, own = enumerate(automaton.automaton.letters), spans or {}
+        self.spans = {j: own[str(letter.negated)] for j, letter in letters if letter.negated in own}
+        self.waits_for = min(engine.window, waits_for(automaton, self.spans))
         self.engine = engine
         self.verifier = verifier
         self._is_late = np.array([bool(final.guard) for final in automaton.automaton.finals], np.bool_)
@@ -67,6 +78,11 @@ class Finder(KnownMatches):
     def slots(self) -> int:
         """Key slots that there is room for."""
         return self.engine.slots
+
+    @property
+    def asks_ticks(self) -> bool:
+        """Whether negations ask for the times of the events that matches bind."""
+        return super().asks_ticks or bool(self.spans)
 
     @property
     def finds_one(self) -> bool:
@@ -259,6 +275,10 @@ class Finder(KnownMatches):
         if self.is_simultaneous:  # strictly between in time
             ticks = self.recent.ticks[self.recent.find(found.id)]
             since, until = np.where(is_first, since, ticks[place - 1] + 1), ticks[place] - 1
+        if (span := self.spans.get(letter)) is not None:
+            ticks = self.recent.ticks[self.recent.find(found.id)]
+            since = np.where(is_first, np.maximum(since, ticks[place] - span), since)
+            until = np.where(is_first, until, np.minimum(until, ticks[place - 1] + span))
         return match, low, row[place], since, until
 
     def _ends_badly(self, found: CompletedMatches) -> Bools:
@@ -271,6 +291,8 @@ class Finder(KnownMatches):
             match = np.flatnonzero(self.log.on_finals[letter][found.final])
             all_rows, since = np.full(len(match), FAR), found.tick[match] + self.is_simultaneous
             until = found.start[match] + self.window
+            if (span := self.spans.get(letter)) is not None:
+                until = np.minimum(until, found.tick[match] + span)
             bad[self._broken(letter, found, bindings, match, found.end[match], all_rows, since, until)] = True
         return bad
 
@@ -296,6 +318,18 @@ class Finder(KnownMatches):
             ids = self.recent.ids_of(self.log.row[event])
             gap = gap[self.verifier.qualifies(conditions, bindings, match[gap], variable, ids)]
         return match[gap]
+
+
+
+def waits_for(automaton: RegisterAutomaton, spans: Mapping[int, int]) -> int:
+    """How long after its last event a match can be excluded, however it is read; ``FAR`` where the window says it.
+
+    Larger matches, which MAXIMAL waits for, come in the whole window.
+    """
+    at_end = {letter for final in automaton.automaton.finals for letter in final.guard}
+    is_short = at_end and at_end <= spans.keys() and not automaton.query.selection.maximal
+    return max(spans[letter] for letter in at_end) if is_short else FAR
+
 
 def _whole_events(event: Ints, size: int) -> Iterator[tuple[int, int]]:
     """Parts of about ``size`` hits that do not cut the hits of one event apart."""

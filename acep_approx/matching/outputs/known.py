@@ -56,6 +56,8 @@ class KnownMatches(ABC):
         Whether the matches of one event must come together.
     finds_best : bool
         Whether of the matches of one event only the first is asked for.
+    waits_for : int
+        So long after its last event a match is known at the latest, at most the window.
     shares_events : bool
         Whether an event can be in several key slots: where many queries run as one.
     """
@@ -79,12 +81,18 @@ class KnownMatches(ABC):
         self.selection = automaton.query.selection
         self.is_simultaneous = automaton.is_simultaneous
         self.by_event = self.shares_events = self.finds_best = False
+        self.waits_for = window
         self.waiting = self.held = self._unhindered = NO_MATCHES
         self.log = GuardLog(automaton)
         arcs, variables = automaton.automaton.arcs, automaton.automaton.variables
         self.labels = np.array([arc.label for arc in arcs] or [0], np.int64)
         self.before = ListedBefore(self.selection, every, self.labels, variables, self.recent)
         self.before.hidden = machine.hidden
+
+    @property
+    def asks_ticks(self) -> bool:
+        """Whether negations ask for the times of the events that matches bind."""
+        return self.is_simultaneous
 
     @property
     def counts_alone(self) -> bool:
@@ -162,15 +170,20 @@ class KnownMatches(ABC):
 
     def _is_over(self, found: CompletedMatches, limit: Ints | int, *, together: bool) -> Bools:
         """Whether windows end before ``limit``; ``together``: those of all matches that end with the same event."""
-        end = (found.tick if together else found.start) + self.window
+        end = self.known_at(found, together=together)
         is_over: Bools = end < (limit[found.slot] if isinstance(limit, np.ndarray) else limit)
         return is_over
+
+    def known_at(self, found: CompletedMatches, *, together: bool = False) -> Ints:
+        """The tick with which all has come that can exclude a match; ``together``: all that end with its event."""
+        last = found.tick + self.waits_for
+        return last if together else np.minimum(last, found.start + self.window)
 
     def _in_order(
         self, found: CompletedMatches, waited: Bools, limit: Ints | int, row_of: RowOf | None, *, together: bool
     ) -> tuple[CompletedMatches, Ints, Bools]:
         """Matches in their order, when each became known, and which have waited."""
-        moment = np.where(waited, (found.tick if together else found.start) + self.window, found.tick)
+        moment = np.where(waited, self.known_at(found, together=together), found.tick)
         known = moment
         if row_of is not None:  # the numbers of events of two partitions cannot be compared
             known = np.where(waited, FAR, found.end)

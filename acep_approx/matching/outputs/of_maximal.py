@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from acep_approx.arrays import Ints
 from acep_approx.automaton.registers import RegisterAutomaton
+from acep_approx.automaton.resolve import dynamic_conditions
 from acep_approx.engines.batches import Grouped
 from acep_approx.engines.maximal.engine import MaximalCells, MaximalMatches
 from acep_approx.engines.maximal.held import Held
@@ -20,8 +21,8 @@ from acep_approx.kernels.order import Found, Limits, sort_matches
 from acep_approx.matching.outputs.known import KnownMatches
 from acep_approx.matching.outputs.matches import CompletedMatches
 from acep_approx.matching.outputs.of_runs import RunCounts, RunListing, RunOutput, RunPoints
-from acep_approx.matching.outputs.recent import Recent
 from acep_approx.matching.outputs.registers import MachineMatches
+from acep_approx.matching.outputs.verify import Bindings, Verifier
 from acep_approx.matching.stream_batch import StreamBatch
 
 if TYPE_CHECKING:
@@ -32,10 +33,17 @@ class WalkedMatches(KnownMatches):
     """Takes the matches of ``MaximalCells``, of which none is in another."""
 
     def __init__(
-        self, automaton: RegisterAutomaton, engine: MaximalCells, recent: Recent, machine: MachineMatches, every: int
+        self,
+        automaton: RegisterAutomaton,
+        engine: MaximalCells,
+        verifier: Verifier,
+        machine: MachineMatches,
+        every: int,
     ) -> None:
-        super().__init__(automaton, engine.window, recent, machine, every, is_count=engine.is_count)
+        super().__init__(automaton, engine.window, verifier.recent, machine, every, is_count=engine.is_count)
         self.engine = engine
+        self._verifier = verifier
+        self._conditions = dynamic_conditions(automaton.query)
         inner = automaton.automaton
         costs = [(final.cost, number, final.state) for number, final in enumerate(inner.finals)]
         best = {state: number for _, number, state in sorted(costs, reverse=True)}
@@ -55,7 +63,7 @@ class WalkedMatches(KnownMatches):
         return self._completed(*self.engine.closed(limit), waited=True)
 
     def _completed(self, events: Held, found: MaximalMatches, *, waited: bool) -> CompletedMatches:
-        found = in_order(events, found, self.labels, by_start=waited)
+        found = self._verified(events, in_order(events, found, self.labels, by_start=waited))
         first, last = found.id[found.offset[:-1]], found.id[found.offset[1:] - 1]
         return CompletedMatches(
             slot=events.slot[last],
@@ -68,6 +76,17 @@ class WalkedMatches(KnownMatches):
             id=events.id[found.id],
             arc=found.arc,
         )
+
+    def _verified(self, events: Held, found: MaximalMatches) -> MaximalMatches:
+        """The matches for which the conditions hold: each holds for a match if it does for one that this contains."""
+        if not self._conditions or not len(found):
+            return found
+        variables = self.automaton.automaton.variables
+        bindings = Bindings(variables, found.offset, events.id[found.id], self.labels[found.arc])
+        good = np.ones(len(found), np.bool_)
+        for condition in self._conditions:
+            good = self._verifier.holds(condition, bindings, good)
+        return found.take(np.flatnonzero(good))
 
     @property
     def waits_in(self) -> Ints:

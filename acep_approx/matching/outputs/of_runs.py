@@ -107,8 +107,8 @@ class RunOutput(Output):
     def waits_until(self) -> int | None:
         """The tick that ``pass_time`` must be given for the next match that waits; None where none does."""
         finder = self.finder
-        ends = np.concatenate((finder.waiting.start, finder.held.tick))
-        return int(ends.min()) + self.engine.window + 1 if len(ends) and not self._is_count else None
+        ends = np.concatenate((finder.known_at(finder.waiting), finder.known_at(finder.held, together=True)))
+        return int(ends.min()) + 1 if len(ends) and not self._is_count else None
 
     def finish(self) -> Iterator[pa.Table]:
         """What was still waiting at the end of the stream."""
@@ -257,7 +257,7 @@ class RunOutput(Output):
 
         Where ids do not say in which order events came they do so, too.
         """
-        asks_ticks = self._is_count or (self.finder.is_simultaneous and bool(self.finder.log.letters))
+        asks_ticks = self._is_count or bool(self.finder.log.letters and self.finder.asks_ticks)
         return bool(self.recent.columns) or asks_ticks or bool(len(self.recent.rows))
 
     @property

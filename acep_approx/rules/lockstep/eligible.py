@@ -141,6 +141,8 @@ def _of_rule(rule: CompiledRule, program: Program) -> Iterator[str]:
     """What of a rule alone speaks against it."""
     if rule.plan.registers is not None:
         yield f"it needs the runs engine, for {'; '.join(rule.plan.why_runs)}"
+    if rule.plan.looks_to_the_start:
+        yield "it depends on the start of partitions"
     if rule.plan.query.errors >= FEW_LANES:
         yield f"it has more than {FEW_LANES - 1} errors"
     if rule.late:

@@ -299,4 +299,4 @@ class LockstepStage:
             slot = events.slots(pipeline.key_slots.columns)[at]
             points = Points(slot, events.first_row + at, ticks[at], hits[HIT_START], hits[HIT_ERRORS])
             table = one.points.table(points, at, events)
-        return matched(one.rule, table, pipeline.window, moment)
+        return matched(one.rule, table, pipeline.waits, moment)

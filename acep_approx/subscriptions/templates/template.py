@@ -99,9 +99,9 @@ class Template:
         if by is not None:  # the cells have one window
             with_attributes = replace(with_attributes, window=Window(0, syntax.window.unit, syntax.window.span))
         made = plan(with_attributes, "auto" if by is None else "runs")
-        if made.registers is not None and (
-            made.registers.needs_list or made.registers.negations
-        ):
+        if made.registers is not None and (made.registers.needs_list or made.registers.negations):
+            return None
+        if made.looks_to_the_start:
             return None
         return cls(syntax, parameters_of(syntax), made, by.name if by is not None else None)
 
