@@ -202,7 +202,7 @@ class PartitionSearch:
             for row in self.part[following:]:
                 if not fits[row] or not self.is_before(last, row):
                     continue
-                if self.span_fits(row if first is None else first, row) and self.may_skip(path, row):
+                if self.span_fits(row if first is None else first, row) and self.may_skip(path, step, row):
                     yield Path((*path.bound, (row, step.atom.variable)), step.place, err, gaps)
 
     def span_fits(self, first: int, last: int) -> bool:
@@ -229,20 +229,21 @@ class PartitionSearch:
 
     # --- strategies ---
 
-    def may_skip(self, path: Path, row: int) -> bool:
-        """Whether the strategy lets ``row`` be the next bound event."""
-        if not path.bound or self.query.strategy == "skip_till_any_match":
+    def may_skip(self, path: Path, step: Step, row: int) -> bool:
+        """Whether the strategy of the gap before ``row`` lets a step bind it next."""
+        if not path.bound or step.strategy == "skip_till_any_match":
             return True
         last = path.bound[-1][0]
-        if self.query.strategy == "strict_contiguity":
+        if step.strategy == "strict_contiguity":
             return not any(self.lies_between(last, other, row) for other in range(len(self.rows)))
-        if self.query.strategy == "partition_contiguity":
+        if step.strategy == "partition_contiguity":
             return not self.between(last, row)
         return all(self.is_ignorable(path, skipped) for skipped in self.between(last, row))
 
     def is_ignorable(self, path: Path, row: int) -> bool:
-        """Skip till next match: no step that counts could bind this event. Takes come before all other steps."""
+        """Skip till next match: no step over such a gap could bind this event. Takes come before all other steps."""
         steps = [step for step in self.places.steps(path.place, 0) if step.atom is not None]
+        steps = [step for step in steps if step.strategy == "skip_till_next_match"]
         takes = [step for step in steps if step.takes]
         return not any(self.is_enabled(path, step, row) for step in takes or steps)
 

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 from acep_approx.ranges import impossible
 
 if TYPE_CHECKING:
-    from acep_approx.query.syntax import Expression
+    from acep_approx.query.syntax import Expression, Strategy
 
 START = 0
 
@@ -44,7 +44,8 @@ class Arc:
 
     ``letter`` indexes ``Automaton.letters``; ``label`` indexes ``Automaton.variables``; ``cost`` is the weight of
     the skipped letters, ``skipped`` names their variables; ``guard`` holds letters of which no event may lie between.
-    ``again``: the arc starts another round of a repetition that the source lies in (SASE+ calls it *take*).
+    ``again``: the arc starts another round of a repetition that the source lies in (SASE+ calls it *take*). ``gap`` is
+    what may lie between the event before and this one; None: what the strategy of the query says.
     """
 
     source: int
@@ -55,6 +56,7 @@ class Arc:
     guard: frozenset[int] = frozenset()
     skipped: tuple[str, ...] = ()
     again: bool = False
+    gap: Strategy | None = None
 
 
 @dataclass(frozen=True)
@@ -196,6 +198,8 @@ def _stable(value: object) -> str:
         return "{" + ",".join(sorted(_stable(v) for v in value)) + "}"
     if isinstance(value, tuple):
         return "(" + ",".join(_stable(v) for v in value) + ")"
+    if isinstance(value, Arc) and value.gap is None:  # as before there were words for gaps
+        return "Arc" + _stable(tuple(vars(value).values())[:-1])
     if isinstance(value, Arc | Final | Letter):
         return type(value).__name__ + _stable(tuple(vars(value).values()))
     return repr(value)

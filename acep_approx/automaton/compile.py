@@ -27,7 +27,18 @@ from heapq import heappop, heappush
 from acep_approx.automaton.automaton import START, Arc, Automaton, Component, Final, Letter
 from acep_approx.automaton.letters import unbound
 from acep_approx.query.shape import atoms, is_static, kleene_variables, negated_variables, variables
-from acep_approx.query.syntax import Absent, Atom, Either, Expression, Pattern, QuerySyntax, Repeat, Sequence
+from acep_approx.query.syntax import (
+    Absent,
+    Atom,
+    Either,
+    Expression,
+    Pattern,
+    QuerySyntax,
+    Repeat,
+    Sequence,
+    Spaced,
+    Strategy,
+)
 
 
 @dataclass(frozen=True)
@@ -47,13 +58,22 @@ class Move:
 class Thompson:
     """``moves[node]`` lists the moves out of a node; one start and one end.
 
-    ``inside[node]`` holds the repetitions that the letter move into ``node`` lies in (nothing for other nodes).
+    ``inside[node]`` holds the repetitions and the parts with a word for their gap that the letter move into ``node``
+    lies in, by their numbers, outermost first (nothing for other nodes). ``before`` gives per number the strategy of
+    the gap before a part that has a word, ``between`` that of the gaps between rounds.
     """
 
     moves: list[list[Move]] = field(default_factory=list)
-    inside: list[frozenset[int]] = field(default_factory=list)
+    inside: list[tuple[int, ...]] = field(default_factory=list)
+    before: dict[int, Strategy] = field(default_factory=dict)
+    between: dict[int, Strategy] = field(default_factory=dict)
     start: int = 0
     end: int = 0
+
+    @property
+    def has_words(self) -> bool:
+        """Whether some gap has a strategy of its own."""
+        return bool(self.before or self.between)
 
 
 def build_thompson(pattern: Pattern, guard_letter: Callable[[Atom], int]) -> Thompson:
@@ -75,13 +95,13 @@ def build_thompson(pattern: Pattern, guard_letter: Callable[[Atom], int]) -> Tho
 
 
 class _Builder:
-    """Adds the nodes and moves of one pattern; ``_rounds`` are the repetitions being built, outermost first."""
+    """Adds the nodes and moves of one pattern; ``_around`` are the numbers around what is built, outermost first."""
 
     def __init__(self, guard_letter: Callable[[Atom], int]) -> None:
         self._guard_letter = guard_letter
         self._graph = Thompson()
-        self._rounds: list[int] = []
-        self._repeats = 0
+        self._around: list[int] = []
+        self._numbers = 0
 
     def build(self, pattern: Pattern) -> Thompson:
         self._graph.start = self._node()
@@ -90,7 +110,7 @@ class _Builder:
 
     def _node(self) -> int:
         self._graph.moves.append([])
-        self._graph.inside.append(frozenset())
+        self._graph.inside.append(())
         return len(self._graph.moves) - 1
 
     def _link(self, source: int, target: int, again: int = 0) -> None:
@@ -106,7 +126,7 @@ class _Builder:
         if isinstance(tree, Atom):
             leave = self._node()
             self._graph.moves[entry].append(Move(leave, atom=tree))
-            self._graph.inside[leave] = frozenset(self._rounds) - {0}
+            self._graph.inside[leave] = tuple(self._around)
             return leave
         if isinstance(tree, Absent):
             leave = self._node()
@@ -124,16 +144,27 @@ class _Builder:
                 self._link(entry, inner)
                 self._link(self._fragment(option, inner), leave)
             return leave
+        if isinstance(tree, Spaced):
+            self._graph.before[self._enter()] = tree.strategy
+            leave = self._fragment(tree.part, entry)
+            self._around.pop()
+            return leave
         assert isinstance(tree, Repeat), "patterns of other languages have compilers of their own"
         return self._repeat(tree, entry)
 
+    def _enter(self) -> int:
+        self._numbers += 1
+        self._around.append(self._numbers)
+        return self._numbers
+
     def _repeat(self, tree: Repeat, entry: int) -> int:
-        self._repeats += 1
-        number = self._repeats if tree.most != 1 else 0
-        self._rounds.append(number)
-        most = tree.most
+        if tree.most == 1:
+            return self._bounded(tree, entry, 1, 0)
+        number, most = self._enter(), tree.most
+        if tree.between is not None:
+            self._graph.between[number] = tree.between
         leave = self._endless(tree, entry, number) if most is None else self._bounded(tree, entry, most, number)
-        self._rounds.pop()
+        self._around.pop()
         return leave
 
     def _copies(self, part: Pattern, entry: int, count: int, number: int) -> int:
@@ -169,14 +200,14 @@ NO_GUARD: frozenset[int] = frozenset()
 class Way:
     """A way to ``node`` that consumes nothing: what it costs, which variables it skips, which guards it passes.
 
-    ``again`` holds the repetitions around the origin of which the way starts another round.
+    ``again`` is the outermost repetition around the origin of which the way starts another round; 0 for none.
     """
 
     node: int
     cost: int = 0
     guard: frozenset[int] = NO_GUARD
     skipped: tuple[str, ...] = ()
-    again: frozenset[int] = NO_GUARD
+    again: int = 0
 
 
 def reach(graph: Thompson, origin: int, errors: int, weight: Callable[[Atom], int]) -> Iterator[Way]:
@@ -185,36 +216,60 @@ def reach(graph: Thompson, origin: int, errors: int, weight: Callable[[Atom], in
     Yields
     ------
     Way
-        In order of cost, ``cost <= errors``. Of the ways that skip nothing those with the fewest guards and the most
-        new rounds, and of the ways that skip something the cheapest.
+        In order of cost, ``cost <= errors``. Of the ways that skip nothing those with the fewest guards, with another
+        round if there is such, and of the ways that skip something the cheapest. Where gaps have words, for each round
+        that they start.
 
     Complexity: O((moves) x (distinct guards)) for cost 0, O(moves log moves) for the rest.
     """
     best: dict[tuple[int, bool], list[Way]] = {}  # having paid lifts the guards to come: its own place
-    around = graph.inside[origin]
+    around = frozenset(graph.inside[origin])
     queue = [(0, 0, 0, Way(origin))]
     pushed = 0
     while queue:
         _, _, _, way = heappop(queue)
         known = best.setdefault((way.node, way.cost > 0), [])
-        if any(o.cost <= way.cost and o.guard <= way.guard and o.again >= way.again for o in known):
+        if any(o.cost <= way.cost and o.guard <= way.guard and _starts(o, way, graph) for o in known):
             continue
         known.append(way)
         yield way
         for move in graph.moves[way.node]:
-            onward = _after(way, move, weight, around)
+            onward = _after(way, move, weight, around, keeps=graph.has_words)
             if onward.cost <= errors:
                 pushed += 1
                 heappush(queue, (onward.cost, len(onward.guard), pushed, onward))
 
 
-def _after(way: Way, move: Move, weight: Callable[[Atom], int], around: frozenset[int]) -> Way:
+def _starts(one: Way, other: Way, graph: Thompson) -> bool:
+    """Whether a way stands for another one as far as rounds go: where no gap has a word, any round is as good."""
+    return one.again == other.again or not (graph.has_words or other.again)
+
+
+def _after(way: Way, move: Move, weight: Callable[[Atom], int], around: frozenset[int], *, keeps: bool) -> Way:
+    """A way and one more move. Where it skips something it ``keeps`` which round it starts only if a word may ask."""
+    again = min((number for number in (way.again, move.again) if number in around), default=0)
     if move.atom:
-        return Way(move.target, way.cost + weight(move.atom), NO_GUARD, (*way.skipped, move.atom.variable))
+        cost, skipped = way.cost + weight(move.atom), (*way.skipped, move.atom.variable)
+        return Way(move.target, cost, NO_GUARD, skipped, again if keeps else 0)
     if way.cost:
-        return Way(move.target, way.cost, NO_GUARD, way.skipped)
-    again = way.again | ({move.again} & around)
+        return Way(move.target, way.cost, NO_GUARD, way.skipped, again if keeps else 0)
     return Way(move.target, 0, way.guard | move.guard, way.skipped, again)
+
+
+def word_of(graph: Thompson, origin: int, target: int, again: int) -> Strategy | None:
+    """The word for the gap before the letter move into ``target`` on a way from ``origin``; None where there is none.
+
+    The word of the repetition of which it is another round, or else of the innermost part that the way has entered. A
+    repetition around both that starts another round is entered once more, with all that is in it.
+    """
+    before, after = graph.inside[origin], graph.inside[target]
+    if again in after:
+        if again in graph.between:
+            return graph.between[again]
+        entered = after[after.index(again) + 1 :]
+    else:
+        entered = tuple(number for number in after if number not in before)
+    return next((graph.before[number] for number in reversed(entered) if number in graph.before), None)
 
 
 # --- the automaton ----------------------------------------------------------------------------------------
@@ -302,7 +357,6 @@ class _Letters:
 
 def _automaton_of(graph: Thompson, query: QuerySyntax, letters: _Letters) -> Automaton:
     weights, kleene = dict(query.weights), kleene_variables(query.pattern)
-    takes = query.strategy == "skip_till_next_match"  # only there it matters which arcs start another round
 
     def weight(atom: Atom) -> int:
         return weights.get(atom.variable, 1)
@@ -331,9 +385,12 @@ def _automaton_of(graph: Thompson, query: QuerySyntax, letters: _Letters) -> Aut
                 if move.atom:
                     label = labels["" if query.is_regex else move.atom.variable]
                     target = state_of[way.node, i]
-                    again = takes and bool(way.again & graph.inside[move.target])
+                    gap = word_of(graph, origin, move.target, way.again) or query.strategy
+                    # only with this strategy it matters which arcs start another round
+                    again = gap == "skip_till_next_match" and way.cost == 0 and way.again in graph.inside[move.target]
+                    own = gap if gap != query.strategy and source != START else None
                     letter = letters.index(move.atom)
-                    arcs.append(Arc(source, target, letter, label, way.cost, way.guard, way.skipped, again))
+                    arcs.append(Arc(source, target, letter, label, way.cost, way.guard, way.skipped, again, own))
                     refuse_many(query, "arcs", len(arcs), MAX_ARCS, "ACEP-Q904")
         finals += ends
     return Automaton(
@@ -374,7 +431,7 @@ def merge_equal_futures(automaton: Automaton) -> Automaton:
 def _merged(automaton: Automaton, number: list[int]) -> list[int]:
     leaves: list[set[object]] = [set() for _ in range(automaton.size)]
     for arc in automaton.arcs:
-        leaves[arc.source].add((arc.letter, arc.label, number[arc.target], arc.cost, arc.guard, arc.again))
+        leaves[arc.source].add((arc.letter, arc.label, number[arc.target], arc.cost, arc.guard, arc.again, arc.gap))
     for final in automaton.finals:
         leaves[final.state].add((final.cost, final.guard))
     seen: dict[object, int] = {}
@@ -413,9 +470,9 @@ def _undominated(arcs: Iterable[Arc]) -> list[Arc]:
 
     What is left of arcs for free starts another round if any of them did.
     """
-    groups: dict[tuple[int, int, int, int], list[Arc]] = {}
+    groups: dict[tuple[int, int, int, int, str | None], list[Arc]] = {}
     for arc in sorted(arcs, key=lambda a: (a.source, a.target, a.letter, a.label, a.cost, len(a.guard))):
-        kept = groups.setdefault((arc.source, arc.target, arc.letter, arc.label), [])
+        kept = groups.setdefault((arc.source, arc.target, arc.letter, arc.label, arc.gap), [])
         better = [i for i, other in enumerate(kept) if other.cost <= arc.cost and other.guard <= arc.guard]
         if not better:
             kept.append(arc)

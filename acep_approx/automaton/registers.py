@@ -11,7 +11,7 @@ Deviations: liveness is computed by data flow over arcs, because the states form
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -30,19 +30,20 @@ from acep_approx.automaton.resolve import (
 )
 from acep_approx.automaton.states import EVERYTHING, NO_EVENT, NOTHING, PLACE, Computed, Counted, Ignore, State, Step
 from acep_approx.errors import LimitError, UnsupportedError
-from acep_approx.query.syntax import LISTS_ALL, NON_OVERLAP, Expression, QuerySyntax
+from acep_approx.query.shape import gap_words
+from acep_approx.query.syntax import LISTS_ALL, NON_OVERLAP, Expression, QuerySyntax, Strategy
 
 MAX_STATES = 4096
 MAX_MOVES = 100_000
 """Entries of the table of moves: for each step out of a state and number of errors one, and one per value moved."""
-IGNORES = {
+IGNORES: dict[Strategy, Ignore] = {
     "skip_till_any_match": EVERYTHING,
     "skip_till_next_match": EVERYTHING,
     "partition_contiguity": NO_EVENT,
     "strict_contiguity": NO_EVENT,
 }
-"""What each strategy lets runs ignore, at every state."""
-COUNTED: dict[str, Counted] = {"partition_contiguity": "partition", "strict_contiguity": "stream"}
+"""What each strategy lets runs ignore, at the states before such gaps."""
+COUNTED: dict[Strategy, Counted] = {"partition_contiguity": "partition", "strict_contiguity": "stream"}
 
 
 @dataclass
@@ -95,11 +96,11 @@ class RegisterAutomaton:
 
     @cached_property
     def finals(self) -> list[list[int]]:
-        """Per state the numbers of the finals at its position."""
+        """Per state the numbers of the finals at its position, where matches end at it."""
         by_position: dict[int, list[int]] = {}
         for number, final in enumerate(self.automaton.finals):
             by_position.setdefault(final.state, []).append(number)
-        return [by_position.get(state.position, []) for state in self.states]
+        return [by_position.get(state.position, []) if state.ends else [] for state in self.states]
 
     @cached_property
     def steps_from(self) -> list[list[int]]:
@@ -117,6 +118,21 @@ class RegisterAutomaton:
         """Whether no event takes runs away from a state: what they can do only adds."""
         ignore = self.ignores[state]
         return ignore == EVERYTHING and not any(step.inhibits for step in self.leaving(state))
+
+    def repeats(self, state: int) -> bool:
+        """Whether runs at a state can come back to it.
+
+        Complexity: O(steps).
+        """
+        seen, waiting = set[int](), [state]
+        while waiting:
+            for step in self.leaving(waiting.pop()):
+                if step.target == state:
+                    return True
+                if step.target is not None and step.target not in seen:
+                    seen.add(step.target)
+                    waiting.append(step.target)
+        return False
 
     def is_ignored_everywhere(self, mask: int) -> bool:
         """Whether an event with these letters changes nothing, whichever runs there are, and begins none.
@@ -212,7 +228,8 @@ class _Compiler:
         }
         self.to_come = self._variables_to_come()
         self.relevant = self._relevant_variables()
-        self.is_taken = {arc.source for arc in automaton.arcs if arc.again and arc.cost == 0}
+        self.gaps = self._gaps_after()
+        self.is_taken = {(arc.source, arc.gap) for arc in automaton.arcs if arc.again and arc.cost == 0}
 
     def compile(self) -> RegisterAutomaton:
         result = RegisterAutomaton(self.query, self.automaton, list(self.automaton.letters), [State(START)])
@@ -222,8 +239,7 @@ class _Compiler:
         number = {result.states[0]: 0}
         steps = 0
         for state in result.states:  # grows while it runs; what the steps test costs more, and comes when all fit
-            for arc in self.leaving[state.position]:
-                target = self._target(state, self.automaton.arcs[arc])
+            for _, target in self._leading(state):
                 if target not in number:
                     if len(number) >= MAX_STATES:
                         raise self._too_many("states", len(number) + 1, MAX_STATES)
@@ -233,9 +249,10 @@ class _Compiler:
                 if steps > MAX_ARCS:
                     raise self._too_many("arcs", steps, MAX_ARCS)
         for source, state in enumerate(result.states):
-            result.steps += [self._step(source, state, arc, number, result) for arc in self.leaving[state.position]]
-        result.ignores = [IGNORES[self.query.strategy]] * len(result.states)
-        result.counted = COUNTED.get(self.query.strategy, "nothing")
+            for arc, target in self._leading(state):
+                result.steps.append(self._step(source, state, arc, number[target], result))
+        result.ignores = [IGNORES[self._strategy(state.gap)] for state in result.states]
+        result.counted = self._counted()
         result.final_checks = [self._final_checks(state) for state in result.states]
         result.filters = tuple(self.filters)
         result.complete()
@@ -275,26 +292,51 @@ class _Compiler:
     def _variable(self, arc: Arc) -> str:
         return self.automaton.variables[arc.label] if self.automaton.variables else ""
 
-    def _target(self, state: State, arc: Arc) -> State:
-        return State(arc.target, (state.bound | {self._variable(arc)}) & self.relevant[arc.target])
+    def _leading(self, state: State) -> Iterator[tuple[int, State]]:
+        """The arcs that leave a state, each with the states that it leads to: one for each kind of gap behind it."""
+        for number in self.leaving[state.position]:
+            arc = self.automaton.arcs[number]
+            if arc.gap == state.gap:
+                bound = (state.bound | {self._variable(arc)}) & self.relevant[arc.target]
+                for gap in self.gaps[arc.target]:
+                    yield number, State(arc.target, bound, gap, ends=gap == self.gaps[arc.target][0])
 
-    def _step(
-        self, source: int, state: State, number: int, numbers: dict[State, int], result: RegisterAutomaton
-    ) -> Step:
+    def _gaps_after(self) -> list[tuple[Strategy | None, ...]]:
+        """Per position the kinds of gaps before the events that can come next; one where none can."""
+        found: list[dict[Strategy | None, None]] = [{} for _ in range(self.automaton.size)]
+        for arc in self.automaton.arcs:
+            found[arc.source][arc.gap] = None
+        return [tuple(sorted(gaps, key=str)) or (None,) for gaps in found]
+
+    def _strategy(self, gap: Strategy | None) -> Strategy:
+        return gap or self.query.strategy
+
+    def _counted(self) -> Counted:
+        """Which events tell whether one came between: those of the whole stream, or of the partition."""
+        inner = (arc.gap for arc in self.automaton.arcs if arc.source != START)
+        found = {COUNTED[gap] for gap in map(self._strategy, inner) if gap in COUNTED}
+        if len(found) > 1 and self.query.equivalences:
+            of_stream = [span for gap, span in gap_words(self.query.pattern) if gap in COUNTED]
+            message = "with [attribute] the gaps of a query count events of the stream, or of the key, not both"
+            hint = "use one of STRICT (strict_contiguity) and CONTIGUOUS (partition_contiguity)"
+            raise self.query.fault("ACEP-Q920", message, of_stream[0], hint, UnsupportedError)
+        return "stream" if "stream" in found else "partition" if found else COUNTED.get(self.query.strategy, "nothing")
+
+    def _step(self, source: int, state: State, number: int, target: int, result: RegisterAutomaton) -> Step:
         arc = self.automaton.arcs[number]
         variable = self._variable(arc)
         binding = Binding(variable, state.bound)
-        may_inhibit = self.query.strategy != "skip_till_any_match" and arc.cost == 0 and arc.source != START
+        may_inhibit = self._strategy(arc.gap) != "skip_till_any_match" and arc.cost == 0 and arc.source != START
         letter, checks = self._with_own(result.letters, arc.letter, self._checks(state, arc, binding))
         return Step(
             arc=number,
             source=source,
-            target=numbers[self._target(state, arc)],
+            target=target,
             letter=letter,
             binding=binding,
             checks=tuple(checks),
             guard=NO_LETTERS if arc.source == START else arc.guard - result.late_guards,
-            inhibits=may_inhibit and (arc.again or arc.source not in self.is_taken),
+            inhibits=may_inhibit and (arc.again or (arc.source, arc.gap) not in self.is_taken),
         )
 
     def _too_many(self, what: str, given: int, limit: int) -> LimitError:
@@ -326,7 +368,7 @@ class _Compiler:
             again = condition.each if condition.whole & self.to_come[arc.source] else NOTHING
             checks = checks_of(condition, binding, again)
             if checks is None:
-                self._leave_to_filter(condition, inhibits=True)
+                self._leave_to_filter(condition, inhibits=self._strategy(arc.gap) == "skip_till_next_match")
             else:
                 found += checks
         return found
@@ -340,7 +382,7 @@ class _Compiler:
     def _final_checks(self, state: State) -> tuple[Resolved, ...]:
         found: list[Resolved] = []
         to_come = self.to_come[state.position]
-        if not any(final.state == state.position for final in self.automaton.finals):
+        if not state.ends or not any(final.state == state.position for final in self.automaton.finals):
             return ()
         for condition in self.conditions:
             if condition.names <= state.bound and condition.whole & to_come:
@@ -352,7 +394,7 @@ class _Compiler:
         return tuple(found)
 
     def _leave_to_filter(self, condition: Condition, *, inhibits: bool) -> None:
-        if inhibits and self.query.strategy == "skip_till_next_match":
+        if inhibits:
             message = "skip_till_next_match cannot choose the next event by a condition on all events of a repetition"
             hint = "compare with one event (a[1], a[i-1], a[a.LEN]) or with max(a[].x) or min(a[].x)"
             raise self.query.fault("ACEP-Q900", message, condition.expression.span, hint, UnsupportedError)

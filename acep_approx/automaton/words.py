@@ -20,7 +20,17 @@ from acep_approx.query.cel.printer import expression_text
 from acep_approx.query.cel.syntax import DURATION, FIRST, LAST, SECOND
 from acep_approx.query.printer import to_text
 from acep_approx.query.shape import operands, replaced, walk
-from acep_approx.query.syntax import Aggregate, Attribute, Binary, Expression, FunctionCall, Index, Lasting, Strategy
+from acep_approx.query.syntax import (
+    WORD_FOR,
+    Aggregate,
+    Attribute,
+    Binary,
+    Expression,
+    FunctionCall,
+    Index,
+    Lasting,
+    Strategy,
+)
 
 EdgeKind = Literal["filter", "rebind", "forward", "kill"]
 TIMES = {BEGAN: "start", CAME: "time of the last event"}
@@ -279,8 +289,10 @@ def state_names(registers: RegisterAutomaton) -> list[str]:
     Complexity: O(states x variables).
     """
     alike: dict[int, list[frozenset[str]]] = {}
+    others: dict[int, set[Strategy | None]] = {}
     for state in registers.states:
         alike.setdefault(state.position, []).append(state.bound)
+        others.setdefault(state.position, set()).add(state.gap)
     differing = {
         position: frozenset().union(*bound) - bound[0].intersection(*bound) for position, bound in alike.items()
     }
@@ -289,6 +301,9 @@ def state_names(registers: RegisterAutomaton) -> list[str]:
         some = differing[state.position]
         known, unknown = ", ".join(sorted(some & state.bound)), ", ".join(sorted(some - state.bound))
         name = registers.automaton.names[state.position]
+        gaps = others[state.position]
+        if len(gaps) > 1:
+            name += f" before a {WORD_FOR[state.gap or registers.query.strategy]} gap"
         names.append(name + (f" with {known}" if known else "") + (f" without {unknown}" if unknown else ""))
     return names
 
@@ -296,6 +311,8 @@ def state_names(registers: RegisterAutomaton) -> list[str]:
 def strategy_of(registers: RegisterAutomaton) -> Strategy | None:
     """The strategy that runs follow at every state; None where there is no such."""
     states = range(1, len(registers.states))
+    if any(state.gap is not None for state in registers.states):
+        return None
     if all(registers.ignores[state] == NO_EVENT for state in states):
         return "strict_contiguity" if registers.counted == "stream" else "partition_contiguity"
     kills = any(step.target is None for step in registers.steps)

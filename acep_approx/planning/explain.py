@@ -176,9 +176,12 @@ def _ignored(registers: RegisterAutomaton) -> Iterator[str]:
     if strategy := strategy_of(registers):
         yield f"{strategy}: {STRATEGIES[strategy]}"
         return
-    for number, name in enumerate(state_names(registers)):
-        if number != START:
+    query = registers.query
+    for number, (name, state) in enumerate(zip(state_names(registers), registers.states, strict=True)):
+        if number != START and (query.is_machine or query.is_algebra):
             yield f"{name}: ignores {ignore_text(registers, number)}"
+        elif number != START and registers.steps_from[number]:
+            yield f"{name}: {STRATEGIES[state.gap or query.strategy]}"
 
 
 def few(lines: Iterable[str]) -> list[str]:

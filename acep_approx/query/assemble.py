@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, cast
 from acep_approx.query.functions import named
 from acep_approx.query.shape import choice_of, replaced, sequence_of, with_expressions
 from acep_approx.query.syntax import (
+    GAP_WORDS,
     HOLDS,
     KINDS,
     LISTS_ALL,
@@ -53,6 +54,7 @@ from acep_approx.query.syntax import (
     Sequence,
     Skip,
     SkipTo,
+    Spaced,
     Span,
     Strategy,
     Unary,
@@ -191,8 +193,16 @@ class Assembler(Written):
         return dataclasses.replace(parts[0], span=span)
 
     def repeat(self, parts: list[Any], span: Span) -> Repeat:
-        part, (least, most) = parts
-        return Repeat(part, least, most, span)
+        part, (least, most), *between = parts
+        return Repeat(part, least, most, span, between=self._gap(between))
+
+    @staticmethod
+    def _gap(words: list[Token]) -> Strategy | None:
+        return GAP_WORDS[words[0].upper()] if words else None
+
+    def spaced(self, parts: list[Any], span: Span) -> Spaced:
+        word, part = parts
+        return Spaced(GAP_WORDS[word.upper()], part, span)
 
     def absent(self, parts: list[Pattern], span: Span) -> Absent:
         options = parts[0].options if isinstance(parts[0], Either) else (parts[0],)
@@ -209,6 +219,7 @@ class Assembler(Written):
     def component(self, parts: list[Any], span: Span) -> Pattern:
         asked, *rest = parts
         bounds = rest.pop(0) if isinstance(rest[0], tuple) else None
+        between = self._gap([rest.pop(0)]) if rest[0].type == "BETWEEN_OF_ONE" else None
         name, *index = rest
         if index:
             self.marked.append(name)
@@ -216,7 +227,7 @@ class Assembler(Written):
                 hint = f"write {name}[]; conditions on single events belong in WHERE"
                 raise self.fault("ACEP-Q009", f"{index[0]} has no meaning in a pattern", span_of(index[0]), hint)
         atom = Atom(asked[0], str(name), span)
-        return atom if bounds is None else Repeat(atom, bounds[0], bounds[1], span)
+        return atom if bounds is None else Repeat(atom, bounds[0], bounds[1], span, between=between)
 
     def type(self, parts: list[Token], span: Span) -> list[str | None]:
         """The type in a list, so that it is not taken for bounds."""
@@ -233,7 +244,7 @@ class Assembler(Written):
             return numbers[0], numbers[1]
         return numbers[0], None if "," in parts else numbers[0]
 
-    letter_quantifier = quantifier
+    rounds = letter_quantifier = quantifier
 
     def letter(self, parts: list[Token], span: Span) -> Atom:
         letter = str(parts[0])
@@ -528,6 +539,7 @@ _KINDS: dict[type, str] = {
     Absent: "a negation within a negation",
     Either: "a choice",
     Sequence: "a sequence",
+    Spaced: "a part with a word for the gap before it",
 }
 
 
