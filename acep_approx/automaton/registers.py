@@ -114,6 +114,10 @@ class RegisterAutomaton:
         """The steps that leave a state."""
         return [self.steps[number] for number in self.steps_from[state]]
 
+    def strategy_of(self, gap: Strategy | None) -> Strategy:
+        """The strategy of a gap, as arcs and states have it: None is that of the query."""
+        return gap or self.query.strategy
+
     def is_passive(self, state: int) -> bool:
         """Whether no event takes runs away from a state: what they can do only adds."""
         ignore = self.ignores[state]

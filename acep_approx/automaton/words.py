@@ -303,7 +303,7 @@ def state_names(registers: RegisterAutomaton) -> list[str]:
         name = registers.automaton.names[state.position]
         gaps = others[state.position]
         if len(gaps) > 1:
-            name += f" before a {WORD_FOR[state.gap or registers.query.strategy]} gap"
+            name += f" before {WORD_FOR[registers.strategy_of(state.gap)]}"
         names.append(name + (f" with {known}" if known else "") + (f" without {unknown}" if unknown else ""))
     return names
 

@@ -176,12 +176,12 @@ def _ignored(registers: RegisterAutomaton) -> Iterator[str]:
     if strategy := strategy_of(registers):
         yield f"{strategy}: {STRATEGIES[strategy]}"
         return
-    query = registers.query
+    has_words = any(state.gap is not None for state in registers.states)
     for number, (name, state) in enumerate(zip(state_names(registers), registers.states, strict=True)):
-        if number != START and (query.is_machine or query.is_algebra):
+        if number != START and not has_words:
             yield f"{name}: ignores {ignore_text(registers, number)}"
-        elif number != START and registers.steps_from[number]:
-            yield f"{name}: {STRATEGIES[state.gap or query.strategy]}"
+        elif registers.steps_from[number] and number != START:
+            yield f"{name}: {STRATEGIES[registers.strategy_of(state.gap)]}"
 
 
 def few(lines: Iterable[str]) -> list[str]:

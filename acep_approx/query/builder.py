@@ -25,7 +25,7 @@ from acep_approx.errors import QueryError, UsageError
 from acep_approx.query.assemble import did_you_mean
 from acep_approx.query.limits import refuse_deep_tree, refuse_many_nodes
 from acep_approx.query.messages import STRATEGIES
-from acep_approx.query.parser import parse, parse_condition, parse_expression, parse_window
+from acep_approx.query.parser import parse, parse_condition, parse_expression, parse_window, strategy_for
 from acep_approx.query.printer import is_name, to_text
 from acep_approx.query.shape import choice_of, sequence_of
 from acep_approx.query.syntax import (
@@ -44,12 +44,11 @@ from acep_approx.query.syntax import (
     Selection,
     Skip,
     SkipTo,
+    Spaced,
     Strategy,
     UserFunction,
     Window,
 )
-
-_UNITS = (("d", 86_400_000_000), ("h", 3_600_000_000), ("min", 60_000_000), ("s", 1_000_000), ("ms", 1_000))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -179,7 +178,7 @@ class QueryBuilder:
         PATTERN A a
         WITHIN 90 min
         """
-        made = _window_of(window) if isinstance(window, timedelta) else parse_window(str(window))
+        made = parse_window(window)
         return dataclasses.replace(self, window=made)
 
     def simultaneous(self) -> QueryBuilder:
@@ -346,7 +345,7 @@ class QueryBuilder:
         WITHIN 5 min
         EVERY 1 h
         """
-        return self._select(every=_window_of(length) if isinstance(length, timedelta) else parse_window(str(length)))
+        return self._select(every=parse_window(length))
 
     def _select(self, **chosen: Any) -> QueryBuilder:
         return dataclasses.replace(self, selection=dataclasses.replace(self.selection, **chosen))
@@ -485,6 +484,56 @@ class PatternBuilder:
             The repetition.
         """
         return self._repeat(least, None)
+
+    @checked
+    def gap(self, word: str) -> PatternBuilder:
+        """The strategy of the gap before this part: ``STRICT B b``.
+
+        Parameters
+        ----------
+        word : str
+            STRICT, CONTIGUOUS, NEXT or ANY.
+
+        Returns
+        -------
+        PatternBuilder
+            To be put into `seq`, behind another part.
+
+        Raises
+        ------
+        UsageError
+            ACEP-U021: no such word.
+
+        Examples
+        --------
+        >>> print(seq(event("A", "a"), event("B", "b").plus().rounds("NEXT").gap("STRICT")))
+        SEQ(A a, STRICT B+ NEXT b[])
+        """
+        return PatternBuilder(Spaced(strategy_for(word), self.node))
+
+    @checked
+    def rounds(self, gap: str) -> PatternBuilder:
+        """Say how the rounds of this repetition follow one another: ``B+ NEXT b[]``.
+
+        Parameters
+        ----------
+        gap : str
+            The strategy of the gaps between rounds, a word as for `gap`.
+
+        Returns
+        -------
+        PatternBuilder
+            The repetition.
+
+        Raises
+        ------
+        UsageError
+            ACEP-U021: no such word. ACEP-U023: this is no repetition.
+        """
+        if not isinstance(self.node, Repeat):
+            hint = "event('B', 'b').plus().rounds('NEXT')"
+            raise UsageError("only a repetition has rounds", code="ACEP-U023", hint=hint)
+        return PatternBuilder(dataclasses.replace(self.node, between=strategy_for(gap)))
 
     @checked
     def where(self, conditions: str) -> QueryBuilder:
@@ -648,11 +697,3 @@ def _nodes(name: str, parts: tuple[PatternBuilder, ...]) -> list[Pattern]:
     if not parts:
         raise UsageError(f"{name}() needs at least one part", code="ACEP-U024", hint="event('Shelf', 'a')")
     return [part.node for part in parts]
-
-
-def _window_of(length: timedelta) -> Window:
-    microseconds = length // timedelta(microseconds=1)
-    for unit, size in _UNITS:
-        if microseconds and microseconds % size == 0:
-            return Window(microseconds // size, unit)
-    return Window(microseconds, "us")

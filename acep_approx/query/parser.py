@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from datetime import timedelta
 from functools import lru_cache
 from typing import Any, cast
 
 from acep_approx.arguments import checked
-from acep_approx.errors import QueryError
+from acep_approx.errors import QueryError, UsageError
 from acep_approx.query.assemble import Assembler, did_you_mean, no_variable, span_of, with_register_values
 from acep_approx.query.functions import CALLED
 from acep_approx.query.kept import parsed
@@ -23,11 +24,13 @@ from acep_approx.query.messages import CLAUSES, explain, functions_hint
 from acep_approx.query.shape import all_expressions, atoms, conjuncts, kleene_variables, negated_variables, walk
 from acep_approx.query.syntax import (
     DEFAULT_STRATEGY,
+    GAP_WORDS,
     Equivalence,
     Expression,
     Machine,
     Pattern,
     QuerySyntax,
+    Strategy,
     UserFunction,
     Window,
 )
@@ -105,12 +108,12 @@ _kept = lru_cache(maxsize=256)(_parsed)
 """Trees never change. States, sets and workers of Spark read the same text again and again."""
 
 
-def parse_window(text: str) -> Window:
+def parse_window(text: str | int | timedelta) -> Window:
     """Read what stands after WITHIN: ``"10 s"``, ``"5 events"``, ``"5"``.
 
     Parameters
     ----------
-    text : str
+    text : str, int or timedelta
         A number and a unit.
 
     Returns
@@ -128,6 +131,9 @@ def parse_window(text: str) -> Window:
     >>> parse_window("10 seconds")
     Window(amount=10, unit='s')
     """
+    if isinstance(text, timedelta):
+        return _window_of(text)
+    text = str(text)
     found: Window = (_kept_piece if len(text) <= MOST_KEPT else _piece)(text, "window")
     return found
 
@@ -405,3 +411,33 @@ def refuse_equivalences(assembler: Assembler, expression: Expression) -> None:
                 node.span,
                 f"write WHERE [{node.name}] AND ..., outside OR, NOT and arithmetic",
             )
+
+
+_UNITS = (("d", 86_400_000_000), ("h", 3_600_000_000), ("min", 60_000_000), ("s", 1_000_000), ("ms", 1_000))
+
+
+def _window_of(length: timedelta) -> Window:
+    microseconds = length // timedelta(microseconds=1)
+    for unit, size in _UNITS:
+        if microseconds and microseconds % size == 0:
+            return Window(microseconds // size, unit)
+    return Window(microseconds, "us")
+
+
+def strategy_for(word: str) -> Strategy:
+    """The strategy that a word for a gap stands for.
+
+    Parameters
+    ----------
+    word : str
+        STRICT, CONTIGUOUS, NEXT or ANY, in letters of any case.
+
+    Raises
+    ------
+    UsageError
+        ACEP-U021: there is no such word.
+    """
+    if word.upper() not in GAP_WORDS:
+        hint = did_you_mean(word.upper(), GAP_WORDS) + "words are " + ", ".join(GAP_WORDS)
+        raise UsageError(f"no word {word!r} for a gap", code="ACEP-U021", hint=hint)
+    return GAP_WORDS[word.upper()]
