@@ -30,7 +30,7 @@ WORDS: tuple[Strategy, ...] = (
 
 
 def gap_world(number: int, *, chooses: bool = False) -> RichWorld:
-    """The world of a number, with at least one word."""
+    """The world of a number, with at least one word; in some repetitions are greedy or reluctant."""
     random = Random(number)
     while True:
         world = rich_world(random, chooses)
@@ -72,11 +72,14 @@ def with_words(pattern: Pattern, random: Random, contiguous: Strategy) -> Patter
             case Repeat(part=part):
                 between = word() if random.randrange(2) and node.most != 1 else None
                 is_again = node.most != 1 and random.randrange(3) == 0
-                made = replace(node, part=walk(part, is_first=is_first and not is_again), between=between)
+                inner = walk(part, is_first=is_first and not is_again)
+                prefers = random.choice((None, "GREEDY", "RELUCTANT")) if has_preferences else None
+                made = replace(node, part=inner, between=between, prefers=prefers)
         if is_first or random.randrange(3):
             return made
         return Spaced(word(), made)
 
+    has_preferences = not random.randrange(3)
     return walk(pattern, is_first=True)
 
 

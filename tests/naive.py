@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import product
 from typing import Any, NamedTuple
 
 from acep_approx.query.syntax import Absent, Atom, Either, Pattern, QuerySyntax, Repeat
@@ -161,6 +162,13 @@ class Path(NamedTuple):
     is_done: bool = False
 
 
+def comes_first(one: Step, other: Step) -> bool:
+    """Whether a repetition prefers a step to another one: where it is greedy, another round to what follows."""
+    greedy = any(tree.prefers == "GREEDY" for tree in (one.begun - one.over) & (other.over - other.begun))
+    reluctant = any(tree.prefers == "RELUCTANT" for tree in (one.over - one.begun) & (other.begun - other.over))
+    return greedy or reluctant
+
+
 class PartitionSearch:
     """All paths of one query through one partition: the row numbers ``part`` of ``rows``."""
 
@@ -230,6 +238,22 @@ class PartitionSearch:
     # --- strategies ---
 
     def may_skip(self, path: Path, step: Step, row: int) -> bool:
+        """Whether the strategy of the gap before ``row`` lets a step bind it next, and no other step comes first."""
+        return self.fits_gap(path, step, row) and not self.comes_late(path, step, row)
+
+    def comes_late(self, path: Path, step: Step, row: int) -> bool:
+        """Whether a repetition is greedy or reluctant, and another step could have bound ``row`` or an event before."""
+        if not path.bound:
+            return False
+        last = path.bound[-1][0]
+        others = [other for other in self.places.steps(path.place, 0) if other.atom and comes_first(other, step)]
+        for other, one in product(others, [*self.between(last, row), row]):
+            is_near = "contiguity" not in other.strategy or self.fits_gap(path, other, one)
+            if is_near and self.is_enabled(path, other, one):
+                return True
+        return False
+
+    def fits_gap(self, path: Path, step: Step, row: int) -> bool:
         """Whether the strategy of the gap before ``row`` lets a step bind it next."""
         if not path.bound or step.strategy == "skip_till_any_match":
             return True

@@ -13,13 +13,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, reduce
 
 from acep_approx.automaton.automaton import START, Arc, Automaton, Final, Letter
 from acep_approx.automaton.compile import MAX_ARCS, MAX_LETTERS
+from acep_approx.automaton.letters import asked_by
 from acep_approx.automaton.resolve import (
     Binding,
     Condition,
+    Held,
     Own,
     Register,
     Resolved,
@@ -28,10 +30,32 @@ from acep_approx.automaton.resolve import (
     held,
     negation_conditions,
 )
-from acep_approx.automaton.states import EVERYTHING, NO_EVENT, NOTHING, PLACE, Computed, Counted, Ignore, State, Step
+from acep_approx.automaton.states import (
+    EVERYTHING,
+    NO_EVENT,
+    NOTHING,
+    PLACE,
+    Computed,
+    Counted,
+    Ignore,
+    Neighbour,
+    State,
+    Step,
+)
 from acep_approx.errors import LimitError, UnsupportedError
 from acep_approx.query.shape import gap_words
-from acep_approx.query.syntax import LISTS_ALL, NON_OVERLAP, Expression, QuerySyntax, Strategy
+from acep_approx.query.syntax import (
+    LISTS_ALL,
+    NON_OVERLAP,
+    Binary,
+    Constant,
+    Expression,
+    IsNull,
+    QuerySyntax,
+    Repeat,
+    Strategy,
+    Unary,
+)
 
 MAX_STATES = 4096
 MAX_MOVES = 100_000
@@ -113,6 +137,11 @@ class RegisterAutomaton:
     def leaving(self, state: int) -> list[Step]:
         """The steps that leave a state."""
         return [self.steps[number] for number in self.steps_from[state]]
+
+    @property
+    def has_words(self) -> bool:
+        """Whether gaps have strategies of their own, or repetitions prefer something."""
+        return any(state.gap is not None or state.after_in for state in self.states)
 
     def strategy_of(self, gap: Strategy | None) -> Strategy:
         """The strategy of a gap, as arcs and states have it: None is that of the query."""
@@ -255,6 +284,7 @@ class _Compiler:
         for source, state in enumerate(result.states):
             for arc, target in self._leading(state):
                 result.steps.append(self._step(source, state, arc, number[target], result))
+            result.steps += self._kills(source, state, result)
         result.ignores = [IGNORES[self._strategy(state.gap)] for state in result.states]
         result.counted = self._counted()
         result.final_checks = [self._final_checks(state) for state in result.states]
@@ -300,17 +330,17 @@ class _Compiler:
         """The arcs that leave a state, each with the states that it leads to: one for each kind of gap behind it."""
         for number in self.leaving[state.position]:
             arc = self.automaton.arcs[number]
-            if arc.gap == state.gap:
+            if (arc.gap, arc.after_in) == (state.gap, state.after_in):
                 bound = (state.bound | {self._variable(arc)}) & self.relevant[arc.target]
                 for gap in self.gaps[arc.target]:
-                    yield number, State(arc.target, bound, gap, ends=gap == self.gaps[arc.target][0])
+                    yield number, State(arc.target, bound, *gap, ends=gap == self.gaps[arc.target][0])
 
-    def _gaps_after(self) -> list[tuple[Strategy | None, ...]]:
+    def _gaps_after(self) -> list[tuple[Gap, ...]]:
         """Per position the kinds of gaps before the events that can come next; one where none can."""
-        found: list[dict[Strategy | None, None]] = [{} for _ in range(self.automaton.size)]
+        found: list[dict[Gap, None]] = [{} for _ in range(self.automaton.size)]
         for arc in self.automaton.arcs:
-            found[arc.source][arc.gap] = None
-        return [tuple(sorted(gaps, key=str)) or (None,) for gaps in found]
+            found[arc.source][arc.gap, arc.after_in] = None
+        return [tuple(sorted(gaps, key=_order)) or ((None, NO_REPEAT),) for gaps in found]
 
     def _strategy(self, gap: Strategy | None) -> Strategy:
         return gap or self.query.strategy
@@ -330,8 +360,10 @@ class _Compiler:
         arc = self.automaton.arcs[number]
         variable = self._variable(arc)
         binding = Binding(variable, state.bound)
-        may_inhibit = self._strategy(arc.gap) != "skip_till_any_match" and arc.cost == 0 and arc.source != START
-        letter, checks = self._with_own(result.letters, arc.letter, self._checks(state, arc, binding))
+        checks = self._checks(state, arc, binding)
+        for first in self._before(state):
+            checks += self._not_open(first, state, self.automaton.letters[arc.letter])
+        letter, checks = self._with_own(result.letters, arc.letter, checks)
         return Step(
             arc=number,
             source=source,
@@ -340,8 +372,56 @@ class _Compiler:
             binding=binding,
             checks=tuple(checks),
             guard=NO_LETTERS if arc.source == START else arc.guard - result.late_guards,
-            inhibits=may_inhibit and (arc.again or (arc.source, arc.gap) not in self.is_taken),
+            inhibits=self._inhibits(arc),
         )
+
+    def _inhibits(self, arc: Arc) -> bool:
+        """Whether events that an arc takes cannot be passed over, in gaps of its kind."""
+        may_inhibit = self._strategy(arc.gap) != "skip_till_any_match" and arc.cost == 0 and arc.source != START
+        return may_inhibit and (arc.again or (arc.source, arc.gap) not in self.is_taken)
+
+    # --- repetitions that prefer something ---
+
+    def _before(self, state: State) -> list[Arc]:
+        """The arcs that go before those that leave a state."""
+        leaving = [self.automaton.arcs[number] for number in self.leaving[state.position]]
+        return [arc for arc in leaving if arc.first_for & state.after_in]
+
+    def _beside(self, state: State) -> list[Arc]:
+        """The arcs from other states of a position by which events cannot be passed over in a gap that is NEXT."""
+        if self._strategy(state.gap) != "skip_till_next_match":
+            return []
+        leaving = [self.automaton.arcs[number] for number in self.leaving[state.position]]
+        beside = (arc for arc in leaving if arc.gap == state.gap and arc.after_in != state.after_in)
+        return [arc for arc in beside if self._inhibits(arc)]
+
+    def _kills(self, source: int, state: State, result: RegisterAutomaton) -> Iterator[Step]:
+        """Steps by which runs at a state end at an event that an arc takes which goes first.
+
+        So they do where it may not be passed over in gaps of their kind, and its arc leaves another state for the
+        repetitions that it waits in.
+        """
+        first = self._before(state)
+        for arc in (*first, *(arc for arc in self._beside(state) if arc not in first)):
+            binding = Binding(self._variable(arc), state.bound)
+            checks = [*self._checks(state, arc, binding), *(self._is_near(arc) if arc in first else [])]
+            letter, checks = self._with_own(result.letters, arc.letter, checks)
+            yield Step(None, source, None, letter, binding, tuple(checks), NO_LETTERS, inhibits=True)
+
+    def _is_near(self, arc: Arc) -> list[Resolved]:
+        """What is asked of an arc over a gap in which nothing may lie."""
+        return [Neighbour(Held(PLACE))] if self._strategy(arc.gap) in COUNTED else []
+
+    def _not_open(self, arc: Arc, state: State, other: Letter) -> list[Resolved]:
+        """Tests that an arc that goes first does not take the event, which is one of another letter."""
+        letter = self.automaton.letters[arc.letter]
+        if None not in (letter.type, other.type) and letter.type != other.type:
+            return []
+        parts = [Own(one) for one in asked_by(letter)]
+        parts += self._checks(state, arc, Binding(self._variable(arc), state.bound)) + self._is_near(arc)
+        if all(isinstance(part, Own) for part in parts):
+            return [Own(_untrue([part.value for part in parts]))]
+        return [_untrue(parts)]
 
     def _too_many(self, what: str, given: int, limit: int) -> LimitError:
         message = f"the conditions of this query need more than {limit:,} {what}"
@@ -372,10 +452,14 @@ class _Compiler:
             again = condition.each if condition.whole & self.to_come[arc.source] else NOTHING
             checks = checks_of(condition, binding, again)
             if checks is None:
-                self._leave_to_filter(condition, inhibits=self._strategy(arc.gap) == "skip_till_next_match")
+                self._leave_to_filter(condition, inhibits=self._chooses(arc))
             else:
                 found += checks
         return found
+
+    def _chooses(self, arc: Arc) -> bool:
+        """Whether it must be known at once that an arc takes an event: others depend on it."""
+        return self._strategy(arc.gap) == "skip_till_next_match" or bool(arc.first_for)
 
     @staticmethod
     def _matters(condition: Condition, binding: Binding) -> bool:
@@ -406,6 +490,21 @@ class _Compiler:
 
 
 NO_LETTERS: frozenset[int] = frozenset()
+NO_REPEAT: frozenset[Repeat] = frozenset()
+Gap = tuple[Strategy | None, frozenset[Repeat]]
+"""What arcs of one kind share: the strategy of their gap, and the repetitions in which they wait for others."""
+
+
+def _order(gap: Gap) -> tuple[str, list[str]]:
+    return str(gap[0]), sorted(map(repr, gap[1]))
+
+
+def _untrue(parts: list[Resolved]) -> Resolved:
+    """Whether not all of some conditions are TRUE."""
+    if not parts:
+        return Constant(value=False)
+    both = reduce(lambda a, b: Binary("AND", a, b), parts)
+    return Binary("OR", Unary("NOT", both), IsNull(both, negated=False))
 
 
 def _liveness(result: RegisterAutomaton) -> list[tuple[Register, ...]]:

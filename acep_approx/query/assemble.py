@@ -193,12 +193,17 @@ class Assembler(Written):
         return dataclasses.replace(parts[0], span=span)
 
     def repeat(self, parts: list[Any], span: Span) -> Repeat:
-        part, (least, most), *between = parts
-        return Repeat(part, least, most, span, between=self._gap(between))
+        part, (least, most), *words = parts
+        return Repeat(part, least, most, span, **self._rounds(words))
 
     @staticmethod
-    def _gap(words: list[Token]) -> Strategy | None:
-        return GAP_WORDS[words[0].upper()] if words else None
+    def _rounds(words: list[Token]) -> dict[str, Any]:
+        """What stands behind a quantifier, by the fields of the repetition; it is taken out of the words."""
+        found: dict[str, Any] = {}
+        while words and words[0].type.startswith(("BETWEEN", "PREFERS")):
+            word = words.pop(0).upper()
+            found |= {"between": GAP_WORDS[word]} if word in GAP_WORDS else {"prefers": word}
+        return found
 
     def spaced(self, parts: list[Any], span: Span) -> Spaced:
         word, part = parts
@@ -219,7 +224,7 @@ class Assembler(Written):
     def component(self, parts: list[Any], span: Span) -> Pattern:
         asked, *rest = parts
         bounds = rest.pop(0) if isinstance(rest[0], tuple) else None
-        between = self._gap([rest.pop(0)]) if rest[0].type == "BETWEEN_OF_ONE" else None
+        rounds = self._rounds(rest)
         name, *index = rest
         if index:
             self.marked.append(name)
@@ -227,7 +232,7 @@ class Assembler(Written):
                 hint = f"write {name}[]; conditions on single events belong in WHERE"
                 raise self.fault("ACEP-Q009", f"{index[0]} has no meaning in a pattern", span_of(index[0]), hint)
         atom = Atom(asked[0], str(name), span)
-        return atom if bounds is None else Repeat(atom, bounds[0], bounds[1], span, between=between)
+        return atom if bounds is None else Repeat(atom, bounds[0], bounds[1], span, **rounds)
 
     def type(self, parts: list[Token], span: Span) -> list[str | None]:
         """The type in a list, so that it is not taken for bounds."""

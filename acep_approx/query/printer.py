@@ -258,7 +258,8 @@ def _bounds(node: Repeat) -> str:
         written = f"{{{node.least}}}"
     else:
         written = f"{{{node.least},{'' if node.most is None else node.most}}}"
-    return written + (f" {WORD_FOR[node.between]}" if node.between else "")
+    words = (node.between and WORD_FOR[node.between], node.prefers)
+    return " ".join((written, *filter(None, words)))
 
 
 # --- expressions ------------------------------------------------------------------------------------------

@@ -357,12 +357,13 @@ def passing_less(query: QuerySyntax) -> tuple[str, Span] | None:
     """
     if query.strategy != DEFAULT_STRATEGY:
         return query.strategy, NO_SPAN
-    found = ((WORD_FOR[gap], span) for gap, span in gap_words(query.pattern) if gap != DEFAULT_STRATEGY)
-    return next(found, None)
+    found = [(WORD_FOR[gap], span) for gap, span in gap_words(query.pattern) if gap != DEFAULT_STRATEGY]
+    found += [(node.prefers, node.span) for node in walk(query.pattern) if isinstance(node, Repeat) and node.prefers]
+    return next(iter(found), None)
 
 
 def without_gap_words(pattern: Pattern) -> Pattern:
-    """A pattern in which every gap has the strategy of the query.
+    """A pattern in which every gap has the strategy of the query, and no repetition prefers anything.
 
     Parameters
     ----------
@@ -373,7 +374,7 @@ def without_gap_words(pattern: Pattern) -> Pattern:
         case Spaced(part=part):
             return without_gap_words(part)
         case Repeat(part=part):
-            return replace(pattern, part=without_gap_words(part), between=None)
+            return replace(pattern, part=without_gap_words(part), between=None, prefers=None)
         case Sequence(parts=parts):
             return sequence_of(map(without_gap_words, parts), pattern.span)
         case Either(options=options):

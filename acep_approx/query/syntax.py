@@ -118,6 +118,7 @@ GAP_WORDS: dict[str, Strategy] = {
     "ANY": "skip_till_any_match",
 }
 """The word for a strategy that is that of one gap, whatever the strategy of the query."""
+Preference = OneOf["GREEDY", "RELUCTANT"]
 WORD_FOR = {strategy: word for word, strategy in GAP_WORDS.items()}
 
 
@@ -126,7 +127,8 @@ class Repeat:
     """``part`` at least ``least`` and at most ``most`` times (None: no limit): ``+ * ? {m} {m,} {m,n}``.
 
     ``between`` is the strategy of the gaps from one round to the next: ``B+ STRICT b[]``. None: what stands in the
-    part, or else that of the query.
+    part, or else that of the query. ``prefers``: whether another round comes before what follows, or the other way
+    round, where an event could be either; None: both count.
     """
 
     part: Pattern
@@ -134,6 +136,7 @@ class Repeat:
     most: int | None
     span: Span = span_field()
     between: Strategy | None = field(default=None, kw_only=True)
+    prefers: Preference | None = field(default=None, kw_only=True)
 
 
 @dataclass(frozen=True)
