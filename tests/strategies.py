@@ -12,6 +12,7 @@ from acep_approx.query.shape import choice_of, sequence_of
 from acep_approx.query.syntax import (
     GAP_WORDS,
     LISTS_ALL,
+    PREFERENCES,
     Absent,
     Aggregate,
     Apply,
@@ -27,6 +28,7 @@ from acep_approx.query.syntax import (
     In,
     IsNull,
     Pattern,
+    Preference,
     QuerySyntax,
     Repeat,
     ReturnItem,
@@ -34,6 +36,7 @@ from acep_approx.query.syntax import (
     Sequence,
     Skip,
     Spaced,
+    Strategy,
     Unary,
     Window,
 )
@@ -94,6 +97,10 @@ EXPRESSIONS = expressions(CONSTANTS | ATTRIBUTES | AGGREGATES)
 WITH_FUNCTIONS = expressions(CONSTANTS | ATTRIBUTES | AGGREGATES, functions=True)
 
 
+def _repeat(part: Pattern, bounds: tuple[int, int | None], gap: Strategy | None, prefers: Preference | None) -> Repeat:
+    return Repeat(part, *bounds, between=gap, prefers=prefers)
+
+
 def patterns(
     atoms: st.SearchStrategy[Atom], *, negation: bool = True, words: bool = True
 ) -> st.SearchStrategy[Pattern]:
@@ -102,7 +109,8 @@ def patterns(
     def deeper(inner: st.SearchStrategy[Pattern]) -> st.SearchStrategy[Pattern]:
         several = st.lists(inner, min_size=2, max_size=3)
         gaps = GAPS if words else st.none()
-        repeats = st.builds(lambda part, bounds, gap: Repeat(part, *bounds, between=gap), inner, BOUNDS, gaps)
+        prefers = st.sampled_from([None, None, *PREFERENCES] if words else [None])
+        repeats = st.builds(_repeat, inner, BOUNDS, gaps, prefers)
         spaced = st.builds(Spaced, GAPS.filter(bool), inner)
         return st.one_of(several.map(sequence_of), several.map(choice_of), repeats, *((spaced,) if words else ()))
 

@@ -194,10 +194,10 @@ def rebuilt(node: Pattern) -> PatternBuilder:
     match node:
         case Atom(type=kind, variable=variable):
             return event(kind, variable)
-        case Repeat(part=part, least=least, most=most):
+        case Repeat(part=part, least=least, most=most, between=between, prefers=prefers):
             inner = rebuilt(part)
             built = inner.at_least(least) if most is None else inner.times(least, most)
-            return built.rounds(WORD_FOR[node.between]) if node.between else built
+            return built.rounds(between and WORD_FOR[between], prefers) if between or prefers else built
         case Spaced(strategy=strategy, part=part):
             return rebuilt(part).gap(WORD_FOR[strategy])
         case Sequence(parts=parts):

@@ -69,6 +69,20 @@ def rows_found(pattern: str, text: str, clauses: str = "") -> list[list[int]]:
         # what a gap that is NEXT cannot pass over is what a gap that is NEXT could take
         ("SEQ(A a, NEXT B+ ANY b[], NEXT C c)", "ABBC", [[0, 1, 2, 3], [0, 1, 3]]),
         ("SEQ(A a, NEXT B+ NEXT b[], ANY C c)", "ABCBC", [[0, 1, 2], [0, 1, 3, 4], [0, 1, 4]]),
+        # greedy: what follows neither takes nor passes over what could be another round
+        ("SEQ(A a, NEXT B+ NEXT b[], C c)", "ABBC", [[0, 1, 2, 3], [0, 1, 3]]),
+        ("SEQ(A a, NEXT B+ NEXT GREEDY b[], C c)", "ABBC", [[0, 1, 2, 3]]),
+        ("SEQ(A a, B+ GREEDY b[], C c)", "ABBC", [[0, 1, 2, 3], [0, 2, 3]]),
+        ("SEQ(A a, B* GREEDY b[], C c)", "ABC", [[0, 1, 2]]),
+        ("SEQ(A a, B? GREEDY b, C c)", "AXBC", [[0, 2, 3]]),
+        ("SEQ(A a, B{1,2} GREEDY b[], B c)", "ABBB", [[0, 1, 2, 3]]),
+        ("SEQ(A a, ANY+ NEXT GREEDY b[], C c)", "ABC", []),  # the last event is a round, too
+        ("SEQ(A a, B+ STRICT GREEDY b[], C c)", "ABBXBC", [[0, 1, 2, 5], [0, 2, 5], [0, 4, 5]]),
+        ("(A a, B+ NEXT GREEDY b[], C c)+ NEXT", "ABBC", [[0, 1, 2, 3], [0, 2, 3]]),
+        # reluctant: a round neither takes nor passes over what could follow
+        ("SEQ(A a, NEXT B+ RELUCTANT b[], C c)", "ABCBC", [[0, 1, 2], [0, 1, 4]]),
+        ("SEQ(A a, NEXT B* RELUCTANT b[], C c)", "ACBC", [[0, 1], [0, 3]]),
+        ("SEQ(A a, NEXT ANY+ RELUCTANT b[], NEXT C c)", "ABXCC", [[0, 1, 2, 3], [0, 1, 3]]),
     ],
 )
 def test_each_word(pattern: str, stream: str, expected: list[list[int]]) -> None:
@@ -108,6 +122,9 @@ def test_what_was_a_type_and_a_variable_is_that(pattern: str) -> None:
         ("SEQ(A a, B? STRICT b)", "ACEP-Q093"),
         ("SEQ(A a, (B b){1} NEXT)", "ACEP-Q093"),
         ("SEQ(A a, STRICT B b, CONTIGUOUS C c)", "ACEP-Q920"),
+        ("SEQ(A a, B+ GREEDY b[])", "ACEP-Q921"),
+        ("SEQ(A a, B+ RELUCTANT b[], C? c)", "ACEP-Q921"),
+        ("SEQ(A a, (~(N n), B b)+ GREEDY, C c)", "ACEP-Q922"),
     ],
 )
 def test_what_says_nothing_is_refused(pattern: str, code: str) -> None:
@@ -289,17 +306,41 @@ def takes_hide_in_other_gaps(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(registers._Compiler, "_step", step)
 
 
+def what_follows_passes_over_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What goes first is not taken by what waits, but it may be passed over."""
+    monkeypatch.setattr(registers._Compiler, "_kills", lambda *_: ())
+
+
+def what_follows_takes_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What goes first is not passed over by what waits, but it may be taken."""
+    monkeypatch.setattr(registers._Compiler, "_not_open", lambda *_: [])
+
+
+def rounds_are_near(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What could be a round over a gap in which nothing may lie is one wherever it comes."""
+    monkeypatch.setattr(registers._Compiler, "_is_near", lambda *_: [])
+
+
+def other_states_do_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a gap that is NEXT what waits for others may pass over events that only they could take."""
+    monkeypatch.setattr(registers._Compiler, "_beside", lambda *_: [])
+
+
 def contiguous_gaps_pass_over(monkeypatch: pytest.MonkeyPatch) -> None:
     """A gap in which nothing may lie is one in which anything may."""
     monkeypatch.setattr(registers, "IGNORES", dict.fromkeys(registers.IGNORES, EVERYTHING))
 
 
 WRONG = {
-    outer_words_win: 29,
-    rounds_have_no_word: 36,
-    rounds_enter_nothing: 39,
-    takes_hide_in_other_gaps: 323,
+    outer_words_win: 47,
+    rounds_have_no_word: 49,
+    rounds_enter_nothing: 161,
+    takes_hide_in_other_gaps: 371,
     contiguous_gaps_pass_over: 7,
+    what_follows_passes_over_rounds: 371,
+    what_follows_takes_rounds: 64,
+    rounds_are_near: 282,
+    other_states_do_not_count: 371,
 }
 """Wrong variants, and worlds that show them."""
 

@@ -22,6 +22,7 @@ from acep_approx.query.syntax import (
     LISTS_ALL,
     MICROSECONDS,
     NO_SPAN,
+    PREFERENCES,
     Absent,
     Aggregate,
     Apply,
@@ -202,7 +203,7 @@ class Assembler(Written):
         found: dict[str, Any] = {}
         while words and words[0].type.startswith(("BETWEEN", "PREFERS")):
             word = words.pop(0).upper()
-            found |= {"between": GAP_WORDS[word]} if word in GAP_WORDS else {"prefers": word}
+            found |= {"between": GAP_WORDS[word]} if word in GAP_WORDS else {"prefers": PREFERENCES[word]}
         return found
 
     def spaced(self, parts: list[Any], span: Span) -> Spaced:

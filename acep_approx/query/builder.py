@@ -25,7 +25,14 @@ from acep_approx.errors import QueryError, UsageError
 from acep_approx.query.assemble import did_you_mean
 from acep_approx.query.limits import refuse_deep_tree, refuse_many_nodes
 from acep_approx.query.messages import STRATEGIES
-from acep_approx.query.parser import parse, parse_condition, parse_expression, parse_window, strategy_for
+from acep_approx.query.parser import (
+    parse,
+    parse_condition,
+    parse_expression,
+    parse_window,
+    preference_for,
+    strategy_for,
+)
 from acep_approx.query.printer import is_name, to_text
 from acep_approx.query.shape import choice_of, sequence_of
 from acep_approx.query.syntax import (
@@ -471,18 +478,7 @@ class PatternBuilder:
 
     @checked
     def at_least(self, least: int) -> PatternBuilder:
-        """That often or more: ``{least,}``.
-
-        Parameters
-        ----------
-        least : int
-            From 0.
-
-        Returns
-        -------
-        PatternBuilder
-            The repetition.
-        """
+        """That often or more, from 0: ``{least,}``; see `times`."""
         return self._repeat(least, None)
 
     @checked
@@ -512,13 +508,15 @@ class PatternBuilder:
         return PatternBuilder(Spaced(strategy_for(word), self.node))
 
     @checked
-    def rounds(self, gap: str) -> PatternBuilder:
-        """Say how the rounds of this repetition follow one another: ``B+ NEXT b[]``.
+    def rounds(self, gap: str | None = None, prefers: str | None = None) -> PatternBuilder:
+        """Say how the rounds of this repetition follow one another: ``B+ NEXT GREEDY b[]``.
 
         Parameters
         ----------
-        gap : str
+        gap : str, optional
             The strategy of the gaps between rounds, a word as for `gap`.
+        prefers : str, optional
+            GREEDY or RELUCTANT.
 
         Returns
         -------
@@ -533,7 +531,9 @@ class PatternBuilder:
         if not isinstance(self.node, Repeat):
             hint = "event('B', 'b').plus().rounds('NEXT')"
             raise UsageError("only a repetition has rounds", code="ACEP-U023", hint=hint)
-        return PatternBuilder(dataclasses.replace(self.node, between=strategy_for(gap)))
+        between = self.node.between if gap is None else strategy_for(gap)
+        preferred = self.node.prefers if prefers is None else preference_for(prefers)
+        return PatternBuilder(dataclasses.replace(self.node, between=between, prefers=preferred))
 
     @checked
     def where(self, conditions: str) -> QueryBuilder:

@@ -25,10 +25,12 @@ from acep_approx.query.shape import all_expressions, atoms, conjuncts, kleene_va
 from acep_approx.query.syntax import (
     DEFAULT_STRATEGY,
     GAP_WORDS,
+    PREFERENCES,
     Equivalence,
     Expression,
     Machine,
     Pattern,
+    Preference,
     QuerySyntax,
     Strategy,
     UserFunction,
@@ -441,3 +443,23 @@ def strategy_for(word: str) -> Strategy:
         hint = did_you_mean(word.upper(), GAP_WORDS) + "words are " + ", ".join(GAP_WORDS)
         raise UsageError(f"no word {word!r} for a gap", code="ACEP-U021", hint=hint)
     return GAP_WORDS[word.upper()]
+
+
+def preference_for(word: str) -> Preference:
+    """What a repetition prefers, by its word.
+
+    Parameters
+    ----------
+    word : str
+        GREEDY or RELUCTANT, in letters of any case.
+
+    Raises
+    ------
+    UsageError
+        ACEP-U021: there is no such word.
+    """
+    found = PREFERENCES.get(word.upper())
+    if found is None:
+        hint = "words are " + ", ".join(PREFERENCES)
+        raise UsageError(f"no word {word!r} behind a quantifier", code="ACEP-U021", hint=hint)
+    return found

@@ -119,6 +119,7 @@ GAP_WORDS: dict[str, Strategy] = {
 }
 """The word for a strategy that is that of one gap, whatever the strategy of the query."""
 Preference = OneOf["GREEDY", "RELUCTANT"]
+PREFERENCES: dict[str, Preference] = {"GREEDY": "GREEDY", "RELUCTANT": "RELUCTANT"}
 WORD_FOR = {strategy: word for word, strategy in GAP_WORDS.items()}
 
 
