@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import product
 from typing import Any, NamedTuple
 
 from acep_approx.query.shape import walk
@@ -162,6 +163,13 @@ class Path(NamedTuple):
     is_done: bool = False
 
 
+def comes_first(one: Step, other: Step) -> bool:
+    """Whether a repetition prefers a step to another one: where it is greedy, another round to what follows."""
+    greedy = any(tree.prefers == "GREEDY" for tree in (one.begun - one.over) & (other.over - other.begun))
+    reluctant = any(tree.prefers == "RELUCTANT" for tree in (one.over - one.begun) & (other.begun - other.over))
+    return greedy or reluctant
+
+
 class PartitionSearch:
     """All paths of one query through one partition: the row numbers ``part`` of ``rows``."""
 
@@ -206,7 +214,7 @@ class PartitionSearch:
             for row in self.part[following:]:
                 if not fits[row] or not self.is_before(last, row):
                     continue
-                if self.span_fits(row if first is None else first, row) and self.may_skip(path, row):
+                if self.span_fits(row if first is None else first, row) and self.may_skip(path, step, row):
                     yield Path((*path.bound, (row, step.atom.variable)), step.place, err, gaps)
 
     def span_fits(self, first: int, last: int) -> bool:
@@ -237,20 +245,37 @@ class PartitionSearch:
 
     # --- strategies ---
 
-    def may_skip(self, path: Path, row: int) -> bool:
-        """Whether the strategy lets ``row`` be the next bound event."""
-        if not path.bound or self.query.strategy == "skip_till_any_match":
+    def may_skip(self, path: Path, step: Step, row: int) -> bool:
+        """Whether the strategy of the gap before ``row`` lets a step bind it next, and no other step comes first."""
+        return self.fits_gap(path, step, row) and not self.comes_late(path, step, row)
+
+    def comes_late(self, path: Path, step: Step, row: int) -> bool:
+        """Whether a repetition is greedy or reluctant, and another step could have bound ``row`` or an event before."""
+        if not path.bound:
+            return False
+        last = path.bound[-1][0]
+        others = [other for other in self.places.steps(path.place, 0) if other.atom and comes_first(other, step)]
+        for other, one in product(others, [*self.between(last, row), row]):
+            is_near = "contiguity" not in other.strategy or self.fits_gap(path, other, one)
+            if is_near and self.is_enabled(path, other, one):
+                return True
+        return False
+
+    def fits_gap(self, path: Path, step: Step, row: int) -> bool:
+        """Whether the strategy of the gap before ``row`` lets a step bind it next."""
+        if not path.bound or step.strategy == "skip_till_any_match":
             return True
         last = path.bound[-1][0]
-        if self.query.strategy == "strict_contiguity":
+        if step.strategy == "strict_contiguity":
             return not any(self.lies_between(last, other, row) for other in range(len(self.rows)))
-        if self.query.strategy == "partition_contiguity":
+        if step.strategy == "partition_contiguity":
             return not self.between(last, row)
         return all(self.is_ignorable(path, skipped) for skipped in self.between(last, row))
 
     def is_ignorable(self, path: Path, row: int) -> bool:
-        """Skip till next match: no step that counts could bind this event. Takes come before all other steps."""
+        """Skip till next match: no step over such a gap could bind this event. Takes come before all other steps."""
         steps = [step for step in self.places.steps(path.place, 0) if step.atom is not None]
+        steps = [step for step in steps if step.strategy == "skip_till_next_match"]
         takes = [step for step in steps if step.takes]
         return not any(self.is_enabled(path, step, row) for step in takes or steps)
 

@@ -82,7 +82,11 @@ def report(search: PartitionSearch, path: Path) -> Report:
 def is_broken(search: PartitionSearch, path: Path) -> bool:
     """Whether a neighbour came, within the window, where neighbours must follow one another."""
     first, last = path.bound[0][0], path.bound[-1][0]
-    if search.query.strategy == "strict_contiguity":
+    steps = search.places.steps(path.place, search.query.errors - path.err)
+    strategies = {step.strategy for step in steps if step.atom is not None}
+    if strategies and not strategies <= {"strict_contiguity", "partition_contiguity"}:
+        return False
+    if "strict_contiguity" in (strategies or {search.query.strategy}):
         after = next((row for row in range(len(search.rows)) if search.is_before(last, row)), len(search.rows))
         if after == len(search.rows):
             return False
@@ -91,7 +95,8 @@ def is_broken(search: PartitionSearch, path: Path) -> bool:
             return before <= search.number[first] + search.query.window.amount
         return search.span_fits(first, after)
     later = [row for row in search.part if search.is_before(last, row)]
-    return search.query.strategy == "partition_contiguity" and bool(later) and search.span_fits(first, later[0])
+    is_near = "partition_contiguity" in (strategies or {search.query.strategy})
+    return is_near and bool(later) and search.span_fits(first, later[0])
 
 
 def ending(search: PartitionSearch, path: Path) -> str:

@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from acep_approx.query.shape import atoms, negated_variables
-from acep_approx.query.syntax import Absent, Atom, Either, Pattern, QuerySyntax, Repeat, Sequence
+from acep_approx.query.syntax import Absent, Atom, Either, Pattern, QuerySyntax, Repeat, Sequence, Spaced, Strategy
 
 
 @dataclass(frozen=True)
@@ -36,6 +36,11 @@ class Loop:
         return self.begun >= self.tree.least
 
     @property
+    def need_not_be(self) -> bool:
+        """Whether the round under way, begun since the last bound event, could have been left out."""
+        return self.again or (not self.holds_last and self.tree.least == 0)
+
+    @property
     def may_go_on(self) -> bool:
         """Whether another round is allowed."""
         return self.tree.most is None or self.begun < self.tree.most
@@ -50,7 +55,12 @@ class Loop:
         return Loop(self.tree, self.begun, bound or self.holds_last, self.again and not bound)
 
 
-Parts = tuple[Pattern | Loop, ...]
+@dataclass(frozen=True)
+class Leave:
+    """Where a part ends that has a word for the gap before it."""
+
+
+Parts = tuple[Pattern | Loop | Leave, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,11 +74,16 @@ Gap = frozenset[Atom] | None
 """The negations between two bound events; None where a letter is missing between them, which voids them."""
 
 
+Repeats = frozenset[Repeat]
+
+
 class Step(NamedTuple):
     """One way from a place to the next bound event: the atom that binds it, and the place after it.
 
     ``atom`` is None at the end of the pattern. ``cost`` is the weight of the letters missing on the way. ``takes``: the
-    step begins another round of a repetition that holds the event before and the event after it.
+    step begins another round of a repetition that holds the event before and the event after it. ``strategy`` is that
+    of the gap between the two. ``over`` are the repetitions that end on the way, ``begun`` those of which it begins a
+    round that need not be: another one, or the first of a repetition that may have none.
     """
 
     atom: Atom | None
@@ -76,6 +91,9 @@ class Step(NamedTuple):
     cost: int
     gap: Gap
     takes: bool
+    strategy: Strategy
+    over: Repeats = frozenset()
+    begun: Repeats = frozenset()
 
 
 class Places:
@@ -83,6 +101,7 @@ class Places:
 
     def __init__(self, query: QuerySyntax) -> None:
         self._weights = dict(query.weights)
+        self._strategy = query.strategy
         self._negated = negated_variables(query.pattern)
         self._places: dict[Parts, Place] = {}
         self._known: dict[tuple[Place, int], tuple[Step, ...]] = {}
@@ -96,41 +115,53 @@ class Places:
         """All steps from a place, also to the end, with missing letters up to a budget."""
         known = self._known.get((place, budget))
         if known is None:
-            known = tuple(dict.fromkeys(self._walk(place.parts, budget, 0, frozenset())))
+            known = tuple(dict.fromkeys(self._walk(place.parts, budget, 0, frozenset(), (), frozenset())))
             self._known[place, budget] = known
         return known
 
-    def _walk(self, place: Parts, budget: int, cost: int, gap: Gap) -> Iterator[Step]:
+    def _walk(
+        self, place: Parts, budget: int, cost: int, gap: Gap, words: tuple[Strategy, ...], over: Repeats
+    ) -> Iterator[Step]:
+        """``words`` are those of parts entered since the last bound event and not left, outermost first."""
         if not place:
-            yield Step(None, self._place(()), cost, gap, takes=False)
+            yield Step(None, self._place(()), cost, gap, takes=False, strategy=self._strategy, over=over)
             return
         head, rest = place[0], place[1:]
         match head:
             case Atom(variable=variable):
-                takes = any(isinstance(part, Loop) and part.again for part in rest)
-                yield Step(head, self._place(after_letter(rest, bound=True)), cost, gap, takes)
+                again = [part.tree.between for part in rest if isinstance(part, Loop) and part.again]
+                strategy = next((word for word in (*again, *words[-1:]) if word), self._strategy)
+                loops = [part.tree for part in rest if isinstance(part, Loop) and part.need_not_be]
+                begun = frozenset[Repeat]().union(*map(preferring, loops))
+                after = self._place(after_letter(rest, bound=True))
+                yield Step(head, after, cost, gap, bool(again), strategy, over, begun)
                 cost += self._weights.get(variable, 1)
                 if cost <= budget:
-                    yield from self._walk(after_letter(rest, bound=False), budget, cost, None)
+                    yield from self._walk(after_letter(rest, bound=False), budget, cost, None, words, over)
+            case Spaced(strategy=word, part=part):
+                yield from self._walk((part, Leave(), *rest), budget, cost, gap, (*words, word), over)
+            case Leave():
+                yield from self._walk(rest, budget, cost, gap, words[:-1], over)
             case Absent(options=options):
-                yield from self._walk(rest, budget, cost, None if gap is None else gap | frozenset(options))
+                gap = None if gap is None else gap | frozenset(options)
+                yield from self._walk(rest, budget, cost, gap, words, over)
             case Sequence(parts=parts):
-                yield from self._walk((*parts, *rest), budget, cost, gap)
+                yield from self._walk((*parts, *rest), budget, cost, gap, words, over)
             case Either(options=options):
                 for option in options:
-                    yield from self._walk((option, *rest), budget, cost, gap)
+                    yield from self._walk((option, *rest), budget, cost, gap, words, over)
             case Repeat():
-                yield from self._walk((Loop(head), *rest), budget, cost, gap)
+                yield from self._walk((Loop(head), *rest), budget, cost, gap, words, over)
             case Loop() if not head.is_idle:
                 if head.may_stop:
-                    yield from self._walk(rest, budget, cost, gap)
+                    yield from self._walk(rest, budget, cost, gap, words, over | preferring(head.tree))
                 if head.may_go_on:
-                    yield from self._walk((head.tree.part, head.next_round(), *rest), budget, cost, gap)
+                    yield from self._walk((head.tree.part, head.next_round(), *rest), budget, cost, gap, words, over)
 
     def still_to_come(self, place: Place) -> frozenset[str]:
         """The variables that can be bound from a place on, by the shape of the pattern alone."""
         if place not in self._to_come:
-            parts = [part.tree.part if isinstance(part, Loop) else part for part in place.parts if may_come(part)]
+            parts = [part.tree.part if isinstance(part, Loop) else part for part in events_of(place)]
             self._to_come[place] = frozenset(atom.variable for part in parts for atom in atoms(part)) - self._negated
         return self._to_come[place]
 
@@ -141,9 +172,15 @@ def places_of(query: QuerySyntax) -> Places:
     return Places(query)
 
 
-def may_come(part: Pattern | Loop) -> bool:
-    """Whether a part of a place can hold events: a repetition only if it may go on."""
-    return not isinstance(part, Loop) or part.may_go_on
+def events_of(place: Place) -> list[Pattern | Loop]:
+    """The parts of a place that can hold events: a repetition only if it may go on."""
+    parts = [part for part in place.parts if not isinstance(part, Leave)]
+    return [part for part in parts if not isinstance(part, Loop) or part.may_go_on]
+
+
+def preferring(tree: Repeat) -> Repeats:
+    """The repetition, if it is greedy or reluctant."""
+    return frozenset({tree} if tree.prefers else ())
 
 
 def after_letter(parts: Parts, *, bound: bool) -> Parts:

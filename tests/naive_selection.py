@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from acep_approx.query.syntax import Absent, Atom, Either, Pattern, QuerySyntax, Repeat, Selection
+from acep_approx.query.syntax import Absent, Atom, Either, Pattern, QuerySyntax, Repeat, Selection, Spaced
 from acep_approx.query.syntax import Sequence as Seq
 from tests.naive import Binding, PartitionSearch, partitions
 from tests.naive_order import in_order
@@ -55,6 +55,8 @@ def followed(tree: Pattern, *, is_last: bool) -> Iterator[Atom]:
         case Either(options=options):
             for option in options:
                 yield from followed(option, is_last=is_last)
+        case Spaced(part=part):
+            yield from followed(part, is_last=is_last)
         case Repeat(part=part, most=most):
             yield from followed(part, is_last=is_last and most == 1)
 
@@ -69,7 +71,7 @@ def ends_late(tree: Pattern) -> bool:
             return any(ends_late(parts[i]) for i in ends)
         case Either(options=options):
             return any(map(ends_late, options))
-        case Repeat(part=part):
+        case Repeat(part=part) | Spaced(part=part):
             return ends_late(part)
     return False
 
@@ -83,6 +85,8 @@ def is_optional(tree: Pattern) -> bool:
             return all(map(is_optional, parts))
         case Either(options=options):
             return any(map(is_optional, options))
+        case Spaced(part=part):
+            return is_optional(part)
         case Repeat(part=part, least=least):
             return least == 0 or is_optional(part)
     return True

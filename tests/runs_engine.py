@@ -10,6 +10,8 @@ import pyarrow as pa
 
 from acep_approx import Query, compile_query
 from acep_approx.errors import UnsupportedError
+from acep_approx.query.shape import gap_words, walk
+from acep_approx.query.syntax import Repeat
 from tests.match_tables import bindings, counted, least, per_point
 from tests.naive import match_points
 from tests.naive_order import in_order
@@ -20,13 +22,21 @@ MERGES = ("equal,pareto,chain", "none", "equal", "equal,pareto", "equal,chain")
 
 
 def compiled(world: RichWorld) -> Query | None:
-    """The query for the runs engine; None where it is refused, as skip till next match may be, and nothing else."""
+    """The query for the runs engine; None where it is refused, as skip till next match may be, and nothing else.
+
+    But for gaps some of which count the events of the stream, and others those of a key, and for repetitions that
+    prefer something, where nothing follows them or a negation stands at their border.
+    """
     try:
         return compile_query(world.text, engine="runs")
     except UnsupportedError as error:
-        if error.code != "ACEP-Q900" or world.query.strategy != "skip_till_next_match":
-            raise
-        return None
+        gaps = {world.query.strategy, *(gap for gap, _ in gap_words(world.query.pattern))}
+        both = gaps >= {"strict_contiguity", "partition_contiguity"} and bool(world.query.equivalences)
+        prefers = any(isinstance(node, Repeat) and node.prefers for node in walk(world.query.pattern))
+        known = {"ACEP-Q900": prefers or "skip_till_next_match" in gaps, "ACEP-Q920": both}
+        if (known | {"ACEP-Q921": prefers, "ACEP-Q922": prefers}).get(error.code):
+            return None
+        raise
 
 
 def agrees(world: RichWorld) -> None:

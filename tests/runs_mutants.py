@@ -64,7 +64,12 @@ def inhibiting(rule: Callable[[registers._Compiler, registers.Step], bool]) -> N
 
 def missing_letters_inhibit() -> None:
     """Under skip till next match moves past a missing letter keep events from being skipped, too."""
-    inhibiting(lambda self, step: self.automaton.arcs[step.arc].source not in self.is_taken or step.inhibits)
+
+    def inhibits(self: registers._Compiler, step: registers.Step) -> bool:
+        arc = self.automaton.arcs[step.arc]
+        return (arc.source, arc.gap) not in self.is_taken or step.inhibits
+
+    inhibiting(inhibits)
 
 
 def proceed_inhibits_beside_take() -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from acep_approx.errors import AcepError
 from acep_approx.query.shape import choice_of, sequence_of
-from acep_approx.query.syntax import LISTS_ALL, Either, Pattern, QuerySyntax, Repeat, Sequence
+from acep_approx.query.syntax import LISTS_ALL, Either, Pattern, QuerySyntax, Repeat, Sequence, Spaced
 from tests.rich_worlds import RichWorld, world_of
 
 
@@ -48,8 +48,10 @@ def smaller_queries(query: QuerySyntax) -> Iterator[QuerySyntax]:
 def smaller_patterns(pattern: Pattern) -> Iterator[Pattern]:
     """Patterns with one part less, or one repetition."""
     match pattern:
-        case Repeat(part=part):
+        case Repeat(part=part) | Spaced(part=part):
             yield part
+            if isinstance(pattern, Repeat) and pattern.between:
+                yield replace(pattern, between=None)
             yield from (replace(pattern, part=smaller) for smaller in smaller_patterns(part))
         case Sequence(parts=parts) | Either(options=parts):
             join = sequence_of if isinstance(pattern, Sequence) else choice_of

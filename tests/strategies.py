@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import count
 
 from hypothesis import strategies as st
@@ -9,7 +10,9 @@ from hypothesis import strategies as st
 from acep_approx.query.functions import CALLED
 from acep_approx.query.shape import choice_of, sequence_of
 from acep_approx.query.syntax import (
+    GAP_WORDS,
     LISTS_ALL,
+    PREFERENCES,
     Absent,
     Aggregate,
     Apply,
@@ -25,12 +28,15 @@ from acep_approx.query.syntax import (
     In,
     IsNull,
     Pattern,
+    Preference,
     QuerySyntax,
     Repeat,
     ReturnItem,
     Selection,
     Sequence,
     Skip,
+    Spaced,
+    Strategy,
     Unary,
     Window,
 )
@@ -45,6 +51,7 @@ TYPES = (
     | st.sampled_from(["Shelf", "Exit", "ANY", "start trip", "it's", "within"])
     | st.text(max_size=4)
 )
+GAPS = st.sampled_from([None, None, *GAP_WORDS.values()])
 BOUNDS = st.tuples(st.integers(0, 5), st.none() | st.integers(0, 5))
 
 NUMBERS = st.integers(-(2**63), 2**63 - 1) | st.floats(allow_nan=False, allow_infinity=False)
@@ -90,13 +97,22 @@ EXPRESSIONS = expressions(CONSTANTS | ATTRIBUTES | AGGREGATES)
 WITH_FUNCTIONS = expressions(CONSTANTS | ATTRIBUTES | AGGREGATES, functions=True)
 
 
-def patterns(atoms: st.SearchStrategy[Atom], *, negation: bool = True) -> st.SearchStrategy[Pattern]:
+def _repeat(part: Pattern, bounds: tuple[int, int | None], gap: Strategy | None, prefers: Preference | None) -> Repeat:
+    return Repeat(part, *bounds, between=gap, prefers=prefers)
+
+
+def patterns(
+    atoms: st.SearchStrategy[Atom], *, negation: bool = True, words: bool = True
+) -> st.SearchStrategy[Pattern]:
     """Any pattern over some atoms in normal form; variables may occur more than once."""
 
     def deeper(inner: st.SearchStrategy[Pattern]) -> st.SearchStrategy[Pattern]:
         several = st.lists(inner, min_size=2, max_size=3)
-        repeats = st.builds(lambda part, bounds: Repeat(part, *bounds), inner, BOUNDS)
-        return st.one_of(several.map(sequence_of), several.map(choice_of), repeats)
+        gaps = GAPS if words else st.none()
+        prefers = st.sampled_from([None, None, *PREFERENCES] if words else [None])
+        repeats = st.builds(_repeat, inner, BOUNDS, gaps, prefers)
+        spaced = st.builds(Spaced, GAPS.filter(bool), inner)
+        return st.one_of(several.map(sequence_of), several.map(choice_of), repeats, *((spaced,) if words else ()))
 
     absent = st.lists(atoms, min_size=1, max_size=2).map(lambda options: Absent(tuple(options)))
     return st.recursive(atoms | absent if negation else atoms, deeper, max_leaves=8)
@@ -116,8 +132,10 @@ def renamed(pattern: Pattern) -> Pattern:
                 return Either(tuple(walk(option) for option in options))
             case Absent(options=options):
                 return Absent(tuple(walk(option) for option in options))
-            case Repeat(part=part, least=least, most=most):
-                return Repeat(walk(part), least, most)
+            case Repeat(part=part):
+                return replace(node, part=walk(part))
+            case Spaced(strategy=strategy, part=part):
+                return Spaced(strategy, walk(part))
 
     return walk(pattern)
 
@@ -171,7 +189,7 @@ def regex_queries(draw: st.DrawFn) -> QuerySyntax:
     letters = LETTERS.map(lambda letter: Atom(None if letter in names else letter, letter))
     conditions = expressions(CONSTANTS | UNQUALIFIED_ATTRIBUTES)
     return QuerySyntax(
-        pattern=draw(patterns(letters, negation=False)),
+        pattern=draw(patterns(letters, negation=False, words=False)),
         window=draw(WINDOWS),
         is_regex=True,
         strategy=draw(STRATEGIES),

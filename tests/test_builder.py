@@ -11,7 +11,7 @@ from acep_approx.errors import QueryError, UsageError
 from acep_approx.query.builder import PatternBuilder, absent, either, event, seq
 from acep_approx.query.checks import check
 from acep_approx.query.parser import parse
-from acep_approx.query.syntax import Absent, Atom, Either, Pattern, Repeat, Sequence
+from acep_approx.query.syntax import WORD_FOR, Absent, Atom, Either, Pattern, Repeat, Sequence, Spaced
 from tests.cases import examples
 from tests.strategies import PATTERN_QUERIES, renamed
 
@@ -194,9 +194,12 @@ def rebuilt(node: Pattern) -> PatternBuilder:
     match node:
         case Atom(type=kind, variable=variable):
             return event(kind, variable)
-        case Repeat(part=part, least=least, most=most):
+        case Repeat(part=part, least=least, most=most, between=between, prefers=prefers):
             inner = rebuilt(part)
-            return inner.at_least(least) if most is None else inner.times(least, most)
+            built = inner.at_least(least) if most is None else inner.times(least, most)
+            return built.rounds(between and WORD_FOR[between], prefers) if between or prefers else built
+        case Spaced(strategy=strategy, part=part):
+            return rebuilt(part).gap(WORD_FOR[strategy])
         case Sequence(parts=parts):
             return seq(*map(rebuilt, parts))
         case Either(options=options):

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 from acep_approx.ranges import impossible
 
 if TYPE_CHECKING:
-    from acep_approx.query.syntax import Expression
+    from acep_approx.query.syntax import Expression, Repeat, Strategy
 
 START = 0
 
@@ -47,7 +47,10 @@ class Arc:
 
     ``letter`` indexes ``Automaton.letters``; ``label`` indexes ``Automaton.variables``; ``cost`` is the weight of
     the skipped letters, ``skipped`` names their variables; ``guard`` holds letters of which no event may lie between.
-    ``again``: the arc starts another round of a repetition that the source lies in (SASE+ calls it *take*).
+    ``again``: the arc starts another round of a repetition that the source lies in (SASE+ calls it *take*). ``gap`` is
+    what may lie between the event before and this one; None: what the strategy of the query says. Where a repetition
+    prefers its rounds to what follows, or the other way round, ``first_for`` holds it on arcs that go first,
+    ``after_in`` on those that wait: these neither take nor pass over an event that an arc takes which goes first.
     """
 
     source: int
@@ -58,6 +61,9 @@ class Arc:
     guard: frozenset[int] = frozenset()
     skipped: tuple[str, ...] = ()
     again: bool = False
+    gap: Strategy | None = None
+    first_for: frozenset[Repeat] = frozenset()
+    after_in: frozenset[Repeat] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -201,6 +207,8 @@ def _stable(value: object) -> str:
         return "(" + ",".join(_stable(v) for v in value) + ")"
     if isinstance(value, Letter) and not value.unseen:
         return "Letter" + _stable((value.type, value.conditions, value.negated))
+    if isinstance(value, Arc) and (value.gap, value.first_for, value.after_in) == (None, frozenset(), frozenset()):
+        return "Arc" + _stable(tuple(vars(value).values())[:-3])  # as before there were words for gaps
     if isinstance(value, Arc | Final | Letter):
         return type(value).__name__ + _stable(tuple(vars(value).values()))
     return repr(value)

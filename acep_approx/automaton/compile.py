@@ -26,34 +26,59 @@ from heapq import heappop, heappush
 
 from acep_approx.automaton.automaton import START, Arc, Automaton, Component, Final, Letter
 from acep_approx.automaton.letters import unbound
+from acep_approx.errors import UnsupportedError
 from acep_approx.query.shape import atoms, is_static, kleene_variables, negated_variables, negation_windows, variables
-from acep_approx.query.syntax import Absent, Atom, Either, Expression, Pattern, QuerySyntax, Repeat, Sequence
+from acep_approx.query.syntax import (
+    Absent,
+    Atom,
+    Either,
+    Expression,
+    Pattern,
+    QuerySyntax,
+    Repeat,
+    Sequence,
+    Spaced,
+    Strategy,
+)
 
 
 @dataclass(frozen=True)
 class Move:
     """A move to node ``target``: a letter move where ``atom`` is set, else an epsilon move with a guard.
 
-    ``again`` is the number of the repetition of which this epsilon move starts another round; 0 for none.
+    ``again`` is the number of the repetition of which this epsilon move starts another round; 0 for none. ``over`` is a
+    repetition that prefers something, and ends here.
     """
 
     target: int
     atom: Atom | None = None
     guard: frozenset[int] = frozenset()
     again: int = 0
+    over: Repeat | None = None
 
 
 @dataclass
 class Thompson:
     """``moves[node]`` lists the moves out of a node; one start and one end.
 
-    ``inside[node]`` holds the repetitions that the letter move into ``node`` lies in (nothing for other nodes).
+    ``inside[node]`` holds the repetitions and the parts with a word for their gap that the letter move into ``node``
+    lies in, by their numbers, outermost first (nothing for other nodes). ``before`` gives per number the strategy of
+    the gap before a part that has a word, ``between`` that of the gaps between rounds, ``preferring`` the repetitions
+    that prefer something.
     """
 
     moves: list[list[Move]] = field(default_factory=list)
-    inside: list[frozenset[int]] = field(default_factory=list)
+    inside: list[tuple[int, ...]] = field(default_factory=list)
+    before: dict[int, Strategy] = field(default_factory=dict)
+    between: dict[int, Strategy] = field(default_factory=dict)
+    preferring: dict[int, Repeat] = field(default_factory=dict)
     start: int = 0
     end: int = 0
+
+    @property
+    def has_words(self) -> bool:
+        """Whether some gap has a strategy of its own, or a repetition prefers something."""
+        return bool(self.before or self.between or self.preferring)
 
 
 GuardLetter = Callable[[Atom, bool], int]
@@ -79,13 +104,13 @@ def build_thompson(pattern: Pattern, guard_letter: GuardLetter) -> Thompson:
 
 
 class _Builder:
-    """Adds the nodes and moves of one pattern; ``_rounds`` are the repetitions being built, outermost first."""
+    """Adds the nodes and moves of one pattern; ``_around`` are the numbers around what is built, outermost first."""
 
     def __init__(self, guard_letter: GuardLetter) -> None:
         self._guard_letter = guard_letter
         self._graph = Thompson()
-        self._rounds: list[int] = []
-        self._repeats = 0
+        self._around: list[int] = []
+        self._numbers = 0
 
     def build(self, pattern: Pattern) -> Thompson:
         self._graph.start = self._node()
@@ -94,11 +119,11 @@ class _Builder:
 
     def _node(self) -> int:
         self._graph.moves.append([])
-        self._graph.inside.append(frozenset())
+        self._graph.inside.append(())
         return len(self._graph.moves) - 1
 
-    def _link(self, source: int, target: int, again: int = 0) -> None:
-        self._graph.moves[source].append(Move(target, again=again))
+    def _link(self, source: int, target: int, again: int = 0, over: int = 0) -> None:
+        self._graph.moves[source].append(Move(target, again=again, over=self._graph.preferring.get(over)))
 
     def _next_round(self, entry: int, again: int) -> int:
         head = self._node()
@@ -110,7 +135,7 @@ class _Builder:
         if isinstance(tree, Atom):
             leave = self._node()
             self._graph.moves[entry].append(Move(leave, atom=tree))
-            self._graph.inside[leave] = frozenset(self._rounds) - {0}
+            self._graph.inside[leave] = tuple(self._around)
             return leave
         if isinstance(tree, Absent):
             leave = self._node()
@@ -128,16 +153,29 @@ class _Builder:
                 self._link(entry, inner)
                 self._link(self._fragment(option, inner), leave)
             return leave
+        if isinstance(tree, Spaced):
+            self._graph.before[self._enter()] = tree.strategy
+            leave = self._fragment(tree.part, entry)
+            self._around.pop()
+            return leave
         assert isinstance(tree, Repeat), "patterns of other languages have compilers of their own"
         return self._repeat(tree, entry)
 
+    def _enter(self) -> int:
+        self._numbers += 1
+        self._around.append(self._numbers)
+        return self._numbers
+
     def _repeat(self, tree: Repeat, entry: int) -> int:
-        self._repeats += 1
-        number = self._repeats if tree.most != 1 else 0
-        self._rounds.append(number)
-        most = tree.most
+        if tree.most == 1 and tree.prefers is None:
+            return self._bounded(tree, entry, 1, 0)
+        number, most = self._enter(), tree.most
+        if tree.prefers is not None:
+            self._graph.preferring[number] = tree
+        if tree.between is not None:
+            self._graph.between[number] = tree.between
         leave = self._endless(tree, entry, number) if most is None else self._bounded(tree, entry, most, number)
-        self._rounds.pop()
+        self._around.pop()
         return leave
 
     def _copies(self, part: Pattern, entry: int, count: int, number: int) -> int:
@@ -151,36 +189,39 @@ class _Builder:
         tail = self._fragment(tree.part, head)
         leave = self._node()
         self._link(tail, head, number)
-        self._link(tail, leave)
+        self._link(tail, leave, over=number)
         if tree.least == 0:
-            self._link(head, leave)
+            self._link(head, leave, over=number)
         return leave
 
     def _bounded(self, tree: Repeat, entry: int, most: int, number: int) -> int:
         entry = self._copies(tree.part, entry, tree.least, number)
         leave = self._node()
         for i in range(tree.least, most):
-            self._link(entry, leave)
+            self._link(entry, leave, over=number)
             entry = self._fragment(tree.part, self._next_round(entry, number if i else 0))
-        self._link(entry, leave)
+        self._link(entry, leave, over=number)
         return leave
 
 
 NO_GUARD: frozenset[int] = frozenset()
+NO_REPEAT: frozenset[Repeat] = frozenset()
 
 
 @dataclass(frozen=True)
 class Way:
     """A way to ``node`` that consumes nothing: what it costs, which variables it skips, which guards it passes.
 
-    ``again`` holds the repetitions around the origin of which the way starts another round.
+    ``again`` is the outermost repetition around the origin of which the way starts another round; 0 for none. ``over``
+    holds those that prefer something and end on the way.
     """
 
     node: int
     cost: int = 0
     guard: frozenset[int] = NO_GUARD
     skipped: tuple[str, ...] = ()
-    again: frozenset[int] = NO_GUARD
+    again: int = 0
+    over: frozenset[Repeat] = NO_REPEAT
 
 
 def reach(graph: Thompson, origin: int, errors: int, weight: Callable[[Atom], int]) -> Iterator[Way]:
@@ -189,36 +230,78 @@ def reach(graph: Thompson, origin: int, errors: int, weight: Callable[[Atom], in
     Yields
     ------
     Way
-        In order of cost, ``cost <= errors``. Of the ways that skip nothing those with the fewest guards and the most
-        new rounds, and of the ways that skip something the cheapest.
+        In order of cost, ``cost <= errors``. Of the ways that skip nothing those with the fewest guards, with another
+        round if there is such, and of the ways that skip something the cheapest. Where gaps have words, for each round
+        that they start.
 
     Complexity: O((moves) x (distinct guards)) for cost 0, O(moves log moves) for the rest.
     """
     best: dict[tuple[int, bool], list[Way]] = {}  # having paid lifts the guards to come: its own place
-    around = graph.inside[origin]
+    around = frozenset(graph.inside[origin])
     queue = [(0, 0, 0, Way(origin))]
     pushed = 0
     while queue:
         _, _, _, way = heappop(queue)
         known = best.setdefault((way.node, way.cost > 0), [])
-        if any(o.cost <= way.cost and o.guard <= way.guard and o.again >= way.again for o in known):
+        if any(o.cost <= way.cost and o.guard <= way.guard and _starts(o, way, graph) for o in known):
             continue
         known.append(way)
         yield way
         for move in graph.moves[way.node]:
-            onward = _after(way, move, weight, around)
+            onward = _after(way, move, weight, around, keeps=graph.has_words)
             if onward.cost <= errors:
                 pushed += 1
                 heappush(queue, (onward.cost, len(onward.guard), pushed, onward))
 
 
-def _after(way: Way, move: Move, weight: Callable[[Atom], int], around: frozenset[int]) -> Way:
+def _starts(one: Way, other: Way, graph: Thompson) -> bool:
+    """Whether a way stands for another one as far as rounds go: where no gap has a word, any round is as good."""
+    if graph.has_words:
+        return (one.again, one.over) == (other.again, other.over)
+    return other.again in (one.again, 0)
+
+
+def _after(way: Way, move: Move, weight: Callable[[Atom], int], around: frozenset[int], *, keeps: bool) -> Way:
+    """A way and one more move. Where it skips something it ``keeps`` which round it starts only if a word may ask."""
+    again = min((number for number in (way.again, move.again) if number in around), default=0)
+    over = way.over | {move.over} if move.over else way.over
     if move.atom:
-        return Way(move.target, way.cost + weight(move.atom), NO_GUARD, (*way.skipped, move.atom.variable))
+        cost, skipped = way.cost + weight(move.atom), (*way.skipped, move.atom.variable)
+        return Way(move.target, cost, NO_GUARD, skipped, again if keeps else 0, over)
     if way.cost:
-        return Way(move.target, way.cost, NO_GUARD, way.skipped)
-    again = way.again | ({move.again} & around)
-    return Way(move.target, 0, way.guard | move.guard, way.skipped, again)
+        return Way(move.target, way.cost, NO_GUARD, way.skipped, again if keeps else 0, over)
+    return Way(move.target, 0, way.guard | move.guard, way.skipped, again, over)
+
+
+def word_of(graph: Thompson, origin: int, target: int, again: int) -> Strategy | None:
+    """The word for the gap before the letter move into ``target`` on a way from ``origin``; None where there is none.
+
+    The word of the repetition of which it is another round, or else of the innermost part that the way has entered. A
+    repetition around both that starts another round is entered once more, with all that is in it.
+    """
+    if again in graph.between and again in graph.inside[target]:
+        return graph.between[again]
+    entered = _entered(graph, origin, target, again)
+    return next((graph.before[number] for number in reversed(entered) if number in graph.before), None)
+
+
+def _entered(graph: Thompson, origin: int, target: int, again: int) -> tuple[int, ...]:
+    before, after = graph.inside[origin], graph.inside[target]
+    if again in after:
+        return after[after.index(again) + 1 :]
+    return tuple(number for number in after if number not in before)
+
+
+def rounds_begun(graph: Thompson, origin: int, target: int, again: int) -> frozenset[Repeat]:
+    """The repetitions that prefer something of which a way begins a round that need not be.
+
+    Another round, or the first one where there need be none.
+    """
+    found = {graph.preferring.get(number) for number in _entered(graph, origin, target, again)}
+    begun = {tree for tree in found if tree is not None and tree.least == 0}
+    if again in graph.preferring and again in graph.inside[target]:
+        begun.add(graph.preferring[again])
+    return frozenset(begun)
 
 
 # --- the automaton ----------------------------------------------------------------------------------------
@@ -336,7 +419,6 @@ class _Letters:
 
 def _automaton_of(graph: Thompson, query: QuerySyntax, letters: _Letters) -> Automaton:
     weights, kleene = dict(query.weights), kleene_variables(query.pattern)
-    takes = query.strategy == "skip_till_next_match"  # only there it matters which arcs start another round
 
     def weight(atom: Atom) -> int:
         return weights.get(atom.variable, 1)
@@ -352,6 +434,8 @@ def _automaton_of(graph: Thompson, query: QuerySyntax, letters: _Letters) -> Aut
     finals: list[Final] = []
     ways = 0
     for source, origin in enumerate(origins):
+        known = len(arcs)
+        over: frozenset[Repeat] = NO_REPEAT
         ends: list[Final] = []
         here: dict[int, int] = {}
         for way in reach(graph, origin, query.errors, weight):
@@ -361,15 +445,18 @@ def _automaton_of(graph: Thompson, query: QuerySyntax, letters: _Letters) -> Aut
             refuse_many(query, "ways past negations to one event", here[way.node], MAX_WAYS_TO_ONE, "ACEP-Q911")
             if way.node == graph.end and not any(final.guard <= way.guard for final in ends):
                 ends.append(Final(source, way.cost, way.guard, way.skipped))
+            over |= way.over if way.node == graph.end and not way.cost else NO_REPEAT
             for i, move in enumerate(graph.moves[way.node]):
                 if move.atom:
                     label = labels["" if query.is_regex else move.atom.variable]
                     target = state_of[way.node, i]
-                    again = takes and bool(way.again & graph.inside[move.target])
                     letter = letters.index(move.atom) if source else letters.first(move.atom, way.guard)
                     guard = frozenset(number for number in way.guard if number < SINCE_START)
-                    arcs.append(Arc(source, target, letter, label, way.cost, guard, way.skipped, again))
+                    arc = Arc(source, target, letter, label, way.cost, guard, way.skipped)
+                    arcs.append(_with_gap(arc, graph, query.strategy, origin, way, move.target))
                     refuse_many(query, "arcs", len(arcs), MAX_ARCS, "ACEP-Q904")
+        if graph.preferring and source != START:
+            arcs[known:] = preferring(query, arcs[known:], over)
         finals += ends
     return Automaton(
         size=len(origins),
@@ -384,6 +471,53 @@ def _automaton_of(graph: Thompson, query: QuerySyntax, letters: _Letters) -> Aut
             for atom in atoms(query.pattern)
         ),
     )
+
+
+def _with_gap(arc: Arc, graph: Thompson, strategy: Strategy, origin: int, way: Way, target: int) -> Arc:
+    """An arc with what may lie in the gap before its event; before the first event of a match nothing is asked."""
+    if arc.source == START:
+        return arc
+    gap = word_of(graph, origin, target, way.again) or strategy
+    # only with this strategy it matters which arcs start another round
+    again = gap == "skip_till_next_match" and way.cost == 0 and way.again in graph.inside[target]
+    arc = replace(arc, again=again, gap=gap if gap != strategy else None)
+    if not graph.preferring:
+        return arc
+    begun = rounds_begun(graph, origin, target, way.again)
+    first = {tree for tree in begun - way.over if tree.prefers == "GREEDY"}
+    first |= {tree for tree in way.over - begun if tree.prefers == "RELUCTANT"}
+    return replace(arc, first_for=frozenset(first) if not arc.cost else NO_REPEAT, after_in=(begun ^ way.over) - first)
+
+
+def preferring(query: QuerySyntax, arcs: list[Arc], over: frozenset[Repeat]) -> list[Arc]:
+    """The arcs that leave one state, each with the repetitions in which it goes before others, or waits for them.
+
+    Parameters
+    ----------
+    query : QuerySyntax
+    arcs : list of Arc
+    over : frozenset of Repeat
+        The repetitions after which the pattern may end there.
+
+    Raises
+    ------
+    UnsupportedError
+        ``ACEP-Q921``: nothing follows the repetition. ``ACEP-Q922``: a negation stands before what goes first.
+    """
+    first = NO_REPEAT.union(*(arc.first_for for arc in arcs))
+    after = NO_REPEAT.union(*(arc.after_in for arc in arcs))
+    for tree in sorted(over & (first | after), key=lambda tree: tree.span):
+        word = tree.prefers
+        message = f"{word} is about what follows the repetition, and the pattern may end there"
+        hint = "MAXIMAL lists no match that a longer one contains"
+        hint = hint if word == "GREEDY" else f"the fewest rounds are enough: leave {word} and the others out"
+        raise query.fault("ACEP-Q921", message, tree.span, hint, UnsupportedError)
+    for arc in arcs:
+        for tree in arc.first_for & after if arc.guard else ():
+            message = f"{tree.prefers} does not go together with a negation at this end of a round"
+            hint = "let the negation stand between two events of one round, or leave the word out"
+            raise query.fault("ACEP-Q922", message, tree.span, hint, UnsupportedError)
+    return [replace(arc, first_for=arc.first_for & after, after_in=arc.after_in & first) for arc in arcs]
 
 
 def refuse_many(query: QuerySyntax, what: str, given: int, limit: int, code: str, hint: str = _SMALLER) -> None:
@@ -409,11 +543,15 @@ def merge_equal_futures(automaton: Automaton) -> Automaton:
 def _merged(automaton: Automaton, number: list[int]) -> list[int]:
     leaves: list[set[object]] = [set() for _ in range(automaton.size)]
     for arc in automaton.arcs:
-        leaves[arc.source].add((arc.letter, arc.label, number[arc.target], arc.cost, arc.guard, arc.again))
+        leaves[arc.source].add((arc.letter, arc.label, number[arc.target], arc.cost, arc.guard, *_kind(arc)))
     for final in automaton.finals:
         leaves[final.state].add((final.cost, final.guard))
     seen: dict[object, int] = {}
     return [seen.setdefault((s == START, frozenset(leaves[s])), len(seen)) for s in range(automaton.size)]
+
+
+def _kind(arc: Arc) -> tuple[bool, object, object, object]:
+    return arc.again, arc.gap, arc.first_for, arc.after_in
 
 
 def _renumbered(automaton: Automaton, number: list[int]) -> Automaton:
@@ -448,9 +586,9 @@ def _undominated(arcs: Iterable[Arc]) -> list[Arc]:
 
     What is left of arcs for free starts another round if any of them did.
     """
-    groups: dict[tuple[int, int, int, int], list[Arc]] = {}
+    groups: dict[object, list[Arc]] = {}
     for arc in sorted(arcs, key=lambda a: (a.source, a.target, a.letter, a.label, a.cost, len(a.guard))):
-        kept = groups.setdefault((arc.source, arc.target, arc.letter, arc.label), [])
+        kept = groups.setdefault((arc.source, arc.target, arc.letter, arc.label, *_kind(arc)[1:]), [])
         better = [i for i, other in enumerate(kept) if other.cost <= arc.cost and other.guard <= arc.guard]
         if not better:
             kept.append(arc)

@@ -75,7 +75,7 @@ def _registers(automaton: RegisterAutomaton) -> Graph:
     states = []
     for number, (name, state) in enumerate(zip(state_names(automaton), automaton.states, strict=True)):
         kept = tuple(register_text(register) for register in automaton.live[number])
-        end = _end(inner, state.position, end_tests(automaton, number))
+        end = _end(inner, state.position, end_tests(automaton, number)) if state.ends else ("", False)
         states.append(_state(number, name, end, kept, ignore_text(automaton, number)))
     arcs = []
     for step in automaton.steps:

@@ -21,7 +21,7 @@ from acep_approx.errors import DataError
 from acep_approx.events.columns import in_python, to_numpy
 from acep_approx.query.evaluate import evaluate, evaluate_asked, is_true
 from acep_approx.query.shape import replaced
-from acep_approx.query.syntax import Attribute, Expression
+from acep_approx.query.syntax import Attribute, Binary, Constant, Expression
 
 Masks = npt.NDArray[np.uint64]
 MOST_SEEN = 1000
@@ -33,6 +33,15 @@ def unbound(condition: Expression) -> Expression:
     return replaced(
         condition, lambda node: replace(node, variable=None, index=None) if isinstance(node, Attribute) else None
     )
+
+
+_TYPE = Attribute(None, None, "type")
+
+
+def asked_by(letter: Letter) -> tuple[Expression, ...]:
+    """What a letter asks, as conditions: that of its type, too."""
+    asked: tuple[Expression, ...] = () if letter.type is None else (Binary("=", _TYPE, Constant(letter.type)),)
+    return asked + letter.conditions
 
 
 class Truths:

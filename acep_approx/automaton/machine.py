@@ -22,7 +22,7 @@ from typing import Any
 
 from acep_approx.automaton.automaton import START, Arc, Automaton, Component, Final, Letter
 from acep_approx.automaton.compile import MAX_ARCS, MAX_LETTERS, MAX_WAYS, MAX_WAYS_TO_ONE, NO_GUARD, refuse_many
-from acep_approx.automaton.letters import unbound
+from acep_approx.automaton.letters import asked_by, unbound
 from acep_approx.automaton.registers import RegisterAutomaton
 from acep_approx.automaton.resolve import Binding, Call, Held, Own, Register, Resolved
 from acep_approx.automaton.states import EVERYTHING, NO_EVENT, NOTHING, Computed, Ignore, State, Step
@@ -31,7 +31,6 @@ from acep_approx.errors import UnsupportedError
 from acep_approx.query.checks_machine import repeated_variables, weight_of
 from acep_approx.query.shape import conjuncts, replaced, walk, with_expressions, with_operands
 from acep_approx.query.syntax import (
-    Attribute,
     Binary,
     Constant,
     Expression,
@@ -193,7 +192,6 @@ class _Known:
 
 HIDDEN = ""
 """The variable of events that are consumed and not shown."""
-_TYPE = Attribute(None, None, "type")
 _WRITTEN = "each EPSILON arc writes its SET into what comes behind it: let an arc ON an event set some of the registers"
 
 
@@ -448,7 +446,7 @@ class _Compiler:
             return Ignore(frozenset(letters))
         if len(others) == 1:
             return Ignore(frozenset(letters), tuple(self.resolved(check) for check in others[0][2]))
-        options = [_all_of((*_asks(letter), *dynamic)) for _, letter, dynamic in others]
+        options = [_all_of((*asked_by(letter), *dynamic)) for _, letter, dynamic in others]
         return Ignore(frozenset(letters), (self.resolved(reduce(lambda a, b: Binary("OR", a, b), options)),))
 
     def not_ignored(self, state: str) -> frozenset[int]:
@@ -457,7 +455,7 @@ class _Compiler:
             return frozenset({self.letter(Letter(None, (Constant(value=False),)))})
         conditions = []
         for type_, when in sorted(self.rules[state], key=repr):
-            asked = _all_of((*_asks(Letter(type_)), *((when,) if when is not None else ())))
+            asked = _all_of((*asked_by(Letter(type_)), *((when,) if when is not None else ())))
             conditions.append(Binary("OR", Unary("NOT", asked), IsNull(asked, negated=False)))
         return frozenset({self.letter(Letter(None, tuple(conditions)))})
 
@@ -561,11 +559,6 @@ def _with_functions(machine: Machine, functions: Mapping[str, UserFunction]) -> 
 
 def _is_static(expression: Expression) -> bool:
     return not any(isinstance(node, RegisterValue) for node in walk(expression))
-
-
-def _asks(letter: Letter) -> tuple[Expression, ...]:
-    asked: tuple[Expression, ...] = () if letter.type is None else (Binary("=", _TYPE, Constant(letter.type)),)
-    return asked + letter.conditions
 
 
 def _all_of(conditions: tuple[Expression, ...]) -> Expression:

@@ -11,15 +11,17 @@ Deviations: liveness is computed by data flow over arcs, because the states form
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, reduce
 
 from acep_approx.automaton.automaton import START, Arc, Automaton, Final, Letter
 from acep_approx.automaton.compile import MAX_ARCS, MAX_LETTERS
+from acep_approx.automaton.letters import asked_by
 from acep_approx.automaton.resolve import (
     Binding,
     Condition,
+    Held,
     Own,
     Register,
     Resolved,
@@ -28,21 +30,44 @@ from acep_approx.automaton.resolve import (
     held,
     negation_conditions,
 )
-from acep_approx.automaton.states import EVERYTHING, NO_EVENT, NOTHING, PLACE, Computed, Counted, Ignore, State, Step
+from acep_approx.automaton.states import (
+    EVERYTHING,
+    NO_EVENT,
+    NOTHING,
+    PLACE,
+    Computed,
+    Counted,
+    Ignore,
+    Neighbour,
+    State,
+    Step,
+)
 from acep_approx.errors import LimitError, UnsupportedError
-from acep_approx.query.syntax import LISTS_ALL, NON_OVERLAP, Expression, QuerySyntax
+from acep_approx.query.shape import gap_words
+from acep_approx.query.syntax import (
+    LISTS_ALL,
+    NON_OVERLAP,
+    Binary,
+    Constant,
+    Expression,
+    IsNull,
+    QuerySyntax,
+    Repeat,
+    Strategy,
+    Unary,
+)
 
 MAX_STATES = 4096
 MAX_MOVES = 100_000
 """Entries of the table of moves: for each step out of a state and number of errors one, and one per value moved."""
-IGNORES = {
+IGNORES: dict[Strategy, Ignore] = {
     "skip_till_any_match": EVERYTHING,
     "skip_till_next_match": EVERYTHING,
     "partition_contiguity": NO_EVENT,
     "strict_contiguity": NO_EVENT,
 }
-"""What each strategy lets runs ignore, at every state."""
-COUNTED: dict[str, Counted] = {"partition_contiguity": "partition", "strict_contiguity": "stream"}
+"""What each strategy lets runs ignore, at the states before such gaps."""
+COUNTED: dict[Strategy, Counted] = {"partition_contiguity": "partition", "strict_contiguity": "stream"}
 
 
 @dataclass
@@ -95,11 +120,11 @@ class RegisterAutomaton:
 
     @cached_property
     def finals(self) -> list[list[int]]:
-        """Per state the numbers of the finals at its position."""
+        """Per state the numbers of the finals at its position, where matches end at it."""
         by_position: dict[int, list[int]] = {}
         for number, final in enumerate(self.automaton.finals):
             by_position.setdefault(final.state, []).append(number)
-        return [by_position.get(state.position, []) for state in self.states]
+        return [by_position.get(state.position, []) if state.ends else [] for state in self.states]
 
     @cached_property
     def steps_from(self) -> list[list[int]]:
@@ -113,10 +138,34 @@ class RegisterAutomaton:
         """The steps that leave a state."""
         return [self.steps[number] for number in self.steps_from[state]]
 
+    @property
+    def has_words(self) -> bool:
+        """Whether gaps have strategies of their own, or repetitions prefer something."""
+        return any(state.gap is not None or state.after_in for state in self.states)
+
+    def strategy_of(self, gap: Strategy | None) -> Strategy:
+        """The strategy of a gap, as arcs and states have it: None is that of the query."""
+        return gap or self.query.strategy
+
     def is_passive(self, state: int) -> bool:
         """Whether no event takes runs away from a state: what they can do only adds."""
         ignore = self.ignores[state]
         return ignore == EVERYTHING and not any(step.inhibits for step in self.leaving(state))
+
+    def repeats(self, state: int) -> bool:
+        """Whether runs at a state can come back to it.
+
+        Complexity: O(steps).
+        """
+        seen, waiting = set[int](), [state]
+        while waiting:
+            for step in self.leaving(waiting.pop()):
+                if step.target == state:
+                    return True
+                if step.target is not None and step.target not in seen:
+                    seen.add(step.target)
+                    waiting.append(step.target)
+        return False
 
     def is_ignored_everywhere(self, mask: int) -> bool:
         """Whether an event with these letters changes nothing, whichever runs there are, and begins none.
@@ -212,7 +261,8 @@ class _Compiler:
         }
         self.to_come = self._variables_to_come()
         self.relevant = self._relevant_variables()
-        self.is_taken = {arc.source for arc in automaton.arcs if arc.again and arc.cost == 0}
+        self.gaps = self._gaps_after()
+        self.is_taken = {(arc.source, arc.gap) for arc in automaton.arcs if arc.again and arc.cost == 0}
 
     def compile(self) -> RegisterAutomaton:
         result = RegisterAutomaton(self.query, self.automaton, list(self.automaton.letters), [State(START)])
@@ -222,8 +272,7 @@ class _Compiler:
         number = {result.states[0]: 0}
         steps = 0
         for state in result.states:  # grows while it runs; what the steps test costs more, and comes when all fit
-            for arc in self.leaving[state.position]:
-                target = self._target(state, self.automaton.arcs[arc])
+            for _, target in self._leading(state):
                 if target not in number:
                     if len(number) >= MAX_STATES:
                         raise self._too_many("states", len(number) + 1, MAX_STATES)
@@ -233,9 +282,11 @@ class _Compiler:
                 if steps > MAX_ARCS:
                     raise self._too_many("arcs", steps, MAX_ARCS)
         for source, state in enumerate(result.states):
-            result.steps += [self._step(source, state, arc, number, result) for arc in self.leaving[state.position]]
-        result.ignores = [IGNORES[self.query.strategy]] * len(result.states)
-        result.counted = COUNTED.get(self.query.strategy, "nothing")
+            for arc, target in self._leading(state):
+                result.steps.append(self._step(source, state, arc, number[target], result))
+            result.steps += self._kills(source, state, result)
+        result.ignores = [IGNORES[self._strategy(state.gap)] for state in result.states]
+        result.counted = self._counted()
         result.final_checks = [self._final_checks(state) for state in result.states]
         result.filters = tuple(self.filters)
         result.complete()
@@ -275,29 +326,102 @@ class _Compiler:
     def _variable(self, arc: Arc) -> str:
         return self.automaton.variables[arc.label] if self.automaton.variables else ""
 
-    def _target(self, state: State, arc: Arc) -> State:
-        return State(arc.target, (state.bound | {self._variable(arc)}) & self.relevant[arc.target])
+    def _leading(self, state: State) -> Iterator[tuple[int, State]]:
+        """The arcs that leave a state, each with the states that it leads to: one for each kind of gap behind it."""
+        for number in self.leaving[state.position]:
+            arc = self.automaton.arcs[number]
+            if (arc.gap, arc.after_in) == (state.gap, state.after_in):
+                bound = (state.bound | {self._variable(arc)}) & self.relevant[arc.target]
+                for gap in self.gaps[arc.target]:
+                    yield number, State(arc.target, bound, *gap, ends=gap == self.gaps[arc.target][0])
 
-    def _step(
-        self, source: int, state: State, number: int, numbers: dict[State, int], result: RegisterAutomaton
-    ) -> Step:
+    def _gaps_after(self) -> list[tuple[Gap, ...]]:
+        """Per position the kinds of gaps before the events that can come next; one where none can."""
+        found: list[dict[Gap, None]] = [{} for _ in range(self.automaton.size)]
+        for arc in self.automaton.arcs:
+            found[arc.source][arc.gap, arc.after_in] = None
+        return [tuple(sorted(gaps, key=_order)) or ((None, NO_REPEAT),) for gaps in found]
+
+    def _strategy(self, gap: Strategy | None) -> Strategy:
+        return gap or self.query.strategy
+
+    def _counted(self) -> Counted:
+        """Which events tell whether one came between: those of the whole stream, or of the partition."""
+        inner = (arc.gap for arc in self.automaton.arcs if arc.source != START)
+        found = {COUNTED[gap] for gap in map(self._strategy, inner) if gap in COUNTED}
+        if len(found) > 1 and self.query.equivalences:
+            of_stream = [span for gap, span in gap_words(self.query.pattern) if gap in COUNTED]
+            message = "with [attribute] the gaps of a query count events of the stream, or of the key, not both"
+            hint = "use one of STRICT (strict_contiguity) and CONTIGUOUS (partition_contiguity)"
+            raise self.query.fault("ACEP-Q920", message, of_stream[0], hint, UnsupportedError)
+        return "stream" if "stream" in found else "partition" if found else COUNTED.get(self.query.strategy, "nothing")
+
+    def _step(self, source: int, state: State, number: int, target: int, result: RegisterAutomaton) -> Step:
         arc = self.automaton.arcs[number]
         variable = self._variable(arc)
         binding = Binding(variable, state.bound)
-        may_inhibit = self.query.strategy != "skip_till_any_match" and arc.cost == 0 and arc.source != START
-        inhibits = may_inhibit and (arc.again or arc.source not in self.is_taken)
-        checks = self._checks(state, arc, binding, inhibits=inhibits)
+        checks = self._checks(state, arc, binding)
+        for first in self._before(state):
+            checks += self._not_open(first, state, self.automaton.letters[arc.letter])
         letter, checks = self._with_own(result.letters, arc.letter, checks)
         return Step(
             arc=number,
             source=source,
-            target=numbers[self._target(state, arc)],
+            target=target,
             letter=letter,
             binding=binding,
             checks=tuple(checks),
             guard=NO_LETTERS if arc.source == START else arc.guard - result.late_guards,
-            inhibits=inhibits,
+            inhibits=self._inhibits(arc),
         )
+
+    def _inhibits(self, arc: Arc) -> bool:
+        """Whether events that an arc takes cannot be passed over, in gaps of its kind."""
+        may_inhibit = self._strategy(arc.gap) != "skip_till_any_match" and arc.cost == 0 and arc.source != START
+        return may_inhibit and (arc.again or (arc.source, arc.gap) not in self.is_taken)
+
+    # --- repetitions that prefer something ---
+
+    def _before(self, state: State) -> list[Arc]:
+        """The arcs that go before those that leave a state."""
+        leaving = [self.automaton.arcs[number] for number in self.leaving[state.position]]
+        return [arc for arc in leaving if arc.first_for & state.after_in]
+
+    def _beside(self, state: State) -> list[Arc]:
+        """The arcs from other states of a position by which events cannot be passed over in a gap that is NEXT."""
+        if self._strategy(state.gap) != "skip_till_next_match":
+            return []
+        leaving = [self.automaton.arcs[number] for number in self.leaving[state.position]]
+        beside = (arc for arc in leaving if arc.gap == state.gap and arc.after_in != state.after_in)
+        return [arc for arc in beside if self._inhibits(arc)]
+
+    def _kills(self, source: int, state: State, result: RegisterAutomaton) -> Iterator[Step]:
+        """Steps by which runs at a state end at an event that an arc takes which goes first.
+
+        So they do where it may not be passed over in gaps of their kind, and its arc leaves another state for the
+        repetitions that it waits in.
+        """
+        first = self._before(state)
+        for arc in (*first, *(arc for arc in self._beside(state) if arc not in first)):
+            binding = Binding(self._variable(arc), state.bound)
+            checks = [*self._checks(state, arc, binding), *(self._is_near(arc) if arc in first else [])]
+            letter, checks = self._with_own(result.letters, arc.letter, checks)
+            yield Step(None, source, None, letter, binding, tuple(checks), NO_LETTERS, inhibits=True)
+
+    def _is_near(self, arc: Arc) -> list[Resolved]:
+        """What is asked of an arc over a gap in which nothing may lie."""
+        return [Neighbour(Held(PLACE))] if self._strategy(arc.gap) in COUNTED else []
+
+    def _not_open(self, arc: Arc, state: State, other: Letter) -> list[Resolved]:
+        """Tests that an arc that goes first does not take the event, which is one of another letter."""
+        letter = self.automaton.letters[arc.letter]
+        if None not in (letter.type, other.type) and letter.type != other.type:
+            return []
+        parts = [Own(one) for one in asked_by(letter)]
+        parts += self._checks(state, arc, Binding(self._variable(arc), state.bound)) + self._is_near(arc)
+        if all(isinstance(part, Own) for part in parts):
+            return [Own(_untrue([part.value for part in parts]))]
+        return [_untrue(parts)]
 
     def _too_many(self, what: str, given: int, limit: int) -> LimitError:
         message = f"the conditions of this query need more than {limit:,} {what}"
@@ -316,11 +440,8 @@ class _Compiler:
             letters.append(letter)
         return letters.index(letter), [check for check in checks if not isinstance(check, Own)]
 
-    def _checks(self, state: State, arc: Arc, binding: Binding, *, inhibits: bool) -> list[Resolved]:
-        """What must hold when ``arc`` binds an event; what registers cannot decide goes to the filters.
-
-        ``inhibits``: an event that could be bound must not be skipped, so it must be known then.
-        """
+    def _checks(self, state: State, arc: Arc, binding: Binding) -> list[Resolved]:
+        """What must hold when ``arc`` binds an event; what registers cannot decide goes to the filters."""
         found: list[Resolved] = []
         bound = state.bound | {str(binding.variable)}
         for condition in self.touched[str(binding.variable)]:
@@ -331,10 +452,15 @@ class _Compiler:
             again = condition.each if condition.whole & self.to_come[arc.source] else NOTHING
             checks = checks_of(condition, binding, again)
             if checks is None:
-                self._leave_to_filter(condition, inhibits=inhibits)
+                self._leave_to_filter(condition, inhibits=self._chooses(arc))
             else:
                 found += checks
         return found
+
+    def _chooses(self, arc: Arc) -> bool:
+        """Whether it must be known at once that an arc takes an event: others depend on it."""
+        is_next = self._strategy(arc.gap) == "skip_till_next_match"
+        return (is_next and self._inhibits(arc)) or bool(arc.first_for)
 
     @staticmethod
     def _matters(condition: Condition, binding: Binding) -> bool:
@@ -345,7 +471,7 @@ class _Compiler:
     def _final_checks(self, state: State) -> tuple[Resolved, ...]:
         found: list[Resolved] = []
         to_come = self.to_come[state.position]
-        if not any(final.state == state.position for final in self.automaton.finals):
+        if not state.ends or not any(final.state == state.position for final in self.automaton.finals):
             return ()
         for condition in self.conditions:
             if condition.names <= state.bound and condition.whole & to_come:
@@ -357,7 +483,7 @@ class _Compiler:
         return tuple(found)
 
     def _leave_to_filter(self, condition: Condition, *, inhibits: bool) -> None:
-        if inhibits and self.query.strategy == "skip_till_next_match":
+        if inhibits:
             message = "skip_till_next_match cannot choose the next event by a condition on all events of a repetition"
             hint = "compare with one event (a[1], a[i-1], a[a.LEN]) or with max(a[].x) or min(a[].x), or "
             hint += "choose by skip_till_any_match"
@@ -366,6 +492,21 @@ class _Compiler:
 
 
 NO_LETTERS: frozenset[int] = frozenset()
+NO_REPEAT: frozenset[Repeat] = frozenset()
+Gap = tuple[Strategy | None, frozenset[Repeat]]
+"""What arcs of one kind share: the strategy of their gap, and the repetitions in which they wait for others."""
+
+
+def _order(gap: Gap) -> tuple[str, list[str]]:
+    return str(gap[0]), sorted(map(repr, gap[1]))
+
+
+def _untrue(parts: list[Resolved]) -> Resolved:
+    """Whether not all of some conditions are TRUE."""
+    if not parts:
+        return Constant(value=False)
+    both = reduce(lambda a, b: Binary("AND", a, b), parts)
+    return Binary("OR", Unary("NOT", both), IsNull(both, negated=False))
 
 
 def _liveness(result: RegisterAutomaton) -> list[tuple[Register, ...]]:

@@ -9,7 +9,7 @@ from typing import Literal
 from acep_approx.automaton.automaton import START
 from acep_approx.automaton.resolve import Binding, Held, Own, Register, Resolved, held
 from acep_approx.query.shape import replaced
-from acep_approx.query.syntax import Constant, IsNull
+from acep_approx.query.syntax import Constant, IsNull, Repeat, Strategy
 
 PLACE = Register("place", "")
 RUNNING = ("count", "counted", "sum", "min", "max", "least", "greatest")
@@ -19,6 +19,13 @@ RUNNING = ("count", "counted", "sum", "min", "max", "least", "greatest")
 @dataclass(frozen=True)
 class Here:
     """The place of the current event."""
+
+
+@dataclass(frozen=True)
+class Neighbour:
+    """Whether the current event is the one after the event bound last, where events are counted."""
+
+    last: Held
 
 
 @dataclass(frozen=True)
@@ -97,10 +104,18 @@ Counted = Literal["nothing", "partition", "stream"]
 
 @dataclass(frozen=True)
 class State:
-    """A position of the automaton and the bound variables that conditions to come will name."""
+    """A position of the automaton and the bound variables that conditions to come will name.
+
+    Where gaps with different strategies can come next, each has a state of its own for the runs that wait for its end:
+    ``gap`` is that strategy, None that of the query. So have those that wait for others ``after_in`` repetitions that
+    prefer something. In one of them, which ``ends``, are the matches that are complete.
+    """
 
     position: int
     bound: frozenset[str] = NOTHING
+    gap: Strategy | None = None
+    after_in: frozenset[Repeat] = frozenset()
+    ends: bool = True
 
 
 @dataclass(frozen=True)

@@ -15,12 +15,22 @@ from acep_approx.automaton.algebra import BEGAN, CAME, Ticks, attribute_of, leav
 from acep_approx.automaton.automaton import START, Arc, Automaton, Letter
 from acep_approx.automaton.registers import RegisterAutomaton
 from acep_approx.automaton.resolve import Binding, Call, Held, Own, Register, Resolved
-from acep_approx.automaton.states import EVERYTHING, NO_EVENT, PLACE, Began, Now, State, Step
+from acep_approx.automaton.states import EVERYTHING, NO_EVENT, PLACE, Began, Neighbour, Now, State, Step
 from acep_approx.query.cel.printer import expression_text
 from acep_approx.query.cel.syntax import DURATION, FIRST, LAST, SECOND
 from acep_approx.query.printer import to_text
-from acep_approx.query.shape import operands, replaced, walk
-from acep_approx.query.syntax import Aggregate, Attribute, Binary, Expression, FunctionCall, Index, Lasting, Strategy
+from acep_approx.query.shape import atoms, operands, replaced, walk
+from acep_approx.query.syntax import (
+    WORD_FOR,
+    Aggregate,
+    Attribute,
+    Binary,
+    Expression,
+    FunctionCall,
+    Index,
+    Lasting,
+    Strategy,
+)
 
 EdgeKind = Literal["filter", "rebind", "forward", "kill"]
 TIMES = {BEGAN: "start", CAME: "time of the last event"}
@@ -283,8 +293,10 @@ def state_names(registers: RegisterAutomaton) -> list[str]:
     Complexity: O(states x variables).
     """
     alike: dict[int, list[frozenset[str]]] = {}
+    others: dict[int, set[object]] = {}
     for state in registers.states:
         alike.setdefault(state.position, []).append(state.bound)
+        others.setdefault(state.position, set()).add((state.gap, state.after_in))
     differing = {
         position: frozenset().union(*bound) - bound[0].intersection(*bound) for position, bound in alike.items()
     }
@@ -293,6 +305,11 @@ def state_names(registers: RegisterAutomaton) -> list[str]:
         some = differing[state.position]
         known, unknown = ", ".join(sorted(some & state.bound)), ", ".join(sorted(some - state.bound))
         name = registers.automaton.names[state.position]
+        if len(others[state.position]) > 1:
+            name += f" before {WORD_FOR[registers.strategy_of(state.gap)]}"
+        for tree in sorted(state.after_in, key=repr):
+            rounds = ", ".join(f"{atom.variable}[]" for atom in atoms(tree))
+            name += f" without another {rounds}" if tree.prefers == "GREEDY" else f" with another {rounds}"
         names.append(name + (f" with {known}" if known else "") + (f" without {unknown}" if unknown else ""))
     return names
 
@@ -300,6 +317,8 @@ def state_names(registers: RegisterAutomaton) -> list[str]:
 def strategy_of(registers: RegisterAutomaton) -> Strategy | None:
     """The strategy that runs follow at every state; None where there is no such."""
     states = range(1, len(registers.states))
+    if registers.has_words:
+        return None
     if all(registers.ignores[state] == NO_EVENT for state in states):
         return "strict_contiguity" if registers.counted == "stream" else "partition_contiguity"
     kills = any(step.target is None for step in registers.steps)
@@ -352,6 +371,8 @@ def _expression(node: Resolved, binding: Binding, kleene: frozenset[str]) -> Exp
                 return _qualified(value, str(binding.variable), kleene)
             case Held():
                 return _held(part, binding, kleene)
+            case Neighbour():
+                return Attribute(None, None, "next")
             case Call(name=name, arguments=arguments):
                 return FunctionCall(name, tuple(_expression(one, binding, kleene) for one in arguments))
             case Binary(op="/", left=Held()):

@@ -177,9 +177,12 @@ def _ignored(registers: RegisterAutomaton) -> Iterator[str]:
     if strategy := strategy_of(registers):
         yield f"{strategy}: {STRATEGIES[strategy]}"
         return
-    for number, name in enumerate(state_names(registers)):
-        if number != START:
+    for number, (name, state) in enumerate(zip(state_names(registers), registers.states, strict=True)):
+        if number != START and not registers.has_words:
             yield f"{name}: ignores {ignore_text(registers, number)}"
+        elif registers.steps_from[number] and number != START:
+            ends = "; it ends at an event that goes before those it waits for" if state.after_in else ""
+            yield f"{name}: {STRATEGIES[registers.strategy_of(state.gap)]}{ends}"
 
 
 def few(lines: Iterable[str]) -> list[str]:

@@ -25,7 +25,7 @@ from acep_approx.query.cel.syntax import CelQuery, Fold, Next, nodes, streams
 from acep_approx.query.checks import check
 from acep_approx.query.parameters import refuse_parameters
 from acep_approx.query.printer import to_text
-from acep_approx.query.shape import atoms, is_static, negation_windows, walk
+from acep_approx.query.shape import atoms, is_static, negation_windows, passing_less, walk
 from acep_approx.query.syntax import MICROSECONDS, Absent, Machine, Pattern, QuerySyntax, RegisterValue, Span, Window
 
 LINK_BYTES = 8 * LINK
@@ -360,14 +360,16 @@ def plan(query: QuerySyntax, engine: str = "auto") -> Plan:
 
 def _refuse_long_lists(query: QuerySyntax, registers: RegisterAutomaton, reason: tuple[str, Span]) -> None:
     """Refuse MAXIMAL where all matches must be listed to tell, and there may be one for each choice of events."""
-    inner = (state for state in range(START + 1, len(registers.states)) if registers.steps_from[state])
-    passes = any(map(registers.is_passive, inner))
-    if not registers.automaton.repeats or not passes:
+    if not any(registers.is_passive(state) and registers.repeats(state) for state in _inner(registers)):
         return
     what, span = reason
     hint = "bound the repetition, as in {1,9}, use skip_till_next_match, or list all: engine='runs' (--engine runs)"
     message = f"MAXIMAL would need a list of all matches, of which W events can have 2^W, because of {what}"
     raise query.fault("ACEP-Q919", message, span or query.place("MAXIMAL"), hint, UnsupportedError)
+
+
+def _inner(registers: RegisterAutomaton) -> range:
+    return range(START + 1, len(registers.states))
 
 
 def _machine_needs_runs(query: QuerySyntax, machine: RegisterAutomaton) -> Iterator[tuple[str, Span]]:
@@ -404,8 +406,8 @@ def _refuse_reserved(query: QuerySyntax) -> None:
 
 
 def _needs_runs(query: QuerySyntax) -> Iterator[tuple[str, Span]]:
-    if query.strategy != "skip_till_any_match":
-        yield f"{query.strategy}", NO_PLACE
+    if found := passing_less(query):
+        yield found
     if query.is_simultaneous:
         yield "SIMULTANEOUS", NO_PLACE
     for predicate in query.predicates:

@@ -16,11 +16,13 @@ from typing import TYPE_CHECKING, Any, cast
 from acep_approx.query.functions import named
 from acep_approx.query.shape import choice_of, replaced, sequence_of, with_expressions
 from acep_approx.query.syntax import (
+    GAP_WORDS,
     HOLDS,
     KINDS,
     LISTS_ALL,
     MICROSECONDS,
     NO_SPAN,
+    PREFERENCES,
     Absent,
     Aggregate,
     Apply,
@@ -53,6 +55,7 @@ from acep_approx.query.syntax import (
     Sequence,
     Skip,
     SkipTo,
+    Spaced,
     Span,
     Strategy,
     Unary,
@@ -195,8 +198,21 @@ class Assembler(Written):
         return dataclasses.replace(parts[0], span=span)
 
     def repeat(self, parts: list[Any], span: Span) -> Repeat:
-        part, (least, most) = parts
-        return Repeat(part, least, most, span)
+        part, (least, most), *words = parts
+        return Repeat(part, least, most, span, **self._rounds(words))
+
+    @staticmethod
+    def _rounds(words: list[Token]) -> dict[str, Any]:
+        """What stands behind a quantifier, by the fields of the repetition; it is taken out of the words."""
+        found: dict[str, Any] = {}
+        while words and words[0].type.startswith(("BETWEEN", "PREFERS")):
+            word = words.pop(0).upper()
+            found |= {"between": GAP_WORDS[word]} if word in GAP_WORDS else {"prefers": PREFERENCES[word]}
+        return found
+
+    def spaced(self, parts: list[Any], span: Span) -> Spaced:
+        word, part = parts
+        return Spaced(GAP_WORDS[word.upper()], part, span)
 
     def absent(self, parts: list[Pattern], span: Span) -> Absent:
         options = parts[0].options if isinstance(parts[0], Either) else (parts[0],)
@@ -221,12 +237,10 @@ class Assembler(Written):
         self.lasting_parts.append((part, parts[1]))
         return part
 
-    def lasting_repeat(self, parts: list[Any], span: Span) -> Pattern:
-        return self.lasting_part([self.repeat(parts[:2], span), parts[2]], span)
-
     def component(self, parts: list[Any], span: Span) -> Pattern:
         asked, *rest = parts
         bounds = rest.pop(0) if isinstance(rest[0], tuple) else None
+        rounds = self._rounds(rest)
         name, *index = rest
         if index:
             self.marked.append(name)
@@ -234,7 +248,7 @@ class Assembler(Written):
                 hint = f"write {name}[]; conditions on single events belong in WHERE"
                 raise self.fault("ACEP-Q009", f"{index[0]} has no meaning in a pattern", span_of(index[0]), hint)
         atom = Atom(asked[0], str(name), span)
-        return atom if bounds is None else Repeat(atom, bounds[0], bounds[1], span)
+        return atom if bounds is None else Repeat(atom, bounds[0], bounds[1], span, **rounds)
 
     def type(self, parts: list[Token], span: Span) -> list[str | None]:
         """The type in a list, so that it is not taken for bounds."""
@@ -251,7 +265,7 @@ class Assembler(Written):
             return numbers[0], numbers[1]
         return numbers[0], None if "," in parts else numbers[0]
 
-    letter_quantifier = quantifier
+    rounds = letter_quantifier = quantifier
 
     def letter(self, parts: list[Token], span: Span) -> Atom:
         letter = str(parts[0])
@@ -554,6 +568,7 @@ _KINDS: dict[type, str] = {
     Absent: "a negation within a negation",
     Either: "a choice",
     Sequence: "a sequence",
+    Spaced: "a part with a word for the gap before it",
 }
 
 

@@ -25,7 +25,14 @@ from acep_approx.errors import QueryError, UsageError
 from acep_approx.query.assemble import did_you_mean
 from acep_approx.query.limits import refuse_deep_tree, refuse_many_nodes
 from acep_approx.query.messages import STRATEGIES
-from acep_approx.query.parser import parse, parse_condition, parse_expression, parse_window
+from acep_approx.query.parser import (
+    parse,
+    parse_condition,
+    parse_expression,
+    parse_window,
+    preference_for,
+    strategy_for,
+)
 from acep_approx.query.printer import is_name, to_text
 from acep_approx.query.shape import choice_of, sequence_of
 from acep_approx.query.syntax import (
@@ -44,12 +51,11 @@ from acep_approx.query.syntax import (
     Selection,
     Skip,
     SkipTo,
+    Spaced,
     Strategy,
     UserFunction,
     Window,
 )
-
-_UNITS = (("d", 86_400_000_000), ("h", 3_600_000_000), ("min", 60_000_000), ("s", 1_000_000), ("ms", 1_000))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -180,7 +186,8 @@ class QueryBuilder:
         PATTERN A a
         WITHIN 90 min
         """
-        return dataclasses.replace(self, window=_window(window))
+        made = parse_window(window)
+        return dataclasses.replace(self, window=made)
 
     def simultaneous(self) -> QueryBuilder:
         """Let events at one time not follow one another: each event of a match is later than the one before it.
@@ -364,7 +371,7 @@ class QueryBuilder:
         WITHIN 5 min
         EVERY 1 h
         """
-        return self._select(every=_window_of(length) if isinstance(length, timedelta) else parse_window(str(length)))
+        return self._select(every=parse_window(length))
 
     def _select(self, **chosen: Any) -> QueryBuilder:
         return dataclasses.replace(self, selection=dataclasses.replace(self.selection, **chosen))
@@ -491,19 +498,62 @@ class PatternBuilder:
 
     @checked
     def at_least(self, least: int) -> PatternBuilder:
-        """That often or more: ``{least,}``.
+        """That often or more, from 0: ``{least,}``; see `times`."""
+        return self._repeat(least, None)
+
+    @checked
+    def gap(self, word: str) -> PatternBuilder:
+        """The strategy of the gap before this part: ``STRICT B b``.
 
         Parameters
         ----------
-        least : int
-            From 0.
+        word : str
+            STRICT, CONTIGUOUS, NEXT or ANY.
+
+        Returns
+        -------
+        PatternBuilder
+            To be put into `seq`, behind another part.
+
+        Raises
+        ------
+        UsageError
+            ACEP-U021: no such word.
+
+        Examples
+        --------
+        >>> print(seq(event("A", "a"), event("B", "b").plus().rounds("NEXT").gap("STRICT")))
+        SEQ(A a, STRICT B+ NEXT b[])
+        """
+        return PatternBuilder(Spaced(strategy_for(word), self.node))
+
+    @checked
+    def rounds(self, gap: str | None = None, prefers: str | None = None) -> PatternBuilder:
+        """Say how the rounds of this repetition follow one another: ``B+ NEXT GREEDY b[]``.
+
+        Parameters
+        ----------
+        gap : str, optional
+            The strategy of the gaps between rounds, a word as for `gap`.
+        prefers : str, optional
+            GREEDY or RELUCTANT.
 
         Returns
         -------
         PatternBuilder
             The repetition.
+
+        Raises
+        ------
+        UsageError
+            ACEP-U021: no such word. ACEP-U023: this is no repetition.
         """
-        return self._repeat(least, None)
+        if not isinstance(self.node, Repeat):
+            hint = "event('B', 'b').plus().rounds('NEXT')"
+            raise UsageError("only a repetition has rounds", code="ACEP-U023", hint=hint)
+        between = self.node.between if gap is None else strategy_for(gap)
+        preferred = self.node.prefers if prefers is None else preference_for(prefers)
+        return PatternBuilder(dataclasses.replace(self.node, between=between, prefers=preferred))
 
     @checked
     def where(self, conditions: str) -> QueryBuilder:
@@ -670,7 +720,7 @@ def absent(
     if len(atoms) < len(nodes):
         hint = "write one absent(...) for each event that must be missing, or absent(a, b) for several types"
         raise UsageError("only single events can be negated", code="ACEP-U024", hint=hint)
-    window = None if within is None else _window(within)
+    window = None if within is None else parse_window(within)
     return PatternBuilder(Absent(atoms, since_start=since_start, within=window))
 
 
@@ -678,15 +728,3 @@ def _nodes(name: str, parts: tuple[PatternBuilder, ...]) -> list[Pattern]:
     if not parts:
         raise UsageError(f"{name}() needs at least one part", code="ACEP-U024", hint="event('Shelf', 'a')")
     return [part.node for part in parts]
-
-
-def _window(given: str | int | timedelta) -> Window:
-    return _window_of(given) if isinstance(given, timedelta) else parse_window(str(given))
-
-
-def _window_of(length: timedelta) -> Window:
-    microseconds = length // timedelta(microseconds=1)
-    for unit, size in _UNITS:
-        if microseconds and microseconds % size == 0:
-            return Window(microseconds // size, unit)
-    return Window(microseconds, "us")

@@ -8,6 +8,7 @@ named only as they stand in the pattern, then the other clauses. Nothing here ne
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import replace
 
 from acep_approx.query.assemble import UNITS, did_you_mean, no_variable
@@ -29,6 +30,7 @@ from acep_approx.query.shape import (
     walk,
 )
 from acep_approx.query.syntax import (
+    WORD_FOR,
     Absent,
     Aggregate,
     Atom,
@@ -43,6 +45,7 @@ from acep_approx.query.syntax import (
     QuerySyntax,
     Repeat,
     Sequence,
+    Spaced,
     Window,
 )
 
@@ -90,6 +93,7 @@ def check(query: QuerySyntax) -> None:
     _check_negations(query)
     _check_since_start(query)
     _check_spans(query)
+    _check_gap_words(query)
     _check_size(query)
     _check_definitions_fit(query)
     _check_predicates(query)
@@ -192,6 +196,35 @@ def _check_start_of_machine(query: QuerySyntax) -> None:
     if query.at_start:
         hint = "use a pattern, or count the events with a register"
         raise query.fault("ACEP-Q088", "AT START is for patterns, not for AUTOMATON", query.place("AT START"), hint)
+def _check_gap_words(query: QuerySyntax) -> None:
+    """A word for a gap needs a gap: an event before, an event after, and between rounds more than one round."""
+    for node in _at_the_start(query.pattern):
+        word = WORD_FOR[node.strategy]
+        hint = f"leave {word} out: it is about the gap between an event and the one before it"
+        raise query.fault("ACEP-Q091", f"no event comes before this part, so that {word} says nothing", node.span, hint)
+    for part in walk(query.pattern):
+        if isinstance(part, Spaced) and isinstance(part.part, Absent):
+            hint = f"write it before the event that comes next: ~(N n), {WORD_FOR[part.strategy]} B b"
+            raise query.fault("ACEP-Q092", "a negation binds no event, so that there is no gap", part.span, hint)
+        if isinstance(part, Repeat) and part.between is not None and part.most == 1:
+            word = WORD_FOR[part.between]
+            hint = f"a word before the part is about the gap there: {word} B? b"
+            raise query.fault("ACEP-Q093", f"a part that comes once at most has no rounds for {word}", part.span, hint)
+
+
+def _at_the_start(pattern: Pattern) -> Iterator[Spaced]:
+    """The parts with a word for their gap before which no event can come, not even one of another round."""
+    match pattern:
+        case Spaced():
+            yield pattern
+        case Repeat(part=part, most=1):
+            yield from _at_the_start(part)
+        case Either(options=options):
+            for option in options:
+                yield from _at_the_start(option)
+        case Sequence(parts=parts):
+            first = next((part for part in parts if not isinstance(part, Absent)), None)
+            yield from () if first is None else _at_the_start(first)
 
 
 def _check_size(query: QuerySyntax) -> None:
@@ -228,13 +261,15 @@ def positions(pattern: Pattern) -> int:
             return sum(positions(option) for option in options)
         case Sequence(parts=parts):
             return sum(positions(part) for part in parts)
+        case Spaced(part=part):
+            return positions(part)
         case Repeat(part=part, least=least, most=most):
             return positions(part) * (max(least, 1) if most is None else most)
         case OtherPattern() | Machine():
             return 1
 
 
-def lightest(pattern: Pattern, weights: dict[str, int]) -> int:
+def lightest(pattern: Pattern, weights: dict[str, int]) -> int:  # noqa: PLR0911  one for each kind of node
     """The weight of the lightest word of a pattern: the least that must be inserted to make it from nothing.
 
     Parameters
@@ -263,6 +298,8 @@ def lightest(pattern: Pattern, weights: dict[str, int]) -> int:
             return min(lightest(option, weights) for option in options)
         case Sequence(parts=parts):
             return sum(lightest(part, weights) for part in parts)
+        case Spaced(part=part):
+            return lightest(part, weights)
         case Repeat(part=part, least=least):
             return lightest(part, weights) * least
         case OtherPattern() | Machine():

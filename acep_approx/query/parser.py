@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from datetime import timedelta
 from functools import lru_cache
 from typing import Any, cast
 
 from acep_approx.arguments import checked
-from acep_approx.errors import AcepError, QueryError
+from acep_approx.errors import AcepError, QueryError, UsageError
 from acep_approx.query.assemble import Assembler, did_you_mean, no_variable, span_of, with_register_values
 from acep_approx.query.foreign.languages import language_of
 from acep_approx.query.foreign.repairs import repaired
@@ -26,11 +27,15 @@ from acep_approx.query.parts import lasting_conditions
 from acep_approx.query.shape import all_expressions, atoms, conjuncts, kleene_variables, negated_variables, walk
 from acep_approx.query.syntax import (
     DEFAULT_STRATEGY,
+    GAP_WORDS,
+    PREFERENCES,
     Equivalence,
     Expression,
     Machine,
     Pattern,
+    Preference,
     QuerySyntax,
+    Strategy,
     UserFunction,
     Window,
 )
@@ -152,12 +157,12 @@ _kept = lru_cache(maxsize=256)(_parsed)
 """Trees never change. States, sets and workers of Spark read the same text again and again."""
 
 
-def parse_window(text: str) -> Window:
+def parse_window(text: str | int | timedelta) -> Window:
     """Read what stands after WITHIN: ``"10 s"``, ``"5 events"``, ``"5"``.
 
     Parameters
     ----------
-    text : str
+    text : str, int or timedelta
         A number and a unit.
 
     Returns
@@ -175,6 +180,9 @@ def parse_window(text: str) -> Window:
     >>> parse_window("10 seconds")
     Window(amount=10, unit='s')
     """
+    if isinstance(text, timedelta):
+        return _window_of(text)
+    text = str(text)
     found: Window = (_kept_piece if len(text) <= MOST_KEPT else _piece)(text, "window")
     return found
 
@@ -458,3 +466,53 @@ def refuse_equivalences(assembler: Assembler, expression: Expression) -> None:
                 node.span,
                 f"write WHERE [{node.name}] AND ..., outside OR, NOT and arithmetic",
             )
+
+
+_UNITS = (("d", 86_400_000_000), ("h", 3_600_000_000), ("min", 60_000_000), ("s", 1_000_000), ("ms", 1_000))
+
+
+def _window_of(length: timedelta) -> Window:
+    microseconds = length // timedelta(microseconds=1)
+    for unit, size in _UNITS:
+        if microseconds and microseconds % size == 0:
+            return Window(microseconds // size, unit)
+    return Window(microseconds, "us")
+
+
+def strategy_for(word: str) -> Strategy:
+    """The strategy that a word for a gap stands for.
+
+    Parameters
+    ----------
+    word : str
+        STRICT, CONTIGUOUS, NEXT or ANY, in letters of any case.
+
+    Raises
+    ------
+    UsageError
+        ACEP-U021: there is no such word.
+    """
+    if word.upper() not in GAP_WORDS:
+        hint = did_you_mean(word.upper(), GAP_WORDS) + "words are " + ", ".join(GAP_WORDS)
+        raise UsageError(f"no word {word!r} for a gap", code="ACEP-U021", hint=hint)
+    return GAP_WORDS[word.upper()]
+
+
+def preference_for(word: str) -> Preference:
+    """What a repetition prefers, by its word.
+
+    Parameters
+    ----------
+    word : str
+        GREEDY or RELUCTANT, in letters of any case.
+
+    Raises
+    ------
+    UsageError
+        ACEP-U021: there is no such word.
+    """
+    found = PREFERENCES.get(word.upper())
+    if found is None:
+        hint = "words are " + ", ".join(PREFERENCES)
+        raise UsageError(f"no word {word!r} behind a quantifier", code="ACEP-U021", hint=hint)
+    return found

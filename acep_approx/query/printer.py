@@ -10,6 +10,7 @@ from acep_approx.query.syntax import (
     DEFAULT_STRATEGY,
     HOLDS,
     KINDS,
+    WORD_FOR,
     Absent,
     Aggregate,
     Apply,
@@ -38,6 +39,7 @@ from acep_approx.query.syntax import (
     Repeat,
     ReturnItem,
     Sequence,
+    Spaced,
     Unary,
     Window,
 )
@@ -86,7 +88,7 @@ def to_text(node: QuerySyntax | Pattern | Expression | Window) -> str:
             return f"SEQ({_pattern(node)})"
         case Either():
             return f"({_pattern(node)})"
-        case Atom() | Repeat() | Absent() | OtherPattern() | Machine():
+        case Atom() | Repeat() | Absent() | Spaced() | OtherPattern() | Machine():
             return _pattern(node)
     return _expression(node)[0]
 
@@ -178,6 +180,10 @@ def _pattern(node: Pattern) -> str:  # noqa: PLR0911  one for each kind of node
             return f"{_type(atom.type)}{_bounds(node)} {atom.variable}{several}"
         case Repeat(part=part):
             return f"({_pattern(part)}){_bounds(node)}"
+        case Spaced(strategy=strategy, part=Atom() | Repeat() as part):
+            return f"{WORD_FOR[strategy]} {_pattern(part)}"
+        case Spaced(strategy=strategy, part=part):
+            return f"{WORD_FOR[strategy]} ({_pattern(part)})"
         case OtherPattern(text=text):
             return text
         case Machine():
@@ -238,7 +244,7 @@ def _regex(node: Pattern) -> str:
         case Repeat(part=part):
             inner = _regex(part)
             return f"{inner if isinstance(part, Atom) else f'({inner})'}{_bounds(node)}"
-        case Absent() | OtherPattern() | Machine():
+        case Absent() | Spaced() | OtherPattern() | Machine():
             raise ValueError("a bare regular expression has no negation")
 
 
@@ -251,10 +257,13 @@ def _type(name: str | None) -> str:
 def _bounds(node: Repeat) -> str:
     signs = {(0, None): "*", (1, None): "+", (0, 1): "?"}
     if (node.least, node.most) in signs:
-        return signs[node.least, node.most]
-    if node.most == node.least:
-        return f"{{{node.least}}}"
-    return f"{{{node.least},{'' if node.most is None else node.most}}}"
+        written = signs[node.least, node.most]
+    elif node.most == node.least:
+        written = f"{{{node.least}}}"
+    else:
+        written = f"{{{node.least},{'' if node.most is None else node.most}}}"
+    words = (node.between and WORD_FOR[node.between], node.prefers)
+    return " ".join((written, *filter(None, words)))
 
 
 # --- expressions ------------------------------------------------------------------------------------------

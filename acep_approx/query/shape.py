@@ -11,7 +11,9 @@ from operator import is_
 from typing import Any, TypeVar
 
 from acep_approx.query.syntax import (
+    DEFAULT_STRATEGY,
     NO_SPAN,
+    WORD_FOR,
     Absent,
     Aggregate,
     Apply,
@@ -30,7 +32,9 @@ from acep_approx.query.syntax import (
     Read,
     Repeat,
     Sequence,
+    Spaced,
     Span,
+    Strategy,
     Unary,
     Window,
 )
@@ -94,6 +98,7 @@ _BELOW: dict[type, Callable[[Any], tuple[Node, ...]]] = {
     Either: lambda node: node.options,
     Absent: lambda node: node.options,
     Repeat: lambda node: (node.part,),
+    Spaced: lambda node: (node.part,),
     Unary: lambda node: (node.operand,),
     IsNull: lambda node: (node.operand,),
     Binary: lambda node: (node.left, node.right),
@@ -312,6 +317,70 @@ def kleene_variables(pattern: Pattern) -> frozenset[str]:
     """
     loops = [node for node in walk(pattern) if isinstance(node, Repeat) and node.most != 1]
     return frozenset(atom.variable for loop in loops for atom in atoms(loop))
+
+
+def gap_words(pattern: Pattern) -> list[tuple[Strategy, Span]]:
+    """The strategies that gaps of a pattern have of their own, and where they stand, in the order of the text.
+
+    Parameters
+    ----------
+    pattern : Pattern
+        Any pattern.
+
+    Examples
+    --------
+    >>> gap_words(Sequence((Atom("A", "a"), Spaced("strict_contiguity", Atom("B", "b")))))
+    [('strict_contiguity', (0, 0))]
+    """
+    found: list[tuple[Strategy, Span]] = []
+    for node in walk(pattern):
+        if isinstance(node, Spaced):
+            found.append((node.strategy, node.span))
+        elif isinstance(node, Repeat) and node.between is not None:
+            found.append((node.between, node.span))
+    return found
+
+
+def passing_less(query: QuerySyntax) -> tuple[str, Span] | None:
+    """The strategy or the word for a gap by which not every event may be passed over, and where it stands.
+
+    Parameters
+    ----------
+    query : QuerySyntax
+
+    Examples
+    --------
+    >>> from acep_approx.query import parse
+    >>> passing_less(parse("PATTERN SEQ(A a, NEXT B b) WITHIN 5"))
+    ('NEXT', (17, 25))
+    >>> passing_less(parse("PATTERN SEQ(A a, ANY B b) WITHIN 5")) is None
+    True
+    """
+    if query.strategy != DEFAULT_STRATEGY:
+        return query.strategy, NO_SPAN
+    found = [(WORD_FOR[gap], span) for gap, span in gap_words(query.pattern) if gap != DEFAULT_STRATEGY]
+    found += [(node.prefers, node.span) for node in walk(query.pattern) if isinstance(node, Repeat) and node.prefers]
+    return next(iter(found), None)
+
+
+def without_gap_words(pattern: Pattern) -> Pattern:
+    """A pattern in which every gap has the strategy of the query, and no repetition prefers anything.
+
+    Parameters
+    ----------
+    pattern : Pattern
+        Not nested deeper than the limit.
+    """
+    match pattern:
+        case Spaced(part=part):
+            return without_gap_words(part)
+        case Repeat(part=part):
+            return replace(pattern, part=without_gap_words(part), between=None, prefers=None)
+        case Sequence(parts=parts):
+            return sequence_of(map(without_gap_words, parts), pattern.span)
+        case Either(options=options):
+            return choice_of(map(without_gap_words, options), pattern.span)
+    return pattern
 
 
 def negated_variables(pattern: Pattern) -> frozenset[str]:

@@ -109,13 +109,43 @@ class Either:
     span: Span = span_field()
 
 
+Strategy = OneOf["skip_till_any_match", "skip_till_next_match", "partition_contiguity", "strict_contiguity"]
+DEFAULT_STRATEGY: Strategy = "skip_till_any_match"
+GAP_WORDS: dict[str, Strategy] = {
+    "STRICT": "strict_contiguity",
+    "CONTIGUOUS": "partition_contiguity",
+    "NEXT": "skip_till_next_match",
+    "ANY": "skip_till_any_match",
+}
+"""The word for a strategy that is that of one gap, whatever the strategy of the query."""
+Preference = OneOf["GREEDY", "RELUCTANT"]
+PREFERENCES: dict[str, Preference] = {"GREEDY": "GREEDY", "RELUCTANT": "RELUCTANT"}
+WORD_FOR = {strategy: word for word, strategy in GAP_WORDS.items()}
+
+
 @dataclass(frozen=True)
 class Repeat:
-    """``part`` at least ``least`` and at most ``most`` times (None: no limit): ``+ * ? {m} {m,} {m,n}``."""
+    """``part`` at least ``least`` and at most ``most`` times (None: no limit): ``+ * ? {m} {m,} {m,n}``.
+
+    ``between`` is the strategy of the gaps from one round to the next: ``B+ STRICT b[]``. None: what stands in the
+    part, or else that of the query. ``prefers``: whether another round comes before what follows, or the other way
+    round, where an event could be either; None: both count.
+    """
 
     part: Pattern
     least: int
     most: int | None
+    span: Span = span_field()
+    between: Strategy | None = field(default=None, kw_only=True)
+    prefers: Preference | None = field(default=None, kw_only=True)
+
+
+@dataclass(frozen=True)
+class Spaced:
+    """A part with a strategy of its own for the gap before its first event: ``STRICT B b``, ``NEXT (B b, C c)``."""
+
+    strategy: Strategy
+    part: Pattern
     span: Span = span_field()
 
 
@@ -225,7 +255,7 @@ class Machine:
         return found
 
 
-Pattern = Atom | Sequence | Either | Repeat | Absent | OtherPattern | Machine
+Pattern = Atom | Sequence | Either | Repeat | Spaced | Absent | OtherPattern | Machine
 
 
 # --- expressions ------------------------------------------------------------------------------------------
@@ -507,10 +537,6 @@ class UserFunction:
 
 
 # --- the query --------------------------------------------------------------------------------------------
-
-Strategy = OneOf["skip_till_any_match", "skip_till_next_match", "partition_contiguity", "strict_contiguity"]
-DEFAULT_STRATEGY: Strategy = "skip_till_any_match"
-
 
 @dataclass(frozen=True)
 class Window:

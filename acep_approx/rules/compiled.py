@@ -26,7 +26,7 @@ from acep_approx.planning.planner import Plan, plan
 from acep_approx.query.printer import to_text
 from acep_approx.query.rules.named_events import as_of, ends_late, is_late, last_variable, rewritten
 from acep_approx.query.rules.syntax import OLD, Assign, Holds, Rule, Table, Write
-from acep_approx.query.shape import atoms, conjuncts, kleene_variables, replaced, variables, walk
+from acep_approx.query.shape import atoms, conjuncts, kleene_variables, passing_less, replaced, variables, walk
 from acep_approx.query.syntax import (
     Aggregate,
     Attribute,
@@ -266,8 +266,9 @@ def _is_late(expression: Expression, query: QuerySyntax) -> bool:
 
 
 def _check_late(query: QuerySyntax, late: tuple[Expression, ...]) -> None:
-    if query.strategy != "skip_till_any_match" or not query.selection.is_all:
-        what = query.strategy if query.selection.is_all else query.selection.clauses[0]
+    passing = passing_less(query)
+    if passing or not query.selection.is_all:
+        what = passing[0] if passing and query.selection.is_all else query.selection.clauses[0]
         raise _unsupported(query, late[0], f"with {what}, a condition reads the store for one event as of another")
     for one in late:
         if query.window.unit == "events":

@@ -24,8 +24,9 @@ from acep_approx.matching.outputs.kinds import BARE, MATCHES, PARTIAL
 from acep_approx.matching.outputs.of_runs import TooManyStepsError
 from acep_approx.planning.planner import Plan
 from acep_approx.query.printer import to_text
+from acep_approx.query.shape import passing_less
 from acep_approx.query.syntax import LISTS_ALL, QuerySyntax
-from acep_approx.why.no_match import explain_no_match, negations, without_negation
+from acep_approx.why.no_match import explain_no_match, negations, passing_all, without_negation
 from acep_approx.why.of_algebra import explain_algebra
 from acep_approx.why.place import StreamPlace, find_places, span_text, unified
 from acep_approx.why.result import NoMatch, Why, text_of
@@ -289,9 +290,7 @@ class _Diagnosis:
             for negation in negations(query.pattern)
             if self._match(replace(query, pattern=without_negation(query.pattern, negation)))
         ]
-        if query.strategy != "skip_till_any_match" and (
-            match := self._match(replace(query, strategy="skip_till_any_match"))
-        ):
+        if passing_less(query) and (match := self._match(passing_all(query))):
             events = ", ".join(f"{variable} row {self.place.rows[at]}" for at, variable in match.bound)
             helps.append(f"skip_till_any_match ({events})")
         if query.is_simultaneous and self._match(replace(query, is_simultaneous=False)):

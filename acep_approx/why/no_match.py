@@ -29,7 +29,17 @@ from acep_approx.matching.unseen import NEAR, nearest
 from acep_approx.planning.planner import LARGEST_WINDOW, Plan
 from acep_approx.query.checks import lightest
 from acep_approx.query.printer import to_text
-from acep_approx.query.shape import atoms, choice_of, is_static, negated_variables, sequence_of, variables, walk
+from acep_approx.query.shape import (
+    atoms,
+    choice_of,
+    is_static,
+    negated_variables,
+    passing_less,
+    sequence_of,
+    variables,
+    walk,
+    without_gap_words,
+)
 from acep_approx.query.syntax import (
     DEFAULT_STRATEGY,
     LISTS_ALL,
@@ -40,6 +50,7 @@ from acep_approx.query.syntax import (
     QuerySyntax,
     Repeat,
     Sequence,
+    Spaced,
 )
 from acep_approx.why.of_algebra import no_match_of_algebra
 from acep_approx.why.place import UNITS, StreamPlace, span_text, whole_stream
@@ -112,8 +123,13 @@ def loose(query: QuerySyntax) -> QuerySyntax:
         pattern = without_negation(pattern, negation)
     known = {atom.variable for atom in atoms(pattern)}
     kept = tuple(one for one in query.predicates if is_static(one) and variables(one) <= known)
-    found = replace(query, pattern=pattern, predicates=kept, strategy=DEFAULT_STRATEGY)
+    found = replace(passing_all(query), pattern=without_gap_words(pattern), predicates=kept)
     return replace(found, is_simultaneous=False, at_start=False)
+
+
+def passing_all(query: QuerySyntax) -> QuerySyntax:
+    """The query with skip_till_any_match in every gap."""
+    return replace(query, pattern=without_gap_words(query.pattern), strategy=DEFAULT_STRATEGY)
 
 
 def wide(query: QuerySyntax) -> QuerySyntax:
@@ -132,8 +148,8 @@ def relaxations(query: QuerySyntax) -> Iterator[tuple[str, QuerySyntax]]:
         gone = {atom.variable for atom in negation.options}
         kept = tuple(one for one in query.predicates if not variables(one) & gone)
         yield to_text(negation), replace(query, pattern=without_negation(query.pattern, negation), predicates=kept)
-    if query.strategy != DEFAULT_STRATEGY:
-        yield query.strategy, replace(query, strategy=DEFAULT_STRATEGY)
+    if found := passing_less(query):
+        yield found[0], passing_all(query)
     if query.at_start:
         yield "AT START", replace(query, at_start=False)
     if query.is_simultaneous:
@@ -152,7 +168,7 @@ def without_negation(pattern: Pattern, negation: Absent) -> Pattern:
             return sequence_of([without_negation(part, negation) for part in parts if part != negation])
         case Either(options=options):
             return choice_of([without_negation(option, negation) for option in options])
-        case Repeat(part=part):
+        case Repeat(part=part) | Spaced(part=part):
             return replace(pattern, part=without_negation(part, negation))
     return pattern
 

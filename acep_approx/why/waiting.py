@@ -303,7 +303,8 @@ class Waiting:
             for i in between:
                 if self.place.masks[i] >> letter & 1:
                     return (event, i), self._negated(letter)
-        if self.place.plan.counted == "stream":
+        registers = self.place.plan.registers
+        if registers is not None and registers.strategy_of(arc.gap) == "strict_contiguity":
             between = self.place.between(last, event, of_part=False)
         return ((event, between[0]), "") if between else (None, "")
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from acep_approx.arrays import Ints
 from acep_approx.automaton.resolve import Call, Held, Own, Register, Resolved
-from acep_approx.automaton.states import PLACE, Began, Here, Now, Running
+from acep_approx.automaton.states import PLACE, Began, Here, Neighbour, Now, Running
 from acep_approx.engines.runs.event_columns import EventColumns, Kind, float_word
 from acep_approx.engines.runs.hidden import NO_OPTIONS, NOW, START_NOW, RunOptions
 from acep_approx.errors import LimitError, QueryError
@@ -200,6 +200,8 @@ class Lowering:
                 return self._held(node)
             case Here():
                 return Operand(vm.SCALAR, PLACE_SCALAR, "int")
+            case Neighbour(last=last):
+                return self._compared("=", Here(), Binary("+", last, Constant(1)))  # type: ignore[arg-type]
             case Now():
                 return self.scalars.time(NOW)
             case Began():

@@ -20,6 +20,7 @@ import pyarrow as pa
 from acep_approx.arrays import Ints, extended
 from acep_approx.automaton.automaton import Automaton
 from acep_approx.automaton.letters import unbound
+from acep_approx.automaton.registers import COUNTED
 from acep_approx.engines.batches import Grouped
 from acep_approx.engines.columns import Listed
 from acep_approx.engines.runs.lineage import Hits
@@ -250,7 +251,8 @@ class RunPartial(RunOutput):
         start, last = engine.start_of(first), engine.event_of(link)
         reasons = np.full(len(link), why)
         reasons[self.next[ready] <= start + engine.window] = BROKEN
-        awaited, accepts = self.states.after(engine.links[link * LINK] & ARC_MASK, errors)
+        awaited, accepts, passes = self.states.after(engine.links[link * LINK] & ARC_MASK, errors)
+        reasons[passes & (reasons == BROKEN)] = why
         reasons[accepts] = REFUSED
         offset = np.concatenate(([0], np.cumsum(depth)))
         ids, arc = np.zeros(offset[-1], np.int64), np.zeros(offset[-1], np.int64)
@@ -332,18 +334,25 @@ class States:
         self._automaton = automaton
         self._order = tuple(dict.fromkeys(one.variable for one in automaton.components if not one.is_negated))
         self._types = {one.variable: one.type for one in automaton.components}
-        self._known: dict[tuple[int, int], tuple[tuple[str, ...], bool]] = {}
+        self._known: dict[tuple[int, int], tuple[tuple[str, ...], bool, bool]] = {}
 
-    def after(self, arc: Ints, errors: Ints) -> tuple[pa.Array, npt.NDArray[np.bool_]]:
-        """Per partial match, by its last arc: the variables that could have come next, and whether nothing had to."""
+    def after(self, arc: Ints, errors: Ints) -> tuple[pa.Array, npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
+        """Per partial match, by its last arc: the variables that could have come next, and whether nothing had to.
+
+        Also whether the gap before the next event could have had events in it.
+        """
         width = self._automaton.errors + 1
         distinct, codes = np.unique(arc * width + errors, return_inverse=True)
         known = [self.at(self._automaton.arcs[code // width].target, code % width) for code in distinct.tolist()]
-        names = pa.array([list(awaited) for awaited, _ in known], pa.list_(pa.string())).take(pa.array(codes))
-        return names, np.array([accepts for _, accepts in known], np.bool_)[codes]
+        names = pa.array([list(awaited) for awaited, *_ in known], pa.list_(pa.string())).take(pa.array(codes))
+        accepts, passes = np.array([flags for _, *flags in known], np.bool_).reshape(-1, 2)[codes].T
+        return names, accepts, passes
 
-    def at(self, state: int, errors: int) -> tuple[tuple[str, ...], bool]:
-        """Variables without errors, then with errors, in the order of the pattern; whether a match can end here."""
+    def at(self, state: int, errors: int) -> tuple[tuple[str, ...], bool, bool]:
+        """Variables without errors, then with errors, in the order of the pattern; whether a match can end here.
+
+        Also whether events may be passed over on the way to some of them.
+        """
         if (state, errors) not in self._known:
             left = self._automaton.errors - errors
             cheapest: dict[str, int] = {}
@@ -353,7 +362,9 @@ class States:
                         cheapest[name] = min(arc.cost, cheapest.get(name, arc.cost))
             awaited = sorted(cheapest, key=lambda name: (cheapest[name] > 0, self._order.index(name)))
             accepts = any(final.state == state and final.cost <= left for final in self._automaton.finals)
-            self._known[state, errors] = tuple(awaited), accepts
+            leaving = (arc for arc in self._automaton.arcs if arc.source == state and arc.cost <= left)
+            gaps = {arc.gap or self._query.strategy for arc in leaving}
+            self._known[state, errors] = tuple(awaited), accepts, not gaps <= COUNTED.keys()
         return self._known[state, errors]
 
     def names(self, label: int, letter: int, target: int) -> tuple[str, ...]:

@@ -369,18 +369,19 @@ class TracedLinks:
 def _arcs(tables: RunTables) -> kernel_trace.Arcs:
     """Per arc what becomes of the runs that take it.
 
-    Runs that a kill step ends, or an event that only some states ignore, leave no link that tells of it: they are
-    taken to stay.
+    Where gaps of several kinds can follow, the runs are taken to stay as long as any of them. Runs that a kill step
+    ends, or an event that only some states ignore, leave no link that tells of it: they are taken to stay.
     """
     automaton = tables.automaton
-    in_place, leaves, ends = np.zeros((3, max(len(automaton.automaton.arcs), 1)), np.bool_)
+    in_place, leaves, ends, stays = np.zeros((4, max(len(automaton.automaton.arcs), 1)), np.bool_)
     steps = tables.tables[tables.shape[layout.STEPS] : tables.shape[layout.STATES]].reshape(-1, layout.STEP)
     in_place[steps[steps[:, layout.STEP_IN_PLACE] != 0, layout.STEP_ARC]] = True
     for step in automaton.steps:
         if step.arc is not None and step.target is not None:
             leaves[step.arc] |= step.inhibits
             ends[step.arc] |= automaton.ignores[step.target] == NO_EVENT
-    return kernel_trace.Arcs(in_place, leaves, ends)
+            stays[step.arc] |= automaton.ignores[step.target] != NO_EVENT
+    return kernel_trace.Arcs(in_place, leaves, ends & ~stays)
 
 
 def _tested(tables: RunTables, cls: Ints) -> tuple[Ints, Ints]:

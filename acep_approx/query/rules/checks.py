@@ -33,7 +33,7 @@ from acep_approx.query.rules.named_events import (
 from acep_approx.query.rules.parser import EXAMPLE
 from acep_approx.query.rules.syntax import OLD, Call, Rule, RuleFile, Table, Write, expressions, place
 from acep_approx.query.rules.types import check_default, check_types
-from acep_approx.query.shape import naming, negated_variables, replaced, variables
+from acep_approx.query.shape import naming, negated_variables, passing_less, replaced, variables
 from acep_approx.query.syntax import (
     Aggregate,
     Attribute,
@@ -230,10 +230,10 @@ class _RuleChecker(Written):
         if not query.selection.is_all:
             clause = query.selection.clauses[0]
             reason, way = f"with {clause}", f"leave {clause} out"
-        elif query.strategy != "skip_till_any_match":
-            reason, way = f"with {query.strategy}", "use skip_till_any_match"
-        elif found := sorted(variables(predicate) & self.negated):
-            reason, way = f"in a condition about {found[0]}, which is negated", f"let the key be of {at_event}"
+        elif found := passing_less(query):
+            reason, way = f"with {found[0]}", "use skip_till_any_match"
+        elif names := sorted(variables(predicate) & self.negated):
+            reason, way = f"in a condition about {names[0]}, which is negated", f"let the key be of {at_event}"
         if reason is None:
             return
         message = f"the key of {read.table!r} is of {other} and read AT {at_event}: such a condition is known only for "

@@ -22,6 +22,7 @@ from acep_approx.query.syntax import (
     Read,
     Repeat,
     Sequence,
+    Spaced,
 )
 
 
@@ -47,7 +48,7 @@ def several(pattern: Pattern) -> frozenset[str]:
     return repeated_variables(pattern) if isinstance(pattern, Machine) else kleene_variables(pattern)
 
 
-def certain(pattern: Pattern) -> frozenset[str]:
+def certain(pattern: Pattern) -> frozenset[str]:  # noqa: PLR0911  one for each kind of node
     """The variables that every match binds, were no event missing: no choice leaves them out, nor ``?`` and ``*``.
 
     Parameters
@@ -67,6 +68,8 @@ def certain(pattern: Pattern) -> frozenset[str]:
             return frozenset[str]().union(*map(certain, parts))
         case Either(options=options):
             return frozenset.intersection(*map(certain, options))
+        case Spaced(part=part):
+            return certain(part)
         case Repeat(part=part, least=least):
             return certain(part) if least else frozenset()
         case Machine():
@@ -139,14 +142,14 @@ def ends_late(pattern: Pattern) -> bool:
             return any(map(ends_late, parts[ends:]))
         case Either(options=below):
             return any(map(ends_late, below))
-        case Repeat(part=part):
+        case Repeat(part=part) | Spaced(part=part):
             return ends_late(part)
         case Machine(arcs=arcs):
             return any(arc.kind == "timeout" for arc in arcs)
     return False
 
 
-def _last(pattern: Pattern) -> tuple[frozenset[str | None], bool]:
+def _last(pattern: Pattern) -> tuple[frozenset[str | None], bool]:  # noqa: PLR0911  one for each kind of node
     """The variables that can have the last event, and whether there may be no event at all."""
     match pattern:
         case Atom(variable=variable):
@@ -162,6 +165,8 @@ def _last(pattern: Pattern) -> tuple[frozenset[str | None], bool]:
         case Either(options=options):
             each = [_last(option) for option in options]
             return frozenset[str | None]().union(*(one for one, _ in each)), any(empty for _, empty in each)
+        case Spaced(part=part):
+            return _last(part)
         case Repeat(part=part, least=least):
             inner, empty = _last(part)
             return inner, empty or least == 0
