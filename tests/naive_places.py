@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from acep_approx.query.shape import atoms, negated_variables
-from acep_approx.query.syntax import Absent, Atom, Either, Pattern, QuerySyntax, Repeat, Sequence
+from acep_approx.query.syntax import Absent, AllOf, Atom, Either, Pattern, QuerySyntax, Repeat, Sequence
 
 
 @dataclass(frozen=True)
@@ -119,6 +119,10 @@ class Places:
             case Either(options=options):
                 for option in options:
                     yield from self._walk((option, *rest), budget, cost, gap)
+            case AllOf(parts=parts):
+                for part in parts:
+                    others = tuple(other for other in parts if other is not part)
+                    yield from self._walk((part, *((AllOf(others),) if others else ()), *rest), budget, cost, gap)
             case Repeat():
                 yield from self._walk((Loop(head), *rest), budget, cost, gap)
             case Loop() if not head.is_idle:

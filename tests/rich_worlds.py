@@ -24,6 +24,7 @@ from acep_approx.query.syntax import (
     NON_OVERLAP,
     Absent,
     Aggregate,
+    AllOf,
     Atom,
     Attribute,
     Definition,
@@ -58,7 +59,10 @@ Row = dict[str, Any]
 
 @dataclass
 class Dice:
-    """Random choices, how many letters a pattern may still get, and whether conditions may call functions."""
+    """Random choices, how many letters a pattern may still get, and whether it may have ALL, its conditions functions.
+
+    Without ``calls`` a seed stands for the world that it stood for before there were these.
+    """
 
     random: Random
     leaves: int = 4
@@ -102,7 +106,7 @@ def rich_worlds(*, chooses: bool = False) -> st.SearchStrategy[RichWorld]:
 
 
 def rich_world(random: Random, chooses: bool, *, calls: bool = False) -> RichWorld:
-    """The world that comes of a seed; with ``calls`` its conditions may call functions."""
+    """The world that comes of a seed; with ``calls`` it may have ALL, and its conditions functions."""
     make = regex_query if random.randrange(7) == 0 else pattern_query
     query = make(Dice(random, calls=calls), chooses)
     while query is None:
@@ -151,13 +155,15 @@ def part(dice: Dice, types: Sequence[str | None], depth: int, *, negation: bool)
     def inner() -> Pattern:
         return part(dice, types, depth - 1, negation=negation)
 
-    kind = dice.pick((*["sequence"] * 4, "repeat", "repeat", "choice", "letter"))
+    kind = dice.pick((*["sequence"] * 4, "repeat", "repeat", "choice", "letter", *["all"] * (negation and dice.calls)))
     if dice.leaves <= 1 or depth == 0 or (kind == "letter" and depth < 3):
         return atom()
     if kind == "repeat":
         return Repeat(inner(), *dice.pick(BOUNDS))
     if kind == "choice":
         return choice_of([inner(), inner()])
+    if kind == "all":
+        return AllOf(tuple(inner() for _ in range(dice.pick((2, 2, 3)))))
     parts: list[Pattern] = []
     for i in range(dice.pick((2, 2, 3))):
         if negation and dice.chance(4 if i else 7):

@@ -7,11 +7,12 @@ from itertools import count
 from hypothesis import strategies as st
 
 from acep_approx.query.functions import CALLED
-from acep_approx.query.shape import choice_of, sequence_of
+from acep_approx.query.shape import all_of, choice_of, sequence_of
 from acep_approx.query.syntax import (
     LISTS_ALL,
     Absent,
     Aggregate,
+    AllOf,
     Apply,
     Atom,
     Attribute,
@@ -96,7 +97,8 @@ def patterns(atoms: st.SearchStrategy[Atom], *, negation: bool = True) -> st.Sea
     def deeper(inner: st.SearchStrategy[Pattern]) -> st.SearchStrategy[Pattern]:
         several = st.lists(inner, min_size=2, max_size=3)
         repeats = st.builds(lambda part, bounds: Repeat(part, *bounds), inner, BOUNDS)
-        return st.one_of(several.map(sequence_of), several.map(choice_of), repeats)
+        orders = several.map(all_of) if negation else st.nothing()
+        return st.one_of(several.map(sequence_of), several.map(choice_of), orders, repeats)
 
     absent = st.lists(atoms, min_size=1, max_size=2).map(lambda options: Absent(tuple(options)))
     return st.recursive(atoms | absent if negation else atoms, deeper, max_leaves=8)
@@ -112,6 +114,8 @@ def renamed(pattern: Pattern) -> Pattern:
                 return Atom(kind, f"v{next(numbers)}")
             case Sequence(parts=parts):
                 return Sequence(tuple(walk(part) for part in parts))
+            case AllOf(parts=parts):
+                return AllOf(tuple(walk(part) for part in parts))
             case Either(options=options):
                 return Either(tuple(walk(option) for option in options))
             case Absent(options=options):

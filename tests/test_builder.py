@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 
 from acep_approx.errors import QueryError, UsageError
-from acep_approx.query.builder import PatternBuilder, absent, either, event, seq
+from acep_approx.query.builder import PatternBuilder, absent, all_of, either, event, seq
 from acep_approx.query.checks import check
 from acep_approx.query.parser import parse
-from acep_approx.query.syntax import Absent, Atom, Either, Pattern, Repeat, Sequence
+from acep_approx.query.syntax import Absent, AllOf, Atom, Either, Pattern, Repeat, Sequence
 from tests.cases import examples
 from tests.strategies import PATTERN_QUERIES, renamed
 
@@ -199,6 +199,8 @@ def rebuilt(node: Pattern) -> PatternBuilder:
             return inner.at_least(least) if most is None else inner.times(least, most)
         case Sequence(parts=parts):
             return seq(*map(rebuilt, parts))
+        case AllOf(parts=parts):
+            return all_of(*map(rebuilt, parts))
         case Either(options=options):
             return either(*map(rebuilt, options))
         case Absent(options=options):

@@ -8,7 +8,8 @@ oracle runs on merged automata.
 
 Between the two stands the pattern as a graph of epsilon moves and letter moves. Source: Thompson's construction as in
 Li and Ge, PVLDB 10(4) 2016, Figure 1 (after Thompson 1968). Deviations: ``x+`` is one copy of ``x`` with a back edge
-(the paper writes it as ``xx*``), bounded repeats are copies, and a negation is an epsilon move that carries a guard.
+(the paper writes it as ``xx*``), bounded repeats are copies, ``ALL`` has a copy of
+each part for each set of others before it, and a negation is an epsilon move that carries a guard.
 Size is linear in the expanded pattern.
 
 ``reach`` is the skip closure: from every state, which letter can be consumed next, and what is skipped on the way. It
@@ -27,7 +28,7 @@ from heapq import heappop, heappush
 from acep_approx.automaton.automaton import START, Arc, Automaton, Component, Final, Letter
 from acep_approx.automaton.letters import unbound
 from acep_approx.query.shape import atoms, is_static, kleene_variables, negated_variables, variables
-from acep_approx.query.syntax import Absent, Atom, Either, Expression, Pattern, QuerySyntax, Repeat, Sequence
+from acep_approx.query.syntax import Absent, AllOf, Atom, Either, Expression, Pattern, QuerySyntax, Repeat, Sequence
 
 
 @dataclass(frozen=True)
@@ -124,8 +125,19 @@ class _Builder:
                 self._link(entry, inner)
                 self._link(self._fragment(option, inner), leave)
             return leave
+        if isinstance(tree, AllOf):
+            return self._all_of(tree.parts, entry)
         assert isinstance(tree, Repeat), "patterns of other languages have compilers of their own"
         return self._repeat(tree, entry)
+
+    def _all_of(self, parts: tuple[Pattern, ...], entry: int) -> int:
+        """A node for each set of parts that are done, from none to all; bit ``i`` of its number is part ``i``."""
+        after = [entry, *(self._node() for _ in range(2 ** len(parts) - 1))]
+        for done, node in enumerate(after):
+            for i, part in enumerate(parts):
+                if not done >> i & 1:
+                    self._link(self._fragment(part, node), after[done | 1 << i])
+        return after[-1]
 
     def _repeat(self, tree: Repeat, entry: int) -> int:
         self._repeats += 1

@@ -14,7 +14,7 @@ import re
 from typing import TYPE_CHECKING, Any, cast
 
 from acep_approx.query.functions import named
-from acep_approx.query.shape import choice_of, replaced, sequence_of, with_expressions
+from acep_approx.query.shape import all_of, choice_of, replaced, sequence_of, with_expressions
 from acep_approx.query.syntax import (
     HOLDS,
     KINDS,
@@ -23,6 +23,7 @@ from acep_approx.query.syntax import (
     NO_SPAN,
     Absent,
     Aggregate,
+    AllOf,
     Apply,
     ArcKind,
     Assignment,
@@ -186,6 +187,9 @@ class Assembler(Written):
 
     def sequence(self, parts: list[Pattern], span: Span) -> Pattern:
         return sequence_of(parts, span)
+
+    def all_of(self, parts: list[Pattern], span: Span) -> Pattern:
+        return all_of(parts, span)
 
     def group(self, parts: list[Any], span: Span) -> Any:
         return dataclasses.replace(parts[0], span=span)
@@ -528,6 +532,7 @@ _KINDS: dict[type, str] = {
     Absent: "a negation within a negation",
     Either: "a choice",
     Sequence: "a sequence",
+    AllOf: "an ALL",
 }
 
 

@@ -30,6 +30,7 @@ from acep_approx.query.shape import (
 from acep_approx.query.syntax import (
     Absent,
     Aggregate,
+    AllOf,
     Atom,
     Attribute,
     Constant,
@@ -146,6 +147,8 @@ def _check_negations(query: QuerySyntax) -> None:
     for node in walk(query.pattern):
         if isinstance(node, Sequence) and all(isinstance(part, Absent) for part in node.parts):
             raise query.fault("ACEP-Q035", "a sequence of negations only has nothing to find", node.span, hint)
+        if isinstance(node, AllOf):
+            _check_all_of(query, node)
         below = node.options if isinstance(node, Either) else (node.part,) if isinstance(node, Repeat) else ()
         for part in below:
             if isinstance(part, Absent):
@@ -153,11 +156,26 @@ def _check_negations(query: QuerySyntax) -> None:
                 raise query.fault("ACEP-Q037", f"a negation cannot be {where} on its own", part.span, hint)
 
 
+def _check_all_of(query: QuerySyntax, node: AllOf) -> None:
+    for part in node.parts:
+        if isinstance(part, Absent):
+            hint = "put it before or behind: SEQ(~(B b), ALL(A a, C c)); or into a group: ALL((A a, ~(B b), C c), D d)"
+            raise query.fault("ACEP-Q097", "a negation cannot be a part of ALL", part.span, hint)
+    size = positions(node)
+    if size > MAX_POSITIONS:
+        message = f"ALL of {len(node.parts)} parts has {_shown(size)} positions, the limit is {MAX_POSITIONS:,}"
+        hint = "each part stands once for each set of others that may come before it: ask for fewer, up to nine events"
+        raise query.too_large("ACEP-Q096", message, size, MAX_POSITIONS, node.span, hint)
+
+
+def _shown(size: int) -> str:
+    return f"{size:,}" if size < 10**12 else "more than 10^12"
+
+
 def _check_size(query: QuerySyntax) -> None:
     size = positions(query.pattern)
     if size > MAX_POSITIONS:
-        shown = f"{size:,}" if size < 10**12 else "more than 10^12"
-        message = f"written out, the repetitions make {shown} positions, the limit is {MAX_POSITIONS:,}"
+        message = f"written out, the repetitions make {_shown(size)} positions, the limit is {MAX_POSITIONS:,}"
         hint = "bounds multiply when repetitions are nested; + and * cost nothing extra"
         raise query.too_large("ACEP-Q022", message, size, MAX_POSITIONS, query.pattern.span, hint)
 
@@ -173,7 +191,8 @@ def positions(pattern: Pattern) -> int:
     Returns
     -------
     int
-        Atoms, those of negations included, each times the repeats around it.
+        Atoms, those of negations included, each times the repeats around it; in ``ALL`` one for each set of
+        parts that are done, and what is within a part for each set of others before it.
 
     Examples
     --------
@@ -187,6 +206,9 @@ def positions(pattern: Pattern) -> int:
             return sum(positions(option) for option in options)
         case Sequence(parts=parts):
             return sum(positions(part) for part in parts)
+        case AllOf(parts=parts):
+            sets: int = 2 ** len(parts)  # orders that did the same parts share the position after them
+            return sum(positions(part) - 1 for part in parts) * sets // 2 + sets - 1
         case Repeat(part=part, least=least, most=most):
             return positions(part) * (max(least, 1) if most is None else most)
         case OtherPattern() | Machine():
@@ -220,7 +242,7 @@ def lightest(pattern: Pattern, weights: dict[str, int]) -> int:
             return 0
         case Either(options=options):
             return min(lightest(option, weights) for option in options)
-        case Sequence(parts=parts):
+        case Sequence(parts=parts) | AllOf(parts=parts):
             return sum(lightest(part, weights) for part in parts)
         case Repeat(part=part, least=least):
             return lightest(part, weights) * least

@@ -12,6 +12,7 @@ from acep_approx.query.syntax import (
     KINDS,
     Absent,
     Aggregate,
+    AllOf,
     Apply,
     Atom,
     Attribute,
@@ -86,7 +87,7 @@ def to_text(node: QuerySyntax | Pattern | Expression | Window) -> str:
             return f"SEQ({_pattern(node)})"
         case Either():
             return f"({_pattern(node)})"
-        case Atom() | Repeat() | Absent() | OtherPattern() | Machine():
+        case Atom() | AllOf() | Repeat() | Absent() | OtherPattern() | Machine():
             return _pattern(node)
     return _expression(node)[0]
 
@@ -167,11 +168,15 @@ def _pattern(node: Pattern) -> str:  # noqa: PLR0911  one for each kind of node
             return ", ".join(f"({_pattern(part)})" if isinstance(part, Either) else _pattern(part) for part in parts)
         case Either(options=options):
             return " | ".join(_pattern(option) for option in options)
+        case AllOf(parts=parts):
+            return f"ALL({', '.join(map(to_text, parts))})"
         case Absent(options=options):
             return f"~({' | '.join(_pattern(option) for option in options)})"
         case Repeat(part=Atom() as atom):
             several = "" if node.most is not None and node.most <= 1 else "[]"
             return f"{_type(atom.type)}{_bounds(node)} {atom.variable}{several}"
+        case Repeat(part=AllOf() as part):
+            return f"{_pattern(part)}{_bounds(node)}"
         case Repeat(part=part):
             return f"({_pattern(part)}){_bounds(node)}"
         case OtherPattern(text=text):
@@ -234,8 +239,8 @@ def _regex(node: Pattern) -> str:
         case Repeat(part=part):
             inner = _regex(part)
             return f"{inner if isinstance(part, Atom) else f'({inner})'}{_bounds(node)}"
-        case Absent() | OtherPattern() | Machine():
-            raise ValueError("a bare regular expression has no negation")
+        case AllOf() | Absent() | OtherPattern() | Machine():
+            raise ValueError("a bare regular expression has no negation and no ALL")
 
 
 def _type(name: str | None) -> str:

@@ -14,6 +14,7 @@ from acep_approx.query.syntax import (
     NO_SPAN,
     Absent,
     Aggregate,
+    AllOf,
     Apply,
     Atom,
     Attribute,
@@ -86,11 +87,31 @@ def choice_of(options: Iterable[Pattern], span: Span = NO_SPAN) -> Pattern:
     return flat[0] if len(flat) == 1 else Either(tuple(flat), span)
 
 
+def all_of(parts: Iterable[Pattern], span: Span = NO_SPAN) -> Pattern:
+    """Join parts that may come in any order; one part alone is itself.
+
+    Parameters
+    ----------
+    parts : iterable of Pattern
+        At least one.
+    span : Span, optional
+        Where they stand in the text.
+
+    Returns
+    -------
+    Pattern
+        The normal form. An ``ALL`` within another one stays: its parts follow one another without those of the other.
+    """
+    found = tuple(parts)
+    return found[0] if len(found) == 1 else AllOf(found, span)
+
+
 # --- walks, and changes -----------------------------------------------------------------------------------
 
 _BELOW: dict[type, Callable[[Any], tuple[Node, ...]]] = {
     Sequence: lambda node: node.parts,
     Either: lambda node: node.options,
+    AllOf: lambda node: node.parts,
     Absent: lambda node: node.options,
     Repeat: lambda node: (node.part,),
     Unary: lambda node: (node.operand,),

@@ -110,6 +110,14 @@ class Either:
 
 
 @dataclass(frozen=True)
+class AllOf:
+    """All parts, one after the other, in any order: ``ALL(A a, B b)``; at least two parts."""
+
+    parts: tuple[Pattern, ...]
+    span: Span = span_field()
+
+
+@dataclass(frozen=True)
 class Repeat:
     """``part`` at least ``least`` and at most ``most`` times (None: no limit): ``+ * ? {m} {m,} {m,n}``."""
 
@@ -219,7 +227,7 @@ class Machine:
         return found
 
 
-Pattern = Atom | Sequence | Either | Repeat | Absent | OtherPattern | Machine
+Pattern = Atom | Sequence | Either | AllOf | Repeat | Absent | OtherPattern | Machine
 
 
 # --- expressions ------------------------------------------------------------------------------------------

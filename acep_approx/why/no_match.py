@@ -35,6 +35,7 @@ from acep_approx.query.syntax import (
     LISTS_ALL,
     MICROSECONDS,
     Absent,
+    AllOf,
     Either,
     Pattern,
     QuerySyntax,
@@ -149,6 +150,8 @@ def without_negation(pattern: Pattern, negation: Absent) -> Pattern:
             return sequence_of([without_negation(part, negation) for part in parts if part != negation])
         case Either(options=options):
             return choice_of([without_negation(option, negation) for option in options])
+        case AllOf(parts=parts):
+            return replace(pattern, parts=tuple(without_negation(part, negation) for part in parts))
         case Repeat(part=part):
             return replace(pattern, part=without_negation(part, negation))
     return pattern
