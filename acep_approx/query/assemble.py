@@ -11,6 +11,7 @@ import dataclasses
 import difflib
 import math
 import re
+from functools import reduce
 from typing import TYPE_CHECKING, Any, cast
 
 from acep_approx.query.functions import named
@@ -438,10 +439,17 @@ class Assembler(Written):
     def unary_number(self, parts: list[Token], span: Span) -> Constant:
         return Constant(-self._number(parts[1]), span)
 
-    def contained(self, parts: list[Any], span: Span) -> In:
-        operand, *rest = parts
-        negated = not isinstance(rest[0], Constant)
-        return In(operand, tuple(rest[negated:]), negated, span)
+    def contained(self, parts: list[Any], span: Span) -> Expression:
+        """What is in a list of constants; values of events are compared one by one."""
+        operand, *values = parts
+        negated = getattr(values[0], "type", None) == "NOT" and bool(values.pop(0))
+        constants = tuple(value for value in values if isinstance(value, Constant))
+        if len(constants) == len(values):
+            return In(operand, constants, negated, span)
+        tests: list[Expression] = [In(operand, constants, negated=False, span=span)] if constants else []
+        tests += [Binary("=", operand, value, span) for value in values if not isinstance(value, Constant)]
+        found = reduce(lambda one, other: Binary("OR", one, other, span), tests)
+        return Unary("NOT", found, span) if negated else found
 
     def like(self, parts: list[Any], span: Span) -> Expression:
         text, *negated, word, pattern = parts
@@ -478,8 +486,11 @@ class Assembler(Written):
     def parameter(self, parts: list[Token], span: Span) -> Parameter:
         return Parameter(parts[0][1:], span)
 
-    def equivalence(self, parts: list[Token], span: Span) -> Equivalence:
-        return Equivalence(unquote(parts[0]), span)
+    def equivalence(self, parts: list[Token], span: Span) -> Any:
+        """One for each attribute: ``[a, b]`` is ``[a] AND [b]``."""
+        inner = [span] if len(parts) == 1 else map(span_of, parts)
+        found: list[Any] = [Equivalence(unquote(token), place) for token, place in zip(parts, inner, strict=True)]
+        return reduce(lambda one, other: Binary("AND", one, other, span), found)
 
     def attribute(self, parts: list[Token], span: Span) -> Attribute:
         if len(parts) == 1:

@@ -95,6 +95,7 @@ _STRATEGY_FIRST = re.compile(r"\bWHERE\s+([^\W\d]\w*)\s*(?:\([^()]*\)\s*)?(?:\{[
 _ERRORS = re.compile(r"\bERRORS\s*$", re.IGNORECASE)
 _AFTER_PART = re.compile(r"\bPATTERN\b(?!.*\bWHERE\b).*[(,|]\s*$", re.IGNORECASE | re.DOTALL)
 NO_EVENT = "that no event comes in between is written with ~: SEQ(A a, ~(B b), C c)"
+_AFTER_IN = re.compile(r"\bIN\s*$", re.IGNORECASE)
 _IN_ALL = re.compile(r"\bALL\s*\((?!.*\bWHERE\b)[^()]*$", re.IGNORECASE | re.DOTALL)
 _ALTERNATIVE = "a choice within ALL stands in brackets: ALL((A a | B b), C c)"
 HOW_MANY = "say how many events may be missing: ERRORS 1"
@@ -391,4 +392,6 @@ def _expression_mistake(found: str, before: str, after: str, possible: set[str])
         return "repetitions are written {2}, {2,} or {2,3}"
     if found == ")" and "NUMBER" in possible and before.rstrip().endswith("("):
         return "the list may not be empty"
+    if _AFTER_IN.search(before):
+        return f"values stand in brackets: IN ({found})"
     return None
