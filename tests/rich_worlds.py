@@ -18,7 +18,15 @@ from hypothesis import strategies as st
 from acep_approx.query.checks import check, lightest
 from acep_approx.query.parser import parse
 from acep_approx.query.printer import to_text
-from acep_approx.query.shape import atoms, choice_of, kleene_variables, negated_variables, sequence_of, walk
+from acep_approx.query.shape import (
+    atoms,
+    choice_of,
+    kleene_variables,
+    most_events,
+    negated_variables,
+    sequence_of,
+    walk,
+)
 from acep_approx.query.syntax import (
     LISTS_ALL,
     NON_OVERLAP,
@@ -29,6 +37,7 @@ from acep_approx.query.syntax import (
     Attribute,
     Definition,
     Equivalence,
+    Expression,
     Pattern,
     QuerySyntax,
     Repeat,
@@ -196,8 +205,16 @@ def pattern_query(dice: Dice, chooses: bool) -> QuerySyntax | None:
         if negated and dice.chance(2):
             chosen = {*sorted(chosen)[: dice.pick((1, 1, 2, 0))], dice.pick(negated)}
         names = Names(tuple(sorted(chosen - kleene)), tuple(sorted(chosen & kleene)), dice.calls)
-        predicates.append(condition(dice.pick, names))
+        found = condition(dice.pick, names)
+        predicates += [found] if names_events_there_can_be(found, pattern) else []
     return finished(dice, pattern, known, chooses, predicates=tuple(predicates))
+
+
+def names_events_there_can_be(condition: Expression, pattern: Pattern) -> bool:
+    """Whether the events that a condition names by their numbers are not more than the pattern lets there be."""
+    most = most_events(pattern)
+    numbered = [node for node in walk(condition) if isinstance(node, Attribute) and isinstance(node.index, int)]
+    return all(node.index <= (most[str(node.variable)] or node.index) for node in numbered)  # type: ignore[operator]
 
 
 def regex_query(dice: Dice, chooses: bool) -> QuerySyntax | None:

@@ -107,7 +107,7 @@ SYNTAX = [
     ("PATTERN A a WHERE skip_till_next_mach { a.x = 1 } WITHIN 5", "Q018", 19, "no strategy 'skip_till_next_mach'",
      "did you mean `skip_till_next_match`?"),
     # Kleene variables, aggregates, negation
-    ("PATTERN A+ a[] WHERE a[2].x > 3 WITHIN 5", "Q009", 23, "no such index [2]", "a[a.LEN]"),
+    ("PATTERN A+ a[] WHERE a[0].x > 3 WITHIN 5", "Q009", 23, "no such index [0]", "a[a.LEN]"),
     ("PATTERN A+ a[] WHERE a[].x > 3 WITHIN 5", "Q009", 23, "names several events", "max(a[].x)"),
     ("PATTERN A+ a[1] WITHIN 5", "Q009", 13, "no meaning in a pattern", "write a[]"),
     ("PATTERN A+ a[] WHERE a[i].x > avg(a) WITHIN 5", "Q010", 31, "avg(a) is no aggregate", "write avg(a[].price)"),

@@ -507,10 +507,12 @@ class Assembler(Written):
         whose, dot, length = inside.partition(".")
         if dot and length.upper() == "LEN" and whose == variable:
             return "last"
+        if re.fullmatch("[0-9]{1,9}", inside) and (number := int(inside)):
+            return number if number > 1 else "first"
         if inside in ("", "..i-1"):
             hint = f"use it inside an aggregate, for example max({variable}[{inside}].{name})"
             raise self.fault("ACEP-Q009", f"{variable}[{inside}] names several events", span_of(token), hint)
-        hint = f"use {variable}[1], {variable}[i], {variable}[i-1] or {variable}[{variable}.LEN]"
+        hint = f"use {variable}[1], {variable}[2], {variable}[i], {variable}[i-1] or {variable}[{variable}.LEN]"
         raise self.fault("ACEP-Q009", f"no such index {token}", span_of(token), hint)
 
     def aggregate(self, parts: list[Token], span: Span) -> Aggregate:

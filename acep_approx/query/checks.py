@@ -15,13 +15,15 @@ from acep_approx.query.checks_functions import check_functions
 from acep_approx.query.checks_machine import check_machine
 from acep_approx.query.limits import MAX_POSITIONS, refuse_deep_tree, refuse_long_text, refuse_many_nodes
 from acep_approx.query.messages import strategy_meant
-from acep_approx.query.printer import clauses, is_name
+from acep_approx.query.printer import clauses, event_name, is_name
 from acep_approx.query.shape import (
     Node,
     all_expressions,
     atoms,
+    is_of_each,
     is_static,
     kleene_variables,
+    most_events,
     naming,
     negated_variables,
     variables,
@@ -353,9 +355,6 @@ def _check_weights(query: QuerySyntax) -> None:
         seen.add(name)
 
 
-_SHOWN = {"first": "[1]", "current": "[i]", "previous": "[i-1]", "last": "[LEN]"}
-
-
 # --- WHERE, RETURN and DEFINE -----------------------------------------------------------------------------
 
 
@@ -387,7 +386,7 @@ def _check_outputs(query: QuerySyntax) -> None:
             if isinstance(node, (Attribute, Aggregate)) and node.variable in negated:
                 hint = "an event that must not happen has no attributes to return"
                 raise query.fault("ACEP-Q032", f"{node.variable!r} is negated", node.span, hint)
-            if isinstance(node, Attribute) and node.variable in kleene and node.index not in ("first", "last"):
+            if isinstance(node, Attribute) and node.variable in kleene and is_of_each(node):
                 name, variable = node.name, node.variable
                 hint = f"write first({variable}[].{name}), {variable}[{variable}.LEN].{name} or an aggregate"
                 message = f"{variable!r} stands for several events, RETURN needs one value"
@@ -452,9 +451,11 @@ def check_names(query: QuerySyntax, expression: Expression, known: set[str], kle
                 raise query.fault("ACEP-Q048", f"{name!r} is of no variable", node.span, hint)
             case Attribute(variable=str(variable)) | Aggregate(variable=variable) if variable not in known:
                 raise no_variable(query, variable, known, node.span)
-            case Attribute(variable=variable, index=str(index)) if not query.is_regex and variable not in kleene:
-                message = f"{variable!r} is one event and takes no index {_SHOWN[index]}"
+            case Attribute(variable=variable, index=str() | int()) if not query.is_regex and variable not in kleene:
+                message = f"{variable!r} is one event and takes no index {event_name(node).removeprefix(str(variable))}"
                 raise query.fault("ACEP-Q033", message, node.span, f"write {variable}.{node.name}")
+            case Attribute(variable=str(variable), index=int(number)) if not query.is_regex:
+                _check_number(query, node, variable, number)
             case Aggregate(variable=variable) if not query.is_regex and variable not in kleene:
                 hint = f"write {variable}.{node.name or 'price'}, or repeat the event: Shelf+ {variable}[]"
                 message = f"{variable!r} is one event, there is nothing to aggregate"
@@ -466,6 +467,14 @@ def check_names(query: QuerySyntax, expression: Expression, known: set[str], kle
                 raise query.fault("ACEP-Q013", message, node.span)
             case _:
                 pass
+
+
+def _check_number(query: QuerySyntax, node: Attribute, variable: str, number: int) -> None:
+    most = most_events(query.pattern).get(variable)
+    if most is not None and number > most:
+        message = f"{variable!r} has at most {most} events, and there is no {event_name(node)}"
+        hint = f"write {variable}[{variable}.LEN].{node.name} for the last one, or let it repeat more often"
+        raise query.fault("ACEP-Q098", message, node.span, hint)
 
 
 def _check_letters(query: QuerySyntax, predicate: Expression) -> None:
@@ -481,7 +490,7 @@ def _check_prior(query: QuerySyntax, predicate: Expression) -> None:
     current = {
         node.variable
         for node in naming(predicate)
-        if isinstance(node, Attribute) and node.index in (None, "current", "previous")
+        if isinstance(node, Attribute) and is_of_each(node)
     }
     for node in walk(predicate):
         if isinstance(node, Aggregate) and node.prior and node.variable not in current:

@@ -24,7 +24,6 @@ from acep_approx.query.syntax import (
     FunctionCall,
     IgnoreRule,
     In,
-    Index,
     IsNull,
     Lasting,
     Machine,
@@ -52,7 +51,7 @@ _STRENGTH = {
     **dict.fromkeys("*/%", 6),
 }
 _NOT, _COMPARISON, _SUM, _SIGN, _ALONE = 3, 4, 5, 7, 8
-_INDEXES: dict[Index | None, str] = {None: "", "first": "[1]", "current": "[i]", "previous": "[i-1]"}
+_INDEXES = {"None": "", "first": "[1]", "current": "[i]", "previous": "[i-1]"}
 
 
 def to_text(node: QuerySyntax | Pattern | Expression | Window) -> str:
@@ -336,7 +335,7 @@ def event_name(node: Attribute) -> str:
     ----------
     node : Attribute
     """
-    index = f"[{node.variable}.LEN]" if node.index == "last" else _INDEXES[node.index]
+    index = f"[{node.variable}.LEN]" if node.index == "last" else _INDEXES.get(str(node.index), f"[{node.index}]")
     return f"{node.variable}{index}"
 
 

@@ -374,6 +374,30 @@ def naming(expr: Expression) -> Iterator[Attribute | Aggregate]:
             yield node.at
 
 
+def is_of_each(node: Attribute) -> bool:
+    """Whether an attribute of a Kleene variable is about each of its events: ``a.x``, ``a[i].x``, ``a[i-1].x``."""
+    return node.index in (None, "current", "previous")
+
+
+def most_events(pattern: Pattern) -> dict[str, int | None]:
+    """How many events each variable can have at most; None: any number.
+
+    Examples
+    --------
+    >>> most_events(Repeat(Sequence((Atom("A", "a"), Repeat(Atom("B", "b"), 2, 3))), 1, 2))
+    {'a': 2, 'b': 6}
+    """
+    if isinstance(pattern, Atom):
+        return {pattern.variable: 1}
+    found: dict[str, int | None] = {}
+    for part in children(pattern):
+        found |= most_events(part)  # type: ignore[arg-type]
+    if isinstance(pattern, Repeat):
+        times = pattern.most
+        return {name: None if times is None or most is None else most * times for name, most in found.items()}
+    return found
+
+
 MIRRORED = {"=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 """What comparisons are with their sides changed."""
 

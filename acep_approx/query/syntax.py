@@ -232,8 +232,8 @@ Pattern = Atom | Sequence | Either | AllOf | Repeat | Absent | OtherPattern | Ma
 
 # --- expressions ------------------------------------------------------------------------------------------
 
-Index = OneOf["first", "current", "previous", "last"]
-"""Which event of a Kleene variable: ``a[1]``, ``a[i]``, ``a[i-1]``, ``a[a.LEN]``."""
+Index = OneOf["first", "current", "previous", "last"] | int
+"""Which event of a Kleene variable: ``a[1]``, ``a[i]``, ``a[i-1]``, ``a[a.LEN]``; from 2 on its number, ``a[2]``."""
 
 
 class Moment(str):
