@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import pyarrow as pa
 from hypothesis import strategies as st
 
-from acep_approx.query.checks import check, lightest
+from acep_approx.query.checks import check, lightest_match
 from acep_approx.query.parser import parse
 from acep_approx.query.printer import to_text
 from acep_approx.query.shape import (
@@ -47,6 +47,7 @@ from acep_approx.query.syntax import (
     Window,
 )
 from tests.naive import Binding, expected_matches
+from tests.naive_selection import is_optional
 from tests.rich_conditions import Names, condition
 from tests.worlds import renamed
 
@@ -68,9 +69,10 @@ Row = dict[str, Any]
 
 @dataclass
 class Dice:
-    """Random choices, how many letters a pattern may still get, and whether it may have ALL, its conditions functions.
+    """Random choices, and how many letters a pattern may still get.
 
-    Without ``calls`` a seed stands for the world that it stood for before there were these.
+    With ``calls`` conditions may call functions and name events by their numbers; a pattern may have ALL, or be without
+    any event. Without it a seed stands for the world that it stood for before there were these.
     """
 
     random: Random
@@ -115,7 +117,7 @@ def rich_worlds(*, chooses: bool = False) -> st.SearchStrategy[RichWorld]:
 
 
 def rich_world(random: Random, chooses: bool, *, calls: bool = False) -> RichWorld:
-    """The world that comes of a seed; with ``calls`` it may have ALL, and its conditions functions."""
+    """The world that comes of a seed; ``calls`` as in ``Dice``."""
     make = regex_query if random.randrange(7) == 0 else pattern_query
     query = make(Dice(random, calls=calls), chooses)
     while query is None:
@@ -194,7 +196,7 @@ def absent(dice: Dice, types: Sequence[str | None]) -> Absent:
 def pattern_query(dice: Dice, chooses: bool) -> QuerySyntax | None:
     """PATTERN with all that can stand beside it, the variables v0, v1, ...; None: it would be too large or empty."""
     pattern: Pattern = renamed(part(dice, ("A", "B", "A", "B", "A", "B", None, None, "C"), depth=3, negation=True), [])
-    if len(atoms(pattern)) > MOST_ATOMS or lightest(pattern, {}) == 0:
+    if len(atoms(pattern)) > MOST_ATOMS or (is_optional(pattern) and not dice.calls):
         return None
     negated = sorted(negated_variables(pattern))
     known = [atom.variable for atom in atoms(pattern) if atom.variable not in negated]
@@ -220,7 +222,7 @@ def names_events_there_can_be(condition: Expression, pattern: Pattern) -> bool:
 def regex_query(dice: Dice, chooses: bool) -> QuerySyntax | None:
     """A bare regular expression over A, B, C: some are types, some are defined, some have conditions; None: empty."""
     pattern = part(dice, "ABABABC", depth=3, negation=False)
-    if lightest(pattern, {}) == 0:
+    if is_optional(pattern) and not dice.calls:
         return None
     letters = sorted({atom.variable for atom in atoms(pattern)})
     predicates = [condition(dice.pick, Names((letter,), (), dice.calls)) for letter in letters if dice.chance(4)]
@@ -257,7 +259,7 @@ def finished(dice: Dice, pattern: Pattern, letters: list[str], chooses: bool, **
         window=Window(dice.pick((5, 8, 20, 8, 4, 6, 3, 2, 1, 0)), unit),
         strategy=dice.pick(STRATEGIES),
         equivalences=tuple(map(Equivalence, dice.pick(KEYS))),
-        errors=min(dice.pick((0, 1, 1, 2)), lightest(pattern, weights) - 1),
+        errors=min(dice.pick((0, 1, 1, 2)), lightest_match(pattern, weights) - 1),
         weights=tuple(sorted(weights.items())),
         selection=selection(dice, [] if clauses.get("is_regex") else letters) if chooses else LISTS_ALL,
         **clauses,

@@ -120,8 +120,8 @@ def test_every_pattern_on_every_stream(operators: int, window: int) -> None:
     checked = 0
     for pattern, errors, automaton in cases(operators, window):
         least = insertions(words(pattern))
-        if least.get("", MOST_ERRORS + 1) <= errors:
-            continue  # even the empty subsequence would match: such a query is refused
+        if any(0 < len(word) <= errors for word in words(pattern)):
+            continue  # any event would match: such a query is refused
         masks = {name: bit for bit, name in enumerate(letter.type for letter in automaton.letters)}
         recode = {MASK[x]: 1 << masks[x] if x in masks else 0 for x in "ab"}
         recoded = [[(t, recode[m]) for t, m in s] for s in streams]

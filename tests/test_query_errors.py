@@ -142,7 +142,6 @@ STRUCTURE = [
     ("PATTERN SEQ(A a, B b) WHERE avg(a[].x) > 3 WITHIN 5", "Q034", 29, "nothing to aggregate", "Shelf+ a[]"),
     ("PATTERN ~(A a) WITHIN 5", "Q035", 9, "only negations", "SEQ(A a, ~(B b), C c)"),
     ("PATTERN SEQ(~(A a), ~(B b)) WITHIN 5", "Q035", 9, "sequence of negations", "put it into a sequence"),
-    ("PATTERN SEQ(A* a[], B? b) WITHIN 5", "Q036", 9, "matches without any event", "write + instead of *"),
     ("PATTERN SEQ(A a, (B b | ~(C c))) WITHIN 5", "Q037", 25, "an alternative", "into a sequence"),
     ("PATTERN SEQ(A a, (~(C c))+) WITHIN 5", "Q037", 18, "repeated", "into a sequence"),
     ("PATTERN A a WITHIN 5 ERRORS 0 WEIGHTS (a = 0)", "Q038", 40, "weight of a is 0", "from 1"),

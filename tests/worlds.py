@@ -14,7 +14,7 @@ import pyarrow as pa
 from hypothesis import assume
 from hypothesis import strategies as st
 
-from acep_approx.query.checks import lightest
+from acep_approx.query.checks import lightest_match
 from acep_approx.query.printer import to_text
 from acep_approx.query.syntax import (
     Absent,
@@ -168,7 +168,6 @@ def worlds(draw: st.DrawFn) -> World:
             if known[atom.variable][1]:
                 op, bound = known[atom.variable][1]
                 predicates.append(Binary(op, Attribute(atom.variable, None, "x"), Constant(bound)))
-    assume(lightest(pattern, {}) > 0)
     unit = draw(st.sampled_from(["ticks", "ticks", "events"]))
     absent = {atom.variable for part in walk_absent(pattern) for atom in part.options}
     weighable = sorted(set(known) - absent)
@@ -179,7 +178,7 @@ def worlds(draw: st.DrawFn) -> World:
         is_regex=is_regex,
         equivalences=(Equivalence("g"),) if draw(st.booleans()) else (),
         predicates=tuple(predicates),
-        errors=min(draw(st.sampled_from([1, 2, 0])), lightest(pattern, weights) - 1),
+        errors=min(draw(st.sampled_from([1, 2, 0])), lightest_match(pattern, weights) - 1),
         weights=tuple(sorted(weights.items())),
         definitions=tuple(definitions),
     )

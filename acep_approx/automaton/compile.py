@@ -337,7 +337,8 @@ def _automaton_of(graph: Thompson, query: QuerySyntax, letters: _Letters) -> Aut
             refuse_many(query, "ways to go on without an event", ways, MAX_WAYS, "ACEP-Q911")
             here[way.node] = here.get(way.node, 0) + 1
             refuse_many(query, "ways past negations to one event", here[way.node], MAX_WAYS_TO_ONE, "ACEP-Q911")
-            if way.node == graph.end and not any(final.guard <= way.guard for final in ends):
+            is_end = way.node == graph.end and source != START  # a match has an event
+            if is_end and not any(final.guard <= way.guard for final in ends):
                 ends.append(Final(source, way.cost, way.guard, way.skipped))
             for i, move in enumerate(graph.moves[way.node]):
                 if move.atom:

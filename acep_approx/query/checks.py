@@ -252,6 +252,33 @@ def lightest(pattern: Pattern, weights: dict[str, int]) -> int:
             return 1
 
 
+def lightest_match(pattern: Pattern, weights: dict[str, int]) -> int:
+    """The weight of the lightest word that has an event: no match is empty, even where the empty word is in a pattern.
+
+    Parameters
+    ----------
+    pattern : Pattern
+        It has a word with an event.
+    weights : dict of str to int
+        The cost of a missing variable, where it is not 1.
+
+    Examples
+    --------
+    >>> lightest_match(Repeat(Sequence((Atom("A", "a"), Repeat(Atom("B", "b"), 2, None))), 0, 1), {"b": 3})
+    7
+    """
+    match pattern:
+        case Either(options=parts):
+            return min(lightest_match(option, weights) for option in parts)
+        case Sequence(parts=parts) | AllOf(parts=parts):
+            least = sum(lightest(part, weights) for part in parts)
+            some = [part for part in parts if not isinstance(part, Absent)]
+            return min(least - lightest(part, weights) + lightest_match(part, weights) for part in some)
+        case Repeat(part=part, least=least):
+            return lightest(part, weights) * max(least - 1, 0) + lightest_match(part, weights)
+    return lightest(pattern, weights)
+
+
 # --- clauses ----------------------------------------------------------------------------------------------
 
 
@@ -326,10 +353,7 @@ def _check_errors(query: QuerySyntax) -> None:
         hint = "ERRORS k is the number of events that may be missing, from 0"
         raise query.fault("ACEP-Q039", f"ERRORS {query.errors} is below 0", query.place("ERRORS"), hint)
     _check_weights(query)
-    least = lightest(query.pattern, dict(query.weights))
-    if least == 0:
-        hint = "make at least one part necessary: write + instead of *, or add a component"
-        raise query.fault("ACEP-Q036", "the pattern matches without any event", query.pattern.span, hint)
+    least = lightest_match(query.pattern, dict(query.weights))
     if query.errors >= least:
         message = f"ERRORS {query.errors} is not below {least}, the weight of the lightest word of the pattern"
         hint = f"with so many events missing nothing is left to find; use at most ERRORS {least - 1}"
