@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from acep_approx.matching.outputs.bind import Wide
     from acep_approx.profiling.profile import look
     from acep_approx.query.afa import Afa, afa_function
-    from acep_approx.query.builder import absent, either, event, seq
+    from acep_approx.query.builder import absent, all_of, either, event, seq
     from acep_approx.results.match import Match
     from acep_approx.results.matches import Matches
     from acep_approx.training.history_graph import HistoryGraph
@@ -62,7 +62,7 @@ else:
             "acep_approx.matching.outputs.bind": "Wide",
             "acep_approx.profiling.profile": "look",
             "acep_approx.query.afa": "Afa afa_function",
-            "acep_approx.query.builder": "absent either event seq",
+            "acep_approx.query.builder": "absent all_of either event seq",
             "acep_approx.results.match": "Match",
             "acep_approx.results.matches": "Matches",
             "acep_approx.training.history_graph": "HistoryGraph",
@@ -97,6 +97,7 @@ __all__ = [
     "Wide",
     "absent",
     "afa_function",
+    "all_of",
     "compile_query",
     "compile_rules",
     "either",

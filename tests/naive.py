@@ -9,11 +9,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import product
+from itertools import permutations, product
 from typing import Any, NamedTuple
 
 from acep_approx.query.shape import walk
-from acep_approx.query.syntax import Absent, Atom, Either, Pattern, QuerySyntax, Repeat
+from acep_approx.query.syntax import Absent, AllOf, Atom, Either, Pattern, QuerySyntax, Repeat
 from acep_approx.query.syntax import Sequence as Seq
 from tests.naive_conditions import Conditions
 from tests.naive_places import Gap, Place, Step, places_of
@@ -84,6 +84,8 @@ def all_matches(query: QuerySyntax, events: Sequence[Event], holds: Holds = type
             return partials
         if isinstance(tree, Either):
             return {new for option in tree.options for new in step(option, partials)}
+        if isinstance(tree, AllOf):
+            return {new for parts in permutations(tree.parts) for new in step(Seq(parts), partials)}
         return repeat(tree, partials)
 
     def repeat(tree: Repeat, partials: set[Partial]) -> set[Partial]:

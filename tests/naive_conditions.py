@@ -41,6 +41,8 @@ class Values(dict[Attribute | Aggregate, Any]):
                 return events[self.at[leaf.variable] - 1][leaf.name]
             case "first":
                 return events[0][leaf.name]
+            case int(number):
+                return events[number - 1][leaf.name]
         return events[-1][leaf.name]
 
 
@@ -70,15 +72,21 @@ class Conjunct:
     """One condition of WHERE, and what it names.
 
     ``each``: the variables of which it is about each event, with the first index it is about (1 where it looks back).
+    ``least``: how many events each variable must have for it to be about something.
     ``whole``: the variables whose last event, or all of whose events, it must know. ``is_plain``: it has no aggregate
     and no index but ``[i]``, so that of one variable it is about each event alone.
     """
 
     condition: Expression
     names: frozenset[str | None]
+    least: tuple[tuple[str | None, int], ...]
     each: tuple[tuple[str | None, int], ...]
     whole: frozenset[str | None]
     is_plain: bool
+
+    def is_about(self, events: Events) -> bool:
+        """Whether there are the events that it names; it is void if not."""
+        return all(len(events.get(name, ())) >= least for name, least in self.least)
 
     def is_true(self, events: Events, values: Callable[..., Values] = Values) -> bool:
         """Whether it is TRUE however it is read; there must be an event of each variable it names.
@@ -97,6 +105,7 @@ class Conjunct:
 def conjunct(condition: Expression) -> Conjunct:
     """Read what a condition is about."""
     leaves = [node for node in walk(condition) if isinstance(node, (Attribute, Aggregate))]
+    least = {leaf.variable: 1 for leaf in leaves}
     each: dict[str | None, int] = {}
     whole: set[str | None] = set()
     for leaf in leaves:
@@ -104,6 +113,7 @@ def conjunct(condition: Expression) -> Conjunct:
             looks_back, is_each, is_whole = leaf.prior, leaf.prior, not leaf.prior
         else:
             looks_back = leaf.index == "previous"
+            least[leaf.variable] = max(least[leaf.variable], leaf.index if isinstance(leaf.index, int) else 1)
             is_each, is_whole = leaf.index in (None, "current", "previous"), leaf.index == "last"
         if is_each:
             each[leaf.variable] = max(each.get(leaf.variable, 0), int(looks_back))
@@ -111,7 +121,7 @@ def conjunct(condition: Expression) -> Conjunct:
             whole.add(leaf.variable)
     names = frozenset(leaf.variable for leaf in leaves)
     is_plain = all(isinstance(leaf, Attribute) and leaf.index in (None, "current") for leaf in leaves)
-    return Conjunct(condition, names, tuple(each.items()), frozenset(whole), is_plain)
+    return Conjunct(condition, names, tuple(least.items()), tuple(each.items()), frozenset(whole), is_plain)
 
 
 negated_of = lru_cache(maxsize=256)(negated_variables)
@@ -166,14 +176,14 @@ class Conditions:
     def hold(self, bound: Bound) -> bool:
         """Whether the conditions hold for a match. One about a variable without event is void, so it holds."""
         events = self._by_variable(bound)
-        return all(one.is_true(events) for one in self._positive if one.names <= events.keys())
+        return all(one.is_true(events) for one in self._positive if one.is_about(events))
 
     def hold_so_far(self, bound: Bound, still_to_come: frozenset[str]) -> bool:
         """Whether the conditions hold that are determined, though some variables can still get more events."""
         key = (bound, still_to_come)
         if key not in self._holding:
             events = self._by_variable(bound)
-            determined = [one for one in self._positive if one.names <= events.keys() and not one.whole & still_to_come]
+            determined = [one for one in self._positive if one.is_about(events) and not one.whole & still_to_come]
             self._holding[key] = all(one.is_true(events) for one in determined)
         return self._holding[key]
 
@@ -183,7 +193,7 @@ class Conditions:
             return False
         events = self._by_variable((*bound, (row, atom.variable)))
         named = [one for one in self._conjuncts if atom.variable in one.names]
-        return all(one.names <= events.keys() and one.is_true(events) for one in named)
+        return all(one.is_about(events) and one.is_true(events) for one in named)
 
     def _by_variable(self, bound: Bound) -> dict[str | None, list[Row]]:
         events: dict[str | None, list[Row]] = {}

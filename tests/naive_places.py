@@ -12,7 +12,18 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from acep_approx.query.shape import atoms, negated_variables
-from acep_approx.query.syntax import Absent, Atom, Either, Pattern, QuerySyntax, Repeat, Sequence, Spaced, Strategy
+from acep_approx.query.syntax import (
+    Absent,
+    AllOf,
+    Atom,
+    Either,
+    Pattern,
+    QuerySyntax,
+    Repeat,
+    Sequence,
+    Spaced,
+    Strategy,
+)
 
 
 @dataclass(frozen=True)
@@ -150,6 +161,11 @@ class Places:
             case Either(options=options):
                 for option in options:
                     yield from self._walk((option, *rest), budget, cost, gap, words, over)
+            case AllOf(parts=parts):
+                for part in parts:
+                    others = tuple(other for other in parts if other is not part)
+                    following = (part, *((AllOf(others),) if others else ()), *rest)
+                    yield from self._walk(following, budget, cost, gap, words, over)
             case Repeat():
                 yield from self._walk((Loop(head), *rest), budget, cost, gap, words, over)
             case Loop() if not head.is_idle:

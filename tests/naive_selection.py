@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from acep_approx.query.syntax import Absent, Atom, Either, Pattern, QuerySyntax, Repeat, Selection, Spaced
+from acep_approx.query.syntax import Absent, AllOf, Atom, Either, Pattern, QuerySyntax, Repeat, Selection, Spaced
 from acep_approx.query.syntax import Sequence as Seq
 from tests.naive import Binding, PartitionSearch, partitions
 from tests.naive_order import in_order
@@ -57,6 +57,9 @@ def followed(tree: Pattern, *, is_last: bool) -> Iterator[Atom]:
                 yield from followed(option, is_last=is_last)
         case Spaced(part=part):
             yield from followed(part, is_last=is_last)
+        case AllOf(parts=parts):
+            for part in parts:
+                yield from followed(part, is_last=False)
         case Repeat(part=part, most=most):
             yield from followed(part, is_last=is_last and most == 1)
 
@@ -69,7 +72,7 @@ def ends_late(tree: Pattern) -> bool:
         case Seq(parts=parts):
             ends = [i for i, part in enumerate(parts) if all(map(is_optional, parts[i + 1 :]))]
             return any(ends_late(parts[i]) for i in ends)
-        case Either(options=options):
+        case Either(options=options) | AllOf(parts=options):
             return any(map(ends_late, options))
         case Repeat(part=part) | Spaced(part=part):
             return ends_late(part)
@@ -81,7 +84,7 @@ def is_optional(tree: Pattern) -> bool:
     match tree:
         case Atom():
             return False
-        case Seq(parts=parts):
+        case Seq(parts=parts) | AllOf(parts=parts):
             return all(map(is_optional, parts))
         case Either(options=options):
             return any(map(is_optional, options))

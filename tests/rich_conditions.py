@@ -122,7 +122,12 @@ def text_of_event(pick: Pick, names: Names) -> Expression:
     variable = pick((*names.single, *names.kleene))
     if variable in names.single:
         return Attribute(variable, None, pick(TEXTS))
-    return Attribute(variable, pick((None, "current", "previous", "first", "last")), pick(TEXTS))
+    return Attribute(variable, pick((None, "current", "previous", "first", "last", *numbers_of(names))), pick(TEXTS))
+
+
+def numbers_of(names: Names) -> tuple[int, ...]:
+    """Events of a Kleene variable by their numbers; only with functions, so that a seed stays what it was."""
+    return (2, 3, 2) if names.functions else ()
 
 
 def computed(pick: Pick, names: Names) -> Expression:
@@ -184,7 +189,8 @@ def number(pick: Pick, names: Names) -> Expression:
         return Attribute(variable, None, pick(NUMBERS))
     match pick(("plain", "index", "index", "aggregate", "count")):
         case "index":
-            return Attribute(variable, pick(("last", "first", "current", "previous")), pick(NUMBERS))
+            index = pick(("last", "first", "current", "previous", *numbers_of(names)))
+            return Attribute(variable, index, pick(NUMBERS))
         case "aggregate":
             function = pick(("sum", "min", "max", "avg", "first", "last"))
             return Aggregate(function, variable, pick(NUMBERS), prior=False)
@@ -203,7 +209,7 @@ def text(pick: Pick, names: Names) -> Expression:
         return Attribute(variable, None, pick(TEXTS))
     if pick((False, False, True)):
         return Aggregate(pick(("min", "max", "first", "last")), variable, pick(TEXTS), prior=False)
-    return Attribute(variable, pick((None, "current", "previous", "first", "last")), pick(TEXTS))
+    return Attribute(variable, pick((None, "current", "previous", "first", "last", *numbers_of(names))), pick(TEXTS))
 
 
 def some_number(pick: Pick, names: Names) -> Expression:

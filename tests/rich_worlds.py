@@ -15,19 +15,29 @@ from typing import Any, TypeVar
 import pyarrow as pa
 from hypothesis import strategies as st
 
-from acep_approx.query.checks import check, lightest
+from acep_approx.query.checks import check, lightest_match
 from acep_approx.query.parser import parse
 from acep_approx.query.printer import to_text
-from acep_approx.query.shape import atoms, choice_of, kleene_variables, negated_variables, sequence_of, walk
+from acep_approx.query.shape import (
+    atoms,
+    choice_of,
+    kleene_variables,
+    most_events,
+    negated_variables,
+    sequence_of,
+    walk,
+)
 from acep_approx.query.syntax import (
     LISTS_ALL,
     NON_OVERLAP,
     Absent,
     Aggregate,
+    AllOf,
     Atom,
     Attribute,
     Definition,
     Equivalence,
+    Expression,
     Pattern,
     QuerySyntax,
     Repeat,
@@ -37,6 +47,7 @@ from acep_approx.query.syntax import (
     Window,
 )
 from tests.naive import Binding, expected_matches
+from tests.naive_selection import is_optional
 from tests.rich_conditions import Names, condition
 from tests.worlds import renamed
 
@@ -58,7 +69,11 @@ Row = dict[str, Any]
 
 @dataclass
 class Dice:
-    """Random choices, how many letters a pattern may still get, and whether conditions may call functions."""
+    """Random choices, and how many letters a pattern may still get.
+
+    With ``calls`` conditions may call functions and name events by their numbers; a pattern may have ALL, or be without
+    any event. Without it a seed stands for the world that it stood for before there were these.
+    """
 
     random: Random
     leaves: int = 4
@@ -102,7 +117,7 @@ def rich_worlds(*, chooses: bool = False) -> st.SearchStrategy[RichWorld]:
 
 
 def rich_world(random: Random, chooses: bool, *, calls: bool = False) -> RichWorld:
-    """The world that comes of a seed; with ``calls`` its conditions may call functions."""
+    """The world that comes of a seed; ``calls`` as in ``Dice``."""
     make = regex_query if random.randrange(7) == 0 else pattern_query
     query = make(Dice(random, calls=calls), chooses)
     while query is None:
@@ -151,13 +166,15 @@ def part(dice: Dice, types: Sequence[str | None], depth: int, *, negation: bool)
     def inner() -> Pattern:
         return part(dice, types, depth - 1, negation=negation)
 
-    kind = dice.pick((*["sequence"] * 4, "repeat", "repeat", "choice", "letter"))
+    kind = dice.pick((*["sequence"] * 4, "repeat", "repeat", "choice", "letter", *["all"] * (negation and dice.calls)))
     if dice.leaves <= 1 or depth == 0 or (kind == "letter" and depth < 3):
         return atom()
     if kind == "repeat":
         return Repeat(inner(), *dice.pick(BOUNDS))
     if kind == "choice":
         return choice_of([inner(), inner()])
+    if kind == "all":
+        return AllOf(tuple(inner() for _ in range(dice.pick((2, 2, 3)))))
     parts: list[Pattern] = []
     for i in range(dice.pick((2, 2, 3))):
         if negation and dice.chance(4 if i else 7):
@@ -179,7 +196,7 @@ def absent(dice: Dice, types: Sequence[str | None]) -> Absent:
 def pattern_query(dice: Dice, chooses: bool) -> QuerySyntax | None:
     """PATTERN with all that can stand beside it, the variables v0, v1, ...; None: it would be too large or empty."""
     pattern: Pattern = renamed(part(dice, ("A", "B", "A", "B", "A", "B", None, None, "C"), depth=3, negation=True), [])
-    if len(atoms(pattern)) > MOST_ATOMS or lightest(pattern, {}) == 0:
+    if len(atoms(pattern)) > MOST_ATOMS or (is_optional(pattern) and not dice.calls):
         return None
     negated = sorted(negated_variables(pattern))
     known = [atom.variable for atom in atoms(pattern) if atom.variable not in negated]
@@ -190,14 +207,22 @@ def pattern_query(dice: Dice, chooses: bool) -> QuerySyntax | None:
         if negated and dice.chance(2):
             chosen = {*sorted(chosen)[: dice.pick((1, 1, 2, 0))], dice.pick(negated)}
         names = Names(tuple(sorted(chosen - kleene)), tuple(sorted(chosen & kleene)), dice.calls)
-        predicates.append(condition(dice.pick, names))
+        found = condition(dice.pick, names)
+        predicates += [found] if names_events_there_can_be(found, pattern) else []
     return finished(dice, pattern, known, chooses, predicates=tuple(predicates))
+
+
+def names_events_there_can_be(condition: Expression, pattern: Pattern) -> bool:
+    """Whether the events that a condition names by their numbers are not more than the pattern lets there be."""
+    most = most_events(pattern)
+    numbered = [node for node in walk(condition) if isinstance(node, Attribute) and isinstance(node.index, int)]
+    return all(node.index <= (most[str(node.variable)] or node.index) for node in numbered)  # type: ignore[operator]
 
 
 def regex_query(dice: Dice, chooses: bool) -> QuerySyntax | None:
     """A bare regular expression over A, B, C: some are types, some are defined, some have conditions; None: empty."""
     pattern = part(dice, "ABABABC", depth=3, negation=False)
-    if lightest(pattern, {}) == 0:
+    if is_optional(pattern) and not dice.calls:
         return None
     letters = sorted({atom.variable for atom in atoms(pattern)})
     predicates = [condition(dice.pick, Names((letter,), (), dice.calls)) for letter in letters if dice.chance(4)]
@@ -234,7 +259,7 @@ def finished(dice: Dice, pattern: Pattern, letters: list[str], chooses: bool, **
         window=Window(dice.pick((5, 8, 20, 8, 4, 6, 3, 2, 1, 0)), unit),
         strategy=dice.pick(STRATEGIES),
         equivalences=tuple(map(Equivalence, dice.pick(KEYS))),
-        errors=min(dice.pick((0, 1, 1, 2)), lightest(pattern, weights) - 1),
+        errors=min(dice.pick((0, 1, 1, 2)), lightest_match(pattern, weights) - 1),
         weights=tuple(sorted(weights.items())),
         selection=selection(dice, [] if clauses.get("is_regex") else letters) if chooses else LISTS_ALL,
         **clauses,

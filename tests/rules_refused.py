@@ -814,15 +814,6 @@ ACEP-R025: unexpected `n`; expected a comparison such as `= 3`, AND, OR, `)`, `,
   hint: a rule reads one row by its key: store.status[b.hcw].level; tables are not scanned, joined or aggregated
 
 RULE r ON PATTERN SEQ(A a, B b)
-WHERE a.x IN (store.status[a.x].n)
-WITHIN 5
-----
-ACEP-Q001: unexpected `store`; expected FALSE, NULL, TRUE, `-`, a number or a string (line 3, column 15)
-  WHERE a.x IN (store.status[a.x].n)
-                ^^^^^
-  hint: IN lists constants; compare with other values by = and OR
-
-RULE r ON PATTERN SEQ(A a, B b)
 WHERE status[a.x].n = 1
 WITHIN 5
 ----

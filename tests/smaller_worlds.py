@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from acep_approx.errors import AcepError
-from acep_approx.query.shape import choice_of, sequence_of
-from acep_approx.query.syntax import LISTS_ALL, Either, Pattern, QuerySyntax, Repeat, Sequence, Spaced
+from acep_approx.query.shape import all_of, choice_of, sequence_of
+from acep_approx.query.syntax import LISTS_ALL, AllOf, Either, Pattern, QuerySyntax, Repeat, Sequence, Spaced
 from tests.rich_worlds import RichWorld, world_of
 
 
@@ -53,8 +53,8 @@ def smaller_patterns(pattern: Pattern) -> Iterator[Pattern]:
             if isinstance(pattern, Repeat) and pattern.between:
                 yield replace(pattern, between=None)
             yield from (replace(pattern, part=smaller) for smaller in smaller_patterns(part))
-        case Sequence(parts=parts) | Either(options=parts):
-            join = sequence_of if isinstance(pattern, Sequence) else choice_of
+        case Sequence(parts=parts) | Either(options=parts) | AllOf(parts=parts):
+            join = {Sequence: sequence_of, Either: choice_of, AllOf: all_of}[type(pattern)]
             for i, part in enumerate(parts):
                 yield join([*parts[:i], *parts[i + 1 :]])
                 yield from (join([*parts[:i], smaller, *parts[i + 1 :]]) for smaller in smaller_patterns(part))

@@ -8,13 +8,14 @@ from itertools import count
 from hypothesis import strategies as st
 
 from acep_approx.query.functions import CALLED
-from acep_approx.query.shape import choice_of, sequence_of
+from acep_approx.query.shape import all_of, choice_of, sequence_of
 from acep_approx.query.syntax import (
     GAP_WORDS,
     LISTS_ALL,
     PREFERENCES,
     Absent,
     Aggregate,
+    AllOf,
     Apply,
     Atom,
     Attribute,
@@ -111,8 +112,9 @@ def patterns(
         gaps = GAPS if words else st.none()
         prefers = st.sampled_from([None, None, *PREFERENCES] if words else [None])
         repeats = st.builds(_repeat, inner, BOUNDS, gaps, prefers)
-        spaced = st.builds(Spaced, GAPS.filter(bool), inner)
-        return st.one_of(several.map(sequence_of), several.map(choice_of), repeats, *((spaced,) if words else ()))
+        spaced = (st.builds(Spaced, GAPS.filter(bool), inner),) if words else ()
+        orders = several.map(all_of) if negation else st.nothing()
+        return st.one_of(several.map(sequence_of), several.map(choice_of), orders, repeats, *spaced)
 
     absent = st.lists(atoms, min_size=1, max_size=2).map(lambda options: Absent(tuple(options)))
     return st.recursive(atoms | absent if negation else atoms, deeper, max_leaves=8)
@@ -128,6 +130,8 @@ def renamed(pattern: Pattern) -> Pattern:
                 return Atom(kind, f"v{next(numbers)}")
             case Sequence(parts=parts):
                 return Sequence(tuple(walk(part) for part in parts))
+            case AllOf(parts=parts):
+                return AllOf(tuple(walk(part) for part in parts))
             case Either(options=options):
                 return Either(tuple(walk(option) for option in options))
             case Absent(options=options):

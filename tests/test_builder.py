@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 
 from acep_approx.errors import QueryError, UsageError
-from acep_approx.query.builder import PatternBuilder, absent, either, event, seq
+from acep_approx.query.builder import PatternBuilder, absent, all_of, either, event, seq
 from acep_approx.query.checks import check
 from acep_approx.query.parser import parse
-from acep_approx.query.syntax import WORD_FOR, Absent, Atom, Either, Pattern, Repeat, Sequence, Spaced
+from acep_approx.query.syntax import WORD_FOR, Absent, AllOf, Atom, Either, Pattern, Repeat, Sequence, Spaced
 from tests.cases import examples
 from tests.strategies import PATTERN_QUERIES, renamed
 
@@ -202,6 +202,8 @@ def rebuilt(node: Pattern) -> PatternBuilder:
             return rebuilt(part).gap(WORD_FOR[strategy])
         case Sequence(parts=parts):
             return seq(*map(rebuilt, parts))
+        case AllOf(parts=parts):
+            return all_of(*map(rebuilt, parts))
         case Either(options=options):
             return either(*map(rebuilt, options))
         case Absent(options=options):

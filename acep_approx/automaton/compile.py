@@ -8,7 +8,8 @@ oracle runs on merged automata.
 
 Between the two stands the pattern as a graph of epsilon moves and letter moves. Source: Thompson's construction as in
 Li and Ge, PVLDB 10(4) 2016, Figure 1 (after Thompson 1968). Deviations: ``x+`` is one copy of ``x`` with a back edge
-(the paper writes it as ``xx*``), bounded repeats are copies, and a negation is an epsilon move that carries a guard.
+(the paper writes it as ``xx*``), bounded repeats are copies, ``ALL`` has a copy of
+each part for each set of others before it, and a negation is an epsilon move that carries a guard.
 Size is linear in the expanded pattern.
 
 ``reach`` is the skip closure: from every state, which letter can be consumed next, and what is skipped on the way. It
@@ -30,6 +31,7 @@ from acep_approx.errors import UnsupportedError
 from acep_approx.query.shape import atoms, is_static, kleene_variables, negated_variables, negation_windows, variables
 from acep_approx.query.syntax import (
     Absent,
+    AllOf,
     Atom,
     Either,
     Expression,
@@ -130,7 +132,7 @@ class _Builder:
         self._link(entry, head, again)
         return head
 
-    def _fragment(self, tree: Pattern, entry: int) -> int:
+    def _fragment(self, tree: Pattern, entry: int) -> int:  # noqa: PLR0911  one for each kind of node
         """Add the moves of ``tree`` from node ``entry`` on; returns the node where it ends."""
         if isinstance(tree, Atom):
             leave = self._node()
@@ -158,8 +160,19 @@ class _Builder:
             leave = self._fragment(tree.part, entry)
             self._around.pop()
             return leave
+        if isinstance(tree, AllOf):
+            return self._all_of(tree.parts, entry)
         assert isinstance(tree, Repeat), "patterns of other languages have compilers of their own"
         return self._repeat(tree, entry)
+
+    def _all_of(self, parts: tuple[Pattern, ...], entry: int) -> int:
+        """A node for each set of parts that are done, from none to all; bit ``i`` of its number is part ``i``."""
+        after = [entry, *(self._node() for _ in range(2 ** len(parts) - 1))]
+        for done, node in enumerate(after):
+            for i, part in enumerate(parts):
+                if not done >> i & 1:
+                    self._link(self._fragment(part, node), after[done | 1 << i])
+        return after[-1]
 
     def _enter(self) -> int:
         self._numbers += 1
@@ -443,7 +456,8 @@ def _automaton_of(graph: Thompson, query: QuerySyntax, letters: _Letters) -> Aut
             refuse_many(query, "ways to go on without an event", ways, MAX_WAYS, "ACEP-Q911")
             here[way.node] = here.get(way.node, 0) + 1
             refuse_many(query, "ways past negations to one event", here[way.node], MAX_WAYS_TO_ONE, "ACEP-Q911")
-            if way.node == graph.end and not any(final.guard <= way.guard for final in ends):
+            is_end = way.node == graph.end and source != START  # a match has an event
+            if is_end and not any(final.guard <= way.guard for final in ends):
                 ends.append(Final(source, way.cost, way.guard, way.skipped))
             over |= way.over if way.node == graph.end and not way.cost else NO_REPEAT
             for i, move in enumerate(graph.moves[way.node]):

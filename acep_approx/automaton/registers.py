@@ -316,11 +316,11 @@ class _Compiler:
         for final in self.automaton.finals:
             for condition in self.conditions:
                 if condition.whole & self.to_come[final.state]:
-                    found[final.state] |= condition.names
+                    found[final.state] |= condition.needs
         for arc in self.automaton.arcs:
             for condition in self.touched[self._variable(arc)]:
                 if self._variable(arc) in condition.names or condition.whole & self.to_come[arc.source]:
-                    found[arc.source] |= condition.names
+                    found[arc.source] |= condition.needs
         return self._carried_back(found)
 
     def _variable(self, arc: Arc) -> str:
@@ -331,7 +331,7 @@ class _Compiler:
         for number in self.leaving[state.position]:
             arc = self.automaton.arcs[number]
             if (arc.gap, arc.after_in) == (state.gap, state.after_in):
-                bound = (state.bound | {self._variable(arc)}) & self.relevant[arc.target]
+                bound = (state.bound | Binding(self._variable(arc), state.bound).binds) & self.relevant[arc.target]
                 for gap in self.gaps[arc.target]:
                     yield number, State(arc.target, bound, *gap, ends=gap == self.gaps[arc.target][0])
 
@@ -426,6 +426,8 @@ class _Compiler:
     def _too_many(self, what: str, given: int, limit: int) -> LimitError:
         message = f"the conditions of this query need more than {limit:,} {what}"
         hint = "fewer of the variables that conditions name may be missing or optional: lower ERRORS"
+        if any(least > 1 for condition in self.conditions for least in condition.least.values()):
+            hint = "there is a state for each event of a repetition up to a[k]: use a smaller k, or lower ERRORS"
         return self.query.too_large("ACEP-Q905", message, given, limit, hint=hint)
 
     @staticmethod
@@ -443,13 +445,14 @@ class _Compiler:
     def _checks(self, state: State, arc: Arc, binding: Binding) -> list[Resolved]:
         """What must hold when ``arc`` binds an event; what registers cannot decide goes to the filters."""
         found: list[Resolved] = []
-        bound = state.bound | {str(binding.variable)}
+        bound = state.bound | binding.binds
         for condition in self.touched[str(binding.variable)]:
             before = condition.is_decided(state.bound, self.to_come[arc.source])
             after = condition.is_decided(bound, self.to_come[arc.target])
             if not after or (before and not self._matters(condition, binding)):
                 continue
-            again = condition.each if condition.whole & self.to_come[arc.source] else NOTHING
+            is_late = condition.whole & self.to_come[arc.source] or not (before or condition.needs <= state.bound)
+            again = condition.each if is_late else NOTHING
             checks = checks_of(condition, binding, again)
             if checks is None:
                 self._leave_to_filter(condition, inhibits=self._chooses(arc))
@@ -474,7 +477,7 @@ class _Compiler:
         if not state.ends or not any(final.state == state.position for final in self.automaton.finals):
             return ()
         for condition in self.conditions:
-            if condition.names <= state.bound and condition.whole & to_come:
+            if condition.needs <= state.bound and condition.whole & to_come:
                 checks = checks_of(condition, Binding(None, state.bound), condition.each)
                 if checks is None:
                     self._leave_to_filter(condition, inhibits=False)

@@ -9,15 +9,17 @@ through the pattern, so a conjunct is placed on every arc at which it may be dec
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import count
 from typing import Any
 
 from acep_approx.automaton.letters import unbound
 from acep_approx.query.functions import ACROSS_EVENTS
 from acep_approx.query.shape import (
     MIRRORED,
+    is_of_each,
     is_static,
     kleene_variables,
     negated_variables,
@@ -49,13 +51,27 @@ class Condition:
         return variables(self.expression)
 
     @cached_property
+    def least(self) -> dict[str, int]:
+        """How many events each of its variables must have, so that it is about something: 3 for ``a[3].x``."""
+        found = dict.fromkeys(self.names, 1)
+        for leaf in leaves(self.expression):
+            if isinstance(leaf, Attribute) and isinstance(leaf.index, int):
+                found[str(leaf.variable)] = max(found[str(leaf.variable)], leaf.index)
+        return found
+
+    @cached_property
+    def needs(self) -> frozenset[str]:
+        """What must be bound: its variables, and the events of them up to those that it names by their numbers."""
+        return bound_by(self.least)
+
+    @cached_property
     def each(self) -> frozenset[str]:
         """The Kleene variables of which it must hold for every event: ``a.x``, ``a[i].x``, ``a[i-1].x``."""
         return frozenset(
             str(leaf.variable)
             for leaf in leaves(self.expression)
             if leaf.variable in self.kleene
-            and (leaf.prior if isinstance(leaf, Aggregate) else leaf.index in (None, "current", "previous"))
+            and (leaf.prior if isinstance(leaf, Aggregate) else is_of_each(leaf))
         )
 
     @cached_property
@@ -78,7 +94,7 @@ class Condition:
 
     def is_decided(self, bound: frozenset[str], to_come: frozenset[str]) -> bool:
         """Whether it is known once ``bound`` are bound and only ``to_come`` can still be bound."""
-        return self.names <= bound and not self.whole & to_come
+        return self.needs <= bound and not self.whole & to_come
 
     def bounds(self, variable: str) -> tuple[tuple[str, Expression, Expression], ...]:
         """Comparisons ``(op, own, other)`` that say the same of all events of ``variable``; empty if there are none.
@@ -99,6 +115,22 @@ class Condition:
 
 
 Leaf = Attribute | Aggregate
+
+
+def numbered(variable: str, number: int) -> str:
+    """The name of an event of a variable among what is bound.
+
+    Examples
+    --------
+    >>> numbered("a", 1), numbered("a", 2)
+    ('a', 'a[2]')
+    """
+    return variable if number == 1 else f"{variable}[{number}]"
+
+
+def bound_by(counts: Mapping[str, int]) -> frozenset[str]:
+    """What is bound where variables have so many events."""
+    return frozenset(numbered(name, at) for name, count in counts.items() for at in range(1, count + 1))
 
 
 def leaves(expression: Expression) -> Iterator[Attribute | Aggregate]:
@@ -145,13 +177,13 @@ def _halves(expression: Expression, kleene: frozenset[str]) -> tuple[Expression,
 class Register:
     """A value that a run carries.
 
-    ``kind``: ``value`` (of the one event of ``variable``), ``first``, ``last``, ``count``, ``counted`` (not NULL),
-    ``sum``, ``min``, ``max`` (they skip NULL, as SQL does), ``least``, ``greatest`` (NULL once an event has NULL), and
-    ``place`` (of the event bound last). ``of`` is what is taken of each event, its variable left out. A register of
-    kind ``computed`` has a name of its own in the place of the variable, and ``holds`` values that steps give it:
-    ``int``, ``float``, ``truth``, ``time`` or ``text``. Where it does not say so, the columns do: it holds what can
-    hold the values of all expressions in ``like``, which are about one event. ``says`` is what it holds in the words of
-    the query, where it is no attribute.
+    ``kind``: ``value`` (of the one event of ``variable``, or of one that is ``numbered``), ``first``, ``last``,
+    ``count``, ``counted`` (not NULL), ``sum``, ``min``, ``max`` (they skip NULL, as SQL does), ``least``, ``greatest``
+    (NULL once an event has NULL), and ``place`` (of the event bound last). ``of`` is what is taken of each event, its
+    variable left out. A register of kind ``computed`` has a name of its own in the place of the variable, and ``holds``
+    values that steps give it: ``int``, ``float``, ``truth``, ``time`` or ``text``. Where it does not say so, the
+    columns do: it holds what can hold the values of all expressions in ``like``, which are about one event. ``says`` is
+    what it holds in the words of the query, where it is no attribute.
     """
 
     kind: str
@@ -191,7 +223,10 @@ Resolved = Any
 
 @dataclass(frozen=True)
 class Binding:
-    """The current event is bound to ``variable`` by a run that has bound ``bound``; None: nothing is bound any more."""
+    """The current event is bound to ``variable`` by a run that has bound ``bound``; None: nothing is bound any more.
+
+    ``bound`` has variables and, as far as conditions to come name them by number, their further events (``numbered``).
+    """
 
     variable: str | None
     bound: frozenset[str]
@@ -200,6 +235,16 @@ class Binding:
     def is_first(self) -> bool:
         """Whether it is the first event of its variable."""
         return self.variable not in self.bound
+
+    @cached_property
+    def number(self) -> int:
+        """Which event of its variable it is, as far as conditions to come ask for it."""
+        return next(at for at in count(1) if numbered(str(self.variable), at) not in self.bound)
+
+    @property
+    def binds(self) -> frozenset[str]:
+        """What is bound by it, that was not bound or not only."""
+        return frozenset((str(self.variable), numbered(str(self.variable), self.number)))
 
 
 def resolve(expression: Expression, binding: Binding) -> Resolved:
@@ -218,15 +263,20 @@ def resolve(expression: Expression, binding: Binding) -> Resolved:
         (variable,) = variables(expression)
         return Held(Register("value", variable, unbound(expression)))
     if isinstance(expression, Apply) and expression.name not in ACROSS_EVENTS:  # of one event, by an index
-        (index,) = {leaf.index for leaf in found if isinstance(leaf, Attribute)}
-        kind = "last" if index in ("previous", "last") else "first"
-        return Held(Register(kind, str(found[0].variable), unbound(expression)))
+        (event,) = {replace(leaf, name="") for leaf in found if isinstance(leaf, Attribute)}
+        return Held(_register_of(event, unbound(expression)))
     if isinstance(expression, Attribute):
-        kind = "last" if expression.index in ("previous", "last") else "first"
-        return Held(Register(kind, str(expression.variable), _plain(expression.name)))
+        return Held(_register_of(expression, _plain(expression.name)))
     if isinstance(expression, Aggregate):
         return _aggregate(expression, binding)
     return with_operands(expression, lambda part: resolve(part, binding))
+
+
+def _register_of(event: Attribute, of: Expression) -> Register:
+    if isinstance(event.index, int):
+        return Register("value", numbered(str(event.variable), event.index), of)
+    kind = "last" if event.index in ("previous", "last") else "first"
+    return Register(kind, str(event.variable), of)
 
 
 def resolve_bound(op: str, own: Expression, other: Expression, variable: str, binding: Binding) -> list[Resolved]:
@@ -242,7 +292,8 @@ def _is_own(leaf: Attribute | Aggregate, binding: Binding) -> bool:
     if leaf.variable != binding.variable:
         return False
     if isinstance(leaf, Attribute):
-        return leaf.index in (None, "current", "last") or (leaf.index == "first" and binding.is_first)
+        is_it = binding.is_first if leaf.index == "first" else leaf.index == binding.number
+        return leaf.index in (None, "current", "last") or is_it
     return False
 
 

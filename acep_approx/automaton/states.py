@@ -73,7 +73,7 @@ def by_kind(register: Register, binding: Binding) -> Resolved:
     """
     if register == PLACE:
         return Here()
-    if register.kind == "computed" or register.variable != binding.variable:
+    if register.kind == "computed" or register.variable not in binding.binds:
         return Held(register)
     own: Resolved = Constant(1) if register.of is None else Own(register.of)
     if register.kind in RUNNING and not binding.is_first:

@@ -11,10 +11,11 @@ import dataclasses
 import difflib
 import math
 import re
+from functools import reduce
 from typing import TYPE_CHECKING, Any, cast
 
 from acep_approx.query.functions import named
-from acep_approx.query.shape import choice_of, replaced, sequence_of, with_expressions
+from acep_approx.query.shape import all_of, choice_of, replaced, sequence_of, with_expressions
 from acep_approx.query.syntax import (
     GAP_WORDS,
     HOLDS,
@@ -25,6 +26,7 @@ from acep_approx.query.syntax import (
     PREFERENCES,
     Absent,
     Aggregate,
+    AllOf,
     Apply,
     ArcKind,
     Assignment,
@@ -193,6 +195,9 @@ class Assembler(Written):
 
     def sequence(self, parts: list[Pattern], span: Span) -> Pattern:
         return sequence_of(parts, span)
+
+    def all_of(self, parts: list[Pattern], span: Span) -> Pattern:
+        return all_of(parts, span)
 
     def group(self, parts: list[Any], span: Span) -> Any:
         return dataclasses.replace(parts[0], span=span)
@@ -470,10 +475,17 @@ class Assembler(Written):
     def unary_number(self, parts: list[Token], span: Span) -> Constant:
         return Constant(-self._number(parts[1]), span)
 
-    def contained(self, parts: list[Any], span: Span) -> In:
-        operand, *rest = parts
-        negated = not isinstance(rest[0], Constant)
-        return In(operand, tuple(rest[negated:]), negated, span)
+    def contained(self, parts: list[Any], span: Span) -> Expression:
+        """What is in a list of constants; values of events are compared one by one."""
+        operand, *values = parts
+        negated = getattr(values[0], "type", None) == "NOT" and bool(values.pop(0))
+        constants = tuple(value for value in values if isinstance(value, Constant))
+        if len(constants) == len(values):
+            return In(operand, constants, negated, span)
+        tests: list[Expression] = [In(operand, constants, negated=False, span=span)] if constants else []
+        tests += [Binary("=", operand, value, span) for value in values if not isinstance(value, Constant)]
+        found = reduce(lambda one, other: Binary("OR", one, other, span), tests)
+        return Unary("NOT", found, span) if negated else found
 
     def like(self, parts: list[Any], span: Span) -> Expression:
         text, *negated, word, pattern = parts
@@ -510,8 +522,11 @@ class Assembler(Written):
     def parameter(self, parts: list[Token], span: Span) -> Parameter:
         return Parameter(parts[0][1:], span)
 
-    def equivalence(self, parts: list[Token], span: Span) -> Equivalence:
-        return Equivalence(unquote(parts[0]), span)
+    def equivalence(self, parts: list[Token], span: Span) -> Any:
+        """One for each attribute: ``[a, b]`` is ``[a] AND [b]``."""
+        inner = [span] if len(parts) == 1 else map(span_of, parts)
+        found: list[Any] = [Equivalence(unquote(token), place) for token, place in zip(parts, inner, strict=True)]
+        return reduce(lambda one, other: Binary("AND", one, other, span), found)
 
     def attribute(self, parts: list[Token], span: Span) -> Attribute:
         if len(parts) == 1:
@@ -528,10 +543,12 @@ class Assembler(Written):
         whose, dot, length = inside.partition(".")
         if dot and length.upper() == "LEN" and whose == variable:
             return "last"
+        if re.fullmatch("[0-9]{1,9}", inside) and (number := int(inside)):
+            return number if number > 1 else "first"
         if inside in ("", "..i-1"):
             hint = f"use it inside an aggregate, for example max({variable}[{inside}].{name})"
             raise self.fault("ACEP-Q009", f"{variable}[{inside}] names several events", span_of(token), hint)
-        hint = f"use {variable}[1], {variable}[i], {variable}[i-1] or {variable}[{variable}.LEN]"
+        hint = f"use {variable}[1], {variable}[2], {variable}[i], {variable}[i-1] or {variable}[{variable}.LEN]"
         raise self.fault("ACEP-Q009", f"no such index {token}", span_of(token), hint)
 
     def aggregate(self, parts: list[Token], span: Span) -> Aggregate:
@@ -569,6 +586,7 @@ _KINDS: dict[type, str] = {
     Either: "a choice",
     Sequence: "a sequence",
     Spaced: "a part with a word for the gap before it",
+    AllOf: "an ALL",
 }
 
 

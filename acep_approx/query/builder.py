@@ -34,6 +34,7 @@ from acep_approx.query.parser import (
     strategy_for,
 )
 from acep_approx.query.printer import is_name, to_text
+from acep_approx.query.shape import all_of as all_parts
 from acep_approx.query.shape import choice_of, sequence_of
 from acep_approx.query.syntax import (
     DEFAULT_STRATEGY,
@@ -688,6 +689,28 @@ def either(*parts: PatternBuilder) -> PatternBuilder:
         The choice.
     """
     return PatternBuilder(choice_of(_nodes("either", parts)))
+
+
+@checked
+def all_of(*parts: PatternBuilder) -> PatternBuilder:
+    """All of several parts, one after the other, in any order: ``ALL(A a, B b)``.
+
+    Parameters
+    ----------
+    *parts : PatternBuilder
+        At least one.
+
+    Returns
+    -------
+    PatternBuilder
+        To be put into `seq`, repeated, or given clauses.
+
+    Examples
+    --------
+    >>> print(all_of(event("A", "a"), event("B", "b").plus()))
+    ALL(A a, B+ b[])
+    """
+    return PatternBuilder(all_parts(_nodes("all_of", parts)))
 
 
 @checked

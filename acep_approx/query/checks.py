@@ -17,13 +17,15 @@ from acep_approx.query.checks_machine import check_machine
 from acep_approx.query.limits import MAX_POSITIONS, refuse_deep_tree, refuse_long_text, refuse_many_nodes
 from acep_approx.query.messages import strategy_meant
 from acep_approx.query.parts import check_length
-from acep_approx.query.printer import clauses, is_name
+from acep_approx.query.printer import clauses, event_name, is_name
 from acep_approx.query.shape import (
     Node,
     all_expressions,
     atoms,
+    is_of_each,
     is_static,
     kleene_variables,
+    most_events,
     naming,
     negated_variables,
     variables,
@@ -33,6 +35,7 @@ from acep_approx.query.syntax import (
     WORD_FOR,
     Absent,
     Aggregate,
+    AllOf,
     Atom,
     Attribute,
     Constant,
@@ -154,6 +157,8 @@ def _check_negations(query: QuerySyntax) -> None:
     for node in walk(query.pattern):
         if isinstance(node, Sequence) and all(isinstance(part, Absent) for part in node.parts):
             raise query.fault("ACEP-Q035", "a sequence of negations only has nothing to find", node.span, hint)
+        if isinstance(node, AllOf):
+            _check_all_of(query, node)
         below = node.options if isinstance(node, Either) else (node.part,) if isinstance(node, Repeat) else ()
         for part in below:
             if isinstance(part, Absent):
@@ -225,18 +230,31 @@ def _at_the_start(pattern: Pattern) -> Iterator[Spaced]:
         case Sequence(parts=parts):
             first = next((part for part in parts if not isinstance(part, Absent)), None)
             yield from () if first is None else _at_the_start(first)
+def _check_all_of(query: QuerySyntax, node: AllOf) -> None:
+    for part in node.parts:
+        if isinstance(part, Absent):
+            hint = "put it before or behind: SEQ(~(B b), ALL(A a, C c)); or into a group: ALL((A a, ~(B b), C c), D d)"
+            raise query.fault("ACEP-Q097", "a negation cannot be a part of ALL", part.span, hint)
+    size = positions(node)
+    if size > MAX_POSITIONS:
+        message = f"ALL of {len(node.parts)} parts has {_shown(size)} positions, the limit is {MAX_POSITIONS:,}"
+        hint = "each part stands once for each set of others that may come before it: ask for fewer, up to nine events"
+        raise query.too_large("ACEP-Q096", message, size, MAX_POSITIONS, node.span, hint)
+
+
+def _shown(size: int) -> str:
+    return f"{size:,}" if size < 10**12 else "more than 10^12"
 
 
 def _check_size(query: QuerySyntax) -> None:
     size = positions(query.pattern)
     if size > MAX_POSITIONS:
-        shown = f"{size:,}" if size < 10**12 else "more than 10^12"
-        message = f"written out, the repetitions make {shown} positions, the limit is {MAX_POSITIONS:,}"
+        message = f"written out, the repetitions make {_shown(size)} positions, the limit is {MAX_POSITIONS:,}"
         hint = "bounds multiply when repetitions are nested; + and * cost nothing extra"
         raise query.too_large("ACEP-Q022", message, size, MAX_POSITIONS, query.pattern.span, hint)
 
 
-def positions(pattern: Pattern) -> int:
+def positions(pattern: Pattern) -> int:  # noqa: PLR0911  one for each kind of node
     """How many positions a pattern has when its bounded repeats are written out (this writes nothing out).
 
     Parameters
@@ -247,7 +265,8 @@ def positions(pattern: Pattern) -> int:
     Returns
     -------
     int
-        Atoms, those of negations included, each times the repeats around it.
+        Atoms, those of negations included, each times the repeats around it; in ``ALL`` one for each set of
+        parts that are done, and what is within a part for each set of others before it.
 
     Examples
     --------
@@ -263,6 +282,9 @@ def positions(pattern: Pattern) -> int:
             return sum(positions(part) for part in parts)
         case Spaced(part=part):
             return positions(part)
+        case AllOf(parts=parts):
+            sets: int = 2 ** len(parts)  # orders that did the same parts share the position after them
+            return sum(positions(part) - 1 for part in parts) * sets // 2 + sets - 1
         case Repeat(part=part, least=least, most=most):
             return positions(part) * (max(least, 1) if most is None else most)
         case OtherPattern() | Machine():
@@ -296,7 +318,7 @@ def lightest(pattern: Pattern, weights: dict[str, int]) -> int:  # noqa: PLR0911
             return 0
         case Either(options=options):
             return min(lightest(option, weights) for option in options)
-        case Sequence(parts=parts):
+        case Sequence(parts=parts) | AllOf(parts=parts):
             return sum(lightest(part, weights) for part in parts)
         case Spaced(part=part):
             return lightest(part, weights)
@@ -304,6 +326,33 @@ def lightest(pattern: Pattern, weights: dict[str, int]) -> int:  # noqa: PLR0911
             return lightest(part, weights) * least
         case OtherPattern() | Machine():
             return 1
+
+
+def lightest_match(pattern: Pattern, weights: dict[str, int]) -> int:
+    """The weight of the lightest word that has an event: no match is empty, even where the empty word is in a pattern.
+
+    Parameters
+    ----------
+    pattern : Pattern
+        It has a word with an event.
+    weights : dict of str to int
+        The cost of a missing variable, where it is not 1.
+
+    Examples
+    --------
+    >>> lightest_match(Repeat(Sequence((Atom("A", "a"), Repeat(Atom("B", "b"), 2, None))), 0, 1), {"b": 3})
+    7
+    """
+    match pattern:
+        case Either(options=parts):
+            return min(lightest_match(option, weights) for option in parts)
+        case Sequence(parts=parts) | AllOf(parts=parts):
+            least = sum(lightest(part, weights) for part in parts)
+            some = [part for part in parts if not isinstance(part, Absent)]
+            return min(least - lightest(part, weights) + lightest_match(part, weights) for part in some)
+        case Repeat(part=part, least=least):
+            return lightest(part, weights) * max(least - 1, 0) + lightest_match(part, weights)
+    return lightest(pattern, weights)
 
 
 # --- clauses ----------------------------------------------------------------------------------------------
@@ -385,10 +434,7 @@ def _check_errors(query: QuerySyntax) -> None:
         hint = "ERRORS k is the number of events that may be missing, from 0"
         raise query.fault("ACEP-Q039", f"ERRORS {query.errors} is below 0", query.place("ERRORS"), hint)
     _check_weights(query)
-    least = lightest(query.pattern, dict(query.weights))
-    if least == 0:
-        hint = "make at least one part necessary: write + instead of *, or add a component"
-        raise query.fault("ACEP-Q036", "the pattern matches without any event", query.pattern.span, hint)
+    least = lightest_match(query.pattern, dict(query.weights))
     if query.errors >= least:
         message = f"ERRORS {query.errors} is not below {least}, the weight of the lightest word of the pattern"
         hint = f"with so many events missing nothing is left to find; use at most ERRORS {least - 1}"
@@ -412,9 +458,6 @@ def _check_weights(query: QuerySyntax) -> None:
             hint = "a weight is a whole number from 1: the cost of missing that event"
             raise query.fault("ACEP-Q038", f"the weight of {name} is {weight}", span, hint)
         seen.add(name)
-
-
-_SHOWN = {"first": "[1]", "current": "[i]", "previous": "[i-1]", "last": "[LEN]"}
 
 
 # --- WHERE, RETURN and DEFINE -----------------------------------------------------------------------------
@@ -448,7 +491,7 @@ def _check_outputs(query: QuerySyntax) -> None:
             if isinstance(node, (Attribute, Aggregate)) and node.variable in negated:
                 hint = "an event that must not happen has no attributes to return"
                 raise query.fault("ACEP-Q032", f"{node.variable!r} is negated", node.span, hint)
-            if isinstance(node, Attribute) and node.variable in kleene and node.index not in ("first", "last"):
+            if isinstance(node, Attribute) and node.variable in kleene and is_of_each(node):
                 name, variable = node.name, node.variable
                 hint = f"write first({variable}[].{name}), {variable}[{variable}.LEN].{name} or an aggregate"
                 message = f"{variable!r} stands for several events, RETURN needs one value"
@@ -513,9 +556,11 @@ def check_names(query: QuerySyntax, expression: Expression, known: set[str], kle
                 raise query.fault("ACEP-Q048", f"{name!r} is of no variable", node.span, hint)
             case Attribute(variable=str(variable)) | Aggregate(variable=variable) if variable not in known:
                 raise no_variable(query, variable, known, node.span)
-            case Attribute(variable=variable, index=str(index)) if not query.is_regex and variable not in kleene:
-                message = f"{variable!r} is one event and takes no index {_SHOWN[index]}"
+            case Attribute(variable=variable, index=str() | int()) if not query.is_regex and variable not in kleene:
+                message = f"{variable!r} is one event and takes no index {event_name(node).removeprefix(str(variable))}"
                 raise query.fault("ACEP-Q033", message, node.span, f"write {variable}.{node.name}")
+            case Attribute(variable=str(variable), index=int(number)) if not query.is_regex:
+                _check_number(query, node, variable, number)
             case Aggregate(variable=variable) if not query.is_regex and variable not in kleene:
                 hint = f"write {variable}.{node.name or 'price'}, or repeat the event: Shelf+ {variable}[]"
                 message = f"{variable!r} is one event, there is nothing to aggregate"
@@ -527,6 +572,14 @@ def check_names(query: QuerySyntax, expression: Expression, known: set[str], kle
                 raise query.fault("ACEP-Q013", message, node.span)
             case _:
                 pass
+
+
+def _check_number(query: QuerySyntax, node: Attribute, variable: str, number: int) -> None:
+    most = most_events(query.pattern).get(variable)
+    if most is not None and number > most:
+        message = f"{variable!r} has at most {most} events, and there is no {event_name(node)}"
+        hint = f"write {variable}[{variable}.LEN].{node.name} for the last one, or let it repeat more often"
+        raise query.fault("ACEP-Q098", message, node.span, hint)
 
 
 def _check_letters(query: QuerySyntax, predicate: Expression) -> None:
@@ -542,7 +595,7 @@ def _check_prior(query: QuerySyntax, predicate: Expression) -> None:
     current = {
         node.variable
         for node in naming(predicate)
-        if isinstance(node, Attribute) and node.index in (None, "current", "previous")
+        if isinstance(node, Attribute) and is_of_each(node)
     }
     for node in walk(predicate):
         if isinstance(node, Aggregate) and node.prior and node.variable not in current:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from acep_approx.query.functions import ACROSS_EVENTS, FUNCTIONS, MOST_DIGITS, Function
 from acep_approx.query.printer import to_text
 from acep_approx.query.shape import naming, walk
-from acep_approx.query.syntax import Aggregate, Apply, Constant, Expression, RegisterValue, Written
+from acep_approx.query.syntax import Aggregate, Apply, Constant, Expression, Index, RegisterValue, Written
 
 
 def check_functions(query: Written, expression: Expression, *, is_condition: bool) -> None:
@@ -105,7 +105,7 @@ def _check_pattern(query: Written, call: Apply, pattern: str, argument: Expressi
 
 def _check_events(query: Written, call: Apply) -> None:
     """A function of texts reads one event, so that it is computed once for it, and not for each pair of events."""
-    seen: set[tuple[str | None, str | None]] = set()
+    seen: set[tuple[str | None, Index | None]] = set()
     for node in walk(call):
         if isinstance(node, Aggregate | RegisterValue):
             hint = f"{call.name} reads an attribute of one event; RETURN can call it of aggregates"

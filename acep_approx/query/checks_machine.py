@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from acep_approx.query.assemble import did_you_mean, no_variable
 from acep_approx.query.printer import is_name, to_text
-from acep_approx.query.shape import walk
+from acep_approx.query.shape import is_of_each, walk
 from acep_approx.query.syntax import (
     Aggregate,
     Attribute,
@@ -266,7 +266,7 @@ class _Checker(Written):
             if node.prior:
                 hint = f"write {node.function}({variable}[]...)"
                 self.fail("ACEP-Q041", "there is no i in RETURN", node.span, hint)
-        elif variable in several and node.index not in ("first", "last"):
+        elif variable in several and is_of_each(node):
             hint = f"write first({variable}[].{name}), {variable}[{variable}.LEN].{name} or an aggregate"
             message = f"{variable!r} stands for several events, RETURN needs one value"
             self.fail("ACEP-Q049", message, node.span, hint)

@@ -37,7 +37,7 @@ _VALUE = {
     *("NUMBER", "LASTING", "STRING", "NAME", "QUOTED", "FUNCTION", "STDDEV", "_CASE"),
     *("TRUE", "FALSE", "NULL", "MINUS", "LPAR", "LSQB"),
 }
-_COMPONENT = {"TILDE", "LPAR", "_SEQ", "ANY", "NAME", "STRING"}
+_COMPONENT = {"TILDE", "LPAR", "_SEQ", "_ALL", "ANY", "NAME", "STRING"}
 _QUANTIFIER = {"PLUS", "STAR", "QMARK", "LBRACE"}
 _OPERATOR = {"PLUS", "MINUS", "STAR", "SLASH", "PERCENT", "COMPARISON", "_IN", "_BETWEEN", "_IS", "NOT", "LIKE"}
 # A set of terminals that stand for one thing, the terminal that gives the set away, and the words for it.
@@ -101,6 +101,9 @@ _STRATEGY_FIRST = re.compile(r"\bWHERE\s+([^\W\d]\w*)\s*(?:\([^()]*\)\s*)?(?:\{[
 _ERRORS = re.compile(r"\bERRORS\s*$", re.IGNORECASE)
 _AFTER_PART = re.compile(r"\bPATTERN\b(?!.*\bWHERE\b).*[(,|]\s*$", re.IGNORECASE | re.DOTALL)
 NO_EVENT = "that no event comes in between is written with ~: SEQ(A a, ~(B b), C c)"
+_AFTER_IN = re.compile(r"\bIN\s*$", re.IGNORECASE)
+_IN_ALL = re.compile(r"\bALL\s*\((?!.*\bWHERE\b)[^()]*$", re.IGNORECASE | re.DOTALL)
+_ALTERNATIVE = "a choice within ALL stands in brackets: ALL((A a | B b), C c)"
 HOW_MANY = "say how many events may be missing: ERRORS 1"
 SURE = 0.75
 """How near a word of a bare regular expression must be to a clause to be taken for it."""
@@ -382,7 +385,7 @@ def _expression_mistake(found: str, before: str, after: str, possible: set[str])
         wrong = before[-1] + found
         return f"write {wrong[::-1]} instead of {wrong}" if wrong in ("=>", "=<") else "write one comparison sign"
     if found == "|":
-        return "write OR"
+        return _ALTERNATIVE if _IN_ALL.search(before) else "write OR"
     if found[0] in "<>=!" and "AND" in possible:
         return "comparisons do not chain: write a.x < b.x AND b.x < c.x"
     if "_AS" in possible:
@@ -395,4 +398,6 @@ def _expression_mistake(found: str, before: str, after: str, possible: set[str])
         return "repetitions are written {2}, {2,} or {2,3}"
     if found == ")" and "NUMBER" in possible and before.rstrip().endswith("("):
         return "the list may not be empty"
+    if _AFTER_IN.search(before):
+        return f"values stand in brackets: IN ({found})"
     return None

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from acep_approx.query.shape import atoms, kleene_variables, negated_variables
-from acep_approx.query.syntax import Attribute, Binary, Constant, Expression, Lasting, Pattern, Window, Written
+from acep_approx.query.shape import atoms, kleene_variables, negated_variables, walk
+from acep_approx.query.syntax import AllOf, Attribute, Binary, Constant, Expression, Lasting, Pattern, Window, Written
 
 
 def lasting_conditions(query: Written, pattern: Pattern, part: Pattern, window: Window) -> Iterator[Expression]:
@@ -40,9 +40,10 @@ def lasting_conditions(query: Written, pattern: Pattern, part: Pattern, window: 
     length: Expression = Constant(window.amount, window.span)
     if window.unit != "ticks":
         length = Lasting(window.amount, window.unit, window.span)
+    is_in_order = not any(isinstance(node, AllOf) for node in walk(part))
     for i, first in enumerate(names):
         for j, last in enumerate(names):
-            if i < j or {first, last} <= kleene:
+            if i < j or {first, last} <= kleene or (i > j and not is_in_order):
                 end = Attribute(last, "current" if last in kleene else None, "ts", window.span)
                 start = Attribute(first, "first" if first in kleene else None, "ts", window.span)
                 yield Binary("<=", Binary("-", end, start, window.span), length, window.span)

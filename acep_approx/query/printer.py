@@ -13,6 +13,7 @@ from acep_approx.query.syntax import (
     WORD_FOR,
     Absent,
     Aggregate,
+    AllOf,
     Apply,
     Atom,
     Attribute,
@@ -24,7 +25,6 @@ from acep_approx.query.syntax import (
     FunctionCall,
     IgnoreRule,
     In,
-    Index,
     IsNull,
     Lasting,
     Machine,
@@ -53,7 +53,7 @@ _STRENGTH = {
     **dict.fromkeys("*/%", 6),
 }
 _NOT, _COMPARISON, _SUM, _SIGN, _ALONE = 3, 4, 5, 7, 8
-_INDEXES: dict[Index | None, str] = {None: "", "first": "[1]", "current": "[i]", "previous": "[i-1]"}
+_INDEXES = {"None": "", "first": "[1]", "current": "[i]", "previous": "[i-1]"}
 
 
 def to_text(node: QuerySyntax | Pattern | Expression | Window) -> str:
@@ -88,7 +88,7 @@ def to_text(node: QuerySyntax | Pattern | Expression | Window) -> str:
             return f"SEQ({_pattern(node)})"
         case Either():
             return f"({_pattern(node)})"
-        case Atom() | Repeat() | Absent() | Spaced() | OtherPattern() | Machine():
+        case Atom() | AllOf() | Repeat() | Absent() | Spaced() | OtherPattern() | Machine():
             return _pattern(node)
     return _expression(node)[0]
 
@@ -171,6 +171,8 @@ def _pattern(node: Pattern) -> str:  # noqa: PLR0911  one for each kind of node
             return ", ".join(f"({_pattern(part)})" if isinstance(part, Either) else _pattern(part) for part in parts)
         case Either(options=options):
             return " | ".join(_pattern(option) for option in options)
+        case AllOf(parts=parts):
+            return f"ALL({', '.join(map(to_text, parts))})"
         case Absent(options=options):
             since = " SINCE START" if node.since_start else ""
             since += f" WITHIN {to_text(node.within)}" if node.within is not None else ""
@@ -178,9 +180,11 @@ def _pattern(node: Pattern) -> str:  # noqa: PLR0911  one for each kind of node
         case Repeat(part=Atom() as atom):
             several = "" if node.most is not None and node.most <= 1 else "[]"
             return f"{_type(atom.type)}{_bounds(node)} {atom.variable}{several}"
+        case Repeat(part=AllOf() as part):
+            return f"{_pattern(part)}{_bounds(node)}"
         case Repeat(part=part):
             return f"({_pattern(part)}){_bounds(node)}"
-        case Spaced(strategy=strategy, part=Atom() | Repeat() as part):
+        case Spaced(strategy=strategy, part=Atom() | AllOf() | Repeat() as part):
             return f"{WORD_FOR[strategy]} {_pattern(part)}"
         case Spaced(strategy=strategy, part=part):
             return f"{WORD_FOR[strategy]} ({_pattern(part)})"
@@ -244,8 +248,8 @@ def _regex(node: Pattern) -> str:
         case Repeat(part=part):
             inner = _regex(part)
             return f"{inner if isinstance(part, Atom) else f'({inner})'}{_bounds(node)}"
-        case Absent() | Spaced() | OtherPattern() | Machine():
-            raise ValueError("a bare regular expression has no negation")
+        case AllOf() | Absent() | Spaced() | OtherPattern() | Machine():
+            raise ValueError("a bare regular expression has no negation and no ALL")
 
 
 def _type(name: str | None) -> str:
@@ -346,7 +350,7 @@ def event_name(node: Attribute) -> str:
     ----------
     node : Attribute
     """
-    index = f"[{node.variable}.LEN]" if node.index == "last" else _INDEXES[node.index]
+    index = f"[{node.variable}.LEN]" if node.index == "last" else _INDEXES.get(str(node.index), f"[{node.index}]")
     return f"{node.variable}{index}"
 
 

@@ -16,6 +16,7 @@ from acep_approx.query.syntax import (
     WORD_FOR,
     Absent,
     Aggregate,
+    AllOf,
     Apply,
     Atom,
     Attribute,
@@ -91,11 +92,31 @@ def choice_of(options: Iterable[Pattern], span: Span = NO_SPAN) -> Pattern:
     return flat[0] if len(flat) == 1 else Either(tuple(flat), span)
 
 
+def all_of(parts: Iterable[Pattern], span: Span = NO_SPAN) -> Pattern:
+    """Join parts that may come in any order; one part alone is itself.
+
+    Parameters
+    ----------
+    parts : iterable of Pattern
+        At least one.
+    span : Span, optional
+        Where they stand in the text.
+
+    Returns
+    -------
+    Pattern
+        The normal form. An ``ALL`` within another one stays: its parts follow one another without those of the other.
+    """
+    found = tuple(parts)
+    return found[0] if len(found) == 1 else AllOf(found, span)
+
+
 # --- walks, and changes -----------------------------------------------------------------------------------
 
 _BELOW: dict[type, Callable[[Any], tuple[Node, ...]]] = {
     Sequence: lambda node: node.parts,
     Either: lambda node: node.options,
+    AllOf: lambda node: node.parts,
     Absent: lambda node: node.options,
     Repeat: lambda node: (node.part,),
     Spaced: lambda node: (node.part,),
@@ -376,6 +397,8 @@ def without_gap_words(pattern: Pattern) -> Pattern:
             return without_gap_words(part)
         case Repeat(part=part):
             return replace(pattern, part=without_gap_words(part), between=None, prefers=None)
+        case AllOf(parts=parts):
+            return all_of(map(without_gap_words, parts), pattern.span)
         case Sequence(parts=parts):
             return sequence_of(map(without_gap_words, parts), pattern.span)
         case Either(options=options):
@@ -433,6 +456,30 @@ def naming(expr: Expression) -> Iterator[Attribute | Aggregate]:
             yield node
         elif isinstance(node, Read) and node.at is not None:
             yield node.at
+
+
+def is_of_each(node: Attribute) -> bool:
+    """Whether an attribute of a Kleene variable is about each of its events: ``a.x``, ``a[i].x``, ``a[i-1].x``."""
+    return node.index in (None, "current", "previous")
+
+
+def most_events(pattern: Pattern) -> dict[str, int | None]:
+    """How many events each variable can have at most; None: any number.
+
+    Examples
+    --------
+    >>> most_events(Repeat(Sequence((Atom("A", "a"), Repeat(Atom("B", "b"), 2, 3))), 1, 2))
+    {'a': 2, 'b': 6}
+    """
+    if isinstance(pattern, Atom):
+        return {pattern.variable: 1}
+    found: dict[str, int | None] = {}
+    for part in children(pattern):
+        found |= most_events(part)  # type: ignore[arg-type]
+    if isinstance(pattern, Repeat):
+        times = pattern.most
+        return {name: None if times is None or most is None else most * times for name, most in found.items()}
+    return found
 
 
 MIRRORED = {"=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}

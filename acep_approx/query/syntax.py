@@ -124,6 +124,14 @@ WORD_FOR = {strategy: word for word, strategy in GAP_WORDS.items()}
 
 
 @dataclass(frozen=True)
+class AllOf:
+    """All parts, one after the other, in any order: ``ALL(A a, B b)``; at least two parts."""
+
+    parts: tuple[Pattern, ...]
+    span: Span = span_field()
+
+
+@dataclass(frozen=True)
 class Repeat:
     """``part`` at least ``least`` and at most ``most`` times (None: no limit): ``+ * ? {m} {m,} {m,n}``.
 
@@ -255,13 +263,13 @@ class Machine:
         return found
 
 
-Pattern = Atom | Sequence | Either | Repeat | Spaced | Absent | OtherPattern | Machine
+Pattern = Atom | Sequence | Either | AllOf | Repeat | Spaced | Absent | OtherPattern | Machine
 
 
 # --- expressions ------------------------------------------------------------------------------------------
 
-Index = OneOf["first", "current", "previous", "last"]
-"""Which event of a Kleene variable: ``a[1]``, ``a[i]``, ``a[i-1]``, ``a[a.LEN]``."""
+Index = OneOf["first", "current", "previous", "last"] | int
+"""Which event of a Kleene variable: ``a[1]``, ``a[i]``, ``a[i-1]``, ``a[a.LEN]``; from 2 on its number, ``a[2]``."""
 
 
 class Moment(str):

@@ -10,10 +10,9 @@ from acep_approx.diagrams.svg import WRITERS
 from acep_approx.errors import UsageError
 from acep_approx.planning.explain import section
 from acep_approx.planning.many_matches import REMEDY, why_many
-from acep_approx.query.printer import field_name, to_text
+from acep_approx.query.printer import event_name, field_name, to_text
 from acep_approx.query.rules.named_events import as_of, is_late, reads_of_query
 from acep_approx.query.rules.syntax import Call, Table
-from acep_approx.query.syntax import Attribute
 from acep_approx.rules.compiled import CompiledRule
 from acep_approx.rules.graph import PRESENCE, Cell, Part, Stage
 from acep_approx.rules.lockstep.eligible import Planned, planned_stages
@@ -218,9 +217,9 @@ class _Words:
             event = as_of(read, query)
             assert event is not None, "checks refuse reads of no event"
             if is_late(read, query):
-                yield f"reads {to_text(read)} late: of complete matches, as of {_event(event)}"
+                yield f"reads {to_text(read)} late: of complete matches, as of {event_name(event)}"
             else:
-                yield f"reads {to_text(read)} as a column of the events {_event(event)}"
+                yield f"reads {to_text(read)} as a column of the events {event_name(event)}"
         for read in rule.when_reads:
             yield f"reads {to_text(read)} for WHEN, as of the event that completes the match"
 
@@ -230,11 +229,6 @@ def _does(rule: CompiledRule) -> Literal["fire", "test"] | None:
     if rule.rule.actions:
         return "fire"
     return "test" if rule.when_reads or rule.late or rule.conditions else None
-
-
-def _event(event: Attribute) -> str:
-    index = {None: "", "current": "[i]", "previous": "[i-1]", "first": "[1]", "last": f"[{event.variable}.LEN]"}
-    return f"{event.variable}{index[event.index]}"
 
 
 def _written(rule: CompiledRule, table: str) -> str:

@@ -27,7 +27,7 @@ from acep_approx.matching.outputs.kinds import BARE, PARTIAL
 from acep_approx.matching.outputs.of_runs import TooManyStepsError
 from acep_approx.matching.unseen import NEAR, nearest
 from acep_approx.planning.planner import LARGEST_WINDOW, Plan
-from acep_approx.query.checks import lightest
+from acep_approx.query.checks import lightest, lightest_match
 from acep_approx.query.printer import to_text
 from acep_approx.query.shape import (
     atoms,
@@ -45,6 +45,7 @@ from acep_approx.query.syntax import (
     LISTS_ALL,
     MICROSECONDS,
     Absent,
+    AllOf,
     Either,
     Pattern,
     QuerySyntax,
@@ -168,6 +169,8 @@ def without_negation(pattern: Pattern, negation: Absent) -> Pattern:
             return sequence_of([without_negation(part, negation) for part in parts if part != negation])
         case Either(options=options):
             return choice_of([without_negation(option, negation) for option in options])
+        case AllOf(parts=parts):
+            return replace(pattern, parts=tuple(without_negation(part, negation) for part in parts))
         case Repeat(part=part) | Spaced(part=part):
             return replace(pattern, part=without_negation(part, negation))
     return pattern
@@ -511,7 +514,7 @@ class _Search:
         if query.is_machine:
             return tuple(helps)
         errors = query.errors + 1
-        has_two = lightest(query.pattern, dict(query.weights)) > errors + 1  # a match of one event says little
+        has_two = lightest_match(query.pattern, dict(query.weights)) > errors + 1  # a match of one event says little
         more = self.steps.points(replace(query, errors=errors)) if has_two else None
         if more is not None and more.number:
             helps.append(f"ERRORS {errors} ({counted(more.number, 'match point')})")

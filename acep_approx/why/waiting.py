@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from acep_approx.automaton.automaton import START, Arc
-from acep_approx.automaton.resolve import Condition, Leaf, dynamic_conditions, negation_conditions
+from acep_approx.automaton.resolve import Condition, Leaf, bound_by, dynamic_conditions, negation_conditions
 from acep_approx.matching.outputs.aggregates import aggregate
 from acep_approx.matching.tracing.partial import States
 from acep_approx.query.evaluate import evaluate
@@ -122,10 +122,16 @@ class Tester:
         return column.take(pa.array(events, pa.int64())).combine_chunks()
 
 
+def _bound(binding: Binding) -> frozenset[str]:
+    return bound_by({name: len(events) for name, events in binding.items()})
+
+
 def _event(leaf: Attribute, unit: _Instance) -> int:
     events = unit.binding[leaf.variable or ""]
     if leaf.index == "first":
         return events[0]
+    if isinstance(leaf.index, int):
+        return events[leaf.index - 1]
     if leaf.index == "last" or leaf.variable not in unit.at:
         return events[-1]
     return events[unit.at[str(leaf.variable)] - (leaf.index == "previous")]
@@ -280,7 +286,7 @@ class Waiting:
         is_failing = False
         stated = [p for p in self.query.predicates if is_static(p) and variables(p) == {name}]
         defined = [d.condition for d in self.query.definitions if d.letter == name]
-        decided = [c for c in self.dynamic if name in c.names and c.is_decided(frozenset(binding), to_come)]
+        decided = [c for c in self.dynamic if name in c.names and c.is_decided(_bound(binding), to_come)]
         for condition in (*(Condition(expression, self.kleene) for expression in (*defined, *stated)), *decided):
             if (miss := self.tester.miss(condition, binding, only=name)) is not None:
                 is_failing = True
@@ -326,7 +332,7 @@ class Waiting:
         """
         binding, failed = self.binding(bound), list[Failed]()
         for condition in self.dynamic:
-            if condition.names <= binding.keys() and (miss := self.tester.miss(condition, binding)) is not None:
+            if condition.needs <= _bound(binding) and (miss := self.tester.miss(condition, binding)) is not None:
                 _note(failed, to_text(condition.expression), miss, bound[-1][0])
         way = self.way(bound, errors, tuple(names))
         first, last = bound[0][0], bound[-1][0]

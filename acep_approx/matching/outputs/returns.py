@@ -17,7 +17,7 @@ from acep_approx.matching.outputs.aggregates import aggregate
 from acep_approx.query.evaluate import Leaf, evaluate, spread
 from acep_approx.query.functions import FUNCTIONS
 from acep_approx.query.shape import walk
-from acep_approx.query.syntax import Aggregate, Apply, Attribute, Expression, RegisterValue, ReturnItem
+from acep_approx.query.syntax import Aggregate, Apply, Attribute, Expression, Index, RegisterValue, ReturnItem
 
 
 class Values(Protocol):
@@ -139,7 +139,7 @@ class _MatchLeaves:
     def _one_row(self, attribute: Attribute) -> pa.Array:
         rows = self._bound[str(attribute.variable)]
         if attribute.index is not None:
-            rows = _edge(rows, attribute.index)
+            rows = _one_of(rows, attribute.index)
         return self._values(attribute.name, rows)
 
     def _all_rows(self, leaf: Aggregate) -> pa.Array:
@@ -147,7 +147,7 @@ class _MatchLeaves:
         if leaf.name is None:
             return to_arrow(_lengths(rows))
         if leaf.function in ("first", "last"):
-            return self._values(leaf.name, _edge(rows, leaf.function))
+            return self._values(leaf.name, _one_of(rows, "first" if leaf.function == "first" else "last"))
         if (leaf.variable, leaf.name) not in self._listed:
             flat = self._values(leaf.name, rows.flatten())
             # `evaluate` gives a column as it takes part in expressions: wide numbers, NaN as NULL, plain strings.
@@ -166,9 +166,9 @@ def _lengths(rows: pa.ListArray) -> Ints:
     return to_numpy(rows.value_lengths()).astype(np.int64)
 
 
-def _edge(rows: pa.ListArray, which: str) -> pa.Array:
-    """The first or the last row of each list; null where it is empty."""
+def _one_of(rows: pa.ListArray, which: Index) -> pa.Array:
+    """One row of each list: the first, the last, or that of a number from 1; null where there is none."""
     lengths = _lengths(rows)
-    ends = np.cumsum(lengths)
-    places = ends - lengths if which == "first" else ends - 1
-    return rows.flatten().take(pa.array(places, mask=lengths == 0))
+    ends, number = np.cumsum(lengths), which if isinstance(which, int) else 1
+    places = ends - 1 if which == "last" else ends - lengths + number - 1
+    return rows.flatten().take(pa.array(places, mask=lengths < number))

@@ -64,7 +64,7 @@ class Verifier:
 
         Complexity: O(matches x events that it ranges over).
         """
-        bound = among & _all_bound(condition.names, bindings, np.arange(bindings.matches))
+        bound = among & _all_bound(condition.least, bindings, np.arange(bindings.matches))
         result = among.copy()
         result[bound] = self._tested(condition, bindings, np.flatnonzero(bound), {})
         return result
@@ -78,7 +78,8 @@ class Verifier:
         """
         result = np.ones(len(match), np.bool_)
         for condition in conditions:
-            known = result & _all_bound(condition.names - {variable}, bindings, match)
+            others = {name: least for name, least in condition.least.items() if name != variable}
+            known = result & _all_bound(others, bindings, match)
             result[~known] = False
             result[known] = self._tested(condition, bindings, match[known], {variable: ids[known]})
         return result
@@ -131,6 +132,8 @@ class _CombinationLeaves:
         ends, rows = self._bindings.events(variable)
         if leaf.index == "first":
             return rows[ends[self._match]]
+        if isinstance(leaf.index, int):
+            return rows[ends[self._match] + leaf.index - 1]
         if leaf.index == "last" or variable not in self._chosen:
             return rows[ends[self._match + 1] - 1]
         return rows[self._chosen[variable] - (leaf.index == "previous")]
@@ -152,9 +155,9 @@ class _CombinationLeaves:
         return self._recent.take(self._roles.column(name), rows, np.zeros(len(rows), np.bool_))
 
 
-def _all_bound(names: frozenset[str], bindings: Bindings, match: Ints) -> Bools:
+def _all_bound(least: Mapping[str, int], bindings: Bindings, match: Ints) -> Bools:
     bound = np.ones(len(match), np.bool_)
-    for name in names:
+    for name, events in least.items():
         ends, _ = bindings.events(name)
-        bound &= ends[match + 1] > ends[match]
+        bound &= ends[match + 1] - ends[match] >= events
     return bound

@@ -170,7 +170,11 @@ class _RuleChecker(Written):
             column = (read.span[1] - len(field_name(read.column)), read.span[1])
             self.fail("ACEP-R008", *no_column(table, read.column, column))
         self._check_count(table, read.keys, read.span)
-        for node in nodes_of_key(read):
+        for node in (*nodes_of_key(read), *((read.at,) if read.at else ())):
+            if isinstance(node, Attribute) and isinstance(node.index, int):
+                name = node.variable
+                hint = f"read it by the first or the last event: {name}[1], {name}[{name}.LEN]"
+                self.fail("ACEP-Q098", f"a read of a table cannot name {event_name(node)}", node.span, hint)
             if isinstance(node, Read):
                 hint = "keep what is needed in one table, or compare both reads with attributes of events"
                 self.fail("ACEP-R023", "the key of a read is read from a table itself", node.span, hint)

@@ -10,6 +10,7 @@ from acep_approx.query.shape import Node, all_expressions, atoms, kleene_variabl
 from acep_approx.query.syntax import (
     Absent,
     Aggregate,
+    AllOf,
     Atom,
     Attribute,
     Either,
@@ -64,7 +65,7 @@ def certain(pattern: Pattern) -> frozenset[str]:  # noqa: PLR0911  one for each 
     match pattern:
         case Atom(variable=variable):
             return frozenset((variable,))
-        case Sequence(parts=parts):
+        case Sequence(parts=parts) | AllOf(parts=parts):
             return frozenset[str]().union(*map(certain, parts))
         case Either(options=options):
             return frozenset.intersection(*map(certain, options))
@@ -140,7 +141,7 @@ def ends_late(pattern: Pattern) -> bool:
         case Sequence(parts=parts):
             ends = next((at for at in reversed(range(len(parts))) if not _last(parts[at])[1]), 0)
             return any(map(ends_late, parts[ends:]))
-        case Either(options=below):
+        case Either(options=below) | AllOf(parts=below):
             return any(map(ends_late, below))
         case Repeat(part=part) | Spaced(part=part):
             return ends_late(part)
@@ -162,11 +163,12 @@ def _last(pattern: Pattern) -> tuple[frozenset[str | None], bool]:  # noqa: PLR0
                 if not empty:
                     return found, False
             return found, True
-        case Either(options=options):
-            each = [_last(option) for option in options]
-            return frozenset[str | None]().union(*(one for one, _ in each)), any(empty for _, empty in each)
         case Spaced(part=part):
             return _last(part)
+        case Either(options=parts) | AllOf(parts=parts):
+            each = [_last(part) for part in parts]
+            are_empty = (any if isinstance(pattern, Either) else all)(empty for _, empty in each)
+            return frozenset[str | None]().union(*(one for one, _ in each)), are_empty
         case Repeat(part=part, least=least):
             inner, empty = _last(part)
             return inner, empty or least == 0

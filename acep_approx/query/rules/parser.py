@@ -163,10 +163,8 @@ def _of_tables(found: str, before: str, possible: set[str]) -> str | None:  # no
         return "a column has one default"
     if possible == {"FIELD"} and found in (",", ")"):
         return "a column has a name and a type: level text"
-    if possible >= {"STRING", "NUMBER", "TRUE", "MINUS"} and "NAME" not in possible:
-        if _DEFAULT.search(before):
-            return "a default is a constant, such as 'safe', 0 or TRUE"
-        return "IN lists constants; compare with other values by = and OR"
+    if possible >= {"STRING", "NUMBER", "TRUE", "MINUS"} and "NAME" not in possible and _DEFAULT.search(before):
+        return "a default is a constant, such as 'safe', 0 or TRUE"
     return None
 
 
