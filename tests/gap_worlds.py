@@ -6,10 +6,11 @@ from dataclasses import replace
 from random import Random
 
 from acep_approx.errors import QueryError
-from acep_approx.query.shape import choice_of, gap_words, sequence_of
+from acep_approx.query.shape import all_of, choice_of, gap_words, sequence_of
 from acep_approx.query.syntax import (
     DEFAULT_STRATEGY,
     Absent,
+    AllOf,
     Atom,
     Either,
     Pattern,
@@ -69,6 +70,8 @@ def with_words(pattern: Pattern, random: Random, contiguous: Strategy) -> Patter
                 made = sequence_of(walked)
             case Either(options=options):
                 made = choice_of([walk(option, is_first=is_first) for option in options])
+            case AllOf(parts=parts):
+                made = all_of([walk(part, is_first=is_first) for part in parts])
             case Repeat(part=part):
                 between = word() if random.randrange(2) and node.most != 1 else None
                 is_again = node.most != 1 and random.randrange(3) == 0

@@ -8,7 +8,7 @@ from collections.abc import Sequence as Listed
 from typing import Any
 
 from acep_approx.query.shape import atoms
-from acep_approx.query.syntax import Absent, Either, Pattern, QuerySyntax, Repeat, Sequence
+from acep_approx.query.syntax import Absent, AllOf, Either, Pattern, QuerySyntax, Repeat, Sequence, Spaced
 from tests.naive import Binding, partitions
 
 Rows = Listed[Mapping[str, Any]]
@@ -70,10 +70,10 @@ def last_negations(tree: Pattern) -> Iterator[Absent]:
                 yield from last_negations(part)
                 if not can_be_empty(part):
                     return
-        case Either(options=options):
+        case Either(options=options) | AllOf(parts=options):
             for option in options:
                 yield from last_negations(option)
-        case Repeat(part=part):
+        case Repeat(part=part) | Spaced(part=part):
             yield from last_negations(part)
 
 
@@ -82,8 +82,10 @@ def can_be_empty(tree: Pattern) -> bool:
     match tree:
         case Absent():
             return True
-        case Sequence(parts=parts):
+        case Sequence(parts=parts) | AllOf(parts=parts):
             return all(map(can_be_empty, parts))
+        case Spaced(part=part):
+            return can_be_empty(part)
         case Either(options=options):
             return any(map(can_be_empty, options))
         case Repeat(part=part, least=least):

@@ -16,7 +16,7 @@ from acep_approx.query.builder import absent, event, seq
 from acep_approx.query.parser import parse
 from acep_approx.query.printer import to_text
 from acep_approx.query.shape import walk
-from acep_approx.query.syntax import Absent, Either, Pattern, Repeat, Sequence, Window
+from acep_approx.query.syntax import Absent, AllOf, Either, Pattern, Repeat, Sequence, Spaced, Window
 from tests.cases import cases
 from tests.rich_worlds import Dice, RichWorld, rich_world, stream, world_of
 from tests.runs_engine import MERGES, agrees, agrees_in_any_split, chooses_as_brute_force
@@ -27,11 +27,11 @@ def shortened(pattern: Pattern, dice: Dice) -> Pattern:
     match pattern:
         case Absent() if not dice.chance(5):
             return replace(pattern, within=Window(dice.pick((0, 1, 1, 2, 3, 30)), "ticks"))
-        case Sequence(parts=parts):
+        case Sequence(parts=parts) | AllOf(parts=parts):
             return replace(pattern, parts=tuple(shortened(part, dice) for part in parts))
         case Either(options=options):
             return replace(pattern, options=tuple(shortened(part, dice) for part in options))
-        case Repeat(part=part):
+        case Repeat(part=part) | Spaced(part=part):
             return replace(pattern, part=shortened(part, dice))
     return pattern
 

@@ -350,6 +350,8 @@ def lightest_match(pattern: Pattern, weights: dict[str, int]) -> int:
             least = sum(lightest(part, weights) for part in parts)
             some = [part for part in parts if not isinstance(part, Absent)]
             return min(least - lightest(part, weights) + lightest_match(part, weights) for part in some)
+        case Spaced(part=part):
+            return lightest_match(part, weights)
         case Repeat(part=part, least=least):
             return lightest(part, weights) * max(least - 1, 0) + lightest_match(part, weights)
     return lightest(pattern, weights)
