@@ -44,3 +44,18 @@ def command_of(words: Iterable[str]) -> str:
     acep why "SEQ('in' a)" doors.csv
     """
     return " ".join(quoted(masked(word)) for word in words)
+
+
+OPTIONS = {"format": "--input-format", "key": "--key-column"}
+"""Options that are not called as the arguments in Python are."""
+
+
+def option_of(argument: str) -> str:
+    """Return the option of ``acep run`` that stands for an argument of ``Query.match``.
+
+    Examples
+    --------
+    >>> option_of("key"), option_of("time_zone")
+    ('--key-column', '--time-zone')
+    """
+    return OPTIONS.get(argument) or f"--{argument.replace('_', '-')}"

@@ -193,7 +193,7 @@ FILES = (
         "names of columns that nobody told us",
         (
             Command(("look", "named.csv"), ("--type step", "order_id", "created_at", "acep run")),
-            Command(run(SHOP, "named.csv"), ("--key COLUMN", "acep look named.csv"), 4),
+            Command(run(SHOP, "named.csv"), ("--key-column COLUMN", "acep look named.csv"), 4),
         ),
     ),
 )

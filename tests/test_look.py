@@ -66,7 +66,7 @@ def test_roles_are_proposed_with_the_options_that_take_them(shop):
     assert [role.others[0].option for role in (seen.time, seen.type, seen.key)] == [
         "--time when_ms --unit ms",
         "--type action",
-        "--key user_id",
+        "--key-column user_id",
     ]
 
 

@@ -418,7 +418,19 @@ def test_why_without_a_time_shows_the_first_match():
     shown = acep("why", LOST, "events.csv", "--within", "2 h").stdout
     assert shown.startswith("there is a match of box 1 at 2024-05-01T09:30:00Z, with 0 errors\n")
     assert "this is the first match of the stream; say when to ask about others: --around TIME, with --key" in shown
-    assert "ACEP-U130" in acep("why", LOST, "events.csv", "--key", "box 1", code=2).stderr
+    of_key = acep("why", LOST, "events.csv", "--within", "2 h", "--key", "box 1").stdout
+    assert "this is the first match of this key; say when to ask about others: --around TIME" in of_key
+
+
+@pytest.mark.parametrize("once", [False, True])
+def test_where_there_are_matches_it_says_so(once):
+    """Also of events that can be read only once: of these it said that there was none."""
+    rows = rows_of("0 A 1, 1 B 5")
+    matches = compile_query("PATTERN SEQ(A a, B b) WHERE b.x > a.x WITHIN 5").match(iter(rows) if once else rows)
+    assert matches.to_arrow().num_rows == 1
+    told = matches.no_match()
+    assert told.reason == "found"
+    assert told.headline.startswith("there are matches")
 
 
 def test_from_python():

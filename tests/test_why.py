@@ -215,7 +215,8 @@ def test_keys_and_times():
         ({"around": 1, "key": "nobody"}, "ACEP-D050"),
         ({"around": 99, "key": "u"}, "ACEP-D051"),
         ({"around": "soon", "key": "u"}, "ACEP-U112"),
-        ({"around": None, "key": "u"}, "ACEP-U130"),
+        ({"around": None, "key": "nobody"}, "ACEP-D050"),
+        ({"around": None, "key": ["x=1", "u"]}, "ACEP-U111"),
     ],
 )
 def test_what_cannot_be_asked(options, code):

@@ -538,7 +538,7 @@ class Query(TunableQuery):
             As for ``match``.
         around : datetime, str or int, optional
             A match is there if it begins at or before this time and ends at or after it. Default: the first match of
-            the stream is shown, or, where it has none, which step no event passed, and how far it came.
+            the stream, or of the key, is shown, or, where it has none, which step no event passed, and how far it came.
         key : any
             The values of the equivalence attributes: of the only one, or a dict. None for a query without.
         key_column, time, type : str, optional
@@ -554,7 +554,7 @@ class Query(TunableQuery):
         Raises
         ------
         UsageError, DataError
-            A key or a time that is not there; ``ACEP-U130``: a key without a time.
+            A key or a time that is not there; ``ACEP-U130``: a query whose key says little without a time.
 
         Examples
         --------

@@ -57,7 +57,7 @@ def say_no_match(context: typer.Context, look: Callable[[], NoMatch], *, is_gone
     except (AcepError, OSError) as error:
         say(f"no match; why there is none could not be found out: {error}")
         return
-    say(found.headline)
+    say(headline_of(found))
     for line in found.more:
         say(f"  {line}")
     if found.reason == "no events":
@@ -68,6 +68,11 @@ def say_no_match(context: typer.Context, look: Callable[[], NoMatch], *, is_gone
         say("to ask more, keep the events in a file: acep why QUERY FILE")
     else:
         say(f"to see more: {why_command(context, found)}")
+
+
+def headline_of(found: NoMatch) -> str:
+    """What is said first of a run that put no match out; there may be some."""
+    return f"{found.headline}: this run did not put them out" if found.reason == "found" else found.headline
 
 
 def say_no_match_so_far(place: str) -> None:
@@ -123,7 +128,7 @@ def say_silent(
             for name in names[:EXPLAINED]
         ]
     for name, why in found:
-        say(f"  {name}: {why if isinstance(why, str) else why.headline.removeprefix('no match: ')}")
+        say(f"  {name}: {why if isinstance(why, str) else headline_of(why).removeprefix('no match: ')}")
     asked = next(((name, why) for name, why in found if not isinstance(why, str)), None)
     if asked is not None:
         name, answer = asked

@@ -14,6 +14,7 @@ import pyarrow as pa
 from acep_approx.errors import DataError, UsageError, expect
 from acep_approx.events.columns import can_be_told_apart, events_in_lists, missing_column, plain_type
 from acep_approx.events.time_formats import TimeFormat
+from acep_approx.shell import option_of
 
 LOG = logging.getLogger("acep_approx.input")
 BROKER_TIME = "kafka_time"
@@ -117,7 +118,7 @@ class Roles:
                 f"the query uses {name!r}, but no column of the events plays that role"
                 + (f"; the columns are: {', '.join(self.columns)}" if self.columns else ""),
                 code="ACEP-D008",
-                hint=f"name the column with --{name} COLUMN ({name}='COLUMN' in Python)",
+                hint=f"name the column with {option_of(name)} COLUMN ({name}='COLUMN' in Python)",
             )
         return column
 

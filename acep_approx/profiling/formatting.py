@@ -9,7 +9,7 @@ from typing import Any
 
 from acep_approx.events.reading.layout import Layout
 from acep_approx.events.time_formats import TimeFormat
-from acep_approx.shell import command_of
+from acep_approx.shell import command_of, option_of
 from acep_approx.timeline.picture import nice
 
 LONGEST = 40
@@ -23,8 +23,6 @@ NICE = {
     "d": (1, 2, 3, 7, 14, 30, 60, 90, 180, 365),
 }
 """Lengths that people would write, by unit."""
-SPELLED = {"format": "--input-format", "key": "--key-column"}
-"""Options that are not called as the arguments are."""
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -115,8 +113,7 @@ def options(given: Mapping[str, Any]) -> list[str]:
                 several = [",".join(f"{column}={type_}" for column, type_ in value.items())]
             words += [word for said in several for word in (option, said)]
             continue
-        option = SPELLED.get(name) or f"--{name.replace('_', '-')}"
-        words.append(option)
+        words.append(option_of(name))
         if value is not True:
             words.append(",".join(value) if isinstance(value, list | tuple) else str(value))
     return words

@@ -21,7 +21,7 @@ from acep_approx.events.roles import TIME_NAMES, TYPE_NAMES, Roles, infer_roles,
 from acep_approx.events.time_formats import TimeFormat, are_iso
 from acep_approx.profiling.columns import ColumnScan, plain_values, unit_of
 from acep_approx.profiling.formatting import options
-from acep_approx.shell import quoted
+from acep_approx.shell import option_of, quoted
 
 TIME_LIKE = re.compile(
     r"(^|_|\b)(ts|time|timestamp|date|datetime|when|zeit\w*|datum|created|at|epoch|clock)($|_|\b)", re.I
@@ -392,7 +392,7 @@ def _ranked(merits: Merits, role: str, best: Pair) -> tuple[Candidate, ...]:
     ranked = sorted(merits, key=lambda name: (name != first, -merits[name].points - merits[name].together))
     found = [name for name in ranked if name != other]
     found = [name for name in found if name == first or merits[name].points > 0] or found[:1]
-    return tuple(Candidate(name, merits[name].why, f"--{role} {quoted(name)}") for name in found[:OTHERS])
+    return tuple(Candidate(name, merits[name].why, f"{option_of(role)} {quoted(name)}") for name in found[:OTHERS])
 
 
 def _codes(column: pa.ChunkedArray) -> Ints:

@@ -14,7 +14,7 @@ from acep_approx.events.source import Source
 from acep_approx.profiling.columns import ColumnProfile, TimeProfile
 from acep_approx.profiling.first_query import FirstQuery
 from acep_approx.profiling.roles import RoleFound
-from acep_approx.shell import quoted
+from acep_approx.shell import option_of, quoted
 from acep_approx.visible import printable, visible
 
 
@@ -226,7 +226,7 @@ def _roles(look: Look) -> Section:
     rows = []
     for role in (look.time, look.type, look.key):
         taken = "(none)" if role.column is None else role.column
-        others = [(other.option, other.why) for other in role.others] or [(f"--{role.role} COLUMN", "")]
+        others = [(other.option, other.why) for other in role.others] or [(f"{option_of(role.role)} COLUMN", "")]
         is_guess = role.role == "time" and role.column and look.unit and not look.is_unit_said
         more = f"; plain numbers without --unit {look.unit}" if is_guess else ""
         rows.append((role.role, taken, role.why + more, *others[0]))

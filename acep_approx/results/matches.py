@@ -73,6 +73,7 @@ class Matches:
         self.progress = RunProgress()
         self.has_warned = False
         self._counting: Pipeline | None = None  # that of the last run, where its events are gone
+        self._found = 0  # results of that
 
     @property
     def limit(self) -> int | None:
@@ -121,7 +122,9 @@ class Matches:
         if not self.source.reusable:
             self._counting, pipeline.preparer.counts_classes = pipeline, True
         columns = row_columns(matcher.plan, matcher.output, matcher.bind_by)
+        self._found = 0
         for table in self._tables_of(matcher, pipeline):
+            self._found += 0 if matcher.output.is_partial else table.num_rows
             # of compressed output the links must change their numbers with the hits
             is_changed = late.renumbers and table.num_rows and not matcher.output.is_linked
             yield renumbered(table, columns, late.original) if is_changed else table
@@ -492,7 +495,7 @@ class Matches:
                 code="ACEP-U131",
                 hint="look for matches first, e.g. to_arrow(); or pass a list, a table or a file",
             )
-        return no_match_from_counters(self.plan, self._counting)
+        return no_match_from_counters(self.plan, self._counting, self._found)
 
     @overload
     def page(self, path: None = None, *, source: str = ..., title: str = ...) -> str: ...

@@ -28,7 +28,7 @@ from acep_approx.query.shape import passing_less
 from acep_approx.query.syntax import LISTS_ALL, QuerySyntax
 from acep_approx.why.no_match import explain_no_match, negations, passing_all, without_negation
 from acep_approx.why.of_algebra import explain_algebra
-from acep_approx.why.place import StreamPlace, find_places, span_text, unified
+from acep_approx.why.place import StreamPlace, are_of_key, find_places, key_asked, span_text, unified
 from acep_approx.why.result import NoMatch, Why, text_of
 from acep_approx.why.waiting import Awaited, Bound, Failed, Waiting
 
@@ -383,8 +383,8 @@ def explain_stream(
     ----------
     wanted : Plan
     source : Source
-    key : any
-        Must be None: what is asked about is the whole stream.
+    key : str, list or dict, optional
+        Ask of the events of this key, as for ``explain``. Default: of all.
     options : mapping
         ``time``, ``key``, ``type``, ``unit``, ``start``, as for ``Execution``.
     sort : bool
@@ -397,49 +397,54 @@ def explain_stream(
 
     Raises
     ------
-    UsageError
-        ``ACEP-U130``: a key without a time.
+    UsageError, DataError
+        See ``place.whole_stream``.
 
     Complexity: a run of the query up to its first match; see ``no_match`` where there is none. Events that
     can be read only once are kept.
     """
-    if key is not None:
-        raise UsageError(
-            "a key says little without a time",
-            code="ACEP-U130",
-            hint="say when, too (around=, on the command line --around); or leave both out, to ask of the whole stream",
-        )
     if not source.reusable:
         batches = list(source.batches(source.readable.names))
         source = open_source(unified(one_table(batches)) if batches else source.readable.empty_table())
-    first = _first_match(wanted, source, options, sort=sort)
+    first = _first_match(wanted, source, key, options, sort=sort)
     if first is not None:
         around, keys = first
         answer = explain(wanted, source, around, keys or None, options, sort=sort)
-        asking = (
-            "this is the first match of the stream; say when to ask about others: --around TIME, with --key VALUE "
-            "(around= and key= in Python)"
-        )
+        of = "the stream" if key is None else "this key"
+        with_key = ", with --key VALUE (around= and key= in Python)" if key is None else " (around= in Python)"
+        asking = f"this is the first match of {of}; say when to ask about others: --around TIME{with_key}"
         return replace(answer, lines=(*answer.lines, asking))
-    found = explain_no_match(wanted, source, options, sort=sort, most=MOST_EVENTS)
+    if key is not None and wanted.counted == "stream":  # what others do in between plays a role
+        raise UsageError(
+            "no match of this key; as the query looks at all events in between, a key says little more without a time",
+            code="ACEP-U130",
+            hint="say when, too: --around TIME (around= in Python)",
+        )
+    found = explain_no_match(wanted, source, options, sort=sort, most=MOST_EVENTS, key=key)
     if not found.around:
         return found
-    furthest = explain(wanted, source, found.around, found.key or None, options, sort=sort)
+    furthest = explain(wanted, source, found.around, found.key or key, options, sort=sort)
     lines = () if wanted.cel is not None else found.lines  # those of a chain are said below
     return replace(found, lines=lines, furthest=furthest)
 
 
 def _first_match(
-    wanted: Plan, source: Source, options: Mapping[str, Any], *, sort: bool
+    wanted: Plan, source: Source, key: Any, options: Mapping[str, Any], *, sort: bool
 ) -> tuple[Any, dict[str, Any]] | None:
+    """When the first match ends, of a key or of all, and its key."""
     if not len(source.schema):
         return None
     matcher = Execution(wanted, output=BARE, **options)
     pipeline = matcher.bind(source.schema)
     keys = [one.name for one in wanted.query.equivalences]
+    asked = None if key is None else [*key_asked(wanted, key, pipeline.schema, pipeline.roles).values()]
     batches = read_events(source, pipeline.roles, columns=pipeline.columns, sort=sort)
     running = (table for batch in batches for table in matcher.run(batch))
-    for table in chain(running, pipeline.finish()):
+    for found in chain(running, pipeline.finish()):
+        table = found
+        if asked is not None:
+            columns = [found.column(number).combine_chunks() for number in range(len(keys))]
+            table = found.filter(pa.array(are_of_key(columns, asked, found.num_rows)))
         if table.num_rows:
             row = table.slice(0, 1).to_pylist()[0]
             return row["end"], {name: table.column(number)[0].as_py() for number, name in enumerate(keys)}

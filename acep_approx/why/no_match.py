@@ -275,7 +275,13 @@ NAMED = 3
 
 
 def explain_no_match(
-    plan: Plan, source: Source, options: Mapping[str, Any], *, sort: bool = False, most: int | None = 1_000_000
+    plan: Plan,
+    source: Source,
+    options: Mapping[str, Any],
+    *,
+    sort: bool = False,
+    most: int | None = 1_000_000,
+    key: Any = None,
 ) -> NoMatch:
     """Find out which step of a pattern no event of a whole stream passed.
 
@@ -291,11 +297,13 @@ def explain_no_match(
         Sort the events by time first.
     most : int, optional
         Look at so many events at most; None: at all.
+    key : str, list or dict, optional
+        Look at the events of this key only.
 
     Complexity: reads the events once, keeps the columns that the query names, and runs over them once for each step of
     the pattern and each condition on several events.
     """
-    found = whole_stream(plan, source, options, sort=sort, most=most)
+    found = whole_stream(plan, source, options, sort=sort, most=most, key=key)
     if found is None:
         return NoMatch(0, False, "no events", "no match: there are no events")
     place, is_cut = found
@@ -326,7 +334,8 @@ class _Search:
     def answer(self) -> NoMatch:
         found = self._alone() or self._of_key() or self._in_order()
         around, key = self._where(found.at, found.back)
-        where = f" in the first {len(self.place.rows):,} events, which were looked at" if self.is_cut else ""
+        of = f" of {', '.join(map(str, self.place.key.values()))}" if self.place.key else ""
+        where = of + (f" in the first {len(self.place.rows):,} events, which were looked at" if self.is_cut else "")
         return NoMatch(
             events=len(self.place.rows),
             is_cut=self.is_cut,
@@ -416,7 +425,7 @@ class _Search:
         is_known = bool(passed) and passed[-1][1] is not None
         last = passed[-1][1] if is_known else self.steps.points(self.steps.query, is_patient=True)
         if last is not None and last.number:
-            sentence = f"there are matches, completed by {counted(last.number, 'event')}: this run did not put them out"
+            sentence = f"there are matches, completed by {counted(last.number, 'event')}"
             return _Findings("found", (), sentence, (), last.first)
         if not is_known:
             return self._furthest()

@@ -439,7 +439,7 @@ def no_match_of_algebra(place: StreamPlace, *, is_cut: bool) -> NoMatch:
     """
     events = len(place.rows)
     if number := sum(table.num_rows for table in place.run(None, BARE)):
-        said = f"there are results, completed by {number:,} events: this run did not put them out"
+        said = f"there are results, completed by {number:,} events"
         return NoMatch(events, is_cut, "found", said)
     if events > MOST_EVENTS:
         is_cut, kept = True, slice(0, MOST_EVENTS)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from difflib import get_close_matches
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -185,7 +185,7 @@ def find_places(
     time_type = source.schema.field(roles.time).type
     columns = columns_asked(pipeline)
     readers = [
-        _Collector(pipeline, _tick(around, time_type, roles.unit), _key(plan, key, source.schema, roles))
+        _Collector(pipeline, _tick(around, time_type, roles.unit), key_asked(plan, key, source.schema, roles))
         for around, key in asked
     ]
     waiting = readers
@@ -193,7 +193,7 @@ def find_places(
         known, batch = pipeline.schema, pipeline.stream.fit(given)
         if pipeline.schema is not known:
             for reader, (_, key) in zip(readers, asked, strict=True):
-                reader.ask_for(_key(plan, key, pipeline.schema, roles))
+                reader.ask_for(key_asked(plan, key, pipeline.schema, roles))
         waiting = [reader for reader in waiting if not reader.is_done(batch)]
         if not waiting:
             break
@@ -245,18 +245,11 @@ class _Collector:
         if self.seen and not self.is_count:  # all that is still to be known lies within two windows of the time
             first = int(np.searchsorted(batch.ticks, self.around - reach))
             batch = batch.slice(first, int(np.searchsorted(batch.ticks, self.around + reach, side="right")) - first)
-        mine = np.ones(len(batch), np.bool_)
-        for column, value in self.key.items():
-            values = _plain(batch.data.column(column))
-            if pa.types.is_null(values.type):  # no event has a value so far
-                mine[:] = False
-            else:
-                mine &= pc.fill_null(_equal(values, value), False).to_numpy(zero_copy_only=False)
+        mine = _of_key(batch, self.key)
         self.seen += int(mine.sum())
         self.after += int((mine & (batch.ticks > self.around)).sum())
         if not self.seen and len(self.others) < SAMPLE:
-            known = _plain(batch.data.column(next(iter(self.key)))).unique().drop_null()
-            self.others.update(dict.fromkeys(map(str, known.to_pylist())))
+            self.others.update(_sample(batch, self.key))
         keep = mine | self.takes_all
         if not self.is_count:
             keep = keep & (np.abs(batch.ticks - self.around) <= reach)
@@ -267,11 +260,7 @@ class _Collector:
     def place(self, columns: Iterable[str], *, is_time: bool) -> StreamPlace:
         """What was kept; refuses a key or a time that is nowhere."""
         if self.key and not self.seen:
-            names = ", ".join(f"{name} = {value.as_py()!r}" for name, value in self.key.items())
-            near = get_close_matches(str(next(iter(self.key.values())).as_py()), list(self.others), 3, 0.4)
-            some = near or list(self.others)[:3]
-            hint = f"{'did you mean' if near else 'there are for example'} {', '.join(some)}" if some else None
-            raise DataError(f"no event has {names}", code="ACEP-D050", hint=hint)
+            raise _no_such_key(self.key, self.others)
         if self.first is None or not self.first <= self.around <= self.last:
             around, first, last = (tick_text(t, is_time=is_time) for t in (self.around, self.first or 0, self.last))
             extent = "there are no events" if self.first is None else f"the events go from {first} to {last}"
@@ -292,6 +281,37 @@ class _Collector:
         key = {name: value.as_py() for name, value in self.wanted.items()}
         plan, window = self.pipeline.plan, self.window
         return StreamPlace(plan, self.roles, self.around, window, is_time, key, table, rows, found, mine, self.last)
+
+
+def _of_key(batch: EventBatch, key: Mapping[str, pa.Scalar]) -> npt.NDArray[np.bool_]:
+    """Which events of a batch are of a key, by its columns."""
+    return are_of_key([batch.data.column(column) for column in key], [*key.values()], len(batch))
+
+
+def are_of_key(columns: Sequence[Any], key: Sequence[pa.Scalar], rows: int) -> npt.NDArray[np.bool_]:
+    """Which rows have the values of a key in these columns."""
+    mine = np.ones(rows, np.bool_)
+    for column, value in zip(columns, key, strict=True):
+        values = _plain(column)
+        if pa.types.is_null(values.type):  # no event has a value so far
+            mine[:] = False
+        else:
+            mine &= pc.fill_null(_equal(values, value), False).to_numpy(zero_copy_only=False)
+    return mine
+
+
+def _sample(batch: EventBatch, key: Mapping[str, pa.Scalar]) -> dict[str, None]:
+    """Values that there are in the first column of a key."""
+    known = _plain(batch.data.column(next(iter(key)))).unique().drop_null()
+    return dict.fromkeys(map(str, known.to_pylist()))
+
+
+def _no_such_key(key: Mapping[str, pa.Scalar], others: Iterable[str]) -> DataError:
+    names = ", ".join(f"{name} = {value.as_py()!r}" for name, value in key.items())
+    near = get_close_matches(str(next(iter(key.values())).as_py()), [*others], 3, 0.4)
+    some = near or [*others][:3]
+    hint = f"{'did you mean' if near else 'there are for example'} {', '.join(some)}" if some else None
+    return DataError(f"no event has {names}", code="ACEP-D050", hint=hint)
 
 
 def _named(plan: Plan) -> tuple[str, ...]:
@@ -356,7 +376,7 @@ def _tick(around: Any, type_: pa.DataType, unit: str | None) -> int:
         raise UsageError(f"{around!r} is not a time of these events", code="ACEP-U112", hint=hint) from error
 
 
-def _key(plan: Plan, given: Any, schema: pa.Schema, roles: Roles) -> dict[str, pa.Scalar]:
+def key_asked(plan: Plan, given: Any, schema: pa.Schema, roles: Roles) -> dict[str, pa.Scalar]:
     """Attribute of each equivalence -> the value asked for."""
     names = [e.name for e in plan.query.equivalences]
     values = _given(names, given)
@@ -405,9 +425,15 @@ def _given(names: list[str], given: Any) -> dict[str, Any]:
 
 
 def whole_stream(
-    plan: Plan, source: Source, options: Mapping[str, Any], *, sort: bool = False, most: int | None = None
+    plan: Plan,
+    source: Source,
+    options: Mapping[str, Any],
+    *,
+    sort: bool = False,
+    most: int | None = None,
+    key: Any = None,
 ) -> tuple[StreamPlace, bool] | None:
-    """Read the first events of a source, of all keys.
+    """Read the first events of a source, of all keys or of one.
 
     Parameters
     ----------
@@ -419,11 +445,20 @@ def whole_stream(
         Sort the events by time first.
     most : int, optional
         So many events at most. Default: all.
+    key : str, list or dict, optional
+        As for ``find_places``. Default: all keys.
 
     Returns
     -------
     (StreamPlace, bool) or None
         And whether there are more of them. None: there are no events.
+
+    Raises
+    ------
+    UsageError
+        ``ACEP-U111``: the query has no such key.
+    DataError
+        ``ACEP-D050``: no event has this key.
 
     Complexity: memory for the columns that the query names.
     """
@@ -431,17 +466,61 @@ def whole_stream(
         return None
     pipeline = Execution(plan, **options).bind(source.schema)
     roles, parts, seen = pipeline.roles, [], 0
+    wanted = _WantedKey(pipeline, key)
     for batch in read_events(source, roles, columns=columns_asked(pipeline), sort=sort):
-        parts.append(pipeline.stream.fit(batch))
-        seen += len(batch)
+        part = wanted.of(pipeline.stream.fit(batch))
+        parts.append(part)
+        seen += len(part.ticks)
         if most is not None and seen > most:
             break
     if not parts:
         return None
+    wanted.check()
     table = unified(one_table([part.data for part in parts])).combine_chunks().slice(0, most)
     ticks = np.concatenate([part.ticks for part in parts])[:most]
     is_time = tick_unit(source.schema.field(roles.time).type, roles.unit) is not None
-    rows, mine = source.late.original(np.arange(len(ticks), dtype=np.int64)), np.ones(len(ticks), np.bool_)
-    last, window = int(ticks[-1]), pipeline.window
-    place = StreamPlace(pipeline.plan, roles, last, window, is_time, {}, table, rows, ticks, mine, last)
+    rows = source.late.original(np.concatenate([part.rows for part in parts])[:most])
+    mine = np.ones(len(ticks), np.bool_)
+    last, window, values = int(ticks[-1]), pipeline.window, wanted.values
+    place = StreamPlace(pipeline.plan, roles, last, window, is_time, values, table, rows, ticks, mine, last)
     return place, len(ticks) < seen
+
+
+class _Part(NamedTuple):
+    """Some events: their columns, times and rows."""
+
+    data: pa.RecordBatch
+    ticks: Ints
+    rows: Ints
+
+
+class _WantedKey:
+    """Takes the events of a key; of all keys where none is given."""
+
+    def __init__(self, pipeline: Pipeline, key: Any) -> None:
+        self._pipeline, self._given, self._others = pipeline, key, dict[str, None]()
+        self._wanted: dict[str, pa.Scalar] = {}
+        self._seen = 0
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """The values of the key."""
+        return {name: value.as_py() for name, value in self._wanted.items()}
+
+    def of(self, batch: EventBatch) -> _Part:
+        """The events of the key in a batch."""
+        if self._given is None:
+            return _Part(batch.data, batch.ticks, batch.first_row + np.arange(len(batch)))
+        roles = self._pipeline.roles
+        self._wanted = key_asked(self._pipeline.plan, self._given, self._pipeline.schema, roles)
+        columns = {roles.column(name): value for name, value in self._wanted.items()}
+        which = np.flatnonzero(_of_key(batch, columns))
+        self._seen += len(which)
+        if not self._seen and len(self._others) < SAMPLE:
+            self._others.update(_sample(batch, columns))
+        return _Part(batch.data.take(pa.array(which)), batch.ticks[which], batch.first_row + which)
+
+    def check(self) -> None:
+        """Refuse a key that no event has (``ACEP-D050``)."""
+        if self._given is not None and not self._seen:
+            raise _no_such_key(self._wanted, self._others)

@@ -209,7 +209,7 @@ def _nearest_value(op: str, wanted: object, values: pa.Array) -> str:
     return f"the only value is {examples}" if len(distinct) == 1 else f"values are for example {examples}"
 
 
-def no_match_from_counters(plan: Plan, pipeline: Pipeline) -> NoMatch:
+def no_match_from_counters(plan: Plan, pipeline: Pipeline, found: int) -> NoMatch:
     """Why a run found nothing, as far as its counters tell.
 
     Parameters
@@ -218,8 +218,12 @@ def no_match_from_counters(plan: Plan, pipeline: Pipeline) -> NoMatch:
         Of the query.
     pipeline : Pipeline
         Of the run, which counted its events: ``Preparer.counts_classes``.
+    found : int
+        How many results it gave.
     """
     events = pipeline.progress.events
+    if found:
+        return NoMatch(events, False, "found", f"there are matches: the run gave {counted(found, 'result')}")
     if not events:
         return NoMatch(0, False, "no events", "no match: there are no events")
     if plan.query.is_algebra:

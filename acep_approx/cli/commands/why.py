@@ -43,7 +43,7 @@ class QuestionOptions:
         typer.Option(
             metavar="TS",
             help="The time in question, e.g. 2024-05-01T08:00:00Z, or a number; by default that of the first match, or "
-            "else of the partial match that came furthest.",
+            "else of the partial match that came furthest, of all events or of --key.",
         ),
     ] = None
     keys: Annotated[
@@ -68,10 +68,10 @@ def why(
 ) -> None:
     """Say why QUERY has a match in INPUT around a time, or has none.
 
-    Without --around it looks at all of INPUT. Where nothing matches it says which step of the pattern no event passed.
-    With --around it looks at one place: a match is there if it begins at or before the time and ends at or after it.
-    Where there is none: how far the furthest partial match came, what it waited for, what came instead, and what would
-    have helped.
+    Without --around it looks at all of INPUT, or at all events of --key. Where nothing matches it says which step of
+    the pattern no event passed. With --around it looks at one place: a match is there if it begins at or before the
+    time and ends at or after it. Where there is none: how far the furthest partial match came, what it waited for, what
+    came instead, and what would have helped.
     """
     text = read_one_query(query, "acep why")
     hide_pandas()
