@@ -166,8 +166,8 @@ def a_late_guard_looks_past_the_gap() -> None:
     """A negation with conditions excludes events up to the end of the window, not only between its neighbours."""
     real = GuardLog.between
 
-    def wider(self: GuardLog, letter: int, slot: Any, low: Any, high: Any) -> Any:
-        return real(self, letter, slot, low, np.full_like(high, FAR))
+    def wider(self: GuardLog, letter: int, slot: Any, rows: Any, ticks: Any) -> Any:
+        return real(self, letter, slot, (rows[0], np.full_like(rows[1], FAR)), ticks)
 
     GuardLog.between = wider  # type: ignore[method-assign]
 

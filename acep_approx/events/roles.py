@@ -22,6 +22,20 @@ BROKER_TIME = "kafka_time"
 TIME_NAMES = ("ts", "time", "timestamp", "event_time", "datetime", "date")
 TYPE_NAMES = ("type", "event_type", "event", "kind")
 KEY_NAMES = ("key",)
+OTHER_TIME_NAMES = (
+    *("@timestamp", "time:timestamp", "event_timestamp", "eventtime", "_time", "created_at", "createdat"),
+    *("occurred_at", "timegenerated", "time_generated", "date_time", "log_time", "logtime"),
+)
+"""What other tools call the time; taken where nothing else tells."""
+OTHER_TYPE_NAMES = (
+    *("event_name", "eventname", "event.action", "event.name", "event.type", "event_action", "eventtype"),
+    *("concept:name", "activity", "activity_name", "activityname"),
+)
+"""What other tools call the type."""
+OTHER_KEY_NAMES = (
+    *("case:concept:name", "case_id", "caseid", "case id", "trace_id", "traceid", "trace.id", "correlation_id"),
+)
+"""What other tools call that to which events belong."""
 UNITS = ("ns", "us", "ms", "s")
 TIME_MARK = b"acep.time"
 """Where the metadata of a schema names the column that is the time, if neither names nor types tell."""
@@ -142,8 +156,9 @@ def infer_roles(
     time, key, type, start : str, optional
         Columns that play these roles. Default: no column says when events began; time is the first of ``ts``, ``time``,
         ``timestamp``, ``event_time``, ``datetime``, ``date`` that can be a time, or else the only timestamp column, or
-        else the DatetimeIndex of a frame of pandas; type is the first of ``type``, ``event_type``, ``event``, ``kind``;
-        key is ``key``. Case matters only if two names differ in nothing else.
+        else the DatetimeIndex of a frame of pandas, or else the first of ``OTHER_TIME_NAMES``, such as ``@timestamp``;
+        type is the first of ``type``, ``event_type``, ``event``, ``kind``, then of ``OTHER_TYPE_NAMES``; key is the
+        first of ``key`` and ``OTHER_KEY_NAMES``. Case matters only if two names differ in nothing else.
     unit : str, optional
         Of a time column of numbers.
     time_format : str or TimeFormat, optional
@@ -205,8 +220,8 @@ def infer_roles(
             written = dataclasses.replace(written or TimeFormat(), zone="UTC")
     roles = Roles(
         time=time,
-        key=key or _first(schema, KEY_NAMES, _is_one_value),
-        type=type or _first(schema, TYPE_NAMES, can_be_told_apart),
+        key=key or _first(schema, (*KEY_NAMES, *OTHER_KEY_NAMES), _is_one_value),
+        type=type or _first(schema, (*TYPE_NAMES, *OTHER_TYPE_NAMES), can_be_told_apart),
         unit=unit,
         start=start,
         time_format=written,
@@ -246,6 +261,7 @@ def _infer_time(schema: pa.Schema) -> str:
     found = joined_column(schema) or time_column(schema)
     if found is None and (marked := (schema.metadata or {}).get(TIME_MARK)) is not None:
         found = marked.decode()
+    found = found or _first(schema, OTHER_TIME_NAMES, can_be_time)
     if found is None:
         raise DataError(
             f"no column is recognised as the time; the columns are: {', '.join(schema.names) or '(none)'}",

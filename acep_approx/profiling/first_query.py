@@ -199,21 +199,28 @@ def first_query(known: ProfiledEvents, inputs: Sequence[str] | None) -> FirstQue
         return FirstQuery(lacks="a pattern needs at least two events")
     for attempt in _attempts(known):
         try:
-            made, matches, rows = _tried(known, attempt)
+            made, matches, rows = tried(known, attempt)
         except DataError as error:  # such as keys of a type that cannot be one
             return FirstQuery(lacks=f"{error.message}; {error.hint or ''}".rstrip("; "))
         if matches:
-            text, options = str(made.query), known.options | made.options
-            line = " ".join(text.split("\n"))
-            text = line if to_text(parse(line)) == text else text  # a name in it may have several lines
-            command = "" if inputs is None else formatting.command(text, inputs, options)
-            code = formatting.call(text, inputs, options)
-            can_miss = len(atoms(parse(text).pattern)) > 2
-            return FirstQuery(text, made.why, matches, rows, options, command, code, "", made.typical, can_miss)
+            return suggested(known, made, (matches, rows), inputs)
     return FirstQuery(lacks="no two events follow one another in time, in the whole or of any key")
 
 
-def _tried(known: ProfiledEvents, windows: list[_Attempt]) -> tuple[_Attempt, int, int]:
+def suggested(
+    known: ProfiledEvents, made: Attempt, found: tuple[int, int], inputs: Sequence[str] | None
+) -> FirstQuery:
+    """A query that was tried, with what runs it; ``found``: its matches, and the events that it was tried on."""
+    text, options = str(made.query), known.options | made.options
+    line = " ".join(text.split("\n"))
+    text = line if to_text(parse(line)) == text else text  # a name in it may have several lines
+    command = "" if inputs is None else formatting.command(text, inputs, options)
+    code = formatting.call(text, inputs, options)
+    can_miss = len(atoms(parse(text).pattern)) > 2
+    return FirstQuery(text, made.why, *found, options, command, code, "", made.typical, can_miss)
+
+
+def tried(known: ProfiledEvents, windows: list[Attempt]) -> tuple[Attempt, int, int]:
     """The widest window that does not find more matches than there are events, its matches, and events it is run on."""
     for made in windows:
         options = known.options | made.options
@@ -228,7 +235,24 @@ def _tried(known: ProfiledEvents, windows: list[_Attempt]) -> tuple[_Attempt, in
 
 
 @dataclass(frozen=True)
-class _Attempt:
+class Attempt:
+    """A query to try.
+
+    Attributes
+    ----------
+    query : QueryBuilder
+    why : str
+        What it asks for.
+    columns : tuple of str or None
+        Those it names, beside the time.
+    options : dict
+        The arguments that it needs, beside those that are known.
+    rows : int
+        Events it is tried on: the first ones.
+    typical : str
+        As in ``FirstQuery``.
+    """
+
     query: QueryBuilder
     why: str
     columns: tuple[str | None, ...]
@@ -237,25 +261,22 @@ class _Attempt:
     typical: str
 
 
-def _attempts(known: ProfiledEvents) -> Iterator[list[_Attempt]]:
+def _attempts(known: ProfiledEvents) -> Iterator[list[Attempt]]:
     """Queries to try, the most telling first: with types and a key, with types alone, with numbers that rise.
 
     Each comes with several windows, the widest first.
     """
-    keys: list[str | None] = [known.key.column]  # the likeliest first, and at last none
-    if known.key.column is None:
-        keys = [one.column for one in known.key.others if one.column != known.type.best]
-    keys.append(None)
+    keys = likely_keys(known)
     if known.type.best is not None:
         yield from _with_types(known, known.type.best, keys)
     yield from _without_types(known, keys)
 
 
-def _with_types(known: ProfiledEvents, type_: str, keys: list[str | None]) -> Iterator[list[_Attempt]]:
+def _with_types(known: ProfiledEvents, type_: str, keys: list[str | None]) -> Iterator[list[Attempt]]:
     codes, names = _codes(known.table, type_)
     options = {} if known.type.column else {"type": type_}
     for key in keys:
-        events = KeyedEvents(known.ticks, codes, _key_codes(known, key))
+        events = KeyedEvents(known.ticks, codes, key_codes(known, key))
         found = events.most_frequent()
         if found is None:
             continue
@@ -265,21 +286,34 @@ def _with_types(known: ProfiledEvents, type_: str, keys: list[str | None]) -> It
         typical, rows, windows = _typical(events, key, known.is_time), known.table.num_rows, []
         for share, part in SHARES.items():
             span = found.within(share)
-            why = f"{' -> '.join(kinds)} follow one another {times}{_of(key)}"
+            why = f"{' -> '.join(kinds)} follow one another {times}{of_key(key)}"
             why += f"; {part} of these take no longer than {formatting.distance(span, is_time=known.is_time)}"
-            query, more = _keyed(pattern.within(formatting.window(max(span, 1), is_time=known.is_time)), known, key)
-            windows.append(_Attempt(query, why, (type_, key), options | more, rows, typical))
+            query, more = keyed(pattern.within(formatting.window(max(span, 1), is_time=known.is_time)), known, key)
+            windows.append(Attempt(query, why, (type_, key), options | more, rows, typical))
         yield windows
 
 
-def _without_types(known: ProfiledEvents, keys: list[str | None]) -> Iterator[list[_Attempt]]:
-    """A number that rises, or else any two events."""
+def likely_keys(known: ProfiledEvents) -> list[str | None]:
+    """The columns that may be the key, the likeliest first, and at last none."""
+    keys: list[str | None] = [known.key.column]
+    if known.key.column is None:
+        keys = [one.column for one in known.key.others if one.column != known.type.best]
+    return [*keys, None]
+
+
+def a_measure(known: ProfiledEvents) -> str | None:
+    """The first column of numbers that plays no role."""
     taken = (known.time.best, known.key.best, known.type.best, *ROLE_NAMES)
     measures = (field.name for field in known.table.schema if is_number(plain_type(field.type)))
-    number = next((name for name in measures if name not in taken), None)
+    return next((name for name in measures if name not in taken), None)
+
+
+def _without_types(known: ProfiledEvents, keys: list[str | None]) -> Iterator[list[Attempt]]:
+    """A number that rises, or else any two events."""
+    number = a_measure(known)
     rows = min(RISING, known.table.num_rows)
     for key in keys:
-        events = KeyedEvents(known.ticks[:rows], np.zeros(rows, np.int64), _key_codes(known, key)[:rows])
+        events = KeyedEvents(known.ticks[:rows], np.zeros(rows, np.int64), key_codes(known, key)[:rows])
         typical = events.typical()
         if typical is None:
             continue
@@ -290,16 +324,17 @@ def _without_types(known: ProfiledEvents, keys: list[str | None]) -> Iterator[li
             query = seq(*(event(None, name) for name in names)).within(window)
             for before, after in pairwise(names) if measure else ():
                 query = query.where(f"{after}.{field_name(measure or '')} > {before}.{field_name(measure or '')}")
-            query, more = _keyed(query, known, key)
-            why = (f"{measure} rises from event to event" if measure else "one event follows another") + _of(key)
-            yield [_Attempt(query, why, (measure, key), more, rows, _typical(events, key, known.is_time))]
+            query, more = keyed(query, known, key)
+            why = (f"{measure} rises from event to event" if measure else "one event follows another") + of_key(key)
+            yield [Attempt(query, why, (measure, key), more, rows, _typical(events, key, known.is_time))]
 
 
-def _key_codes(known: ProfiledEvents, key: str | None) -> Ints:
+def key_codes(known: ProfiledEvents, key: str | None) -> Ints:
+    """The key of each event as a code: the same for all where there is no key."""
     return np.zeros(known.table.num_rows, np.int64) if key is None else _codes(known.table, key)[0]
 
 
-def _keyed(query: QueryBuilder, known: ProfiledEvents, key: str | None) -> tuple[QueryBuilder, dict[str, Any]]:
+def keyed(query: QueryBuilder, known: ProfiledEvents, key: str | None) -> tuple[QueryBuilder, dict[str, Any]]:
     """The query split by a column, and the option that it needs."""
     if key is None:
         return query, {}
@@ -308,7 +343,8 @@ def _keyed(query: QueryBuilder, known: ProfiledEvents, key: str | None) -> tuple
     return query.by(key), {}
 
 
-def _of(key: str | None) -> str:
+def of_key(key: str | None) -> str:
+    """Words for what is asked of the events of one key."""
     return "" if key is None else f" within one {key}"
 
 

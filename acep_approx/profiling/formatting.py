@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
@@ -119,6 +120,23 @@ def options(given: Mapping[str, Any]) -> list[str]:
     return words
 
 
+def arguments(words: str) -> str:
+    """Options as a shell takes them, as arguments of Python.
+
+    Examples
+    --------
+    >>> arguments("--time 'made at' --unit ms --sort"), arguments("--key COLUMN"), arguments("--on-malformed skip")
+    ("time='made at', unit='ms', sort=True", "key='COLUMN'", "on_malformed='skip'")
+    """
+    made: dict[str, Any] = {}
+    for word in shlex.split(words):
+        if word.startswith("--"):
+            made[name := word[2:].replace("-", "_")] = True
+        else:
+            made[name] = word
+    return _arguments(made).removeprefix(", ")
+
+
 def command(query: str, inputs: Sequence[str], given: Mapping[str, Any]) -> str:
     """The command that runs a query, as a shell takes it.
 
@@ -155,12 +173,23 @@ def call(query: str, inputs: Sequence[str] | None, given: Mapping[str, Any]) -> 
     texts = {name: str(value) if isinstance(value, StrEnum) else value for name, value in given.items()}
     if texts.get("time_format"):
         written = TimeFormat.of(texts["time_format"]) or TimeFormat()
-        texts["time_format"] = written if written.zone or written.year or written.fold else written.text
+        texts["time_format"] = _Written(written) if written.zone or written.year or written.fold else written.text
     if texts.keys() & vars(Layout()).keys() - {"time_format", "time"}:  # only what opens files knows these
         opened = {name: value for name, value in texts.items() if name in (*vars(Layout()), "format", "on_malformed")}
         events = f"open_source({events}{_arguments(opened)})"
         texts = {name: texts[name] for name in texts if name in ("time", "time_format") or name not in opened}
     return f"compile_query({query!r}).match({events}{_arguments(texts)})"
+
+
+class _Written:
+    """How times are written, as a call that makes it; only what is said stands in it."""
+
+    def __init__(self, written: TimeFormat) -> None:
+        said = {"text": written.text, "zone": written.zone, "year": written.year, "fold": written.fold}
+        self._call = f"TimeFormat({_arguments({name: value for name, value in said.items() if value})[2:]})"
+
+    def __repr__(self) -> str:
+        return self._call
 
 
 def _arguments(given: Mapping[str, Any]) -> str:

@@ -17,12 +17,14 @@ from acep_approx.events.columns import events_in_lists, plain_type, refuse_unrea
 from acep_approx.events.reading.files import find_files, named_paths
 from acep_approx.events.reading.widening import one_table
 from acep_approx.events.roles import Roles, open_times
-from acep_approx.events.source import Source, open_source
+from acep_approx.events.source import Source
 from acep_approx.events.time import tick_unit
 from acep_approx.events.time_formats import TimeFormat
 from acep_approx.profiling import formatting
 from acep_approx.profiling.columns import ColumnScan, TimeProfile, TimeScan, has_fractions, unit_of
 from acep_approx.profiling.first_query import FirstQuery, ProfiledEvents, first_query
+from acep_approx.profiling.logs import opened
+from acep_approx.profiling.more_queries import more_queries
 from acep_approx.profiling.roles import Pair, RoleFound, TypeAndKey, taken_roles, time_role
 from acep_approx.profiling.seen import Look, SecondChoice, layout_words
 
@@ -204,7 +206,8 @@ def look(
     if rows is not None and rows < 1:
         raise UsageError(f"rows is {rows}", code="ACEP-U126", hint="look at one row at least, or leave it out for all")
     counting = {} if isinstance(events, Source) else {"on_malformed": "skip"}
-    source = open_source(events, time=time, **(counting | reading))
+    paths = _paths(events)
+    source, reading = opened(events, paths, time, counting, reading)
     scan = Scan(source, {"time": time, "key": key, "type": type}, unit, TimeFormat.of(reading.get("time_format")))
     scan.read(rows, on_progress)
     given: dict[str, Any] = {"time": time, "key": key, "type": type}
@@ -212,11 +215,11 @@ def look(
     given |= reading
     if source.malformed.count:
         given["on_malformed"] = "skip"
-    paths = _paths(events)
     files = _files(paths, "lines" if reading.get("line_format") else reading.get("format"))
     times = None if scan.times is None else scan.times.profile()
     unseen = [f"{scan.more_columns:,} more columns, which were not looked at"] if scan.more_columns else []
     columns = tuple(column.profile() for column in scan.columns)
+    first, more = _queries(scan, times, (type_, key_), given, paths)
     return Look(
         name="these events" if paths is None else ", ".join(paths),
         rows=scan.rows,
@@ -234,7 +237,9 @@ def look(
         types=next((column.frequent for column in columns if column.name == type_.best), ()),
         malformed=source.malformed.count,
         reasons=tuple(source.malformed.reasons),
-        first=_first(scan, times, (type_, key_), given, paths),
+        first=first,
+        more=more,
+        is_python=paths is None,
     )
 
 
@@ -264,35 +269,44 @@ def _second(
     return SecondChoice(other.type, other.key, formatting.look_command(paths, said))
 
 
-def _first(
+def _queries(
     scan: Scan, times: TimeProfile | None, roles: tuple[RoleFound, RoleFound], given: dict[str, Any], paths: Any
-) -> FirstQuery:
-    if scan.rows == 0:
-        return FirstQuery(lacks="there are no events")
-    if scan.open_times:
-        return FirstQuery(lacks=": ".join(scan.open_times))
-    if scan.times is None:
-        why = scan.in_lists or (
-            "events need one: times, dates, or numbers that rise; "
-            "where rows stand in order, a column that numbers them will do"
-        )
-        return FirstQuery(lacks=f"no column can be the time, and {why}")
-    wrong = scan.times.missing + scan.times.unreadable
-    if 2 * wrong > scan.rows or (wrong and not scan.times.is_counted):
-        more = "" if scan.times.is_counted else "at least "
-        return FirstQuery(
-            lacks=f"{more}{wrong:,} rows have no time that can be read, and a run stops at the first: "
-            f"{scan.times.reason}; {scan.times.hint}".rstrip("; ")
-        )
-    if times is None:
-        return FirstQuery(lacks="there are no times")
+) -> tuple[FirstQuery, tuple[FirstQuery, ...]]:
+    """The first query, and others."""
+    lacks = _lacking(scan)
+    if lacks or times is None:
+        return FirstQuery(lacks=lacks or "there are no times"), ()
+    assert scan.times is not None, "there are times"
     options = given | {"unit": scan.unit, "sort": scan.times.late > 0, "time": given["time"]}
     if scan.time.column is None:  # it must be said, as none is taken
         options["time"] = given["time"] or scan.time.best
+    wrong = scan.times.missing + scan.times.unreadable
     options |= {"on_malformed": "skip"} if wrong else {}
     options = {name: value for name, value in options.items() if value not in (None, False)}
     table, ticks = scan.head()
     if wrong:
         is_read = np.flatnonzero(ticks > np.iinfo(np.int64).min)
         table, ticks = table.take(to_arrow(is_read)), ticks[is_read]
-    return first_query(ProfiledEvents(table, ticks, scan.time, *roles, times.is_time, options), paths)
+    known = ProfiledEvents(table, ticks, scan.time, *roles, times.is_time, options)
+    first = first_query(known, paths)
+    return first, more_queries(known, first, paths)
+
+
+def _lacking(scan: Scan) -> str:
+    """Why there can be no query; empty where there can."""
+    if scan.rows == 0:
+        return "there are no events"
+    if scan.open_times:
+        return ": ".join(scan.open_times)
+    if scan.times is None:
+        why = scan.in_lists or (
+            "events need one: times, dates, or numbers that rise; "
+            "where rows stand in order, a column that numbers them will do"
+        )
+        return f"no column can be the time, and {why}"
+    wrong = scan.times.missing + scan.times.unreadable
+    if 2 * wrong > scan.rows or (wrong and not scan.times.is_counted):
+        more = "" if scan.times.is_counted else "at least "
+        said = f"{more}{wrong:,} rows have no time that can be read, and a run stops at the first: {scan.times.reason}"
+        return f"{said}; {scan.times.hint}".rstrip("; ")
+    return ""

@@ -17,7 +17,7 @@ from acep_approx.arrays import Floats, Ints
 from acep_approx.errors import DataError
 from acep_approx.events.columns import can_be_told_apart, decoded, plain_type, to_numpy
 from acep_approx.events.keys import can_be_key
-from acep_approx.events.roles import TIME_NAMES, TYPE_NAMES, Roles, infer_roles, is_number
+from acep_approx.events.roles import OTHER_TIME_NAMES, TIME_NAMES, TYPE_NAMES, Roles, infer_roles, is_number
 from acep_approx.events.time_formats import TimeFormat, are_iso
 from acep_approx.profiling.columns import ColumnScan, plain_values, unit_of
 from acep_approx.profiling.formatting import options
@@ -110,7 +110,7 @@ def time_role(
         return RoleFound("time", None, why, others)
     if given is not None:
         return RoleFound("time", given, "you said so", others)
-    is_named = roles.time.lower() in TIME_NAMES
+    is_named = roles.time.lower() in (*TIME_NAMES, *OTHER_TIME_NAMES)
     return RoleFound("time", roles.time, "by its name" if is_named else "the only column of times", others)
 
 
@@ -282,6 +282,11 @@ class Merit:
     why: str
     together: float = 0.0
 
+    @property
+    def points_together(self) -> float:
+        """What it is worth in a role, with the best one for the other role."""
+        return self.points + self.together
+
     def with_(self, found: Regularity | None) -> Merit:
         """The same with what is known of the two together."""
         return self if found is None else replace(self, together=WEIGHT * found.strength)
@@ -333,6 +338,10 @@ class TypeAndKey:
         found = self._regularities([taken.type] if taken.type else [*types], [taken.key] if taken.key else [*keys])
         ranked = _best(taken, types, keys, found)
         best, second = ranked[0], ranked[1] if len(ranked) > 1 else None
+        if taken.type is None and best.type is not None and not _is_likely(types[best.type], found, best):
+            types, second = {}, None  # such as the number of a sensor, or what it measures
+            keys = {name: merit for name, merit in keys.items() if merit.points > SURE}
+            best = Pair(None, taken.key or next(iter(keys), None))
         types = {name: merit.with_(found.get((name, best.key or ""))) for name, merit in types.items()}
         keys = {name: merit.with_(found.get((best.type or "", name))) for name, merit in keys.items()}
         why = {role: "you said so" if given[role] else "by its name" for role in ("type", "key")}
@@ -370,6 +379,11 @@ class TypeAndKey:
             regular = {type_: events.regularity(codes[type_]) for type_ in types if type_ != key}
             found.update({(type_, key): one for type_, one in regular.items() if one is not None})
         return found
+
+
+def _is_likely(merit: Merit, found: Found, pair: Pair) -> bool:
+    """Whether something speaks for a column as the type: what it is and is called, or what follows what."""
+    return merit.with_(found.get((pair.type or "", pair.key or ""))).points_together > 0
 
 
 def _best(taken: Pair, types: Merits, keys: Merits, found: Found) -> list[Pair]:

@@ -13,6 +13,7 @@ from acep_approx.events.roles import ZONE_OF_LETTERS
 from acep_approx.events.source import Source
 from acep_approx.profiling.columns import ColumnProfile, TimeProfile
 from acep_approx.profiling.first_query import FirstQuery
+from acep_approx.profiling.formatting import arguments
 from acep_approx.profiling.roles import RoleFound
 from acep_approx.shell import option_of, quoted
 from acep_approx.visible import printable, visible
@@ -68,6 +69,10 @@ class Look:
     reasons : tuple of str
         Of the first of them.
     first : FirstQuery
+    more : tuple of FirstQuery
+        Other queries that have matches in them.
+    is_python : bool
+        Whether the events are values of Python, so that what to say are arguments, and no options of a command.
     """
 
     name: str
@@ -87,6 +92,19 @@ class Look:
     malformed: int
     reasons: tuple[str, ...]
     first: FirstQuery
+    more: tuple[FirstQuery, ...] = ()
+    is_python: bool = False
+
+    def say(self, options: str) -> str:
+        """Options of a command, or the arguments of Python that they stand for.
+
+        Examples
+        --------
+        >>> from acep_approx import look
+        >>> look([{"ts": 1}]).say("--time when --unit ms"), look([{"ts": 1}]).say("--sort")
+        ("time='when', unit='ms'", 'sort=True')
+        """
+        return arguments(options) if self.is_python else options
 
     def to_dict(self) -> dict[str, Any]:
         """All of it as plain values, as for JSON."""
@@ -179,7 +197,7 @@ def sections(look: Look, width: int = WIDE) -> list[Section]:
     if look.malformed:
         them = "it" if look.malformed == 1 else "them"
         some = f"{counted(look.malformed, 'row')} cannot be read"
-        about.append(f"{some}; a run stops there, or leaves {them} out: --on-malformed skip")
+        about.append(f"{some}; a run stops there, or leaves {them} out: {look.say('--on-malformed skip')}")
         about += [f"  {reason}" for reason in look.reasons[:1]]
     shown = [Section(told, tuple(about))]
     if look.columns:
@@ -188,7 +206,7 @@ def sections(look: Look, width: int = WIDE) -> list[Section]:
         shown.append(_types(look))
     if look.times is not None:
         shown.append(Section(f"times: {look.times.column}", tuple(_times(look, look.times))))
-    return [*shown, _first(look)]
+    return [*shown, _first(look), *_others(look)]
 
 
 def _columns(look: Look, *, is_wide: bool) -> Section:
@@ -228,9 +246,9 @@ def _roles(look: Look) -> Section:
         taken = "(none)" if role.column is None else role.column
         others = [(other.option, other.why) for other in role.others] or [(f"{option_of(role.role)} COLUMN", "")]
         is_guess = role.role == "time" and role.column and look.unit and not look.is_unit_said
-        more = f"; plain numbers without --unit {look.unit}" if is_guess else ""
-        rows.append((role.role, taken, role.why + more, *others[0]))
-        rows += [("", "", "", option, why) for option, why in others[1:]]
+        more = f"; plain numbers without {look.say(f'--unit {look.unit}')}" if is_guess else ""
+        rows.append((role.role, taken, role.why + more, look.say(others[0][0]), others[0][1]))
+        rows += [("", "", "", look.say(option), why) for option, why in others[1:]]
     header = ("role", "column", "why", "to say otherwise", "which has")
     lines = ["the time orders the events, a pattern names their types, and WHERE [key] keeps to events of one key"]
     if look.second is not None:
@@ -243,7 +261,7 @@ def _roles(look: Look) -> Section:
 
 def _types(look: Look) -> Section:
     column = next(c for c in look.columns if c.name == look.type.best)
-    lines: tuple[str, ...] = () if look.type.column else (f"if you say --type {quoted(column.name)}",)
+    lines: tuple[str, ...] = () if look.type.column else (f"if you say {look.say(f'--type {quoted(column.name)}')}",)
     if column.distinct is not None and column.distinct > len(look.types):
         lines += (f"the {len(look.types)} most frequent of {column.distinct:,}",)
     rows = tuple((name, f"{count:,}", f"{100 * count / look.rows:.1f}%") for name, count in look.types)
@@ -253,27 +271,32 @@ def _types(look: Look) -> Section:
 def _times(look: Look, times: TimeProfile) -> Iterator[str]:
     if look.unit is not None and not look.is_unit_said:
         yield (
-            f"these are numbers. As {SINCE[look.unit]} since 1970 they are the times below: say --unit {look.unit}; "
+            f"these are numbers. As {SINCE[look.unit]} since 1970 they are the times below: say "
+            f"{look.say(f'--unit {look.unit}')}; "
             "without it they are plain numbers, and windows count those"
         )
     elif times.digits is not None:
         yield (
-            f"these are plain numbers, and look like times written as digits: say --time-format {times.digits}; "
+            f"these are plain numbers, and look like times written as digits: say "
+            f"{look.say(f'--time-format {times.digits}')}; "
             "without it windows count the numbers"
         )
     elif not times.is_time:
-        yield "these are plain numbers: windows count them (WITHIN 10). If they are times, say of what: --unit s"
+        yield "these are plain numbers: windows count them (WITHIN 10). If they are times, say of what: " + look.say(
+            "--unit s"
+        )
     if times.as_units and not look.is_unit_said and times.digits is None:
         yield "the first one would be " + "; ".join(f"{when} as {unit}" for unit, when in times.as_units)
     yield f"from {times.first} to {times.last}{' UTC' if times.is_time else ''}: {times.span}"
     if not times.late:
         yield "in order of time"
     elif times.is_reversed:
-        yield "the newest comes first: say --sort"
+        yield f"the newest comes first: say {look.say('--sort')}"
     else:
+        wait = look.say(f"--watermark '{times.patience}'")
         yield (
             f"not in order: {times.late:,} events are older than one before them, by {times.latest} at most. Say "
-            f"--sort, or --watermark '{times.patience}' to wait for them in a stream"
+            f"{look.say('--sort')}, or {wait} to wait for them in a stream"
         )
     if times.ties:
         yield f"{times.ties:,} events share their time with another one: these stay in the order of the file"
@@ -286,16 +309,15 @@ def _times(look: Look, times: TimeProfile) -> Iterator[str]:
     if times.unreadable:
         most = "" if times.is_counted else "at least "
         yield f"{most}{times.unreadable:,} rows have no time that can be read; the first: {times.reason}"
-        yield "a run stops there, or leaves such rows out: --on-malformed skip"
+        yield f"a run stops there, or leaves such rows out: {look.say('--on-malformed skip')}"
 
 
 def _first(look: Look) -> Section:
     first = look.first
     if not first.text:
         return Section("a first query", (f"there is none: {first.lacks}",))
-    where = f"all {first.rows:,}" if first.rows == look.rows and look.is_all else f"the first {first.rows:,}"
-    lines = [first.why, f"{counted(first.matches, 'match')} in {where} events"]
-    if first.can_miss:
+    lines = [first.why, _counted(look, first)]
+    if first.can_miss and not look.more:
         lines.append("with ERRORS 1 MAXIMAL at its end it finds cases where one of these events is missing, too")
     commands = ("run it:", "", first.command, "") if first.command else ()
     in_python = (*commands, "from Python:", "", first.code)
@@ -303,11 +325,22 @@ def _first(look: Look) -> Section:
     return Section("a first query", tuple(lines), code=(first.text, "", *how))
 
 
+def _others(look: Look) -> Iterator[Section]:
+    for number, query in enumerate(look.more):
+        title = "more queries" if number == 0 else ""
+        yield Section(title, (query.why, _counted(look, query)), code=(query.command or query.code,))
+
+
+def _counted(look: Look, query: FirstQuery) -> str:
+    where = f"all {query.rows:,}" if query.rows == look.rows and look.is_all else f"the first {query.rows:,}"
+    return f"{counted(query.matches, 'match')} in {where} events"
+
+
 def as_text(look: Look) -> str:
     """All of it as plain text; lines are as long as they are."""
     lines: list[str] = []
     for section in sections(look):
-        lines += [visible(section.title), *(f"  {visible(line)}" for line in section.lines)]
+        lines += [*filter(None, [visible(section.title)]), *(f"  {visible(line)}" for line in section.lines)]
         if section.header:
             rows = [[*map(visible, row)] for row in (section.header, *section.table)]
             widths = [max(map(len, column)) for column in zip(*rows, strict=True)]

@@ -74,7 +74,8 @@ def _show(console: Console, section: Section) -> None:
 
     from acep_approx.profiling.seen import NUMBERS
 
-    console.print(visible(section.title), style="bold")
+    if section.title:
+        console.print(visible(section.title), style="bold")
     for line in map(visible, section.lines):
         if console.is_terminal:
             console.print(Padding(line, (0, 0, 0, 2)))

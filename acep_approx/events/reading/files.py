@@ -40,6 +40,7 @@ from acep_approx.events.reading.text import TextFile, text_format
 from acep_approx.events.reading.widening import WRITTEN, as_wider, common_type, wider_text, with_marks
 from acep_approx.events.time_formats import TimeFormat
 from acep_approx.events.times_in_order import TimesInOrder
+from acep_approx.shell import quoted
 
 
 class ParquetFile:
@@ -349,13 +350,23 @@ def _detected_format(path: Path, *, is_csv: bool) -> str:
     return "csv"
 
 
+def likely_log(name: str | Path) -> str:
+    """The format of lines that a file has which is no table; empty where its first lines do not tell."""
+    path = Path(name)
+    if not path.is_file():
+        return ""
+    with open_stored(path, stored_as(path, None)) as stream:
+        start = stream.read(FIRST_BYTES)
+    return likely_line_format(start[: start.rfind(b"\n") + 1] or start)
+
+
 def _unknown_format(path: Path, start: bytes) -> DataError:
     written = likely_line_format(start)
     say = f"say it: --input-format {'|'.join(FORMATS)} (format='...' in Python)"
     return DataError(
         f"{path}: the format cannot be told from the name, nor from the first lines",
         code="ACEP-D012",
-        hint=f"its lines look like a log of {written}: --line-format {written} (line_format='{written}' of open_source)"
+        hint=f"its lines look like a log: --line-format {quoted(written)} (line_format={written!r} of open_source)"
         if written
         else f"{say}; of the lines of a log how they are written: --line-format '{{time}} {{level}} {{message}}', "
         "apache, syslog",

@@ -8,7 +8,7 @@ from typing import Any
 
 from acep_approx.arguments import check_fields
 from acep_approx.errors import UsageError, expect
-from acep_approx.events.roles import TIME_NAMES
+from acep_approx.events.roles import OTHER_TIME_NAMES, TIME_NAMES
 from acep_approx.events.time_formats import TimeFormat
 from acep_approx.visible import broken_at
 
@@ -104,7 +104,7 @@ class Layout:
 
     def is_time(self, column: str) -> bool:
         """Whether a column is the time, as far as names tell."""
-        return column == self.time or column.lower() in TIME_NAMES
+        return column == self.time or column.lower() in (*TIME_NAMES, *OTHER_TIME_NAMES)
 
 
 @dataclass(frozen=True)

@@ -308,10 +308,7 @@ class Finder(KnownMatches):
         until: Ints,
     ) -> Ints:
         """The matches in whose gaps an event of ``letter`` lies that satisfies its conditions."""
-        gap, event = self.log.between(letter, found.slot[match], low, high)
-        tick = self.log.tick[event]
-        inside = (tick >= since[gap]) & (tick <= until[gap])
-        gap, event = gap[inside], event[inside]
+        gap, event = self.log.between(letter, found.slot[match], (low, high), (since, until))
         conditions = self.log.conditions[letter]
         if conditions:
             variable = str(self.automaton.automaton.letters[letter].negated)

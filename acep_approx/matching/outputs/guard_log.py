@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import numpy as np
 
 from acep_approx.arrays import Ints, places
@@ -51,17 +53,19 @@ class GuardLog:
         self.tick = np.concatenate((self.tick, events.tick[some]))[order]
         self.mask = np.concatenate((self.mask, masks[some]))[order]
 
-    def between(self, letter: int, slot: Ints, low: Ints, high: Ints) -> tuple[Ints, Ints]:
-        """Pairs (gap, event) of a letter, the event's slot being the gap's and its row between low and high."""
+    def between(
+        self, letter: int, slot: Ints, rows: tuple[Ints, Ints], ticks: tuple[Ints, Ints]
+    ) -> tuple[Ints, Ints]:
+        """Pairs (gap, event) of a letter: the event's slot is the gap's, its row lies between two, its tick in a range.
+
+        Events of a slot are in order of time, so that of a long stream only those are looked at.
+        """
         mine = np.flatnonzero((self.mask >> letter) & 1)
-        # one number per event that is ordered as (slot, row): rows as their places among all rows
-        rows = np.sort(self.row[mine])
-        place = self.slot[mine] * (len(rows) + 2) + np.searchsorted(rows, self.row[mine]) + 1
-        first = np.searchsorted(place, slot * (len(rows) + 2) + np.searchsorted(rows, low, side="right"), side="right")
-        last = np.searchsorted(place, slot * (len(rows) + 2) + np.searchsorted(rows, high, side="left"), side="right")
+        by_row, by_tick = _Ordered(self.slot[mine], self.row[mine]), _Ordered(self.slot[mine], self.tick[mine])
+        first = np.maximum(by_row.below(slot, rows[0], "right"), by_tick.below(slot, ticks[0], "left"))
+        last = np.minimum(by_row.below(slot, rows[1], "left"), by_tick.below(slot, ticks[1], "right"))
         count = (last - first).clip(0)
-        gap = np.repeat(np.arange(len(slot)), count)
-        return gap, mine[places(first, count)]
+        return np.repeat(np.arange(len(slot)), count), mine[places(first, count)]
 
     def forget(self, floor: Ints | int) -> None:
         """Let go of events with ticks before ``floor`` (per slot, or for all)."""
@@ -69,3 +73,19 @@ class GuardLog:
         if len(keep) < len(self.row):
             for name in LOGGED:
                 setattr(self, name, getattr(self, name)[keep])
+
+
+class _Ordered:
+    """Events that are in order of their slots, and of a number within each."""
+
+    def __init__(self, slot: Ints, number: Ints) -> None:
+        self._numbers = np.sort(number)
+        self._places = self._place(slot, np.searchsorted(self._numbers, number) + 1)
+
+    def _place(self, slot: Ints, rank: Ints) -> Ints:
+        """One number per event that is ordered as (slot, number): numbers as their places among all."""
+        return np.asarray(slot * (len(self._numbers) + 2) + rank, np.int64)
+
+    def below(self, slot: Ints, number: Ints, side: Literal["left", "right"]) -> Ints:
+        """How many events lie before a number in a slot, those of other slots counted; ``right``: or at it."""
+        return np.searchsorted(self._places, self._place(slot, np.searchsorted(self._numbers, number, side)), "right")

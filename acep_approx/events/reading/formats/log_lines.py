@@ -63,6 +63,23 @@ TOLD = ("apache", "syslog", "syslog5424")
 """Those that lines are tried with."""
 TOLD_BY = 5
 """Lines that are tried."""
+TEMPLATES = (
+    "{time} [{thread}] {level} {logger} - {message}",
+    "{time} {level} [{thread}] {logger} - {message}",
+    "{time} {level} [{thread}] {logger}: {message}",
+    "{time} {level} {logger} - {message}",
+    "{time} - {logger} - {level} - {message}",
+    "{time} [{level}] {message}",
+    "{time} - {level} - {message}",
+    "{time} {level}: {message}",
+    "{time}, {level} {message}",
+    "{time} {pid} {tid} {level} {tag}: {message}",
+    "{time} {level} {message}",
+)
+"""Logs of programs, whose lines have a level, the more telling first."""
+_LEVELS = re.compile(r"(?i:trace|debug|info|notice|warn|warning|error|err|severe|critical|crit|fatal)|[VDIWEF]")
+MOSTLY = 0.6
+"""Of the lines that must fit a template: tracebacks have others."""
 _PIECE = re.compile(r"\{(\w+)\}")
 NULLS = ("", "-")
 """What stands for null."""
@@ -116,8 +133,17 @@ def likely_line_format(start: bytes) -> str:
     'syslog'
     """
     lines = [line.decode(errors="replace") for line in start.splitlines()[:TOLD_BY] if line.strip()]
+    if not lines:
+        return ""
     fitting = (name for name in TOLD if all(re.fullmatch(READY[name], line) for line in lines))
-    return next(fitting, "") if lines else ""
+    return next(fitting, "") or next((template for template in TEMPLATES if _has_levels(template, lines)), "")
+
+
+def _has_levels(template: str, lines: list[str]) -> bool:
+    """Whether the first line, and most of the others, fit a template and have a level in its place."""
+    found = [re.fullmatch(line_pattern(template), line) for line in lines]
+    fits = [one is not None and _LEVELS.fullmatch(one["level"]) is not None for one in found]
+    return fits[0] and sum(fits) >= MOSTLY * len(fits)
 
 
 def _of_template(given: str, said: TimeFormat | None) -> str:
