@@ -177,6 +177,15 @@ def test_rules_fire_when_the_window_of_the_negation_has_closed() -> None:
         assert [match["end"] for some in found for match in some] == [7]
 
 
+def test_why_names_only_events_in_the_window_of_the_negation() -> None:
+    """Another one after it has nothing to do with it."""
+    query = compile_query("PATTERN SEQ(~(B m) WITHIN 1, A a, ~(B b) WITHIN 2, C c, ~(B n) WITHIN 2) WITHIN 20")
+    events = [{"ts": ts, "type": type_} for ts, type_ in ((0, "B"), (3, "A"), (5, "B"), (6, "B"), (7, "C"), (30, "B"))]
+    answer = str(query.why(events, around=7))
+    assert "b came, which must not happen (row 2, 5)" in answer
+    assert answer.count("which must not happen") == 1
+
+
 # --- the language -----------------------------------------------------------------------------------------------------
 
 

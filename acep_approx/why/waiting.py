@@ -204,6 +204,7 @@ class Waiting:
         self.clock = place.clock
         self.components = {one.variable: one for one in self.automaton.components if not one.is_negated}
         self.dynamic = dynamic_conditions(query)
+        self.spans = place.plan.negation_ticks("us" if place.is_time else None)
         self.to_come = self._variables_to_come()
         self.kleene = self.automaton.kleene - self.automaton.negated
 
@@ -307,12 +308,20 @@ class Waiting:
         between = self.place.between(last, event)
         for letter in sorted(arc.guard):
             for i in between:
-                if self.place.masks[i] >> letter & 1:
-                    return (event, i), self._negated(letter)
+                name = self._negated(letter)
+                if self.place.masks[i] >> letter & 1 and self._is_near(name, last, i, event):
+                    return (event, i), name
         registers = self.place.plan.registers
         if registers is not None and registers.strategy_of(arc.gap) == "strict_contiguity":
             between = self.place.between(last, event, of_part=False)
         return ((event, between[0]), "") if between else (None, "")
+
+    def _is_near(self, name: str, after: int, event: int, before: int) -> bool:
+        """Whether an event between two others lies in the window of its negation, where that has one of its own."""
+        if name not in self.spans:
+            return True
+        length = self.clock[event] - self.clock[after] if after >= 0 else self.clock[before] - self.clock[event]
+        return bool(length <= self.spans[name])
 
     def _negated(self, letter: int) -> str:
         wanted = self.automaton.letters[letter]
@@ -349,7 +358,9 @@ class Waiting:
                 conditions = negation_conditions(self.query).get(name, ())
                 for i in inside:
                     extended = {**binding, name: [i]}
-                    if self.place.masks[i] >> letter & 1 and all(
+                    if not self.place.masks[i] >> letter & 1 or not self._is_near(name, after, i, before):
+                        continue
+                    if all(
                         c.names <= extended.keys() and self.tester.miss(c, extended) is None for c in conditions
                     ):
                         negated.append((name, i))

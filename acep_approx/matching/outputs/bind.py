@@ -90,7 +90,10 @@ def columns_of(bind: Bind) -> tuple[str, ...]:
     """The columns that are named."""
     if isinstance(bind, Wide):
         return bind.columns
-    return (bind,) if isinstance(bind, str) else () if bind is None else tuple(bind)
+    if bind is None:
+        return ()
+    expect("bind", bind, (str, Sequence), "the name of a column, or several")
+    return (bind,) if isinstance(bind, str) else tuple(bind)
 
 
 def as_plain(bind: Bind) -> Any:
