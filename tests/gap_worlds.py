@@ -6,12 +6,15 @@ from dataclasses import replace
 from random import Random
 
 from acep_approx.errors import QueryError
-from acep_approx.query.shape import all_of, choice_of, gap_words, sequence_of
+from acep_approx.query.shape import all_of, choice_of, gap_words, negated_variables, sequence_of
 from acep_approx.query.syntax import (
     DEFAULT_STRATEGY,
     Absent,
     AllOf,
     Atom,
+    Attribute,
+    Binary,
+    Constant,
     Either,
     Pattern,
     QuerySyntax,
@@ -44,6 +47,10 @@ def gap_world(number: int, *, chooses: bool = False) -> RichWorld:
             spaced = replace(query, pattern=with_words(query.pattern, random, contiguous))
             if query.equivalences and "contiguity" in query.strategy:
                 spaced = replace(spaced, strategy=contiguous)
+            ending = sorted(name for name in negated_variables(spaced.pattern) if name.startswith("u"))
+            if ending and random.randrange(2):
+                asked = Binary(">", Attribute(ending[0], None, "x"), Constant(1))
+                spaced = replace(spaced, predicates=(*spaced.predicates, asked))
             try:
                 found = world_of(spaced, world.rows)
             except QueryError as error:
@@ -59,6 +66,16 @@ def with_words(pattern: Pattern, random: Random, contiguous: Strategy) -> Patter
     def word() -> Strategy:
         chosen = random.choice(WORDS)
         return contiguous if "contiguity" in chosen else chosen
+
+    has_preferences = not random.randrange(3)
+
+    def until(node: Repeat) -> Absent | None:
+        if has_preferences or node.most == 1 or random.randrange(4):
+            return None
+        ending.append(f"u{len(ending)}")
+        return Absent((Atom(random.choice(("A", "B", "C", None)), ending[-1]),))
+
+    ending: list[str] = []
 
     def walk(node: Pattern, *, is_first: bool) -> Pattern:
         made = node
@@ -77,12 +94,11 @@ def with_words(pattern: Pattern, random: Random, contiguous: Strategy) -> Patter
                 is_again = node.most != 1 and random.randrange(3) == 0
                 inner = walk(part, is_first=is_first and not is_again)
                 prefers = random.choice((None, "GREEDY", "RELUCTANT")) if has_preferences else None
-                made = replace(node, part=inner, between=between, prefers=prefers)
+                made = replace(node, part=inner, between=between, prefers=prefers, until=until(node))
         if is_first or random.randrange(3):
             return made
         return Spaced(word(), made)
 
-    has_preferences = not random.randrange(3)
     return walk(pattern, is_first=True)
 
 

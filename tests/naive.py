@@ -216,6 +216,8 @@ class PartitionSearch:
             for row in self.part[following:]:
                 if not fits[row] or not self.is_before(last, row):
                     continue
+                if any(self.conditions.fits(atom, row) for atom in step.until):
+                    continue
                 if self.span_fits(row if first is None else first, row) and self.may_skip(path, step, row):
                     yield Path((*path.bound, (row, step.atom.variable)), step.place, err, gaps)
 
@@ -284,7 +286,7 @@ class PartitionSearch:
     def is_enabled(self, path: Path, step: Step, row: int) -> bool:
         """Whether a step could bind an event, as far as that can be known then."""
         assert step.atom is not None
-        if not self.conditions.fits(step.atom, row):
+        if not self.conditions.fits(step.atom, row) or any(self.conditions.fits(atom, row) for atom in step.until):
             return False
         bound = (*path.bound, (row, step.atom.variable))
         return self.conditions.hold_so_far(bound, self.places.still_to_come(step.place))

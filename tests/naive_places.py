@@ -94,7 +94,8 @@ class Step(NamedTuple):
     ``atom`` is None at the end of the pattern. ``cost`` is the weight of the letters missing on the way. ``takes``: the
     step begins another round of a repetition that holds the event before and the event after it. ``strategy`` is that
     of the gap between the two. ``over`` are the repetitions that end on the way, ``begun`` those of which it begins a
-    round that need not be: another one, or the first of a repetition that may have none.
+    round that need not be: another one, or the first of a repetition that may have none. No event of ``until`` may be
+    the one that is bound.
     """
 
     atom: Atom | None
@@ -105,6 +106,7 @@ class Step(NamedTuple):
     strategy: Strategy
     over: Repeats = frozenset()
     begun: Repeats = frozenset()
+    until: frozenset[Atom] = frozenset()
 
 
 class Places:
@@ -145,7 +147,9 @@ class Places:
                 loops = [part.tree for part in rest if isinstance(part, Loop) and part.need_not_be]
                 begun = frozenset[Repeat]().union(*map(preferring, loops))
                 after = self._place(after_letter(rest, bound=True))
-                yield Step(head, after, cost, gap, bool(again), strategy, over, begun)
+                until = self._until(rest)
+                absent = gap if gap is None else gap | until
+                yield Step(head, after, cost, absent, bool(again), strategy, over, begun, until)
                 cost += self._weights.get(variable, 1)
                 if cost <= budget:
                     yield from self._walk(after_letter(rest, bound=False), budget, cost, None, words, over)
@@ -173,6 +177,12 @@ class Places:
                     yield from self._walk(rest, budget, cost, gap, words, over | preferring(head.tree))
                 if head.may_go_on:
                     yield from self._walk((head.tree.part, head.next_round(), *rest), budget, cost, gap, words, over)
+
+    @staticmethod
+    def _until(rest: Parts) -> frozenset[Atom]:
+        """What ends the repetitions around a letter of which it begins another round."""
+        again = [part.tree.until for part in rest if isinstance(part, Loop) and part.again]
+        return frozenset(atom for until in again if until for atom in until.options)
 
     def still_to_come(self, place: Place) -> frozenset[str]:
         """The variables that can be bound from a place on, by the shape of the pattern alone."""

@@ -50,8 +50,8 @@ def smaller_patterns(pattern: Pattern) -> Iterator[Pattern]:
     match pattern:
         case Repeat(part=part) | Spaced(part=part):
             yield part
-            if isinstance(pattern, Repeat) and pattern.between:
-                yield replace(pattern, between=None)
+            for word in ("between", "prefers", "until") if isinstance(pattern, Repeat) else ():
+                yield from (replace(pattern, **{word: None}),) if getattr(pattern, word) else ()
             yield from (replace(pattern, part=smaller) for smaller in smaller_patterns(part))
         case Sequence(parts=parts) | Either(options=parts) | AllOf(parts=parts):
             join = {Sequence: sequence_of, Either: choice_of, AllOf: all_of}[type(pattern)]

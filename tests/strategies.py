@@ -98,8 +98,14 @@ EXPRESSIONS = expressions(CONSTANTS | ATTRIBUTES | AGGREGATES)
 WITH_FUNCTIONS = expressions(CONSTANTS | ATTRIBUTES | AGGREGATES, functions=True)
 
 
-def _repeat(part: Pattern, bounds: tuple[int, int | None], gap: Strategy | None, prefers: Preference | None) -> Repeat:
-    return Repeat(part, *bounds, between=gap, prefers=prefers)
+def _repeat(
+    part: Pattern,
+    bounds: tuple[int, int | None],
+    gap: Strategy | None,
+    prefers: Preference | None,
+    until: Absent | None,
+) -> Repeat:
+    return Repeat(part, *bounds, between=gap, prefers=prefers, until=until)
 
 
 def patterns(
@@ -107,16 +113,18 @@ def patterns(
 ) -> st.SearchStrategy[Pattern]:
     """Any pattern over some atoms in normal form; variables may occur more than once."""
 
+    absent = st.lists(atoms, min_size=1, max_size=2).map(lambda options: Absent(tuple(options)))
+
     def deeper(inner: st.SearchStrategy[Pattern]) -> st.SearchStrategy[Pattern]:
         several = st.lists(inner, min_size=2, max_size=3)
         gaps = GAPS if words else st.none()
         prefers = st.sampled_from([None, None, *PREFERENCES] if words else [None])
-        repeats = st.builds(_repeat, inner, BOUNDS, gaps, prefers)
+        until = st.none() | absent if words else st.none()
+        repeats = st.builds(_repeat, inner, BOUNDS, gaps, prefers, until)
         spaced = (st.builds(Spaced, GAPS.filter(bool), inner),) if words else ()
         orders = several.map(all_of) if negation else st.nothing()
         return st.one_of(several.map(sequence_of), several.map(choice_of), orders, repeats, *spaced)
 
-    absent = st.lists(atoms, min_size=1, max_size=2).map(lambda options: Absent(tuple(options)))
     return st.recursive(atoms | absent if negation else atoms, deeper, max_leaves=8)
 
 
@@ -136,8 +144,8 @@ def renamed(pattern: Pattern) -> Pattern:
                 return Either(tuple(walk(option) for option in options))
             case Absent(options=options):
                 return Absent(tuple(walk(option) for option in options))
-            case Repeat(part=part):
-                return replace(node, part=walk(part))
+            case Repeat(part=part, until=until):
+                return replace(node, part=walk(part), until=until and walk(until))
             case Spaced(strategy=strategy, part=part):
                 return Spaced(strategy, walk(part))
 

@@ -194,10 +194,11 @@ def rebuilt(node: Pattern) -> PatternBuilder:
     match node:
         case Atom(type=kind, variable=variable):
             return event(kind, variable)
-        case Repeat(part=part, least=least, most=most, between=between, prefers=prefers):
+        case Repeat(part=part, least=least, most=most, between=between, prefers=prefers, until=until):
             inner = rebuilt(part)
             built = inner.at_least(least) if most is None else inner.times(least, most)
-            return built.rounds(between and WORD_FOR[between], prefers) if between or prefers else built
+            words = between and WORD_FOR[between], prefers, until and rebuilt(until)
+            return built.rounds(*words) if any(words) else built
         case Spaced(strategy=strategy, part=part):
             return rebuilt(part).gap(WORD_FOR[strategy])
         case Sequence(parts=parts):

@@ -79,6 +79,12 @@ def rows_found(pattern: str, text: str, clauses: str = "") -> list[list[int]]:
         ("SEQ(A a, ANY+ NEXT GREEDY b[], C c)", "ABC", []),  # the last event is a round, too
         ("SEQ(A a, B+ STRICT GREEDY b[], C c)", "ABBXBC", [[0, 1, 2, 5], [0, 2, 5], [0, 4, 5]]),
         ("(A a, B+ NEXT GREEDY b[], C c)+ NEXT", "ABBC", [[0, 1, 2, 3], [0, 2, 3]]),
+        # until: with such an event, or after it, no further round begins
+        ("SEQ(A a, B+ UNTIL (S s) b[])", "ABSB", [[0, 1], [0, 3]]),
+        ("SEQ(A a, STRICT B+ UNTIL (S s) b[], C c)", "ABBSBC", [[0, 1, 2, 5], [0, 1, 5]]),
+        ("SEQ(A a, STRICT ANY+ UNTIL (S s | T t) b[])", "ABXTX", [[0, 1], [0, 1, 2]]),
+        ("SEQ(A a, B{2} UNTIL (S s) b[])", "ABSBB", [[0, 3, 4]]),
+        ("(A a, STRICT B b)+ UNTIL (S s)", "ABABSAB", [[0, 1], [0, 1, 2, 3], [2, 3], [5, 6]]),
         # reluctant: a round neither takes nor passes over what could follow
         ("SEQ(A a, NEXT B+ RELUCTANT b[], C c)", "ABCBC", [[0, 1, 2], [0, 1, 4]]),
         ("SEQ(A a, NEXT B* RELUCTANT b[], C c)", "ACBC", [[0, 1], [0, 3]]),
@@ -125,6 +131,9 @@ def test_what_was_a_type_and_a_variable_is_that(pattern: str) -> None:
         ("SEQ(A a, B+ GREEDY b[])", "ACEP-Q921"),
         ("SEQ(A a, B+ RELUCTANT b[], C? c)", "ACEP-Q921"),
         ("SEQ(A a, (~(N n), B b)+ GREEDY, C c)", "ACEP-Q922"),
+        ("SEQ(A a, B+ GREEDY UNTIL (S s) b[], C c)", "ACEP-Q922"),
+        ("SEQ(A a, B? UNTIL (S s) b)", "ACEP-Q093"),
+        ("SEQ(A a, B+ UNTIL (S+ s[]) b[])", "ACEP-Q012"),
     ],
 )
 def test_what_says_nothing_is_refused(pattern: str, code: str) -> None:
@@ -132,6 +141,13 @@ def test_what_says_nothing_is_refused(pattern: str, code: str) -> None:
         compile_query(f"PATTERN {pattern} WHERE [g] WITHIN 5")
     assert caught.value.code == code
     assert caught.value.hint
+
+
+def test_what_ends_a_repetition_has_conditions_of_its_own() -> None:
+    found = compile_query("PATTERN SEQ(A a, STRICT B+ UNTIL (S s) b[]) WHERE s.x > 3 WITHIN 9")
+    assert len(found.match(rows_of("0 A 1, 1 B 1, 2 S 1, 3 B 1, 4 S 5, 5 B 1"))) == 2
+    with pytest.raises(QueryError, match="ACEP-Q094"):
+        compile_query("PATTERN SEQ(A a, B+ UNTIL (S s) b[]) WHERE s.x > a.x WITHIN 9")
 
 
 def test_maximal_is_refused_only_where_a_loop_may_pass_over_any_event() -> None:
@@ -311,6 +327,11 @@ def what_follows_passes_over_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(registers._Compiler, "_kills", lambda *_: ())
 
 
+def what_ends_a_repetition_is_a_round(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An event of UNTIL ends the repetition behind it, but may be a round itself."""
+    monkeypatch.setattr(compiling._Letters, "until", lambda self, atom, _: self.index(atom))
+
+
 def what_follows_takes_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
     """What goes first is not passed over by what waits, but it may be taken."""
     monkeypatch.setattr(registers._Compiler, "_not_open", lambda *_: [])
@@ -338,6 +359,7 @@ WRONG = {
     takes_hide_in_other_gaps: 371,
     contiguous_gaps_pass_over: 7,
     what_follows_passes_over_rounds: 371,
+    what_ends_a_repetition_is_a_round: 0,
     what_follows_takes_rounds: 64,
     rounds_are_near: 282,
     other_states_do_not_count: 371,

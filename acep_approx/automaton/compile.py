@@ -26,7 +26,7 @@ from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
 
 from acep_approx.automaton.automaton import START, Arc, Automaton, Component, Final, Letter
-from acep_approx.automaton.letters import unbound
+from acep_approx.automaton.letters import asked_by, unbound, untrue
 from acep_approx.errors import UnsupportedError
 from acep_approx.query.shape import atoms, is_static, kleene_variables, negated_variables, negation_windows, variables
 from acep_approx.query.syntax import (
@@ -66,7 +66,7 @@ class Thompson:
     ``inside[node]`` holds the repetitions and the parts with a word for their gap that the letter move into ``node``
     lies in, by their numbers, outermost first (nothing for other nodes). ``before`` gives per number the strategy of
     the gap before a part that has a word, ``between`` that of the gaps between rounds, ``preferring`` the repetitions
-    that prefer something.
+    that prefer something, ``until`` what ends them.
     """
 
     moves: list[list[Move]] = field(default_factory=list)
@@ -74,13 +74,14 @@ class Thompson:
     before: dict[int, Strategy] = field(default_factory=dict)
     between: dict[int, Strategy] = field(default_factory=dict)
     preferring: dict[int, Repeat] = field(default_factory=dict)
+    until: dict[int, Absent] = field(default_factory=dict)
     start: int = 0
     end: int = 0
 
     @property
     def has_words(self) -> bool:
-        """Whether some gap has a strategy of its own, or a repetition prefers something."""
-        return bool(self.before or self.between or self.preferring)
+        """Whether it must be known of which repetition a way begins another round."""
+        return bool(self.before or self.between or self.preferring or self.until)
 
 
 GuardLetter = Callable[[Atom, bool], int]
@@ -187,6 +188,8 @@ class _Builder:
             self._graph.preferring[number] = tree
         if tree.between is not None:
             self._graph.between[number] = tree.between
+        if tree.until is not None:
+            self._graph.until[number] = tree.until
         leave = self._endless(tree, entry, number) if most is None else self._bounded(tree, entry, most, number)
         self._around.pop()
         return leave
@@ -401,6 +404,14 @@ class _Letters:
         negated = atom.variable if atom.variable in self.apart else None
         return Letter(atom.type, tuple(self.conditions.get(atom.variable, ())), negated)
 
+    def until(self, atom: Atom, ending: Absent | None) -> int:
+        """The letter of an atom that is none of some others, which end the repetition that it would go on."""
+        letter = self._letter(atom)
+        for other in ending.options if ending else ():
+            if None in (atom.type, other.type) or atom.type == other.type:
+                letter = replace(letter, conditions=(*letter.conditions, untrue(asked_by(self._letter(other)))))
+        return self._number(letter, atom)
+
     def guard(self, atom: Atom, since_start: bool) -> int:
         """The letter of a negated atom; from ``SINCE_START`` on, one of those of which none came since the start."""
         if not since_start:
@@ -464,8 +475,11 @@ def _automaton_of(graph: Thompson, query: QuerySyntax, letters: _Letters) -> Aut
                 if move.atom:
                     label = labels["" if query.is_regex else move.atom.variable]
                     target = state_of[way.node, i]
-                    letter = letters.index(move.atom) if source else letters.first(move.atom, way.guard)
+                    until = graph.until.get(way.again) if way.again in graph.inside[move.target] else None
+                    letter = letters.until(move.atom, until) if source else letters.first(move.atom, way.guard)
                     guard = frozenset(number for number in way.guard if number < SINCE_START)
+                    if until is not None and not way.cost:
+                        guard |= {letters.index(atom) for atom in until.options}
                     arc = Arc(source, target, letter, label, way.cost, guard, way.skipped)
                     arcs.append(_with_gap(arc, graph, query.strategy, origin, way, move.target))
                     refuse_many(query, "arcs", len(arcs), MAX_ARCS, "ACEP-Q904")
@@ -528,7 +542,7 @@ def preferring(query: QuerySyntax, arcs: list[Arc], over: frozenset[Repeat]) -> 
         raise query.fault("ACEP-Q921", message, tree.span, hint, UnsupportedError)
     for arc in arcs:
         for tree in arc.first_for & after if arc.guard else ():
-            message = f"{tree.prefers} does not go together with a negation at this end of a round"
+            message = f"{tree.prefers} does not go together with a negation or UNTIL between rounds"
             hint = "let the negation stand between two events of one round, or leave the word out"
             raise query.fault("ACEP-Q922", message, tree.span, hint, UnsupportedError)
     return [replace(arc, first_for=arc.first_for & after, after_in=arc.after_in & first) for arc in arcs]

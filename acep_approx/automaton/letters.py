@@ -5,9 +5,9 @@ What was found of a batch is kept with it (``Truths``), so that no other query n
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, reduce
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,7 @@ from acep_approx.errors import DataError
 from acep_approx.events.columns import in_python, to_numpy
 from acep_approx.query.evaluate import evaluate, evaluate_asked, is_true
 from acep_approx.query.shape import replaced
-from acep_approx.query.syntax import Attribute, Binary, Constant, Expression
+from acep_approx.query.syntax import Attribute, Binary, Constant, Expression, IsNull, Unary
 
 Masks = npt.NDArray[np.uint64]
 MOST_SEEN = 1000
@@ -42,6 +42,14 @@ def asked_by(letter: Letter) -> tuple[Expression, ...]:
     """What a letter asks, as conditions: that of its type, too."""
     asked: tuple[Expression, ...] = () if letter.type is None else (Binary("=", _TYPE, Constant(letter.type)),)
     return asked + letter.conditions
+
+
+def untrue(conditions: Sequence[Any]) -> Any:
+    """Whether not all of some conditions are TRUE: expressions, resolved or not."""
+    if not conditions:
+        return Constant(value=False)
+    both = reduce(lambda a, b: Binary("AND", a, b), conditions)
+    return Binary("OR", Unary("NOT", both), IsNull(both, negated=False))
 
 
 class Truths:

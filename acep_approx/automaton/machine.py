@@ -22,7 +22,7 @@ from typing import Any
 
 from acep_approx.automaton.automaton import START, Arc, Automaton, Component, Final, Letter
 from acep_approx.automaton.compile import MAX_ARCS, MAX_LETTERS, MAX_WAYS, MAX_WAYS_TO_ONE, NO_GUARD, refuse_many
-from acep_approx.automaton.letters import asked_by, unbound
+from acep_approx.automaton.letters import asked_by, unbound, untrue
 from acep_approx.automaton.registers import RegisterAutomaton
 from acep_approx.automaton.resolve import Binding, Call, Held, Own, Register, Resolved
 from acep_approx.automaton.states import EVERYTHING, NO_EVENT, NOTHING, Computed, Ignore, State, Step
@@ -35,12 +35,10 @@ from acep_approx.query.syntax import (
     Constant,
     Expression,
     FunctionCall,
-    IsNull,
     Machine,
     MachineArc,
     QuerySyntax,
     RegisterValue,
-    Unary,
     UserFunction,
 )
 
@@ -456,7 +454,7 @@ class _Compiler:
         conditions = []
         for type_, when in sorted(self.rules[state], key=repr):
             asked = _all_of((*asked_by(Letter(type_)), *((when,) if when is not None else ())))
-            conditions.append(Binary("OR", Unary("NOT", asked), IsNull(asked, negated=False)))
+            conditions.append(untrue([asked]))
         return frozenset({self.letter(Letter(None, tuple(conditions)))})
 
     def resolved(self, node: Expression) -> Resolved:

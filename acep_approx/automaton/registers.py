@@ -13,11 +13,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property, reduce
+from functools import cached_property
 
 from acep_approx.automaton.automaton import START, Arc, Automaton, Final, Letter
 from acep_approx.automaton.compile import MAX_ARCS, MAX_LETTERS
-from acep_approx.automaton.letters import asked_by
+from acep_approx.automaton.letters import asked_by, untrue
 from acep_approx.automaton.resolve import (
     Binding,
     Condition,
@@ -47,14 +47,10 @@ from acep_approx.query.shape import gap_words
 from acep_approx.query.syntax import (
     LISTS_ALL,
     NON_OVERLAP,
-    Binary,
-    Constant,
     Expression,
-    IsNull,
     QuerySyntax,
     Repeat,
     Strategy,
-    Unary,
 )
 
 MAX_STATES = 4096
@@ -420,8 +416,8 @@ class _Compiler:
         parts = [Own(one) for one in asked_by(letter)]
         parts += self._checks(state, arc, Binding(self._variable(arc), state.bound)) + self._is_near(arc)
         if all(isinstance(part, Own) for part in parts):
-            return [Own(_untrue([part.value for part in parts]))]
-        return [_untrue(parts)]
+            return [Own(untrue([part.value for part in parts]))]
+        return [untrue(parts)]
 
     def _too_many(self, what: str, given: int, limit: int) -> LimitError:
         message = f"the conditions of this query need more than {limit:,} {what}"
@@ -504,12 +500,6 @@ def _order(gap: Gap) -> tuple[str, list[str]]:
     return str(gap[0]), sorted(map(repr, gap[1]))
 
 
-def _untrue(parts: list[Resolved]) -> Resolved:
-    """Whether not all of some conditions are TRUE."""
-    if not parts:
-        return Constant(value=False)
-    both = reduce(lambda a, b: Binary("AND", a, b), parts)
-    return Binary("OR", Unary("NOT", both), IsNull(both, negated=False))
 
 
 def _liveness(result: RegisterAutomaton) -> list[tuple[Register, ...]]:

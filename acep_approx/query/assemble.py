@@ -207,12 +207,14 @@ class Assembler(Written):
         return Repeat(part, least, most, span, **self._rounds(words))
 
     @staticmethod
-    def _rounds(words: list[Token]) -> dict[str, Any]:
+    def _rounds(words: list[Any]) -> dict[str, Any]:
         """What stands behind a quantifier, by the fields of the repetition; it is taken out of the words."""
         found: dict[str, Any] = {}
-        while words and words[0].type.startswith(("BETWEEN", "PREFERS")):
+        while words and getattr(words[0], "type", "").startswith(("BETWEEN", "PREFERS")):
             word = words.pop(0).upper()
             found |= {"between": GAP_WORDS[word]} if word in GAP_WORDS else {"prefers": PREFERENCES[word]}
+        if words and isinstance(words[0], Absent):
+            found["until"] = words.pop(0)
         return found
 
     def spaced(self, parts: list[Any], span: Span) -> Spaced:
@@ -230,6 +232,8 @@ class Assembler(Written):
                     "write one ~(T x) for each event that must be missing, or ~(A a | B b) for several types",
                 )
         return Absent(tuple(option for option in options if isinstance(option, Atom)), span)
+
+    until = absent
 
     def absent_since_start(self, parts: list[Pattern], span: Span) -> Absent:
         return dataclasses.replace(self.absent(parts, span), since_start=True)

@@ -529,7 +529,9 @@ class PatternBuilder:
         return PatternBuilder(Spaced(strategy_for(word), self.node))
 
     @checked
-    def rounds(self, gap: str | None = None, prefers: str | None = None) -> PatternBuilder:
+    def rounds(
+        self, gap: str | None = None, prefers: str | None = None, until: PatternBuilder | None = None
+    ) -> PatternBuilder:
         """Say how the rounds of this repetition follow one another: ``B+ NEXT GREEDY b[]``.
 
         Parameters
@@ -538,6 +540,8 @@ class PatternBuilder:
             The strategy of the gaps between rounds, a word as for `gap`.
         prefers : str, optional
             GREEDY or RELUCTANT.
+        until : PatternBuilder, optional
+            Made by `absent`: events with which no further round begins, ``B+ UNTIL (S s) b[]``.
 
         Returns
         -------
@@ -547,14 +551,17 @@ class PatternBuilder:
         Raises
         ------
         UsageError
-            ACEP-U021: no such word. ACEP-U023: this is no repetition.
+            ACEP-U021: no such word. ACEP-U023: this is no repetition. ACEP-U024: ``until`` was not made by `absent`.
         """
+        if until is not None and not isinstance(until.node, Absent):
+            raise UsageError("until is no absent(...)", code="ACEP-U024", hint="until=absent(event('S', 's'))")
         if not isinstance(self.node, Repeat):
             hint = "event('B', 'b').plus().rounds('NEXT')"
             raise UsageError("only a repetition has rounds", code="ACEP-U023", hint=hint)
         between = self.node.between if gap is None else strategy_for(gap)
         preferred = self.node.prefers if prefers is None else preference_for(prefers)
-        return PatternBuilder(dataclasses.replace(self.node, between=between, prefers=preferred))
+        ending = self.node.until if until is None else until.node
+        return PatternBuilder(dataclasses.replace(self.node, between=between, prefers=preferred, until=ending))
 
     @checked
     def where(self, conditions: str) -> QueryBuilder:
@@ -676,18 +683,7 @@ def seq(*parts: PatternBuilder) -> PatternBuilder:
 
 @checked
 def either(*parts: PatternBuilder) -> PatternBuilder:
-    """Exactly one of several parts: ``(A a | B b)``.
-
-    Parameters
-    ----------
-    *parts : PatternBuilder
-        At least one.
-
-    Returns
-    -------
-    PatternBuilder
-        The choice.
-    """
+    """Exactly one of several parts, of which there must be one: ``(A a | B b)``."""
     return PatternBuilder(choice_of(_nodes("either", parts)))
 
 

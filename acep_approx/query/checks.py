@@ -97,6 +97,7 @@ def check(query: QuerySyntax) -> None:
     _check_since_start(query)
     _check_spans(query)
     _check_gap_words(query)
+    _check_until(query)
     _check_size(query)
     _check_definitions_fit(query)
     _check_predicates(query)
@@ -211,10 +212,22 @@ def _check_gap_words(query: QuerySyntax) -> None:
         if isinstance(part, Spaced) and isinstance(part.part, Absent):
             hint = f"write it before the event that comes next: ~(N n), {WORD_FOR[part.strategy]} B b"
             raise query.fault("ACEP-Q092", "a negation binds no event, so that there is no gap", part.span, hint)
-        if isinstance(part, Repeat) and part.between is not None and part.most == 1:
-            word = WORD_FOR[part.between]
-            hint = f"a word before the part is about the gap there: {word} B? b"
+        if isinstance(part, Repeat) and part.most == 1 and (part.between or part.until):
+            word = WORD_FOR[part.between] if part.between else "UNTIL"
+            hint = f"a word before the part is about the gap there: {word} B? b" if part.between else "leave UNTIL out"
             raise query.fault("ACEP-Q093", f"a part that comes once at most has no rounds for {word}", part.span, hint)
+
+
+def _check_until(query: QuerySyntax) -> None:
+    """What ends a repetition is asked of one event alone."""
+    repeats = (node for node in walk(query.pattern) if isinstance(node, Repeat) and node.until is not None)
+    ending = {atom.variable for node in repeats if node.until is not None for atom in node.until.options}
+    for predicate in query.predicates:
+        names = sorted(variables(predicate) & ending)
+        if names and not is_static(predicate):
+            message = f"{names[0]!r} of UNTIL cannot be compared with other events"
+            hint = "name it alone in a condition, or exclude the event with a negation: (B b, ~(S s))+"
+            raise query.fault("ACEP-Q094", message, predicate.span, hint)
 
 
 def _at_the_start(pattern: Pattern) -> Iterator[Spaced]:

@@ -266,7 +266,8 @@ def _bounds(node: Repeat) -> str:
         written = f"{{{node.least}}}"
     else:
         written = f"{{{node.least},{'' if node.most is None else node.most}}}"
-    words = (node.between and WORD_FOR[node.between], node.prefers)
+    until = node.until and f"UNTIL ({' | '.join(map(_pattern, node.until.options))})"
+    words = (node.between and WORD_FOR[node.between], node.prefers, until)
     return " ".join((written, *filter(None, words)))
 
 

@@ -118,7 +118,7 @@ _BELOW: dict[type, Callable[[Any], tuple[Node, ...]]] = {
     Either: lambda node: node.options,
     AllOf: lambda node: node.parts,
     Absent: lambda node: node.options,
-    Repeat: lambda node: (node.part,),
+    Repeat: lambda node: (node.part,) if node.until is None else (node.part, node.until),
     Spaced: lambda node: (node.part,),
     Unary: lambda node: (node.operand,),
     IsNull: lambda node: (node.operand,),

@@ -137,7 +137,8 @@ class Repeat:
 
     ``between`` is the strategy of the gaps from one round to the next: ``B+ STRICT b[]``. None: what stands in the
     part, or else that of the query. ``prefers``: whether another round comes before what follows, or the other way
-    round, where an event could be either; None: both count.
+    round, where an event could be either; None: both count. With an event of ``until``, or after it, no further round
+    begins.
     """
 
     part: Pattern
@@ -146,6 +147,7 @@ class Repeat:
     span: Span = span_field()
     between: Strategy | None = field(default=None, kw_only=True)
     prefers: Preference | None = field(default=None, kw_only=True)
+    until: Absent | None = field(default=None, kw_only=True)
 
 
 @dataclass(frozen=True)

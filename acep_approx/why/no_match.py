@@ -171,6 +171,8 @@ def without_negation(pattern: Pattern, negation: Absent) -> Pattern:
             return choice_of([without_negation(option, negation) for option in options])
         case AllOf(parts=parts):
             return replace(pattern, parts=tuple(without_negation(part, negation) for part in parts))
+        case Repeat(part=part, until=until) if until == negation:
+            return replace(pattern, part=without_negation(part, negation), until=None)
         case Repeat(part=part) | Spaced(part=part):
             return replace(pattern, part=without_negation(part, negation))
     return pattern
