@@ -451,6 +451,11 @@ class Assembler(Written):
         found = reduce(lambda one, other: Binary("OR", one, other, span), tests)
         return Unary("NOT", found, span) if negated else found
 
+    def member(self, parts: list[Any], span: Span) -> Expression:
+        item, *negated, several = parts
+        found = Apply("IN", (item, several), span)
+        return Unary("NOT", found, span) if negated else found
+
     def like(self, parts: list[Any], span: Span) -> Expression:
         text, *negated, word, pattern = parts
         found = Apply(word.upper(), (text, pattern), span)

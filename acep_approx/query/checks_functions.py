@@ -5,7 +5,7 @@ from __future__ import annotations
 from acep_approx.query.functions import ACROSS_EVENTS, FUNCTIONS, MOST_DIGITS, Function
 from acep_approx.query.printer import to_text
 from acep_approx.query.shape import naming, walk
-from acep_approx.query.syntax import Aggregate, Apply, Constant, Expression, Index, RegisterValue, Written
+from acep_approx.query.syntax import Aggregate, Apply, Attribute, Constant, Expression, Index, RegisterValue, Written
 
 
 def check_functions(query: Written, expression: Expression, *, is_condition: bool) -> None:
@@ -30,7 +30,9 @@ def check_functions(query: Written, expression: Expression, *, is_condition: boo
             function = FUNCTIONS[node.name]
             _check_number(query, node, function)
             _check_constants(query, node, function)
-            if is_condition and node.name not in ACROSS_EVENTS:
+            if is_condition and node.name == "IN":
+                _check_member(query, node)
+            elif is_condition and node.name not in ACROSS_EVENTS:
                 _check_events(query, node)
 
 
@@ -53,6 +55,8 @@ def usage(function: Function) -> str:
     """
     if function.name in ("LIKE", "ILIKE"):
         return f"a.name {function.name} '%text%'"
+    if function.name == "IN":
+        return "a.ip IN b.ips"
     if function.repeats:
         return f"{function.name}(a.x, a.y)"
     shown = {"string": ("a.name", "'text'"), "number": ("a.x", "1"), "time": ("a.ts", "'2013-01-31'")}
@@ -101,6 +105,16 @@ def _check_pattern(query: Written, call: Apply, pattern: str, argument: Expressi
             hint = "it is a regular expression of RE2, which has no look-around and no back references"
             message = f"the regular expression cannot be read: {str(error).rpartition('regular expression: ')[2]}"
             query.fail("ACEP-Q174", message, argument.span, hint)
+
+
+def _check_member(query: Written, call: Apply) -> None:
+    """The item is of one event, and so is the list: runs keep one value of each."""
+    for part in call.arguments:
+        of = {(node.variable, node.index) for node in naming(part) if isinstance(node, Attribute)}
+        several = [node for node in walk(part) if isinstance(node, Aggregate | RegisterValue)]
+        if several or len(of) > 1 or not (of or isinstance(part, Constant)):
+            hint = "look for an attribute of one event, or a constant, in a list of one event: b.ip IN a.ips"
+            query.fail("ACEP-Q177", f"{to_text(part)} is not of one event", part.span, hint)
 
 
 def _check_events(query: Written, call: Apply) -> None:

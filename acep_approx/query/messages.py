@@ -393,5 +393,5 @@ def _expression_mistake(found: str, before: str, after: str, possible: set[str])
     if found == ")" and "NUMBER" in possible and before.rstrip().endswith("("):
         return "the list may not be empty"
     if _AFTER_IN.search(before):
-        return f"values stand in brackets: IN ({found})"
+        return f"values stand in brackets: IN ({found}); a list is an attribute: b.ip IN a.ips"
     return None

@@ -220,7 +220,7 @@ def refuse_calls(tree: Any, text: str, known: tuple[str, ...]) -> None:
 
 
 def refuse_like(tree: Any, text: str) -> None:
-    """Refuse LIKE and CASE where the language has no functions.
+    """Refuse LIKE, CASE and lists where the language has no functions.
 
     Raises
     ------
@@ -231,6 +231,10 @@ def refuse_like(tree: Any, text: str) -> None:
         span = case.meta.start_pos, case.meta.end_pos
         hint = "write a rule for each case"
         raise Assembler(text).fault("ACEP-Q175", "there is no CASE in rules and in CEL", span, hint)
+    for member in tree.find_data("member"):
+        span = member.meta.start_pos, member.meta.end_pos
+        hint = "list the values: IN (1, 2)"
+        raise Assembler(text).fault("ACEP-Q175", "nothing can be looked for in a list in rules and in CEL", span, hint)
     for like in tree.find_data("like"):
         token = like.children[-2]
         hint = "compare with =, or list the values with IN"
