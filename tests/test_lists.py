@@ -21,7 +21,7 @@ from acep_approx.query.syntax import Apply, Attribute, Binary, Constant, Express
 from tests.cases import cases
 from tests.naive_functions import is_in
 from tests.rich_conditions import Names, condition
-from tests.rich_worlds import Dice, RichWorld, rich_world, world_of
+from tests.rich_worlds import Dice, RichWorld, Row, rich_world, stream, world_of
 from tests.runs_engine import MERGES, agrees, agrees_in_any_split, chooses_as_brute_force
 
 LISTS = {"texts": pa.list_(pa.string()), "wholes": pa.list_(pa.int64()), "floats": pa.large_list(pa.float64())}
@@ -72,12 +72,21 @@ def about_lists(dice: Dice, names: Names) -> Expression:
     return Apply("IN", (dice.pick(items), several))
 
 
+def with_lists(dice: Dice, rows: Sequence[Row]) -> tuple[Row, ...]:
+    """Rows with a list of each kind, which may be empty or NULL."""
+
+    def some(values: Sequence[Any]) -> list[Any] | None:
+        return None if dice.chance(8) else [dice.pick(values) for _ in range(dice.pick((2, 1, 3, 2, 0)))]
+
+    return tuple(row | {name: some(values) for name, values in VALUES.items()} for row in rows)
+
+
 def list_world(seed: int, *, chooses: bool = False) -> ListWorld:
     """A world with conditions on lists; seldom with others."""
     random = Random(seed)
     dice = Dice(random)
     world = rich_world(random, chooses=chooses)
-    query, rows = world.query, [dict(row) for row in world.rows]
+    query, rows = world.query, world.rows
     negated = negated_variables(query.pattern)
     kleene = frozenset() if query.is_regex else kleene_variables(query.pattern) - negated
     known = sorted({atom.variable for atom in atoms(query.pattern)})
@@ -87,10 +96,7 @@ def list_world(seed: int, *, chooses: bool = False) -> ListWorld:
         chosen -= set(sorted(chosen & negated)[1:])
         names = Names(tuple(sorted(chosen - kleene)), tuple(sorted(chosen & kleene)))
         predicates = (*predicates, about_lists(dice, names))
-    for row in rows:
-        for name, values in VALUES.items():
-            row[name] = None if dice.chance(8) else [dice.pick(values) for _ in range(dice.pick((2, 1, 3, 2, 0)))]
-    found = world_of(replace(query, predicates=predicates), rows)
+    found = world_of(replace(query, predicates=predicates), with_lists(dice, rows))
     return ListWorld(found.query, found.text, found.rows)
 
 
@@ -145,6 +151,29 @@ def test_words_of_numbers_and_truths() -> None:
     assert found([1, 2, NULL, NULL], "int", [1, 1, 1, 2]) == [1, NULL, NULL, 0]
     assert found([1, 0], "truth", [3, 3]) == [1, NULL]
     assert found([1], "int", [NULL]) == [NULL]
+
+
+DIRECT = (
+    ("SEQ(B b, A+ a[])", "b.s IN a[a.LEN].texts"),
+    ("SEQ(B b, A+ a[])", "NOT b.s IN a[a.LEN].texts"),
+    ("SEQ(A+ a[], B b)", "NOT b.x IN a[1].floats"),
+    ("SEQ(A a, B+ b[])", "NOT b.y IN a.wholes"),
+    ("SEQ(A a, ~(B n), ANY b)", "NOT n.s IN a.texts"),
+    ("SEQ(A+ a[], ANY+ b[])", "b.s IN a[i].texts OR b.x > 2"),
+)
+
+
+@pytest.mark.parametrize(("pattern", "asked"), DIRECT)
+def test_conditions_across_events(pattern: str, asked: str) -> None:
+    """Also those that only complete matches can be tested with; an unknown value is not known to be no item."""
+    found = 0
+    for seed in range(cases(400, 40)):
+        strategy = ("skip_till_any_match", "partition_contiguity", "skip_till_next_match")[seed % 3]
+        text = f"PATTERN {pattern} WHERE {strategy} {{ {asked} }} WITHIN 7"
+        world = ListWorld(parse(text), text, with_lists(Dice(Random(seed)), stream(Dice(Random(seed)))))
+        agrees(world)
+        found += len(world.expected())
+    assert found > 20
 
 
 EVENTS = [
