@@ -28,7 +28,7 @@ from acep_approx.query.shape import (
     walk,
     with_operands,
 )
-from acep_approx.query.syntax import Aggregate, Apply, Attribute, Between, Binary, Expression, QuerySyntax
+from acep_approx.query.syntax import Aggregate, Apply, Attribute, Between, Binary, Expression, FunctionCall, QuerySyntax
 
 FLIPPED = {op: other for op, other in MIRRORED.items() if op != "!="}
 
@@ -264,6 +264,8 @@ def resolve(expression: Expression, binding: Binding) -> Resolved:  # noqa: PLR0
         if expression.name != "IN":
             return _of_one_event(expression, binding)
         return Call("IN", tuple(_of_one_event(argument, binding) for argument in expression.arguments))
+    if isinstance(expression, FunctionCall):
+        return Call(expression.name, tuple(_of_one_event(argument, binding) for argument in expression.arguments))
     if isinstance(expression, Attribute):
         return Held(_register_of(expression, _plain(expression.name)))
     if isinstance(expression, Aggregate):

@@ -146,7 +146,8 @@ class Assembler(Written):
     text : str
         The whole query: all positions refer to it.
     calls : bool, default False
-        Whether functions that are called are the user's, as in automata written by hand.
+        Whether functions that are called may be the user's in the place of those of the language, as in automata
+        written by hand.
 
     Attributes
     ----------
@@ -156,11 +157,14 @@ class Assembler(Written):
         Variables written with ``[]`` in the pattern.
     end : int
         Where the query ends in the text.
+    given : tuple of str or None
+        The names of the user's functions; None: it is not known which there are.
     """
 
     def __init__(self, text: str, *, calls: bool = False) -> None:
         self.text = text
         self.calls = calls
+        self.given: tuple[str, ...] | None = None
         self.clauses_read = Clauses()
         self.marked: list[Token] = []
         self.end = len(text.rstrip())
@@ -417,8 +421,9 @@ class Assembler(Written):
         return [str(part) for part in parts]
 
     def call(self, parts: list[Any], span: Span) -> FunctionCall | Apply:
-        name = None if self.calls else named(parts[0])
-        if name is not None:
+        name = named(parts[0])
+        is_own = self.calls and (self.given is None or parts[0] in self.given)
+        if name is not None and not is_own:
             return Apply(name, tuple(parts[1:]), span)
         return FunctionCall(str(parts[0]), tuple(parts[1:]), span=span)
 

@@ -5,7 +5,17 @@ from __future__ import annotations
 from acep_approx.query.functions import ACROSS_EVENTS, FUNCTIONS, MOST_DIGITS, Function
 from acep_approx.query.printer import to_text
 from acep_approx.query.shape import naming, walk
-from acep_approx.query.syntax import Aggregate, Apply, Attribute, Constant, Expression, Index, RegisterValue, Written
+from acep_approx.query.syntax import (
+    Aggregate,
+    Apply,
+    Attribute,
+    Constant,
+    Expression,
+    FunctionCall,
+    Index,
+    RegisterValue,
+    Written,
+)
 
 
 def check_functions(query: Written, expression: Expression, *, is_condition: bool) -> None:
@@ -31,7 +41,7 @@ def check_functions(query: Written, expression: Expression, *, is_condition: boo
             _check_number(query, node, function)
             _check_constants(query, node, function)
             if is_condition and node.name == "IN":
-                _check_member(query, node)
+                check_arguments(query, node)
             elif is_condition and node.name not in ACROSS_EVENTS:
                 _check_events(query, node)
 
@@ -107,13 +117,21 @@ def _check_pattern(query: Written, call: Apply, pattern: str, argument: Expressi
             query.fail("ACEP-Q174", message, argument.span, hint)
 
 
-def _check_member(query: Written, call: Apply) -> None:
-    """The item is of one event, and so is the list: runs keep one value of each."""
+def check_arguments(query: Written, call: Apply | FunctionCall) -> None:
+    """Refuse arguments that are not of one event: runs keep one value of each.
+
+    Raises
+    ------
+    QueryError
+        ``ACEP-Q177``.
+    """
     for part in call.arguments:
         of = {(node.variable, node.index) for node in naming(part) if isinstance(node, Attribute)}
         several = [node for node in walk(part) if isinstance(node, Aggregate | RegisterValue)]
         if several or len(of) > 1 or not (of or isinstance(part, Constant)):
-            hint = "look for an attribute of one event, or a constant, in a list of one event: b.ip IN a.ips"
+            hint = f"an argument of {call.name} is of one event, or a constant: {call.name}(a.x, b.y)"
+            if call.name == "IN":
+                hint = "look for an attribute of one event, or a constant, in a list of one event: b.ip IN a.ips"
             query.fail("ACEP-Q177", f"{to_text(part)} is not of one event", part.span, hint)
 
 
@@ -123,6 +141,8 @@ def _check_events(query: Written, call: Apply) -> None:
     for node in walk(call):
         if isinstance(node, Aggregate | RegisterValue):
             hint = f"{call.name} reads an attribute of one event; RETURN can call it of aggregates"
+            if isinstance(node, RegisterValue):
+                hint = f"call it where the register is set: SET {node.name} = {call.name}(t.x)"
             query.fail("ACEP-Q170", f"{call.name} of {to_text(node)} in a condition", call.span, hint)
     for node in naming(call):
         index = None if isinstance(node, Aggregate) or node.index == "current" else node.index

@@ -278,7 +278,8 @@ def functions_hint(word: str, called: tuple[str, ...]) -> str:
     name, known = word.lower(), (*FUNCTIONS, *called)
     meant = OTHER_NAMES.get(name)
     near = f"did you mean `{meant}`? " if meant in known else did_you_mean(name, known)
-    return near + "functions are " + ", ".join(known)
+    given = "; from Python a function of your own can be given: compile_query(..., functions=[...])"
+    return near + "functions are " + ", ".join(known) + (given if called else "")
 
 
 def strategy_meant(word: str) -> Strategy | None:

@@ -195,8 +195,9 @@ class TypeChecker(Written):
 
     def query(self, query: QuerySyntax) -> None:
         """Check all conditions and outputs of a query."""
+        self.functions = {function.name: function.holds for function in query.functions}
         if isinstance(query.pattern, Machine):
-            self.machine(query.pattern, {function.name: function.holds for function in query.functions})
+            self.machine(query.pattern)
         for equivalence in query.equivalences:
             self.attribute(equivalence.name, equivalence.span)
         for predicate in query.predicates:
@@ -222,9 +223,8 @@ class TypeChecker(Written):
         """The kind of what is read of a table; only files of rules have tables."""
         raise NotImplementedError(f"no table {read.table!r}")
 
-    def machine(self, machine: Machine, functions: dict[str, str]) -> None:
+    def machine(self, machine: Machine) -> None:
         """Check the conditions and the moves of an automaton written by hand."""
-        self.functions = functions
         self.registers = {register.name: register.holds for register in machine.registers}
         for condition in [arc.when for arc in machine.arcs] + [rule.when for rule in machine.ignores]:
             if condition is not None:

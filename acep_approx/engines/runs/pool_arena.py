@@ -177,8 +177,8 @@ def _argument(words: Ints, kind: Kind, texts: Texts) -> npt.NDArray[Any]:
         return words.view(np.float64)
     is_null = words == vm.NULL
     if kind == "text":
-        known = np.array([*texts.values, None], object)
-        return known[np.where(is_null, len(known) - 1, words)]
+        values = texts.values
+        return np.array([None if word == vm.NULL else values[word] for word in words.tolist()], object)
     if kind in ("time", "duration"):
         return words.view("datetime64[us]" if kind == "time" else "timedelta64[us]")  # its NaT is our NULL
     if kind == "truth" and not is_null.any():
