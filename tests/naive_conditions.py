@@ -10,7 +10,7 @@ from itertools import product
 from typing import Any
 
 from acep_approx.query.shape import negated_variables, walk
-from acep_approx.query.syntax import Aggregate, Atom, Attribute, Expression, Lasting, QuerySyntax
+from acep_approx.query.syntax import Aggregate, Atom, Attribute, Expression, FunctionCall, Lasting, QuerySyntax
 from tests.naive_expressions import clean, length, value_of
 
 Row = Mapping[str, Any]
@@ -18,6 +18,10 @@ Events = Mapping[str | None, Sequence[Row]]
 """The events of each variable; None: the current event, in DEFINE."""
 Bound = tuple[tuple[int, str], ...]
 """Events bound so far, in order: (row number, variable)."""
+
+
+PLAIN: dict[str, Callable[..., Any]] = {}
+"""What the functions of a test's own give for plain values, by their names."""
 
 
 class Values(dict[Attribute | Aggregate, Any]):
@@ -28,9 +32,11 @@ class Values(dict[Attribute | Aggregate, Any]):
         self.events = events
         self.at = at
 
-    def __missing__(self, leaf: Attribute | Aggregate | Lasting) -> Any:
+    def __missing__(self, leaf: Attribute | Aggregate | Lasting | FunctionCall) -> Any:
         if isinstance(leaf, Lasting):
             return length(leaf)
+        if isinstance(leaf, FunctionCall):
+            return PLAIN[leaf.name](*(value_of(argument, self) for argument in leaf.arguments))
         events = self.events[leaf.variable]
         if isinstance(leaf, Aggregate):
             return aggregate(leaf, events[: self.at[leaf.variable]] if leaf.prior else events)

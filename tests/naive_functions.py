@@ -16,6 +16,8 @@ def call(name: str, values: list[Any]) -> Any:
         conditions, results = values[:-1:2], [*values[1::2], values[-1]]
         found = [result for condition, result in zip(conditions, results, strict=False) if condition is True]
         return widened((found or results[-1:])[0], results)
+    if name == "IN":
+        return is_in(*values)
     if None in values:
         return None
     text = values[0]
@@ -64,6 +66,14 @@ def number(name: str, x: Any, digits: int = 0) -> Any:
     if name == "ceil":
         return float(math.ceil(x))
     return math.copysign(math.floor(abs(x) * 10**digits + 0.5) / 10**digits, x)
+
+
+def is_in(item: Any, several: list[Any] | None) -> bool | None:
+    """Whether a value is in a list: as comparing it with each of its values, joined by OR."""
+    if several is None:
+        return None
+    tests = [None if item is None or one is None or one != one else item == one for one in several]
+    return True if True in tests else None if None in tests else False
 
 
 def widened(value: Any, values: list[Any]) -> Any:

@@ -7,10 +7,11 @@ import struct
 from random import Random
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
-from acep_approx import compile_query
+from acep_approx import afa_function, compile_query
 from acep_approx.kernels.arithmetic import floor_of, rounded
 from acep_approx.query.evaluate import evaluate
 from acep_approx.query.functions import FUNCTIONS
@@ -18,6 +19,7 @@ from acep_approx.query.parser import parse, parse_expression
 from acep_approx.query.printer import to_text
 from acep_approx.query.syntax import Expression
 from tests.naive_expressions import value_of
+from tests.rich_worlds import Dice, RichWorld, stream
 
 SIGNS = ("a", "b", "A", "%", "_", "\\", "\n", ".", "(", "é", " ")
 PATTERNS = ("a", "b", "%", "_", "\n", ".", "\\%", "\\_", "\\\\", "é", "(", "A")
@@ -122,6 +124,29 @@ def test_in_automata_and_in_what_is_returned() -> None:
     returned = "lower(max(a[].s)) AS s, abs(min(a[].x) - max(a[].x)) AS d, round(avg(a[].x), 1) AS m"
     query = compile_query(f"PATTERN ANY{{2}} a[] WITHIN 5 RETURN {returned}")
     assert query.match(rows).to_arrow().select(["s", "d", "m"]).to_pylist() == [{"s": "ab", "d": 1.25, "m": 1.9}]
+
+
+def test_in_automata_functions_are_those_of_the_language() -> None:
+    """They give what they give in a pattern; one of the user's that has the name goes first, as ever."""
+    pattern = "SEQ(A x, B y) WHERE lower(x.s) = 'u' AND abs(y.x - x.x) < 2 AND length(y.s) > 0 WITHIN 20"
+    machine = """AUTOMATON (
+      REGISTERS low INT
+      a -> b ON A x WHEN Lower(x.s) = 'u' SET low = x.x
+      b -> c ON B y WHEN abs(y.x - low) < 2 AND length(y.s) > 0
+      IGNORE b
+      FINAL c
+    ) WITHIN 20"""
+    table = RichWorld(parse("PATTERN A a WITHIN 5"), "", tuple(row for n in range(9) for row in later(n))).table()
+    found = [(m["x"], m["y"]) for m in compile_query(f"PATTERN {pattern}").match(table)]
+    assert [(m["x"], m["y"]) for m in compile_query(f"PATTERN {machine}").match(table)] == found
+    assert found
+    own = afa_function(version=1, returns=int, name="length")(lambda s: np.zeros(len(s)))
+    assert not compile_query(f"PATTERN {machine}", functions=[own]).match(table)
+
+
+def later(seed: int) -> list[dict[str, Any]]:
+    """A random stream that begins after those of the seeds before."""
+    return [row | {"ts": row["ts"] + 30 * seed} for row in stream(Dice(Random(seed)))]
 
 
 def test_times_keep_their_type() -> None:

@@ -135,6 +135,6 @@ def test_kinds_of_columns():
             "l": pa.duration("s"),
         }
     )
-    expected = ["number"] * 3 + ["string"] * 3 + ["boolean", "time", "time", "unknown", "other", "other"]
+    expected = ["number"] * 3 + ["string"] * 3 + ["boolean", "time", "time", "unknown", "list of number", "other"]
     assert list(kinds(schema).values()) == expected
     assert list(kinds(schema)) == schema.names

@@ -44,7 +44,7 @@ def compile_query(
     engine : {"auto", "cells", "runs"}, default "auto"
         ``auto`` takes the cells where they can answer exactly, else the runs.
     functions : sequence of functions, optional
-        Made by ``afa_function``: what an automaton written as text calls.
+        Made by ``afa_function``: what a query written as text calls, beside the functions of the language.
 
     Returns
     -------

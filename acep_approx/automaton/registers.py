@@ -25,6 +25,7 @@ from acep_approx.automaton.resolve import (
     Own,
     Register,
     Resolved,
+    calls,
     checks_of,
     dynamic_conditions,
     held,
@@ -475,7 +476,7 @@ class _Compiler:
         for condition in self.conditions:
             if condition.needs <= state.bound and condition.whole & to_come:
                 checks = checks_of(condition, Binding(None, state.bound), condition.each)
-                if checks is None:
+                if checks is None or any(map(calls, checks)):  # nothing is called once a match is complete
                     self._leave_to_filter(condition, inhibits=False)
                 else:
                     found += checks

@@ -28,7 +28,7 @@ from acep_approx.query.shape import (
     walk,
     with_operands,
 )
-from acep_approx.query.syntax import Aggregate, Apply, Attribute, Between, Binary, Expression, QuerySyntax
+from acep_approx.query.syntax import Aggregate, Apply, Attribute, Between, Binary, Expression, FunctionCall, QuerySyntax
 
 FILTERED = frozenset({"count distinct", "stddev"})
 """Aggregates that no register holds: complete matches are tested with them."""
@@ -247,7 +247,7 @@ class Binding:
         return frozenset((str(self.variable), numbered(str(self.variable), self.number)))
 
 
-def resolve(expression: Expression, binding: Binding) -> Resolved:
+def resolve(expression: Expression, binding: Binding) -> Resolved:  # noqa: PLR0911  one for each kind of node
     """``expression`` as an arc with this binding sees it.
 
     Parameters
@@ -262,14 +262,26 @@ def resolve(expression: Expression, binding: Binding) -> Resolved:
     if is_static(expression):
         (variable,) = variables(expression)
         return Held(Register("value", variable, unbound(expression)))
-    if isinstance(expression, Apply) and expression.name not in ACROSS_EVENTS:  # of one event, by an index
-        (event,) = {replace(leaf, name="") for leaf in found if isinstance(leaf, Attribute)}
-        return Held(_register_of(event, unbound(expression)))
+    if isinstance(expression, Apply) and expression.name not in ACROSS_EVENTS:
+        if expression.name != "IN":
+            return _of_one_event(expression, binding)
+        return Call("IN", tuple(_of_one_event(argument, binding) for argument in expression.arguments))
+    if isinstance(expression, FunctionCall):
+        return Call(expression.name, tuple(_of_one_event(argument, binding) for argument in expression.arguments))
     if isinstance(expression, Attribute):
         return Held(_register_of(expression, _plain(expression.name)))
     if isinstance(expression, Aggregate):
         return _aggregate(expression, binding)
     return with_operands(expression, lambda part: resolve(part, binding))
+
+
+def _of_one_event(expression: Expression, binding: Binding) -> Resolved:
+    """What is of one event: a value of the current one, or one that a register holds; a constant as it is."""
+    events = {replace(leaf, name="") for leaf in leaves(expression) if isinstance(leaf, Attribute)}
+    if not events or all(_is_own(event, binding) for event in events) or is_static(expression):
+        return resolve(expression, binding)
+    (event,) = events
+    return Held(_register_of(event, unbound(expression)))
 
 
 def _register_of(event: Attribute, of: Expression) -> Register:
@@ -326,6 +338,13 @@ def held(resolved: Resolved) -> set[Held]:
     if isinstance(resolved, Own):
         return set()
     return {found for part in operands(resolved) for found in held(part)}
+
+
+def calls(resolved: Resolved) -> bool:
+    """Whether something is called in a resolved expression."""
+    if isinstance(resolved, Call):
+        return True
+    return not isinstance(resolved, Own | Held) and any(map(calls, operands(resolved)))
 
 
 def equality(check: Resolved) -> tuple[Register, Expression] | None:

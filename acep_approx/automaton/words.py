@@ -18,11 +18,13 @@ from acep_approx.automaton.resolve import Binding, Call, Held, Own, Register, Re
 from acep_approx.automaton.states import EVERYTHING, NO_EVENT, PLACE, Began, Neighbour, Now, State, Step
 from acep_approx.query.cel.printer import expression_text
 from acep_approx.query.cel.syntax import DURATION, FIRST, LAST, SECOND
+from acep_approx.query.functions import FUNCTIONS
 from acep_approx.query.printer import to_text
 from acep_approx.query.shape import atoms, operands, replaced, walk
 from acep_approx.query.syntax import (
     WORD_FOR,
     Aggregate,
+    Apply,
     Attribute,
     Binary,
     Expression,
@@ -374,7 +376,8 @@ def _expression(node: Resolved, binding: Binding, kleene: frozenset[str]) -> Exp
             case Neighbour():
                 return Attribute(None, None, "next")
             case Call(name=name, arguments=arguments):
-                return FunctionCall(name, tuple(_expression(one, binding, kleene) for one in arguments))
+                given = tuple(_expression(one, binding, kleene) for one in arguments)
+                return Apply(name, given) if name in FUNCTIONS else FunctionCall(name, given)
             case Binary(op="/", left=Held()):
                 total: Any = part.left
                 if part.right == replace(total, register=replace(total.register, kind="counted")):

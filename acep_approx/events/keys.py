@@ -241,7 +241,7 @@ class KeyCodes:
                     raise DataError(
                         f"a column of type {type_} cannot be a key",
                         code="ACEP-D030",
-                        hint="keys are strings, numbers, booleans, dates and timestamps",
+                        hint=_OTHER_KEYS if pa.types.is_list(type_) or pa.types.is_large_list(type_) else _KEYS,
                     )
             self._types = types
         elif types != self._types:
@@ -313,6 +313,10 @@ class _Dictionary:
             return False
         pairs = zip(mine.buffers(), values.buffers(), strict=True)
         return all(a is b or (a is not None and b is not None and a.address == b.address) for a, b in pairs)
+
+
+_KEYS = "keys are strings, numbers, booleans, dates and timestamps"
+_OTHER_KEYS = f"{_KEYS}; a value of another event is looked for in a list with IN: b.ip IN a.ips"
 
 
 def can_be_key(type_: pa.DataType) -> bool:

@@ -150,7 +150,8 @@ class Assembler(Written):
     text : str
         The whole query: all positions refer to it.
     calls : bool, default False
-        Whether functions that are called are the user's, as in automata written by hand.
+        Whether functions that are called may be the user's in the place of those of the language, as in automata
+        written by hand.
 
     Attributes
     ----------
@@ -162,11 +163,14 @@ class Assembler(Written):
         The parts of the pattern that have a window of their own, and these.
     end : int
         Where the query ends in the text.
+    given : tuple of str or None
+        The names of the user's functions; None: it is not known which there are.
     """
 
     def __init__(self, text: str, *, calls: bool = False) -> None:
         self.text = text
         self.calls = calls
+        self.given: tuple[str, ...] | None = None
         self.clauses_read = Clauses()
         self.marked: list[Token] = []
         self.lasting_parts: list[tuple[Pattern, Window]] = []
@@ -457,8 +461,9 @@ class Assembler(Written):
         return [str(part) for part in parts]
 
     def call(self, parts: list[Any], span: Span) -> FunctionCall | Apply:
-        name = None if self.calls else named(parts[0])
-        if name is not None:
+        name = named(parts[0])
+        is_own = self.calls and (self.given is None or parts[0] in self.given)
+        if name is not None and not is_own:
             return Apply(name, tuple(parts[1:]), span)
         return FunctionCall(str(parts[0]), tuple(parts[1:]), span=span)
 
@@ -489,6 +494,11 @@ class Assembler(Written):
         tests: list[Expression] = [In(operand, constants, negated=False, span=span)] if constants else []
         tests += [Binary("=", operand, value, span) for value in values if not isinstance(value, Constant)]
         found = reduce(lambda one, other: Binary("OR", one, other, span), tests)
+        return Unary("NOT", found, span) if negated else found
+
+    def member(self, parts: list[Any], span: Span) -> Expression:
+        item, *negated, several = parts
+        found = Apply("IN", (item, several), span)
         return Unary("NOT", found, span) if negated else found
 
     def like(self, parts: list[Any], span: Span) -> Expression:

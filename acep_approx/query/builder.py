@@ -16,7 +16,7 @@ ERRORS 1
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any, cast
 
@@ -72,7 +72,7 @@ class QueryBuilder:
     window : Window, optional
         Must be given, by `within`, before the query is complete.
     functions : tuple of UserFunction, optional
-        What an automaton written by hand calls.
+        What conditions call.
     """
 
     pattern: Pattern
@@ -89,13 +89,15 @@ class QueryBuilder:
     functions: tuple[UserFunction, ...] = ()
 
     @checked
-    def where(self, conditions: str) -> QueryBuilder:
+    def where(self, conditions: str, functions: Sequence[UserFunction] = ()) -> QueryBuilder:
         """Add conditions; all conditions of all calls must hold.
 
         Parameters
         ----------
         conditions : str
             As in WHERE: ``"a.price > 10"``, ``"[tag_id] AND b.x = 1"``.
+        functions : sequence of functions, optional
+            What they call of your own, made by `afa_function`.
 
         Returns
         -------
@@ -107,11 +109,12 @@ class QueryBuilder:
         QueryError
             The text is no condition.
         """
-        equivalences, predicates = parse_condition(conditions)
+        equivalences, predicates = parse_condition(conditions, tuple(functions))
         return dataclasses.replace(
             self,
             equivalences=self.equivalences + equivalences,
             predicates=self.predicates + predicates,
+            functions=tuple(dict.fromkeys((*self.functions, *functions))),
         )
 
     @checked
@@ -564,9 +567,9 @@ class PatternBuilder:
         return PatternBuilder(dataclasses.replace(self.node, between=between, prefers=preferred, until=ending))
 
     @checked
-    def where(self, conditions: str) -> QueryBuilder:
+    def where(self, conditions: str, functions: Sequence[UserFunction] = ()) -> QueryBuilder:
         """See `QueryBuilder.where`."""
-        return QueryBuilder(self.node).where(conditions)
+        return QueryBuilder(self.node).where(conditions, functions)
 
     @checked
     def by(self, *keys: str) -> QueryBuilder:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from acep_approx.query.assemble import UNITS, did_you_mean, no_variable
-from acep_approx.query.checks_functions import check_functions
+from acep_approx.query.checks_functions import check_arguments, check_functions
 from acep_approx.query.checks_machine import check_machine
 from acep_approx.query.limits import MAX_POSITIONS, refuse_deep_tree, refuse_long_text, refuse_many_nodes
 from acep_approx.query.messages import strategy_meant
@@ -42,6 +42,7 @@ from acep_approx.query.syntax import (
     Either,
     Equivalence,
     Expression,
+    FunctionCall,
     Machine,
     OtherPattern,
     Pattern,
@@ -91,6 +92,7 @@ def check(query: QuerySyntax) -> None:
         _check_window(query)
         _check_selection(query)
         return
+    _check_calls(query)
     _check_variables(query)
     _check_repeats(query)
     _check_negations(query)
@@ -476,6 +478,19 @@ def _check_weights(query: QuerySyntax) -> None:
 
 
 # --- WHERE, RETURN and DEFINE -----------------------------------------------------------------------------
+
+
+def _check_calls(query: QuerySyntax) -> None:
+    """Functions of the user's are known, and a condition calls them for one event at a time."""
+    for expression in all_expressions(query):
+        for node in walk(expression):
+            if isinstance(node, FunctionCall) and node.function is None:
+                hint = "functions need Python: give it to compile_query(..., functions=[...])"
+                raise query.fault("ACEP-Q011", f"no function {node.name!r}", node.span, hint)
+    for predicate in query.predicates:
+        for node in walk(predicate):
+            if isinstance(node, FunctionCall):
+                check_arguments(query, node)
 
 
 def _check_predicates(query: QuerySyntax) -> None:

@@ -5,7 +5,17 @@ from __future__ import annotations
 from acep_approx.query.functions import ACROSS_EVENTS, FUNCTIONS, MOST_DIGITS, Function
 from acep_approx.query.printer import to_text
 from acep_approx.query.shape import naming, walk
-from acep_approx.query.syntax import Aggregate, Apply, Constant, Expression, Index, RegisterValue, Written
+from acep_approx.query.syntax import (
+    Aggregate,
+    Apply,
+    Attribute,
+    Constant,
+    Expression,
+    FunctionCall,
+    Index,
+    RegisterValue,
+    Written,
+)
 
 
 def check_functions(query: Written, expression: Expression, *, is_condition: bool) -> None:
@@ -30,7 +40,9 @@ def check_functions(query: Written, expression: Expression, *, is_condition: boo
             function = FUNCTIONS[node.name]
             _check_number(query, node, function)
             _check_constants(query, node, function)
-            if is_condition and node.name not in ACROSS_EVENTS:
+            if is_condition and node.name == "IN":
+                check_arguments(query, node)
+            elif is_condition and node.name not in ACROSS_EVENTS:
                 _check_events(query, node)
 
 
@@ -53,6 +65,8 @@ def usage(function: Function) -> str:
     """
     if function.name in ("LIKE", "ILIKE"):
         return f"a.name {function.name} '%text%'"
+    if function.name == "IN":
+        return "a.ip IN b.ips"
     if function.repeats:
         return f"{function.name}(a.x, a.y)"
     shown = {"string": ("a.name", "'text'"), "number": ("a.x", "1"), "time": ("a.ts", "'2013-01-31'")}
@@ -103,12 +117,32 @@ def _check_pattern(query: Written, call: Apply, pattern: str, argument: Expressi
             query.fail("ACEP-Q174", message, argument.span, hint)
 
 
+def check_arguments(query: Written, call: Apply | FunctionCall) -> None:
+    """Refuse arguments that are not of one event: runs keep one value of each.
+
+    Raises
+    ------
+    QueryError
+        ``ACEP-Q177``.
+    """
+    for part in call.arguments:
+        of = {(node.variable, node.index) for node in naming(part) if isinstance(node, Attribute)}
+        several = [node for node in walk(part) if isinstance(node, Aggregate | RegisterValue)]
+        if several or len(of) > 1 or not (of or isinstance(part, Constant)):
+            hint = f"an argument of {call.name} is of one event, or a constant: {call.name}(a.x, b.y)"
+            if call.name == "IN":
+                hint = "look for an attribute of one event, or a constant, in a list of one event: b.ip IN a.ips"
+            query.fail("ACEP-Q177", f"{to_text(part)} is not of one event", part.span, hint)
+
+
 def _check_events(query: Written, call: Apply) -> None:
     """A function of texts reads one event, so that it is computed once for it, and not for each pair of events."""
     seen: set[tuple[str | None, Index | None]] = set()
     for node in walk(call):
         if isinstance(node, Aggregate | RegisterValue):
             hint = f"{call.name} reads an attribute of one event; RETURN can call it of aggregates"
+            if isinstance(node, RegisterValue):
+                hint = f"call it where the register is set: SET {node.name} = {call.name}(t.x)"
             query.fail("ACEP-Q170", f"{call.name} of {to_text(node)} in a condition", call.span, hint)
     for node in naming(call):
         index = None if isinstance(node, Aggregate) or node.index == "current" else node.index

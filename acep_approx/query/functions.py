@@ -17,9 +17,9 @@ class Function:
     name : str
         As it is called; operators that are computed as functions have names in capitals.
     arguments : tuple of str
-        What each argument is: ``string``, ``number``, ``time`` (as clocks show it in the zone of its column),
-        ``ordered`` (any of these) or ``value``, which may be a boolean, too. All that are ``ordered`` or ``value`` are
-        of one kind.
+        What each argument is: ``string``, ``number``, ``time`` (as clocks show it in the zone of its column), ``list``,
+        ``ordered`` (any of the first three) or ``value``, which may be a boolean, too. All that are ``ordered`` or
+        ``value`` are of one kind.
     result : str
         ``string``, ``number``, ``time``, ``boolean``, or ``same``: as the arguments.
     compute : callable
@@ -80,8 +80,49 @@ def _substr(text: Any, start: int, length: int | None = None) -> Any:
     return _arrow("utf8_slice_codeunits")(text, start - 1, stop)
 
 
-def _length(text: Any) -> Any:
-    return _arrow("utf8_length")(text).cast("int64")
+def _length(several: Any) -> Any:
+    import pyarrow as pa
+
+    count = "utf8_length" if pa.types.is_string(several.type) or pa.types.is_large_string(several.type) else None
+    return _arrow(count or "list_value_length")(several).cast("int64")
+
+
+def _member(item: Any, several: Any) -> Any:
+    """Whether an item is in a list, as a comparison with each of its values, joined by OR, would say it."""
+    import numpy as np
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    is_scalar = isinstance(several, pa.Scalar)
+    lists = pa.array([several.as_py()], several.type) if is_scalar else several
+    rows = len(lists)
+    lengths = np.asarray(pc.fill_null(pc.list_value_length(lists), 0), np.int64)
+    parents = np.repeat(np.arange(rows), lengths)
+    one, other = pc.list_flatten(lists), item if isinstance(item, pa.Scalar) else item.take(pa.array(parents))
+    if pa.types.is_null(one.type) or pa.types.is_null(other.type):
+        equal = pa.nulls(len(one), pa.bool_())
+    else:
+        wide = _widest(one.type, other.type)
+        one, other = one.cast(wide, safe=False), other.cast(wide, safe=False)
+        if pa.types.is_floating(wide):  # NaN is NULL; that of the item already is
+            one = pc.if_else(pc.is_nan(one), pa.scalar(None, wide), one)
+        equal = pc.equal(one, other)
+    unknown = np.bincount(parents[np.asarray(pc.is_null(equal))], minlength=rows) > 0
+    found = np.bincount(parents[np.asarray(pc.fill_null(equal, False))], minlength=rows) > 0
+    known = pa.array(found, mask=unknown & ~found)
+    result = pc.if_else(pc.is_valid(lists), known, pa.scalar(None, pa.bool_()))
+    return result[0] if is_scalar else result
+
+
+def _widest(one: Any, other: Any) -> Any:
+    """The type in which items and values of lists are compared."""
+    import pyarrow as pa
+
+    if pa.types.is_floating(one) or pa.types.is_floating(other):
+        return pa.float64()
+    if pa.types.is_integer(one):
+        return pa.int64()
+    return pa.bool_() if pa.types.is_boolean(one) else pa.string()
 
 
 def _extreme(name: str) -> Callable[..., Any]:
@@ -166,6 +207,7 @@ def branches(arguments: Sequence[Any]) -> tuple[Sequence[Any], Sequence[Any]]:
 _ROWS = (
     Function("LIKE", ("string", "string"), "boolean", _like(ignore_case=False), constants=1),
     Function("ILIKE", ("string", "string"), "boolean", _like(ignore_case=True), constants=1),
+    Function("IN", ("value", "list"), "boolean", _member),
     Function("starts_with", ("string", "string"), "boolean", _arrow("starts_with"), constants=1),
     Function("ends_with", ("string", "string"), "boolean", _arrow("ends_with"), constants=1),
     Function("contains", ("string", "string"), "boolean", _arrow("match_substring"), constants=1),

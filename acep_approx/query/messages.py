@@ -284,7 +284,8 @@ def functions_hint(word: str, called: tuple[str, ...]) -> str:
     name, known = word.lower(), (*FUNCTIONS, "stddev", *called)
     meant = OTHER_NAMES.get(name)
     near = f"did you mean `{meant}`? " if meant in known else did_you_mean(name, known)
-    return near + "functions are " + ", ".join(known)
+    given = "; from Python a function of your own can be given: compile_query(..., functions=[...])"
+    return near + "functions are " + ", ".join(known) + (given if called else "")
 
 
 def strategy_meant(word: str) -> Strategy | None:
@@ -399,5 +400,5 @@ def _expression_mistake(found: str, before: str, after: str, possible: set[str])
     if found == ")" and "NUMBER" in possible and before.rstrip().endswith("("):
         return "the list may not be empty"
     if _AFTER_IN.search(before):
-        return f"values stand in brackets: IN ({found})"
+        return f"values stand in brackets: IN ({found}); a list is an attribute: b.ip IN a.ips"
     return None

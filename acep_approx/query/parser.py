@@ -24,13 +24,23 @@ from acep_approx.query.limits import (
 )
 from acep_approx.query.messages import CLAUSES, explain, functions_hint
 from acep_approx.query.parts import lasting_conditions
-from acep_approx.query.shape import all_expressions, atoms, conjuncts, kleene_variables, negated_variables, walk
+from acep_approx.query.shape import (
+    all_expressions,
+    atoms,
+    conjuncts,
+    kleene_variables,
+    negated_variables,
+    of_expressions,
+    replaced,
+    walk,
+)
 from acep_approx.query.syntax import (
     DEFAULT_STRATEGY,
     GAP_WORDS,
     PREFERENCES,
     Equivalence,
     Expression,
+    FunctionCall,
     Machine,
     Pattern,
     Preference,
@@ -65,7 +75,7 @@ def parse(text: str, functions: tuple[UserFunction, ...] = ()) -> QuerySyntax:
     text : str
         A query that starts with PATTERN, or a bare regular expression with clauses.
     functions : tuple of UserFunction, optional
-        What an automaton written by hand may call.
+        What conditions may call beside the functions of the language.
 
     Returns
     -------
@@ -75,7 +85,8 @@ def parse(text: str, functions: tuple[UserFunction, ...] = ()) -> QuerySyntax:
     Raises
     ------
     QueryError
-        The text is not a query (ACEP-Q001 to Q018).
+        The text is not a query (ACEP-Q001 to Q018); two functions have one name (ACEP-Q073), or one has that of a
+        function of the language (ACEP-Q178).
     LimitError
         It is too long (ACEP-Q020, Q023) or nested too deep (ACEP-Q021).
 
@@ -87,14 +98,15 @@ def parse(text: str, functions: tuple[UserFunction, ...] = ()) -> QuerySyntax:
     >>> parse("a(b|c)db WITHIN 5 ERRORS 2").is_regex
     True
     """
+    names = tuple(function.name for function in functions)
     try:
-        found = _kept(text) if len(text) <= MOST_KEPT else _parsed(text)
+        found = (_kept if len(text) <= MOST_KEPT else _parsed)(text, names)
     except QueryError as error:
-        raise as_meant(error, text) from None
-    return replace(found, functions=tuple(functions)) if functions and not found.is_regex else found
+        raise as_meant(error, text, names) from None
+    return with_functions(found, functions) if functions else found
 
 
-def as_meant(error: QueryError, text: str) -> QueryError:
+def as_meant(error: QueryError, text: str, functions: tuple[str, ...] = ()) -> QueryError:
     """The error of a text, with the text that was meant, where it has a plain slip or is in another language.
 
     Texts in a hint can be read, all of them.
@@ -103,14 +115,14 @@ def as_meant(error: QueryError, text: str) -> QueryError:
         return error
     found = language_of(text) if not _OURS.match(text) else None
     if found is None:
-        meant = next(((made, why) for made, why in repaired(text) if _is_right(made)), None)
+        meant = next(((made, why) for made, why in repaired(text) if _is_right(made, functions)), None)
         if meant is not None:
             made, why = meant
             why = why or error.hint or ""
             error.hint = f"{why}{'; ' if why else ''}write {_on_one_line(made)}"
         return error
     language, sign = found
-    made = next(filter(_is_right, language.translated(text)), "")
+    made = next((made for made in language.translated(text) if _is_right(made)), "")
     hint = "; ".join(filter(None, (f"in our words: {made}" if made else "", language.about)))
     if language.is_sure:
         message, (start, end) = f"{language.name} is not read yet", sign.span()
@@ -119,10 +131,10 @@ def as_meant(error: QueryError, text: str) -> QueryError:
     return error
 
 
-def _is_right(text: str) -> bool:
+def _is_right(text: str, functions: tuple[str, ...] = ()) -> bool:
     """Whether a text can be read."""
     try:
-        _parsed(_on_one_line(text))
+        _parsed(_on_one_line(text), functions)
     except AcepError:
         return False
     return True
@@ -132,7 +144,7 @@ def _on_one_line(text: str) -> str:
     return text if "--" in text else " ".join(text.split())
 
 
-def _parsed(text: str) -> QuerySyntax:
+def _parsed(text: str, functions: tuple[str, ...] = ()) -> QuerySyntax:
     refuse_long_text(text)
     begin = cast("re.Match[str]", LEADING.match(text)).end()
     if begin == len(text):
@@ -142,13 +154,13 @@ def _parsed(text: str) -> QuerySyntax:
     assembler = Assembler(text)
     if _PATTERN.match(text, begin):
         refuse_many_words(text)
-        tree = _tree(text, "pattern_query")
-        assembler.calls = _has_machine(tree)
+        tree = _tree(text, "pattern_query", functions=functions)
+        assembler.calls, assembler.given = _has_machine(tree), functions
         pattern = assembler.assemble(tree)
         return finish_query(assembler, pattern, is_regex=False)
     end = cast("re.Match[str]", _FIRST_WORD.match(text, begin)).end()
     refuse_many_words(text, begin, end)
-    trees = [_regex_tree(text, begin, end), _clauses_tree(text, begin, end)]
+    trees = [_regex_tree(text, begin, end), _clauses_tree(text, begin, end, functions)]
     assembler.assemble(trees[1])  # first, because a letter's type depends on DEFINE
     return finish_query(assembler, assembler.assemble(trees[0]), is_regex=True)
 
@@ -187,13 +199,17 @@ def parse_window(text: str | int | timedelta) -> Window:
     return found
 
 
-def parse_condition(text: str) -> tuple[tuple[Equivalence, ...], tuple[Expression, ...]]:
+def parse_condition(
+    text: str, functions: tuple[UserFunction, ...] = ()
+) -> tuple[tuple[Equivalence, ...], tuple[Expression, ...]]:
     """Read conditions as they stand in WHERE: ``"[id] AND a.price > 10"``.
 
     Parameters
     ----------
     text : str
         Conditions joined by AND, without a strategy.
+    functions : tuple of UserFunction, optional
+        As for ``parse``.
 
     Returns
     -------
@@ -207,7 +223,8 @@ def parse_condition(text: str) -> tuple[tuple[Equivalence, ...], tuple[Expressio
     QueryError
         The text is no condition.
     """
-    condition = cast("Expression", _piece(text, "expression"))
+    names = tuple(function.name for function in functions)
+    condition = cast("Expression", _piece(text, "expression", functions=names))
     return _split(Assembler(text), condition)
 
 
@@ -236,13 +253,21 @@ def parse_expression(text: str, *, calls: bool = False) -> Expression:
     return value
 
 
-def _tree(text: str, start: str, first: int = 0, end: int | None = None, *, calls: bool = False) -> Any:
+def _tree(
+    text: str,
+    start: str,
+    first: int = 0,
+    end: int | None = None,
+    *,
+    calls: bool = False,
+    functions: tuple[str, ...] = (),
+) -> Any:
     """Parse ``text[first:end]``; blanks before it keep the positions those of the whole text."""
     from lark import Token, Tree
 
     tree = parsed("query", " " * first + text[first:end], start, lambda error: explain(text, error, end))
     if not calls and not isinstance(tree, Token) and not _has_machine(tree):
-        refuse_calls(tree, text, CALLED)
+        refuse_calls(tree, text, CALLED, functions)
     # A rule that stands for its only token gives the bare token.
     return Tree(start, [tree]) if isinstance(tree, Token) else tree
 
@@ -251,8 +276,8 @@ def _has_machine(tree: Any) -> bool:
     return any(tree.find_data("machine"))
 
 
-def refuse_calls(tree: Any, text: str, known: tuple[str, ...]) -> None:
-    """Refuse functions that are not ``known``; only automata written by hand call others.
+def refuse_calls(tree: Any, text: str, known: tuple[str, ...], given: tuple[str, ...] = ()) -> None:
+    """Refuse functions that are not ``known``, and none of the user's that are ``given``.
 
     Parameters
     ----------
@@ -261,6 +286,8 @@ def refuse_calls(tree: Any, text: str, known: tuple[str, ...]) -> None:
         What it was read from.
     known : tuple of str
         Names, in small letters.
+    given : tuple of str, optional
+        Names, as they are written.
 
     Raises
     ------
@@ -269,7 +296,7 @@ def refuse_calls(tree: Any, text: str, known: tuple[str, ...]) -> None:
     """
     for call in tree.find_data("call"):
         token = call.children[0]
-        if token.lower() not in known:
+        if token.lower() not in known and token not in given:
             hint = functions_hint(token, known)
             if token.lower() == "stddev":
                 hint = "write stddev(a[].price), over the events of a variable"
@@ -278,7 +305,7 @@ def refuse_calls(tree: Any, text: str, known: tuple[str, ...]) -> None:
 
 
 def refuse_like(tree: Any, text: str) -> None:
-    """Refuse LIKE and CASE where the language has no functions.
+    """Refuse LIKE, CASE and lists where the language has no functions.
 
     Raises
     ------
@@ -289,6 +316,10 @@ def refuse_like(tree: Any, text: str) -> None:
         span = case.meta.start_pos, case.meta.end_pos
         hint = "write a rule for each case"
         raise Assembler(text).fault("ACEP-Q175", "there is no CASE in rules and in CEL", span, hint)
+    for member in tree.find_data("member"):
+        span = member.meta.start_pos, member.meta.end_pos
+        hint = "list the values: IN (1, 2)"
+        raise Assembler(text).fault("ACEP-Q175", "nothing can be looked for in a list in rules and in CEL", span, hint)
     for like in tree.find_data("like"):
         token = like.children[-2]
         hint = "compare with =, or list the values with IN"
@@ -296,9 +327,9 @@ def refuse_like(tree: Any, text: str) -> None:
         raise Assembler(text).fault("ACEP-Q175", message, span_of(token), hint)
 
 
-def _piece(text: str, start: str, *, calls: bool = False) -> Any:
+def _piece(text: str, start: str, *, calls: bool = False, functions: tuple[str, ...] = ()) -> Any:
     refuse_large_text(text)
-    made = Assembler(text, calls=calls).assemble(_tree(text, start, calls=calls))
+    made = Assembler(text, calls=calls).assemble(_tree(text, start, calls=calls, functions=functions))
     if start == "expression":
         for condition in conjuncts(made):
             refuse_deep_tree(condition, text)
@@ -319,9 +350,9 @@ def _regex_tree(text: str, begin: int, end: int) -> Any:
         raise
 
 
-def _clauses_tree(text: str, begin: int, end: int) -> Any:
+def _clauses_tree(text: str, begin: int, end: int, functions: tuple[str, ...]) -> Any:
     try:
-        return _tree(text, "clauses", end)
+        return _tree(text, "clauses", end, functions=functions)
     except QueryError as error:
         if not _add_start_hint(error, text[begin:end]) and not text[end : error.start].strip():
             error.hint = error.hint or "a bare regular expression ends at the first space: write a(b|c)d, not a (b|c) d"
@@ -393,6 +424,34 @@ def finish_query(assembler: Assembler, pattern: Pattern, *, is_regex: bool) -> Q
     for value in all_expressions(query):
         refuse_equivalences(assembler, value)
     return query
+
+
+def with_functions(query: QuerySyntax, functions: tuple[UserFunction, ...]) -> QuerySyntax:
+    """A query with the functions that it may call.
+
+    Raises
+    ------
+    QueryError
+        Two have one name (ACEP-Q073), or one has that of a function of the language (ACEP-Q178).
+    """
+    known = {function.name: function for function in functions}
+    if isinstance(query.pattern, Machine):
+        return replace(query, functions=tuple(functions))  # all its calls are of these
+    for function in functions:
+        if known[function.name] is not function:
+            raise query.fault("ACEP-Q073", f"two functions have the name {function.name!r}")
+        if function.name.lower() in CALLED:
+            hint = f"give it another name: @afa_function(..., name='my_{function.name}')"
+            raise query.fault("ACEP-Q178", f"{function.name!r} is a function of the language", hint=hint)
+
+    def bound(node: Expression) -> Expression | None:
+        if not isinstance(node, FunctionCall):
+            return None
+        arguments = tuple(replaced(argument, bound) for argument in node.arguments)
+        return replace(node, arguments=arguments, function=known[node.name])
+
+    made = of_expressions(query, lambda expression: replaced(expression, bound))
+    return replace(made, functions=tuple(functions))
 
 
 def _window(assembler: Assembler, is_regex: bool) -> Window:

@@ -297,7 +297,7 @@ def _expression(node: Expression) -> tuple[str, int]:  # noqa: PLR0911, PLR0912 
             return f"{amount!r} {unit}", _ALONE
         case FunctionCall(name=name, arguments=arguments):
             return f"{name}({', '.join(map(to_text, arguments))})", _ALONE
-        case Apply(name=("LIKE" | "ILIKE") as name, arguments=(text, pattern)):
+        case Apply(name=("LIKE" | "ILIKE" | "IN") as name, arguments=(text, pattern)):
             return f"{_within(text, _SUM)} {name} {_within(pattern, _SUM)}", _COMPARISON
         case Apply(name="CASE", arguments=arguments):
             *values, last = map(to_text, arguments)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal, cast
 
 from acep_approx.query.assemble import did_you_mean
 from acep_approx.query.functions import FUNCTIONS, branches
+from acep_approx.query.printer import to_text
 from acep_approx.query.syntax import (
     Aggregate,
     Apply,
@@ -34,8 +35,11 @@ from acep_approx.query.syntax import (
 if TYPE_CHECKING:
     import pyarrow as pa
 
-Kind = Literal["number", "string", "boolean", "time", "duration", "unknown", "other"]
-"""What a value is. ``unknown`` (NULL) goes with everything, ``other`` only with IS NULL."""
+Kind = Literal[
+    "number", "string", "boolean", "time", "duration", "unknown", "other",
+    "list of number", "list of string", "list of boolean", "list of unknown",
+]  # fmt: skip
+"""What a value is. ``unknown`` (NULL) goes with everything, ``other`` only with IS NULL, lists with IN and length."""
 
 NAMES: dict[Kind, str] = {
     "number": "a number",
@@ -45,8 +49,19 @@ NAMES: dict[Kind, str] = {
     "duration": "a duration",
     "unknown": "unknown",
     "other": "of a type without operators",
+    "list of number": "a list of numbers",
+    "list of string": "a list of strings",
+    "list of boolean": "a list of booleans",
+    "list of unknown": "a list",
 }
 """Kinds in words."""
+ITEMS: dict[Kind, Kind] = {
+    "list of number": "number",
+    "list of string": "string",
+    "list of boolean": "boolean",
+    "list of unknown": "unknown",
+}
+"""What the values in lists are."""
 KIND_OF_HELD: dict[str, Kind] = {
     "int": "number",
     "float": "number",
@@ -114,7 +129,16 @@ def _kind(arrow: pa.DataType) -> Kind:
         return "boolean"
     if types.is_timestamp(arrow) or types.is_date(arrow):
         return "time"
+    if types.is_list(arrow) or types.is_large_list(arrow) or types.is_fixed_size_list(arrow):
+        return {item: several for several, item in ITEMS.items()}.get(_kind_of_item(arrow.value_type), "other")
     return "unknown" if types.is_null(arrow) else "other"
+
+
+def _kind_of_item(arrow: pa.DataType) -> Kind:
+    from pyarrow import types
+
+    is_plain = not (types.is_dictionary(arrow) or types.is_decimal(arrow) or types.is_string_view(arrow))
+    return _kind(arrow) if is_plain else "other"
 
 
 def check_types(query: QuerySyntax, schema: Mapping[str, Kind]) -> list[str]:
@@ -171,8 +195,9 @@ class TypeChecker(Written):
 
     def query(self, query: QuerySyntax) -> None:
         """Check all conditions and outputs of a query."""
+        self.functions = {function.name: function.holds for function in query.functions}
         if isinstance(query.pattern, Machine):
-            self.machine(query.pattern, {function.name: function.holds for function in query.functions})
+            self.machine(query.pattern)
         for equivalence in query.equivalences:
             self.attribute(equivalence.name, equivalence.span)
         for predicate in query.predicates:
@@ -198,9 +223,8 @@ class TypeChecker(Written):
         """The kind of what is read of a table; only files of rules have tables."""
         raise NotImplementedError(f"no table {read.table!r}")
 
-    def machine(self, machine: Machine, functions: dict[str, str]) -> None:
+    def machine(self, machine: Machine) -> None:
         """Check the conditions and the moves of an automaton written by hand."""
-        self.functions = functions
         self.registers = {register.name: register.holds for register in machine.registers}
         for condition in [arc.when for arc in machine.arcs] + [rule.when for rule in machine.ignores]:
             if condition is not None:
@@ -296,6 +320,8 @@ class TypeChecker(Written):
 
     def _applied(self, call: Apply) -> Kind:
         """The kind of what a function gives; arguments that are all of one kind are like the first that is known."""
+        if call.name == "IN":
+            return self._member(*call.arguments)
         function = FUNCTIONS[call.name]
         first: Kind = "unknown"
         arguments: Sequence[Expression] = call.arguments
@@ -306,10 +332,10 @@ class TypeChecker(Written):
         for place, argument in enumerate(arguments):
             found, wanted = self.kind(argument), "value" if call.name == "CASE" else function.wanted(place)
             if wanted not in ("ordered", "value"):
-                fits = found in (wanted, "unknown")
+                fits = found in (wanted, "unknown") or (call.name == "length" and found in ITEMS)
                 wanted = NAMES[cast("Kind", wanted)]
             else:
-                fits = found != "other" and (found != "boolean" or wanted == "value")
+                fits = found != "other" and found not in ITEMS and (found != "boolean" or wanted == "value")
                 wanted = "a number, a string or a time"
                 if fits and first != "unknown" and found not in (first, "unknown"):
                     fits, wanted = False, f"values of one kind, first {NAMES[first]}"
@@ -323,6 +349,17 @@ class TypeChecker(Written):
                 raise self.fault("ACEP-Q173", message, argument.span, hint)
         return first if function.result == "same" else cast("Kind", function.result)
 
+    def _member(self, item: Expression, several: Expression) -> Kind:
+        first, second = self.kind(item), self.kind(several)
+        if second not in (*ITEMS, "unknown"):
+            hint = f"values stand in brackets: {to_text(item)} IN ({to_text(several)})"
+            raise self.fault("ACEP-Q176", f"this is {NAMES[second]}, and no list", several.span, hint)
+        wanted = ITEMS.get(second, "unknown")
+        if first in ITEMS or first == "other" or (first != wanted and "unknown" not in (first, wanted)):
+            hint = "one value is looked for in a list of values of its kind"
+            raise self.fault("ACEP-Q176", f"{NAMES[first]} cannot be in {NAMES[second]}", item.span, hint)
+        return "boolean"
+
     def _number(self, expr: Expression, found: Kind) -> Kind:
         if found not in ("number", "unknown"):
             raise self.fault(
@@ -332,7 +369,13 @@ class TypeChecker(Written):
 
     def _comparable(self, expr: Expression, op: str, left: Expression, right: Expression) -> None:
         first, second = self.kind(left), self.kind(right)
-        for found, part in ((first, left), (second, right)):
+        for found, part, other in ((first, left, right), (second, right, left)):
+            if found in ITEMS:
+                word = "NOT IN" if op == "!=" else "IN"
+                hint = f"a list is searched with IN: {to_text(other)} {word} {to_text(part)}"
+                if first in ITEMS and second in ITEMS:
+                    hint = "two lists cannot be compared; one value can be looked for in a list: b.x IN a.list"
+                raise self.fault("ACEP-Q061", f"this is {NAMES[found]}", part.span, hint)
             if found == "other":
                 hint = "only IS NULL can be asked of it; change the column to numbers, strings or times"
                 raise self.fault("ACEP-Q061", f"this is {NAMES[found]}", part.span, hint)
@@ -362,8 +405,8 @@ class TypeChecker(Written):
             return "number"
         wrong = (
             (expr.function in ("sum", "avg", "stddev") and found not in ("number", "unknown"))
-            or (expr.function in ("min", "max") and found in ("boolean", "other"))
-            or (expr.function == "count distinct" and found == "other")
+            or (expr.function in ("min", "max") and found in ("boolean", "other", *ITEMS))
+            or (expr.function == "count distinct" and found in ("other", *ITEMS))
         )  # fmt: skip
         if wrong:
             hint = "sum, avg and stddev take numbers; min and max take numbers, strings and times"

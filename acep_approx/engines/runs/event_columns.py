@@ -41,6 +41,7 @@ class Texts:
 
     def __init__(self) -> None:
         self._codes: dict[str, int] = {}
+        self._values: list[str] = []
         self.ranks: Ints = np.zeros(1, np.int64)
         self._is_ordered = False
         self._constants = 0
@@ -60,6 +61,7 @@ class Texts:
     def restore(self, known: list[str]) -> None:
         """Give ``known`` texts the codes 0, 1, 2, ..."""
         self._codes = {text: code for code, text in enumerate(known)}
+        self._values = list(self._codes)
         self._rank()
 
     def __len__(self) -> int:
@@ -67,8 +69,8 @@ class Texts:
 
     @property
     def values(self) -> list[str]:
-        """All texts in order of their codes."""
-        return list(self._codes)
+        """All texts in order of their codes; the list grows with them."""
+        return self._values
 
     @property
     def has_many(self) -> bool:
@@ -94,7 +96,7 @@ class Texts:
 
     def code(self, text: str) -> int:
         """The code of a constant; it stays the same, so whatever comes before it is never forgotten."""
-        code = self._codes.setdefault(text, len(self._codes))
+        code = self._code_of(text)
         self._constants = max(self._constants, code + 1)
         self._rank()
         return code
@@ -122,10 +124,16 @@ class Texts:
     def _known(self, words: list[str | None]) -> Ints:
         """The codes of some texts; new ones get the next codes."""
         before = len(self._codes)
-        codes = [NULL if word is None else self._codes.setdefault(word, len(self._codes)) for word in words]
+        codes = [NULL if word is None else self._code_of(word) for word in words]
         if len(self._codes) > before:
             self._rank()
         return np.array(codes, np.int64)
+
+    def _code_of(self, text: str) -> int:
+        code = self._codes.setdefault(text, len(self._values))
+        if code == len(self._values):
+            self._values.append(text)
+        return code
 
     def _rank(self) -> None:
         if not self.is_ordered:

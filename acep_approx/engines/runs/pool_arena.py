@@ -12,6 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from acep_approx.arrays import Ints
+from acep_approx.engines.runs import membership
 from acep_approx.engines.runs.event_columns import Kind, Texts
 from acep_approx.engines.runs.programs import MAX_TEMPORARIES, Operand
 from acep_approx.engines.runs.step_code import NOTHING
@@ -145,20 +146,22 @@ def call_functions(arena: PoolArena, control: Ints) -> None:
 
     texts = tables.scalars.columns.texts
 
-    def column(operand: Operand) -> npt.NDArray[Any]:
+    def column(operand: Operand) -> Ints:
         if operand.place == vm.SCALAR:
-            found = np.full(n, words[tables.scalars.address(operand.number)])
-        else:
-            at = first + (kp.COLUMNS + operand.number) * room
-            found = words[at : at + n].copy()
-        return _argument(found, operand.kind, texts)
+            return np.full(n, words[tables.scalars.address(operand.number)])
+        at = first + (kp.COLUMNS + operand.number) * room
+        return words[at : at + n].copy()
 
     for number in tables.calls_of_sources[source]:
         called = tables.scalars.calls[number]
-        function = tables.options.functions[called.name]
-        result = function.compute(*(column(operand) for operand in called.arguments))
-        values, is_known = plain_result(function, result, n)
         at = tables.temporaries_at + (MAX_TEMPORARIES + 1 + number) * vm.BLOCK
+        if called.name == membership.NAME:
+            item, several = called.arguments
+            words[at : at + n] = membership.members(column(item), item.kind, column(several), texts.values)
+            continue
+        function = tables.options.functions[called.name]
+        result = function.compute(*(_argument(column(one), one.kind, texts) for one in called.arguments))
+        values, is_known = plain_result(function, result, n)
         if function.holds == "text":
             words[at : at + n] = texts.encode(pa.array(values, pa.string(), mask=~is_known))
         elif function.holds == "float":
@@ -174,8 +177,8 @@ def _argument(words: Ints, kind: Kind, texts: Texts) -> npt.NDArray[Any]:
         return words.view(np.float64)
     is_null = words == vm.NULL
     if kind == "text":
-        known = np.array([*texts.values, None], object)
-        return known[np.where(is_null, len(known) - 1, words)]
+        values = texts.values
+        return np.array([None if word == vm.NULL else values[word] for word in words.tolist()], object)
     if kind in ("time", "duration"):
         return words.view("datetime64[us]" if kind == "time" else "timedelta64[us]")  # its NaT is our NULL
     if kind == "truth" and not is_null.any():

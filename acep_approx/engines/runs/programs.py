@@ -16,6 +16,7 @@ import pyarrow as pa
 from acep_approx.arrays import Ints
 from acep_approx.automaton.resolve import Call, Held, Own, Register, Resolved
 from acep_approx.automaton.states import PLACE, Began, Here, Neighbour, Now, Running
+from acep_approx.engines.runs import membership
 from acep_approx.engines.runs.event_columns import EventColumns, Kind, float_word
 from acep_approx.engines.runs.hidden import NO_OPTIONS, NOW, START_NOW, RunOptions
 from acep_approx.errors import LimitError, QueryError
@@ -346,7 +347,8 @@ class Lowering:
             self.scalars.calls.append(called)
         number = self.scalars.calls.index(called)
         self.calls.add(number)
-        kind = KINDS[self.scalars.options.functions[call.name].holds]
+        is_member = call.name == membership.NAME
+        kind = membership.HOLDS if is_member else KINDS[self.scalars.options.functions[call.name].holds]
         return Operand(vm.TEMPORARY, MAX_TEMPORARIES + 1 + number, kind)
 
     # --- registers ------------------------------------------------------------------------------------------

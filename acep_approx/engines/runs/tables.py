@@ -138,7 +138,7 @@ class RunTables:
         has_lifetimes = any(step.lifetime != ALWAYS for step in automaton.steps)
         has_checks = any(ignore.checks for ignore in automaton.ignores)
         keeps_more = self.options is not NO_OPTIONS or bool(automaton.shown) or self.scalars.asks_time
-        return keeps_more or self.is_simultaneous or has_lifetimes or has_checks
+        return keeps_more or bool(self.scalars.calls) or self.is_simultaneous or has_lifetimes or has_checks
 
     # --- pools ----------------------------------------------------------------------------------------------
 
