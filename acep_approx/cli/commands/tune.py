@@ -206,6 +206,7 @@ def _draw(tuning: Tuning, advice: Advice, text: str, output: Wanted, file: Path)
         Curve(f"WITHIN {window}", [(one.errors, one.steps) for one in tried if one.within == window])
         for window in windows
     ]
-    said = [f"{advice.errors} errors, {advice.within}, {advice.budget}"] if advice.within is not None else []
+    budget = f"a budget of {advice.budget}" if advice.budget else "no budget"
+    said = [f"Recommended: ERRORS {advice.errors} WITHIN {advice.within}, {budget}"] if advice.within else []
     page = curves_page(text.strip(), [*said, *advice.reasons], recall, grown, load)
     write_page(page, file)
