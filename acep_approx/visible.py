@@ -11,6 +11,7 @@ import html
 import json
 import re
 import unicodedata
+from collections.abc import Iterator, Sequence
 
 _OBEYED = (
     r"\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
@@ -86,3 +87,19 @@ def _shown(found: re.Match[str]) -> str:
     if found[0][0] == "\\":
         return found[0] * 2
     return json.dumps(found[0])[1:-1] if found[0] >= "\x7f" else f"\\x{ord(found[0]):02x}"
+
+
+def aligned(rows: Sequence[Sequence[str]], texts: int | None = None) -> Iterator[str]:
+    """Give rows as lines; the columns behind the first ``texts`` are numbers, to the right.
+
+    Examples
+    --------
+    >>> list(aligned([["type", "events"], ["A", "10"]], texts=1))
+    ['  type  events', '  A         10']
+    """
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        left = [cell.ljust(width) for cell, width in zip(row, widths, strict=True)]
+        right = [cell.rjust(width) for cell, width in zip(row, widths, strict=True)]
+        cells = left if texts is None else [*left[:texts], *right[texts:]]
+        yield f"  {'  '.join(cells).rstrip()}"

@@ -246,7 +246,7 @@ def test_near_places_where_times_are_written_as_only_the_user_knows():
 def test_partial_matches_that_are_too_many_are_not_all_looked_through(monkeypatch):
     monkeypatch.setattr(near_matches, "RUN_STEPS", 50)
     page = compile_query(PATTERN).match(events()).page()
-    assert "among the first ones" in page or "No partial match" in page
+    assert "among the first ones" in page or "there are too many partial matches" in page
 
 
 # --- whatever users write -------------------------------------------------------------------------------------
@@ -471,3 +471,13 @@ def test_places_within_a_match_of_their_key_are_known(partial, matches, keys):
     for is_covered, (key, _, at) in zip(covered.tolist(), partial, strict=True):
         mine = [one for one in matches if one[0] == key or not keys]
         assert is_covered == any(start <= at <= end for _, start, end in mine)
+
+
+def test_what_is_said_of_the_events_is_of_all_of_them(monkeypatch):
+    """Also where the search for what nearly matched gives up before it has seen them."""
+    monkeypatch.setattr("acep_approx.results.explorer.near_matches.RUN_STEPS", 10)
+    rows = [{"ts": t, "type": "Accepted" if t % 50 == 49 else "Failed"} for t in range(300)]
+    page = compile_query("PATTERN SEQ(Failed{5,} f, Accepted s) WITHIN 40 MAXIMAL").match(rows).page()
+    assert "300 read, 300 relevant to the query" in page
+    assert "What nearly matched is not shown: there are too many partial matches." in page
+    assert "nothing came near" not in page

@@ -46,6 +46,10 @@ def test_a_query_is_tuned_from_python(tuned):
     same = query.tune(EVENTS, budgets=[0.2, "100%"], **asked)
     assert same == tuned
     assert same.advice == advise(tuned)
+    shown = str(same).splitlines()
+    assert shown[0].split("  ")[1:3] == ["WITHIN", "ERRORS"]
+    assert len([line for line in shown if line.startswith("  15 ")]) == 2
+    assert f"recommended: ERRORS {same.advice.errors} WITHIN {same.advice.within}, " in shown[5]
     assert query.tune(EVENTS[::-1], sort=True, budgets=[0.5]).trials[0].errors == query.plan.query.errors
     with pytest.raises(UsageError, match="ACEP-U053"):
         query.tune(EVENTS, budget=0.2)

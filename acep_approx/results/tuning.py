@@ -29,6 +29,7 @@ from acep_approx.results.budgeted import BudgetedMatches
 from acep_approx.results.question import Question
 from acep_approx.shedding.load import Load
 from acep_approx.training.history_graph import HistoryGraph
+from acep_approx.visible import aligned, printable
 
 if TYPE_CHECKING:
     from acep_approx.planning.compiled import CompiledQuery
@@ -103,6 +104,23 @@ class Tuning:
     trials: tuple[Trial, ...]
     trained: int
     measured: int
+
+    def table(self) -> list[list[str]]:
+        """The choices as a table of texts, its header first."""
+        header = ["WITHIN", "ERRORS", "match points", "matches", "run-steps per event"]
+        rows = [[*header, *(f"recall at {budget}" for budget in self.budgets)]]
+        for trial in self.trials:
+            row = [trial.within, str(trial.errors)]
+            if trial.skipped:
+                row += ["-", "-", f"left out: {trial.skipped}", *("-" for _ in self.budgets)]
+            else:
+                row += [f"{trial.points:,}", said(trial.matches) if trial.matches else "-", f"{trial.steps:,.3g}"]
+                row += [f"{recall:.0%}" if trial.points else "-" for recall in trial.recalls]
+            rows.append(row)
+        return rows
+
+    def __str__(self) -> str:
+        return printable("\n".join([*aligned(self.table(), texts=1), str(self.advice)]))
 
     @property
     def advice(self) -> Advice:
@@ -346,6 +364,12 @@ class Advice:
     within: str | None
     budget: str | None
     reasons: tuple[str, ...]
+
+    def __str__(self) -> str:
+        if self.within is None:
+            return "\n  ".join(["no recommendation", *self.reasons])
+        budget = f"a budget of {self.budget}" if self.budget else "no budget"
+        return "\n  ".join([f"recommended: ERRORS {self.errors} WITHIN {self.within}, {budget}", *self.reasons])
 
 
 def advise(tuning: Tuning) -> Advice:

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from acep_approx.diagrams.fragments import never_raises, table, title, view
-from acep_approx.visible import escape, printable, visible
+from acep_approx.visible import aligned, escape, printable, visible
 
 
 class Answer(ABC):
@@ -89,7 +89,7 @@ class Why(Answer):
 
     def text(self) -> str:
         """The answer in words."""
-        return printable("\n".join([self.headline, *_aligned(self.table()), *self.lines]))
+        return printable("\n".join([self.headline, *aligned(self.table()), *self.lines]))
 
     def parts(self) -> Iterator[str]:
         """The headline, the events, and line by line what came and what would have helped."""
@@ -195,7 +195,7 @@ class NoMatch(Answer):
     def text(self) -> str:
         """All of it in words."""
         furthest = ("", self.furthest.text()) if self.furthest is not None else ()
-        return printable("\n".join([self.headline, *_aligned(self.table(), texts=2), *self.more, *furthest]))
+        return printable("\n".join([self.headline, *aligned(self.table(), texts=2), *self.more, *furthest]))
 
     def parts(self) -> Iterator[str]:
         """The headline, how many events came to each step, what would make a match, and the furthest partial match."""
@@ -205,16 +205,6 @@ class NoMatch(Answer):
         yield from _lines(self.more)
         if self.furthest is not None:
             yield from self.furthest.parts()
-
-
-def _aligned(rows: list[list[str]], texts: int | None = None) -> Iterator[str]:
-    """Rows as lines; the columns behind the first ``texts`` are numbers, to the right."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        left = [cell.ljust(width) for cell, width in zip(row, widths, strict=True)]
-        right = [cell.rjust(width) for cell, width in zip(row, widths, strict=True)]
-        cells = left if texts is None else [*left[:texts], *right[texts:]]
-        yield f"  {'  '.join(cells).rstrip()}"
 
 
 # --- in a notebook ----------------------------------------------------------------------------------------------

@@ -19,7 +19,6 @@ from acep_approx.cli.summary import say_how_read
 from acep_approx.cli.tables import show_table
 from acep_approx.cli.terminal import amount, say, stages, tell
 from acep_approx.errors import UsageError
-from acep_approx.events.counts import said
 
 if TYPE_CHECKING:
     from acep_approx.results.tuning import Advice, Elsewhere, Tuning
@@ -160,17 +159,7 @@ def _say_need(tuning: Tuning) -> None:
 
 
 def _show(tuning: Tuning) -> None:
-    header = ["WITHIN", "ERRORS", "match points", "matches", "run-steps per event"]
-    header += [f"recall at {budget}" for budget in tuning.budgets]
-    rows = []
-    for trial in tuning.trials:
-        row = [trial.within, str(trial.errors)]
-        if trial.skipped:
-            row += ["-", "-", f"left out: {trial.skipped}", *("-" for _ in tuning.budgets)]
-        else:
-            row += [f"{trial.points:,}", said(trial.matches) if trial.matches else "-", f"{trial.steps:,.3g}"]
-            row += [f"{recall:.0%}" if trial.points else "-" for recall in trial.recalls]
-        rows.append(row)
+    header, *rows = tuning.table()
     show_table(header, rows, texts=1)
 
 
@@ -206,6 +195,5 @@ def _draw(tuning: Tuning, advice: Advice, text: str, output: Wanted, file: Path)
         Curve(f"WITHIN {window}", [(one.errors, one.steps) for one in tried if one.within == window])
         for window in windows
     ]
-    said = [f"{advice.errors} errors, {advice.within}, {advice.budget}"] if advice.within is not None else []
-    page = curves_page(text.strip(), [*said, *advice.reasons], recall, grown, load)
+    page = curves_page(text.strip(), str(advice).splitlines(), recall, grown, load)
     write_page(page, file)

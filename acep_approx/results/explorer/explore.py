@@ -55,14 +55,14 @@ def explored(found: Explorable, labels: PageLabels, counts: dict[int, int]) -> E
         title, again = labels.title or _title(0, labels.source), how_to_reproduce(found, labels)
         return Explored(title, [query], explanation=("There were no events.",), again=again)
     points = plain.points()
+    read = plain.progress  # of a whole pass: others stop early
     late, malformed = found.source.late.count, found.source.malformed.count
-    left_out = said_left_out(late, malformed, plain.progress.without_key)  # of a whole pass: others stop early
+    left_out = said_left_out(late, malformed, read.without_key)
     is_time = pa.types.is_timestamp(points.schema.field("end").type)
     chosen = listing(found, sum(counts.values()))
     if pipeline.plan.query.is_algebra and chosen.matches:
         chosen = with_events(plain, chosen, number_of_places(plain, points, pipeline.window), is_time=is_time)
     near = near_or_shed(plain, labels, points)
-    read = plain.progress
     keys = keys_of(found)
     named = [*(name for _, name in uses(found.plan.query)), *columns_of(found.question.bind)]
     columns = EventColumns.of(pipeline.roles, found.source.schema, named, keys)

@@ -64,6 +64,8 @@ def near_matches(
     """
     try:
         table, is_whole, pipeline = _some_of(found, PARTIAL, lambda table: table)
+        if not (is_whole or table.num_rows):
+            return NearMatches([], "What nearly matched is not shown: there are too many partial matches.")
         if pipeline is None or not table.num_rows:
             return NearMatches([], "No partial match was left over: nothing came near without a match.")
         apart = table.filter(pa.array(~_covered(table, points, len(keys_of(found)))))
