@@ -166,7 +166,7 @@ def point_to_look(error: AcepError, given: Mapping[str, Any]) -> None:
         return
     what = SHOWN.get(error.code, "its columns, and what they are taken for")
     shows = f"acep look {command_of(inputs)} shows {what}"
-    if error.code in ("ACEP-D001", "ACEP-D008"):
+    if error.code in ("ACEP-D001", "ACEP-D008", "ACEP-Q061"):
         from acep_approx.cli.candidates import candidates
 
         error.hint = (error.hint or "") + candidates(error, inputs, given)
