@@ -121,7 +121,12 @@ def test_conditions_that_wait_for_the_match_say_why(query: str, said: str) -> No
 
 @pytest.mark.parametrize(
     ("query", "waits"),
-    [("SEQ(ANY a, B b)", True), ("SEQ(A a, B+ b[])", True), ("SEQ(A+ a[], B b)", False), ("SEQ(B a, A+ c[], B b)", True)],
+    [
+        ("SEQ(ANY a, B b)", True),
+        ("SEQ(A a, B+ b[])", True),
+        ("SEQ(A+ a[], B b)", False),
+        ("SEQ(B a, A+ c[], B b)", True),
+    ],
 )
 def test_which_maximal_matches_wait_is_said_as_the_engine_knows_it(query: str, waits: bool) -> None:
     """One event may be both ANY and B, so that the last one of a match may begin or go on another one."""

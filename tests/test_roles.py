@@ -95,4 +95,4 @@ def test_names_of_other_tools_are_known(time, type_, key):
     assert infer_roles(schema(**columns)) == Roles(time, key, type_)
     ours = columns | {"ts": INT, "type": TEXT, "key": INT}
     assert infer_roles(schema(**ours)) == Roles("ts", "key", "type")
-    assert infer_roles(schema(when=STAMP, **{name: TEXT for name in columns})).time == "when"
+    assert infer_roles(schema(when=STAMP, **dict.fromkeys(columns, TEXT))).time == "when"
