@@ -186,3 +186,15 @@ def test_a_file_that_is_followed_is_counted_on_its_way(file):
     done = acep("run", DELIVERIES, "boxes.csv", *options)
     assert "warning the first 2,000 events have 2,400 matches" in done.stderr
     assert len(done.stdout.splitlines()) == 2400
+
+
+def test_a_run_of_rules_says_it_when_a_rule_has_that_many(file):
+    text = """TABLE seen (id int, n int DEFAULT 0, KEY (id))
+RULE lost ON PATTERN SEQ(A a, B b, C c, D d, E e) WHERE [box] WITHIN 9 ERRORS 1 WEIGHTS (e = 2)
+DO UPDATE seen SET n = old.n + 1 AT (e.box) END"""
+    Path("lost.rules").write_text(text)
+    said = acep("run", "lost.rules", "boxes.csv").stderr
+    assert said.count("warning lost has 2,000 matches so far: ERRORS 1 lists a complete case once more") == 1
+    assert "FOR EACH POINT acts once" in said
+    Path("few.csv").write_text("".join(Path("boxes.csv").read_text().splitlines(keepends=True)[:500]))
+    assert "so far" not in acep("run", "lost.rules", "few.csv").stderr
