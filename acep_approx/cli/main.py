@@ -160,7 +160,8 @@ def point_to_look(error: AcepError, given: Mapping[str, Any]) -> None:
         inputs.insert(0, given["query"])
     if error.code == "ACEP-D007" and (given.get("follow") or given.get("checkpoint") or any(map(is_address, inputs))):
         error.hint = _for_late_events(given)
-    if error.code not in SHOWN_BY_LOOK or not inputs or "-" in inputs or "rows" in given:
+    is_log = error.code == "ACEP-D012" and "--line-format" in (error.hint or "").partition("like a log")[2]
+    if not (error.code in SHOWN_BY_LOOK or is_log) or not inputs or "-" in inputs or "rows" in given:
         return
     if any(map(is_address, inputs)):  # which has no end
         return
