@@ -198,6 +198,41 @@ FILES = (
     ),
 )
 
+MEANT = "PATTERN SEQ(placed a, paid b)"
+LANGUAGES = tuple(
+    _mistake(f"a query in {name}", ("check", text), f"{name} is not read yet", f"in our words: {meant}", code=3)
+    for name, text, meant in (
+        (
+            "MATCH_RECOGNIZE",
+            "SELECT * FROM shop MATCH_RECOGNIZE (PARTITION BY key PATTERN (a b+) DEFINE b AS b.amount > a.amount)",
+            "PATTERN SEQ(ANY a, ANY+ b[]) WHERE partition_contiguity {[key] AND b[i].amount > a.amount} WITHIN 1 h",
+        ),
+        ("EQL", "sequence by key with maxspan=1d [placed where true] [paid where amount > 3]", f"{MEANT} WHERE [key]"),
+        ("Flink CEP", 'Pattern.begin("a").where(x).followedBy("b").within(Time.days(1))', "PATTERN SEQ(ANY a, ANY b)"),
+        ("EPL of Esper", "select * from pattern [every a=placed -> b=paid(key=a.key) where timer:within(1 d)]", MEANT),
+        ("Siddhi", "from every a=placed -> b=paid[a.key == key] within 1 day select a.key insert into Out", MEANT),
+        ("SPL of Splunk", "index=shop | transaction key startswith=placed endswith=paid", "PATTERN SEQ('placed' a"),
+    )
+)
+"""What they type who know another engine: it is named, and the same is said in our words."""
+SLIPS = tuple(
+    _mistake(f"a slip: {slip}", ("check", slip), f"write {meant}", code=3)
+    for slip, meant in (
+        ("PATTERN (placed a -> paid b) WITHIN 1 d", "PATTERN (placed a, paid b) WITHIN 1 d"),
+        ("PATTERN SEQ(placed a then paid b) WITHIN 1 d", f"{MEANT} WITHIN 1 d"),
+        ("PATTERN SEQ(a: placed, b: paid) WITHIN 1 d", f"{MEANT} WITHIN 1 d"),
+        ("EVENT SEQ(placed a, !(lost l), paid b) WITHIN 1 d", "PATTERN SEQ(placed a, ~(lost l), paid b) WITHIN 1 d"),
+        (f"{MEANT} PARTITION BY key WITHIN 1 d", f"{MEANT} WHERE [key] WITHIN 1 d"),
+        (f"{MEANT} WITHIN 1 d WHERE [key]", f"{MEANT} WHERE [key] WITHIN 1 d"),
+        (f"{MEANT} WITHIN INTERVAL '1' DAY", f"{MEANT} WITHIN 1 DAY"),
+        (f"{MEANT} WITHIN 5m", f"{MEANT} WITHIN 5 min"),
+        (f"{MEANT} WITHIN 1h30m", f"{MEANT} WITHIN 90 min"),
+        (f"{MEANT} WITHIN 1 d RETURN a.amount", f"{MEANT} WITHIN 1 d RETURN a.amount AS amount"),
+        (f"{MEANT} WHERE partition_contiguity AND [key] WITHIN 1 d", f"{MEANT} WHERE partition_contiguity {{ [key] }}"),
+        ("PATTERN SEQ(placed a WHERE a.amount > 3, paid b) WITHIN 1 d", f"{MEANT} WHERE a.amount > 3 WITHIN 1 d"),
+    )
+)
+"""Plain slips: the hint has the text that was meant."""
 MISTAKES = (
     _mistake(
         "a column is misspelt",
@@ -240,7 +275,7 @@ MISTAKES = (
     _events("the page of a login, saved as CSV", "login.csv", "HTML", "login", code=4),
     _events("JSON lines that are called CSV", "lines.csv", "json", "--input-format json", code=4),
     _events("the address of a file", "https://example.com/a.csv", "https://example.com/a.csv", "curl", code=4),
-    _mistake("a log of Apache, not said to be one", ("look", "access_unsaid.log"), "--line-format apache", code=4),
+    _mistake("a log of Apache, not said to be one", ("look", "access_unsaid.log"), "--line-format apache", code=0),
     _events("a zip with other things", "pictures.zip", "zip", "unzip|unpack", code=4),
     _events("a folder without events", "notes", "notes", "no file", ".csv", code=4),
     _events("what is no text", "picture.bin", "picture.bin", "hint", code=4),
@@ -314,4 +349,23 @@ MISTAKES = (
         "--unit ms",
         code=0,
     ),
+    *LANGUAGES,
+    *SLIPS,
+    _mistake("the key is called otherwise", run(SHOP, "named.csv", "--type", "step"), "--key order_id (", code=4),
+    _mistake(
+        "a name that is none for the time",
+        run(SHOP.replace("[key]", "[order_id]"), "numbers.csv", "--type", "step"),
+        "--time when_ms --unit ms (numbers that are times",
+        "1711618200000",
+        code=4,
+    ),
+    _mistake(
+        "one cell that is no number",
+        run("PATTERN SEQ(placed a, paid b) WHERE b.amount > 2 WITHIN 1 d", "stray.csv"),
+        "1 of 12 values of 'amount' is no number; the first is 'n/k', in row 1",
+        "--null n/k",
+        "--on-malformed skip",
+        code=3,
+    ),
+    _mistake("it is taken for nothing", run(SHOP, "stray.csv", "--null", "n/k", "--output", "count"), FOUND, code=0),
 )

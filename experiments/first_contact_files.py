@@ -140,6 +140,7 @@ def _texts() -> dict[str, str]:
         "numbers.csv": numbers.replace("ts,key,type", "when_ms,order_id,step"),
         "headless.csv": table(iso).split("\n", 1)[1],
         "unsorted.csv": shuffled[0] + "".join(rows),
+        "stray.csv": table(iso).replace(",11.5", ",n/k", 1),
         "damaged.csv": "".join(damaged),
         "twins.csv": table(iso).replace("amount", "key", 1),
         "named.csv": table(iso).replace("ts,key,type", "created_at,order_id,step"),

@@ -155,3 +155,13 @@ def test_the_v_shape_of_match_recognize_finds_what_sql_finds():
     query = compile_query(meant[0].replace("WITHIN 1 h", "WITHIN 100"))
     found = query.match([{"ts": at, "symbol": "A", "price": price} for at, price in enumerate(prices)]).to_arrow()
     assert [(row["high"], row["last"]) for row in found.to_pylist()] == [(37, 34)]
+
+
+def test_times_that_are_texts_in_json_are_told_how_to_compute_with(tmp_path):
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"ts":"2024-05-01T00:00:00Z","type":"A"}\n{"ts":"2024-05-01T00:00:09Z","type":"B"}\n')
+    query = compile_query("PATTERN SEQ(A a, B b) WITHIN 1 min RETURN b.ts - a.ts AS took")
+    with pytest.raises(QueryError, match="ACEP-Q062") as caught:
+        query.match(str(path)).to_arrow()
+    assert "say how it is written: --time-format '%Y-%m-%dT%H:%M:%SZ'" in str(caught.value)
+    assert len(query.match(str(path), time_format="%Y-%m-%dT%H:%M:%SZ")) == 1

@@ -503,6 +503,8 @@ def test_a_log_in_a_known_format_is_read_without_a_word(tmp_path, name):
     assert (seen.rows, seen.malformed) == (3, 0)
     assert shlex.split(seen.first.command)[4:6] == ["--line-format", name]
     assert ("--time-year" in seen.first.command) == (name == "syslog")
+    assert f"must be told: {shlex.join(['--line-format', name])}" in str(seen)
+    assert f"acep look {path} shows" in acep("run", "PATTERN A a WITHIN 5 s", str(path), code=4).stderr
     run_as_printed(seen.first.command, seen.first.matches)
     found = eval(
         seen.first.code, {"compile_query": compile_query, "open_source": open_source, "TimeFormat": TimeFormat}

@@ -62,3 +62,34 @@ def test_check_points_to_look(tmp_path):
     path.write_text(csv_text())
     said = acep("check", QUERY.replace("WITHIN", "WHERE p.weight > 1 WITHIN"), "--input", str(path), code=3).stderr
     assert f"see:  acep look {path} shows" in said
+
+
+def test_a_role_in_no_column_is_told_with_the_columns_that_could_be_it(tmp_path):
+    path = tmp_path / "shop.csv"
+    rows = [f"{1_700_000_000_000 + 60_000 * at},u{at % 2},{kind}" for at, kind in enumerate(["in", "out"] * 4)]
+    path.write_text("\n".join(["when_ms,user_id,action", *rows]))
+    query, options = "PATTERN SEQ('in' a, 'out' b) WHERE [key] WITHIN 5 min", []
+    for option, value in (
+        ("--time when_ms --unit ms", "1700000000000, 1700000060000"),
+        ("--key user_id", "u0, u1"),
+        ("--type action", "in, out"),
+    ):
+        said = acep("run", query, str(path), *options, code=acep_code("run", query, str(path), *options))
+        line = next(line for line in said.stderr.splitlines() if line.strip().startswith("try:"))
+        assert f"try:  {option}  (" in line
+        assert f": {value})" in line
+        options += option.split()
+    assert acep_code("run", query.replace("[key]", "[key] AND a.user_id = 'u0'"), str(path), *options) == 0
+
+
+def test_the_one_cell_that_makes_a_column_text_is_shown_with_what_repairs_it(tmp_path):
+    path = tmp_path / "dirty.csv"
+    path.write_text("ts,type,v\n" + "".join(f"{at},A,{'n/k' if at == 25 else at}\n" for at in range(40)))
+    query = "PATTERN A a WHERE a.v > 20 WITHIN 5"
+    said = acep("run", query, str(path), code=3).stderr
+    assert "1 of 40 values of 'v' is no number; the first is 'n/k', in row 25 (from 0)" in said
+    for options in (["--null", "n/k"], ["--column-type", "v=float", "--on-malformed", "skip"]):
+        assert " ".join(options) in said
+        assert '"matches": 18' in acep("run", query, str(path), *options, "--output", "count").stdout
+    path.write_text("ts,type,v\n" + "".join(f"{at},A,{'n/k' if at % 2 else at}\n" for at in range(40)))
+    assert "is no number" not in acep("run", query, str(path), code=3).stderr

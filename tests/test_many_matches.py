@@ -150,3 +150,51 @@ RULE alarm ON PATTERN SEQ(Failed{5,} f, Accepted s) WITHIN 10 h EACH DO UPDATE s
     assert not compile_rules(text.replace("EACH", "FOR EACH POINT")).many_matches
     Path("alarm.rules").write_text(each)
     assert f"warning    alarm: {WHY}: FOR EACH POINT" in acep("check", "alarm.rules").stdout
+
+
+def test_a_stream_that_passes_once_is_counted_on_its_way(file):
+    once = compile_query(DELIVERIES).match(iter(deliveries(400)))
+    with pytest.warns(ManyMatchesWarning, match="the first 2,000 events have 2,400 matches, and 800 events complete"):
+        assert once.to_arrow().num_rows == 400 * 6
+    done = acep("run", DELIVERIES, "-", "--output", "matches", stdin=Path("boxes.csv").read_bytes())
+    assert done.stderr.startswith("warning the first 2,000 events have 2,400 matches, and 800 events complete one: ERR")
+    assert len(done.stdout.splitlines()) == 2400
+    for options in (["--output", "points"], ["--limit", "3"]):
+        assert "warning" not in acep("run", DELIVERIES, "-", *options, stdin=Path("boxes.csv").read_bytes()).stderr
+
+
+@pytest.mark.parametrize("size", [1, 7, 3000])
+def test_what_is_pushed_is_counted_until_it_is_too_much(size):
+    rows = deliveries(400)
+    matcher = compile_query(DELIVERIES).matcher()
+    with pytest.warns(ManyMatchesWarning, match=r"the first [\d,]+ events have [\d,]+ matches") as caught:
+        found = [matcher.push(rows[at : at + size]).num_rows for at in range(0, len(rows), size)]
+    assert len(caught) == 1
+    assert sum(found) + matcher.finish().num_rows == 400 * 6
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        few = compile_query(DELIVERIES).matcher()
+        few.push(rows[:500])
+        points = compile_query(DELIVERIES).matcher(output="points")
+        points.push(rows)
+        compile_query(DELIVERIES.replace("ERRORS 1", "ERRORS 1 MAXIMAL")).matcher().push(rows)
+
+
+def test_a_file_that_is_followed_is_counted_on_its_way(file):
+    Path("boxes.csv").write_text(Path("boxes.csv").read_text() + "\n")  # a line without an end may go on
+    options = ["--follow", "--until-idle", "0 s", "--output", "matches"]
+    done = acep("run", DELIVERIES, "boxes.csv", *options)
+    assert "warning the first 2,000 events have 2,400 matches" in done.stderr
+    assert len(done.stdout.splitlines()) == 2400
+
+
+def test_a_run_of_rules_says_it_when_a_rule_has_that_many(file):
+    text = """TABLE seen (id int, n int DEFAULT 0, KEY (id))
+RULE lost ON PATTERN SEQ(A a, B b, C c, D d, E e) WHERE [box] WITHIN 9 ERRORS 1 WEIGHTS (e = 2)
+DO UPDATE seen SET n = old.n + 1 AT (e.box) END"""
+    Path("lost.rules").write_text(text)
+    said = acep("run", "lost.rules", "boxes.csv").stderr
+    assert said.count("warning lost has 1,995 matches so far: ERRORS 1 lists a complete case once more") == 1
+    assert "FOR EACH POINT acts once" in said
+    Path("few.csv").write_text("".join(Path("boxes.csv").read_text().splitlines(keepends=True)[:500]))
+    assert "so far" not in acep("run", "lost.rules", "few.csv").stderr

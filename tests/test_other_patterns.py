@@ -36,6 +36,7 @@ MAY_ASK = {
     "subscriptions/templates/template.py": "chooses which queries may share an automaton",
     "why/answer.py": "asks what a query with another pattern, or strategy, would find",
     "why/no_match.py": "makes such queries, and asks how many events a match of one with more errors has",
+    "profiling/more_queries.py": "makes other queries of the types of the first one",
     "results/explorer/explore.py": "names the variables of a query in the order of its text",
 }
 """Who may look into the pattern of a query, or ask for its strategy, beside the language itself."""

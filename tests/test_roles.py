@@ -78,3 +78,21 @@ def test_role_words_mean_the_roles():
     with pytest.raises(DataError, match="'key'") as caught:
         Roles(time="ts").column("key")
     assert caught.value.code == "ACEP-D008"
+
+
+@pytest.mark.parametrize(
+    ("time", "type_", "key"),
+    [
+        ("@timestamp", "event.action", "trace.id"),
+        ("eventTime", "eventName", "case_id"),
+        ("created_at", "event_name", "correlation_id"),
+        ("_time", "Activity", "Case ID"),
+        ("time:timestamp", "concept:name", "case:concept:name"),
+    ],
+)
+def test_names_of_other_tools_are_known(time, type_, key):
+    columns = {time: TEXT, "x": INT, type_: TEXT, key: INT}
+    assert infer_roles(schema(**columns)) == Roles(time, key, type_)
+    ours = columns | {"ts": INT, "type": TEXT, "key": INT}
+    assert infer_roles(schema(**ours)) == Roles("ts", "key", "type")
+    assert infer_roles(schema(when=STAMP, **dict.fromkeys(columns, TEXT))).time == "when"

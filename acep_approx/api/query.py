@@ -19,6 +19,7 @@ from acep_approx.matching.outputs.bind import Bind, Wide
 from acep_approx.matching.outputs.kinds import KINDS, OutputName
 from acep_approx.planning.durations import Duration
 from acep_approx.planning.planner import MERGING
+from acep_approx.results.beginning import Lookout
 from acep_approx.results.matches import Matches
 from acep_approx.results.question import Question, Reading
 from acep_approx.revisions.request import REVISING, Revisions, refuse_on_spark
@@ -160,7 +161,9 @@ class Query(TunableQuery):
             from acep_approx.revisions.matcher import RevisedMatcher
 
             return RevisedMatcher(self.plan, revisions, **options)
-        return Matcher(self.plan, **options)
+        matcher = Matcher(self.plan, **options)
+        Lookout.set(matcher)
+        return matcher
 
     @checked
     def follow(

@@ -1,17 +1,26 @@
-"""Which columns could play a role that none plays, with values of them and the option to type."""
+"""What the events themselves say to an error: columns that could play a role, the cell that makes a column text."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from typing import Any
 
+import pyarrow.compute as pc
+
 from acep_approx.cli.options.input import SourceOptions
 from acep_approx.errors import AcepError
+from acep_approx.shell import quoted
 from acep_approx.visible import visible
 
 LOOKED_AT = 1_000
-"""Rows that are looked at."""
+"""Rows that are looked at for a role."""
+SEARCHED = 1_000_000
+"""Rows that are searched for a value that is no number."""
+MOSTLY = 0.9
+"""Share of the values that are numbers, from which on others are strays."""
+_AS_NUMBER = re.compile(r"--column-type (.+?)=float \(")
 NAMED = 4
 """Columns that are named."""
 
@@ -22,20 +31,21 @@ def candidates(error: AcepError, inputs: Sequence[str], given: Mapping[str, Any]
     Parameters
     ----------
     error : AcepError
-        ``ACEP-D001`` (no time) or ``ACEP-D008`` (no key, no type).
+        ``ACEP-D001`` (no time), ``ACEP-D008`` (no key, no type), or ``ACEP-Q061`` (a column of numbers that is text).
     inputs : sequence of str
         Files.
     given : mapping
         The arguments of the command, with those that say how files are read.
     """
+    if as_number := _AS_NUMBER.search(error.hint or ""):
+        return _stray(as_number[1], inputs, given)
     named = next((role for role in ("key", "type") if f"uses {role!r}" in error.message), None)
     role = "time" if error.code == "ACEP-D001" else named
-    names = [field.name for field in fields(SourceOptions)]
-    if role is None or not given.keys() >= {*names}:
+    source = _options(given)
+    if role is None or source is None:
         return ""
     from acep_approx.profiling.profile import look
 
-    source = SourceOptions(**{name: given[name] for name in names})
     try:
         seen = look(list(inputs), **(source.roles | source.reading), rows=LOOKED_AT)
     except AcepError:
@@ -44,3 +54,40 @@ def candidates(error: AcepError, inputs: Sequence[str], given: Mapping[str, Any]
     found = {"time": seen.time, "key": seen.key, "type": seen.type}[role].others[:NAMED]
     lines = [f"{one.option}  ({one.why}: {visible(values[one.column])})" for one in found]
     return "".join(f"\n  {'or: ' if number else 'try:'}  {line}" for number, line in enumerate(lines))
+
+
+def _options(given: Mapping[str, Any]) -> SourceOptions | None:
+    """How files are read, by the arguments of a command; None: it reads none."""
+    names = [field.name for field in fields(SourceOptions)]
+    return SourceOptions(**{name: given[name] for name in names}) if given.keys() >= {*names} else None
+
+
+def _stray(column: str, inputs: Sequence[str], given: Mapping[str, Any]) -> str:
+    """The first value of a column of numbers that is none, and what to do about it; empty where there are many."""
+    source = _options(given)
+    if source is None:
+        return ""
+    from acep_approx.events.columns import decoded
+    from acep_approx.events.source import open_source
+    from acep_approx.matching.fitting import are_numbers
+
+    texts, strays, first = 0, 0, ""
+    try:
+        for batch in open_source(list(inputs), **source.reading, on_malformed="skip").batches([column]):
+            values = decoded(batch.column(0))
+            places = pc.indices_nonzero(pc.invert(pc.fill_null(are_numbers(values), True)))
+            if len(places) and not strays:
+                first = f"{visible(values[places[0].as_py()].as_py())!r}, in row {texts + places[0].as_py()}"
+            texts, strays = texts + len(values), strays + len(places)
+            if texts >= SEARCHED:
+                break
+    except AcepError:
+        return ""
+    if not strays or strays > (1 - MOSTLY) * texts:
+        return ""
+    word = quoted(first.partition(", in row ")[0][1:-1])
+    rest = f"{strays:,} of {texts:,} values of {column!r} {'is no number' if strays == 1 else 'are no numbers'}"
+    return (
+        f"\n  why:  {rest}; the first is {first} (from 0)\n  try:  --null {word}  (it stands for nothing)\n"
+        f"  or:   --column-type {quoted(column)}=float --on-malformed skip  (leaves such rows out)"
+    )

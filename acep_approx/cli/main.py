@@ -159,13 +159,14 @@ def point_to_look(error: AcepError, given: Mapping[str, Any]) -> None:
         inputs.insert(0, given["query"])
     if error.code == "ACEP-D007" and (given.get("follow") or given.get("checkpoint") or any(map(is_address, inputs))):
         error.hint = _for_late_events(given)
-    if error.code not in SHOWN_BY_LOOK or not inputs or "-" in inputs or "rows" in given:
+    is_log = error.code == "ACEP-D012" and "--line-format" in (error.hint or "").partition("like a log")[2]
+    if not (error.code in SHOWN_BY_LOOK or is_log) or not inputs or "-" in inputs or "rows" in given:
         return
     if any(map(is_address, inputs)):  # which has no end
         return
     what = SHOWN.get(error.code, "its columns, and what they are taken for")
     shows = f"acep look {command_of(inputs)} shows {what}"
-    if error.code in ("ACEP-D001", "ACEP-D008"):
+    if error.code in ("ACEP-D001", "ACEP-D008", "ACEP-Q061"):
         from acep_approx.cli.candidates import candidates
 
         error.hint = (error.hint or "") + candidates(error, inputs, given)

@@ -5,7 +5,7 @@ The state is plain arrays and a JSON header, never pickle.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from numbers import Integral
 from typing import Any, Self
 
@@ -139,6 +139,8 @@ class Execution:
 
     row_column: str | None = None
     """A column that events get beside their own, with their row numbers."""
+    lookout: Callable[[EventBatch], bool] | None = None
+    """Is given the first events before they are run, until it says that it needs no more."""
     waits = False
     """Whether events may come in any order."""
 
@@ -206,6 +208,8 @@ class Execution:
             See ``StreamSide.run``.
         """
         assert self.pipeline is not None, "bind first"
+        if self.lookout is not None and not self.lookout(batch):
+            self.lookout = None
         if self.row_column is not None:
             derived = {self.row_column: to_arrow(batch.first_row + np.arange(len(batch)))}
         for _, table in self.pipeline.stream.run(batch, derived):

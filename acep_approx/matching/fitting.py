@@ -240,12 +240,17 @@ class TextOrder:
             if place < 0 or not pa.types.is_string(plain_type(batch.schema.field(place).type)):
                 continue
             some = decoded(batch.column(place).slice(0, LOOKED_AT)).drop_null()
-            is_number = pc.and_(pc.match_substring_regex(some, _NUMBER), pc.match_substring_regex(some, _DIGIT))
+            is_number = are_numbers(some)
             numbers, texts = numbers + (pc.sum(is_number).as_py() or 0), texts + len(some)
             self._seen[name] = numbers, texts
             if texts > 1 and numbers >= MOSTLY * texts:
                 self._seen[name] = numbers, LOOKED_AT
                 _warn(name, some.filter(is_number)[0].as_py() if numbers else "")
+
+
+def are_numbers(texts: pa.Array) -> pa.Array:
+    """Which of some texts are numbers, however thousands stand apart."""
+    return pc.and_(pc.match_substring_regex(texts, _NUMBER), pc.match_substring_regex(texts, _DIGIT))
 
 
 def _warn(name: str, shown: str) -> None:

@@ -11,12 +11,13 @@ from acep_approx.errors import DataError
 from acep_approx.events.reading.files import likely_log
 from acep_approx.events.source import Source, open_source
 from acep_approx.events.time_formats import TimeFormat
+from acep_approx.shell import quoted
 
 
 def opened(
     events: Any, paths: Sequence[str] | None, time: str | None, counting: dict[str, Any], reading: dict[str, Any]
-) -> tuple[Source, dict[str, Any]]:
-    """The events, and how they are read: as it was said, and as the lines of a log tell.
+) -> tuple[Source, dict[str, Any], list[str]]:
+    """The events, how they are read (as it was said, and as the lines of a log tell), and words on what nobody said.
 
     Parameters
     ----------
@@ -30,6 +31,7 @@ def opened(
     reading : dict
         How the events are read, as far as it was said.
     """
+    words: list[str] = []
     try:
         source = open_source(events, time=time, **(counting | reading))
     except DataError as error:
@@ -37,11 +39,13 @@ def opened(
             raise
         reading = {name: value for name, value in reading.items() if value is not None} | {"line_format": line_format}
         source = open_source(events, time=time, **(counting | reading))
+        words.append(f"as its lines look, which a run must be told: --line-format {quoted(line_format)}")
     year = _year(source)
     if year is None or TimeFormat.of(reading.get("time_format")) is not None:
-        return source, reading
+        return source, reading, words
     reading = reading | {"time_format": TimeFormat(year=year)}
-    return open_source(events, time=time, **(counting | reading)), reading
+    words.append(f"the times have no year; that of the file's last change is taken: --time-year {year}")
+    return open_source(events, time=time, **(counting | reading)), reading, words
 
 
 def _year(source: Source) -> int | None:

@@ -51,8 +51,8 @@ def more_queries(known: ProfiledEvents, first: FirstQuery, inputs: Sequence[str]
         for attempt in attempts:
             try:
                 made, matches, rows = tried(known, [attempt])
-            except AcepError:  # such as keys of a type that cannot be one
-                break
+            except AcepError:  # such as keys of a type that cannot be one, times that are texts
+                continue
             if 0 < matches <= rows:
                 found.append(suggested(known, made, (matches, rows), inputs))
                 break
@@ -100,10 +100,10 @@ def _with_one_missing(known: ProfiledEvents, first: FirstQuery) -> Iterator[Atte
         return
     query = seq(*(event(part.type, part.variable) for part in parts)).within(window).errors(1).maximal()
     last, begin = parts[-1].variable, parts[0].variable
-    query = query.by(*keys) if keys else query
+    query, why = query.by(*keys) if keys else query, "the same where one of the events is missing, too"
     if known.is_time:
-        query = query.returning(took=f"{last}.ts - {begin}.ts")
-    why = f"the same where one of the events is missing, too{', and how long it took' if known.is_time else ''}"
+        took = query.returning(took=f"{last}.ts - {begin}.ts")
+        yield _of_first(known, first, took, f"{why}, and how long it took")
     yield _of_first(known, first, query, why)
 
 

@@ -207,7 +207,7 @@ def look(
         raise UsageError(f"rows is {rows}", code="ACEP-U126", hint="look at one row at least, or leave it out for all")
     counting = {} if isinstance(events, Source) else {"on_malformed": "skip"}
     paths = _paths(events)
-    source, reading = opened(events, paths, time, counting, reading)
+    source, reading, guessed = opened(events, paths, time, counting, reading)
     scan = Scan(source, {"time": time, "key": key, "type": type}, unit, TimeFormat.of(reading.get("time_format")))
     scan.read(rows, on_progress)
     given: dict[str, Any] = {"time": time, "key": key, "type": type}
@@ -225,7 +225,7 @@ def look(
         rows=scan.rows,
         is_all=scan.is_all,
         size=sum(file.stat().st_size for file in files) if files else None,
-        understood=(*layout_words(source, len(files)), *unseen),
+        understood=(*layout_words(source, len(files)), *guessed, *unseen),
         columns=columns,
         time=scan.time,
         type=type_,

@@ -363,7 +363,7 @@ class TypeChecker(Written):
     def _number(self, expr: Expression, found: Kind) -> Kind:
         if found not in ("number", "unknown"):
             raise self.fault(
-                "ACEP-Q062", f"this is {NAMES[found]}, not a number", expr.span, "arithmetic is for numbers"
+                "ACEP-Q062", f"this is {NAMES[found]}, not a number", expr.span, _hint_on_arithmetic(found, expr)
             )
         return "number"
 
@@ -455,6 +455,14 @@ def _hint_on_argument(name: str, found: Kind, argument: Expression) -> str:
         given = f"--column-type {argument.name}={wanted} (column_types={{{argument.name!r}: {wanted!r}}} in Python)"
         return f"if {argument.name!r} was read as another kind than it is, say so: {given}"
     return f"the table of functions in docs/reference/language.md says what {name} takes"
+
+
+def _hint_on_arithmetic(found: Kind, expr: Expression) -> str:
+    """What to do where a text stands in arithmetic: it may be a time, which JSON has no type for."""
+    if found != "string" or not isinstance(expr, Attribute):
+        return "arithmetic is for numbers"
+    how = "--time-format '%Y-%m-%dT%H:%M:%SZ' (time_format= in Python)"
+    return f"arithmetic is for numbers and times; if {expr.name!r} is a time in text, say how it is written: {how}"
 
 
 def _hint_on_texts(op: str, text: Expression, number: Constant) -> str:

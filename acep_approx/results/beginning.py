@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import time
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow.compute as pc
 
 from acep_approx.errors import AcepError, CappedCountWarning, ManyMatchesWarning
 from acep_approx.events.counts import counted, said
-from acep_approx.events.stream import read_events
-from acep_approx.matching.outputs.kinds import COUNTS
+from acep_approx.events.stream import EventBatch, read_events
+from acep_approx.matching.execution import Execution
+from acep_approx.matching.outputs.kinds import COUNTS, MATCHES
 from acep_approx.planning.many_matches import REMEDY, why_many
 
 MOST_EVENTS, MOST_SECONDS = 50_000, 0.2
@@ -90,19 +91,92 @@ def _counted(matches: Any) -> Beginning | None:
         return None
     matcher = matches.asking(bind=None).begun(COUNTS)
     assert matcher.roles is not None, "it is bound"
-    total = points = events = 0
-    until = float("inf")  # the first piece may have to load kernels: then the clock begins
-    with source.looked_at(), warnings.catch_warnings():
-        warnings.simplefilter("ignore", CappedCountWarning)
+    count = _Counting(matcher)
+    with source.looked_at():
         for batch in read_events(source.beside(), matcher.roles, columns=matcher.columns, batch_rows=MOST_EVENTS):
-            at = 0
-            while at < len(batch):
-                if events >= MOST_EVENTS or time.perf_counter() > until:
-                    return Beginning(total, points, events, is_all=False)
-                piece = batch.slice(at, min(FEWEST_EVENTS + events // 8, len(batch) - at))
-                for table in matcher.run(piece):
-                    total += sum(table["matches"].to_pylist())
-                    points += len(pc.unique(table["row"]))
-                at, events = at + len(piece), events + len(piece)
-                until = min(until, time.perf_counter() + MOST_SECONDS)
-    return Beginning(total, points, events, is_all=True)
+            if not count.goes_on(batch):
+                break
+    return count.found
+
+
+class _Counting:
+    """Counts the matches of the first events, for a fraction of a second.
+
+    Parameters
+    ----------
+    matcher : Execution
+        Of counts, and bound.
+    """
+
+    def __init__(self, matcher: Execution) -> None:
+        self._matcher = matcher
+        self._left = float("inf")  # the first piece may have to load kernels: then the clock begins
+        self.found = Beginning(0, 0, 0, is_all=True)
+
+    @property
+    def matcher_columns(self) -> tuple[str, ...]:
+        """What it reads."""
+        return self._matcher.columns
+
+    def goes_on(self, batch: EventBatch) -> bool:
+        """Count on; whether it is not enough yet."""
+        at = 0
+        while at < len(batch):
+            known = self.found
+            if known.events >= MOST_EVENTS or self._left <= 0:
+                self.found = replace(known, is_all=False)
+                return False
+            begin = time.perf_counter()
+            piece = batch.slice(at, min(FEWEST_EVENTS + known.events // 8, len(batch) - at))
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", CappedCountWarning)
+                tables = list(self._matcher.run(piece))
+            matches = known.matches + sum(sum(table["matches"].to_pylist()) for table in tables)
+            points = known.points + sum(len(pc.unique(table["row"])) for table in tables)
+            at += len(piece)
+            self.found = Beginning(matches, points, known.events + len(piece), is_all=True)
+            self._left = MOST_SECONDS if self._left == float("inf") else self._left - (time.perf_counter() - begin)
+        return True
+
+
+class Lookout:
+    """Looks at the first events of a stream that passes but once, before they are run, and warns of many matches.
+
+    Parameters
+    ----------
+    execution : Execution
+        What runs them.
+    """
+
+    def __init__(self, execution: Execution) -> None:
+        self._execution = execution
+        self._count: _Counting | None = None
+
+    @classmethod
+    def set(cls, execution: Execution) -> None:
+        """Let the first events be looked at, if the query may have many matches for one case."""
+        if execution.output is MATCHES and execution.shedding is None and why_many(execution.plan) is not None:
+            execution.lookout = cls(execution)
+
+    def __call__(self, batch: EventBatch) -> bool:
+        """Look at some events; whether to look at more."""
+        if self._count is None:
+            self._count = _Counting(self._counting())
+        columns = list(self._count.matcher_columns)
+        try:
+            goes_on = self._count.goes_on(replace(batch, data=batch.data.select(columns)))
+        except AcepError:
+            return False  # the run itself tells of it
+        found = replace(self._count.found, is_all=False)
+        if not found.is_much:
+            return goes_on
+        why = why_many(self._execution.plan)
+        warnings.warn(f"{found}: {why}. {REMEDY}", ManyMatchesWarning, stacklevel=4)
+        return False
+
+    def _counting(self) -> Execution:
+        run, pipeline = self._execution, self._execution.pipeline
+        assert pipeline is not None, "it runs"
+        counting = Execution(run.plan, output=COUNTS, merge=run.merge)
+        counting.bind(pipeline.schema, pipeline.roles)
+        return counting

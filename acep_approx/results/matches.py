@@ -32,7 +32,7 @@ from acep_approx.matching.pipeline import Pipeline
 from acep_approx.matching.renumber import renumbered, row_columns
 from acep_approx.matching.tracing.compressed import Compressed, RunShared, compressed_plan
 from acep_approx.matching.unseen import warn_of_unseen_types
-from acep_approx.results.beginning import warn_of_many
+from acep_approx.results.beginning import Lookout, warn_of_many
 from acep_approx.results.bundles import bundles
 from acep_approx.results.match import Match, by_number
 from acep_approx.results.matched_events import Listed, listed, numbered, of_match, showing_events
@@ -151,10 +151,14 @@ class Matches:
 
     def _listed(self, question: Question) -> Iterator[pa.Table]:
         left = question.limit
-        if left is None and self.warns_of_many:
+        is_first = left is None and self.warns_of_many
+        if is_first:
             self.warns_of_many = False
             warn_of_many(self)
-        for table in self._run(MATCHES, question):
+        matcher = self.begun(MATCHES, question)
+        if is_first and not self.source.reusable:
+            Lookout.set(matcher)
+        for table in self.found_by(matcher):
             if left is None:
                 yield table
                 continue

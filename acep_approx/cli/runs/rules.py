@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import warnings
 from collections import Counter
 from collections.abc import Generator
 from contextlib import ExitStack, suppress
@@ -20,7 +21,7 @@ from acep_approx.cli.runs.run import ProgramRun
 from acep_approx.cli.summary import say_how_read, say_left_out, say_unclosed
 from acep_approx.cli.terminal import amount, rows_out, say
 from acep_approx.cli.terminal import tell as print_lines
-from acep_approx.errors import RuleError, UsageError
+from acep_approx.errors import ManyMatchesWarning, RuleError, UsageError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -106,6 +107,7 @@ class RulesRun(ProgramRun):
         from acep_approx.cli.options.places import check_places
 
         self.rules = compile_rules(self.request.text)
+        self._many = self.rules.many_matches
         file = self.rules.file
         folders = ("matches", self.output.file, file.rules), ("changes", self.options.rules.changes, file.tables)
         written = {
@@ -202,6 +204,7 @@ class RulesRun(ProgramRun):
         from acep_approx.matching.outputs.bind import as_rows, without_rows
 
         self.found[rule] += table.num_rows
+        self._warn_of_many(rule)
         if self.gathered is not None:
             self.gathered.take(rule, as_rows(table))
         table = without_rows(table)
@@ -271,6 +274,13 @@ class RulesRun(ProgramRun):
             say("matches may wait for windows to close: --finish says that no more events will come")
         say_how_read(self.source)
         say_left_out(self.source)
+
+    def _warn_of_many(self, rule: str) -> None:
+        """Warn once of a rule that has more matches than anybody reads, as soon as it has."""
+        from acep_approx.results.beginning import MOST_READ
+
+        if self.found[rule] >= MOST_READ and (why := self._many.pop(rule, None)) is not None:
+            warnings.warn(f"{rule} has {self.found[rule]:,} matches so far: {why}", ManyMatchesWarning, stacklevel=2)
 
     def _say_silent(self) -> None:
         from acep_approx.query.printer import to_text
