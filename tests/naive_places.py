@@ -60,8 +60,9 @@ class Place:
     parts: Parts
 
 
-Gap = frozenset[Atom] | None
-"""The negations between two bound events; None where a letter is missing between them, which voids them."""
+Gap = frozenset[tuple[Atom, ...]] | None
+"""The negations between two bound events, of one event or of a sequence; None where a letter is missing between them:
+that voids them."""
 
 
 class Step(NamedTuple):
@@ -113,7 +114,8 @@ class Places:
                 if cost <= budget:
                     yield from self._walk(after_letter(rest, bound=False), budget, cost, None)
             case Absent(options=options):
-                yield from self._walk(rest, budget, cost, None if gap is None else gap | frozenset(options))
+                none = frozenset({options}) if head.in_order else frozenset((option,) for option in options)
+                yield from self._walk(rest, budget, cost, None if gap is None else gap | none)
             case Sequence(parts=parts):
                 yield from self._walk((*parts, *rest), budget, cost, gap)
             case Either(options=options):

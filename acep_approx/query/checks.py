@@ -24,6 +24,7 @@ from acep_approx.query.shape import (
     is_static,
     kleene_variables,
     naming,
+    negated_sequences,
     negated_variables,
     variables,
     walk,
@@ -162,6 +163,9 @@ def _check_since_start(query: QuerySyntax) -> None:
     first = query.pattern.parts[0] if isinstance(query.pattern, Sequence) else query.pattern
     absent = [part for part in walk(query.pattern) if isinstance(part, Absent) and part.since_start]
     for part in absent:
+        if part.in_order:
+            hint = "give it the window of the query: leave out SINCE START"
+            raise query.fault("ACEP-Q012", "only single events can be negated since the start", part.span, hint)
         if part is not first:
             hint = "write it first: SEQ(~(B b) SINCE START, A a)"
             message = "SINCE START is for a negation that the pattern begins with"
@@ -516,12 +520,13 @@ def _check_prior(query: QuerySyntax, predicate: Expression) -> None:
 
 
 def _check_negated(query: QuerySyntax, predicate: Expression, negated: frozenset[str]) -> None:
-    """A negation asks about one event at a time: there is no pair of events that must not happen."""
+    """A negation asks about one event at a time, or about those of one sequence."""
     first: str | None = None
+    together = [set(names) for names in negated_sequences(query.pattern)]
     for node in naming(predicate):
         if node.variable not in negated:
             continue
-        if first not in (None, node.variable):
+        if first not in (None, node.variable) and not any({first, node.variable} <= names for names in together):
             hint = "compare each with events that are found: write one condition for each, joined by AND"
             message = f"one condition names two negated variables, {first!r} and {node.variable!r}"
             raise query.fault("ACEP-Q052", message, node.span, hint)
