@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import permutations, product
+from itertools import combinations, pairwise, permutations, product
 from typing import Any, NamedTuple
 
 from acep_approx.query.shape import walk
@@ -295,18 +295,24 @@ class PartitionSearch:
 
     def negations_hold(self, path: Path) -> bool:
         """Whether no event between the bound ones, before the first, or after the last is one that must not happen."""
-        first, last = path.bound[0][0], path.bound[-1][0]
-        if self.query.at_start and first != self.part[0]:
+        if self.query.at_start and path.bound[0][0] != self.part[0]:
             return False
         ends = [-1, *(row for row, _ in path.bound), len(self.rows)]
         for gap, start, end in zip(path.gaps, ends, ends[1:], strict=False):
-            for atom in gap or ():
-                for row in self.between(start, end):
-                    in_window = self.span_fits(row, last) and self.span_fits(first, row)
-                    in_window = in_window or atom in self.since_start
-                    if atom in self.within:
-                        near = (start, row) if start >= 0 else (row, end)
-                        in_window = in_window and self.time_between(*near) <= self.within[atom]
-                    if in_window and self.conditions.qualifies(atom, row, path.bound):
+            for atoms in gap or ():
+                rows = [row for row in self.between(start, end) if self.is_in_reach(row, path, atoms[0], (start, end))]
+                for some in combinations(rows, len(atoms)):
+                    follows = all(self.is_before(*two) for two in pairwise(some))
+                    if follows and self.conditions.qualify(atoms, some, path.bound):
                         return False
         return True
+
+    def is_in_reach(self, row: int, path: Path, atom: Atom, gap: tuple[int, int]) -> bool:
+        """Whether a row in a gap lies where a negated atom asks: in the windows, or anywhere since the start."""
+        if atom in self.since_start:
+            return True
+        if atom in self.within:
+            near = (gap[0], row) if gap[0] >= 0 else (row, gap[1])
+            if self.time_between(*near) > self.within[atom]:
+                return False
+        return self.span_fits(row, path.bound[-1][0]) and self.span_fits(path.bound[0][0], row)

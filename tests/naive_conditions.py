@@ -193,12 +193,13 @@ class Conditions:
             self._holding[key] = all(one.is_true(events) for one in determined)
         return self._holding[key]
 
-    def qualifies(self, atom: Atom, row: int, bound: Bound) -> bool:
-        """Whether an event is one that a negated atom speaks of, given all events of a match."""
-        if not self.fits(atom, row):
+    def qualify(self, atoms: Sequence[Atom], rows: Sequence[int], bound: Bound) -> bool:
+        """Whether events are those that a negation speaks of, one for each atom, given all events of a match."""
+        if not all(map(self.fits, atoms, rows)):
             return False
-        events = self._by_variable((*bound, (row, atom.variable)))
-        named = [one for one in self._conjuncts if atom.variable in one.names]
+        names = [atom.variable for atom in atoms]
+        events = self._by_variable((*bound, *zip(rows, names, strict=True)))
+        named = [one for one in self._conjuncts if one.names & {*names}]
         return all(one.is_about(events) and one.is_true(events) for one in named)
 
     def _by_variable(self, bound: Bound) -> dict[str | None, list[Row]]:

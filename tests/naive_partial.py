@@ -61,7 +61,8 @@ def holds(search: PartitionSearch, path: Path) -> bool:
     if len(path.bound) == 1:
         return True  # a negation at the start is about complete matches
     before, last = path.bound[-2][0], path.bound[-1][0]
-    simple = [atom for atom in path.gaps[-1] or () if not search.conditions.is_about_others(atom)]
+    single = [atoms[0] for atoms in path.gaps[-1] or () if len(atoms) == 1]
+    simple = [atom for atom in single if not search.conditions.is_about_others(atom)]
     return not any(search.conditions.fits(atom, row) for atom in simple for row in search.between(before, last))
 
 

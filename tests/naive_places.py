@@ -81,8 +81,9 @@ class Place:
     parts: Parts
 
 
-Gap = frozenset[Atom] | None
-"""The negations between two bound events; None where a letter is missing between them, which voids them."""
+Gap = frozenset[tuple[Atom, ...]] | None
+"""The negations between two bound events, of one event or of a sequence; None where a letter is missing between them:
+that voids them."""
 
 
 Repeats = frozenset[Repeat]
@@ -148,7 +149,7 @@ class Places:
                 begun = frozenset[Repeat]().union(*map(preferring, loops))
                 after = self._place(after_letter(rest, bound=True))
                 until = self._until(rest)
-                absent = gap if gap is None else gap | until
+                absent = gap if gap is None else gap | frozenset((atom,) for atom in until)
                 yield Step(head, after, cost, absent, bool(again), strategy, over, begun, until)
                 cost += self._weights.get(variable, 1)
                 if cost <= budget:
@@ -158,7 +159,8 @@ class Places:
             case Leave():
                 yield from self._walk(rest, budget, cost, gap, words[:-1], over)
             case Absent(options=options):
-                gap = None if gap is None else gap | frozenset(options)
+                none = frozenset({options}) if head.in_order else frozenset((option,) for option in options)
+                gap = None if gap is None else gap | none
                 yield from self._walk(rest, budget, cost, gap, words, over)
             case Sequence(parts=parts):
                 yield from self._walk((*parts, *rest), budget, cost, gap, words, over)

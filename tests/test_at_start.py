@@ -220,3 +220,16 @@ def test_what_is_refused(text: str, code: str) -> None:
     with pytest.raises(QueryError) as caught:
         compile_query(f"PATTERN {text}")
     assert caught.value.code == code
+
+
+def test_a_budget_is_not_audited_by_parts_of_the_stream() -> None:
+    """A part of the stream has another first event: what is found of it would be no match."""
+    dice = Random(1)
+    columns = {"ts": range(3000), "type": dice.choices("AB", k=3000), "x": dice.choices(range(5), k=3000)}
+    table = pa.table(columns | {"k": [i // 6 for i in range(3000)]})
+    text = "PATTERN SEQ(A a, B b) WHERE [k] AND b.x > a.x WITHIN 5"
+    for clause, is_audited in (("", True), (" AT START", False)):
+        query = compile_query(text + clause)
+        found = query.match_within(table, "3 steps/event", audit=0.5)
+        assert set(found.points()["row"].to_pylist()) <= set(query.match(table).points()["row"].to_pylist())
+        assert (found.shedder.exact_cells is not None) is is_audited

@@ -117,7 +117,7 @@ SYNTAX = [
     ("PATTERN A+ a[] WHERE mean(a[].x) > 3 WITHIN 5", "Q011", 22, "no function 'mean'", "did you mean `avg`?"),
     ("PATTERN A a WHERE lowr(a.x) = 'b' WITHIN 5", "Q011", 19, "no function 'lowr'", "did you mean `lower`?"),
     ("PATTERN A a WHERE substring(a.x, 1) = 'b' WITHIN 5", "Q011", 19, "no function 'substring'", "`substr`?"),
-    ("PATTERN SEQ(A a, ~(B b, C c)) WITHIN 5", "Q012", 19, "this is a sequence", "~(A a | B b)"),
+    ("PATTERN SEQ(A a, ~(B b, (C c | D d))) WITHIN 5", "Q012", 25, "this is a choice", "~(A a | B b)"),
     ("PATTERN SEQ(A a, ~(B+ b)) WITHIN 5", "Q012", 19, "this is a repetition", None),
     ("PATTERN SEQ(A a, ~(~B b)) WITHIN 5", "Q012", 19, "a negation within a negation", None),
     ("PATTERN A a WHERE [id] OR a.x > 3 WITHIN 5", "Q013", 19, "[id] is no value", "WHERE [id] AND"),

@@ -30,8 +30,8 @@ class Letter:
     """What an arc asks of one event alone: its type and conditions on its attributes.
 
     ``type`` is None where any type will do; the attributes in ``conditions`` name no variable. ``negated`` is the
-    variable of a negation with conditions on other events, or with a window of its own: it cannot share a letter,
-    however alike they are.
+    variable of a negation with conditions on other events, with a window of its own, or of a sequence: it cannot
+    share a letter, however alike they are. A guard of a sequence has the letter of its last event.
     ``unseen``: no event of these letters came before it in its partition.
     """
 

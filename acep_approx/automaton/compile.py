@@ -28,7 +28,15 @@ from heapq import heappop, heappush
 from acep_approx.automaton.automaton import START, Arc, Automaton, Component, Final, Letter
 from acep_approx.automaton.letters import asked_by, unbound, untrue
 from acep_approx.errors import UnsupportedError
-from acep_approx.query.shape import atoms, is_static, kleene_variables, negated_variables, negation_windows, variables
+from acep_approx.query.shape import (
+    atoms,
+    is_static,
+    kleene_variables,
+    negated_sequences,
+    negated_variables,
+    negation_windows,
+    variables,
+)
 from acep_approx.query.syntax import (
     Absent,
     AllOf,
@@ -142,7 +150,8 @@ class _Builder:
             return leave
         if isinstance(tree, Absent):
             leave = self._node()
-            guard = frozenset(self._guard_letter(atom, tree.since_start) for atom in tree.options)
+            letters = [self._guard_letter(atom, tree.since_start) for atom in tree.options]
+            guard = frozenset(letters[-1:] if tree.in_order else letters)
             self._graph.moves[entry].append(Move(leave, guard=guard))
             return leave
         if isinstance(tree, Sequence):
@@ -379,7 +388,7 @@ class _Letters:
     negated: frozenset[str] = frozenset()
     conditions: dict[str, list[Expression]] = field(default_factory=dict)
     dynamic: set[str] = field(default_factory=set)
-    apart: set[str] = field(default_factory=set)
+    apart: set[str] = field(default_factory=set)  # variables whose negations only complete matches are tested with
     known: dict[tuple[str | None, str], int] = field(default_factory=dict)
     unseen: list[Letter] = field(default_factory=list)
 
@@ -393,6 +402,7 @@ class _Letters:
             else:
                 self.dynamic |= variables(predicate)
         self.apart = (self.dynamic & self.negated) | negation_windows(self.query.pattern).keys()
+        self.apart.update(*negated_sequences(self.query.pattern))
 
     def index(self, atom: Atom) -> int:
         if (atom.type, atom.variable) in self.known:

@@ -169,7 +169,7 @@ class RegisterAutomaton:
 
         Where the events of the whole stream are counted, each of them takes part in that.
         """
-        letters = {step.letter for step in self.steps} | self.automaton.guards
+        letters = {step.letter for step in self.steps} | self.automaton.guards | self.late_guards
         ignores = [self.ignores[state] for state in {step.source for step in self.steps} - {START}]
         is_asked = any(mask >> letter & 1 for letter in letters)
         if self.counted == "stream" or is_asked:

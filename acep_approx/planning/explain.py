@@ -44,7 +44,7 @@ from acep_approx.kernels.runs.pools import COLUMNS
 from acep_approx.planning.many_matches import REMEDY, why_many
 from acep_approx.planning.planner import LINK_BYTES, UNBOUNDED, CellsCost, Plan, RunsCost
 from acep_approx.query.printer import to_text
-from acep_approx.query.shape import is_static, negation_windows
+from acep_approx.query.shape import is_static, negated_sequences, negation_windows
 from acep_approx.query.syntax import Strategy
 from acep_approx.visible import printable
 
@@ -234,19 +234,33 @@ def _complete(registers: RegisterAutomaton) -> Iterator[str]:
     at_start = frozenset(j for arc in inner.arcs if arc.source == START for j in arc.guard)
     at_end = frozenset(j for final in inner.finals for j in final.guard)
     if at_start:
-        yield f"no {letters_text(inner, at_start)} before the first event, because the last event tells how far back"
+        yield f"no {_negated(registers, at_start)} before the first event, because the last event tells how far back"
     if at_end:
         windows = negation_windows(registers.query.pattern)
         is_own = not registers.query.selection.maximal and all(inner.letters[j].negated in windows for j in at_end)
         until = "that of the negation" if is_own else "its window"
-        yield f"no {letters_text(inner, at_end)} after the last event, so it waits until {until} has closed"
+        yield f"no {_negated(registers, at_end)} after the last event, so it waits until {until} has closed"
     for j in sorted((registers.late_guards & inner.guards) - at_start - at_end):
         conditions = registers.negations[str(inner.letters[j].negated)]
         tests = " and ".join(to_text(condition.expression) for condition in conditions)
-        if (own := negation_windows(registers.query.pattern).get(str(inner.letters[j].negated))) is not None:
-            yield f"no {letter_text(inner.letters[j])} within {to_text(own)}" + (f" with {tests}" if tests else "")
-            continue
-        yield f"no {letter_text(inner.letters[j])} with {tests}, because only then all its events are known"
+        own = negation_windows(registers.query.pattern).get(str(inner.letters[j].negated))
+        asked = [] if own is None else [f"within {to_text(own)}"]
+        asked += [f"with {tests}"] if tests else []
+        named = " ".join([f"no {_negated(registers, frozenset({j}))}", *asked])
+        yield f"{named}, because only then all its events are known"
+
+
+def _negated(registers: RegisterAutomaton, letters: frozenset[int]) -> str:
+    """What the letters of guards exclude: of a sequence all its events."""
+    inner = registers.automaton
+    number = {letter.negated: j for j, letter in enumerate(inner.letters)}
+    sequences = {names[-1]: names for names in negated_sequences(registers.query.pattern)}
+    found = []
+    for j in sorted(letters):
+        names = sequences.get(str(inner.letters[j].negated), ())
+        some = [number[name] for name in names] or [j]
+        found.append(", then ".join(letter_text(inner.letters[i]) for i in some))
+    return ", ".join(found)
 
 
 def _why_late(condition: Condition) -> str:

@@ -416,6 +416,8 @@ def _needs_runs(query: QuerySyntax) -> Iterator[tuple[str, Span]]:
     for part in walk(query.pattern):
         if isinstance(part, Absent) and part.within is not None:
             yield "a negation with a window of its own", part.span
+        if isinstance(part, Absent) and part.in_order:
+            yield "a negation of a sequence", part.span
     yield from _clauses_need_runs(query)
 
 

@@ -15,7 +15,7 @@ from functools import reduce
 from typing import TYPE_CHECKING, Any, cast
 
 from acep_approx.query.functions import named
-from acep_approx.query.shape import all_of, choice_of, replaced, sequence_of, with_expressions
+from acep_approx.query.shape import all_of, children, choice_of, replaced, sequence_of, with_expressions
 from acep_approx.query.syntax import (
     GAP_WORDS,
     HOLDS,
@@ -226,16 +226,18 @@ class Assembler(Written):
         return Spaced(GAP_WORDS[word.upper()], part, span)
 
     def absent(self, parts: list[Pattern], span: Span) -> Absent:
-        options = parts[0].options if isinstance(parts[0], Either) else (parts[0],)
+        in_order = isinstance(parts[0], Sequence)
+        options = children(parts[0]) if isinstance(parts[0], Either | Sequence) else (parts[0],)
         for option in options:
             if not isinstance(option, Atom):
                 raise self.fault(
                     "ACEP-Q012",
-                    f"only single events can be negated, this is {_KINDS[type(option)]}",
+                    f"only single events and sequences of them can be negated, this is {_KINDS[type(option)]}",
                     option.span,
-                    "write one ~(T x) for each event that must be missing, or ~(A a | B b) for several types",
+                    "write one ~(T x) for each event that must be missing, ~(A a | B b) for several types, "
+                    "or ~(A a, B b) for one after the other",
                 )
-        return Absent(tuple(option for option in options if isinstance(option, Atom)), span)
+        return Absent(tuple(option for option in options if isinstance(option, Atom)), span, in_order=in_order)
 
     until = absent
 

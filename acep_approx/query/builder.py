@@ -714,7 +714,10 @@ def all_of(*parts: PatternBuilder) -> PatternBuilder:
 
 @checked
 def absent(
-    *events: PatternBuilder, since_start: bool = False, within: str | int | timedelta | None = None
+    *events: PatternBuilder,
+    in_order: bool = False,
+    since_start: bool = False,
+    within: str | int | timedelta | None = None,
 ) -> PatternBuilder:
     """Negation: none of the events happens here: ``~(Register b)``, ``~(A a | B b)``.
 
@@ -722,6 +725,8 @@ def absent(
     ----------
     *events : PatternBuilder
         At least one; single events.
+    in_order : bool, default False
+        Whether they do not happen one after the other, ``~(A a, B b)``, instead of none of them.
     since_start : bool, default False
         Whether none happens since the start of the partition: ``~(B b) SINCE START``, the first part of `seq`.
     within : str, int or timedelta, optional
@@ -743,7 +748,8 @@ def absent(
         hint = "write one absent(...) for each event that must be missing, or absent(a, b) for several types"
         raise UsageError("only single events can be negated", code="ACEP-U024", hint=hint)
     window = None if within is None else parse_window(within)
-    return PatternBuilder(Absent(atoms, since_start=since_start, within=window))
+    in_order = in_order and len(atoms) > 1
+    return PatternBuilder(Absent(atoms, in_order=in_order, since_start=since_start, within=window))
 
 
 def _nodes(name: str, parts: tuple[PatternBuilder, ...]) -> list[Pattern]:

@@ -27,6 +27,7 @@ from acep_approx.query.shape import (
     kleene_variables,
     most_events,
     naming,
+    negated_sequences,
     negated_variables,
     variables,
     walk,
@@ -174,6 +175,9 @@ def _check_since_start(query: QuerySyntax) -> None:
     first = query.pattern.parts[0] if isinstance(query.pattern, Sequence) else query.pattern
     absent = [part for part in walk(query.pattern) if isinstance(part, Absent) and part.since_start]
     for part in absent:
+        if part.in_order:
+            hint = "give it the window of the query: leave out SINCE START"
+            raise query.fault("ACEP-Q012", "only single events can be negated since the start", part.span, hint)
         if part is not first:
             hint = "write it first: SEQ(~(B b) SINCE START, A a)"
             message = "SINCE START is for a negation that the pattern begins with"
@@ -204,6 +208,8 @@ def _check_start_of_machine(query: QuerySyntax) -> None:
     if query.at_start:
         hint = "use a pattern, or count the events with a register"
         raise query.fault("ACEP-Q088", "AT START is for patterns, not for AUTOMATON", query.place("AT START"), hint)
+
+
 def _check_gap_words(query: QuerySyntax) -> None:
     """A word for a gap needs a gap: an event before, an event after, and between rounds more than one round."""
     for node in _at_the_start(query.pattern):
@@ -221,9 +227,13 @@ def _check_gap_words(query: QuerySyntax) -> None:
 
 
 def _check_until(query: QuerySyntax) -> None:
-    """What ends a repetition is asked of one event alone."""
-    repeats = (node for node in walk(query.pattern) if isinstance(node, Repeat) and node.until is not None)
-    ending = {atom.variable for node in repeats if node.until is not None for atom in node.until.options}
+    """A repetition ends with one event, which is asked for by itself."""
+    endings = [node.until for node in walk(query.pattern) if isinstance(node, Repeat) and node.until is not None]
+    for one in endings:
+        if one.in_order:
+            hint = "name the event that ends it: UNTIL (S s), or UNTIL (S s | T t) for several types"
+            raise query.fault("ACEP-Q012", "a repetition ends with one event, not with a sequence", one.span, hint)
+    ending = {atom.variable for one in endings for atom in one.options}
     for predicate in query.predicates:
         names = sorted(variables(predicate) & ending)
         if names and not is_static(predicate):
@@ -636,12 +646,13 @@ def _check_prior(query: QuerySyntax, predicate: Expression) -> None:
 
 
 def _check_negated(query: QuerySyntax, predicate: Expression, negated: frozenset[str]) -> None:
-    """A negation asks about one event at a time: there is no pair of events that must not happen."""
+    """A negation asks about one event at a time, or about those of one sequence."""
     first: str | None = None
+    together = [set(names) for names in negated_sequences(query.pattern)]
     for node in naming(predicate):
         if node.variable not in negated:
             continue
-        if first not in (None, node.variable):
+        if first not in (None, node.variable) and not any({first, node.variable} <= names for names in together):
             hint = "compare each with events that are found: write one condition for each, joined by AND"
             message = f"one condition names two negated variables, {first!r} and {node.variable!r}"
             raise query.fault("ACEP-Q052", message, node.span, hint)

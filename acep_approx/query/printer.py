@@ -176,7 +176,8 @@ def _pattern(node: Pattern) -> str:  # noqa: PLR0911  one for each kind of node
         case Absent(options=options):
             since = " SINCE START" if node.since_start else ""
             since += f" WITHIN {to_text(node.within)}" if node.within is not None else ""
-            return f"~({' | '.join(_pattern(option) for option in options)}){since}"
+            between = ", " if node.in_order else " | "
+            return f"~({between.join(_pattern(option) for option in options)}){since}"
         case Repeat(part=Atom() as atom):
             several = "" if node.most is not None and node.most <= 1 else "[]"
             return f"{_type(atom.type)}{_bounds(node)} {atom.variable}{several}"

@@ -423,6 +423,18 @@ def negated_variables(pattern: Pattern) -> frozenset[str]:
     return frozenset(atom.variable for node in absent for atom in node.options)
 
 
+def negated_sequences(pattern: Pattern) -> list[tuple[str, ...]]:
+    """The variables of each negation of a sequence, ``~(B b, C c)``, in its order.
+
+    Parameters
+    ----------
+    pattern : Pattern
+        Any pattern.
+    """
+    found = [node for node in walk(pattern) if isinstance(node, Absent) and node.in_order]
+    return [tuple(atom.variable for atom in node.options) for node in found]
+
+
 def negation_windows(pattern: Pattern) -> dict[str, Window]:
     """The windows of negations that have one of their own, by their variables.
 

@@ -163,11 +163,13 @@ class Spaced:
 class Absent:
     """Negation: none of ``options`` happens between the neighbours: ``~(Register b)``, ``~(A a | B b)``.
 
+    ``in_order``: they do not happen one after the other, ``~(A a, B b)``.
     ``since_start``: none happens from the start of the partition to the first event of the match. ``within``: none
     happens so soon after the neighbour before; before the first event of the match, so shortly before that one.
     """
 
     options: tuple[Atom, ...]
+    in_order: bool = field(default=False, kw_only=True)
     since_start: bool = field(default=False, kw_only=True)
     within: Window | None = field(default=None, kw_only=True)
     span: Span = span_field()

@@ -145,7 +145,8 @@ class Shedder:
         load, automaton = self.load, self.plan.registers
         assert automaton is not None
         # a part of the stream must be matched by itself, and tell at once what its matches are
-        is_certain = not (self.plan.is_count_window or automaton.needs_filter or automaton.waits)
+        is_whole = not (self.plan.is_count_window or self.plan.looks_to_the_start)
+        is_certain = is_whole and not (automaton.needs_filter or automaton.waits)
         has_cells = automaton.counted == "nothing" and is_certain
         can_be_beside = window > 0 and load.budget.unit != "runs" and has_cells
         if not (learns or (can_be_beside and (has_cohort or self.audits_beside))):

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import product
+from itertools import pairwise, product
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from acep_approx.matching.outputs.aggregates import aggregate
 from acep_approx.matching.tracing.partial import States
 from acep_approx.query.evaluate import evaluate
 from acep_approx.query.printer import to_text
-from acep_approx.query.shape import is_static, variables, walk
+from acep_approx.query.shape import is_static, negated_sequences, variables, walk
 from acep_approx.query.syntax import Aggregate, Attribute, Binary, Expression
 from acep_approx.why.place import StreamPlace
 
@@ -204,6 +204,7 @@ class Waiting:
         self.clock = place.clock
         self.components = {one.variable: one for one in self.automaton.components if not one.is_negated}
         self.dynamic = dynamic_conditions(query)
+        self.sequences = {names[-1]: names[:-1] for names in negated_sequences(query.pattern)}
         self.spans = place.plan.negation_ticks("us" if place.is_time else None)
         self.to_come = self._variables_to_come()
         self.kleene = self.automaton.kleene - self.automaton.negated
@@ -309,7 +310,8 @@ class Waiting:
         for letter in sorted(arc.guard):
             for i in between:
                 name = self._negated(letter)
-                if self.place.masks[i] >> letter & 1 and self._is_near(name, last, i, event):
+                is_near = self.place.masks[i] >> letter & 1 and self._is_near(name, last, i, event)
+                if is_near and name not in self.sequences:
                     return (event, i), name
         registers = self.place.plan.registers
         if registers is not None and registers.strategy_of(arc.gap) == "strict_contiguity":
@@ -350,21 +352,35 @@ class Waiting:
         gaps = [(arc.guard, before, event) for arc, before, event in zip(way, [-1, *events], events, strict=False)]
         finals = [f for f in self.automaton.finals if way and f.state == way[-1].target]
         gaps += [(min((f.guard for f in finals), key=len), last, len(self.place.rows))] if finals else []
-        negated = []
+        negated: list[tuple[str, int]] = []
         for guard, after, before in gaps:
             inside = [i for i in self.place.between(after, before) if low <= self.clock[i] <= high]
             for letter in sorted(guard):
                 name = self._negated(letter)
-                conditions = negation_conditions(self.query).get(name, ())
-                for i in inside:
-                    extended = {**binding, name: [i]}
-                    if not self.place.masks[i] >> letter & 1 or not self._is_near(name, after, i, before):
-                        continue
-                    if all(
-                        c.names <= extended.keys() and self.tester.miss(c, extended) is None for c in conditions
-                    ):
-                        negated.append((name, i))
+                near = [i for i in inside if self._is_near(name, after, i, before)]
+                negated += self._forbidden(letter, name, near, binding)
         return failed, negated
+
+    def _forbidden(
+        self, letter: int, name: str, near: Sequence[int], binding: Binding
+    ) -> Iterator[tuple[str, int]]:
+        """The events among some that a negation excludes, as its variable; of a sequence those that end one."""
+        known = negation_conditions(self.query)
+        number = {one.negated: j for j, one in enumerate(self.automaton.letters)}
+        names = (*self.sequences.get(name, ()), name)
+        conditions = dict.fromkeys(one for variable in names for one in known.get(variable, ()))
+        masks = self.place.masks
+        of_letter = [[i for i in near if masks[i] >> number[one] & 1] for one in names[:-1]]
+        for i in (i for i in near if masks[i] >> letter & 1):
+            for some in (events for events in product(*of_letter, [i]) if self._follow(events)):
+                extended = {**binding, **{one: [event] for one, event in zip(names, some, strict=True)}}
+                if all(c.names <= extended.keys() and self.tester.miss(c, extended) is None for c in conditions):
+                    yield name, i
+                    break
+
+    def _follow(self, events: Sequence[int]) -> bool:
+        """Whether events come one after the other."""
+        return all(self.place.is_before(*two) for two in pairwise(events))
 
 
 def _note(failed: list[Failed], condition: str, miss: Miss, event: int) -> None:

@@ -22,6 +22,7 @@ from acep_approx.engines.runs.lineage import (
 )
 from acep_approx.engines.runs.runs import Runs
 from acep_approx.kernels.runs.layout import ARC_BITS, ARC_MASK, LINK, LINK_HERE, LINKS
+from acep_approx.matching.outputs.guard_log import Gaps
 from acep_approx.matching.outputs.known import FAR, KnownMatches
 from acep_approx.matching.outputs.matches import CompletedMatches
 from acep_approx.matching.outputs.maximal import contained
@@ -259,12 +260,11 @@ class Finder(KnownMatches):
         for condition in self.automaton.filters:
             good = self.verifier.holds(condition, bindings, good)
         for letter in self.log.letters:
-            match, low, high, since, until = self._gaps(found, letter)
-            good[self._broken(letter, found, bindings, match, low, high, since, until)] = False
+            good[self._broken(letter, bindings, self._gaps(found, letter))] = False
         return found.take(np.flatnonzero(good))
 
-    def _gaps(self, found: CompletedMatches, letter: int) -> tuple[Ints, Ints, Ints, Ints, Ints]:
-        """Where no event of a letter may lie: match, row before, row after, earliest and latest tick."""
+    def _gaps(self, found: CompletedMatches, letter: int) -> Gaps:
+        """Where no event of a letter may lie before the last event of a match."""
         guarded = self.log.on_arcs[letter][found.arc]
         place = np.flatnonzero(guarded)
         match = np.repeat(np.arange(len(found)), np.diff(found.offset))[place]
@@ -279,7 +279,7 @@ class Finder(KnownMatches):
             ticks = self.recent.ticks[self.recent.find(found.id)]
             since = np.where(is_first, np.maximum(since, ticks[place] - span), since)
             until = np.where(is_first, until, np.minimum(until, ticks[place - 1] + span))
-        return match, low, row[place], since, until
+        return Gaps(match, found.slot[match], low, row[place], since, until)
 
     def _ends_badly(self, found: CompletedMatches) -> Bools:
         """Whether an event that a negation at the end excludes came before the window closed."""
@@ -293,29 +293,19 @@ class Finder(KnownMatches):
             until = found.start[match] + self.window
             if (span := self.spans.get(letter)) is not None:
                 until = np.minimum(until, found.tick[match] + span)
-            bad[self._broken(letter, found, bindings, match, found.end[match], all_rows, since, until)] = True
+            gaps = Gaps(match, found.slot[match], found.end[match], all_rows, since, until)
+            bad[self._broken(letter, bindings, gaps)] = True
         return bad
 
-    def _broken(
-        self,
-        letter: int,
-        found: CompletedMatches,
-        bindings: Bindings,
-        match: Ints,
-        low: Ints,
-        high: Ints,
-        since: Ints,
-        until: Ints,
-    ) -> Ints:
-        """The matches in whose gaps an event of ``letter`` lies that satisfies its conditions."""
-        gap, event = self.log.between(letter, found.slot[match], (low, high), (since, until))
+    def _broken(self, letter: int, bindings: Bindings, gaps: Gaps) -> Ints:
+        """The matches in whose gaps an event of ``letter``, or a sequence, lies that satisfies its conditions."""
+        gap, events = self.log.found(letter, gaps)
+        match = gaps.match[gap]
         conditions = self.log.conditions[letter]
         if conditions:
-            variable = str(self.automaton.automaton.letters[letter].negated)
-            ids = self.recent.ids_of(self.log.row[event])
-            gap = gap[self.verifier.qualifies(conditions, bindings, match[gap], variable, ids)]
-        return match[gap]
-
+            ids = {name: self.recent.ids_of(self.log.row[event]) for name, event in events.items()}
+            match = match[self.verifier.qualifies(conditions, bindings, match, ids)]
+        return match
 
 
 def waits_for(automaton: RegisterAutomaton, spans: Mapping[int, int]) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -10,8 +10,27 @@ from acep_approx.arrays import Ints, places
 from acep_approx.automaton.automaton import START
 from acep_approx.automaton.registers import RegisterAutomaton
 from acep_approx.engines.batches import Grouped
+from acep_approx.query.shape import negated_sequences
 
 LOGGED = ("slot", "row", "tick", "mask")
+
+
+class Gaps(NamedTuple):
+    """Where no event of a negation may lie, in some matches.
+
+    ``match`` it is of, key ``slot``, row before it (``low``) and behind it (``high``), earliest and latest tick.
+    """
+
+    match: Ints
+    slot: Ints
+    low: Ints
+    high: Ints
+    since: Ints
+    until: Ints
+
+    def take(self, which: Ints) -> Gaps:
+        """Some of them."""
+        return Gaps(*(column[which] for column in self))
 
 
 class GuardLog:
@@ -23,6 +42,12 @@ class GuardLog:
         Those of negations at the start, at the end, or with conditions on other events.
     on_arcs, on_finals : dict
         Per letter whether an arc, or a final, has to be tested for it.
+    sequences : dict
+        Per letter those of its negation, last event first: more than its own where a sequence is negated.
+    conditions : dict
+        Per letter the conditions that compare the events of its negation with others.
+    names : list of str
+        Per letter of the automaton the variable of its negation.
     """
 
     def __init__(self, automaton: RegisterAutomaton) -> None:
@@ -37,13 +62,22 @@ class GuardLog:
         }
         self.on_finals = {j: np.array([j in final.guard for final in inner.finals], np.bool_) for j in self.letters}
         negations = automaton.negations
-        self.conditions = {j: negations.get(str(inner.letters[j].negated), ()) for j in self.letters}
+        number = {letter.negated: j for j, letter in enumerate(inner.letters)}
+        sequences = negated_sequences(automaton.query.pattern)
+        before = {number[names[-1]]: tuple(number[name] for name in names[-2::-1]) for names in sequences}
+        self.sequences = {j: (j, *before.get(j, ())) for j in self.letters}
+        self.names = [str(letter.negated) for letter in inner.letters]
+        self.conditions = {
+            j: tuple(dict.fromkeys(one for i in some for one in negations.get(self.names[i], ())))
+            for j, some in self.sequences.items()
+        }
+        self._is_simultaneous = automaton.is_simultaneous
         self.classes: list[int] = []
         self.slot, self.row, self.tick, self.mask = (np.zeros(0, np.int64) for _ in range(4))
 
     def add(self, events: Grouped) -> None:
         """Take in a batch; sorted by slot, then by row."""
-        wanted = sum(1 << j for j in self.letters)
+        wanted = sum(1 << j for j in {j for some in self.sequences.values() for j in some})
         masks = np.array([mask & wanted for mask in self.classes], np.uint64).view(np.int64)[events.cls]
         some = np.flatnonzero(masks)
         slot = np.concatenate((self.slot, events.slot[some]))
@@ -52,6 +86,17 @@ class GuardLog:
         self.slot, self.row = slot[order], row[order]
         self.tick = np.concatenate((self.tick, events.tick[some]))[order]
         self.mask = np.concatenate((self.mask, masks[some]))[order]
+
+    def found(self, letter: int, gaps: Gaps) -> tuple[Ints, dict[str, Ints]]:
+        """Events of a negation in some gaps: the gap of each, or of each sequence, and per variable the event."""
+        events: dict[str, Ints] = {}
+        gap, high, until = np.arange(len(gaps.match)), gaps.high, gaps.until
+        for number in self.sequences[letter]:
+            here = gaps.take(gap)
+            place, event = self.between(number, here.slot, (here.low, high), (here.since, until))
+            events = {name: known[place] for name, known in events.items()} | {self.names[number]: event}
+            gap, high, until = gap[place], self.row[event], self.tick[event] - self._is_simultaneous
+        return gap, events
 
     def between(
         self, letter: int, slot: Ints, rows: tuple[Ints, Ints], ticks: tuple[Ints, Ints]

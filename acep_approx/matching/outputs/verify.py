@@ -70,18 +70,19 @@ class Verifier:
         return result
 
     def qualifies(
-        self, conditions: tuple[Condition, ...], bindings: Bindings, match: Ints, variable: str, ids: Ints
+        self, conditions: tuple[Condition, ...], bindings: Bindings, match: Ints, ids: Mapping[str, Ints]
     ) -> Bools:
-        """Per pair of a match and an event whether the event, as ``variable``, satisfies all conditions.
+        """Per match and events beside it whether these, as the variables of ``ids``, satisfy all conditions.
 
         A condition that names a variable without event is not known to hold.
         """
         result = np.ones(len(match), np.bool_)
         for condition in conditions:
-            others = {name: least for name, least in condition.least.items() if name != variable}
+            others = {name: least for name, least in condition.least.items() if name not in ids}
             known = result & _all_bound(others, bindings, match)
             result[~known] = False
-            result[known] = self._tested(condition, bindings, match[known], {variable: ids[known]})
+            extra = {name: some[known] for name, some in ids.items()}
+            result[known] = self._tested(condition, bindings, match[known], extra)
         return result
 
     def _tested(
