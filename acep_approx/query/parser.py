@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Any, cast
 
 from acep_approx.arguments import checked
-from acep_approx.errors import QueryError
+from acep_approx.errors import QueryError, expect
 from acep_approx.query.assemble import Assembler, did_you_mean, no_variable, span_of, with_register_values
 from acep_approx.query.functions import CALLED
 from acep_approx.query.kept import parsed
@@ -87,6 +87,8 @@ def parse(text: str, functions: tuple[UserFunction, ...] = ()) -> QuerySyntax:
     >>> parse("a(b|c)db WITHIN 5 ERRORS 2").is_regex
     True
     """
+    for function in functions:
+        expect("a function", function, UserFunction, "what @afa_function makes")
     names = tuple(function.name for function in functions)
     found = (_kept if len(text) <= MOST_KEPT else _parsed)(text, names)
     return with_functions(found, functions) if functions else found
