@@ -239,9 +239,9 @@ class Binding:
         """Which event of its variable it is, as far as conditions to come ask for it."""
         return next(at for at in count(1) if numbered(str(self.variable), at) not in self.bound)
 
-    @property
+    @cached_property
     def binds(self) -> frozenset[str]:
-        """What is bound by it, that was not bound or not only."""
+        """What is bound once it is: its variable, and it by its number."""
         return frozenset((str(self.variable), numbered(str(self.variable), self.number)))
 
 
