@@ -519,7 +519,7 @@ class Assembler(Written):
             return "last"
         if re.fullmatch("[0-9]{1,9}", inside) and (number := int(inside)):
             return number if number > 1 else "first"
-        if inside in ("", "..i-1"):
+        if not inside or inside.startswith(".."):
             hint = f"use it inside an aggregate, for example max({variable}[{inside}].{name})"
             raise self.fault("ACEP-Q009", f"{variable}[{inside}] names several events", span_of(token), hint)
         hint = f"use {variable}[1], {variable}[2], {variable}[i], {variable}[i-1] or {variable}[{variable}.LEN]"
@@ -531,12 +531,14 @@ class Assembler(Written):
         name = unquote(rest[0]) if rest else None
         function, inside = function.lower(), None if index is None else _inside(index).lower()
         example = f"{variable}[].{name or 'price'}"
+        first = re.fullmatch(r"\.\.([0-9]{1,9})", inside or "")
+        upto = int(first[1]) if first else 0
         if inside == "i-1":
             hint = f"for all events before a[i] write {function}({example.replace('[]', '[..i-1]')})"
-        elif (name is None and function != "count") or inside not in ("", "..i-1"):
+        elif (name is None and function != "count") or (inside not in ("", "..i-1") and not upto):
             hint = f"write {function}({variable}[])" if function == "count" else f"write {function}({example})"
         else:
-            return Aggregate(function, str(variable), name, inside == "..i-1", span)
+            return Aggregate(function, str(variable), name, inside == "..i-1", span, upto=upto or None)
         raise self.fault("ACEP-Q010", f"{self.text[slice(*span)]} is no aggregate over events", span, hint)
 
     # --- numbers ------------------------------------------------------------------------------------------

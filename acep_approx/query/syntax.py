@@ -270,6 +270,8 @@ class Attribute:
 class Aggregate:
     """``avg(a[].price)`` over all events of a Kleene variable, or those before (``a[..i-1].price``: prior).
 
+    ``upto``: over so many first ones, of which there must be as many, as in ``a[..3].price``.
+
     ``function`` is one of count, sum, min, max, avg, first, last; ``name`` is None only for ``count(a[])``.
     """
 
@@ -277,6 +279,7 @@ class Aggregate:
     variable: str
     name: str | None
     prior: bool
+    upto: int | None = field(default=None, kw_only=True)
     span: Span = span_field()
 
 
