@@ -39,7 +39,7 @@ class Values(dict[Attribute | Aggregate, Any]):
             return PLAIN[leaf.name](*(value_of(argument, self) for argument in leaf.arguments))
         events = self.events[leaf.variable]
         if isinstance(leaf, Aggregate):
-            return aggregate(leaf, events[: self.at[leaf.variable]] if leaf.prior else events)
+            return aggregate(leaf, events[: self.at[leaf.variable]] if leaf.prior else events[: leaf.upto])
         match leaf.index:
             case None | "current":
                 return events[self.at[leaf.variable]][leaf.name]
@@ -116,7 +116,8 @@ def conjunct(condition: Expression) -> Conjunct:
     whole: set[str | None] = set()
     for leaf in leaves:
         if isinstance(leaf, Aggregate):
-            looks_back, is_each, is_whole = leaf.prior, leaf.prior, not leaf.prior
+            looks_back, is_each, is_whole = leaf.prior, leaf.prior, not (leaf.prior or leaf.upto)
+            least[leaf.variable] = max(least[leaf.variable], leaf.upto or 1)
         else:
             looks_back = leaf.index == "previous"
             least[leaf.variable] = max(least[leaf.variable], leaf.index if isinstance(leaf.index, int) else 1)

@@ -274,6 +274,7 @@ def subjects(folder: Path) -> list[Subject]:
         Subject("look", lambda: look, EVENTS, then=str),
         Subject("seq", lambda: seq),
         Subject("either", lambda: acep_approx.either),
+        Subject("all_of", lambda: acep_approx.all_of),
         Subject("absent", lambda: acep_approx.absent),
         Subject("event", lambda: event, "A", "a"),
         Subject("afa_function", lambda: afa_function, named={"version": 1, "returns": float}, then=declared),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from acep_approx.query.syntax import (
@@ -193,7 +193,8 @@ def number(pick: Pick, names: Names) -> Expression:
             return Attribute(variable, index, pick(NUMBERS))
         case "aggregate":
             function = pick(("sum", "min", "max", "avg", "first", "last"))
-            return Aggregate(function, variable, pick(NUMBERS), prior=False)
+            found = Aggregate(function, variable, pick(NUMBERS), prior=False)
+            return replace(found, upto=pick((None, 2, 3))) if names.functions else found
         case "count":
             if names.functions and pick((True, False)):
                 function, of = pick((("count distinct", ("x", "y", "s")), ("stddev", ("x", "y"))))

@@ -215,8 +215,9 @@ def pattern_query(dice: Dice, chooses: bool) -> QuerySyntax | None:
 def names_events_there_can_be(condition: Expression, pattern: Pattern) -> bool:
     """Whether the events that a condition names by their numbers are not more than the pattern lets there be."""
     most = most_events(pattern)
-    numbered = [node for node in walk(condition) if isinstance(node, Attribute) and isinstance(node.index, int)]
-    return all(node.index <= (most[str(node.variable)] or node.index) for node in numbered)  # type: ignore[operator]
+    named = [node for node in walk(condition) if isinstance(node, Attribute | Aggregate)]
+    numbers = [(node.variable, node.upto if isinstance(node, Aggregate) else node.index) for node in named]
+    return all(number <= (most[str(name)] or number) for name, number in numbers if isinstance(number, int))
 
 
 def regex_query(dice: Dice, chooses: bool) -> QuerySyntax | None:

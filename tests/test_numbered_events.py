@@ -1,4 +1,4 @@
-"""``a[2].x``, ``a[3].x``: events of a Kleene variable by their numbers, in conditions and in what is returned."""
+"""``a[2].x``, ``sum(a[..3].x)``: events of a Kleene variable by their numbers, in conditions and in RETURN."""
 
 from __future__ import annotations
 
@@ -31,6 +31,9 @@ CONDITIONS = (
     "sum(a[].x) > a[2].x + a[3].x",
     "lower(a[2].s) = b.s",
     "a[2].x IS NULL",
+    "sum(a[..2].x) > b.x",
+    "a[i].x <= max(a[..2].x)",
+    "avg(a[..3].y) >= a[a.LEN].y OR last(a[..2].x) = 1",
 )
 
 
@@ -63,7 +66,7 @@ def test_in_any_mixture() -> None:
     found = 0
     for seed in range(cases(6000, 300)):
         world = rich_world(Random(seed), chooses=seed % 3 == 1, calls=True)
-        if not any(f"[{number}]" in world.text for number in (2, 3)):
+        if not any(end in world.text for end in ("[2]", "[3]", "..2]", "..3]")):
             continue
         found += 1
         merge, dice = MERGES[seed % 3], Random(seed)
@@ -80,7 +83,8 @@ def test_in_any_mixture() -> None:
 @pytest.mark.parametrize("output", ["matches", "points"])
 def test_what_is_returned(engine: str, output: str) -> None:
     """NULL where a match has no such event."""
-    text = "PATTERN SEQ(ANY+ a[], B b) WITHIN 4 RETURN a[2].x AS two, a[3].s AS three, a[2].x + b.x AS both"
+    returned = "a[2].x AS two, a[3].s AS three, a[2].x + b.x AS both, sum(a[..2].x) AS sum"
+    text = f"PATTERN SEQ(ANY+ a[], B b) WITHIN 4 RETURN {returned}"
     query = compile_query(text, engine=engine)  # type: ignore[arg-type]
     for seed in range(20):
         world = RichWorld(parse(text), text, stream(Dice(Random(seed))))
@@ -96,6 +100,8 @@ def test_what_is_returned(engine: str, output: str) -> None:
             two, three = (events[at] if len(events) > at else dict.fromkeys("xs") for at in (1, 2))
             b = world.rows[match["b"]]["x"]
             assert (row["two"], row["three"]) == (two["x"], three["s"])
+            known = [event["x"] for event in events[:2] if event["x"] is not None]
+            assert row["sum"] == (sum(known) if len(events) > 1 and known else None)
             assert row["both"] == (None if None in (two["x"], b) else two["x"] + b)
 
 
@@ -106,6 +112,10 @@ def test_what_is_returned(engine: str, output: str) -> None:
         ("a[-1].x > 1", "ACEP-Q009"),
         ("a[1234567890].x > 1", "ACEP-Q009"),
         ("a[4].x > 1", "ACEP-Q098"),
+        ("sum(a[..4].x) > 1", "ACEP-Q098"),
+        ("sum(a[..0].x) > 1", "ACEP-Q010"),
+        ("sum(b[..2].x) > 1", "ACEP-Q034"),
+        ("a[..2].x > 1", "ACEP-Q009"),
         ("b[2].x > 1", "ACEP-Q033"),
         ("c[99999].x > b.x", "ACEP-Q905"),
         ("lower(c[2].s) = lower(c[3].s) AND contains(c[2].s, c[3].s)", "ACEP-Q172"),

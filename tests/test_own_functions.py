@@ -130,7 +130,7 @@ def test_text_builder_and_what_is_returned() -> None:
     query = compile_query(text, functions=FUNCTIONS)
     assert query.plan.engine == "runs"
     assert query.match(EVENTS).to_arrow()["far"].to_pylist() == [8.0]
-    built = seq(event("A", "a"), event("B", "b")).where("gap(a.x, b.x) < 3", FUNCTIONS).within(9)
+    built = seq(event("A", "a"), event("B", "b")).where("gap(a.x, b.x) < 3", *FUNCTIONS).within(9)
     assert isinstance(built, QueryBuilder)
     assert len(compile_query(built).match(EVENTS)) == 1
     one = compile_query("PATTERN SEQ(A a, B b) WHERE halved(b.x) > 3 WITHIN 9", functions=FUNCTIONS)

@@ -55,8 +55,9 @@ class Condition:
         """How many events each of its variables must have, so that it is about something: 3 for ``a[3].x``."""
         found = dict.fromkeys(self.names, 1)
         for leaf in leaves(self.expression):
-            if isinstance(leaf, Attribute) and isinstance(leaf.index, int):
-                found[str(leaf.variable)] = max(found[str(leaf.variable)], leaf.index)
+            number = leaf.upto if isinstance(leaf, Aggregate) else leaf.index
+            if isinstance(number, int):
+                found[str(leaf.variable)] = max(found[str(leaf.variable)], number)
         return found
 
     @cached_property
@@ -80,7 +81,7 @@ class Condition:
         return frozenset(
             str(leaf.variable)
             for leaf in leaves(self.expression)
-            if (not leaf.prior if isinstance(leaf, Aggregate) else leaf.index == "last")
+            if (not (leaf.prior or leaf.upto) if isinstance(leaf, Aggregate) else leaf.index == "last")
         )
 
     @cached_property
@@ -183,7 +184,7 @@ class Register:
     variable left out. A register of kind ``computed`` has a name of its own in the place of the variable, and ``holds``
     values that steps give it: ``int``, ``float``, ``truth``, ``time`` or ``text``. Where it does not say so, the
     columns do: it holds what can hold the values of all expressions in ``like``, which are about one event. ``says`` is
-    what it holds in the words of the query, where it is no attribute.
+    what it holds in the words of the query, where it is no attribute. ``upto``: of so many first events; 0: of all.
     """
 
     kind: str
@@ -192,6 +193,7 @@ class Register:
     holds: str = ""
     like: tuple[Expression, ...] = ()
     says: Expression | None = None
+    upto: int = 0
 
 
 @dataclass(frozen=True)
@@ -241,9 +243,9 @@ class Binding:
         """Which event of its variable it is, as far as conditions to come ask for it."""
         return next(at for at in count(1) if numbered(str(self.variable), at) not in self.bound)
 
-    @property
+    @cached_property
     def binds(self) -> frozenset[str]:
-        """What is bound by it, that was not bound or not only."""
+        """What is bound once it is: its variable, and it by its number."""
         return frozenset((str(self.variable), numbered(str(self.variable), self.number)))
 
 
@@ -311,20 +313,21 @@ def _is_own(leaf: Attribute | Aggregate, binding: Binding) -> bool:
 
 def _aggregate(leaf: Aggregate, binding: Binding) -> Resolved:
     variable, updated = leaf.variable, leaf.variable == binding.variable and not leaf.prior
-    if leaf.function in ("first", "last"):
+    if leaf.function in ("first", "last") and not leaf.upto:
         assert leaf.name is not None
         if updated and (leaf.function == "last" or binding.is_first):
             return Own(_plain(leaf.name))
         return Held(Register(leaf.function, variable, _plain(leaf.name)))
+    upto = leaf.upto or 0
     if leaf.name is None:
-        return Held(Register("count", variable), updated)
+        return Held(Register("count", variable, upto=upto), updated)
     of = _plain(leaf.name)
-    counted = Held(Register("counted", variable, of), updated)
+    counted = Held(Register("counted", variable, of, upto=upto), updated)
     if leaf.function == "count":
         return counted
     if leaf.function == "avg":
-        return Binary("/", Held(Register("sum", variable, of), updated), counted)  # type: ignore[arg-type]
-    return Held(Register(leaf.function, variable, of), updated)
+        return Binary("/", Held(Register("sum", variable, of, upto=upto), updated), counted)  # type: ignore[arg-type]
+    return Held(Register(leaf.function, variable, of, upto=upto), updated)
 
 
 def _plain(name: str) -> Attribute:

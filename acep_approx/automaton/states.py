@@ -75,6 +75,8 @@ def by_kind(register: Register, binding: Binding) -> Resolved:
         return Here()
     if register.kind == "computed" or register.variable not in binding.binds:
         return Held(register)
+    if 0 < register.upto < binding.number:
+        return Held(register)
     own: Resolved = Constant(1) if register.of is None else Own(register.of)
     if register.kind in RUNNING and not binding.is_first:
         return Running(register.kind, Held(register), own)

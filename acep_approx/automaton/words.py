@@ -286,7 +286,8 @@ def register_text(register: Register) -> str:
     of = "" if register.of is None else to_text(register.of)
     if register.of is not None and not isinstance(register.of, Attribute):
         of = f"({of})"
-    return KINDS[register.kind].format(of=of, variable=register.variable)
+    text = KINDS[register.kind].format(of=of, variable=register.variable)
+    return text.replace("[]", f"[..{register.upto}]") if register.upto else text
 
 
 def state_names(registers: RegisterAutomaton) -> list[str]:
@@ -395,11 +396,12 @@ def _held(value: Held, binding: Binding, kleene: frozenset[str]) -> Expression:
         return Attribute(None, None, variable)
     if of is not None and register.kind in ("value", "least", "greatest"):
         return _qualified(of, variable, kleene)
-    if of is not None and register.kind in ("first", "last"):
+    if of is not None and register.kind in ("first", "last") and not register.upto:
         return _at(of, variable, "first" if register.kind == "first" else "previous" if is_own else "last")
     name = of.name if isinstance(of, Attribute) else None
     function = "count" if register.kind == "counted" else register.kind
-    return Aggregate(function, variable, name, prior=is_own and not value.updated)
+    prior = is_own and not (value.updated or register.upto)
+    return Aggregate(function, variable, name, prior, upto=register.upto or None)
 
 
 def _at(node: Expression, variable: str, index: Index) -> Expression:

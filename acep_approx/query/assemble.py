@@ -561,7 +561,7 @@ class Assembler(Written):
             return "last"
         if re.fullmatch("[0-9]{1,9}", inside) and (number := int(inside)):
             return number if number > 1 else "first"
-        if inside in ("", "..i-1"):
+        if not inside or inside.startswith(".."):
             hint = f"use it inside an aggregate, for example max({variable}[{inside}].{name})"
             raise self.fault("ACEP-Q009", f"{variable}[{inside}] names several events", span_of(token), hint)
         hint = f"use {variable}[1], {variable}[2], {variable}[i], {variable}[i-1] or {variable}[{variable}.LEN]"
@@ -574,15 +574,18 @@ class Assembler(Written):
         function, inside = function.lower(), None if index is None else _inside(index).lower()
         distinct = "DISTINCT " if len(parts) > 2 and parts[1].type == "DISTINCT" else ""
         example = f"{distinct}{variable}[].{name or 'price'}"
+        first = re.fullmatch(r"\.\.([0-9]{1,9})", inside or "")
+        upto = int(first[1]) if first else 0
         if inside == "i-1":
             hint = f"for all events before a[i] write {function}({example.replace('[]', '[..i-1]')})"
         elif distinct and function != "count":
             hint = f"only count takes DISTINCT: write {function}({example.removeprefix(distinct)})"
-        elif (name is None and (function != "count" or distinct)) or inside not in ("", "..i-1"):
+        elif (name is None and (function != "count" or distinct)) or (inside not in ("", "..i-1") and not upto):
             is_plain = function == "count" and not distinct
             hint = f"write {function}({variable}[])" if is_plain else f"write {function}({example})"
         else:
-            return Aggregate("count distinct" if distinct else function, str(variable), name, inside == "..i-1", span)
+            function = "count distinct" if distinct else function
+            return Aggregate(function, str(variable), name, inside == "..i-1", span, upto=upto or None)
         raise self.fault("ACEP-Q010", f"{self.text[slice(*span)]} is no aggregate over events", span, hint)
 
     # --- numbers ------------------------------------------------------------------------------------------

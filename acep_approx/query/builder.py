@@ -16,7 +16,7 @@ ERRORS 1
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any, cast
 
@@ -89,14 +89,14 @@ class QueryBuilder:
     functions: tuple[UserFunction, ...] = ()
 
     @checked
-    def where(self, conditions: str, functions: Sequence[UserFunction] = ()) -> QueryBuilder:
+    def where(self, conditions: str, *functions: UserFunction) -> QueryBuilder:
         """Add conditions; all conditions of all calls must hold.
 
         Parameters
         ----------
         conditions : str
             As in WHERE: ``"a.price > 10"``, ``"[tag_id] AND b.x = 1"``.
-        functions : sequence of functions, optional
+        *functions : functions
             What they call of your own, made by `afa_function`.
 
         Returns
@@ -109,7 +109,7 @@ class QueryBuilder:
         QueryError
             The text is no condition.
         """
-        equivalences, predicates = parse_condition(conditions, tuple(functions))
+        equivalences, predicates = parse_condition(conditions, functions)
         return dataclasses.replace(
             self,
             equivalences=self.equivalences + equivalences,
@@ -567,9 +567,9 @@ class PatternBuilder:
         return PatternBuilder(dataclasses.replace(self.node, between=between, prefers=preferred, until=ending))
 
     @checked
-    def where(self, conditions: str, functions: Sequence[UserFunction] = ()) -> QueryBuilder:
+    def where(self, conditions: str, *functions: UserFunction) -> QueryBuilder:
         """See `QueryBuilder.where`."""
-        return QueryBuilder(self.node).where(conditions, functions)
+        return QueryBuilder(self.node).where(conditions, *functions)
 
     @checked
     def by(self, *keys: str) -> QueryBuilder:

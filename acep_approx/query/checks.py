@@ -601,6 +601,8 @@ def check_names(query: QuerySyntax, expression: Expression, known: set[str], kle
                 raise query.fault("ACEP-Q033", message, node.span, f"write {variable}.{node.name}")
             case Attribute(variable=str(variable), index=int(number)) if not query.is_regex:
                 _check_number(query, node, variable, number)
+            case Aggregate(variable=variable, upto=int(number)) if not query.is_regex and variable in kleene:
+                _check_number(query, node, variable, number)
             case Aggregate(variable=variable) if not query.is_regex and variable not in kleene:
                 hint = f"write {variable}.{node.name or 'price'}, or repeat the event: Shelf+ {variable}[]"
                 message = f"{variable!r} is one event, there is nothing to aggregate"
@@ -614,10 +616,10 @@ def check_names(query: QuerySyntax, expression: Expression, known: set[str], kle
                 pass
 
 
-def _check_number(query: QuerySyntax, node: Attribute, variable: str, number: int) -> None:
+def _check_number(query: QuerySyntax, node: Attribute | Aggregate, variable: str, number: int) -> None:
     most = most_events(query.pattern).get(variable)
     if most is not None and number > most:
-        message = f"{variable!r} has at most {most} events, and there is no {event_name(node)}"
+        message = f"{variable!r} has at most {most} events, and there is no {variable}[{number}]"
         hint = f"write {variable}[{variable}.LEN].{node.name} for the last one, or let it repeat more often"
         raise query.fault("ACEP-Q098", message, node.span, hint)
 

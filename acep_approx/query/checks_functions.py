@@ -141,7 +141,7 @@ def _check_events(query: Written, call: Apply) -> None:
     for node in walk(call):
         if isinstance(node, Aggregate | RegisterValue):
             hint = f"{call.name} reads an attribute of one event; RETURN can call it of aggregates"
-            if isinstance(node, RegisterValue):
+            if isinstance(node, RegisterValue) and call.name.islower():
                 hint = f"call it where the register is set: SET {node.name} = {call.name}(t.x)"
             query.fail("ACEP-Q170", f"{call.name} of {to_text(node)} in a condition", call.span, hint)
     for node in naming(call):

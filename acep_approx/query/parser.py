@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import Any, cast
 
 from acep_approx.arguments import checked
-from acep_approx.errors import AcepError, QueryError, UsageError
+from acep_approx.errors import AcepError, QueryError, UsageError, expect
 from acep_approx.query.assemble import Assembler, did_you_mean, no_variable, span_of, with_register_values
 from acep_approx.query.foreign.languages import language_of
 from acep_approx.query.foreign.repairs import repaired
@@ -98,6 +98,8 @@ def parse(text: str, functions: tuple[UserFunction, ...] = ()) -> QuerySyntax:
     >>> parse("a(b|c)db WITHIN 5 ERRORS 2").is_regex
     True
     """
+    for function in functions:
+        expect("a function", function, UserFunction, "what @afa_function makes")
     names = tuple(function.name for function in functions)
     try:
         found = (_kept if len(text) <= MOST_KEPT else _parsed)(text, names)

@@ -285,7 +285,8 @@ def _expression(node: Expression) -> tuple[str, int]:  # noqa: PLR0911, PLR0912 
         case Attribute(name=name):
             return f"{event_name(node)}.{field_name(name)}", _ALONE
         case Aggregate():
-            events = f"{node.variable}[{'..i-1' if node.prior else ''}]"
+            some = f"..{node.upto}" if node.upto else "..i-1" if node.prior else ""
+            events = f"{node.variable}[{some}]"
             name = "" if node.name is None else f".{field_name(node.name)}"
             if node.function == "count distinct":
                 return f"count(DISTINCT {events}{name})", _ALONE

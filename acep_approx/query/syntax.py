@@ -310,6 +310,8 @@ class Attribute:
 class Aggregate:
     """``avg(a[].price)`` over all events of a Kleene variable, or those before (``a[..i-1].price``: prior).
 
+    ``upto``: over that number of first events, of which there must be as many, as in ``a[..3].price``.
+
     ``function`` is one of count, sum, min, max, avg, first, last, stddev, and ``count distinct`` for
     ``count(DISTINCT a[].ip)``; ``name`` is None only for ``count(a[])``.
     """
@@ -318,6 +320,7 @@ class Aggregate:
     variable: str
     name: str | None
     prior: bool
+    upto: int | None = field(default=None, kw_only=True)
     span: Span = span_field()
 
 

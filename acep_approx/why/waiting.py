@@ -108,7 +108,7 @@ class Tester:
         if isinstance(leaf, Attribute):
             return self._take(leaf.name, [_event(leaf, unit) for unit in units])
         of_variable = [(unit.binding[leaf.variable], unit.at) for unit in units]
-        events = [some[: at[leaf.variable]] if leaf.prior else some for some, at in of_variable]
+        events = [some[: at[leaf.variable]] if leaf.prior else some[: leaf.upto] for some, at in of_variable]
         if leaf.name is None:
             return pa.array([len(some) for some in events], pa.int64())
         if leaf.function in ("first", "last"):

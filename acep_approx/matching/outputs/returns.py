@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Protocol
 
 import numpy as np
@@ -120,6 +121,7 @@ class _MatchLeaves:
         self, bound: dict[str, pa.Array], recent: Values, registers: Mapping[str, pa.Array], roles: Roles
     ) -> None:
         self._bound = bound
+        self._firsts: dict[str, pa.Array] = {}
         self._registers = registers
         self._recent = recent
         self._roles = roles
@@ -142,8 +144,19 @@ class _MatchLeaves:
             rows = _one_of(rows, attribute.index)
         return self._values(attribute.name, rows)
 
+    def _first_rows(self, leaf: Aggregate, upto: int) -> pa.Array:
+        """Of so many first rows of each list; NULL where there are fewer."""
+        rows, name = self._bound[leaf.variable], f"{leaf.variable}[..{upto}]"
+        has_fewer = pa.array(_lengths(rows) < upto)
+        if name not in self._firsts:
+            self._firsts[name] = pc.if_else(has_fewer, pa.scalar([], rows.type), pc.list_slice(rows, 0, upto))
+        found = self._all_rows(replace(leaf, variable=name, upto=None))
+        return pc.if_else(has_fewer, pa.scalar(None, found.type), found)
+
     def _all_rows(self, leaf: Aggregate) -> pa.Array:
-        rows = self._bound[leaf.variable]
+        if leaf.upto:
+            return self._first_rows(leaf, leaf.upto)
+        rows = self._firsts[leaf.variable] if leaf.variable in self._firsts else self._bound[leaf.variable]
         if leaf.name is None:
             return to_arrow(_lengths(rows))
         if leaf.function in ("first", "last"):

@@ -143,6 +143,7 @@ class _CombinationLeaves:
         ends, rows = self._bindings.events(leaf.variable)
         first = ends[self._match]
         last = self._chosen[leaf.variable] if leaf.prior else ends[self._match + 1]
+        last = first + leaf.upto if leaf.upto else last
         lengths = last - first
         if leaf.name is None:
             return pa.array(lengths)
