@@ -359,7 +359,7 @@ WRONG = {
     takes_hide_in_other_gaps: 371,
     contiguous_gaps_pass_over: 7,
     what_follows_passes_over_rounds: 371,
-    what_ends_a_repetition_is_a_round: 0,
+    what_ends_a_repetition_is_a_round: 39,
     what_follows_takes_rounds: 64,
     rounds_are_near: 282,
     other_states_do_not_count: 371,
