@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from itertools import product
 from typing import Any, NamedTuple
 
-from acep_approx.query.syntax import Absent, Atom, Either, Pattern, QuerySyntax, Repeat
+from acep_approx.query.syntax import Absent, Atom, Either, Pattern, QuerySyntax, Repeat, Strategy
 from acep_approx.query.syntax import Sequence as Seq
 from tests.naive_conditions import Conditions
 from tests.naive_places import Gap, Place, Step, places_of
@@ -231,6 +231,12 @@ class PartitionSearch:
         """Whether a row lies between two others; -1 and the number of rows are the ends of the stream."""
         return self.is_before(first, row) and self.is_before(row, last)
 
+    def comes_next(self, last: int, row: int, strategy: Strategy) -> bool:
+        """Whether no event lies between two rows: none of the stream, or none of the partition."""
+        if strategy == "strict_contiguity":
+            return not any(self.lies_between(last, other, row) for other in range(len(self.rows)))
+        return not self.between(last, row)
+
     def between(self, first: int, last: int) -> list[int]:
         """The rows of the partition strictly between two rows."""
         if not self.query.is_simultaneous:
@@ -260,10 +266,8 @@ class PartitionSearch:
         if not path.bound or step.strategy == "skip_till_any_match":
             return True
         last = path.bound[-1][0]
-        if step.strategy == "strict_contiguity":
-            return not any(self.lies_between(last, other, row) for other in range(len(self.rows)))
-        if step.strategy == "partition_contiguity":
-            return not self.between(last, row)
+        if "contiguity" in step.strategy:
+            return self.comes_next(last, row, step.strategy)
         return all(self.is_ignorable(path, skipped) for skipped in self.between(last, row))
 
     def is_ignorable(self, path: Path, row: int) -> bool:
@@ -288,8 +292,11 @@ class PartitionSearch:
         first, last = path.bound[0][0], path.bound[-1][0]
         ends = [-1, *(row for row, _ in path.bound), len(self.rows)]
         for gap, start, end in zip(path.gaps, ends, ends[1:], strict=False):
-            for atom in gap or ():
+            for asked in gap or ():
+                atom, directly = asked if isinstance(asked, tuple) else (asked, None)
                 for row in self.between(start, end):
+                    if directly and not self.comes_next(start, row, directly):
+                        continue
                     in_window = self.span_fits(row, last) and self.span_fits(first, row)
                     if in_window and self.conditions.qualifies(atom, row, path.bound):
                         return False

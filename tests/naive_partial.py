@@ -61,8 +61,12 @@ def holds(search: PartitionSearch, path: Path) -> bool:
     if len(path.bound) == 1:
         return True  # a negation at the start is about complete matches
     before, last = path.bound[-2][0], path.bound[-1][0]
-    simple = [atom for atom in path.gaps[-1] or () if not search.conditions.is_about_others(atom)]
-    return not any(search.conditions.fits(atom, row) for atom in simple for row in search.between(before, last))
+    for asked in path.gaps[-1] or ():
+        atom, directly = asked if isinstance(asked, tuple) else (asked, None)
+        for row in search.between(before, last) if not search.conditions.is_about_others(atom) else ():
+            if search.conditions.fits(atom, row) and (not directly or search.comes_next(before, row, directly)):
+                return False
+    return True
 
 
 def report(search: PartitionSearch, path: Path) -> Report:

@@ -70,8 +70,11 @@ class Place:
     parts: Parts
 
 
-Gap = frozenset[Atom] | None
-"""The negations between two bound events; None where a letter is missing between them, which voids them."""
+Gap = frozenset[Atom | tuple[Atom, Strategy]] | None
+"""The negations between two bound events; None where a letter is missing between them, which voids them.
+
+With a strategy those that only the next event can break, of the stream or of the partition.
+"""
 
 
 Repeats = frozenset[Repeat]
@@ -146,8 +149,9 @@ class Places:
                 yield from self._walk((part, Leave(), *rest), budget, cost, gap, (*words, word), over)
             case Leave():
                 yield from self._walk(rest, budget, cost, gap, words[:-1], over)
-            case Absent(options=options):
-                gap = None if gap is None else gap | frozenset(options)
+            case Absent(options=options, directly=directly):
+                asked = [(option, directly) if directly else option for option in options]
+                gap = None if gap is None else gap | frozenset(asked)
                 yield from self._walk(rest, budget, cost, gap, words, over)
             case Sequence(parts=parts):
                 yield from self._walk((*parts, *rest), budget, cost, gap, words, over)

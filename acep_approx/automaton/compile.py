@@ -27,7 +27,7 @@ from heapq import heappop, heappush
 from acep_approx.automaton.automaton import START, Arc, Automaton, Component, Final, Letter
 from acep_approx.automaton.letters import asked_by, unbound, untrue
 from acep_approx.errors import UnsupportedError
-from acep_approx.query.shape import atoms, is_static, kleene_variables, negated_variables, variables
+from acep_approx.query.shape import atoms, is_static, kleene_variables, negated_variables, variables, walk
 from acep_approx.query.syntax import (
     Absent,
     Atom,
@@ -136,7 +136,8 @@ class _Builder:
             return leave
         if isinstance(tree, Absent):
             leave = self._node()
-            guard = frozenset(self._guard_letter(atom) for atom in tree.options)
+            far = NEXT_ONLY if tree.directly else 0
+            guard = frozenset(self._guard_letter(atom) + far for atom in tree.options)
             self._graph.moves[entry].append(Move(leave, guard=guard))
             return leave
         if isinstance(tree, Sequence):
@@ -203,6 +204,8 @@ class _Builder:
         return leave
 
 
+NEXT_ONLY = 1 << 16
+"""Added to the letter of a negation in a guard: only the next event can break it."""
 NO_GUARD: frozenset[int] = frozenset()
 NO_REPEAT: frozenset[Repeat] = frozenset()
 
@@ -426,6 +429,7 @@ def _automaton_of(graph: Thompson, query: QuerySyntax, letters: _Letters) -> Aut
             here[way.node] = here.get(way.node, 0) + 1
             refuse_many(query, "ways past negations to one event", here[way.node], MAX_WAYS_TO_ONE, "ACEP-Q911")
             if way.node == graph.end and not any(final.guard <= way.guard for final in ends):
+                _refuse_near(query, any(j >= NEXT_ONLY for j in way.guard))
                 ends.append(Final(source, way.cost, way.guard, way.skipped))
             over |= way.over if way.node == graph.end and not way.cost else NO_REPEAT
             for i, move in enumerate(graph.moves[way.node]):
@@ -436,7 +440,10 @@ def _automaton_of(graph: Thompson, query: QuerySyntax, letters: _Letters) -> Aut
                     letter, guard = letters.until(move.atom, until), way.guard
                     if until is not None and not way.cost:
                         guard |= {letters.index(atom) for atom in until.options}
-                    arc = Arc(source, target, letter, label, way.cost, guard, way.skipped)
+                    near = frozenset(j - NEXT_ONLY for j in guard if j >= NEXT_ONLY)
+                    _refuse_near(query, near and source == START)
+                    guard = frozenset(j for j in guard if j < NEXT_ONLY)
+                    arc = Arc(source, target, letter, label, way.cost, guard, way.skipped, near=near)
                     arcs.append(_with_gap(arc, graph, query.strategy, origin, way, move.target))
                     refuse_many(query, "arcs", len(arcs), MAX_ARCS, "ACEP-Q904")
         if graph.preferring and source != START:
@@ -455,6 +462,15 @@ def _automaton_of(graph: Thompson, query: QuerySyntax, letters: _Letters) -> Aut
             for atom in atoms(query.pattern)
         ),
     )
+
+
+def _refuse_near(query: QuerySyntax, is_wrong: object) -> None:
+    """Refuse a negation of the next event where no event of the match need stand before it, or behind it."""
+    if is_wrong:
+        found = next(node for node in walk(query.pattern) if isinstance(node, Absent) and node.directly)
+        hint = "leave the word out: ~(N n) may also stand first or last"
+        message = "a negation of the next event stands between two events of the match"
+        raise query.fault("ACEP-Q095", message, found.span, hint, UnsupportedError)
 
 
 def _with_gap(arc: Arc, graph: Thompson, strategy: Strategy, origin: int, way: Way, target: int) -> Arc:
@@ -497,7 +513,7 @@ def preferring(query: QuerySyntax, arcs: list[Arc], over: frozenset[Repeat]) -> 
         hint = hint if word == "GREEDY" else f"the fewest rounds are enough: leave {word} and the others out"
         raise query.fault("ACEP-Q921", message, tree.span, hint, UnsupportedError)
     for arc in arcs:
-        for tree in arc.first_for & after if arc.guard else ():
+        for tree in arc.first_for & after if arc.guard or arc.near else ():
             message = f"{tree.prefers} does not go together with a negation or UNTIL between rounds"
             hint = "let the negation stand between two events of one round, or leave the word out"
             raise query.fault("ACEP-Q922", message, tree.span, hint, UnsupportedError)
@@ -534,8 +550,8 @@ def _merged(automaton: Automaton, number: list[int]) -> list[int]:
     return [seen.setdefault((s == START, frozenset(leaves[s])), len(seen)) for s in range(automaton.size)]
 
 
-def _kind(arc: Arc) -> tuple[bool, object, object, object]:
-    return arc.again, arc.gap, arc.first_for, arc.after_in
+def _kind(arc: Arc) -> tuple[object, ...]:
+    return arc.again, arc.gap, arc.first_for, arc.after_in, arc.near
 
 
 def _renumbered(automaton: Automaton, number: list[int]) -> Automaton:

@@ -213,7 +213,10 @@ class Assembler(Written):
         return Spaced(GAP_WORDS[word.upper()], part, span)
 
     def absent(self, parts: list[Pattern], span: Span) -> Absent:
-        options = parts[0].options if isinstance(parts[0], Either) else (parts[0],)
+        (part,), directly = parts, None
+        if isinstance(part, Spaced) and "contiguity" in part.strategy:
+            part, directly = part.part, part.strategy
+        options = part.options if isinstance(part, Either) else (part,)
         for option in options:
             if not isinstance(option, Atom):
                 raise self.fault(
@@ -222,7 +225,7 @@ class Assembler(Written):
                     option.span,
                     "write one ~(T x) for each event that must be missing, or ~(A a | B b) for several types",
                 )
-        return Absent(tuple(option for option in options if isinstance(option, Atom)), span)
+        return Absent(tuple(option for option in options if isinstance(option, Atom)), span, directly=directly)
 
     until = absent
 

@@ -36,6 +36,7 @@ from acep_approx.query.parser import (
 from acep_approx.query.printer import is_name, to_text
 from acep_approx.query.shape import choice_of, sequence_of
 from acep_approx.query.syntax import (
+    CONTIGUITY,
     DEFAULT_STRATEGY,
     LISTS_ALL,
     Absent,
@@ -663,13 +664,15 @@ def either(*parts: PatternBuilder) -> PatternBuilder:
 
 
 @checked
-def absent(*events: PatternBuilder) -> PatternBuilder:
+def absent(*events: PatternBuilder, directly: str | None = None) -> PatternBuilder:
     """Negation: none of the events happens here: ``~(Register b)``, ``~(A a | B b)``.
 
     Parameters
     ----------
     *events : PatternBuilder
         At least one; single events.
+    directly : str, optional
+        STRICT or CONTIGUOUS: only the event that comes next counts, ``~(STRICT Register b)``.
 
     Returns
     -------
@@ -679,14 +682,14 @@ def absent(*events: PatternBuilder) -> PatternBuilder:
     Raises
     ------
     UsageError
-        ACEP-U024: nothing, or more than single events.
+        ACEP-U024: nothing, or more than single events. ACEP-U021: no such word.
     """
     nodes = _nodes("absent", events)
     atoms = tuple(node for node in nodes if isinstance(node, Atom))
     if len(atoms) < len(nodes):
         hint = "write one absent(...) for each event that must be missing, or absent(a, b) for several types"
         raise UsageError("only single events can be negated", code="ACEP-U024", hint=hint)
-    return PatternBuilder(Absent(atoms))
+    return PatternBuilder(Absent(atoms, directly=None if directly is None else strategy_for(directly, CONTIGUITY)))
 
 
 def _nodes(name: str, parts: tuple[PatternBuilder, ...]) -> list[Pattern]:

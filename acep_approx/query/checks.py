@@ -175,14 +175,16 @@ def _check_gap_words(query: QuerySyntax) -> None:
 
 
 def _check_until(query: QuerySyntax) -> None:
-    """What ends a repetition is asked of one event alone."""
+    """What ends a repetition, or may not come next, is asked of one event alone."""
     repeats = (node for node in walk(query.pattern) if isinstance(node, Repeat) and node.until is not None)
     ending = {atom.variable for node in repeats if node.until is not None for atom in node.until.options}
+    directly = [node for node in walk(query.pattern) if isinstance(node, Absent) and node.directly is not None]
+    ending |= {atom.variable for node in directly for atom in node.options}
     for predicate in query.predicates:
         names = sorted(variables(predicate) & ending)
         if names and not is_static(predicate):
-            message = f"{names[0]!r} of UNTIL cannot be compared with other events"
-            hint = "name it alone in a condition, or exclude the event with a negation: (B b, ~(S s))+"
+            message = f"{names[0]!r} of UNTIL, or of a negation of the next event, cannot be compared with other events"
+            hint = "name it alone in a condition, or exclude the event with another negation: (B b, ~(S s))+"
             raise query.fault("ACEP-Q094", message, predicate.span, hint)
 
 

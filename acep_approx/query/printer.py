@@ -169,8 +169,11 @@ def _pattern(node: Pattern) -> str:  # noqa: PLR0911  one for each kind of node
             return ", ".join(f"({_pattern(part)})" if isinstance(part, Either) else _pattern(part) for part in parts)
         case Either(options=options):
             return " | ".join(_pattern(option) for option in options)
-        case Absent(options=options):
-            return f"~({' | '.join(_pattern(option) for option in options)})"
+        case Absent(options=options, directly=directly):
+            found = " | ".join(map(_pattern, options))
+            if directly:
+                found = f"{WORD_FOR[directly]} ({found})" if len(options) > 1 else f"{WORD_FOR[directly]} {found}"
+            return f"~({found})"
         case Repeat(part=Atom() as atom):
             several = "" if node.most is not None and node.most <= 1 else "[]"
             return f"{_type(atom.type)}{_bounds(node)} {atom.variable}{several}"

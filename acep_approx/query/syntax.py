@@ -120,6 +120,8 @@ GAP_WORDS: dict[str, Strategy] = {
 """The word for a strategy that is that of one gap, whatever the strategy of the query."""
 Preference = OneOf["GREEDY", "RELUCTANT"]
 PREFERENCES: dict[str, Preference] = {"GREEDY": "GREEDY", "RELUCTANT": "RELUCTANT"}
+CONTIGUITY = {word: GAP_WORDS[word] for word in ("STRICT", "CONTIGUOUS")}
+"""Of these the words for gaps in which nothing may lie."""
 WORD_FOR = {strategy: word for word, strategy in GAP_WORDS.items()}
 
 
@@ -153,10 +155,14 @@ class Spaced:
 
 @dataclass(frozen=True)
 class Absent:
-    """Negation: none of ``options`` happens between the neighbours: ``~(Register b)``, ``~(A a | B b)``."""
+    """Negation: none of ``options`` happens between the neighbours: ``~(Register b)``, ``~(A a | B b)``.
+
+    ``directly``: only the event that comes next counts, in the stream or in the partition: ``~(STRICT Register b)``.
+    """
 
     options: tuple[Atom, ...]
     span: Span = span_field()
+    directly: Strategy | None = field(default=None, kw_only=True)
 
 
 @dataclass(frozen=True)

@@ -303,6 +303,10 @@ class Waiting:
             for i in between:
                 if self.place.masks[i] >> letter & 1:
                     return (event, i), self._negated(letter)
+        nearest = self.place.between(last, event, of_part=self.place.plan.counted != "stream")[:1]
+        for letter, i in product(sorted(arc.near), nearest):
+            if self.place.masks[i] >> letter & 1:
+                return (event, i), self._negated(letter)
         registers = self.place.plan.registers
         if registers is not None and registers.strategy_of(arc.gap) == "strict_contiguity":
             between = self.place.between(last, event, of_part=False)
