@@ -334,7 +334,9 @@ def takes_hide_in_other_gaps(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def what_follows_passes_over_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
     """What goes first is not taken by what waits, but it may be passed over."""
-    monkeypatch.setattr(registers._Compiler, "_kills", lambda *_: ())
+    real = registers._Compiler._kills
+    others = lambda *args: (step for step in real(*args) if step.binding.variable is None)  # noqa: E731
+    monkeypatch.setattr(registers._Compiler, "_kills", others)
 
 
 def what_ends_a_repetition_is_a_round(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -371,16 +373,16 @@ def contiguous_gaps_pass_over(monkeypatch: pytest.MonkeyPatch) -> None:
 
 WRONG = {
     outer_words_win: 47,
-    rounds_have_no_word: 49,
+    rounds_have_no_word: 94,
     rounds_enter_nothing: 161,
-    takes_hide_in_other_gaps: 371,
-    any_event_breaks_a_negation_of_the_next: 0,
-    contiguous_gaps_pass_over: 7,
-    what_follows_passes_over_rounds: 371,
-    what_ends_a_repetition_is_a_round: 39,
+    takes_hide_in_other_gaps: 445,
+    any_event_breaks_a_negation_of_the_next: 38,
+    contiguous_gaps_pass_over: 12,
+    what_follows_passes_over_rounds: 188,
+    what_ends_a_repetition_is_a_round: 44,
     what_follows_takes_rounds: 64,
     rounds_are_near: 282,
-    other_states_do_not_count: 371,
+    other_states_do_not_count: 426,
 }
 """Wrong variants, and worlds that show them."""
 

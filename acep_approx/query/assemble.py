@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, cast
 from acep_approx.query.functions import named
 from acep_approx.query.shape import choice_of, replaced, sequence_of, with_expressions
 from acep_approx.query.syntax import (
+    CONTIGUITY,
     GAP_WORDS,
     HOLDS,
     KINDS,
@@ -213,9 +214,10 @@ class Assembler(Written):
         return Spaced(GAP_WORDS[word.upper()], part, span)
 
     def absent(self, parts: list[Pattern], span: Span) -> Absent:
-        (part,), directly = parts, None
-        if isinstance(part, Spaced) and "contiguity" in part.strategy:
-            part, directly = part.part, part.strategy
+        given = part = parts[0]
+        directly: Strategy | None = None
+        if isinstance(given, Spaced) and given.strategy in CONTIGUITY.values():
+            part, directly = given.part, given.strategy
         options = part.options if isinstance(part, Either) else (part,)
         for option in options:
             if not isinstance(option, Atom):

@@ -533,14 +533,14 @@ class PatternBuilder:
         UsageError
             ACEP-U021: no such word. ACEP-U023: this is no repetition. ACEP-U024: ``until`` was not made by `absent`.
         """
-        if until is not None and not isinstance(until.node, Absent):
+        ending = self.node.until if until is None and isinstance(self.node, Repeat) else until and until.node
+        if not isinstance(ending, Absent | None):
             raise UsageError("until is no absent(...)", code="ACEP-U024", hint="until=absent(event('S', 's'))")
         if not isinstance(self.node, Repeat):
             hint = "event('B', 'b').plus().rounds('NEXT')"
             raise UsageError("only a repetition has rounds", code="ACEP-U023", hint=hint)
         between = self.node.between if gap is None else strategy_for(gap)
         preferred = self.node.prefers if prefers is None else preference_for(prefers)
-        ending = self.node.until if until is None else until.node
         return PatternBuilder(dataclasses.replace(self.node, between=between, prefers=preferred, until=ending))
 
     @checked

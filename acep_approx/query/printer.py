@@ -261,9 +261,11 @@ def _bounds(node: Repeat) -> str:
         written = f"{{{node.least}}}"
     else:
         written = f"{{{node.least},{'' if node.most is None else node.most}}}"
-    until = node.until and f"UNTIL ({' | '.join(map(_pattern, node.until.options))})"
-    words = (node.between and WORD_FOR[node.between], node.prefers, until)
-    return " ".join((written, *filter(None, words)))
+    words = [written]
+    words += [WORD_FOR[node.between]] if node.between else []
+    words += [node.prefers] if node.prefers else []
+    words += [f"UNTIL ({' | '.join(map(_pattern, node.until.options))})"] if node.until else []
+    return " ".join(words)
 
 
 # --- expressions ------------------------------------------------------------------------------------------
