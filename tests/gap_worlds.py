@@ -54,7 +54,7 @@ def gap_world(number: int, *, chooses: bool = False) -> RichWorld:
             try:
                 found = world_of(spaced, world.rows)
             except QueryError as error:
-                assert error.code in ("ACEP-Q091", "ACEP-Q092", "ACEP-Q093"), error
+                assert error.code in ("ACEP-Q091", "ACEP-Q092", "ACEP-Q093", "ACEP-Q094"), error
                 continue
             if gap_words(spaced.pattern):
                 return found
@@ -80,6 +80,8 @@ def with_words(pattern: Pattern, random: Random, contiguous: Strategy) -> Patter
     def walk(node: Pattern, *, is_first: bool) -> Pattern:
         made = node
         match node:
+            case Absent() if random.randrange(2) and not is_first:
+                return replace(node, directly=contiguous)
             case Sequence(parts=parts):
                 walked = [walk(part, is_first=is_first and not i) for i, part in enumerate(parts)]
                 if random.randrange(2) and not isinstance(walked[-1], Absent):  # words in one another

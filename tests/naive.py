@@ -13,7 +13,7 @@ from itertools import combinations, pairwise, permutations, product
 from typing import Any, NamedTuple
 
 from acep_approx.query.shape import walk
-from acep_approx.query.syntax import Absent, AllOf, Atom, Either, Pattern, QuerySyntax, Repeat
+from acep_approx.query.syntax import Absent, AllOf, Atom, Either, Pattern, QuerySyntax, Repeat, Strategy
 from acep_approx.query.syntax import Sequence as Seq
 from tests.naive_conditions import Conditions
 from tests.naive_places import Gap, Place, Step, places_of
@@ -241,6 +241,12 @@ class PartitionSearch:
         """Whether a row lies between two others; -1 and the number of rows are the ends of the stream."""
         return self.is_before(first, row) and self.is_before(row, last)
 
+    def comes_next(self, last: int, row: int, strategy: Strategy) -> bool:
+        """Whether no event lies between two rows: none of the stream, or none of the partition."""
+        if strategy == "strict_contiguity":
+            return not any(self.lies_between(last, other, row) for other in range(len(self.rows)))
+        return not self.between(last, row)
+
     def between(self, first: int, last: int) -> list[int]:
         """The rows of the partition strictly between two rows."""
         if not self.query.is_simultaneous:
@@ -270,10 +276,8 @@ class PartitionSearch:
         if not path.bound or step.strategy == "skip_till_any_match":
             return True
         last = path.bound[-1][0]
-        if step.strategy == "strict_contiguity":
-            return not any(self.lies_between(last, other, row) for other in range(len(self.rows)))
-        if step.strategy == "partition_contiguity":
-            return not self.between(last, row)
+        if "contiguity" in step.strategy:
+            return self.comes_next(last, row, step.strategy)
         return all(self.is_ignorable(path, skipped) for skipped in self.between(last, row))
 
     def is_ignorable(self, path: Path, row: int) -> bool:
@@ -299,8 +303,9 @@ class PartitionSearch:
             return False
         ends = [-1, *(row for row, _ in path.bound), len(self.rows)]
         for gap, start, end in zip(path.gaps, ends, ends[1:], strict=False):
-            for atoms in gap or ():
+            for atoms, directly in gap or ():
                 rows = [row for row in self.between(start, end) if self.is_in_reach(row, path, atoms[0], (start, end))]
+                rows = [row for row in rows if not directly or self.comes_next(start, row, directly)]
                 for some in combinations(rows, len(atoms)):
                     follows = all(self.is_before(*two) for two in pairwise(some))
                     if follows and self.conditions.qualify(atoms, some, path.bound):

@@ -61,9 +61,12 @@ def holds(search: PartitionSearch, path: Path) -> bool:
     if len(path.bound) == 1:
         return True  # a negation at the start is about complete matches
     before, last = path.bound[-2][0], path.bound[-1][0]
-    single = [atoms[0] for atoms in path.gaps[-1] or () if len(atoms) == 1]
-    simple = [atom for atom in single if not search.conditions.is_about_others(atom)]
-    return not any(search.conditions.fits(atom, row) for atom in simple for row in search.between(before, last))
+    for absent, directly in path.gaps[-1] or ():
+        is_simple = len(absent) == 1 and not search.conditions.is_about_others(absent[0])
+        for row in search.between(before, last) if is_simple else ():
+            if search.conditions.fits(absent[0], row) and (not directly or search.comes_next(before, row, directly)):
+                return False
+    return True
 
 
 def report(search: PartitionSearch, path: Path) -> Report:

@@ -81,9 +81,10 @@ class Place:
     parts: Parts
 
 
-Gap = frozenset[tuple[Atom, ...]] | None
+Gap = frozenset[tuple[tuple[Atom, ...], Strategy | None]] | None
 """The negations between two bound events, of one event or of a sequence; None where a letter is missing between them:
-that voids them."""
+that voids them. With a strategy those that only the next event can break, of the stream or of the partition.
+"""
 
 
 Repeats = frozenset[Repeat]
@@ -149,7 +150,7 @@ class Places:
                 begun = frozenset[Repeat]().union(*map(preferring, loops))
                 after = self._place(after_letter(rest, bound=True))
                 until = self._until(rest)
-                absent = gap if gap is None else gap | frozenset((atom,) for atom in until)
+                absent = gap if gap is None else gap | {((atom,), None) for atom in until}
                 yield Step(head, after, cost, absent, bool(again), strategy, over, begun, until)
                 cost += self._weights.get(variable, 1)
                 if cost <= budget:
@@ -158,9 +159,9 @@ class Places:
                 yield from self._walk((part, Leave(), *rest), budget, cost, gap, (*words, word), over)
             case Leave():
                 yield from self._walk(rest, budget, cost, gap, words[:-1], over)
-            case Absent(options=options):
-                none = frozenset({options}) if head.in_order else frozenset((option,) for option in options)
-                gap = None if gap is None else gap | none
+            case Absent(options=options, directly=directly):
+                none = [options] if head.in_order else [(option,) for option in options]
+                gap = None if gap is None else gap | {(atoms, directly) for atoms in none}
                 yield from self._walk(rest, budget, cost, gap, words, over)
             case Sequence(parts=parts):
                 yield from self._walk((*parts, *rest), budget, cost, gap, words, over)

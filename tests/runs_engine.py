@@ -34,6 +34,8 @@ def compiled(world: RichWorld) -> Query | None:
         both = gaps >= {"strict_contiguity", "partition_contiguity"} and bool(world.query.equivalences)
         prefers = any(isinstance(node, Repeat) and node.prefers for node in walk(world.query.pattern))
         known = {"ACEP-Q900": prefers or "skip_till_next_match" in gaps, "ACEP-Q920": both}
+        if error.code == "ACEP-Q095":
+            return None
         if (known | {"ACEP-Q921": prefers, "ACEP-Q922": prefers}).get(error.code):
             return None
         raise

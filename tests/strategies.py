@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from acep_approx.query.functions import CALLED
 from acep_approx.query.shape import all_of, choice_of, sequence_of
 from acep_approx.query.syntax import (
+    CONTIGUITY,
     GAP_WORDS,
     LISTS_ALL,
     PREFERENCES,
@@ -113,7 +114,9 @@ def patterns(
 ) -> st.SearchStrategy[Pattern]:
     """Any pattern over some atoms in normal form; variables may occur more than once."""
 
-    absent = st.lists(atoms, min_size=1, max_size=2).map(lambda options: Absent(tuple(options)))
+    options = st.lists(atoms, min_size=1, max_size=2).map(tuple)
+    absent = st.builds(Absent, options)
+    directly = st.builds(Absent, options, directly=st.sampled_from([None, *CONTIGUITY.values()]))
 
     def deeper(inner: st.SearchStrategy[Pattern]) -> st.SearchStrategy[Pattern]:
         several = st.lists(inner, min_size=2, max_size=3)
@@ -125,7 +128,7 @@ def patterns(
         orders = several.map(all_of) if negation else st.nothing()
         return st.one_of(several.map(sequence_of), several.map(choice_of), orders, repeats, *spaced)
 
-    return st.recursive(atoms | absent if negation else atoms, deeper, max_leaves=8)
+    return st.recursive(atoms | (directly if words else absent) if negation else atoms, deeper, max_leaves=8)
 
 
 def renamed(pattern: Pattern) -> Pattern:
@@ -143,7 +146,7 @@ def renamed(pattern: Pattern) -> Pattern:
             case Either(options=options):
                 return Either(tuple(walk(option) for option in options))
             case Absent(options=options):
-                return Absent(tuple(walk(option) for option in options))
+                return replace(node, options=tuple(walk(option) for option in options))
             case Repeat(part=part, until=until):
                 return replace(node, part=walk(part), until=until and walk(until))
             case Spaced(strategy=strategy, part=part):

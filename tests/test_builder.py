@@ -207,8 +207,8 @@ def rebuilt(node: Pattern) -> PatternBuilder:
             return all_of(*map(rebuilt, parts))
         case Either(options=options):
             return either(*map(rebuilt, options))
-        case Absent(options=options):
-            return absent(*map(rebuilt, options))
+        case Absent(options=options, directly=directly):
+            return absent(*map(rebuilt, options), directly=directly and WORD_FOR[directly])
 
 
 @given(PATTERN_QUERIES)

@@ -51,6 +51,7 @@ class Arc:
     what may lie between the event before and this one; None: what the strategy of the query says. Where a repetition
     prefers its rounds to what follows, or the other way round, ``first_for`` holds it on arcs that go first,
     ``after_in`` on those that wait: these neither take nor pass over an event that an arc takes which goes first.
+    ``near`` holds letters that the event next to the one before must not have, unless it is that of the arc.
     """
 
     source: int
@@ -64,6 +65,7 @@ class Arc:
     gap: Strategy | None = None
     first_for: frozenset[Repeat] = frozenset()
     after_in: frozenset[Repeat] = frozenset()
+    near: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -207,8 +209,8 @@ def _stable(value: object) -> str:
         return "(" + ",".join(_stable(v) for v in value) + ")"
     if isinstance(value, Letter) and not value.unseen:
         return "Letter" + _stable((value.type, value.conditions, value.negated))
-    if isinstance(value, Arc) and (value.gap, value.first_for, value.after_in) == (None, frozenset(), frozenset()):
-        return "Arc" + _stable(tuple(vars(value).values())[:-3])  # as before there were words for gaps
+    if isinstance(value, Arc) and not (value.gap or value.first_for or value.after_in or value.near):
+        return "Arc" + _stable(tuple(vars(value).values())[:-4])  # as before there were words for gaps
     if isinstance(value, Arc | Final | Letter):
         return type(value).__name__ + _stable(tuple(vars(value).values()))
     return repr(value)

@@ -36,6 +36,7 @@ from acep_approx.query.shape import (
     negated_variables,
     negation_windows,
     variables,
+    walk,
 )
 from acep_approx.query.syntax import (
     Absent,
@@ -150,7 +151,8 @@ class _Builder:
             return leave
         if isinstance(tree, Absent):
             leave = self._node()
-            letters = [self._guard_letter(atom, tree.since_start) for atom in tree.options]
+            far = NEXT_ONLY if tree.directly else 0
+            letters = [self._guard_letter(atom, tree.since_start) + far for atom in tree.options]
             guard = frozenset(letters[-1:] if tree.in_order else letters)
             self._graph.moves[entry].append(Move(leave, guard=guard))
             return leave
@@ -229,6 +231,8 @@ class _Builder:
         return leave
 
 
+NEXT_ONLY = 1 << 16
+"""Added to the letter of a negation in a guard: only the next event can break it."""
 NO_GUARD: frozenset[int] = frozenset()
 NO_REPEAT: frozenset[Repeat] = frozenset()
 
@@ -332,7 +336,7 @@ def rounds_begun(graph: Thompson, origin: int, target: int, again: int) -> froze
 # --- the automaton ----------------------------------------------------------------------------------------
 
 MAX_LETTERS = 64
-SINCE_START = 1 << 16
+SINCE_START = 1 << 17
 """From this number on guards are no letters of the automaton: what a match begins with asks for these itself."""
 MAX_ARCS = 20_000
 MAX_WAYS = 100_000
@@ -479,6 +483,7 @@ def _automaton_of(graph: Thompson, query: QuerySyntax, letters: _Letters) -> Aut
             refuse_many(query, "ways past negations to one event", here[way.node], MAX_WAYS_TO_ONE, "ACEP-Q911")
             is_end = way.node == graph.end and source != START  # a match has an event
             if is_end and not any(final.guard <= way.guard for final in ends):
+                _refuse_near(query, any(j >= NEXT_ONLY for j in way.guard))
                 ends.append(Final(source, way.cost, way.guard, way.skipped))
             over |= way.over if way.node == graph.end and not way.cost else NO_REPEAT
             for i, move in enumerate(graph.moves[way.node]):
@@ -490,7 +495,10 @@ def _automaton_of(graph: Thompson, query: QuerySyntax, letters: _Letters) -> Aut
                     guard = frozenset(number for number in way.guard if number < SINCE_START)
                     if until is not None and not way.cost:
                         guard |= {letters.index(atom) for atom in until.options}
-                    arc = Arc(source, target, letter, label, way.cost, guard, way.skipped)
+                    near = frozenset(j - NEXT_ONLY for j in guard if j >= NEXT_ONLY)
+                    _refuse_near(query, near and source == START)
+                    guard = frozenset(j for j in guard if j < NEXT_ONLY)
+                    arc = Arc(source, target, letter, label, way.cost, guard, way.skipped, near=near)
                     arcs.append(_with_gap(arc, graph, query.strategy, origin, way, move.target))
                     refuse_many(query, "arcs", len(arcs), MAX_ARCS, "ACEP-Q904")
         if graph.preferring and source != START:
@@ -509,6 +517,15 @@ def _automaton_of(graph: Thompson, query: QuerySyntax, letters: _Letters) -> Aut
             for atom in atoms(query.pattern)
         ),
     )
+
+
+def _refuse_near(query: QuerySyntax, is_wrong: object) -> None:
+    """Refuse a negation of the next event where no event of the match need stand before it, or behind it."""
+    if is_wrong:
+        found = next(node for node in walk(query.pattern) if isinstance(node, Absent) and node.directly)
+        hint = "leave the word out: ~(N n) may also stand first or last"
+        message = "a negation of the next event stands between two events of the match"
+        raise query.fault("ACEP-Q095", message, found.span, hint, UnsupportedError)
 
 
 def _with_gap(arc: Arc, graph: Thompson, strategy: Strategy, origin: int, way: Way, target: int) -> Arc:
@@ -551,7 +568,7 @@ def preferring(query: QuerySyntax, arcs: list[Arc], over: frozenset[Repeat]) -> 
         hint = hint if word == "GREEDY" else f"the fewest rounds are enough: leave {word} and the others out"
         raise query.fault("ACEP-Q921", message, tree.span, hint, UnsupportedError)
     for arc in arcs:
-        for tree in arc.first_for & after if arc.guard else ():
+        for tree in arc.first_for & after if arc.guard or arc.near else ():
             message = f"{tree.prefers} does not go together with a negation or UNTIL between rounds"
             hint = "let the negation stand between two events of one round, or leave the word out"
             raise query.fault("ACEP-Q922", message, tree.span, hint, UnsupportedError)
@@ -588,8 +605,8 @@ def _merged(automaton: Automaton, number: list[int]) -> list[int]:
     return [seen.setdefault((s == START, frozenset(leaves[s])), len(seen)) for s in range(automaton.size)]
 
 
-def _kind(arc: Arc) -> tuple[bool, object, object, object]:
-    return arc.again, arc.gap, arc.first_for, arc.after_in
+def _kind(arc: Arc) -> tuple[object, ...]:
+    return arc.again, arc.gap, arc.first_for, arc.after_in, arc.near
 
 
 def _renumbered(automaton: Automaton, number: list[int]) -> Automaton:

@@ -44,10 +44,11 @@ from acep_approx.automaton.states import (
     Step,
 )
 from acep_approx.errors import LimitError, UnsupportedError
-from acep_approx.query.shape import gap_words
+from acep_approx.query.shape import gap_words, walk
 from acep_approx.query.syntax import (
     LISTS_ALL,
     NON_OVERLAP,
+    Absent,
     Expression,
     QuerySyntax,
     Repeat,
@@ -137,8 +138,8 @@ class RegisterAutomaton:
 
     @property
     def has_words(self) -> bool:
-        """Whether gaps have strategies of their own, or repetitions prefer something."""
-        return any(state.gap is not None or state.after_in for state in self.states)
+        """Whether gaps have strategies of their own, repetitions prefer something, or some event must not come next."""
+        return any(state.gap is not None or state.after_in or state.near for state in self.states)
 
     def strategy_of(self, gap: Strategy | None) -> Strategy:
         """The strategy of a gap, as arcs and states have it: None is that of the query."""
@@ -327,7 +328,7 @@ class _Compiler:
         """The arcs that leave a state, each with the states that it leads to: one for each kind of gap behind it."""
         for number in self.leaving[state.position]:
             arc = self.automaton.arcs[number]
-            if (arc.gap, arc.after_in) == (state.gap, state.after_in):
+            if _gap_of(arc) == _gap_of(state):
                 bound = (state.bound | Binding(self._variable(arc), state.bound).binds) & self.relevant[arc.target]
                 for gap in self.gaps[arc.target]:
                     yield number, State(arc.target, bound, *gap, ends=gap == self.gaps[arc.target][0])
@@ -336,8 +337,8 @@ class _Compiler:
         """Per position the kinds of gaps before the events that can come next; one where none can."""
         found: list[dict[Gap, None]] = [{} for _ in range(self.automaton.size)]
         for arc in self.automaton.arcs:
-            found[arc.source][arc.gap, arc.after_in] = None
-        return [tuple(sorted(gaps, key=_order)) or ((None, NO_REPEAT),) for gaps in found]
+            found[arc.source][_gap_of(arc)] = None
+        return [tuple(sorted(gaps, key=_order)) or ((None, NO_REPEAT, NO_LETTERS),) for gaps in found]
 
     def _strategy(self, gap: Strategy | None) -> Strategy:
         return gap or self.query.strategy
@@ -346,6 +347,8 @@ class _Compiler:
         """Which events tell whether one came between: those of the whole stream, or of the partition."""
         inner = (arc.gap for arc in self.automaton.arcs if arc.source != START)
         found = {COUNTED[gap] for gap in map(self._strategy, inner) if gap in COUNTED}
+        negations = (node.directly for node in walk(self.query.pattern) if isinstance(node, Absent))
+        found |= {COUNTED[directly] for directly in negations if directly is not None}
         if len(found) > 1 and self.query.equivalences:
             of_stream = [span for gap, span in gap_words(self.query.pattern) if gap in COUNTED]
             message = "with [attribute] the gaps of a query count events of the stream, or of the key, not both"
@@ -389,7 +392,7 @@ class _Compiler:
         if self._strategy(state.gap) != "skip_till_next_match":
             return []
         leaving = [self.automaton.arcs[number] for number in self.leaving[state.position]]
-        beside = (arc for arc in leaving if arc.gap == state.gap and arc.after_in != state.after_in)
+        beside = (arc for arc in leaving if arc.gap == state.gap and _gap_of(arc) != _gap_of(state))
         return [arc for arc in beside if self._inhibits(arc)]
 
     def _kills(self, source: int, state: State, result: RegisterAutomaton) -> Iterator[Step]:
@@ -404,6 +407,9 @@ class _Compiler:
             checks = [*self._checks(state, arc, binding), *(self._is_near(arc) if arc in first else [])]
             letter, checks = self._with_own(result.letters, arc.letter, checks)
             yield Step(None, source, None, letter, binding, tuple(checks), NO_LETTERS, inhibits=True)
+        for number in sorted(state.near):
+            nothing = Binding(None, state.bound)
+            yield Step(None, source, None, number, nothing, (Neighbour(Held(PLACE)),), NO_LETTERS, inhibits=True)
 
     def _is_near(self, arc: Arc) -> list[Resolved]:
         """What is asked of an arc over a gap in which nothing may lie."""
@@ -493,12 +499,16 @@ class _Compiler:
 
 NO_LETTERS: frozenset[int] = frozenset()
 NO_REPEAT: frozenset[Repeat] = frozenset()
-Gap = tuple[Strategy | None, frozenset[Repeat]]
-"""What arcs of one kind share: the strategy of their gap, and the repetitions in which they wait for others."""
+Gap = tuple[Strategy | None, frozenset[Repeat], frozenset[int]]
+"""What arcs of one kind share: the strategy of their gap, where they wait for others, what must not come next."""
 
 
-def _order(gap: Gap) -> tuple[str, list[str]]:
-    return str(gap[0]), sorted(map(repr, gap[1]))
+def _gap_of(one: Arc | State) -> Gap:
+    return one.gap, one.after_in, one.near
+
+
+def _order(gap: Gap) -> tuple[str, list[str], list[int]]:
+    return str(gap[0]), sorted(map(repr, gap[1])), sorted(gap[2])
 
 
 

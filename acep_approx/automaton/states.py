@@ -110,13 +110,15 @@ class State:
 
     Where gaps with different strategies can come next, each has a state of its own for the runs that wait for its end:
     ``gap`` is that strategy, None that of the query. So have those that wait for others ``after_in`` repetitions that
-    prefer something. In one of them, which ``ends``, are the matches that are complete.
+    prefer something, and those with letters that must not come next, ``near``. In one of them, which ``ends``, are the
+    matches that are complete.
     """
 
     position: int
     bound: frozenset[str] = NOTHING
     gap: Strategy | None = None
     after_in: frozenset[Repeat] = frozenset()
+    near: frozenset[int] = frozenset()
     ends: bool = True
 
 

@@ -299,7 +299,7 @@ def state_names(registers: RegisterAutomaton) -> list[str]:
     others: dict[int, set[object]] = {}
     for state in registers.states:
         alike.setdefault(state.position, []).append(state.bound)
-        others.setdefault(state.position, set()).add((state.gap, state.after_in))
+        others.setdefault(state.position, set()).add((state.gap, state.after_in, state.near))
     differing = {
         position: frozenset().union(*bound) - bound[0].intersection(*bound) for position, bound in alike.items()
     }
@@ -310,6 +310,8 @@ def state_names(registers: RegisterAutomaton) -> list[str]:
         name = registers.automaton.names[state.position]
         if len(others[state.position]) > 1:
             name += f" before {WORD_FOR[registers.strategy_of(state.gap)]}"
+        if state.near:
+            name += f" without {' or '.join(letter_text(registers.letters[j]) for j in sorted(state.near))} next"
         for tree in sorted(state.after_in, key=repr):
             rounds = ", ".join(f"{atom.variable}[]" for atom in atoms(tree))
             name += f" without another {rounds}" if tree.prefers == "GREEDY" else f" with another {rounds}"

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, cast
 from acep_approx.query.functions import named
 from acep_approx.query.shape import all_of, children, choice_of, replaced, sequence_of, with_expressions
 from acep_approx.query.syntax import (
+    CONTIGUITY,
     GAP_WORDS,
     HOLDS,
     KINDS,
@@ -226,8 +227,12 @@ class Assembler(Written):
         return Spaced(GAP_WORDS[word.upper()], part, span)
 
     def absent(self, parts: list[Pattern], span: Span) -> Absent:
-        in_order = isinstance(parts[0], Sequence)
-        options = children(parts[0]) if isinstance(parts[0], Either | Sequence) else (parts[0],)
+        given = part = parts[0]
+        directly: Strategy | None = None
+        if isinstance(given, Spaced) and given.strategy in CONTIGUITY.values():
+            part, directly = given.part, given.strategy
+        in_order = isinstance(part, Sequence) and directly is None
+        options = children(part) if isinstance(part, Either) or in_order else (part,)
         for option in options:
             if not isinstance(option, Atom):
                 raise self.fault(
@@ -237,7 +242,8 @@ class Assembler(Written):
                     "write one ~(T x) for each event that must be missing, ~(A a | B b) for several types, "
                     "or ~(A a, B b) for one after the other",
                 )
-        return Absent(tuple(option for option in options if isinstance(option, Atom)), span, in_order=in_order)
+        found = tuple(option for option in options if isinstance(option, Atom))
+        return Absent(found, span, in_order=in_order, directly=directly)
 
     until = absent
 

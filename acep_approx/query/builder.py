@@ -37,6 +37,7 @@ from acep_approx.query.printer import is_name, to_text
 from acep_approx.query.shape import all_of as all_parts
 from acep_approx.query.shape import choice_of, sequence_of
 from acep_approx.query.syntax import (
+    CONTIGUITY,
     DEFAULT_STRATEGY,
     LISTS_ALL,
     Absent,
@@ -556,14 +557,14 @@ class PatternBuilder:
         UsageError
             ACEP-U021: no such word. ACEP-U023: this is no repetition. ACEP-U024: ``until`` was not made by `absent`.
         """
-        if until is not None and not isinstance(until.node, Absent):
+        ending = self.node.until if until is None and isinstance(self.node, Repeat) else until and until.node
+        if not isinstance(ending, Absent | None):
             raise UsageError("until is no absent(...)", code="ACEP-U024", hint="until=absent(event('S', 's'))")
         if not isinstance(self.node, Repeat):
             hint = "event('B', 'b').plus().rounds('NEXT')"
             raise UsageError("only a repetition has rounds", code="ACEP-U023", hint=hint)
         between = self.node.between if gap is None else strategy_for(gap)
         preferred = self.node.prefers if prefers is None else preference_for(prefers)
-        ending = self.node.until if until is None else until.node
         return PatternBuilder(dataclasses.replace(self.node, between=between, prefers=preferred, until=ending))
 
     @checked
@@ -718,6 +719,7 @@ def absent(
     in_order: bool = False,
     since_start: bool = False,
     within: str | int | timedelta | None = None,
+    directly: str | None = None,
 ) -> PatternBuilder:
     """Negation: none of the events happens here: ``~(Register b)``, ``~(A a | B b)``.
 
@@ -731,6 +733,8 @@ def absent(
         Whether none happens since the start of the partition: ``~(B b) SINCE START``, the first part of `seq`.
     within : str, int or timedelta, optional
         So long after the event before none happens: ``~(B b) WITHIN 5 min``.
+    directly : str, optional
+        STRICT or CONTIGUOUS: only the event that comes next counts, ``~(STRICT Register b)``.
 
     Returns
     -------
@@ -740,7 +744,7 @@ def absent(
     Raises
     ------
     UsageError
-        ACEP-U024: nothing, or more than single events.
+        ACEP-U024: nothing, or more than single events. ACEP-U021: no such word.
     """
     nodes = _nodes("absent", events)
     atoms = tuple(node for node in nodes if isinstance(node, Atom))
@@ -748,8 +752,9 @@ def absent(
         hint = "write one absent(...) for each event that must be missing, or absent(a, b) for several types"
         raise UsageError("only single events can be negated", code="ACEP-U024", hint=hint)
     window = None if within is None else parse_window(within)
-    in_order = in_order and len(atoms) > 1
-    return PatternBuilder(Absent(atoms, in_order=in_order, since_start=since_start, within=window))
+    in_order, word = in_order and len(atoms) > 1, None if directly is None else strategy_for(directly, CONTIGUITY)
+    found = Absent(atoms, in_order=in_order, since_start=since_start, within=window, directly=word)
+    return PatternBuilder(found)
 
 
 def _nodes(name: str, parts: tuple[PatternBuilder, ...]) -> list[Pattern]:

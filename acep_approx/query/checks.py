@@ -227,18 +227,26 @@ def _check_gap_words(query: QuerySyntax) -> None:
 
 
 def _check_until(query: QuerySyntax) -> None:
-    """A repetition ends with one event, which is asked for by itself."""
-    endings = [node.until for node in walk(query.pattern) if isinstance(node, Repeat) and node.until is not None]
+    """What ends a repetition, or may not come next, is one event, which is asked for by itself."""
+    nodes = [*walk(query.pattern)]
+    endings = [node.until for node in nodes if isinstance(node, Repeat) and node.until is not None]
     for one in endings:
-        if one.in_order:
+        if one.in_order or one.directly:
             hint = "name the event that ends it: UNTIL (S s), or UNTIL (S s | T t) for several types"
-            raise query.fault("ACEP-Q012", "a repetition ends with one event, not with a sequence", one.span, hint)
-    ending = {atom.variable for one in endings for atom in one.options}
+            message = f"a repetition ends with one event, {'not with a sequence' if one.in_order else 'whatever its place'}"
+            raise query.fault("ACEP-Q012", message, one.span, hint)
+    directly = [node for node in nodes if isinstance(node, Absent) and node.directly is not None]
+    for one in directly:
+        if one.in_order or one.since_start or one.within is not None:
+            hint = "leave the word out, or what else is said of this negation"
+            message = "a negation of the next event is of one event, and has no window of its own"
+            raise query.fault("ACEP-Q012", message, one.span, hint)
+    ending = {atom.variable for one in (*endings, *directly) for atom in one.options}
     for predicate in query.predicates:
         names = sorted(variables(predicate) & ending)
         if names and not is_static(predicate):
-            message = f"{names[0]!r} of UNTIL cannot be compared with other events"
-            hint = "name it alone in a condition, or exclude the event with a negation: (B b, ~(S s))+"
+            message = f"{names[0]!r} of UNTIL, or of a negation of the next event, cannot be compared with other events"
+            hint = "name it alone in a condition, or exclude the event with another negation: (B b, ~(S s))+"
             raise query.fault("ACEP-Q094", message, predicate.span, hint)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import timedelta
 from functools import lru_cache
@@ -540,23 +541,25 @@ def _window_of(length: timedelta) -> Window:
     return Window(microseconds, "us")
 
 
-def strategy_for(word: str) -> Strategy:
+def strategy_for(word: str, words: Mapping[str, Strategy] = GAP_WORDS) -> Strategy:
     """The strategy that a word for a gap stands for.
 
     Parameters
     ----------
     word : str
         STRICT, CONTIGUOUS, NEXT or ANY, in letters of any case.
+    words : mapping, optional
+        Those that there may be.
 
     Raises
     ------
     UsageError
         ACEP-U021: there is no such word.
     """
-    if word.upper() not in GAP_WORDS:
-        hint = did_you_mean(word.upper(), GAP_WORDS) + "words are " + ", ".join(GAP_WORDS)
+    if word.upper() not in words:
+        hint = did_you_mean(word.upper(), words) + "words are " + ", ".join(words)
         raise UsageError(f"no word {word!r} for a gap", code="ACEP-U021", hint=hint)
-    return GAP_WORDS[word.upper()]
+    return words[word.upper()]
 
 
 def preference_for(word: str) -> Preference:

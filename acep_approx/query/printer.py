@@ -173,11 +173,8 @@ def _pattern(node: Pattern) -> str:  # noqa: PLR0911  one for each kind of node
             return " | ".join(_pattern(option) for option in options)
         case AllOf(parts=parts):
             return f"ALL({', '.join(map(to_text, parts))})"
-        case Absent(options=options):
-            since = " SINCE START" if node.since_start else ""
-            since += f" WITHIN {to_text(node.within)}" if node.within is not None else ""
-            between = ", " if node.in_order else " | "
-            return f"~({between.join(_pattern(option) for option in options)}){since}"
+        case Absent():
+            return _absent(node)
         case Repeat(part=Atom() as atom):
             several = "" if node.most is not None and node.most <= 1 else "[]"
             return f"{_type(atom.type)}{_bounds(node)} {atom.variable}{several}"
@@ -238,6 +235,15 @@ def _ignored(rule: IgnoreRule) -> str:
     return " ".join(words)
 
 
+def _absent(node: Absent) -> str:
+    found = (", " if node.in_order else " | ").join(map(_pattern, node.options))
+    if node.directly:
+        found = f"{WORD_FOR[node.directly]} " + (f"({found})" if len(node.options) > 1 else found)
+    since = " SINCE START" if node.since_start else ""
+    since += f" WITHIN {to_text(node.within)}" if node.within is not None else ""
+    return f"~({found}){since}"
+
+
 def _regex(node: Pattern) -> str:
     match node:
         case Atom(variable=letter):
@@ -267,9 +273,11 @@ def _bounds(node: Repeat) -> str:
         written = f"{{{node.least}}}"
     else:
         written = f"{{{node.least},{'' if node.most is None else node.most}}}"
-    until = node.until and f"UNTIL ({' | '.join(map(_pattern, node.until.options))})"
-    words = (node.between and WORD_FOR[node.between], node.prefers, until)
-    return " ".join((written, *filter(None, words)))
+    words = [written]
+    words += [WORD_FOR[node.between]] if node.between else []
+    words += [node.prefers] if node.prefers else []
+    words += [f"UNTIL ({' | '.join(map(_pattern, node.until.options))})"] if node.until else []
+    return " ".join(words)
 
 
 # --- expressions ------------------------------------------------------------------------------------------

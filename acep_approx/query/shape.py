@@ -343,6 +343,8 @@ def kleene_variables(pattern: Pattern) -> frozenset[str]:
 def gap_words(pattern: Pattern) -> list[tuple[Strategy, Span]]:
     """The strategies that gaps of a pattern have of their own, and where they stand, in the order of the text.
 
+    Those of negations that only the next event can break, too.
+
     Parameters
     ----------
     pattern : Pattern
@@ -359,6 +361,8 @@ def gap_words(pattern: Pattern) -> list[tuple[Strategy, Span]]:
             found.append((node.strategy, node.span))
         elif isinstance(node, Repeat) and node.between is not None:
             found.append((node.between, node.span))
+        elif isinstance(node, Absent) and node.directly is not None:
+            found.append((node.directly, node.span))
     return found
 
 

@@ -120,6 +120,8 @@ GAP_WORDS: dict[str, Strategy] = {
 """The word for a strategy that is that of one gap, whatever the strategy of the query."""
 Preference = OneOf["GREEDY", "RELUCTANT"]
 PREFERENCES: dict[str, Preference] = {"GREEDY": "GREEDY", "RELUCTANT": "RELUCTANT"}
+CONTIGUITY = {word: GAP_WORDS[word] for word in ("STRICT", "CONTIGUOUS")}
+"""Of these the words for gaps in which nothing may lie."""
 WORD_FOR = {strategy: word for word, strategy in GAP_WORDS.items()}
 
 
@@ -163,9 +165,10 @@ class Spaced:
 class Absent:
     """Negation: none of ``options`` happens between the neighbours: ``~(Register b)``, ``~(A a | B b)``.
 
-    ``in_order``: they do not happen one after the other, ``~(A a, B b)``.
-    ``since_start``: none happens from the start of the partition to the first event of the match. ``within``: none
-    happens so soon after the neighbour before; before the first event of the match, so shortly before that one.
+    ``in_order``: they do not happen one after the other, ``~(A a, B b)``. ``directly``: only the event that comes next
+    counts, in the stream or in the partition, ``~(STRICT Register b)``. ``since_start``: none happens from the start of
+    the partition to the first event of the match. ``within``: none happens so soon after the neighbour before; before
+    the first event of the match, so shortly before that one.
     """
 
     options: tuple[Atom, ...]
@@ -173,6 +176,7 @@ class Absent:
     since_start: bool = field(default=False, kw_only=True)
     within: Window | None = field(default=None, kw_only=True)
     span: Span = span_field()
+    directly: Strategy | None = field(default=None, kw_only=True)
 
 
 @dataclass(frozen=True)

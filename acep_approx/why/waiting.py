@@ -313,6 +313,10 @@ class Waiting:
                 is_near = self.place.masks[i] >> letter & 1 and self._is_near(name, last, i, event)
                 if is_near and name not in self.sequences:
                     return (event, i), name
+        nearest = self.place.between(last, event, of_part=self.place.plan.counted != "stream")[:1]
+        for letter, i in product(sorted(arc.near), nearest):
+            if self.place.masks[i] >> letter & 1:
+                return (event, i), self._negated(letter)
         registers = self.place.plan.registers
         if registers is not None and registers.strategy_of(arc.gap) == "strict_contiguity":
             between = self.place.between(last, event, of_part=False)
