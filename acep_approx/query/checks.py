@@ -233,8 +233,8 @@ def _check_until(query: QuerySyntax) -> None:
     for one in endings:
         if one.in_order or one.directly:
             hint = "name the event that ends it: UNTIL (S s), or UNTIL (S s | T t) for several types"
-            message = f"a repetition ends with one event, {'not with a sequence' if one.in_order else 'whatever its place'}"
-            raise query.fault("ACEP-Q012", message, one.span, hint)
+            what = "not with a sequence" if one.in_order else "wherever that stands"
+            raise query.fault("ACEP-Q012", f"a repetition ends with one event, {what}", one.span, hint)
     directly = [node for node in nodes if isinstance(node, Absent) and node.directly is not None]
     for one in directly:
         if one.in_order or one.since_start or one.within is not None:
