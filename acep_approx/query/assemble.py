@@ -551,6 +551,19 @@ class Assembler(Written):
         return number
 
 
+def check_length(query: Written, window: Window) -> None:
+    """Refuse a window of a part or a negation that is no length of time.
+
+    Raises
+    ------
+    QueryError
+        ``ACEP-Q089``.
+    """
+    if window.unit == "events" or window.parameter is not None:
+        hint = "write a length of time: ~(B b) WITHIN 5 min, or WITHIN 5 in the units of the time column"
+        raise query.fault("ACEP-Q089", "the window of a part or of a negation is a length of time", window.span, hint)
+
+
 _KINDS: dict[type, str] = {
     Repeat: "a repetition",
     Absent: "a negation within a negation",

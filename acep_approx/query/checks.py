@@ -10,12 +10,11 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from acep_approx.query.assemble import UNITS, did_you_mean, no_variable
+from acep_approx.query.assemble import UNITS, check_length, did_you_mean, no_variable
 from acep_approx.query.checks_functions import check_functions
 from acep_approx.query.checks_machine import check_machine
 from acep_approx.query.limits import MAX_POSITIONS, refuse_deep_tree, refuse_long_text, refuse_many_nodes
 from acep_approx.query.messages import strategy_meant
-from acep_approx.query.parts import check_length
 from acep_approx.query.printer import clauses, is_name
 from acep_approx.query.shape import (
     Node,

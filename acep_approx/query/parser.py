@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any, cast
 
 from acep_approx.arguments import checked
 from acep_approx.errors import QueryError
-from acep_approx.query.assemble import Assembler, did_you_mean, no_variable, span_of, with_register_values
+from acep_approx.query.assemble import Assembler, check_length, did_you_mean, no_variable, span_of, with_register_values
 from acep_approx.query.functions import CALLED
 from acep_approx.query.kept import parsed
 from acep_approx.query.limits import (
@@ -20,17 +21,21 @@ from acep_approx.query.limits import (
     refuse_many_words,
 )
 from acep_approx.query.messages import CLAUSES, explain, functions_hint
-from acep_approx.query.parts import lasting_conditions
 from acep_approx.query.shape import all_expressions, atoms, conjuncts, kleene_variables, negated_variables, walk
 from acep_approx.query.syntax import (
     DEFAULT_STRATEGY,
+    Attribute,
+    Binary,
+    Constant,
     Equivalence,
     Expression,
+    Lasting,
     Machine,
     Pattern,
     QuerySyntax,
     UserFunction,
     Window,
+    Written,
 )
 
 _FILE = re.compile(r"\S*\w\.[A-Za-z]{2,5}")
@@ -312,7 +317,7 @@ def finish_query(assembler: Assembler, pattern: Pattern, *, is_regex: bool) -> Q
     _check_covered(assembler, pattern)
     equivalences, predicates = _split(assembler, read.condition)
     for part, length in assembler.lasting_parts:
-        predicates = (*predicates, *lasting_conditions(assembler, pattern, part, length))
+        predicates = (*predicates, *_lasting_conditions(assembler, pattern, part, length))
     if isinstance(pattern, Machine):
         names = frozenset(register.name for register in pattern.registers)
         read.outputs = tuple(replace(one, value=with_register_values(one.value, names)) for one in read.outputs)
@@ -339,6 +344,45 @@ def finish_query(assembler: Assembler, pattern: Pattern, *, is_regex: bool) -> Q
     for value in all_expressions(query):
         refuse_equivalences(assembler, value)
     return query
+
+
+def _lasting_conditions(query: Written, pattern: Pattern, part: Pattern, window: Window) -> Iterator[Expression]:
+    """The conditions of a part of a pattern that has a window of its own, ``(A a, B b) WITHIN 5 min``.
+
+    The events that it binds lie so close together if each of a variable lies so close to the first of each other one.
+
+    Parameters
+    ----------
+    query : Written
+        What errors point into.
+    pattern, part : Pattern
+    window : Window
+
+    Yields
+    ------
+    Expression
+        Such as ``b.ts - a.ts <= 5 min``; void, as all conditions, without an event of ``a`` or of ``b``.
+
+    Raises
+    ------
+    QueryError
+        ``ACEP-Q089``: the window is no length of time; ``ACEP-Q090``: the part is repeated.
+    """
+    check_length(query, window)
+    kleene, negated = kleene_variables(part), negated_variables(part)
+    names = [atom.variable for atom in atoms(part) if atom.variable not in negated]
+    if not kleene_variables(pattern) & set(names) <= kleene:
+        hint = "give the window to all rounds together, ((A a, B b)+) WITHIN 5 min, or to the query"
+        raise query.fault("ACEP-Q090", "a part that is repeated has no window of its own", part.span, hint)
+    length: Expression = Constant(window.amount, window.span)
+    if window.unit != "ticks":
+        length = Lasting(window.amount, window.unit, window.span)
+    for i, first in enumerate(names):
+        for j, last in enumerate(names):
+            if i < j or {first, last} <= kleene:
+                end = Attribute(last, "current" if last in kleene else None, "ts", window.span)
+                start = Attribute(first, "first" if first in kleene else None, "ts", window.span)
+                yield Binary("<=", Binary("-", end, start, window.span), length, window.span)
 
 
 def _window(assembler: Assembler, is_regex: bool) -> Window:
