@@ -361,7 +361,7 @@ ACEP-R025: WORTH says how a budget is shared among rules, and rules cannot be ru
 
 RULE r ON PATTERN A a WITHIN 5 WORTH 5
 ----
-ACEP-Q001: unexpected `5`; expected AFTER MATCH SKIP, CONSUME, DO, ERRORS, EVERY, FIRST MATCH, FOR, MAXIMAL, NON OVERLAP, RETURN, RULE, SIMULTANEOUS, TABLE, WHEN or the end of the text (line 2, column 38)
+ACEP-Q001: unexpected `5`; expected AFTER MATCH SKIP, AT START, CONSUME, DO, ERRORS, EVERY, FIRST MATCH, FOR, MAXIMAL, NON OVERLAP, RETURN, RULE, SIMULTANEOUS, TABLE, WHEN or the end of the text (line 2, column 38)
   RULE r ON PATTERN A a WITHIN 5 WORTH 5
                                        ^
   hint: WORTH stands behind the name: RULE warn WORTH 5 ON PATTERN ...
@@ -396,21 +396,21 @@ ACEP-Q005: WITHIN is missing: without a window, what must be remembered grows fo
 
 RULE r ON PATTERN A a WITHIN 5 WHERE a.x = 1
 ----
-ACEP-Q006: unexpected `WHERE`; expected AFTER MATCH SKIP, CONSUME, DO, ERRORS, EVERY, FIRST MATCH, FOR, MAXIMAL, NON OVERLAP, RETURN, RULE, SIMULTANEOUS, TABLE, WHEN, a name or the end of the text (line 2, column 32)
+ACEP-Q006: unexpected `WHERE`; expected AFTER MATCH SKIP, AT START, CONSUME, DO, ERRORS, EVERY, FIRST MATCH, FOR, MAXIMAL, NON OVERLAP, RETURN, RULE, SIMULTANEOUS, TABLE, WHEN, a name or the end of the text (line 2, column 32)
   RULE r ON PATTERN A a WITHIN 5 WHERE a.x = 1
                                  ^^^^^
-  hint: each clause stands once, in this order: PATTERN, WHERE, WITHIN, SIMULTANEOUS, ERRORS, MAXIMAL, FIRST MATCH, NON OVERLAP, AFTER MATCH SKIP, CONSUME, EVERY, RETURN, WHEN, FOR EACH, DO, END
+  hint: each clause stands once, in this order: PATTERN, WHERE, WITHIN, SIMULTANEOUS, ERRORS, AT START, MAXIMAL, FIRST MATCH, NON OVERLAP, AFTER MATCH SKIP, CONSUME, EVERY, RETURN, WHEN, FOR EACH, DO, END
 
 RULE r ON PATTERN A a WHEN a.x = 1 WITHIN 5
 ----
 ACEP-Q006: unexpected `WITHIN`; expected DO, FOR, OR, RULE, TABLE or the end of the text (line 2, column 36)
   RULE r ON PATTERN A a WHEN a.x = 1 WITHIN 5
                                      ^^^^^^
-  hint: each clause stands once, in this order: PATTERN, WHERE, WITHIN, SIMULTANEOUS, ERRORS, MAXIMAL, FIRST MATCH, NON OVERLAP, AFTER MATCH SKIP, CONSUME, EVERY, RETURN, WHEN, FOR EACH, DO, END
+  hint: each clause stands once, in this order: PATTERN, WHERE, WITHIN, SIMULTANEOUS, ERRORS, AT START, MAXIMAL, FIRST MATCH, NON OVERLAP, AFTER MATCH SKIP, CONSUME, EVERY, RETURN, WHEN, FOR EACH, DO, END
 
 RULE r ON PATTERN A a WITHIN 5 ERORS 1 DO CALL f END
 ----
-ACEP-Q001: unexpected `1`; expected AFTER MATCH SKIP, CONSUME, DO, ERRORS, EVERY, FIRST MATCH, FOR, MAXIMAL, NON OVERLAP, RETURN, RULE, SIMULTANEOUS, TABLE, WHEN or the end of the text (line 2, column 38)
+ACEP-Q001: unexpected `1`; expected AFTER MATCH SKIP, AT START, CONSUME, DO, ERRORS, EVERY, FIRST MATCH, FOR, MAXIMAL, NON OVERLAP, RETURN, RULE, SIMULTANEOUS, TABLE, WHEN or the end of the text (line 2, column 38)
   RULE r ON PATTERN A a WITHIN 5 ERORS 1 DO CALL f END
                                        ^
   hint: did you mean `ERRORS`?
@@ -467,7 +467,7 @@ WHEN a.x = 1 END
 ACEP-Q006: unexpected `WHEN`; expected END, `;` or `(` (line 4, column 1)
   WHEN a.x = 1 END
   ^^^^
-  hint: each clause stands once, in this order: PATTERN, WHERE, WITHIN, SIMULTANEOUS, ERRORS, MAXIMAL, FIRST MATCH, NON OVERLAP, AFTER MATCH SKIP, CONSUME, EVERY, RETURN, WHEN, FOR EACH, DO, END
+  hint: each clause stands once, in this order: PATTERN, WHERE, WITHIN, SIMULTANEOUS, ERRORS, AT START, MAXIMAL, FIRST MATCH, NON OVERLAP, AFTER MATCH SKIP, CONSUME, EVERY, RETURN, WHEN, FOR EACH, DO, END
 
 RULE r ON PATTERN SEQ(A a, B b) WITHIN 5 FOR EVERY MATCH DO CALL f END
 ----
@@ -559,7 +559,7 @@ RULE r ON PATTERN SEQ(A a, B b)
 WHERE store.status.n = 1
 WITHIN 5
 ----
-ACEP-Q001: unexpected `.`; expected a comparison such as `= 3`, AFTER MATCH SKIP, AND, CONSUME, DO, ERRORS, EVERY, FIRST MATCH, FOR, MAXIMAL, NON OVERLAP, OR, RETURN, RULE, SIMULTANEOUS, TABLE, WHEN, WITHIN or the end of the text (line 3, column 19)
+ACEP-Q001: unexpected `.`; expected a comparison such as `= 3`, AFTER MATCH SKIP, AND, AT START, CONSUME, DO, ERRORS, EVERY, FIRST MATCH, FOR, MAXIMAL, NON OVERLAP, OR, RETURN, RULE, SIMULTANEOUS, TABLE, WHEN, WITHIN or the end of the text (line 3, column 19)
   WHERE store.status.n = 1
                     ^
   hint: a read names a row by its key: store.status[b.hcw].level
@@ -577,7 +577,7 @@ RULE r ON PATTERN SEQ(A a, B b)
 WHERE EXISTS status[a.x]
 WITHIN 5
 ----
-ACEP-Q001: unexpected `status`; expected a comparison such as `= 3`, AFTER MATCH SKIP, AND, CONSUME, DO, ERRORS, EVERY, FIRST MATCH, FOR, MAXIMAL, NON OVERLAP, OR, RETURN, RULE, SIMULTANEOUS, TABLE, WHEN, WITHIN, `.`, `[]` or the end of the text (line 3, column 14)
+ACEP-Q001: unexpected `status`; expected a comparison such as `= 3`, AFTER MATCH SKIP, AND, AT START, CONSUME, DO, ERRORS, EVERY, FIRST MATCH, FOR, MAXIMAL, NON OVERLAP, OR, RETURN, RULE, SIMULTANEOUS, TABLE, WHEN, WITHIN, `.`, `[]` or the end of the text (line 3, column 14)
   WHERE EXISTS status[a.x]
                ^^^^^^
   hint: EXISTS asks for a row of a table: EXISTS store.status[b.hcw]
@@ -799,7 +799,7 @@ RULE r ON PATTERN SEQ(A a, B b)
 WHERE a.x = 1 JOIN status
 WITHIN 5
 ----
-ACEP-R025: unexpected `JOIN`; expected an operator, AFTER MATCH SKIP, AND, CONSUME, DO, ERRORS, EVERY, FIRST MATCH, FOR, MAXIMAL, NON OVERLAP, OR, RETURN, RULE, SIMULTANEOUS, TABLE, WHEN, WITHIN or the end of the text (line 3, column 15)
+ACEP-R025: unexpected `JOIN`; expected an operator, AFTER MATCH SKIP, AND, AT START, CONSUME, DO, ERRORS, EVERY, FIRST MATCH, FOR, MAXIMAL, NON OVERLAP, OR, RETURN, RULE, SIMULTANEOUS, TABLE, WHEN, WITHIN or the end of the text (line 3, column 15)
   WHERE a.x = 1 JOIN status
                 ^^^^
   hint: a rule reads one row by its key: store.status[b.hcw].level; tables are not scanned, joined or aggregated
@@ -953,7 +953,7 @@ RULE r ON PATTERN SEQ(A a, B b) WITHIN 5
 IF a.x = 1
 DO CALL f END
 ----
-ACEP-Q001: unexpected `a`; expected AFTER MATCH SKIP, CONSUME, DO, ERRORS, EVERY, FIRST MATCH, FOR, MAXIMAL, NON OVERLAP, RETURN, RULE, SIMULTANEOUS, TABLE, WHEN or the end of the text (line 3, column 4)
+ACEP-Q001: unexpected `a`; expected AFTER MATCH SKIP, AT START, CONSUME, DO, ERRORS, EVERY, FIRST MATCH, FOR, MAXIMAL, NON OVERLAP, RETURN, RULE, SIMULTANEOUS, TABLE, WHEN or the end of the text (line 3, column 4)
   IF a.x = 1
      ^
   hint: what is asked before the actions are run stands in WHEN
@@ -1164,7 +1164,7 @@ DO CALL f(g(a.x)) END
 ACEP-Q011: no function 'g' (line 3, column 11)
   DO CALL f(g(a.x)) END
             ^
-  hint: functions are count, sum, min, max, avg, first, last
+  hint: functions are count, sum, min, max, avg, first, last, stddev
 
 RULE r ON PATTERN SEQ(A a, B b) WITHIN 5
 DO f(a.x) END
@@ -1177,7 +1177,7 @@ ACEP-Q001: unexpected `f`; expected CALL, DELETE, UPDATE or UPSERT (line 3, colu
 RULE r ON PATTERN SEQ(A a, B b) WITHIN 5
 THEN CALL f END
 ----
-ACEP-Q001: unexpected `CALL`; expected AFTER MATCH SKIP, CONSUME, DO, ERRORS, EVERY, FIRST MATCH, FOR, MAXIMAL, NON OVERLAP, RETURN, RULE, SIMULTANEOUS, TABLE, WHEN or the end of the text (line 3, column 6)
+ACEP-Q001: unexpected `CALL`; expected AFTER MATCH SKIP, AT START, CONSUME, DO, ERRORS, EVERY, FIRST MATCH, FOR, MAXIMAL, NON OVERLAP, RETURN, RULE, SIMULTANEOUS, TABLE, WHEN or the end of the text (line 3, column 6)
   THEN CALL f END
        ^^^^
   hint: actions stand between DO and END: DO CALL badge(b.hcw) END
@@ -1185,7 +1185,7 @@ ACEP-Q001: unexpected `CALL`; expected AFTER MATCH SKIP, CONSUME, DO, ERRORS, EV
 RULE r ON PATTERN SEQ(A a, B b) WITHIN 5 s
 CALL f END
 ----
-ACEP-Q001: unexpected `CALL`; expected AFTER MATCH SKIP, CONSUME, DO, ERRORS, EVERY, FIRST MATCH, FOR, MAXIMAL, NON OVERLAP, RETURN, RULE, SIMULTANEOUS, TABLE, WHEN or the end of the text (line 3, column 1)
+ACEP-Q001: unexpected `CALL`; expected AFTER MATCH SKIP, AT START, CONSUME, DO, ERRORS, EVERY, FIRST MATCH, FOR, MAXIMAL, NON OVERLAP, RETURN, RULE, SIMULTANEOUS, TABLE, WHEN or the end of the text (line 3, column 1)
   CALL f END
   ^^^^
   hint: actions stand between DO and END: DO CALL badge(b.hcw) END
@@ -1722,7 +1722,7 @@ WHEN f(t.x) = 1 FINAL q1) WITHIN 5
 ACEP-Q011: no function 'f' (line 3, column 6)
   WHEN f(t.x) = 1 FINAL q1) WITHIN 5
        ^
-  hint: functions are count, sum, min, max, avg, first, last
+  hint: functions are count, sum, min, max, avg, first, last, stddev
 """
 
 

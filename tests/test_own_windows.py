@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import timedelta
 from random import Random
 from typing import Any
@@ -16,34 +15,11 @@ from acep_approx.query.builder import absent, event, seq
 from acep_approx.query.parser import parse
 from acep_approx.query.printer import to_text
 from acep_approx.query.shape import walk
-from acep_approx.query.syntax import Absent, AllOf, Either, Pattern, Repeat, Sequence, Spaced, Window
+from acep_approx.query.syntax import Absent, Window
+from tests.absence_worlds import own_world
 from tests.cases import cases
-from tests.rich_worlds import Dice, RichWorld, rich_world, stream, world_of
+from tests.rich_worlds import Dice, stream
 from tests.runs_engine import MERGES, agrees, agrees_in_any_split, chooses_as_brute_force
-
-
-def shortened(pattern: Pattern, dice: Dice) -> Pattern:
-    """The pattern in which most negations have a window of their own."""
-    match pattern:
-        case Absent() if not dice.chance(5):
-            return replace(pattern, within=Window(dice.pick((0, 1, 1, 2, 3, 30)), "ticks"))
-        case Sequence(parts=parts) | AllOf(parts=parts):
-            return replace(pattern, parts=tuple(shortened(part, dice) for part in parts))
-        case Either(options=options):
-            return replace(pattern, options=tuple(shortened(part, dice) for part in options))
-        case Repeat(part=part) | Spaced(part=part):
-            return replace(pattern, part=shortened(part, dice))
-    return pattern
-
-
-def own_world(seed: int, *, chooses: bool = False) -> RichWorld | None:
-    """A world of a seed; None: it has no negation, or its window counts events."""
-    random = Random(seed)
-    world, dice = rich_world(random, chooses), Dice(random)
-    query = replace(world.query, pattern=shortened(world.query.pattern, dice))
-    if query == world.query or query.window.unit == "events":
-        return None
-    return world_of(replace(query, is_simultaneous=not chooses and dice.chance(5)), world.rows)
 
 
 @pytest.mark.parametrize("part", range(4))

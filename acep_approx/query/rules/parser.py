@@ -36,7 +36,8 @@ if TYPE_CHECKING:
 
 EXAMPLE = "write one, for example RULE warn ON PATTERN SEQ(EXIT a, ENTER b) WITHIN 45 s DO CALL badge(b.hcw) END"
 CLAUSES = (
-    *("PATTERN", "WHERE", "WITHIN", "SIMULTANEOUS", "ERRORS", *SELECTIONS, "RETURN", "WHEN", "FOR EACH", "DO", "END"),
+    *("PATTERN", "WHERE", "WITHIN", "SIMULTANEOUS", "ERRORS", "AT START", *SELECTIONS),
+    *("RETURN", "WHEN", "FOR EACH", "DO", "END"),
 )
 """What a rule is made of, in its order."""
 
