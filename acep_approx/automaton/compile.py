@@ -381,10 +381,10 @@ class _Letters:
         index = self.known[atom.type, atom.variable] = self._number(self._letter(atom), atom)
         return index
 
-    def until(self, atom: Atom, ending: Absent | None) -> int:
+    def until(self, atom: Atom, ending: Absent) -> int:
         """The letter of an atom that is none of some others, which end the repetition that it would go on."""
         letter = self._letter(atom)
-        for other in ending.options if ending else ():
+        for other in ending.options:
             if None in (atom.type, other.type) or atom.type == other.type:
                 letter = replace(letter, conditions=(*letter.conditions, untrue(asked_by(self._letter(other)))))
         return self._number(letter, atom)
@@ -435,16 +435,10 @@ def _automaton_of(graph: Thompson, query: QuerySyntax, letters: _Letters) -> Aut
             for i, move in enumerate(graph.moves[way.node]):
                 if move.atom:
                     label = labels["" if query.is_regex else move.atom.variable]
-                    target = state_of[way.node, i]
-                    until = graph.until.get(way.again) if way.again in graph.inside[move.target] else None
-                    letter, guard = letters.until(move.atom, until), way.guard
-                    if until is not None and not way.cost:
-                        guard |= {letters.index(atom) for atom in until.options}
-                    near = frozenset(j - NEXT_ONLY for j in guard if j >= NEXT_ONLY)
-                    _refuse_near(query, near and source == START)
-                    guard = frozenset(j for j in guard if j < NEXT_ONLY)
-                    arc = Arc(source, target, letter, label, way.cost, guard, way.skipped, near=near)
-                    arcs.append(_with_gap(arc, graph, query.strategy, origin, way, move.target))
+                    letter = letters.index(move.atom)
+                    arc = Arc(source, state_of[way.node, i], letter, label, way.cost, way.guard, way.skipped)
+                    arc = _ended(arc, graph, letters, way, move)
+                    arcs.append(_with_gap(arc, graph, query.strategy, origin, way, move))
                     refuse_many(query, "arcs", len(arcs), MAX_ARCS, "ACEP-Q904")
         if graph.preferring and source != START:
             arcs[known:] = preferring(query, arcs[known:], over)
@@ -473,10 +467,22 @@ def _refuse_near(query: QuerySyntax, is_wrong: object) -> None:
         raise query.fault("ACEP-Q095", message, found.span, hint, UnsupportedError)
 
 
-def _with_gap(arc: Arc, graph: Thompson, strategy: Strategy, origin: int, way: Way, target: int) -> Arc:
+def _ended(arc: Arc, graph: Thompson, letters: _Letters, way: Way, move: Move) -> Arc:
+    """An arc with what must not come before its event, by negations and by what ends a repetition."""
+    until = graph.until.get(way.again) if way.again in graph.inside[move.target] else None
+    if until is not None and move.atom is not None:
+        ending = frozenset(letters.index(atom) for atom in until.options) if not way.cost else NO_GUARD
+        arc = replace(arc, letter=letters.until(move.atom, until), guard=arc.guard | ending)
+    near = frozenset(j - NEXT_ONLY for j in arc.guard if j >= NEXT_ONLY)
+    _refuse_near(letters.query, near and arc.source == START)
+    return replace(arc, guard=frozenset(j for j in arc.guard if j < NEXT_ONLY), near=near) if near else arc
+
+
+def _with_gap(arc: Arc, graph: Thompson, strategy: Strategy, origin: int, way: Way, move: Move) -> Arc:
     """An arc with what may lie in the gap before its event; before the first event of a match nothing is asked."""
     if arc.source == START:
         return arc
+    target = move.target
     gap = word_of(graph, origin, target, way.again) or strategy
     # only with this strategy it matters which arcs start another round
     again = gap == "skip_till_next_match" and way.cost == 0 and way.again in graph.inside[target]
