@@ -27,6 +27,7 @@ from heapq import heappop, heappush
 from acep_approx.automaton.automaton import START, Arc, Automaton, Component, Final, Letter
 from acep_approx.automaton.letters import asked_by, unbound, untrue
 from acep_approx.errors import UnsupportedError
+from acep_approx.query.checks import lightest
 from acep_approx.query.shape import atoms, is_static, kleene_variables, negated_variables, variables, walk
 from acep_approx.query.syntax import (
     Absent,
@@ -508,7 +509,8 @@ def preferring(query: QuerySyntax, arcs: list[Arc], over: frozenset[Repeat]) -> 
     Raises
     ------
     UnsupportedError
-        ``ACEP-Q921``: nothing follows the repetition. ``ACEP-Q922``: a negation stands before what goes first.
+        ``ACEP-Q921``: nothing follows the repetition. ``ACEP-Q922``: what goes first depends on a negation, or on
+        rounds that may be empty.
     """
     first = NO_REPEAT.union(*(arc.first_for for arc in arcs))
     after = NO_REPEAT.union(*(arc.after_in for arc in arcs))
@@ -518,6 +520,11 @@ def preferring(query: QuerySyntax, arcs: list[Arc], over: frozenset[Repeat]) -> 
         hint = "MAXIMAL lists no match that a longer one contains"
         hint = hint if word == "GREEDY" else f"the fewest rounds are enough: leave {word} and the others out"
         raise query.fault("ACEP-Q921", message, tree.span, hint, UnsupportedError)
+    for tree in sorted(first & after, key=lambda tree: tree.span):
+        if tree.most is not None and tree.most > 1 and lightest(tree.part, {}) == 0:  # nobody knows which round it is
+            message = f"{tree.prefers} counts rounds up to {tree.most}, and those of this repetition may be empty"
+            hint = "let a round have one event at least: no ? and * around all of it"
+            raise query.fault("ACEP-Q922", message, tree.span, hint, UnsupportedError)
     for arc in arcs:
         for tree in arc.first_for & after if arc.guard or arc.near else ():
             message = f"{tree.prefers} does not go together with a negation or UNTIL between rounds"
