@@ -138,6 +138,7 @@ def test_what_was_a_type_and_a_variable_is_that(pattern: str) -> None:
         ("SEQ(A a, B+ RELUCTANT b[], C? c)", "ACEP-Q921"),
         ("SEQ(A a, (~(N n), B b)+ GREEDY, C c)", "ACEP-Q922"),
         ("SEQ(A a, B+ GREEDY UNTIL (S s) b[], C c)", "ACEP-Q922"),
+        ("SEQ(A a, (B? b){0,2} GREEDY, C c)", "ACEP-Q922"),
         ("SEQ(A a, B? UNTIL (S s) b)", "ACEP-Q093"),
         ("SEQ(A a, ~(STRICT B n))", "ACEP-Q095"),
         ("SEQ(~(STRICT B n), A a)", "ACEP-Q095"),

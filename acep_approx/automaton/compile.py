@@ -28,6 +28,7 @@ from heapq import heappop, heappush
 from acep_approx.automaton.automaton import START, Arc, Automaton, Component, Final, Letter
 from acep_approx.automaton.letters import asked_by, unbound, untrue
 from acep_approx.errors import UnsupportedError
+from acep_approx.query.checks import lightest
 from acep_approx.query.shape import (
     atoms,
     is_static,
@@ -418,10 +419,10 @@ class _Letters:
         negated = atom.variable if atom.variable in self.apart else None
         return Letter(atom.type, tuple(self.conditions.get(atom.variable, ())), negated)
 
-    def until(self, atom: Atom, ending: Absent | None) -> int:
+    def until(self, atom: Atom, ending: Absent) -> int:
         """The letter of an atom that is none of some others, which end the repetition that it would go on."""
         letter = self._letter(atom)
-        for other in ending.options if ending else ():
+        for other in ending.options:
             if None in (atom.type, other.type) or atom.type == other.type:
                 letter = replace(letter, conditions=(*letter.conditions, untrue(asked_by(self._letter(other)))))
         return self._number(letter, atom)
@@ -489,17 +490,11 @@ def _automaton_of(graph: Thompson, query: QuerySyntax, letters: _Letters) -> Aut
             for i, move in enumerate(graph.moves[way.node]):
                 if move.atom:
                     label = labels["" if query.is_regex else move.atom.variable]
-                    target = state_of[way.node, i]
-                    until = graph.until.get(way.again) if way.again in graph.inside[move.target] else None
-                    letter = letters.until(move.atom, until) if source else letters.first(move.atom, way.guard)
+                    letter = letters.index(move.atom) if source else letters.first(move.atom, way.guard)
                     guard = frozenset(number for number in way.guard if number < SINCE_START)
-                    if until is not None and not way.cost:
-                        guard |= {letters.index(atom) for atom in until.options}
-                    near = frozenset(j - NEXT_ONLY for j in guard if j >= NEXT_ONLY)
-                    _refuse_near(query, near and source == START)
-                    guard = frozenset(j for j in guard if j < NEXT_ONLY)
-                    arc = Arc(source, target, letter, label, way.cost, guard, way.skipped, near=near)
-                    arcs.append(_with_gap(arc, graph, query.strategy, origin, way, move.target))
+                    arc = Arc(source, state_of[way.node, i], letter, label, way.cost, guard, way.skipped)
+                    arc = _ended(arc, graph, letters, way, move)
+                    arcs.append(_with_gap(arc, graph, query.strategy, origin, way, move))
                     refuse_many(query, "arcs", len(arcs), MAX_ARCS, "ACEP-Q904")
         if graph.preferring and source != START:
             arcs[known:] = preferring(query, arcs[known:], over)
@@ -528,10 +523,22 @@ def _refuse_near(query: QuerySyntax, is_wrong: object) -> None:
         raise query.fault("ACEP-Q095", message, found.span, hint, UnsupportedError)
 
 
-def _with_gap(arc: Arc, graph: Thompson, strategy: Strategy, origin: int, way: Way, target: int) -> Arc:
+def _ended(arc: Arc, graph: Thompson, letters: _Letters, way: Way, move: Move) -> Arc:
+    """An arc with what must not come before its event, by negations and by what ends a repetition."""
+    until = graph.until.get(way.again) if way.again in graph.inside[move.target] else None
+    if until is not None and move.atom is not None:
+        ending = frozenset(letters.index(atom) for atom in until.options) if not way.cost else NO_GUARD
+        arc = replace(arc, letter=letters.until(move.atom, until), guard=arc.guard | ending)
+    near = frozenset(j - NEXT_ONLY for j in arc.guard if j >= NEXT_ONLY)
+    _refuse_near(letters.query, near and arc.source == START)
+    return replace(arc, guard=frozenset(j for j in arc.guard if j < NEXT_ONLY), near=near) if near else arc
+
+
+def _with_gap(arc: Arc, graph: Thompson, strategy: Strategy, origin: int, way: Way, move: Move) -> Arc:
     """An arc with what may lie in the gap before its event; before the first event of a match nothing is asked."""
     if arc.source == START:
         return arc
+    target = move.target
     gap = word_of(graph, origin, target, way.again) or strategy
     # only with this strategy it matters which arcs start another round
     again = gap == "skip_till_next_match" and way.cost == 0 and way.again in graph.inside[target]
@@ -557,7 +564,8 @@ def preferring(query: QuerySyntax, arcs: list[Arc], over: frozenset[Repeat]) -> 
     Raises
     ------
     UnsupportedError
-        ``ACEP-Q921``: nothing follows the repetition. ``ACEP-Q922``: a negation stands before what goes first.
+        ``ACEP-Q921``: nothing follows the repetition. ``ACEP-Q922``: what goes first depends on a negation, or on
+        rounds that may be empty.
     """
     first = NO_REPEAT.union(*(arc.first_for for arc in arcs))
     after = NO_REPEAT.union(*(arc.after_in for arc in arcs))
@@ -567,6 +575,11 @@ def preferring(query: QuerySyntax, arcs: list[Arc], over: frozenset[Repeat]) -> 
         hint = "MAXIMAL lists no match that a longer one contains"
         hint = hint if word == "GREEDY" else f"the fewest rounds are enough: leave {word} and the others out"
         raise query.fault("ACEP-Q921", message, tree.span, hint, UnsupportedError)
+    for tree in sorted(first & after, key=lambda tree: tree.span):
+        if tree.most is not None and tree.most > 1 and lightest(tree.part, {}) == 0:  # nobody knows which round it is
+            message = f"{tree.prefers} counts rounds up to {tree.most}, and those of this repetition may be empty"
+            hint = "let a round have one event at least: no ? and * around all of it"
+            raise query.fault("ACEP-Q922", message, tree.span, hint, UnsupportedError)
     for arc in arcs:
         for tree in arc.first_for & after if arc.guard or arc.near else ():
             message = f"{tree.prefers} does not go together with a negation or UNTIL between rounds"

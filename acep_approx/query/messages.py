@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from acep_approx.errors import QueryError
 from acep_approx.query.assemble import did_you_mean
 from acep_approx.query.functions import CALLED
+from acep_approx.query.syntax import GAP_WORDS
 
 if TYPE_CHECKING:
     from lark import UnexpectedInput
@@ -48,6 +49,7 @@ _GROUPS = (
     (_OPERATOR, "PERCENT", "an operator"),
     (_QUANTIFIER, "QMARK", "a quantifier such as `+`"),
 )
+_EXTRA = {"GAP", "BETWEEN", "BETWEEN_OF_ONE", "PREFERS", "PREFERS_OF_ONE", "_UNTIL"}
 _WORDS = {
     "$END": "the end of the query",
     "NAME": "a name",
@@ -148,8 +150,8 @@ def explain(text: str, error: UnexpectedInput, end: int | None = None) -> QueryE
 
 
 def could_stand(error: UnexpectedInput) -> set[str]:
-    """The terminals that could stand where lark met another one."""
-    return set(getattr(error, "accepts", None) or error.expected) or {"$END"}
+    """The terminals that could stand where lark met another one, but for words that nothing needs."""
+    return set(getattr(error, "accepts", None) or error.expected) - _EXTRA or {"$END"}
 
 
 def unexpected(text: str, span: Span, possible: set[str], mistake: tuple[str, str | None]) -> QueryError:
@@ -311,6 +313,8 @@ def _frequent(found: str, before: str, after: str, possible: set[str]) -> str | 
     is_part = "TILDE" in possible and _AFTER_PART.search(before) is not None
     if is_part and found.upper() in ("NOT", "!"):
         return NO_EVENT
+    if found == "~" and (word := LAST_WORD.search(before)) and word[1].upper() in GAP_WORDS:
+        return f"a negation has no gap: write {word[1]} before the event that comes next, or ~(STRICT B b)"
     if is_part and found == "*":
         return "an event of any type is written Any: SEQ(Any a, Any b)"
     if is_part and found[0].isdigit():
