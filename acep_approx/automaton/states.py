@@ -99,7 +99,7 @@ Counted = Literal["nothing", "partition", "stream"]
 
 @dataclass(frozen=True)
 class State:
-    """A position of the automaton and the bound variables that conditions to come will name."""
+    """A position of the automaton and the bound variables that conditions to come will name (``resolve.numbered``)."""
 
     position: int
     bound: frozenset[str] = NOTHING
