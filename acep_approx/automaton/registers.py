@@ -1,7 +1,8 @@
 """The register automaton: the automaton with what its runs must remember, and the conditions that its arcs test.
 
-A state is a position of the pattern together with which of the variables bound so far later conditions will name, so
-that a condition about a missing event is left out when the query is compiled and costs nothing when it runs.
+A state is a position of the pattern together with which of the variables bound so far later conditions will name, and
+how many events of them where they are named by their numbers (``a[3]``), so that a condition about a missing event is
+left out when the query is compiled and costs nothing when it runs.
 Registers are live at a state when something that can come after it may read them; runs that agree in the live ones
 have the same future.
 

@@ -106,7 +106,7 @@ Counted = Literal["nothing", "partition", "stream"]
 
 @dataclass(frozen=True)
 class State:
-    """A position of the automaton and the bound variables that conditions to come will name.
+    """A position of the automaton and the bound variables that conditions to come will name (``resolve.numbered``).
 
     Where gaps with different strategies can come next, each has a state of its own for the runs that wait for its end:
     ``gap`` is that strategy, None that of the query. So have those that wait for others ``after_in`` repetitions that
