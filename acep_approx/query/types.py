@@ -459,7 +459,7 @@ def _hint_on_argument(name: str, found: Kind, argument: Expression) -> str:
 
 def _hint_on_arithmetic(found: Kind, expr: Expression) -> str:
     """What to do where a text stands in arithmetic: it may be a time, which JSON has no type for."""
-    if found != "string" or not isinstance(expr, Attribute):
+    if found != "string" or not isinstance(expr, Attribute) or expr.variable == "old":  # of a table of rules
         return "arithmetic is for numbers"
     how = "--time-format '%Y-%m-%dT%H:%M:%SZ' (time_format= in Python)"
     return f"arithmetic is for numbers and times; if {expr.name!r} is a time in text, say how it is written: {how}"
