@@ -314,4 +314,15 @@ MISTAKES = (
         "--unit ms",
         code=0,
     ),
+    _mistake(
+        "the name of a file behind --output",
+        run(SHOP, "shop.csv", "--output", "by-habit.csv"),
+        "taken as -o by-habit.csv",
+        "match",
+        code=0,
+    ),
+    _mistake("a kind of result that there is not", run(SHOP, "shop.csv", "--output", "match"), "matches", code=2),
+    _mistake("events behind an option", ("run", SHOP, "--input", "shop.csv", "--output", "count"), FOUND, code=0),
+    _mistake("a share as a budget", run(SHOP, "shop.csv", "--budget", "0.1"), "no unit", "write '10%'", code=2),
+    _mistake("why of a key without a time", ("why", SHOP, "shop.csv", "--key", "nobody"), "no event has", code=4),
 )
