@@ -351,7 +351,7 @@ MISTAKES = (
     ),
     *LANGUAGES,
     *SLIPS,
-    _mistake("the key is called otherwise", run(SHOP, "named.csv", "--type", "step"), "--key order_id (", code=4),
+    _mistake("the key is called otherwise", run(SHOP, "named.csv", "--type", "step"), "--key-column order_id (", code=4),
     _mistake(
         "a name that is none for the time",
         run(SHOP.replace("[key]", "[order_id]"), "numbers.csv", "--type", "step"),
@@ -368,4 +368,15 @@ MISTAKES = (
         code=3,
     ),
     _mistake("it is taken for nothing", run(SHOP, "stray.csv", "--null", "n/k", "--output", "count"), FOUND, code=0),
+    _mistake(
+        "the name of a file behind --output",
+        run(SHOP, "shop.csv", "--output", "by-habit.csv"),
+        "taken as -o by-habit.csv",
+        "match",
+        code=0,
+    ),
+    _mistake("a kind of result that there is not", run(SHOP, "shop.csv", "--output", "match"), "matches", code=2),
+    _mistake("events behind an option", ("run", SHOP, "--input", "shop.csv", "--output", "count"), FOUND, code=0),
+    _mistake("a share as a budget", run(SHOP, "shop.csv", "--budget", "0.1"), "no unit", "write '10%'", code=2),
+    _mistake("why of a key without a time", ("why", SHOP, "shop.csv", "--key", "nobody"), "no event has", code=4),
 )

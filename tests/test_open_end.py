@@ -12,7 +12,7 @@ from random import Random
 
 import pytest
 
-from acep_approx import QueryError, QuerySet, UnsupportedError, compile_query, compile_rules
+from acep_approx import QueryError, QuerySet, UnsupportedError, UsageError, compile_query, compile_rules
 from tests.cases import cases
 from tests.command_line import acep
 from tests.match_tables import bindings, counted, per_point
@@ -112,6 +112,11 @@ def test_a_query_that_reads_another_one() -> None:
         assert sorted(found["who"].to_pylist()) == sorted(expected)
 
 
+def test_all_matches_of_found_points_are_those_of_a_stream_that_ends() -> None:
+    with pytest.raises(UsageError, match="ACEP-U151"):
+        compile_query(ABSENCE).match_within(CUT, "9 runs", ended=False).expanded()
+
+
 @pytest.mark.parametrize("query", ["MAXIMAL", "NON OVERLAP", "FIRST MATCH", "ERRORS 1 MAXIMAL"])
 def test_choices(query: str) -> None:
     text = f"PATTERN SEQ(A{{1,9}} a, C c, ~(B n)) WITHIN 10 {query}"
@@ -138,6 +143,7 @@ def test_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
         assert waiting in acep("run", ABSENCE, "cut.jsonl", "--open-end", *more).stderr
     points = acep("run", ABSENCE, "cut.jsonl", "--open-end", "--output", "points", "--limit", "9")
     assert points.stdout == ""
-    assert "2 match points wait" in points.stderr or "2 points wait" in points.stderr
-    for more in (["--emit", "early"], ["--follow", "--checkpoint", "c", "--finish"]):
+    assert "2 points wait for their window" in points.stderr
+    refused = "--budget 9runs --expand", "--emit early", "--follow --checkpoint c --finish"
+    for more in map(str.split, refused):
         assert "ACEP-U151" in acep("run", ABSENCE, "cut.jsonl", "--open-end", *more, code=2).stderr

@@ -425,14 +425,18 @@ class BudgetedMatches(Matches, BudgetedRun):
         Raises
         ------
         UsageError
-            ``ACEP-U047``: windows of events have no times to look at again; ``ACEP-U103``: the events can be read only
-            once.
+            ``ACEP-U047``: windows of events have no times to look at again; ``ACEP-U151``: more events may follow
+            (``ended=False``); ``ACEP-U103``: the events can be read only once.
 
         Complexity: see ``expand.expanded``.
         """
         registers = self.plan.registers
         if registers is None:
             return self.to_arrow()
+        if not self.question.ended:  # it looks at parts of the stream, each to its end
+            raise UsageError(
+                "ended=False and expanded() do not go together", code="ACEP-U151", hint="leave one of them out"
+            )
         if self.plan.is_count_window:
             raise UsageError(
                 "matches of a window of events cannot be expanded",

@@ -273,7 +273,7 @@ def preview(asked: Any, most: int | None = None) -> Preview | None:
                     first.append(table.slice(0, wanted))
                     wanted -= first[-1].num_rows
     if is_all:
-        found.append(points.finish())
+        found.append(points.finish(ended=asked.question.ended))
         if matches is not None and wanted > 0:
-            first.append(matches.finish().slice(0, wanted))
+            first.append(matches.finish(ended=asked.question.ended).slice(0, wanted))
     return Preview(gathered_table(found), gathered_table(first), points.progress.events, is_all)

@@ -139,6 +139,7 @@ REFUSED: dict[str, Refusals] = {
         {
             "finish": f"{ONE_OF_THEM}: --finish says that no more events will come",
             "emit": "leave --emit out: it puts results out before their window has closed",
+            "expand": ONE_OF_THEM,
             "spark": "leave one of them out: a job on Spark takes its input for the whole stream",
         },
     ),
