@@ -351,7 +351,7 @@ MISTAKES = (
     ),
     *LANGUAGES,
     *SLIPS,
-    _mistake("the key is called otherwise", run(SHOP, "named.csv", "--type", "step"), "--key-column order_id (", code=4),
+    _mistake("a key of another name", run(SHOP, "named.csv", "--type", "step"), "--key-column order_id (", code=4),
     _mistake(
         "a name that is none for the time",
         run(SHOP.replace("[key]", "[order_id]"), "numbers.csv", "--type", "step"),

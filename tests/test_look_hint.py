@@ -71,7 +71,7 @@ def test_a_role_in_no_column_is_told_with_the_columns_that_could_be_it(tmp_path)
     query, options = "PATTERN SEQ('in' a, 'out' b) WHERE [key] WITHIN 5 min", []
     for option, value in (
         ("--time when_ms --unit ms", "1700000000000, 1700000060000"),
-        ("--key user_id", "u0, u1"),
+        ("--key-column user_id", "u0, u1"),
         ("--type action", "in, out"),
     ):
         said = acep("run", query, str(path), *options, code=acep_code("run", query, str(path), *options))

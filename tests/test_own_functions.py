@@ -11,8 +11,8 @@ import pytest
 
 from acep_approx import DataError, Query, QueryError, afa_function, compile_query, event, seq
 from acep_approx.query import parse, to_text
-from acep_approx.query.builder import QueryBuilder
 from acep_approx.query.checks import check
+from acep_approx.query.clauses import QueryBuilder
 from acep_approx.query.parser import with_functions
 from acep_approx.query.shape import atoms, kleene_variables, negated_variables
 from acep_approx.query.syntax import Attribute, Binary, Constant, Expression, FunctionCall, Unary

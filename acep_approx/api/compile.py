@@ -13,8 +13,8 @@ from acep_approx.errors import expect
 from acep_approx.planning.cel import plan_cel
 from acep_approx.planning.changed import changed, changed_cel
 from acep_approx.planning.planner import plan
-from acep_approx.query.builder import QueryBuilder
 from acep_approx.query.cel.parser import is_cel, parse_cel
+from acep_approx.query.clauses import QueryBuilder
 from acep_approx.query.parser import parse
 from acep_approx.query.syntax import UserFunction
 

@@ -18,7 +18,8 @@ from acep_approx.events.roles import is_number
 from acep_approx.profiling import formatting
 from acep_approx.profiling.columns import plain_values
 from acep_approx.profiling.roles import RoleFound
-from acep_approx.query.builder import QueryBuilder, event, seq
+from acep_approx.query.builder import event, seq
+from acep_approx.query.clauses import QueryBuilder
 from acep_approx.query.parser import parse
 from acep_approx.query.printer import field_name, to_text
 from acep_approx.query.shape import atoms

@@ -26,7 +26,8 @@ from acep_approx.profiling.first_query import (
     suggested,
     tried,
 )
-from acep_approx.query.builder import QueryBuilder, absent, event, seq
+from acep_approx.query.builder import absent, event, seq
+from acep_approx.query.clauses import QueryBuilder
 from acep_approx.query.parser import parse
 from acep_approx.query.printer import field_name, to_text
 from acep_approx.query.shape import atoms

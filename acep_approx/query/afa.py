@@ -31,7 +31,7 @@ from acep_approx.diagrams.fragments import drawn, never_raises, plain, view
 from acep_approx.diagrams.graph import Edge, Graph, Node
 from acep_approx.errors import QueryError, UsageError, expect
 from acep_approx.query.assemble import with_register_values
-from acep_approx.query.builder import QueryBuilder
+from acep_approx.query.clauses import QueryBuilder
 from acep_approx.query.messages import FUNCTIONS
 from acep_approx.query.parser import parse_expression
 from acep_approx.query.printer import is_name, to_text

@@ -111,18 +111,12 @@ class Either:
 
 Strategy = OneOf["skip_till_any_match", "skip_till_next_match", "partition_contiguity", "strict_contiguity"]
 DEFAULT_STRATEGY: Strategy = "skip_till_any_match"
-GAP_WORDS: dict[str, Strategy] = {
-    "STRICT": "strict_contiguity",
-    "CONTIGUOUS": "partition_contiguity",
-    "NEXT": "skip_till_next_match",
-    "ANY": "skip_till_any_match",
-}
-"""The word for a strategy that is that of one gap, whatever the strategy of the query."""
+CONTIGUITY: dict[str, Strategy] = {"STRICT": "strict_contiguity", "CONTIGUOUS": "partition_contiguity"}
+GAP_WORDS = CONTIGUITY | {"NEXT": "skip_till_next_match", "ANY": "skip_till_any_match"}
+"""The words for the strategy of one gap, whatever that of the query is; those of ``CONTIGUITY`` let nothing lie there."""
+WORD_FOR = {strategy: word for word, strategy in GAP_WORDS.items()}
 Preference = OneOf["GREEDY", "RELUCTANT"]
 PREFERENCES: dict[str, Preference] = {"GREEDY": "GREEDY", "RELUCTANT": "RELUCTANT"}
-CONTIGUITY = {word: GAP_WORDS[word] for word in ("STRICT", "CONTIGUOUS")}
-"""Of these the words for gaps in which nothing may lie."""
-WORD_FOR = {strategy: word for word, strategy in GAP_WORDS.items()}
 
 
 @dataclass(frozen=True)
