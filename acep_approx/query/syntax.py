@@ -113,7 +113,7 @@ Strategy = OneOf["skip_till_any_match", "skip_till_next_match", "partition_conti
 DEFAULT_STRATEGY: Strategy = "skip_till_any_match"
 CONTIGUITY: dict[str, Strategy] = {"STRICT": "strict_contiguity", "CONTIGUOUS": "partition_contiguity"}
 GAP_WORDS = CONTIGUITY | {"NEXT": "skip_till_next_match", "ANY": "skip_till_any_match"}
-"""The words for the strategy of one gap, whatever that of the query is; those of ``CONTIGUITY`` let nothing lie there."""
+"""The words for the strategy of one gap, whatever that of the query is; ``CONTIGUITY``: nothing may lie there."""
 WORD_FOR = {strategy: word for word, strategy in GAP_WORDS.items()}
 Preference = OneOf["GREEDY", "RELUCTANT"]
 PREFERENCES: dict[str, Preference] = {"GREEDY": "GREEDY", "RELUCTANT": "RELUCTANT"}
@@ -131,10 +131,9 @@ class AllOf:
 class Repeat:
     """``part`` at least ``least`` and at most ``most`` times (None: no limit): ``+ * ? {m} {m,} {m,n}``.
 
-    ``between`` is the strategy of the gaps from one round to the next: ``B+ STRICT b[]``. None: what stands in the
-    part, or else that of the query. ``prefers``: whether another round comes before what follows, or the other way
-    round, where an event could be either; None: both count. With an event of ``until``, or after it, no further round
-    begins.
+    ``between`` is the strategy of the gaps from one round to the next, ``B+ STRICT b[]``; None: what stands in the part,
+    or else that of the query. ``prefers``: whether another round comes before what follows, or the other way round,
+    where an event could be either; None: both count. ``until``: with such an event no further round begins.
     """
 
     part: Pattern
@@ -308,10 +307,9 @@ class Attribute:
 class Aggregate:
     """``avg(a[].price)`` over all events of a Kleene variable, or those before (``a[..i-1].price``: prior).
 
-    ``upto``: over that number of first events, of which there must be as many, as in ``a[..3].price``.
-
     ``function`` is one of count, sum, min, max, avg, first, last, stddev, and ``count distinct`` for
-    ``count(DISTINCT a[].ip)``; ``name`` is None only for ``count(a[])``.
+    ``count(DISTINCT a[].ip)``; ``name`` is None only for ``count(a[])``. ``upto``: over the first events up to that
+    number, of which there must be as many, as in ``a[..3].price``.
     """
 
     function: str
