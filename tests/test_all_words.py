@@ -131,29 +131,29 @@ def as_chosen(number: int) -> Callable[[RichWorld], None]:
 def test_all_matches(part: int) -> None:
     """Listed, detected and counted, however runs are merged; in any split, over restarts."""
     seen: Counter[str] = Counter()
-    for number in range(part, cases(4000, 200), 4):
+    for number in range(part, cases(4000, 110), 4):
         world = mixed_world(number, chooses=False)
         seen.update(words_of(world.query))
         holds_for(world, agrees)
         holds_for(world, in_any_split(number))
-    assert len(seen) >= 13, seen
+    assert len(seen) >= 12, seen
 
 
 @pytest.mark.parametrize("part", range(2))
 def test_chosen_matches(part: int) -> None:
     """MAXIMAL, and what goes by the order of matches."""
     seen: Counter[str] = Counter()
-    for number in range(part, cases(2000, 100), 2):
+    for number in range(part, cases(2000, 55), 2):
         world = mixed_world(100_000 + number, chooses=True)
         seen.update(words_of(world.query))
         holds_for(world, as_chosen(number))
-    assert seen["MAXIMAL"] > 5
+    assert seen["MAXIMAL"] > 2
 
 
 def test_by_whichever_engine_the_planner_chooses() -> None:
     """The cells and the walks of MAXIMAL give what the runs engine gives."""
     engines: Counter[str] = Counter()
-    for number in range(cases(4000, 300)):
+    for number in range(cases(4000, 165)):
         world = mixed_world(200_000 + number, chooses=number % 2 == 0)
         try:
             chosen, by_runs = compile_query(world.text), compile_query(world.text, engine="runs")
@@ -162,5 +162,5 @@ def test_by_whichever_engine_the_planner_chooses() -> None:
         table = world.table()
         engines["maximal" if chosen.plan.walks_maximal else chosen.plan.engine] += 1
         assert chosen.match(table).to_arrow().equals(by_runs.match(table).to_arrow()), world.text
-    assert engines["cells"] > 5
-    assert engines["maximal"] > 2
+    assert engines["cells"] > 2
+    assert engines["maximal"] > 0

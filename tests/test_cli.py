@@ -424,9 +424,9 @@ def test_wrong_commands(arguments):
     [
         ("PATTERN SEQ(A a, B b) WHERE c.x > 1 WITHIN 5", "error ACEP-Q030: no variable 'c'", "    " + 26 * " " + "^^^"),
         (
-            "PATTERN SEQ(A+ a[], B b) WHERE skip_till_next_match { b.x > a[i].x + a[i-1].x } WITHIN 5",
+            "PATTERN SEQ(A+ a[], B+ b[]) WHERE skip_till_next_match { b[i].x > a[i].x + a[i-1].x } WITHIN 5",
             "error ACEP-Q900",
-            "    " + 52 * " " + "^^^^^^^^^^^^^^^^^^^^^^",
+            "    " + 55 * " " + 26 * "^",
         ),
         ("ab", "error ACEP-Q005: WITHIN is missing", "    ^"),
     ],

@@ -104,7 +104,7 @@ def list_world(seed: int, *, chooses: bool = False) -> ListWorld:
 def test_worlds_with_lists_as_by_brute_force(part: int) -> None:
     """Listed, counted and detected; chosen among; in any split, over restarts."""
     tried = 0
-    for seed in range(part, cases(3000, 210), 3):
+    for seed in range(part, cases(3000, 115), 3):
         try:
             world = list_world(seed, chooses=part == 2)
         except QueryError:  # it has an index where none can stand, or is about no event
@@ -116,7 +116,7 @@ def test_worlds_with_lists_as_by_brute_force(part: int) -> None:
             agrees_in_any_split(world, MERGES[seed % len(MERGES)], Random(seed))
         else:
             chooses_as_brute_force(world, MERGES[seed % 3], Random(seed))
-    assert tried > cases(3000, 210) // 8
+    assert tried > cases(3000, 115) // 8
 
 
 @pytest.mark.parametrize("column", LISTS)
@@ -173,7 +173,7 @@ def test_conditions_across_events(pattern: str, asked: str) -> None:
         world = ListWorld(parse(text), text, with_lists(Dice(Random(seed)), stream(Dice(Random(seed)))))
         agrees(world)
         found += len(world.expected())
-    assert found > 20
+    assert found > 8
 
 
 EVENTS = [

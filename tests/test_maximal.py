@@ -59,7 +59,7 @@ def agrees(world: RichWorld, dice: Random) -> None:
     assert pushed(query, batches, output, "equal", dice).to_pylist() == whole.to_pylist()
 
 
-@settings(examples(2500), max_examples=cases(2500, 100))
+@settings(examples(2500), max_examples=cases(2500, 70))
 @given(worlds(), st.randoms(use_true_random=True))
 def test_maximal_matches_of_cells(world: World, random: Random) -> None:
     """Alone."""

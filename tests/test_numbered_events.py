@@ -49,7 +49,7 @@ def test_conditions_on_them() -> None:
         )
     ]
     ran = 0
-    for seed, text in enumerate(Random(3).sample(texts, cases(len(texts), 70))):
+    for seed, text in enumerate(Random(3).sample(texts, cases(len(texts), 38))):
         try:
             compile_query(text)
         except QueryError as error:
@@ -58,13 +58,13 @@ def test_conditions_on_them() -> None:
         ran += 1
         assert to_text(parse(to_text(parse(text)))) == to_text(parse(text))
         agrees(RichWorld(parse(text), text, stream(Dice(Random(seed)))))
-    assert ran > 30
+    assert ran > 13
 
 
 def test_in_any_mixture() -> None:
     """With other conditions, keys, weights and what is listed; in any split."""
     found = 0
-    for seed in range(cases(6000, 300)):
+    for seed in range(cases(6000, 165)):
         world = rich_world(Random(seed), chooses=seed % 3 == 1, calls=True)
         if not any(end in world.text for end in ("[2]", "[3]", "..2]", "..3]")):
             continue
@@ -76,7 +76,7 @@ def test_in_any_mixture() -> None:
             chooses_as_brute_force(world, merge, dice)
         else:
             agrees_in_any_split(world, merge, dice)
-    assert found > 20
+    assert found > 8
 
 
 @pytest.mark.parametrize("engine", ["cells", "runs"])

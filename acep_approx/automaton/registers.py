@@ -45,7 +45,7 @@ from acep_approx.automaton.states import (
     Step,
 )
 from acep_approx.errors import LimitError, UnsupportedError
-from acep_approx.query.shape import gap_words, walk
+from acep_approx.query.shape import gap_words, negated_sequences, walk
 from acep_approx.query.syntax import (
     LISTS_ALL,
     NON_OVERLAP,
@@ -184,6 +184,11 @@ class RegisterAutomaton:
             return None
         errors += self.automaton.arcs[step.arc].cost
         return (step.target, errors) if errors <= self.automaton.errors else None
+
+    @property
+    def negated_sequences(self) -> list[tuple[str, ...]]:
+        """The variables of each negation of a sequence, in its order."""
+        return negated_sequences(self.query.pattern)
 
     @property
     def is_simultaneous(self) -> bool:

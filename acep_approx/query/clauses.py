@@ -106,6 +106,7 @@ class QueryBuilder:
 
         Examples
         --------
+        >>> from acep_approx import event
         >>> print(event("A", "a").by("symbol", "dep time").within(5))
         PATTERN A a
         WHERE [symbol] AND [`dep time`]
@@ -159,6 +160,7 @@ class QueryBuilder:
 
         Examples
         --------
+        >>> from acep_approx import event
         >>> print(event("A", "a").within(timedelta(minutes=90)))
         PATTERN A a
         WITHIN 90 min
@@ -176,6 +178,7 @@ class QueryBuilder:
 
         Examples
         --------
+        >>> from acep_approx import event, seq
         >>> print(seq(event("A", "a"), event("B", "b")).within(5).simultaneous())
         PATTERN SEQ(A a, B b)
         WITHIN 5
@@ -211,6 +214,7 @@ class QueryBuilder:
 
         Examples
         --------
+        >>> from acep_approx import event, seq
         >>> print(seq(event("Boot", "a"), event("Crash", "b")).by("host").within(5).at_start())
         PATTERN SEQ(Boot a, Crash b)
         WHERE [host]
@@ -229,6 +233,7 @@ class QueryBuilder:
 
         Examples
         --------
+        >>> from acep_approx import event, seq
         >>> print(seq(event("A", "a"), event("B", "b")).within(5).non_overlap())
         PATTERN SEQ(A a, B b)
         WITHIN 5
@@ -246,6 +251,7 @@ class QueryBuilder:
 
         Examples
         --------
+        >>> from acep_approx import event
         >>> print(event("A", "a").plus().within(5).maximal())
         PATTERN A+ a[]
         WITHIN 5
@@ -263,6 +269,7 @@ class QueryBuilder:
 
         Examples
         --------
+        >>> from acep_approx import event, seq
         >>> print(seq(event("A", "a"), event("B", "b")).within(5).first_match())
         PATTERN SEQ(A a, B b)
         WITHIN 5
@@ -291,6 +298,7 @@ class QueryBuilder:
 
         Examples
         --------
+        >>> from acep_approx import event, seq
         >>> print(seq(event("A", "a"), event("B", "b").plus()).within(5).skip_to("last b"))
         PATTERN SEQ(A a, B+ b[])
         WITHIN 5
@@ -315,6 +323,7 @@ class QueryBuilder:
 
         Examples
         --------
+        >>> from acep_approx import event, seq
         >>> print(seq(event("A", "a"), event("B", "b")).within(5).consume())
         PATTERN SEQ(A a, B b)
         WITHIN 5
@@ -343,6 +352,7 @@ class QueryBuilder:
 
         Examples
         --------
+        >>> from acep_approx import event, seq
         >>> print(seq(event("A", "a"), event("B", "b")).within("5 min").every("1 h"))
         PATTERN SEQ(A a, B b)
         WITHIN 5 min

@@ -131,9 +131,9 @@ class AllOf:
 class Repeat:
     """``part`` at least ``least`` and at most ``most`` times (None: no limit): ``+ * ? {m} {m,} {m,n}``.
 
-    ``between`` is the strategy of the gaps from one round to the next, ``B+ STRICT b[]``; None: what stands in the part,
-    or else that of the query. ``prefers``: whether another round comes before what follows, or the other way round,
-    where an event could be either; None: both count. ``until``: with such an event no further round begins.
+    ``between`` is the strategy of the gaps from one round to the next, ``B+ STRICT b[]``; None: what stands in the
+    part, or else that of the query. ``prefers``: whether another round comes before what follows, or the other way
+    round, where an event could be either; None: both count. ``until``: no round begins with such an event, or later.
     """
 
     part: Pattern

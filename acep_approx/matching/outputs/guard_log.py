@@ -10,7 +10,6 @@ from acep_approx.arrays import Ints, places
 from acep_approx.automaton.automaton import START
 from acep_approx.automaton.registers import RegisterAutomaton
 from acep_approx.engines.batches import Grouped
-from acep_approx.query.shape import negated_sequences
 
 LOGGED = ("slot", "row", "tick", "mask")
 
@@ -63,7 +62,7 @@ class GuardLog:
         self.on_finals = {j: np.array([j in final.guard for final in inner.finals], np.bool_) for j in self.letters}
         negations = automaton.negations
         number = {letter.negated: j for j, letter in enumerate(inner.letters)}
-        sequences = negated_sequences(automaton.query.pattern)
+        sequences = automaton.negated_sequences
         before = {number[names[-1]]: tuple(number[name] for name in names[-2::-1]) for names in sequences}
         self.sequences = {j: (j, *before.get(j, ())) for j in self.letters}
         self.names = [str(letter.negated) for letter in inner.letters]
