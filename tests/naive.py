@@ -184,6 +184,7 @@ class PartitionSearch:
         absent = [part for part in walk(query.pattern) if isinstance(part, Absent)]
         self.since_start = {atom for part in absent if part.since_start for atom in part.options}
         self.within = {atom: part.within.amount for part in absent if part.within for atom in part.options}
+        self.prefers = any(isinstance(part, Repeat) and part.prefers for part in walk(query.pattern))
         self.conditions = Conditions(query, rows)
 
     def paths(self) -> Iterator[Path]:
@@ -261,7 +262,7 @@ class PartitionSearch:
 
     def comes_late(self, path: Path, step: Step, row: int) -> bool:
         """Whether a repetition is greedy or reluctant, and another step could have bound ``row`` or an event before."""
-        if not path.bound:
+        if not path.bound or not self.prefers:
             return False
         last = path.bound[-1][0]
         others = [other for other in self.places.steps(path.place, 0) if other.atom and comes_first(other, step)]

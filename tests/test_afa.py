@@ -21,7 +21,7 @@ from tests.naive_afa import afa_matches
 from tests.runs_engine import MERGES
 from tests.smaller_afa import holds_for
 
-WORLDS, CHUNKS = cases(3000, 144), 12
+WORLDS, CHUNKS = cases(3000, 96), 12
 ONE = os.environ.get("ACEP_WORLD")
 REFUSED = 0.15
 """No larger share of the worlds may be refused."""

@@ -15,7 +15,7 @@ from tests.cel_runs import disagreement
 from tests.cel_worlds import cel_world, keyed, world_of
 from tests.noticing import first_noticed
 
-MANY, WORLDS = cases(2_000, 60), 400
+MANY, WORLDS = cases(2_000, 40), 400
 
 
 RENAMED = (

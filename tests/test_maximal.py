@@ -66,7 +66,7 @@ def test_maximal_matches_of_cells(world: World, random: Random) -> None:
     agrees(rich(world, MAXIMAL), random)
 
 
-@settings(examples(1500), max_examples=cases(1500, 60))
+@settings(examples(1500), max_examples=cases(1500, 40))
 @given(worlds(), st.randoms(use_true_random=True))
 def test_maximal_matches_among_which_clauses_choose(world: World, random: Random) -> None:
     """With FIRST MATCH, AFTER MATCH SKIP, CONSUME and EVERY."""
@@ -74,7 +74,7 @@ def test_maximal_matches_among_which_clauses_choose(world: World, random: Random
     agrees(rich(world, asked), random)
 
 
-@settings(examples(1000), max_examples=cases(1000, 40))
+@settings(examples(1000), max_examples=cases(1000, 30))
 @given(rich_worlds(), st.randoms(use_true_random=True))
 def test_maximal_matches_of_the_whole_language(world: RichWorld, random: Random) -> None:
     """Those that the cells can run."""

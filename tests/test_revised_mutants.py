@@ -25,7 +25,7 @@ from tests.revised_model import Ledger
 from tests.revised_mutants import MUTANTS, SHOWN_BY, noticed
 from tests.revised_small import ONCE_WRONG, RARE, check, small, told
 
-SEEDS = (*range(-cases(400, 24), cases(1000, 25)), *dict.fromkeys((*RARE, *ONCE_WRONG, *SHOWN_BY.values())))
+SEEDS = (*range(-cases(400, 18), cases(1000, 20)), *dict.fromkeys((*RARE, *ONCE_WRONG, *SHOWN_BY.values())))
 """Each schedule that shows a mutant is among them."""
 MOST = 100
 """Schedules that a mutant may show itself in, should the known one not do it any more."""

@@ -24,7 +24,7 @@ from tests.tiers_forced import always, assert_same, at_random, never, outcome
 pytestmark = pytest.mark.filterwarnings("ignore::acep_approx.errors.UnseenTypeWarning")
 
 WINGS = {
-    tier_runs.language: cases(2000, 60),
+    tier_runs.language: cases(2000, 40),
     tier_runs.automata: cases(1000, 12),
     tier_runs.algebra: cases(1000, 20),
     tier_runs.templates: cases(300, 8),

@@ -530,8 +530,10 @@ def _ended(arc: Arc, graph: Thompson, letters: _Letters, way: Way, move: Move) -
         ending = frozenset(letters.index(atom) for atom in until.options) if not way.cost else NO_GUARD
         arc = replace(arc, letter=letters.until(move.atom, until), guard=arc.guard | ending)
     near = frozenset(j - NEXT_ONLY for j in arc.guard if j >= NEXT_ONLY)
-    _refuse_near(letters.query, near and arc.source == START)
-    return replace(arc, guard=frozenset(j for j in arc.guard if j < NEXT_ONLY), near=near) if near else arc
+    if not near:
+        return arc
+    _refuse_near(letters.query, arc.source == START)
+    return replace(arc, guard=frozenset(j for j in arc.guard if j < NEXT_ONLY), near=near)
 
 
 def _with_gap(arc: Arc, graph: Thompson, strategy: Strategy, origin: int, way: Way, move: Move) -> Arc:
@@ -542,7 +544,8 @@ def _with_gap(arc: Arc, graph: Thompson, strategy: Strategy, origin: int, way: W
     gap = word_of(graph, origin, target, way.again) or strategy
     # only with this strategy it matters which arcs start another round
     again = gap == "skip_till_next_match" and way.cost == 0 and way.again in graph.inside[target]
-    arc = replace(arc, again=again, gap=gap if gap != strategy else None)
+    if again or gap != strategy:
+        arc = replace(arc, again=again, gap=gap if gap != strategy else None)
     if not graph.preferring:
         return arc
     begun = rounds_begun(graph, origin, target, way.again)

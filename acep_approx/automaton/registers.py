@@ -265,6 +265,7 @@ class _Compiler:
         }
         self.to_come = self._variables_to_come()
         self.relevant = self._relevant_variables()
+        self.has_numbers = any(condition.needs - condition.names for condition in self.conditions)
         self.gaps = self._gaps_after()
         self.is_taken = {(arc.source, arc.gap) for arc in automaton.arcs if arc.again and arc.cost == 0}
 
@@ -274,9 +275,10 @@ class _Compiler:
         letters = enumerate(self.automaton.letters)
         result.late_guards = frozenset(i for i, letter in letters if letter.negated is not None)
         number = {result.states[0]: 0}
-        steps = 0
+        steps, leading = 0, []
         for state in result.states:  # grows while it runs; what the steps test costs more, and comes when all fit
-            for _, target in self._leading(state):
+            leading.append([*self._leading(state)])
+            for _, target in leading[-1]:
                 if target not in number:
                     if len(number) >= MAX_STATES:
                         raise self._too_many("states", len(number) + 1, MAX_STATES)
@@ -286,7 +288,7 @@ class _Compiler:
                 if steps > MAX_ARCS:
                     raise self._too_many("arcs", steps, MAX_ARCS)
         for source, state in enumerate(result.states):
-            for arc, target in self._leading(state):
+            for arc, target in leading[source]:
                 result.steps.append(self._step(source, state, arc, number[target], result))
             result.steps += self._kills(source, state, result)
         result.ignores = [IGNORES[self._strategy(state.gap)] for state in result.states]
@@ -332,10 +334,13 @@ class _Compiler:
 
     def _leading(self, state: State) -> Iterator[tuple[int, State]]:
         """The arcs that leave a state, each with the states that it leads to: one for each kind of gap behind it."""
+        mine = _gap_of(state)
         for number in self.leaving[state.position]:
             arc = self.automaton.arcs[number]
-            if _gap_of(arc) == _gap_of(state):
-                bound = (state.bound | Binding(self._variable(arc), state.bound).binds) & self.relevant[arc.target]
+            if _gap_of(arc) == mine:
+                binding = Binding(self._variable(arc), state.bound)
+                binds = binding.binds if self.has_numbers else {str(binding.variable)}
+                bound = (state.bound | binds) & self.relevant[arc.target]
                 for gap in self.gaps[arc.target]:
                     yield number, State(arc.target, bound, *gap, ends=gap == self.gaps[arc.target][0])
 
@@ -390,6 +395,8 @@ class _Compiler:
 
     def _before(self, state: State) -> list[Arc]:
         """The arcs that go before those that leave a state."""
+        if not state.after_in:
+            return []
         leaving = [self.automaton.arcs[number] for number in self.leaving[state.position]]
         return [arc for arc in leaving if arc.first_for & state.after_in]
 
