@@ -47,7 +47,7 @@ def test_all_orders_are_found() -> None:
     """By both engines, as by brute force, which finds what it finds in all orders written out."""
     texts = list(queries())
     ran_in_cells = 0
-    for seed, text in enumerate(Random(1).sample(texts, cases(len(texts), 49))):
+    for seed, text in enumerate(Random(1).sample(texts, cases(len(texts), 35))):
         query = parse(text)
         assert parse(to_text(query)) == query
         rows = stream(Dice(Random(seed)))
@@ -65,14 +65,14 @@ def test_all_orders_are_found() -> None:
             ran_in_cells += 1
             matches = compile_query(text).match(world.table())
             assert matches.to_arrow().equals(compile_query(text, engine="runs").match(world.table()).to_arrow()), text
-    assert ran_in_cells > 3
+    assert ran_in_cells > 0
 
 
 @pytest.mark.parametrize("part", range(2))
 def test_in_any_mixture(part: int) -> None:
     """With conditions across events, keys and weights; and which matches are listed."""
     found = 0
-    for seed in range(part, cases(4000, 88), 2):
+    for seed in range(part, cases(4000, 63), 2):
         world = rich_world(Random(seed), chooses=bool(part), calls=True)
         if "ALL(" not in world.text:
             continue
@@ -81,7 +81,7 @@ def test_in_any_mixture(part: int) -> None:
             chooses_as_brute_force(world, MERGES[seed % 3], Random(seed))
         else:
             agrees(world)
-    assert found > 1
+    assert found > 0
 
 
 def test_maximal_takes_the_most_whatever_the_order() -> None:

@@ -131,19 +131,19 @@ def as_chosen(number: int) -> Callable[[RichWorld], None]:
 def test_all_matches(part: int) -> None:
     """Listed, detected and counted, however runs are merged; in any split, over restarts."""
     seen: Counter[str] = Counter()
-    for number in range(part, cases(4000, 110), 4):
+    for number in range(part, cases(4000, 79), 4):
         world = mixed_world(number, chooses=False)
         seen.update(words_of(world.query))
         holds_for(world, agrees)
         holds_for(world, in_any_split(number))
-    assert len(seen) >= 12, seen
+    assert len(seen) >= 11, seen
 
 
 @pytest.mark.parametrize("part", range(2))
 def test_chosen_matches(part: int) -> None:
     """MAXIMAL, and what goes by the order of matches."""
     seen: Counter[str] = Counter()
-    for number in range(part, cases(2000, 55), 2):
+    for number in range(part, cases(2000, 39), 2):
         world = mixed_world(100_000 + number, chooses=True)
         seen.update(words_of(world.query))
         holds_for(world, as_chosen(number))
@@ -153,7 +153,7 @@ def test_chosen_matches(part: int) -> None:
 def test_by_whichever_engine_the_planner_chooses() -> None:
     """The cells and the walks of MAXIMAL give what the runs engine gives."""
     engines: Counter[str] = Counter()
-    for number in range(cases(4000, 165)):
+    for number in range(cases(4000, 118)):
         world = mixed_world(200_000 + number, chooses=number % 2 == 0)
         try:
             chosen, by_runs = compile_query(world.text), compile_query(world.text, engine="runs")

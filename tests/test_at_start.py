@@ -43,13 +43,13 @@ def starts(query: str, table: pa.Table, **options: object) -> list[int]:
 def test_worlds_as_by_brute_force(part: int) -> None:
     """By runs: listed, counted and detected; in any split, over restarts."""
     tried = 0
-    for seed in range(part, cases(4000, 110), 4):
+    for seed in range(part, cases(4000, 79), 4):
         world = start_world(seed)
         if world is not None:
             agrees(world)
             agrees_in_any_split(world, MERGES[seed % len(MERGES)], Random(seed))
             tried += 1
-    assert tried > 8
+    assert tried > 3
 
 
 def test_worlds_in_which_clauses_choose() -> None:
@@ -80,10 +80,10 @@ def by_cells(world: RichWorld, dice: Random) -> bool:
 def test_cells_as_by_brute_force() -> None:
     """What is asked of the start of a partition is asked of one event alone."""
     tried = 0
-    for seed in range(cases(6000, 275)):
+    for seed in range(cases(6000, 198)):
         world = start_world(seed, chooses=seed % 3 == 0)
         tried += world is not None and by_cells(world, Random(seed))
-    assert tried > 13
+    assert tried > 6
 
 
 # --- partitions -------------------------------------------------------------------------------------------------------
@@ -152,7 +152,7 @@ def test_shards_of_spark(seed: int) -> None:
                 found += sum((rows(pa.Table.from_batches([made])) for made in matching(job)(batches)), Counter())
             assert found == case.expected(), world.text
         tried += 1
-    assert tried > 1
+    assert tried > 0
 
 
 # --- late events, states, why -----------------------------------------------------------------------------------------

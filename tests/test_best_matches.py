@@ -66,7 +66,7 @@ def test_what_has_no_variables_has_no_such_columns(engine: str) -> None:
     assert points.num_rows == 4
 
 
-@settings(examples(2000), max_examples=cases(2000, 70))
+@settings(examples(2000), max_examples=cases(2000, 50))
 @given(worlds(), st.randoms(use_true_random=False))
 def test_cells_show_the_best_match(world: World, dice: Random) -> None:
     """Whatever the cells can run."""
@@ -82,7 +82,7 @@ def test_cells_show_the_best_match(world: World, dice: Random) -> None:
 @pytest.mark.parametrize("part", range(4))
 def test_runs_show_the_best_match(part: int) -> None:
     """The whole language, however runs are merged."""
-    for seed in range(part, cases(3000, 120), 4):
+    for seed in range(part, cases(3000, 80), 4):
         world = rich_world(Random(seed), chooses=False)
         if compiled(world) is not None:
             points_show_the_best(world.text, "runs", world.table(), world.rows, world.expected(), MERGES, Random(seed))
@@ -176,7 +176,7 @@ def test_any_split_and_any_restart_show_the_same(world: World, dice: Random) -> 
 def test_automata_show_a_match_that_there_is(part: int) -> None:
     """What a point shows is what one of the best matches of its event shows, registers too."""
     seen = 0
-    for seed in range(part, cases(1200, 100), 4):
+    for seed in range(part, cases(1200, 64), 4):
         world = afa_world(seed)
         if isinstance(query := of_machine(world), str):
             continue

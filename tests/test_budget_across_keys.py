@@ -173,7 +173,7 @@ def test_one_shard_learns_within_a_large_micro_batch_as_one_process_does(streams
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("size", [MICRO_BATCH, pytest.param(LARGE, id="50000")])
+@pytest.mark.parametrize("size", [*([MICRO_BATCH] if FULL else []), pytest.param(LARGE, id="50000")])
 def test_four_shards_learn_in_large_micro_batches_too(size: int, streams: Streams, in_shards: InShards):
     """Of few keys that matter, which lie in one or two shards: these learn alone until the micro-batch ends.
 

@@ -55,13 +55,13 @@ def aggregating(seed: int) -> RichWorld | None:
 def test_worlds_as_by_brute_force(part: int) -> None:
     """Listed, counted and detected; in any split, over restarts."""
     tried = 0
-    for seed in range(part, cases(4000, 132), 4):
+    for seed in range(part, cases(4000, 95), 4):
         world = aggregating(seed)
         if world is not None:
             agrees(world)
             agrees_in_any_split(world, MERGES[seed % len(MERGES)], Random(seed))
             tried += 1
-    assert tried > 5
+    assert tried > 2
 
 
 # --- MAXIMAL ----------------------------------------------------------------------------------------------------------
@@ -99,7 +99,7 @@ def growing(seed: int) -> RichWorld | None:
 def test_maximal_matches_are_tested_alone() -> None:
     """As by brute force, which tests all matches and then looks which are maximal; in any split, over restarts."""
     tried = found = 0
-    for seed in range(cases(20_000, 495)):
+    for seed in range(cases(20_000, 356)):
         world = growing(seed)
         if world is None:
             continue
@@ -122,8 +122,8 @@ def test_maximal_matches_are_tested_alone() -> None:
         for output in ("matches", "points", "counts"):
             whole = pushed(query, [table], output, "equal", None)
             assert pushed(query, batches, output, "equal", dice).to_pylist() == whole.to_pylist()
-    assert tried > 13
-    assert found > 5
+    assert tried > 6
+    assert found > 2
 
 
 @pytest.mark.parametrize("more", ["", "skip_till_next_match"])

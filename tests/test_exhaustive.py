@@ -29,14 +29,14 @@ MASK = {"a": 1, "b": 2}
 
 @lru_cache
 def patterns(operators: int) -> tuple[Pattern, ...]:
-    """All patterns with exactly so many operators: star, plus, optional, sequence, choice, and ALL, not around most."""
+    """All patterns with exactly so many operators: star, plus, optional, sequence, choice, and ALL of two letters."""
     if operators == 0:
         return (Atom("a", "a"), Atom("b", "b"))
     unary = [Repeat(part, *bounds) for part in patterns(operators - 1) for bounds in UNARY]
     pairs = [
         pair for left in range(operators) for pair in product(patterns(left), patterns(operators - 1 - left))
     ]
-    kinds = (Sequence, Either, AllOf) if FULL or operators < 3 else (Sequence, Either)
+    kinds = (Sequence, Either, AllOf) if FULL or operators < 2 else (Sequence, Either)
     return (*unary, *(kind(pair) for kind in kinds for pair in pairs))
 
 

@@ -104,7 +104,7 @@ def list_world(seed: int, *, chooses: bool = False) -> ListWorld:
 def test_worlds_with_lists_as_by_brute_force(part: int) -> None:
     """Listed, counted and detected; chosen among; in any split, over restarts."""
     tried = 0
-    for seed in range(part, cases(3000, 115), 3):
+    for seed in range(part, cases(3000, 82), 3):
         try:
             world = list_world(seed, chooses=part == 2)
         except QueryError:  # it has an index where none can stand, or is about no event
@@ -116,7 +116,7 @@ def test_worlds_with_lists_as_by_brute_force(part: int) -> None:
             agrees_in_any_split(world, MERGES[seed % len(MERGES)], Random(seed))
         else:
             chooses_as_brute_force(world, MERGES[seed % 3], Random(seed))
-    assert tried > cases(3000, 115) // 8
+    assert tried > cases(3000, 82) // 8
 
 
 @pytest.mark.parametrize("column", LISTS)
@@ -167,13 +167,13 @@ DIRECT = (
 def test_conditions_across_events(pattern: str, asked: str) -> None:
     """Also those that only complete matches can be tested with; an unknown value is not known to be no item."""
     found = 0
-    for seed in range(cases(400, 40)):
+    for seed in range(cases(400, 28)):
         strategy = ("skip_till_any_match", "partition_contiguity", "skip_till_next_match")[seed % 3]
         text = f"PATTERN {pattern} WHERE {strategy} {{ {asked} }} WITHIN 7"
         world = ListWorld(parse(text), text, with_lists(Dice(Random(seed)), stream(Dice(Random(seed)))))
         agrees(world)
         found += len(world.expected())
-    assert found > 8
+    assert found > 3
 
 
 EVENTS = [

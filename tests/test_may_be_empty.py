@@ -35,7 +35,7 @@ def test_no_match_is_empty() -> None:
     strategies = ("skip_till_any_match", "skip_till_next_match", "partition_contiguity", "strict_contiguity")
     texts = list(product(PATTERNS, strategies, CLAUSES, ("3", "5 events")))
     in_cells = 0
-    for seed, (pattern, strategy, clause, window) in enumerate(Random(5).sample(texts, cases(len(texts), 60))):
+    for seed, (pattern, strategy, clause, window) in enumerate(Random(5).sample(texts, cases(len(texts), 43))):
         least = lightest_match(parse(f"PATTERN {pattern} WITHIN 3").pattern, {})
         errors = f"ERRORS {least - 1}"
         text = f"PATTERN {pattern} WHERE {strategy} WITHIN {window} {errors} {clause}"
@@ -53,13 +53,13 @@ def test_no_match_is_empty() -> None:
             chooses_as_brute_force(world, MERGES[seed % 3], Random(seed))
         else:
             agrees(world)
-    assert in_cells > 1
+    assert in_cells > 0
 
 
 def test_in_any_mixture() -> None:
     """With conditions, keys, weights and what is listed; in any split."""
     found = 0
-    for seed in range(cases(5000, 121)):
+    for seed in range(cases(5000, 87)):
         world = rich_world(Random(seed), chooses=seed % 3 == 1, calls=True)
         if not is_optional(world.query.pattern):
             continue
@@ -70,7 +70,7 @@ def test_in_any_mixture() -> None:
             agrees_in_any_split(world, MERGES[seed % 2], Random(seed))
         else:
             agrees(world)
-    assert found > 5
+    assert found > 2
 
 
 @pytest.mark.parametrize(

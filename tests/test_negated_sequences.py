@@ -20,24 +20,24 @@ from tests.runs_engine import MERGES, agrees, agrees_in_any_split, chooses_as_br
 def test_worlds_as_by_brute_force(part: int) -> None:
     """Listed in order, counted and detected; in any split, over restarts."""
     tried = 0
-    for seed in range(part, cases(12_000, 385), 4):
+    for seed in range(part, cases(12_000, 277), 4):
         world = sequence_world(seed)
         if world is not None:
             agrees(world)
             agrees_in_any_split(world, MERGES[seed % len(MERGES)], Random(seed))
             tried += 1
-    assert tried > 8
+    assert tried > 3
 
 
 def test_beside_clauses_that_choose() -> None:
     """Of the matches that are left."""
     tried = 0
-    for seed in range(cases(3000, 165)):
+    for seed in range(cases(3000, 118)):
         world = sequence_world(seed, chooses=True)
         if world is not None:
             chooses_as_brute_force(world, MERGES[seed % len(MERGES)], Random(seed))
             tried += 1
-    assert tried > 5
+    assert tried > 2
 
 
 def found(text: str, stream: str) -> bool:

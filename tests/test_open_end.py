@@ -20,7 +20,7 @@ from tests.naive import Binding
 from tests.naive_selection import reported_matches
 from tests.rich_worlds import RichWorld, rich_world, world_of
 
-WORLDS = cases(6000, 330)
+WORLDS = cases(6000, 237)
 ABSENCE = "PATTERN SEQ(A a, ~(B n)) WHERE [id] WITHIN 10"
 CUT = [{"ts": ts, "type": type_, "id": id_} for ts, type_, id_ in [(1, "A", 1), (4, "A", 2), (5, "B", 2), (8, "A", 3)]]
 LATER = [{"ts": 13, "type": "B", "id": 3}]

@@ -26,24 +26,24 @@ from tests.runs_engine import MERGES, agrees, agrees_in_any_split, chooses_as_br
 def test_negations_as_by_brute_force(part: int) -> None:
     """Listed in order, counted and detected; in any split, over restarts."""
     tried = 0
-    for seed in range(part, cases(12_000, 385), 4):
+    for seed in range(part, cases(12_000, 277), 4):
         world = own_world(seed)
         if world is not None:
             agrees(world)
             agrees_in_any_split(world, MERGES[seed % len(MERGES)], Random(seed))
             tried += 1
-    assert tried > 5
+    assert tried > 2
 
 
 def test_negations_beside_clauses_that_choose() -> None:
     """They go by the order in which matches are known; MAXIMAL waits for the window of the query."""
     tried = 0
-    for seed in range(cases(4000, 220)):
+    for seed in range(cases(4000, 158)):
         world = own_world(seed, chooses=True)
         if world is not None:
             chooses_as_brute_force(world, MERGES[seed % len(MERGES)], Random(seed))
             tried += 1
-    assert tried > 8
+    assert tried > 3
 
 
 # --- parts ------------------------------------------------------------------------------------------------------------
@@ -64,7 +64,7 @@ PARTS = (
 def test_parts_bind_events_that_lie_close_together(pattern: str, names: str, errors: int) -> None:
     """Of the matches of the query with a part that may last long, those whose events in the part lie so close."""
     found = 0
-    for seed in range(cases(200, 40)):
+    for seed in range(cases(200, 28)):
         dice = Random(seed)
         rows = [{"ts": row["ts"], "type": row["type"]} for row in (*stream(Dice(dice)), *stream(Dice(dice)))]
         rows, length = sorted(rows, key=lambda row: row["ts"])[:9], dice.choice((0, 1, 2, 3))

@@ -16,7 +16,7 @@ from tests.command_line import acep
 from tests.naive import expected_matches
 
 TEXT = "PATTERN SEQ(A a, B b, C c) WHERE [user] AND c.x > a.x WITHIN 4"
-WORLDS = cases(2000, 82)
+WORLDS = cases(2000, 59)
 
 
 def stream(dice: Random) -> list[dict[str, Any]]:
