@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from acep_approx.shell import quoted
 from tests.command_line import acep, csv_text
 
 QUERY = "PATTERN SEQ(Packed p, Delivered d) WITHIN 12 h"
@@ -93,3 +94,11 @@ def test_the_one_cell_that_makes_a_column_text_is_shown_with_what_repairs_it(tmp
         assert '"matches": 18' in acep("run", query, str(path), *options, "--output", "count").stdout
     path.write_text("ts,type,v\n" + "".join(f"{at},A,{'n/k' if at % 2 else at}\n" for at in range(40)))
     assert "is no number" not in acep("run", query, str(path), code=3).stderr
+
+
+@pytest.mark.parametrize("cell", ["it's", "a\\b", "none, in row 3"])
+def test_a_cell_with_quotes_or_signs_is_named_as_it_stands(tmp_path, cell):
+    path = tmp_path / "dirty.csv"
+    path.write_text("ts,type,v\n" + "".join(f'{at},A,"{cell if at == 25 else at}"\n' for at in range(40)))
+    said = acep("run", "PATTERN A a WHERE a.v > 20 WITHIN 5", str(path), code=3).stderr
+    assert f"--null {quoted(cell)}  (" in said

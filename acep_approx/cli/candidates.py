@@ -1,4 +1,4 @@
-"""What the events themselves say to an error: columns that could play a role, the cell that makes a column text."""
+"""Lines for the hint of an error, from the events: columns that could have a role, the one cell that is no number."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def _options(given: Mapping[str, Any]) -> SourceOptions | None:
 
 
 def _stray(column: str, inputs: Sequence[str], given: Mapping[str, Any]) -> str:
-    """The first value of a column of numbers that is none, and what to do about it; empty where there are many."""
+    """Lines about the first value that is no number, in a column where most are; empty if many are none."""
     source = _options(given)
     if source is None:
         return ""
@@ -71,13 +71,14 @@ def _stray(column: str, inputs: Sequence[str], given: Mapping[str, Any]) -> str:
     from acep_approx.events.source import open_source
     from acep_approx.matching.fitting import are_numbers
 
-    texts, strays, first = 0, 0, ""
+    texts, strays, stray, row = 0, 0, "", 0
     try:
         for batch in open_source(list(inputs), **source.reading, on_malformed="skip").batches([column]):
             values = decoded(batch.column(0))
             places = pc.indices_nonzero(pc.invert(pc.fill_null(are_numbers(values), True)))
             if len(places) and not strays:
-                first = f"{visible(values[places[0].as_py()].as_py())!r}, in row {texts + places[0].as_py()}"
+                place = places[0].as_py()
+                stray, row = visible(values[place].as_py()), texts + place
             texts, strays = texts + len(values), strays + len(places)
             if texts >= SEARCHED:
                 break
@@ -85,9 +86,9 @@ def _stray(column: str, inputs: Sequence[str], given: Mapping[str, Any]) -> str:
         return ""
     if not strays or strays > (1 - MOSTLY) * texts:
         return ""
-    word = quoted(first.partition(", in row ")[0][1:-1])
     rest = f"{strays:,} of {texts:,} values of {column!r} {'is no number' if strays == 1 else 'are no numbers'}"
     return (
-        f"\n  why:  {rest}; the first is {first} (from 0)\n  try:  --null {word}  (it stands for nothing)\n"
+        f"\n  why:  {rest}; the first is {stray!r}, in row {row} (from 0)\n"
+        f"  try:  --null {quoted(stray)}  (it stands for nothing)\n"
         f"  or:   --column-type {quoted(column)}=float --on-malformed skip  (leaves such rows out)"
     )
