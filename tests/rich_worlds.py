@@ -7,7 +7,7 @@ strategies built anew for each pattern take most of the time. ``smaller_worlds``
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from random import Random
 from typing import Any, TypeVar
@@ -210,6 +210,19 @@ def pattern_query(dice: Dice, chooses: bool) -> QuerySyntax | None:
         found = condition(dice.pick, names)
         predicates += [found] if names_events_there_can_be(found, pattern) else []
     return finished(dice, pattern, known, chooses, predicates=tuple(predicates))
+
+
+def with_conditions(query: QuerySyntax, dice: Dice, make: Callable[[Names], Expression]) -> tuple[Expression, ...]:
+    """Conditions for a query: seldom its own, and one or two that are made of some of its variables."""
+    negated = negated_variables(query.pattern)
+    kleene = frozenset() if query.is_regex else kleene_variables(query.pattern) - negated
+    known = sorted({atom.variable for atom in atoms(query.pattern)})
+    predicates = query.predicates if dice.chance(3) else ()
+    for _ in range(dice.pick((1, 2))):
+        chosen = {dice.pick(known) for _ in range(1 if query.is_regex else dice.pick((1, 2, 2, 3)))}
+        chosen -= set(sorted(chosen & negated)[1:])
+        predicates = (*predicates, make(Names(tuple(sorted(chosen - kleene)), tuple(sorted(chosen & kleene)))))
+    return predicates
 
 
 def names_events_there_can_be(condition: Expression, pattern: Pattern) -> bool:

@@ -14,11 +14,11 @@ from acep_approx.errors import DataError, QueryError
 from acep_approx.events.writing.tables import csv_lines, json_lines
 from acep_approx.query.parser import parse, parse_condition, parse_window
 from acep_approx.query.printer import to_text
-from acep_approx.query.shape import atoms, kleene_variables, negated_variables, walk
+from acep_approx.query.shape import walk
 from acep_approx.query.syntax import Lasting, Window
 from tests.cases import cases
 from tests.rich_conditions import TIMES, Names, about_times
-from tests.rich_worlds import Dice, RichWorld, rich_world, world_of
+from tests.rich_worlds import Dice, RichWorld, rich_world, with_conditions, world_of
 from tests.runs_engine import MERGES, agrees, agrees_in_any_split
 
 START = datetime(2024, 1, 1)  # noqa: DTZ001  times without a zone
@@ -45,15 +45,7 @@ def timed_world(seed: int) -> TimedWorld:
     dice = Dice(random)
     world = rich_world(random, chooses=False)
     query, rows = world.query, [dict(row) for row in world.rows]
-    negated = negated_variables(query.pattern)
-    kleene = frozenset() if query.is_regex else kleene_variables(query.pattern) - negated
-    known = sorted({atom.variable for atom in atoms(query.pattern)})
-    predicates = query.predicates if dice.chance(3) else ()
-    for _ in range(dice.pick((1, 2))):
-        chosen = {dice.pick(known) for _ in range(1 if query.is_regex else dice.pick((1, 2, 2, 3)))}
-        chosen -= set(sorted(chosen & negated)[1:])
-        names = Names(tuple(sorted(chosen - kleene)), tuple(sorted(chosen & kleene)))
-        predicates = (*predicates, about_times(dice.pick, names))
+    predicates = with_conditions(query, dice, lambda names: about_times(dice.pick, names))
     definitions = tuple(
         replace(one, condition=about_times(dice.pick, Names((None,), ()))) if dice.chance(2) else one
         for one in query.definitions

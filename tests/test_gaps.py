@@ -1,4 +1,4 @@
-"""Strategies of single gaps: by hand, and as by brute force, mixed in any way."""
+"""Words for gaps: examples by hand, and random worlds against brute force."""
 
 from __future__ import annotations
 

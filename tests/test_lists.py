@@ -16,12 +16,11 @@ from acep_approx.engines.runs.membership import members
 from acep_approx.kernels.runs.vm import NULL
 from acep_approx.query import parse, to_text
 from acep_approx.query.evaluate import evaluate, spread
-from acep_approx.query.shape import atoms, kleene_variables, negated_variables
 from acep_approx.query.syntax import Apply, Attribute, Binary, Constant, Expression, Unary
 from tests.cases import cases
 from tests.naive_functions import is_in
 from tests.rich_conditions import Names, condition
-from tests.rich_worlds import Dice, RichWorld, Row, rich_world, stream, world_of
+from tests.rich_worlds import Dice, RichWorld, Row, rich_world, stream, with_conditions, world_of
 from tests.runs_engine import MERGES, agrees, agrees_in_any_split, chooses_as_brute_force
 
 LISTS = {"texts": pa.list_(pa.string()), "wholes": pa.list_(pa.int64()), "floats": pa.large_list(pa.float64())}
@@ -87,15 +86,7 @@ def list_world(seed: int, *, chooses: bool = False) -> ListWorld:
     dice = Dice(random)
     world = rich_world(random, chooses=chooses)
     query, rows = world.query, world.rows
-    negated = negated_variables(query.pattern)
-    kleene = frozenset() if query.is_regex else kleene_variables(query.pattern) - negated
-    known = sorted({atom.variable for atom in atoms(query.pattern)})
-    predicates = query.predicates if dice.chance(3) else ()
-    for _ in range(dice.pick((1, 2))):
-        chosen = {dice.pick(known) for _ in range(1 if query.is_regex else dice.pick((1, 2, 2, 3)))}
-        chosen -= set(sorted(chosen & negated)[1:])
-        names = Names(tuple(sorted(chosen - kleene)), tuple(sorted(chosen & kleene)))
-        predicates = (*predicates, about_lists(dice, names))
+    predicates = with_conditions(query, dice, lambda names: about_lists(dice, names))
     found = world_of(replace(query, predicates=predicates), with_lists(dice, rows))
     return ListWorld(found.query, found.text, found.rows)
 

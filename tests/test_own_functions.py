@@ -14,12 +14,11 @@ from acep_approx.query import parse, to_text
 from acep_approx.query.checks import check
 from acep_approx.query.clauses import QueryBuilder
 from acep_approx.query.parser import with_functions
-from acep_approx.query.shape import atoms, kleene_variables, negated_variables
 from acep_approx.query.syntax import Attribute, Binary, Constant, Expression, FunctionCall, Unary
 from tests.cases import cases
 from tests.naive_conditions import PLAIN
 from tests.rich_conditions import Names, condition
-from tests.rich_worlds import Dice, RichWorld, rich_world
+from tests.rich_worlds import Dice, RichWorld, rich_world, with_conditions
 from tests.runs_engine import MERGES, agrees, chooses_as_brute_force, compiled
 
 
@@ -82,15 +81,7 @@ def calling_world(seed: int, *, chooses: bool) -> RichWorld:
     dice = Dice(random)
     world = rich_world(random, chooses=chooses)
     query = world.query
-    negated = negated_variables(query.pattern)
-    kleene = frozenset() if query.is_regex else kleene_variables(query.pattern) - negated
-    known = sorted({atom.variable for atom in atoms(query.pattern)})
-    predicates = query.predicates if dice.chance(3) else ()
-    for _ in range(dice.pick((1, 2))):
-        chosen = {dice.pick(known) for _ in range(1 if query.is_regex else dice.pick((1, 2, 2, 3)))}
-        chosen -= set(sorted(chosen & negated)[1:])
-        names = Names(tuple(sorted(chosen - kleene)), tuple(sorted(chosen & kleene)))
-        predicates = (*predicates, calling(dice, names))
+    predicates = with_conditions(query, dice, lambda names: calling(dice, names))
     made = with_functions(replace(query, predicates=predicates), FUNCTIONS)
     check(made)
     assert parse(to_text(made), FUNCTIONS) == made

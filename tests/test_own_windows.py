@@ -55,6 +55,7 @@ PARTS = (
     ("SEQ((A+ a[]) WITHIN {d}, B b)", "a"),
     ("SEQ((A+ a[], B+ b[]) WITHIN {d}, C c)", "ab"),
     ("SEQ(A e, (A a, ~(C n), B b)+ WITHIN {d})", "ab"),
+    ("SEQ(A e, ALL(B b, A+ a[]) WITHIN {d})", "ab"),
     ("SEQ((A a, B b) WITHIN {d}, (A c, B e) WITHIN 1)", "ab"),
 )
 

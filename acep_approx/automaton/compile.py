@@ -232,8 +232,10 @@ class _Builder:
         return leave
 
 
-NEXT_ONLY = 1 << 16
-"""Added to the letter of a negation in a guard: only the next event can break it."""
+NEXT_ONLY, SINCE_START = 1 << 16, 1 << 17
+"""Added to numbers in a guard: of a letter that only the next event may not have, and of one that no event since the
+start of the partition may have had. The latter are not letters of the automaton: the first event of a match asks.
+"""
 NO_GUARD: frozenset[int] = frozenset()
 NO_REPEAT: frozenset[Repeat] = frozenset()
 
@@ -337,8 +339,6 @@ def rounds_begun(graph: Thompson, origin: int, target: int, again: int) -> froze
 # --- the automaton ----------------------------------------------------------------------------------------
 
 MAX_LETTERS = 64
-SINCE_START = 1 << 17
-"""From this number on guards are no letters of the automaton: what a match begins with asks for these itself."""
 MAX_ARCS = 20_000
 MAX_WAYS = 100_000
 """Entries of the skip closure: nodes that can be reached from a state without consuming an event."""

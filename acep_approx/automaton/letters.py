@@ -39,13 +39,13 @@ _TYPE = Attribute(None, None, "type")
 
 
 def asked_by(letter: Letter) -> tuple[Expression, ...]:
-    """What a letter asks, as conditions: that of its type, too."""
+    """Return the conditions of a letter, with one for its type if it asks for one."""
     asked: tuple[Expression, ...] = () if letter.type is None else (Binary("=", _TYPE, Constant(letter.type)),)
     return asked + letter.conditions
 
 
 def untrue(conditions: Sequence[Any]) -> Any:
-    """Whether not all of some conditions are TRUE: expressions, resolved or not."""
+    """Return a condition that is TRUE where at least one of ``conditions`` is FALSE or NULL; they may be resolved."""
     if not conditions:
         return Constant(value=False)
     both = reduce(lambda a, b: Binary("AND", a, b), conditions)

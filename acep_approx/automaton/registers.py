@@ -254,6 +254,7 @@ class _Compiler:
     def __init__(self, query: QuerySyntax, automaton: Automaton) -> None:
         self.query = query
         self.automaton = automaton
+        self.result = RegisterAutomaton(query, automaton, list(automaton.letters), [State(START)])
         self.conditions = dynamic_conditions(query)
         self.filters: dict[Condition, None] = {}
         self.leaving: list[list[int]] = [[] for _ in range(automaton.size)]
@@ -270,7 +271,7 @@ class _Compiler:
         self.is_taken = {(arc.source, arc.gap) for arc in automaton.arcs if arc.again and arc.cost == 0}
 
     def compile(self) -> RegisterAutomaton:
-        result = RegisterAutomaton(self.query, self.automaton, list(self.automaton.letters), [State(START)])
+        result = self.result
         result.negations = negation_conditions(self.query)
         letters = enumerate(self.automaton.letters)
         result.late_guards = frozenset(i for i, letter in letters if letter.negated is not None)
@@ -289,9 +290,9 @@ class _Compiler:
                     raise self._too_many("arcs", steps, MAX_ARCS)
         for source, state in enumerate(result.states):
             for arc, target in leading[source]:
-                result.steps.append(self._step(source, state, arc, number[target], result))
-            result.steps += self._kills(source, state, result)
-        result.ignores = [IGNORES[self._strategy(state.gap)] for state in result.states]
+                result.steps.append(self._step(source, state, arc, number[target]))
+            result.steps += self._kills(source, state)
+        result.ignores = [IGNORES[result.strategy_of(state.gap)] for state in result.states]
         result.counted = self._counted()
         result.final_checks = [self._final_checks(state) for state in result.states]
         result.filters = tuple(self.filters)
@@ -351,13 +352,10 @@ class _Compiler:
             found[arc.source][_gap_of(arc)] = None
         return [tuple(sorted(gaps, key=_order)) or ((None, NO_REPEAT, NO_LETTERS),) for gaps in found]
 
-    def _strategy(self, gap: Strategy | None) -> Strategy:
-        return gap or self.query.strategy
-
     def _counted(self) -> Counted:
         """Which events tell whether one came between: those of the whole stream, or of the partition."""
         inner = (arc.gap for arc in self.automaton.arcs if arc.source != START)
-        found = {COUNTED[gap] for gap in map(self._strategy, inner) if gap in COUNTED}
+        found = {COUNTED[gap] for gap in map(self.result.strategy_of, inner) if gap in COUNTED}
         negations = (node.directly for node in walk(self.query.pattern) if isinstance(node, Absent))
         found |= {COUNTED[directly] for directly in negations if directly is not None}
         if len(found) > 1 and self.query.equivalences:
@@ -367,14 +365,14 @@ class _Compiler:
             raise self.query.fault("ACEP-Q920", message, of_stream[0], hint, UnsupportedError)
         return "stream" if "stream" in found else "partition" if found else COUNTED.get(self.query.strategy, "nothing")
 
-    def _step(self, source: int, state: State, number: int, target: int, result: RegisterAutomaton) -> Step:
+    def _step(self, source: int, state: State, number: int, target: int) -> Step:
         arc = self.automaton.arcs[number]
         variable = self._variable(arc)
         binding = Binding(variable, state.bound)
         checks = self._checks(state, arc, binding)
         for first in self._before(state):
             checks += self._not_open(first, state, self.automaton.letters[arc.letter])
-        letter, checks = self._with_own(result.letters, arc.letter, checks)
+        letter, checks = self._with_own(self.result.letters, arc.letter, checks)
         return Step(
             arc=number,
             source=source,
@@ -382,13 +380,14 @@ class _Compiler:
             letter=letter,
             binding=binding,
             checks=tuple(checks),
-            guard=NO_LETTERS if arc.source == START else arc.guard - result.late_guards,
+            guard=NO_LETTERS if arc.source == START else arc.guard - self.result.late_guards,
             inhibits=self._inhibits(arc),
         )
 
     def _inhibits(self, arc: Arc) -> bool:
         """Whether events that an arc takes cannot be passed over, in gaps of its kind."""
-        may_inhibit = self._strategy(arc.gap) != "skip_till_any_match" and arc.cost == 0 and arc.source != START
+        passes_all = self.result.strategy_of(arc.gap) == "skip_till_any_match"
+        may_inhibit = not passes_all and arc.cost == 0 and arc.source != START
         return may_inhibit and (arc.again or (arc.source, arc.gap) not in self.is_taken)
 
     # --- repetitions that prefer something ---
@@ -402,13 +401,13 @@ class _Compiler:
 
     def _beside(self, state: State) -> list[Arc]:
         """The arcs from other states of a position by which events cannot be passed over in a gap that is NEXT."""
-        if self._strategy(state.gap) != "skip_till_next_match":
+        if self.result.strategy_of(state.gap) != "skip_till_next_match":
             return []
         leaving = [self.automaton.arcs[number] for number in self.leaving[state.position]]
         beside = (arc for arc in leaving if arc.gap == state.gap and _gap_of(arc) != _gap_of(state))
         return [arc for arc in beside if self._inhibits(arc)]
 
-    def _kills(self, source: int, state: State, result: RegisterAutomaton) -> Iterator[Step]:
+    def _kills(self, source: int, state: State) -> Iterator[Step]:
         """Steps by which runs at a state end at an event that an arc takes which goes first.
 
         So they do where it may not be passed over in gaps of their kind, and its arc leaves another state for the
@@ -418,7 +417,7 @@ class _Compiler:
         for arc in (*first, *(arc for arc in self._beside(state) if arc not in first)):
             binding = Binding(self._variable(arc), state.bound)
             checks = [*self._checks(state, arc, binding), *(self._is_near(arc) if arc in first else [])]
-            letter, checks = self._with_own(result.letters, arc.letter, checks)
+            letter, checks = self._with_own(self.result.letters, arc.letter, checks)
             yield Step(None, source, None, letter, binding, tuple(checks), NO_LETTERS, inhibits=True)
         for number in sorted(state.near):
             nothing = Binding(None, state.bound)
@@ -426,7 +425,7 @@ class _Compiler:
 
     def _is_near(self, arc: Arc) -> list[Resolved]:
         """What is asked of an arc over a gap in which nothing may lie."""
-        return [Neighbour(Held(PLACE))] if self._strategy(arc.gap) in COUNTED else []
+        return [Neighbour(Held(PLACE))] if self.result.strategy_of(arc.gap) in COUNTED else []
 
     def _not_open(self, arc: Arc, state: State, other: Letter) -> list[Resolved]:
         """Tests that an arc that goes first does not take the event, which is one of another letter."""
@@ -478,7 +477,7 @@ class _Compiler:
 
     def _chooses(self, arc: Arc) -> bool:
         """Whether it must be known at once that an arc takes an event: others depend on it."""
-        is_next = self._strategy(arc.gap) == "skip_till_next_match"
+        is_next = self.result.strategy_of(arc.gap) == "skip_till_next_match"
         return (is_next and self._inhibits(arc)) or bool(arc.first_for)
 
     @staticmethod

@@ -130,7 +130,7 @@ def numbered(variable: str, number: int) -> str:
 
 
 def bound_by(counts: Mapping[str, int]) -> frozenset[str]:
-    """What is bound where variables have so many events."""
+    """Return the variables of ``counts``, and the events of each from the second to its number, by their names."""
     return frozenset(numbered(name, at) for name, count in counts.items() for at in range(1, count + 1))
 
 

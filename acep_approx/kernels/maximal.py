@@ -162,7 +162,7 @@ def last_ends(tick: Ints, cls: Ints, window: int, ends: Ints, last: Ints) -> Non
 
 @inline
 def begin(gaps: Gaps, c: int, low: int, walks: Walks) -> tuple[bool, bool]:
-    """Bind an event of class ``c`` as the first of a walk: what comes of it is written into frame 0.
+    """Begin a walk: bind its first event, of class ``c``, and write the states that this leads to into frame 0.
 
     Returns whether it is a match by itself, and whether a run that has bound more is one.
     """
@@ -181,7 +181,7 @@ def begin(gaps: Gaps, c: int, low: int, walks: Walks) -> tuple[bool, bool]:
 
 @inline
 def bind(gaps: Gaps, c: int, low: int, walks: Walks, frame: int) -> tuple[bool, bool]:
-    """Bind one more event of class ``c``: what comes of frame ``frame - 1`` is written into ``frame``.
+    """Bind one more event, of class ``c``: go on from the states of frame ``frame - 1``, and write them into ``frame``.
 
     Returns whether the events bound so far are a match, and whether a run that has bound more is one.
     """
@@ -204,7 +204,7 @@ def bind(gaps: Gaps, c: int, low: int, walks: Walks, frame: int) -> tuple[bool, 
 
 @inline
 def bind_more(gaps: Gaps, c: int, low: int, origins: Ints, first: int, more: Ints, to: int) -> bool:
-    """Let the runs of ``origins`` bind an event, those that have bound more; whether one of them is complete."""
+    """Let the runs in ``origins``, which have bound more, bind this event; return whether one is complete."""
     size, lanes = gaps.sizes[0], gaps.sizes[1]
     for x in range(to, to + size * lanes):
         more[x] = NEVER

@@ -1,4 +1,4 @@
-"""Which events have none of some kind before them in their partition, since its start: AT START, ~(B b) SINCE START.
+"""Events before which none of some letters came in their partition: AT START, ~(B b) SINCE START.
 
 A partition starts with its first event. Where the streams of keys end (``IdleKeys``), the next event starts another.
 """
@@ -17,7 +17,7 @@ NOT_HERE = 2**62
 
 
 class SinceStart:
-    """What has come in each partition since its start, of all that letters ask not to have come.
+    """Per partition, which letters an event has satisfied since its start, among those that must not have come.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ class SinceStart:
         return bool(self._excluded)
 
     def kept_to(self, masks: Masks, truths: Truths, slots: Ints) -> Masks:
-        """Take in a batch; gives its letter masks without the letters that what came before excludes.
+        """Add the events of a batch, and clear letters that an earlier event of the same partition excludes.
 
         Parameters
         ----------
@@ -68,7 +68,7 @@ class SinceStart:
         return masks
 
     def clear(self, slots: Ints) -> None:
-        """The streams of the keys in some slots have ended."""
+        """Forget the keys in some slots, whose streams have ended."""
         self._seen[slots[slots < self._seen.size]] = 0
 
     def _make_room(self, slots: int) -> None:
@@ -79,7 +79,7 @@ class SinceStart:
     # --- state ----------------------------------------------------------------------------------------------
 
     def save(self, scope: Scope, slots: int) -> None:
-        """Save what has come in so many slots."""
+        """Save the state of the first ``slots`` key slots."""
         if self:
             self._make_room(slots)
             scope.arrays["since start"] = self._seen[:slots]

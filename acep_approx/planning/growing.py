@@ -1,4 +1,4 @@
-"""Conditions that a match satisfies if a smaller one does: MAXIMAL can test them on maximal matches alone.
+"""Conditions that a match satisfies if a smaller match does: MAXIMAL tests them on maximal matches alone.
 
 Without such a condition let M be the maximal matches. A match that satisfies it lies in one of M, which has all its
 events and more, and so satisfies it, too. The maximal matches with the condition are those of M that satisfy it.
@@ -15,7 +15,7 @@ GROWS = {"count": (">", ">="), "count distinct": (">", ">="), "max": (">", ">=")
 
 
 def only_grows(query: QuerySyntax, predicate: Expression) -> bool:
-    """Whether a condition holds of every match of a query that has all events of another one of which it holds.
+    """Return whether a condition that holds for a match also holds for each match that contains all its events.
 
     Each match must have events of its variable, and no other variable may bind these.
 

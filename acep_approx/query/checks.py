@@ -656,7 +656,7 @@ def _check_prior(query: QuerySyntax, predicate: Expression) -> None:
 
 
 def _check_negated(query: QuerySyntax, predicate: Expression, negated: frozenset[str]) -> None:
-    """A negation asks about one event at a time, or about those of one sequence."""
+    """Refuse a condition that names several negated variables, unless they are of one negated sequence."""
     first: str | None = None
     together = [set(names) for names in negated_sequences(query.pattern)]
     for node in naming(predicate):

@@ -165,8 +165,7 @@ class QueryBuilder:
         PATTERN A a
         WITHIN 90 min
         """
-        made = parse_window(window)
-        return dataclasses.replace(self, window=made)
+        return dataclasses.replace(self, window=parse_window(window))
 
     def simultaneous(self) -> QueryBuilder:
         """Let events at one time not follow one another: each event of a match is later than the one before it.

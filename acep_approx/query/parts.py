@@ -1,6 +1,6 @@
 """Parts of a pattern that have a window of their own: ``(A a, B b) WITHIN 5 min``, in the conditions that say so.
 
-The events that a part binds lie so close together if each of a variable lies so close to the first of each other one.
+The events that a part binds lie within its window if each event lies within it of the first event of each variable.
 """
 
 from __future__ import annotations

@@ -115,11 +115,11 @@ class _Counting:
 
     @property
     def matcher_columns(self) -> tuple[str, ...]:
-        """What it reads."""
+        """The columns that it reads."""
         return self._matcher.columns
 
     def goes_on(self, batch: EventBatch) -> bool:
-        """Count on; whether it is not enough yet."""
+        """Count the matches of one more batch; return whether to go on."""
         at = 0
         while at < len(batch):
             known = self.found
@@ -159,7 +159,7 @@ class Lookout:
             execution.lookout = cls(execution)
 
     def __call__(self, batch: EventBatch) -> bool:
-        """Look at some events; whether to look at more."""
+        """Count the matches of some events; return whether to go on."""
         if self._count is None:
             self._count = _Counting(self._counting())
         columns = list(self._count.matcher_columns)

@@ -508,7 +508,7 @@ class _WantedKey:
         return {name: value.as_py() for name, value in self._wanted.items()}
 
     def of(self, batch: EventBatch) -> _Part:
-        """The events of the key in a batch."""
+        """Select the events of the key from a batch."""
         if self._given is None:
             return _Part(batch.data, batch.ticks, batch.first_row + np.arange(len(batch)))
         roles = self._pipeline.roles

@@ -1,4 +1,4 @@
-"""Whether values are in lists, where one of the two is of an event and the other of the runs that meet it.
+"""Tests of ``x IN list`` across events: one of the two is of the current event, the other is held by runs.
 
 Runs hold lists as codes of their texts, each of which is read once, as long as not too many others come.
 """

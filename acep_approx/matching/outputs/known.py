@@ -252,7 +252,7 @@ class KnownMatches(ABC):
 
 
 def _falls(keys: list[Any]) -> Bools:
-    """Tell which rows are before the row in front of them, by keys of which the last one is the first."""
+    """Tell which rows should stand before the row in front of them; the last of ``keys`` is compared first."""
     falls = np.zeros(max(len(keys[0]) - 1, 0), np.bool_)
     for key in keys:
         falls = (key[:-1] > key[1:]) | ((key[:-1] == key[1:]) & falls)

@@ -120,7 +120,7 @@ def in_order(events: Held, found: MaximalMatches, labels: Ints, *, by_start: boo
 
 
 def _order(place: Ints) -> Ints:
-    """The order of places; nearly sorted ones take no longer than a look at each."""
+    """Sort places; it is fast if they are nearly sorted."""
     is_sorted = bool((place[1:] >= place[:-1]).all())
     return np.arange(len(place)) if is_sorted else np.argsort(place, kind="stable")
 

@@ -145,7 +145,7 @@ class _MatchLeaves:
         return self._values(attribute.name, rows)
 
     def _first_rows(self, leaf: Aggregate, upto: int) -> pa.Array:
-        """Of so many first rows of each list; NULL where there are fewer."""
+        """Values of the first ``upto`` rows of each list; NULL where a list is shorter."""
         rows, name = self._bound[leaf.variable], f"{leaf.variable}[..{upto}]"
         has_fewer = pa.array(_lengths(rows) < upto)
         if name not in self._firsts:

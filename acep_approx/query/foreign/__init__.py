@@ -1,1 +1,1 @@
-"""Texts of other languages, and what is written by who comes from them: how the same is said here."""
+"""Queries in other languages, and common slips: translated or repaired for the hint of an error."""

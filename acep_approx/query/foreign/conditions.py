@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 
+from acep_approx.query.printer import field_name
+
 _TOKEN = re.compile(
     r"""(?P<ours>[^\W\d]\w*\[[^\]]*\]\.(?:\w+|`[^`]*`))|(?P<text>"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')|(?P<name>[^\W\d][\w@]*(?:\.[\w@]+)*)|(?P<sign>==|&&|\|\||!=|<>|<=|>=|!)"""
     r"""|(?P<rest>\s+|\d+(?:\.\d+)?|.)""",
@@ -34,11 +36,6 @@ def quoted(text: str) -> str:
     """
     inner = text[1:-1].replace('\\"', '"').replace("''", "'") if text[:1] in ("'", '"') else text
     return "'" + inner.replace("'", "''") + "'"
-
-
-def field(name: str) -> str:
-    """The name of an attribute, quoted where it is more than one word."""
-    return name if re.fullmatch(r"[^\W\d]\w*", name) else f"`{name}`"
 
 
 def length(amount: str, unit: str) -> str:
@@ -84,7 +81,7 @@ def attribute_of(own: str, known: dict[str, str]) -> Callable[[str], str]:
 
     def meant(name: str) -> str:
         first, _, rest = name.partition(".")
-        return f"{known[first]}.{field(rest)}" if rest and first in known else f"{own}.{field(name)}"
+        return f"{known[first]}.{field_name(rest)}" if rest and first in known else f"{own}.{field_name(name)}"
 
     return meant
 

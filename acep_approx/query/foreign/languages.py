@@ -1,4 +1,4 @@
-"""Which other language a text is in, and what it says in ours: EQL, Flink CEP, Esper, Siddhi, Splunk, SQL."""
+"""Recognise queries in other languages, and translate them: EQL, Flink CEP, Esper, Siddhi, Splunk, SQL."""
 
 from __future__ import annotations
 
@@ -6,10 +6,9 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
-from acep_approx.query.foreign.conditions import NAMES, attribute_of, condition, field, length, parts, query, quoted
+from acep_approx.query.foreign.conditions import NAMES, attribute_of, condition, length, parts, query, quoted
 from acep_approx.query.foreign.match_recognize import match_recognize
-
-_RESERVED = frozenset(("SEQ", "ANY", "AS", "AND", "OR", "NOT", "IN", "IS", "NULL", "TRUE", "FALSE", "PATTERN", "WHERE"))
+from acep_approx.query.printer import field_name, is_name
 
 
 @dataclass(frozen=True)
@@ -67,8 +66,7 @@ class Step:
 
 def type_name(word: str) -> str:
     """A type as a pattern has it, in quotes where it is no plain word."""
-    is_plain = re.fullmatch(r"[^\W\d]\w*", word) and word.upper() not in _RESERVED
-    return word if is_plain else quoted(word)
+    return word if is_name(word) else quoted(word)
 
 
 def sequence(steps: list[Step]) -> str:
@@ -90,11 +88,11 @@ def _eql(text: str) -> Iterator[str]:
     begun = head[: head.index("[")] if "[" in head else head
     by = re.search(r"\bby\s+([\w.@]+(?:\s*,\s*[\w.@]+)*)", begun.rstrip("!"), re.IGNORECASE)
     span = re.search(r"\bmaxspan\s*=\s*(\d+)\s*(\w+)", begun, re.IGNORECASE)
-    steps, keys, joined = [], [f"[{field(one)}]" for one in parts(by[1])] if by else [], []
+    steps, keys, joined = [], [f"[{field_name(one)}]" for one in parts(by[1])] if by else [], []
     for name, item in zip(NAMES, _ITEM.finditer(head), strict=False):
         steps.append(_eql_step(item, name))
         if item["by"] and not item["no"]:
-            joined.append([f"{name}.{field(one)}" for one in parts(item["by"])])
+            joined.append([f"{name}.{field_name(one)}" for one in parts(item["by"])])
     if not steps:
         return
     of_all = {tuple(one.partition(".")[2] for one in some) for some in joined}
@@ -216,7 +214,7 @@ def _splunk(text: str) -> Iterator[str]:
     ends = [re.search(rf"\b{word}\s*=\s*(\"[^\"]*\"|[\w.]+)", text) for word in ("startswith", "endswith")]
     kinds = [quoted(end[1]) if end else "ANY" for end in ends]
     span = re.search(r"\bmaxspan\s*=\s*(\d+)\s*(\w+)", text)
-    keys = [f"[{field(one)}]" for one in re.split(r"[\s,]+", said[1].strip())]
+    keys = [f"[{field_name(one)}]" for one in re.split(r"[\s,]+", said[1].strip())]
     yield query(f"SEQ({kinds[0]} a, {kinds[1]} b)", keys, length(span[1], span[2]) if span else "")
 
 

@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from acep_approx.query.foreign.conditions import condition, field, length, parts, query
+from acep_approx.query.foreign.conditions import condition, length, parts, query
+from acep_approx.query.printer import field_name
 
 _CLAUSE = (
     r"PARTITION\s+BY|ORDER\s+BY|MEASURES|ONE\s+ROW\s+PER\s+MATCH|ALL\s+ROWS\s+PER\s+MATCH|AFTER\s+MATCH|PATTERN|SUBSET|"
@@ -59,7 +60,8 @@ class _Rows:
 
     def last(self, name: str, attribute: str) -> str:
         """An attribute of the last row of a symbol."""
-        return f"{name}[{name}.LEN].{field(attribute)}" if self.is_many(name) else f"{name}.{field(attribute)}"
+        row = f"{name}[{name}.LEN]" if self.is_many(name) else name
+        return f"{row}.{field_name(attribute)}"
 
 
 def match_recognize(text: str) -> Iterator[str]:
@@ -80,7 +82,7 @@ def match_recognize(text: str) -> Iterator[str]:
     rows = _Rows.read(clauses.get("PATTERN", ""))
     if rows is None or not rows.quantifiers:
         return
-    keys = [f"[{field(name.rpartition('.')[2])}]" for name in parts(clauses.get("PARTITION BY", "")) if name]
+    keys = [f"[{field_name(name.rpartition('.')[2])}]" for name in parts(clauses.get("PARTITION BY", "")) if name]
     window = _INTERVAL.search(clauses.get("WITHIN", ""))
     span = length(window[1], window[2]) if window else ""
     strategy = "partition_contiguity" if keys else "strict_contiguity"
@@ -136,7 +138,7 @@ def _said(text: str, own: str, rows: _Rows, *, is_first: bool) -> str:
 
     def meant(name: str) -> str:
         symbol, attribute = _split(name, own, rows)
-        return f"{here}.{field(attribute)}" if symbol == own else rows.last(symbol, attribute)
+        return f"{here}.{field_name(attribute)}" if symbol == own else rows.last(symbol, attribute)
 
     return condition(_CALL.sub(called, text), meant)
 

@@ -6,7 +6,8 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from acep_approx.query.foreign.conditions import NAMES, UNITS, field, parts, quoted
+from acep_approx.query.foreign.conditions import NAMES, UNITS, parts, quoted
+from acep_approx.query.printer import field_name
 
 _QUOTED = r"'(?:[^']|'')*'|`[^`]*`"
 _ABSENT = "that no event comes in between is written with ~: SEQ(A a, ~(B b), C c)"
@@ -60,7 +61,7 @@ def _in_pattern(sign: str, by: str) -> Callable[[str], str]:
 
 
 def _keyed(found: re.Match[str]) -> str:
-    return " AND ".join(f"[{field(name)}]" for name in parts(found["keys"]))
+    return " AND ".join(f"[{field_name(name)}]" for name in parts(found["keys"]))
 
 
 def _with_key(text: str) -> str:
