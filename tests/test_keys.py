@@ -108,7 +108,7 @@ def test_release():
 
 
 def test_errors():
-    for column in (pa.array([[1]]), pa.array([{"a": 1}]), pa.array([b"x"])):
+    for column in (pa.array([[[1]]]), pa.array([[{"a": 1}]]), pa.array([{"a": 1}]), pa.array([b"x"])):
         with pytest.raises(DataError) as caught:
             KeyCodes().encode([column])
         assert caught.value.code == "ACEP-D030"

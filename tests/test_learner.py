@@ -27,7 +27,7 @@ from acep_approx.shedding.shedder import Shedder
 from acep_approx.training.history_graph import HistoryGraph
 from rl.records import Events, Lineages
 from rl.updater import Updater
-from tests.cases import cases, examples
+from tests.cases import FULL, cases, examples
 from tests.match_tables import bindings
 from tests.naive import Binding
 from tests.rich_worlds import COLUMNS, RichWorld, rich_world, rich_worlds
@@ -292,7 +292,7 @@ def test_a_change_is_noticed_and_learned_and_where_there_is_none_there_is_no_ala
     """
     query = compile_query(CLOSE, engine="runs")
     noticed, false, ours, frozen = [], [], [], []
-    for seed in range(12):
+    for seed in range(12 if FULL else 8):
         for changes in (True, False):
             table, work, exact = whole(seed, changes=changes)
             found, some = learned(query, table, work, seed, history=of_low() if history else None)

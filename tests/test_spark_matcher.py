@@ -368,6 +368,7 @@ NUMBERS_OF_ALL_KINDS = (0.0, -0.0, 1.5, float("nan"), None)
         (pa.int16(), (0, -1, None)),
         (pa.bool_(), (True, False, None)),
         (pa.date32(), (date(2024, 2, 29), date(2024, 3, 1), None)),
+        (pa.list_(pa.float64()), ([0.0], [-0.0], [1.5, None], [], None)),
     ],
 )
 def test_keys_of_all_types(spark, type_, values):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import json
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import Any
@@ -79,6 +80,7 @@ class KeyCodes:
         if any(pa.types.is_null(column.type) for column in columns):
             return np.full(len(columns[0]), -1, np.int64)
         self._check_types([plain_type(column.type) for column in columns])
+        columns = [as_key(column) for column in columns]
         if len(columns[0]) <= FEW:
             lists = [_in_python(_held(column)) for column in columns]
             keys = lists[0] if len(lists) == 1 else [None if None in key else key for key in zip(*lists, strict=True)]
@@ -116,7 +118,7 @@ class KeyCodes:
         Returns
         -------
         list of pyarrow.Array
-            One per key column, typed as the columns that came in.
+            One per key column, typed as the columns that came in; of lists the JSON texts.
 
         Raises
         ------
@@ -225,6 +227,7 @@ class KeyCodes:
         pyarrow.ArrowInvalid
             A value cannot be held exactly.
         """
+        types = [key_type(type_) for type_ in types]
         if self._types is None or types == self._types:
             return self
         slots, *columns = self.to_state().columns
@@ -241,8 +244,10 @@ class KeyCodes:
                     raise DataError(
                         f"a column of type {type_} cannot be a key",
                         code="ACEP-D030",
-                        hint=_OTHER_KEYS if pa.types.is_list(type_) or pa.types.is_large_list(type_) else _KEYS,
+                        hint="keys are strings, numbers, booleans, dates, timestamps, and lists of the first four",
                     )
+        types = [key_type(type_) for type_ in types]
+        if self._types is None:
             self._types = types
         elif types != self._types:
             before, now = (", ".join(map(str, t)) for t in (self._types, types))
@@ -315,14 +320,49 @@ class _Dictionary:
         return all(a is b or (a is not None and b is not None and a.address == b.address) for a, b in pairs)
 
 
-_KEYS = "keys are strings, numbers, booleans, dates and timestamps"
-_OTHER_KEYS = f"{_KEYS}; a value of another event is looked for in a list with IN: b.ip IN a.ips"
-
-
 def can_be_key(type_: pa.DataType) -> bool:
     """Whether the values of a column can be keys."""
-    kinds = (pa.types.is_string, pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean)
-    return any(is_kind(type_) for is_kind in kinds) or pa.types.is_date(type_) or pa.types.is_timestamp(type_)
+    kinds = [pa.types.is_string, pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean]
+    if _is_list(type_):
+        type_ = plain_type(type_.value_type)
+        kinds += [pa.types.is_null]  # so far all lists were empty
+    else:
+        kinds += [pa.types.is_date, pa.types.is_timestamp]
+    return any(is_kind(type_) for is_kind in kinds)
+
+
+def key_type(type_: pa.DataType) -> pa.DataType:
+    """The type that values of a column have as keys."""
+    return pa.string() if _is_list(type_) else type_
+
+
+def as_key(column: pa.Array) -> pa.Array:
+    """The values of a column as keys: lists as JSON, in which 1.0 is 1 as it is alone.
+
+    >>> as_key(pa.array([["a", "b"], None, []])).to_pylist(), as_key(pa.array([[1.0, -0.0, 0.5]])).to_pylist()
+    (['["a","b"]', None, '[]'], ['[1,0,0.5]'])
+    """
+    if not _is_list(column.type):
+        return column
+    is_floating = pa.types.is_floating(column.type.value_type)
+    return pa.array(
+        [
+            None if items is None else _written([_whole(item) for item in items] if is_floating else items)
+            for items in column.to_pylist()
+        ],
+        pa.string(),
+    )
+
+
+def _whole(item: float | None) -> float | None:
+    return int(item) if item is not None and item.is_integer() else item
+
+
+_written = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+
+
+def _is_list(type_: pa.DataType) -> bool:
+    return bool(pa.types.is_list(type_) or pa.types.is_large_list(type_) or pa.types.is_fixed_size_list(type_))
 
 
 def _storage(type_: pa.DataType) -> pa.DataType:

@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 from acep_approx.arrays import Ints
 from acep_approx.errors import expect
 from acep_approx.events.columns import encode_text, plain_type, text_codes, to_arrow, to_numpy
+from acep_approx.events.keys import as_key
 from acep_approx.events.reading.widening import one_table
 from acep_approx.events.roles import Roles
 from acep_approx.events.source import BATCH_ROWS, open_source
@@ -92,7 +93,7 @@ def portion_of(columns: Sequence[pa.Array], number: int) -> Ints:
     found = np.zeros(len(columns[0]), np.uint64)
     known = np.ones(len(columns[0]), np.bool_)
     for column in columns:
-        words = _words(column)
+        words = _words(as_key(column))
         for by in (32, 16):
             words = words ^ (words >> np.uint64(by))
         found = (found * np.uint64(AGAIN) + (words & np.uint64(2**BITS - 1))) & np.uint64(2**BITS - 1)

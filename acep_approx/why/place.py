@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -19,6 +20,7 @@ from acep_approx.arrays import Ints
 from acep_approx.automaton.letters import LetterReader, Truths, type_name
 from acep_approx.errors import AcepError, DataError, UsageError
 from acep_approx.events.columns import is_bytes, plain_type
+from acep_approx.events.keys import as_key, key_type
 from acep_approx.events.reading.widening import one_table
 from acep_approx.events.roles import Roles
 from acep_approx.events.source import Source, open_source
@@ -292,7 +294,7 @@ def are_of_key(columns: Sequence[Any], key: Sequence[pa.Scalar], rows: int) -> n
     """Which rows have the values of a key in these columns."""
     mine = np.ones(rows, np.bool_)
     for column, value in zip(columns, key, strict=True):
-        values = _plain(column)
+        values = as_key(_plain(column))
         if pa.types.is_null(values.type):  # no event has a value so far
             mine[:] = False
         else:
@@ -302,7 +304,7 @@ def are_of_key(columns: Sequence[Any], key: Sequence[pa.Scalar], rows: int) -> n
 
 def _sample(batch: EventBatch, key: Mapping[str, pa.Scalar]) -> dict[str, None]:
     """Values that there are in the first column of a key."""
-    known = _plain(batch.data.column(next(iter(key)))).unique().drop_null()
+    known = as_key(_plain(batch.data.column(next(iter(key))))).unique().drop_null()
     return dict.fromkeys(map(str, known.to_pylist()))
 
 
@@ -393,13 +395,17 @@ def key_asked(plan: Plan, given: Any, schema: pa.Schema, roles: Roles) -> dict[s
         value, type_ = values[name], plain_type(schema.field(roles.column(name)).type)
         type_ = pa.string() if is_bytes(type_) else type_  # keys are read as text
         try:
-            if pa.types.is_null(type_):  # no event has one so far
+            if type_ != key_type(type_):
+                value = json.loads(value) if isinstance(value, str) else value
+                found[name] = as_key(pa.array([value], type_))[0]
+            elif pa.types.is_null(type_):  # no event has one so far
                 found[name] = pa.scalar(value)
             else:
                 found[name] = pa.scalar(value).cast(type_) if isinstance(value, str) else pa.scalar(value, type_)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError, ValueError) as error:
             message = f"{value!r} cannot be a value of {name}, which is {type_}"
-            raise UsageError(message, code="ACEP-U111") from error
+            hint = "" if type_ == key_type(type_) else f"write a list as JSON: --key '{name}=[...]'"
+            raise UsageError(message, code="ACEP-U111", hint=hint) from error
     return found
 
 

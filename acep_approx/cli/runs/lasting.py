@@ -14,6 +14,7 @@ import typer
 
 from acep_approx.cli.metrics import is_served, tell
 from acep_approx.cli.options.input import OnLate
+from acep_approx.cli.process import end_compiler
 from acep_approx.cli.runs.request import RunRequest
 from acep_approx.cli.terminal import amount, say
 
@@ -129,6 +130,7 @@ def ends_cleanly(stop: Callable[[], None]) -> Iterator[None]:
         for number, old in before.items():
             signal.signal(number, old)
     if caught:
+        end_compiler()
         raise typer.Exit(128 + caught[0])
 
 

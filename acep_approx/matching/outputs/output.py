@@ -17,6 +17,7 @@ from acep_approx.engines.batches import Grouped
 from acep_approx.engines.engine import NO_WORDS, Engine
 from acep_approx.engines.runs.runs import Runs
 from acep_approx.events.columns import to_arrow
+from acep_approx.events.keys import key_type
 from acep_approx.events.stream import EventBatch
 from acep_approx.events.time import shown_type, to_datetime
 from acep_approx.matching.outputs.bind import BoundEvents, Take
@@ -186,7 +187,7 @@ class Stamps:
         """Take over the schema of the events."""
         roles = self.events.roles
         self._time = shown_type(schema.field(roles.time).type, roles.time_format) if self.is_time else pa.int64()
-        self._empty = {name: pa.nulls(0, schema.field(name).type) for name in self.preparer.shown_columns}
+        self._empty = {name: pa.nulls(0, key_type(schema.field(name).type)) for name in self.preparer.shown_columns}
 
     def time(self, ticks: Ints) -> pa.Array:
         """Ticks as timestamps with the zone of the events' times, in microseconds, where they are times."""

@@ -29,7 +29,7 @@ PLACES, FEWEST = 40, 3
 """Places that are asked about: at most, and however much each takes."""
 KEPT = 2_000_000
 """Events that are kept for all of them, roughly."""
-RUN_STEPS, ANSWER_STEPS = 20_000_000, 200_000
+RUN_STEPS, ANSWER_STEPS = 5_000_000, 200_000
 """Run-steps for all partial matches, or for the exact answer; and for each question."""
 ROWS = 200_000
 """Partial matches, or matches of the exact answer, that are looked at."""

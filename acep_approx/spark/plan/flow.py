@@ -141,8 +141,15 @@ class Flow:
     def _key_columns(self) -> list[Column]:
         """Columns of the key; of floating point numbers the two zeros are one."""
         types = dict(self.events.dtypes)
-        columns = {name: column(name) for name in self.keys}
-        return [key + 0.0 if types[name] in ("float", "double") else key for name, key in columns.items()]
+        found = []
+        for name in self.keys:
+            key, type_ = column(name), types[name]
+            if type_ in ("float", "double"):
+                key += 0.0
+            elif type_ in ("array<float>", "array<double>"):
+                key = F.transform(key, lambda item: item + 0.0)
+            found.append(key)
+        return found
 
     def _in_time(self) -> DataFrame:
         time = self.job.roles.time
