@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from datetime import UTC, datetime
 from typing import Any
 
 
@@ -46,6 +47,9 @@ def call(name: str, values: list[Any]) -> Any:
             _, start, *length = values
             kept = [sign for place, sign in enumerate(text, 1) if place >= start]
             return "".join(kept[: length[0]] if length else kept)
+        case "to_time":
+            time = datetime.fromisoformat(text)
+            return time if time.tzinfo is None else time.astimezone(UTC).replace(tzinfo=None)
         case "year" | "month" | "day" | "hour" | "minute" | "second":
             return getattr(text, name)
         case "weekday":

@@ -22,7 +22,7 @@ from acep_approx.query.shape import walk_with_depth
 from experiments.speed.nasty_queries import HARD, nasty_query
 from tests.cases import cases
 
-TEXTS = cases(20_000, 300)
+TEXTS = cases(20_000, 500)
 EVENTS = [{"ts": t, "type": "AB"[t % 2], "x": t * 7 % 11, "y": t % 3} for t in range(20)]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from fractions import Fraction
 from typing import TypeGuard
@@ -20,8 +20,20 @@ from acep_approx.planning.cel import plan_for
 from acep_approx.planning.planner import Plan
 from acep_approx.planning.planner import plan as planned
 from acep_approx.query.functions import FUNCTIONS
-from acep_approx.query.shape import of_expressions, replaced, walk
-from acep_approx.query.syntax import Aggregate, Apply, Attribute, Binary, Constant, Expression, Lasting, Moment, Unary
+from acep_approx.query.shape import of_expressions, replaced, walk, with_operands
+from acep_approx.query.syntax import (
+    Aggregate,
+    Apply,
+    Attribute,
+    Between,
+    Binary,
+    Constant,
+    Expression,
+    Lasting,
+    Moment,
+    Unary,
+)
+from acep_approx.query.types import Kind
 
 Columns = Mapping[str, tuple[str, ...]]
 """The columns of the events of each stream that a query in CEL reads."""
@@ -54,22 +66,71 @@ def bound(plan: Plan, schema: pa.Schema, roles: Roles, columns: Columns, shows: 
     return with_usable_key(made, schema, roles)
 
 
-def with_counted_times(plan: Plan, schema: pa.Schema, roles: Roles) -> Plan:
-    """A plan in which durations beside times that are numbers of a unit are numbers of it, too: ``b.ts - a.ts < 10 s``.
+def with_times(plan: Plan, schema: pa.Schema, roles: Roles) -> Plan:
+    """A plan in which the times of the events are times, though they come as numbers of a unit or as texts."""
+    known = kinds_of(schema, roles)
+    if roles.unit in PER_SECOND and known[roles.time] == "number":  # else they are digits of dates
+        change = _counted(known, roles)
+    elif roles.unit is None and roles.time_format is None and known[roles.time] == "string":
+        change = _read(known, roles)
+    else:
+        return plan
+    found = of_expressions(plan.query, change)
+    if found == plan.query:
+        return plan
+    return replace(planned(found, plan.engine), implied_key=plan.implied_key)
+
+
+def _read(known: Mapping[str, Kind], roles: Roles) -> Callable[[Expression], Expression]:
+    """Read the texts where a time is asked for, ``b.ts - a.ts < 10 s``, ``hour(a.ts)``; elsewhere they stay texts."""
+    names = {"ts", roles.time}
+
+    def is_moment(node: Expression) -> bool:
+        if isinstance(node, Attribute):
+            return known.get(node.name) == "time"
+        if isinstance(node, Apply):
+            function = FUNCTIONS[node.name]
+            return function.result == "time" or (function.result == "same" and any(map(is_moment, node.arguments)))
+        if isinstance(node, Binary) and node.op in ("+", "-"):
+            return is_moment(node.left) != is_moment(node.right)
+        return False
+
+    def read(node: Expression) -> Expression:
+        return Apply("to_time", (node,), node.span) if isinstance(node, Attribute) and node.name in names else node
+
+    def finish(node: Expression) -> Expression:
+        asks = _is_of_times(node) or (isinstance(node, Binary) and node.op in ("+", "-"))
+        return with_operands(node, read) if asks or any(map(is_moment, _compared(node))) else node
+
+    return lambda expression: replaced(expression, lambda _: None, finish)
+
+
+def _compared(node: Expression) -> tuple[Expression, ...]:
+    """The values in a node that are of one kind."""
+    match node:
+        case Binary(left=left, right=right):
+            return left, right
+        case Between(operand=operand, low=low, high=high):
+            return operand, low, high
+        case Apply(name=name, arguments=arguments) if FUNCTIONS[name].result == "same":
+            return arguments
+    return ()
+
+
+def _is_of_times(node: Expression) -> TypeGuard[Apply]:
+    return isinstance(node, Apply) and FUNCTIONS[node.name].wanted(0) == "time"
+
+
+def _counted(known: Mapping[str, Kind], roles: Roles) -> Callable[[Expression], Expression]:
+    """Make durations beside such numbers numbers of their unit, too: ``b.ts - a.ts < 10 s``.
 
     They stay durations where a comparison names another column of times. ``hour`` and its kind get the times that the
     numbers stand for.
     """
-    known = kinds_of(schema, roles)
-    if roles.unit not in PER_SECOND or known[roles.time] != "number":  # else they are digits of dates
-        return plan
-    per_second, names = PER_SECOND[roles.unit], {"ts", roles.time}
-
-    def is_of_times(node: Expression) -> TypeGuard[Apply]:
-        return isinstance(node, Apply) and FUNCTIONS[node.name].wanted(0) == "time"
+    per_second, names = PER_SECOND[str(roles.unit)], {"ts", roles.time}
 
     def as_time(node: Expression) -> Expression | None:
-        if is_of_times(node) and not any(isinstance(getattr(one, "value", None), Moment) for one in walk(node)):
+        if _is_of_times(node) and not any(isinstance(getattr(one, "value", None), Moment) for one in walk(node)):
             return replace(node, arguments=tuple(replaced(one, moment) for one in node.arguments))
         return None
 
@@ -81,7 +142,7 @@ def with_counted_times(plan: Plan, schema: pa.Schema, roles: Roles) -> Plan:
         return None
 
     def count(node: Expression) -> Expression | None:
-        if is_of_times(node):
+        if _is_of_times(node):
             return node
         if isinstance(node, Lasting):
             exact = Fraction(node.microseconds * per_second, 10**6)
@@ -95,10 +156,7 @@ def with_counted_times(plan: Plan, schema: pa.Schema, roles: Roles) -> Plan:
         is_counted = named & names and not any(name and known.get(name) == "time" for name in named)
         return replaced(node, count) if is_counted else node
 
-    found = of_expressions(plan.query, lambda expression: replaced(replaced(expression, as_time), counted))
-    if found == plan.query:
-        return plan
-    return replace(planned(found, plan.engine), implied_key=plan.implied_key)
+    return lambda expression: replaced(replaced(expression, as_time), counted)
 
 
 def with_usable_key(plan: Plan, schema: pa.Schema, roles: Roles) -> Plan:

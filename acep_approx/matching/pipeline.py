@@ -21,7 +21,7 @@ from acep_approx.engines.runs.event_columns import EventColumns
 from acep_approx.engines.runs.load_shedder import LoadShedder
 from acep_approx.events.columns import missing_column
 from acep_approx.events.stream import EventBatch
-from acep_approx.matching.binding import bound, has_times, with_counted_times
+from acep_approx.matching.binding import bound, has_times, with_times
 from acep_approx.matching.choice import PLAIN, Parts, Shown, Way, planned, way
 from acep_approx.matching.fitting import check_columns, columns_as_text, columns_in_order, compared_columns, with_text
 from acep_approx.matching.outputs.bind import BoundEvents, Wide
@@ -147,7 +147,7 @@ class Pipeline(QuerySide):
             self.as_text = columns_as_text(self.plan.query, self.roles)
             self.in_order = columns_in_order(self.plan.query, self.roles)
         else:
-            self.plan = with_counted_times(self.plan, with_text(self.known, self.as_text), self.roles)
+            self.plan = with_times(self.plan, with_text(self.known, self.as_text), self.roles)
         plan, self.is_time = self.plan, has_times(self.plan, self.known, self.roles)
         self.key_slots = self.stream.slots_of(tuple(map(self.roles.column, plan.keys)))
         self.schema = with_text(self.known, self.as_text)

@@ -155,7 +155,7 @@ def evaluate(expr: Expression, column: Column) -> pa.Array | pa.Scalar:
     Raises
     ------
     DataError
-        ACEP-D201: a whole number passed 64 bits.
+        ACEP-D201: a whole number passed 64 bits; ACEP-D006: a text that ``to_time`` gets is no time.
 
     Examples
     --------
@@ -333,7 +333,10 @@ def _only_leaf(expr: Expression) -> Leaf | None:
 def _by_code(expr: Expression, encoded: Any) -> Any:
     values = encoded.dictionary
     values = pa.concat_arrays([values, pa.nulls(1, values.type)])
-    result = _Evaluator(lambda _: values).value(expr)
+    try:
+        result = _Evaluator(lambda _: values).value(expr)
+    except DataError:  # of a value that may stand in none of these rows
+        return _Evaluator(lambda _: encoded.dictionary_decode()).value(expr)
     # Unsigned 8-bit codes could not hold the number of the added value.
     codes = pc.fill_null(encoded.indices.cast(pa.int64()), len(values) - 1)
     return result.take(codes)

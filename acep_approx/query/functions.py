@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from acep_approx.errors import DataError
+
 
 @dataclass(frozen=True)
 class Function:
@@ -133,6 +135,28 @@ def _part_of_time(name: str, **options: Any) -> Callable[..., Any]:
     return lambda time: _arrow(name)(time, **options).cast("int64")
 
 
+def _to_time(text: Any) -> Any:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    has_zone = pc.match_substring_regex(text, r"^.{10}.*(Z|[+-]\d\d(:?\d\d)?)$")
+    nothing = pa.scalar(None, pa.string())
+    zoned, plain = pc.if_else(has_zone, text, nothing), pc.if_else(has_zone, nothing, text)
+    for unit in ("us", "ns"):  # nanoseconds reach only from 1677 to 2262
+        try:
+            in_utc = zoned.cast(pa.timestamp(unit, "UTC")).cast(pa.timestamp(unit))
+            return pc.coalesce(in_utc, plain.cast(pa.timestamp(unit)))
+        except pa.ArrowInvalid as error:
+            failed = error
+    wrong = re.search(r"string: (.*) as a scalar", str(failed))
+    raise DataError(
+        f"to_time is of texts of ISO-8601, and {wrong[1] if wrong else 'a text'} is none",
+        code="ACEP-D006",
+        hint="write times as 2013-01-31T17:45:00.5Z; or say how they are written: --time-format '%d/%m/%Y %H:%M' "
+        "(time_format= in Python)",
+    ) from failed
+
+
 # --- rounding: the kernel does the same, step by step (``kernels/arithmetic.py``) -------------------------
 
 WHOLE = 2.0**52
@@ -217,6 +241,7 @@ _ROWS = (
     Function("trim", ("string",), "string", _arrow("utf8_trim_whitespace")),
     Function("substr", ("string", "number", "number"), "string", _substr, constants=2, optional=1),
     Function("length", ("string",), "number", _length),
+    Function("to_time", ("string",), "time", _to_time),
     Function("year", ("time",), "number", _part_of_time("year")),
     Function("month", ("time",), "number", _part_of_time("month")),
     Function("day", ("time",), "number", _part_of_time("day")),

@@ -233,6 +233,8 @@ class TypeChecker(Written):
             found, wanted = self.kind(one.value), KIND_OF_HELD[self.registers[one.register]]
             if found not in (wanted, "unknown") and not (wanted == "time" and isinstance(one.value, Constant)):
                 hint = f"declare what the register holds: {one.register} {_DECLARED.get(found, 'FLOAT')}"
+                if (found, wanted) == ("string", "time"):
+                    hint = f"of a time in text make one: {one.register} = to_time({to_text(one.value)})"
                 message = f"the register {one.register!r} holds {NAMES[wanted]}, and this is {NAMES[found]}"
                 raise self.fault("ACEP-Q913", message, one.span, hint)
 
@@ -303,6 +305,9 @@ class TypeChecker(Written):
             if op == "-" and kind == "time" and isinstance(other, Constant) and isinstance(other.value, str):
                 self.time(other, other.value)
                 return "duration"
+        for kind, part in ((first, left), (second, right)):
+            if kind == "string":
+                self._number(part, kind)
         return self._of_times(expr, op, first, second)
 
     def _of_times(self, expr: Expression, op: str, first: Kind, second: Kind) -> Kind:
@@ -434,6 +439,8 @@ def _comparison_hint(  # noqa: PLR0911  one for each mistake
     if found == {"time", "number"}:  # 2013-01-31 is a difference
         return f"{_SAME}; a time stands in quotes: '2013-01-31' or '2013-01-31T12:30:00'"
     for part in (left, right):
+        if isinstance(part, Attribute) and found == {"time", "string"}:
+            return f"{_SAME}; of a time in text make one: to_time({to_text(part)})"
         if isinstance(part, Constant) and found == {"number", "string"}:
             if isinstance(part.value, str):
                 try:
@@ -449,6 +456,8 @@ def _comparison_hint(  # noqa: PLR0911  one for each mistake
 
 def _hint_on_argument(name: str, found: Kind, argument: Expression) -> str:
     if FUNCTIONS[name].wanted(0) == "time":
+        if found == "string":
+            return f"if this is a time in text, write {name}(to_time({to_text(argument)}))"
         return PLAIN_TIMES if found == "number" else f"{name} is of one time: {name}(a.ts)"
     if isinstance(argument, Attribute) and found in ("string", "number"):
         wanted = "float" if found == "string" else "text"
@@ -459,10 +468,12 @@ def _hint_on_argument(name: str, found: Kind, argument: Expression) -> str:
 
 def _hint_on_arithmetic(found: Kind, expr: Expression) -> str:
     """What to do where a text stands in arithmetic: it may be a time, which JSON has no type for."""
+    if isinstance(expr, Aggregate) and found == "string":
+        return f"arithmetic is for numbers and times; {expr.function} of times in text compares texts"
     if found != "string" or not isinstance(expr, Attribute) or expr.variable == "old":  # of a table of rules
         return "arithmetic is for numbers"
-    how = "--time-format '%Y-%m-%dT%H:%M:%SZ' (time_format= in Python)"
-    return f"arithmetic is for numbers and times; if {expr.name!r} is a time in text, say how it is written: {how}"
+    how = f"write to_time({to_text(expr)}), or say how it is written: --time-format '%d/%m/%Y %H:%M' (time_format=)"
+    return f"arithmetic is for numbers and times; if {expr.name!r} is a time in text, {how}"
 
 
 def _hint_on_texts(op: str, text: Expression, number: Constant) -> str:

@@ -105,12 +105,14 @@ class ReturnColumns:
 
 
     def _in_zone(self, value: Expression, found: pa.Array, types: Mapping[str, pa.DataType]) -> pa.Array:
-        """What is computed of a time, with the zone of its column."""
+        """What is computed of a time, with the zone of its column; of a text, in UTC."""
         if not pa.types.is_timestamp(found.type):
             return found
         named = [leaf.name for leaf in walk(value) if isinstance(leaf, Attribute | Aggregate) and leaf.name is not None]
         read = [types[self._roles.column(name)] for name in named]
-        zone = next((type_.tz for type_ in read if pa.types.is_timestamp(type_) and type_.tz is not None), None)
+        zones = [type_.tz for type_ in read if pa.types.is_timestamp(type_) and type_.tz is not None]
+        zones += ["UTC" for node in walk(value) if isinstance(node, Apply) and node.name == "to_time"]
+        zone = next(iter(zones), None)
         return found if zone is None else found.cast(pa.timestamp(found.type.unit, zone))
 
 
