@@ -11,7 +11,7 @@ def first_noticed(disagreement: Callable[[int], object], worlds: int, known: int
     ``known`` is the one that was the first when the worlds were last looked through: it saves the way to it. Once
     worlds are made otherwise it may show nothing; then all are looked through.
     """
-    for seed in (*([] if known is None or known >= worlds else [known]), *range(worlds)):
+    for seed in (*([] if known is None else [known]), *range(worlds)):
         try:
             if disagreement(seed):
                 return seed

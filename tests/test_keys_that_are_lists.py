@@ -85,12 +85,11 @@ def test_they_are_as_their_texts(type_: pa.DataType) -> None:
     found = 0
     for seed in range(cases(30, 3)):
         lists, texts = events(type_, seed)
-        for engine in ("auto", "runs"):
-            query = compile_query(QUERIES[seed % len(QUERIES)], engine=engine)
-            for name, way in WAYS.items():
-                expected = way(query, texts)
-                assert way(query, lists) == expected, (name, engine)
-                found += len(expected)
+        query = compile_query(QUERIES[seed % len(QUERIES)], engine="auto" if seed % 2 else "runs")
+        for name, way in WAYS.items():
+            expected = way(query, texts)
+            assert way(query, lists) == expected, name
+            found += len(expected)
     assert found > 100
 
 

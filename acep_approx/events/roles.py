@@ -132,7 +132,8 @@ class Roles:
                 f"the query uses {name!r}, but no column of the events plays that role"
                 + (f"; the columns are: {', '.join(self.columns)}" if self.columns else ""),
                 code="ACEP-D008",
-                hint=f"name the column with {option_of(name)} COLUMN ({name}='COLUMN' in Python)",
+                hint=f"name the column with {option_of(name)} COLUMN "
+                f"({name}='COLUMN' in Python, where look(events) shows which it could be)",
             )
         return column
 
@@ -268,7 +269,8 @@ def _infer_time(schema: pa.Schema) -> str:
             code="ACEP-D001",
             hint=": ".join(open_times(schema))
             or events_in_lists(schema)
-            or f"name it with --time {BROKER_TIME if BROKER_TIME in schema.names else 'COLUMN'} (time= in Python)",
+            or f"name it with --time {BROKER_TIME if BROKER_TIME in schema.names else 'COLUMN'} "
+            "(time= in Python, where look(events) shows which it could be)",
         )
     return found
 
