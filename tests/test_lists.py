@@ -206,6 +206,20 @@ def test_mistakes(condition: str, code: str) -> None:
     assert caught.value.hint
 
 
+@pytest.mark.parametrize("item", ["NULL", "a.nothing"])
+def test_what_is_null_is_in_no_empty_list(item: str) -> None:
+    """It may be in one that has values; in a column of which no event has a value nothing is known."""
+    lists = pa.array([[], [1], None], pa.list_(pa.int64()))
+    table = pa.table({"ts": [1, 2, 3], "type": ["A"] * 3, "some": lists, "nothing": pa.nulls(3)})
+
+    def ends(condition: str) -> list[int]:
+        found = compile_query(f"PATTERN A a WHERE {condition} WITHIN 5").match(table)
+        return [match.end for match in found]
+
+    assert (ends(f"{item} IN a.some"), ends(f"NOT {item} IN a.some")) == ([], [1])
+    assert (ends(f"{item} IN a.nothing"), ends("NOT 1 IN a.nothing")) == ([], [])
+
+
 def test_rules_and_cel_have_no_lists() -> None:
     """They say so."""
     rule = "TABLE t (k text, n int, KEY (k)) RULE r ON PATTERN SEQ(A a, B b) WHERE b.ip IN a.ips WITHIN 5"

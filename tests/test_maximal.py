@@ -112,3 +112,14 @@ def test_long_streams(text: str, keys: int) -> None:
         cuts = sorted(dice.randint(0, count) for _ in range(40))
         batches = [table.slice(i, j - i) for i, j in zip([0, *cuts], [*cuts, count], strict=True)]
         assert pushed(query, batches, output, "equal", dice).to_pylist() == whole.to_pylist()
+
+
+@pytest.mark.parametrize("first", range(1, 6))
+def test_a_key_that_comes_after_a_restart_in_windows_of_events(first: int) -> None:
+    """Counters of keys and engines make room for more of them at different times."""
+    query = compile_query("PATTERN SEQ(A a, A? b) WHERE [g] WITHIN 3 events MAXIMAL")
+    rows = [{"ts": at, "type": "A", "g": at} for at in range(first + 3)]
+    matcher = query.matcher()
+    matcher.push(rows[:first])
+    matcher = query.from_state(matcher.state_bytes())
+    assert sum(len(matcher.push([row])) for row in rows[first:]) + len(matcher.finish()) == len(rows)

@@ -299,6 +299,9 @@ class _Evaluator:
             values = _alike(values)
             if pa.types.is_null(values[0].type):
                 return next((value for value in values if not isinstance(value, pa.Scalar)), values[0])
+        elif function.name == "IN":
+            if pa.types.is_null(values[1].type):
+                return values[1].cast(pa.bool_())
         elif pa.types.is_null(values[0].type):  # nothing but NULL: the column gets its type later
             return values[0]
         return _without_nan(function.compute(*values))

@@ -128,7 +128,9 @@ class HoldingCells(Engine):
         return {name: getattr(self, name) for name in self.MARKS}
 
     def _by_slot(self, ticks: Ints | int) -> Ints:
-        return ticks[: self.slots] if isinstance(ticks, np.ndarray) else np.full(self.slots, ticks)
+        if not isinstance(ticks, np.ndarray):
+            return np.full(self.slots, ticks)
+        return extended(ticks, max(self.slots, ticks.size), LONG_AGO)[: self.slots]  # of slots without events
 
     def clear(self, slots: Ints) -> None:
         """Forget the runs of some key slots."""
