@@ -64,18 +64,34 @@ def followed(tree: Pattern, *, is_last: bool) -> Iterator[Atom]:
             yield from followed(part, is_last=is_last and most == 1)
 
 
-def ends_late(tree: Pattern) -> bool:
-    """Whether a negation can be what a part of a pattern ends with."""
+def ends_late(tree: Pattern, *, has_begun: bool = False) -> bool:
+    """Whether a negation can be what a part of a pattern ends with, behind an event; before the part ``has_begun``."""
     match tree:
         case Absent():
-            return True
+            return has_begun
         case Seq(parts=parts):
             ends = [i for i, part in enumerate(parts) if all(map(is_optional, parts[i + 1 :]))]
-            return any(ends_late(parts[i]) for i in ends)
-        case Either(options=options) | AllOf(parts=options):
-            return any(map(ends_late, options))
+            return any(ends_late(parts[i], has_begun=has_begun or any(map(has_events, parts[:i]))) for i in ends)
+        case Either(options=options):
+            return any(ends_late(option, has_begun=has_begun) for option in options)
+        case AllOf(parts=parts):
+            return any(ends_late(part, has_begun=True) for part in parts)
+        case Repeat(part=part, most=most):
+            return ends_late(part, has_begun=has_begun or most != 1)
+        case Spaced(part=part):
+            return ends_late(part, has_begun=has_begun)
+    return False
+
+
+def has_events(tree: Pattern) -> bool:
+    """Whether a part of a pattern can have events."""
+    match tree:
+        case Atom():
+            return True
+        case Seq(parts=parts) | AllOf(parts=parts) | Either(options=parts):
+            return any(map(has_events, parts))
         case Repeat(part=part) | Spaced(part=part):
-            return ends_late(part)
+            return has_events(part)
     return False
 
 

@@ -158,6 +158,17 @@ def test_the_v_shape_of_match_recognize_finds_what_sql_finds():
     assert [(row["high"], row["last"]) for row in found.to_pylist()] == [(37, 34)]
 
 
+def test_a_key_that_is_returned_is_shown_anyway():
+    for returned, meant in (("user, b.x", "RETURN b.x AS x"), ("b.x, user", "RETURN b.x AS x")):
+        text = f"PATTERN SEQ(A a, B b) WHERE [user] WITHIN 5 RETURN {returned}"
+        with pytest.raises(QueryError) as caught:
+            compile_query(text)
+        assert str(caught.value.hint).endswith(f"WITHIN 5 {meant}")
+        assert "a key is shown without RETURN" in str(caught.value.hint)
+    with pytest.raises(QueryError, match="a key is shown anyway"):
+        compile_query("PATTERN SEQ(A a, B b) WHERE [user] WITHIN 5 RETURN user")
+
+
 def test_times_that_are_texts_in_json_are_told_how_to_compute_with(tmp_path):
     """That of the events is one; another column is made one."""
     path = tmp_path / "a.jsonl"

@@ -404,3 +404,13 @@ def test_no_test_imports_another():
 def test_the_package_imports_no_tests_and_no_experiments():
     for path in modules(*PACKAGES):
         assert not {top(name) for name in imported(path)} & {"tests", "experiments"}, path
+
+
+def test_no_other_files_lie_about() -> None:
+    """What somebody wrote while trying things out was committed twice."""
+    if shutil.which("git") is None or not (ROOT / ".git").exists():
+        pytest.skip("this is no checkout of git")
+    done = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True)
+    texts = {"CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "README.md"}
+    known = texts | {".gitignore", ".mkdocs.yml", ".pre-commit-config.yaml", "pyproject.toml"}
+    assert {name for name in done.stdout.split() if "/" not in name} == known

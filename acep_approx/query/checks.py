@@ -600,7 +600,9 @@ def check_names(query: QuerySyntax, expression: Expression, known: set[str], kle
     for node in walk(expression):
         match node:
             case Attribute(variable=None, name=name):
-                hint = _with_strategy(query, node) or f"say whose: {min(known)}.{name}"
+                is_key = any(name == one.name for one in query.equivalences)
+                whose = f"{min(known)}.{name}" + (" (a key is shown anyway)" if is_key else "")
+                hint = _with_strategy(query, node) or f"say whose: {whose}"
                 raise query.fault("ACEP-Q048", f"{name!r} is of no variable", node.span, hint)
             case Attribute(variable=str(variable)) | Aggregate(variable=variable) if variable not in known:
                 raise no_variable(query, variable, known, node.span)

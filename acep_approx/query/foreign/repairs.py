@@ -155,6 +155,19 @@ def _as_its_name(found: re.Match[str]) -> str:
     return f" {found[1]} AS {found[1].rpartition('.')[2]}"
 
 
+def _without_keys(text: str) -> str:
+    """What is returned without the keys of the query: ``WHERE [user] ... RETURN user, b.x``; the rest has its names."""
+    returned = re.search(r"\s*\bRETURN\s+([^()]+?)\s*$", text, re.IGNORECASE)
+    keys = {key.strip() for found in re.findall(r"\[([\w\s,]+)\]", text) for key in found.split(",")}
+    if returned is None:
+        return text
+    outputs = [one.strip() for one in returned[1].split(",")]
+    others = [re.sub(rf"^({_FIELD})$", _as_its_name, one).strip() for one in outputs if one not in keys]
+    if len(others) == len(outputs):
+        return text
+    return text[: returned.start()] + (f" RETURN {', '.join(others)}" if others else "")
+
+
 _SEPARATED = "parts of a sequence are separated by `,`, as in SEQ(A a, B b)"
 _TYPE_FIRST = "the type comes first, then the name: A a"
 _KEY = "that all events have the same value is a condition: WHERE [key]"
@@ -197,6 +210,7 @@ REPAIRS = (
     Repair(_outside(r"\bPAST\s+LAST\s+EVENT\b", "PAST LAST ROW")),
     Repair(_outside(r"(?<=\bRETURN)\s+\*", ""), _STAR),
     Repair(_outside(r"\bSELECT\b(?!.*\bFROM\b)", "RETURN"), "what a match shows stands behind RETURN"),
+    Repair(_without_keys, "a key is shown without RETURN"),
     Repair(_replaced(rf"(?:(?<=RETURN)|(?<=,))\s*({_FIELD})(?=\s*(?:,|$))", _as_its_name)),
 )
 """Some of them lead to texts that can be read, together or alone."""
