@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import warnings
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from acep_approx import ManyMatchesWarning, compile_query, compile_rules
+from acep_approx import ManyMatchesWarning, QuerySet, compile_query, compile_rules
 from acep_approx.planning.many_matches import why_many
 from acep_approx.results import beginning
 from acep_approx.results.beginning import much
@@ -178,6 +179,40 @@ def test_what_is_pushed_is_counted_until_it_is_too_much(size):
         points = compile_query(DELIVERIES).matcher(output="points")
         points.push(rows)
         compile_query(DELIVERIES.replace("ERRORS 1", "ERRORS 1 MAXIMAL")).matcher().push(rows)
+
+
+def push_all(matcher: Any, rows: list[dict]) -> None:
+    """Some dozen at a time."""
+    for first in range(0, len(rows), 70):
+        matcher.push(rows[first : first + 70])
+    matcher.finish()
+
+
+@pytest.mark.parametrize("more", [{"watermark": 10}, {"emit": "early"}, {"op": "op"}])
+def test_what_may_be_late_or_taken_back_is_counted(more: dict[str, Any]) -> None:
+    """The events as they are run, so after they have waited."""
+    matcher = compile_query(DELIVERIES).matcher(**more)
+    rows = [row | ({"op": "insert"} if "op" in more else {}) for row in deliveries(300)]
+    with pytest.warns(ManyMatchesWarning, match="events have 1,[0-9]{3} matches, and [0-9]{3} events complete"):
+        push_all(matcher, rows)
+
+
+def test_of_a_set_some_queries_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once for each input; of many queries not all are looked at."""
+    desk = QuerySet()
+    desk.add(DELIVERIES, id="lost")
+    desk.add(DELIVERIES.replace("ERRORS 1", "ERRORS 1 MAXIMAL"), id="maximal")
+    for _ in range(2):
+        with pytest.warns(ManyMatchesWarning) as told:
+            desk.match(deliveries(400))
+        assert [str(one.message)[:30] for one in told] == ["lost: the first 2,000 events h"]
+    monkeypatch.setattr(beginning, "MOST_QUERIES", 1)
+    desk = QuerySet()
+    desk.add(DELIVERIES, id="lost")
+    desk.add(DELIVERIES.replace("E e", "E+ e[]"), id="lost, too")
+    with pytest.warns(ManyMatchesWarning) as told:
+        push_all(desk, deliveries(400))
+    assert [str(one.message)[:5] for one in told] == ["lost:"]
 
 
 def test_a_file_that_is_followed_is_counted_on_its_way(file):

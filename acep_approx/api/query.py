@@ -160,7 +160,9 @@ class Query(TunableQuery):
         if revisions is not None:
             from acep_approx.revisions.matcher import RevisedMatcher
 
-            return RevisedMatcher(self.plan, revisions, **options)
+            revised = RevisedMatcher(self.plan, revisions, **options)
+            Lookout.set(revised.execution)
+            return revised
         matcher = Matcher(self.plan, **options)
         Lookout.set(matcher)
         return matcher

@@ -25,6 +25,7 @@ from acep_approx.matching.outputs.bind import Bind, as_plain, from_plain
 from acep_approx.matching.outputs.kinds import STREAMED, OutputName
 from acep_approx.planning.durations import Duration, check_duration
 from acep_approx.planning.planner import Plan
+from acep_approx.results.beginning import LookoutOfSet
 from acep_approx.revisions.request import REVISING
 from acep_approx.run.lateness import Lateness
 from acep_approx.run.left_out import written
@@ -157,6 +158,7 @@ class QuerySet(OrderedRun):
         wanted = {"time": time, "key": key, "type": type, "unit": unit, "start": start}
         self.output: OutputName = output
         self._running = Running(wanted | TimeFormat.plain(time_format), key_idle, asked)
+        self._running.on_join = LookoutOfSet()
         self._running.graph.bind = bind
         # by the number of the part that is shown: those that a user holds, and those that have someone to tell
         self._held: WeakValueDictionary[int, Subscription] = WeakValueDictionary()

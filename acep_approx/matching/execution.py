@@ -5,7 +5,7 @@ The state is plain arrays and a JSON header, never pickle.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from numbers import Integral
 from typing import Any, Self
 
@@ -24,7 +24,7 @@ from acep_approx.events.stream import EventBatch
 from acep_approx.events.time_formats import TimeFormat
 from acep_approx.matching.outputs.bind import Bind, as_plain, bound_names, from_plain
 from acep_approx.matching.outputs.kinds import KINDS, MATCHES, OutputKind
-from acep_approx.matching.pipeline import Pipeline
+from acep_approx.matching.pipeline import Lookout, Pipeline
 from acep_approx.matching.state import MATCHER, meaning, restored_stream, saved
 from acep_approx.matching.stream_side import StreamSide
 from acep_approx.matching.tracing.partial import refuse_algebra
@@ -139,8 +139,8 @@ class Execution:
 
     row_column: str | None = None
     """A column that events get beside their own, with their row numbers."""
-    lookout: Callable[[EventBatch], bool] | None = None
-    """Is given the first events before they are run, until it says that it needs no more."""
+    lookout: Lookout | None = None
+    """That of its pipeline."""
     waits = False
     """Whether events may come in any order."""
 
@@ -195,9 +195,11 @@ class Execution:
 
     def _pipeline(self, stream: StreamSide) -> Pipeline:
         bind = () if self._is_raw else self.bind_by  # who gets raw results shows them later
-        return Pipeline(
+        made = Pipeline(
             stream, self.plan, self.output, self.state_cap, self._merging, self.shedding, bind, is_raw=self._is_raw
         )
+        made.lookout = self.lookout
+        return made
 
     def run(self, batch: EventBatch, derived: Mapping[str, pa.Array] | None = None) -> Iterator[pa.Table]:
         """Run one batch; results come as they are made, and must all be taken before the next batch.
@@ -208,8 +210,6 @@ class Execution:
             See ``StreamSide.run``.
         """
         assert self.pipeline is not None, "bind first"
-        if self.lookout is not None and not self.lookout(batch):
-            self.lookout = None
         if self.row_column is not None:
             derived = {self.row_column: to_arrow(batch.first_row + np.arange(len(batch)))}
         for _, table in self.pipeline.stream.run(batch, derived):

@@ -7,7 +7,7 @@ a query gets is said in ``choice``, how much of a batch is run at a time in ``pi
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
 import numpy as np
@@ -37,6 +37,9 @@ from acep_approx.planning.planner import MERGING, Plan
 from acep_approx.query.shape import walk
 from acep_approx.query.syntax import Attribute, Expression
 from acep_approx.ranges import COUNT, Range, check_arrays, number_in
+
+Lookout = Callable[["Pipeline", EventBatch], bool]
+"""Is given the first events of a pipeline before they are run, until it says that it needs no more."""
 
 
 class Pipeline(QuerySide):
@@ -97,6 +100,8 @@ class Pipeline(QuerySide):
     DataError, QueryError
         A column is missing or has the wrong type.
     """
+
+    lookout: Lookout | None = None
 
     def __init__(
         self,
@@ -274,6 +279,8 @@ class Pipeline(QuerySide):
 
     def prepare(self, batch: StreamBatch) -> None:
         """Take from a batch what this query asks of it: key slots, letters, words."""
+        if self.lookout is not None and not self.lookout(self, batch):
+            self.lookout = None
         begun, known = time.perf_counter(), len(self.preparer.classes)
         self.preparer.read(batch)
         if len(self.preparer.classes) > known:

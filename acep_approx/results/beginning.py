@@ -14,9 +14,13 @@ from acep_approx.events.counts import counted, said
 from acep_approx.events.stream import EventBatch, read_events
 from acep_approx.matching.execution import Execution
 from acep_approx.matching.outputs.kinds import COUNTS, MATCHES
+from acep_approx.matching.pipeline import Pipeline
 from acep_approx.planning.many_matches import REMEDY, why_many
+from acep_approx.planning.planner import Plan
 
 MOST_EVENTS, MOST_SECONDS = 50_000, 0.2
+MOST_QUERIES = 5
+"""Queries of a set whose events are looked at."""
 FEWEST_EVENTS = 24
 """Fewer events are not looked at."""
 MOST_READ = 1000
@@ -144,39 +148,53 @@ class Lookout:
 
     Parameters
     ----------
-    execution : Execution
-        What runs them.
+    plan : Plan
+    whose : str, default ""
+        The id of the query in its set.
     """
 
-    def __init__(self, execution: Execution) -> None:
-        self._execution = execution
+    def __init__(self, plan: Plan, whose: str = "") -> None:
+        self._plan = plan
+        self._whose = f"{whose}: " if whose else ""
         self._count: _Counting | None = None
 
     @classmethod
-    def set(cls, execution: Execution) -> None:
-        """Let the first events be looked at, if the query may have many matches for one case."""
-        if execution.output is MATCHES and execution.shedding is None and why_many(execution.plan) is not None:
-            execution.lookout = cls(execution)
+    def set(cls, run: Execution | Pipeline, whose: str = "") -> bool:
+        """Let the first events be looked at, if the query lists matches and may have many for one case: whether so."""
+        is_shed = isinstance(run, Execution) and run.shedding is not None
+        if is_shed or run.output is not MATCHES or why_many(run.plan) is None:
+            return False
+        run.lookout = cls(run.plan, whose)
+        if isinstance(run, Execution) and run.pipeline is not None:
+            run.pipeline.lookout = run.lookout
+        return True
 
-    def __call__(self, batch: EventBatch) -> bool:
+    def __call__(self, run: Pipeline, batch: EventBatch) -> bool:
         """Count the matches of some events; return whether to go on."""
-        if self._count is None:
-            self._count = _Counting(self._counting())
-        columns = list(self._count.matcher_columns)
         try:
-            goes_on = self._count.goes_on(replace(batch, data=batch.data.select(columns)))
+            if self._count is None:
+                counting = Execution(self._plan, output=COUNTS)
+                counting.bind(run.schema, run.roles)
+                self._count = _Counting(counting)
+            some = batch.data.select(list(self._count.matcher_columns))
+            goes_on = self._count.goes_on(EventBatch(batch.first_row, batch.ticks, some))
         except AcepError:
-            return False  # the run itself tells of it
+            return False  # the run itself tells of it, or events come again
         found = replace(self._count.found, is_all=False)
         if not found.is_much:
             return goes_on
-        why = why_many(self._execution.plan)
-        warnings.warn(f"{found}: {why}. {REMEDY}", ManyMatchesWarning, stacklevel=4)
+        why = why_many(self._plan)
+        warnings.warn(f"{self._whose}{found}: {why}. {REMEDY}", ManyMatchesWarning, stacklevel=4)
         return False
 
-    def _counting(self) -> Execution:
-        run, pipeline = self._execution, self._execution.pipeline
-        assert pipeline is not None, "it runs"
-        counting = Execution(run.plan, output=COUNTS, merge=run.merge)
-        counting.bind(pipeline.schema, pipeline.roles)
-        return counting
+
+class LookoutOfSet:
+    """Looks at the first events of some queries of a set: of all of them it would take too long."""
+
+    def __init__(self) -> None:
+        self._left = MOST_QUERIES
+
+    def __call__(self, id: str, pipeline: Pipeline) -> None:  # noqa: A002  (what users call it)
+        """Let the first events of a query be looked at, as ``Lookout.set``."""
+        if self._left:
+            self._left -= Lookout.set(pipeline, id)

@@ -16,6 +16,7 @@ from acep_approx.events.roles import Roles, infer_roles
 from acep_approx.events.stream import EventBatch
 from acep_approx.events.time import tick_unit
 from acep_approx.matching.outputs.tables import joined
+from acep_approx.matching.pipeline import Pipeline
 from acep_approx.planning.durations import Duration
 from acep_approx.run.lateness import Lateness
 from acep_approx.run.left_out import LATE
@@ -89,6 +90,8 @@ class Running:
         None until the columns of the events are known.
     on_misfit : callable or None
         Is told the id of each query that does not fit the columns of the events, and why.
+    on_join : callable or None
+        Is told the id of each query by itself that takes part from now on, and its pipeline.
     kept : sequence of str
         Columns that are read beside those of the queries, since events that are left out are wanted whole.
     changes : list of Change
@@ -114,6 +117,7 @@ class Running:
         self.lateness = lateness
         self.kept: Sequence[str] = ()
         self.on_misfit: Misfit | None = None
+        self.on_join: Callable[[str, Pipeline], None] | None = None
         self._coming: dict[int, Member] = {}
         self._shape: tuple[pa.Schema, list[int], pa.Schema] | None = None
 
@@ -342,7 +346,10 @@ class Running:
             for number, entry in change.goes.items():
                 yield from self._known.remove(number, entry)
             for entry in change.comes.values():
-                self._known.join(entry, self._coming[entry.number])
+                member = self._coming[entry.number]
+                if self.on_join is not None and isinstance(member.side, Pipeline):
+                    self.on_join(entry.id, member.side)
+                self._known.join(entry, member)
 
     @property
     def standing(self) -> Standing:
@@ -423,7 +430,7 @@ class Running:
     def fresh(self) -> Running:
         """The same queries, before any event."""
         running = Running(self.wanted, self.key_idle, self.lateness)
-        running.graph.bind = self.graph.bind
+        running.graph.bind, running.on_join = self.graph.bind, self.on_join
         numbers = defaultdict[Entry, list[int]](list)
         for number, _, entry in self.graph.numbered:
             numbers[entry].append(number)
