@@ -179,6 +179,6 @@ def test_times_that_are_texts_in_json_are_told_how_to_compute_with(tmp_path):
     query = compile_query("PATTERN SEQ(A a, B b) WITHIN 1 min RETURN b.due - a.ts AS left")
     with pytest.raises(QueryError, match="ACEP-Q062") as caught:
         query.match(str(path)).to_arrow()
-    assert "write to_time(b.due), or say how it is written: --time-format" in str(caught.value)
+    assert "write to_time(b.due), which rules and CEL do not have, or say how" in str(caught.value)
     query = compile_query("PATTERN SEQ(A a, B b) WITHIN 1 min RETURN to_time(b.due) - a.ts AS left")
     assert query.match(str(path)).to_arrow()["left"].to_pylist() == [timedelta(days=1)]

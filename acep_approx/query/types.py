@@ -440,7 +440,7 @@ def _comparison_hint(  # noqa: PLR0911  one for each mistake
         return f"{_SAME}; a time stands in quotes: '2013-01-31' or '2013-01-31T12:30:00'"
     for part in (left, right):
         if isinstance(part, Attribute) and found == {"time", "string"}:
-            return f"{_SAME}; of a time in text make one: to_time({to_text(part)})"
+            return f"{_SAME}; if {part.name!r} is a time in text, {_as_time(part)}"
         if isinstance(part, Constant) and found == {"number", "string"}:
             if isinstance(part.value, str):
                 try:
@@ -472,8 +472,13 @@ def _hint_on_arithmetic(found: Kind, expr: Expression) -> str:
         return f"arithmetic is for numbers and times; {expr.function} of times in text compares texts"
     if found != "string" or not isinstance(expr, Attribute) or expr.variable == "old":  # of a table of rules
         return "arithmetic is for numbers"
-    how = f"write to_time({to_text(expr)}), or say how it is written: --time-format '%d/%m/%Y %H:%M' (time_format=)"
-    return f"arithmetic is for numbers and times; if {expr.name!r} is a time in text, {how}"
+    return f"arithmetic is for numbers and times; if {expr.name!r} is a time in text, {_as_time(expr)}"
+
+
+def _as_time(text: Expression) -> str:
+    """How a text becomes a time."""
+    how = "say how it is written: --time-format '%Y-%m-%dT%H:%M:%SZ' (time_format= in Python)"
+    return f"write to_time({to_text(text)}), which rules and CEL do not have, or {how}"
 
 
 def _hint_on_texts(op: str, text: Expression, number: Constant) -> str:
