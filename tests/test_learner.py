@@ -292,7 +292,7 @@ def test_a_change_is_noticed_and_learned_and_where_there_is_none_there_is_no_ala
     """
     query = compile_query(CLOSE, engine="runs")
     noticed, false, ours, frozen = [], [], [], []
-    for seed in range(12 if FULL else 8):
+    for seed in range(12 if FULL else 6):
         for changes in (True, False):
             table, work, exact = whole(seed, changes=changes)
             found, some = learned(query, table, work, seed, history=of_low() if history else None)
