@@ -158,6 +158,12 @@ def test_the_v_shape_of_match_recognize_finds_what_sql_finds():
     assert [(row["high"], row["last"]) for row in found.to_pylist()] == [(37, 34)]
 
 
+def test_names_as_json_has_them_stand_in_backticks():
+    with pytest.raises(QueryError) as caught:
+        compile_query("PATTERN SEQ(A a, B b) WHERE b.@timestamp > a.@timestamp WITHIN 5")
+    assert "`@timestamp`" in str(caught.value.hint)
+
+
 def test_a_key_that_is_returned_is_shown_anyway():
     for returned, meant in (("user, b.x", "RETURN b.x AS x"), ("b.x, user", "RETURN b.x AS x")):
         text = f"PATTERN SEQ(A a, B b) WHERE [user] WITHIN 5 RETURN {returned}"

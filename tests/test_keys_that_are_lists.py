@@ -111,6 +111,9 @@ def test_why_takes_a_list_as_json() -> None:
     rows = [{"ts": 0, "type": "A", "k": ["p", "q"]}, {"ts": 3, "type": "B", "k": ["q"]}]
     for key in ('["p", "q"]', {"k": ["p", "q"]}):
         assert "B" in str(query.why(rows, around=0, key=key))
+        assert "B" in str(query.why(rows, key=key))
+    key = query.match([*rows, {"ts": 4, "type": "B", "k": ["q", "p"]}]).no_match().key
+    assert key in ({"k": '["p","q"]'}, {"k": '["q"]'})
     with pytest.raises(UsageError) as caught:
         query.why(rows, around=0, key="p")
     assert caught.value.code == "ACEP-U111"

@@ -212,6 +212,9 @@ def _character(text: str, start: int) -> QueryError:
         closing = text.find('"', start + 1)
         end = closing + 1 if closing > 0 else end
         hint = f"strings stand in single quotes: '{text[start + 1 : closing] if closing > 0 else 'text'}'"
+    elif sign == "@":
+        end = start + len("@") + len(re.split(r"\W", text[start + 1 :], maxsplit=1)[0])
+        hint = f"a name with other signs stands in backticks: `{text[start:end]}`; ts is the time of any event: a.ts"
     elif sign == "&":
         end, hint = start + (2 if text[start : start + 2] == "&&" else 1), "write AND"
     elif sign == "!" and _AFTER_PART.search(text, 0, start):

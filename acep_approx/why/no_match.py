@@ -22,6 +22,7 @@ import pyarrow.compute as pc
 from acep_approx.arrays import Ints
 from acep_approx.errors import AcepError
 from acep_approx.events.counts import counted
+from acep_approx.events.keys import as_key
 from acep_approx.events.source import Source
 from acep_approx.matching.outputs.kinds import BARE, PARTIAL
 from acep_approx.matching.outputs.of_runs import TooManyStepsError
@@ -536,7 +537,7 @@ class _Search:
         if at is None or at < 0:
             return "", None
         place, names = self.place, [one.name for one in self.place.plan.query.equivalences]
-        key = {name: place.column(name)[at].as_py() for name in names}
+        key = {name: as_key(place.column(name).slice(at, 1))[0].as_py() for name in names}
         if any(value is None for value in key.values()):
             return "", None
         return place.when(int(place.ticks[at]) - back), key

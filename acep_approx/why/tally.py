@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from acep_approx.arrays import Bools, Ints
 from acep_approx.automaton.letters import Truths, unbound
 from acep_approx.events.counts import counted
+from acep_approx.events.keys import as_key
 from acep_approx.matching.pipeline import Pipeline
 from acep_approx.matching.stream_batch import ColumnOf
 from acep_approx.matching.tracing.partial import States
@@ -330,7 +331,7 @@ def _coded(columns: list[pa.Array]) -> tuple[Ints, int]:
     """A number for each combination of values, -1 where one is NULL; and how many there are."""
     codes, size = np.zeros(len(columns[0]), np.int64), 1
     for column in columns:
-        encoded = column if pa.types.is_dictionary(column.type) else pc.dictionary_encode(column)
+        encoded = column if pa.types.is_dictionary(column.type) else pc.dictionary_encode(as_key(column))
         own = pc.fill_null(encoded.indices.cast(pa.int64()), -1).to_numpy(zero_copy_only=False)
         paired = np.where((codes < 0) | (own < 0), -1, codes * max(len(encoded.dictionary), 1) + own)
         distinct, inverse = np.unique(paired, return_inverse=True)
@@ -340,7 +341,7 @@ def _coded(columns: list[pa.Array]) -> tuple[Ints, int]:
 
 
 def _values(column: pa.Array, which: Bools) -> list[Any]:
-    values: list[Any] = pc.unique(column.filter(pa.array(which))).drop_null().to_pylist()
+    values: list[Any] = pc.unique(as_key(column).filter(pa.array(which))).drop_null().to_pylist()
     return values[:COMPARED]
 
 
