@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, Phase, settings
 
 FULL = os.environ.get("ACEP_CASES") == "full"
 LEAST = 10
-"""Where a sixteenth would be fewer."""
+"""Cases at least, where a sixteenth would be fewer."""
 
 
 def cases(full: int, otherwise: int | None = None) -> int:

@@ -65,7 +65,7 @@ def followed(tree: Pattern, *, is_last: bool) -> Iterator[Atom]:
 
 
 def ends_late(tree: Pattern, *, has_begun: bool = False) -> bool:
-    """Whether a negation can be what a part of a pattern ends with, behind an event; before the part ``has_begun``."""
+    """Whether a match can end with a negation of this part; ``has_begun``: an event may stand before the part."""
     match tree:
         case Absent():
             return has_begun

@@ -93,9 +93,9 @@ def agrees_in_any_split(world: RichWorld, merge: str, dice: Random) -> None:
 
 
 def chooses_as_brute_force(world: RichWorld, merge: str, dice: Random, *, is_ordered: bool = True) -> None:
-    """Which matches are listed, and their points and counts, in any split and over restarts.
+    """Hold listed matches, their points and counts against brute force, in any split and over restarts.
 
-    And in which order, if brute force knows it.
+    With ``is_ordered`` the order of the matches, too.
     """
     query = compiled(world)
     if query is None:

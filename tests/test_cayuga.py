@@ -84,7 +84,9 @@ def test_bench_many_runs_from_a_fresh_checkout() -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in PARTS if name != "real"])
-def test_each_experiment_has_a_table_and_its_picture(name: str, tmp_path: Path, monkeypatch) -> None:
+def test_each_experiment_has_a_table_and_its_picture(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """What is compared has found the same: it is asserted inside."""
     monkeypatch.setattr("experiments.cayuga.runs.FIRST", 2_000)
     found = run(SMALL, [name], tmp_path, lambda _: None)
@@ -127,7 +129,7 @@ def test_generated_streams_stand_for_real_ones_that_are_not_there() -> None:
     assert {row["stream"] for row in rows} == {"ticks (generated)", "flights", "soccer (generated)"}
 
 
-def test_constants_are_quantiles_of_a_stream(tmp_path: Path, monkeypatch) -> None:
+def test_constants_are_quantiles_of_a_stream(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A stream like that of the flights, in a file as theirs."""
     dice, count = np.random.default_rng(3), 2_000
     events = pa.table(

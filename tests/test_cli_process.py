@@ -146,5 +146,6 @@ def test_progress_and_colours_are_for_terminals(monkeypatch):
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo terminal")
 def test_people_are_told_once_how_row_numbers_are_shown():
     assert on_terminal("run", AB, "events.csv").count("row numbers: --bind row") == 1
-    assert "--bind row" not in on_terminal("run", AB, "events.csv", "--bind", "row")
+    for words in (("--quiet",), ("--bind", "row"), ("--output", "points")):
+        assert "--bind row" not in on_terminal("run", AB, "events.csv", *words)
     assert "--bind row" not in program("run", AB, "events.csv").communicate(timeout=PATIENCE)[1]

@@ -176,7 +176,7 @@ def test_a_key_that_is_returned_is_shown_anyway():
 
 
 def test_times_that_are_texts_in_json_are_told_how_to_compute_with(tmp_path):
-    """That of the events is one; another column is made one."""
+    """The time of the events is computed with at once; another column becomes a time with ``to_time``."""
     path = tmp_path / "a.jsonl"
     row = '{"ts":"2024-05-01T00:00:%sZ","type":"%s","due":"2024-05-02"}\n'
     path.write_text(row % ("00", "A") + row % ("09", "B"))

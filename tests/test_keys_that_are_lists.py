@@ -48,7 +48,7 @@ def pushed(query: Query, table: pa.Table, **options: Any) -> list[list[dict[str,
 
 
 def within_half(query: Query, table: pa.Table) -> list[dict[str, Any]]:
-    """Match points within half of the work, learned from the first half of the events."""
+    """Match points found with half of the work, with a history of the first half of the events."""
     if query.plan.engine != "runs":
         return []
     known = HistoryGraph(query).fit(table.slice(0, len(table) // 2))

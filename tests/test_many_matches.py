@@ -202,7 +202,7 @@ def test_of_a_set_some_queries_are_named(monkeypatch: pytest.MonkeyPatch) -> Non
     desk = QuerySet()
     desk.add(DELIVERIES, id="lost")
     desk.add(DELIVERIES.replace("ERRORS 1", "ERRORS 1 MAXIMAL"), id="maximal")
-    for _ in range(2):
+    for _ in range(beginning.MOST_QUERIES + 1):
         with pytest.warns(ManyMatchesWarning) as told:
             desk.match(deliveries(400))
         assert [str(one.message)[:30] for one in told] == ["lost: the first 2,000 events h"]

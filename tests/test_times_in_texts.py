@@ -13,9 +13,9 @@ from acep_approx.query.shape import all_expressions, of_expressions, replaced, w
 from acep_approx.query.syntax import Aggregate, Apply, Attribute, Expression
 from tests.cases import cases
 from tests.rich_conditions import TIMES
-from tests.rich_worlds import RichWorld, world_of
+from tests.rich_worlds import world_of
 from tests.runs_engine import MERGES, agrees, agrees_in_any_split
-from tests.timed_worlds import timed_world
+from tests.timed_worlds import TimedWorld, timed_world
 
 ZONES = (UTC, timezone(timedelta(hours=2)), timezone(timedelta(hours=-5, minutes=-30)), None)
 
@@ -29,24 +29,13 @@ def written(time: datetime | None, dice: Random) -> str | None:
     return shown.isoformat(dice.choice("T ")).replace("+00:00", dice.choice(("Z", "+00:00")))
 
 
-class WorldOfTexts(RichWorld):
-    """A world with times as texts."""
-
-    def table(self) -> pa.Table:
-        """The stream as columns."""
-        found = super().table()
-        for name in TIMES:
-            found = found.append_column(name, pa.array([row[name] for row in self.rows], pa.string()))
-        return found
-
-
-def world_of_texts(seed: int) -> WorldOfTexts:
+def world_of_texts(seed: int) -> TimedWorld:
     """A world with conditions on times that are texts.
 
     Raises
     ------
     QueryError
-        It has an index where none can stand, or an aggregate of times.
+        A condition has an index that cannot stand there, or an aggregate of times.
     """
     world, dice = timed_world(seed), Random(seed)
 
@@ -59,7 +48,7 @@ def world_of_texts(seed: int) -> WorldOfTexts:
     query = of_expressions(world.query, lambda expression: replaced(expression, read))
     rows = [row | {name: written(row[name], dice) for name in TIMES} for row in world.rows]
     made = world_of(query, rows)
-    return WorldOfTexts(made.query, made.text, made.rows)
+    return TimedWorld(made.query, made.text, made.rows, pa.string())
 
 
 @pytest.mark.parametrize("part", range(3))

@@ -17,15 +17,15 @@ GAPS = (0, 500, 1000, 1500, 2000, 3000, 3_600_000)
 
 @dataclass(frozen=True)
 class TimedWorld(RichWorld):
-    """A world whose events have times beside their ticks."""
+    """A world whose events have columns of times, beside the ticks that say when they came."""
 
-    unit: str = "us"
+    kind: pa.DataType = pa.timestamp("us")  # noqa: RUF009  (it is immutable)
 
     def table(self) -> pa.Table:
         """The stream as columns."""
         found = super().table()
         for name in TIMES:
-            found = found.append_column(name, pa.array([row[name] for row in self.rows], pa.timestamp(self.unit)))
+            found = found.append_column(name, pa.array([row[name] for row in self.rows], self.kind))
         return found
 
 
@@ -45,4 +45,4 @@ def timed_world(seed: int) -> TimedWorld:
             gap = timedelta(milliseconds=dice.pick(GAPS))
             row[name] = None if dice.chance(8) else START + timedelta(seconds=row["ts"]) + gap
     found = world_of(replace(query, predicates=predicates, definitions=definitions), rows)
-    return TimedWorld(found.query, found.text, found.rows, dice.pick(("us", "ns", "ms")))
+    return TimedWorld(found.query, found.text, found.rows, pa.timestamp(dice.pick(("us", "ns", "ms"))))

@@ -476,7 +476,7 @@ class QuerySet(OrderedRun):
         ended: bool = True,
         **reading: Any,
     ) -> Iterator[list[tuple[Member, pa.Table]]]:
-        running.on_misfit = on_misfit
+        running.on_misfit, running.on_join = on_misfit, LookoutOfSet()
         waits = running.lateness is not None and not sort
         if waits and reading.get("late") is not None:
             reading["on_late"] = "skip"

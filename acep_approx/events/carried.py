@@ -19,7 +19,7 @@ _IS_LIST = (
     pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list, pa.types.is_list_view,
     pa.types.is_large_list_view,
 )  # fmt: skip
-_written = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+as_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 def to_texts(column: pa.Array) -> list[str | None]:
@@ -41,7 +41,7 @@ def to_texts(column: pa.Array) -> list[str | None]:
     ['[1,2]', None, '[]']
     """
     values = _plain(column)
-    return values if is_bytes(column.type) else [None if one is None else _written(one) for one in values]
+    return values if is_bytes(column.type) else [None if one is None else as_json(one) for one in values]
 
 
 def from_texts(texts: Iterable[str | None], type_: pa.DataType) -> pa.Array:

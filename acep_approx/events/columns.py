@@ -140,6 +140,11 @@ def refuse_unreadable(schema: pa.Schema, names: Iterable[str]) -> None:
             )
 
 
+def is_list(type_: pa.DataType) -> bool:
+    """Whether the values of a column are lists; views of lists are not."""
+    return bool(pa.types.is_list(type_) or pa.types.is_large_list(type_) or pa.types.is_fixed_size_list(type_))
+
+
 def is_bytes(type_: pa.DataType) -> bool:
     """Whether values of a plain type are bytes: texts, as some tools write them, or anything else."""
     kinds = (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_binary_view, pa.types.is_fixed_size_binary)

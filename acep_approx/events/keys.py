@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import heapq
-import json
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import Any
@@ -13,7 +12,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from acep_approx.errors import DataError
-from acep_approx.events.columns import empty, encode_text, plain_type, text_codes, to_arrow, to_numpy
+from acep_approx.events.carried import as_json
+from acep_approx.events.columns import empty, encode_text, is_list, plain_type, text_codes, to_arrow, to_numpy
 from acep_approx.ranges import check, check_range
 
 Slots = npt.NDArray[np.int64]
@@ -323,7 +323,7 @@ class _Dictionary:
 def can_be_key(type_: pa.DataType) -> bool:
     """Whether the values of a column can be keys."""
     kinds = [pa.types.is_string, pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean]
-    if _is_list(type_):
+    if is_list(type_):
         type_ = plain_type(type_.value_type)
         kinds += [pa.types.is_null]  # so far all lists were empty
     else:
@@ -333,7 +333,7 @@ def can_be_key(type_: pa.DataType) -> bool:
 
 def key_type(type_: pa.DataType) -> pa.DataType:
     """The type that values of a column have as keys."""
-    return pa.string() if _is_list(type_) else type_
+    return pa.string() if is_list(type_) else type_
 
 
 def as_key(column: pa.Array) -> pa.Array:
@@ -342,27 +342,16 @@ def as_key(column: pa.Array) -> pa.Array:
     >>> as_key(pa.array([["a", "b"], None, []])).to_pylist(), as_key(pa.array([[1.0, -0.0, 0.5]])).to_pylist()
     (['["a","b"]', None, '[]'], ['[1,0,0.5]'])
     """
-    if not _is_list(column.type):
+    if not is_list(column.type):
         return column
-    is_floating = pa.types.is_floating(column.type.value_type)
-    return pa.array(
-        [
-            None if items is None else _written([_whole(item) for item in items] if is_floating else items)
-            for items in column.to_pylist()
-        ],
-        pa.string(),
-    )
+    lists = column.to_pylist()
+    if pa.types.is_floating(column.type.value_type):
+        lists = [items and [_whole(item) for item in items] for items in lists]
+    return pa.array([None if items is None else as_json(items) for items in lists], pa.string())
 
 
 def _whole(item: float | None) -> float | None:
     return int(item) if item is not None and item.is_integer() else item
-
-
-_written = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
-
-
-def _is_list(type_: pa.DataType) -> bool:
-    return bool(pa.types.is_list(type_) or pa.types.is_large_list(type_) or pa.types.is_fixed_size_list(type_))
 
 
 def _storage(type_: pa.DataType) -> pa.DataType:

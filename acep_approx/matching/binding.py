@@ -70,9 +70,9 @@ def with_times(plan: Plan, schema: pa.Schema, roles: Roles) -> Plan:
     """A plan in which the times of the events are times, though they come as numbers of a unit or as texts."""
     known = kinds_of(schema, roles)
     if roles.unit in PER_SECOND and known[roles.time] == "number":  # else they are digits of dates
-        change = _counted(known, roles)
+        change = _of_numbers(known, roles)
     elif roles.unit is None and roles.time_format is None and known[roles.time] == "string":
-        change = _read(known, roles)
+        change = _of_texts(known, roles)
     else:
         return plan
     found = of_expressions(plan.query, change)
@@ -81,8 +81,8 @@ def with_times(plan: Plan, schema: pa.Schema, roles: Roles) -> Plan:
     return replace(planned(found, plan.engine), implied_key=plan.implied_key)
 
 
-def _read(known: Mapping[str, Kind], roles: Roles) -> Callable[[Expression], Expression]:
-    """Read the texts where a time is asked for, ``b.ts - a.ts < 10 s``, ``hour(a.ts)``; elsewhere they stay texts."""
+def _of_texts(known: Mapping[str, Kind], roles: Roles) -> Callable[[Expression], Expression]:
+    """Read texts as times where a time is asked for, as in ``b.ts - a.ts < 10 s`` or ``hour(a.ts)``, and only there."""
     names = {"ts", roles.time}
 
     def is_moment(node: Expression) -> bool:
@@ -121,7 +121,7 @@ def _is_of_times(node: Expression) -> TypeGuard[Apply]:
     return isinstance(node, Apply) and FUNCTIONS[node.name].wanted(0) == "time"
 
 
-def _counted(known: Mapping[str, Kind], roles: Roles) -> Callable[[Expression], Expression]:
+def _of_numbers(known: Mapping[str, Kind], roles: Roles) -> Callable[[Expression], Expression]:
     """Make durations beside such numbers numbers of their unit, too: ``b.ts - a.ts < 10 s``.
 
     They stay durations where a comparison names another column of times. ``hour`` and its kind get the times that the

@@ -24,7 +24,7 @@ from acep_approx.events.stream import EventBatch
 from acep_approx.events.time_formats import TimeFormat
 from acep_approx.matching.outputs.bind import Bind, as_plain, bound_names, from_plain
 from acep_approx.matching.outputs.kinds import KINDS, MATCHES, OutputKind
-from acep_approx.matching.pipeline import Lookout, Pipeline
+from acep_approx.matching.pipeline import BeforeBatch, Pipeline
 from acep_approx.matching.state import MATCHER, meaning, restored_stream, saved
 from acep_approx.matching.stream_side import StreamSide
 from acep_approx.matching.tracing.partial import refuse_algebra
@@ -139,8 +139,8 @@ class Execution:
 
     row_column: str | None = None
     """A column that events get beside their own, with their row numbers."""
-    lookout: Lookout | None = None
-    """That of its pipeline."""
+    lookout: BeforeBatch | None = None
+    """What its pipeline gets as ``lookout``, once there is one."""
     waits = False
     """Whether events may come in any order."""
 

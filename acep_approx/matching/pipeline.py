@@ -38,8 +38,8 @@ from acep_approx.query.shape import walk
 from acep_approx.query.syntax import Attribute, Expression
 from acep_approx.ranges import COUNT, Range, check_arrays, number_in
 
-Lookout = Callable[["Pipeline", EventBatch], bool]
-"""Is given the first events of a pipeline before they are run, until it says that it needs no more."""
+BeforeBatch = Callable[["Pipeline", EventBatch], bool]
+"""Is called with each batch before it is run, as long as it returns true."""
 
 
 class Pipeline(QuerySide):
@@ -101,7 +101,7 @@ class Pipeline(QuerySide):
         A column is missing or has the wrong type.
     """
 
-    lookout: Lookout | None = None
+    lookout: BeforeBatch | None = None
 
     def __init__(
         self,

@@ -160,7 +160,7 @@ class Lookout:
 
     @classmethod
     def set(cls, run: Execution | Pipeline, whose: str = "") -> bool:
-        """Let the first events be looked at, if the query lists matches and may have many for one case: whether so."""
+        """Set a lookout on a run if its query lists matches and may have many for one case; return whether it was."""
         is_shed = isinstance(run, Execution) and run.shedding is not None
         if is_shed or run.output is not MATCHES or why_many(run.plan) is None:
             return False
@@ -189,12 +189,12 @@ class Lookout:
 
 
 class LookoutOfSet:
-    """Looks at the first events of some queries of a set: of all of them it would take too long."""
+    """Sets lookouts on the first queries of a set that need one; on all of them it would take too long."""
 
     def __init__(self) -> None:
         self._left = MOST_QUERIES
 
     def __call__(self, id: str, pipeline: Pipeline) -> None:  # noqa: A002  (what users call it)
-        """Let the first events of a query be looked at, as ``Lookout.set``."""
+        """Set a lookout on the pipeline of a query that joins the set, unless enough queries have one."""
         if self._left:
             self._left -= Lookout.set(pipeline, id)

@@ -430,7 +430,7 @@ class Running:
     def fresh(self) -> Running:
         """The same queries, before any event."""
         running = Running(self.wanted, self.key_idle, self.lateness)
-        running.graph.bind, running.on_join = self.graph.bind, self.on_join
+        running.graph.bind = self.graph.bind
         numbers = defaultdict[Entry, list[int]](list)
         for number, _, entry in self.graph.numbered:
             numbers[entry].append(number)

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from acep_approx.errors import DataError
-from acep_approx.events.columns import can_be_text, in_python
+from acep_approx.events.columns import can_be_text, in_python, is_list
 from acep_approx.events.reading.widening import common_schema, stacked
 from acep_approx.events.time import PER_SECOND
 
@@ -93,7 +93,7 @@ def _inner(column: pa.Array) -> pa.Array:
     if pa.types.is_struct(type_) and type_.num_fields:
         names = [type_.field(number).name for number in range(type_.num_fields)]
         return pa.StructArray.from_arrays([_inner(one) for one in column.flatten()], names=names, mask=is_null)
-    if pa.types.is_list(type_) or pa.types.is_large_list(type_) or pa.types.is_fixed_size_list(type_):
+    if is_list(type_):
         lengths = pc.fill_null(pc.list_value_length(column), 0).cast(pa.int32())
         ends = pc.cumulative_sum(lengths)
         offsets = pa.concat_arrays([pa.array([0], pa.int32()), ends])

@@ -158,9 +158,9 @@ def _as_its_name(found: re.Match[str]) -> str:
 def _without_keys(text: str) -> str:
     """What is returned without the keys of the query: ``WHERE [user] ... RETURN user, b.x``; the rest has its names."""
     returned = re.search(r"\s*\bRETURN\s+([^()]+?)\s*$", text, re.IGNORECASE)
-    keys = {key.strip() for found in re.findall(r"\[([\w\s,]+)\]", text) for key in found.split(",")}
     if returned is None:
         return text
+    keys = {key.strip() for found in re.findall(r"\[([\w\s,]+)\]", text) for key in found.split(",")}
     outputs = [one.strip() for one in returned[1].split(",")]
     others = [re.sub(rf"^({_FIELD})$", _as_its_name, one).strip() for one in outputs if one not in keys]
     if len(others) == len(outputs):
