@@ -1,4 +1,4 @@
-"""What ``acep replay`` prints of a score is an equation that holds, to the digits shown, for every run that was shed."""
+"""What ``acep replay`` prints of a score is an equation that holds to the digits shown, for all runs that were shed."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ from acep_approx.planning.planner import MERGING
 from acep_approx.shedding.load import Load
 from acep_approx.shedding.shedder import Shedder
 from acep_approx.training.pricing import MERGE, Noting
-from acep_approx.training.promise import OUTPUTS, SHARES, STRETCHES, Part, Promise, Promises, interval
+from acep_approx.training.promise import OUTPUTS, SHARES, STRETCHES, Part, Promise, Promises, intervals
 
 if TYPE_CHECKING:
     from acep_approx.training.history_graph import HistoryGraph
@@ -62,9 +62,17 @@ def promised(known: HistoryGraph, part: Part) -> Promises:
         Complexity: an exact run over the part for each output, and one run inside each budget.
     """
     exact = {output: exact_run(part, output) for output in OUTPUTS}
-    rows = [_promise(known, part, share, output, exact[output]) for output in OUTPUTS for share in SHARES]
-    steps = tuple(run.steps / max(part.events, 1) for run in exact.values())
-    return Promises(part.trained, part.events, len(exact[OUTPUTS[0]].rows), steps, tuple(rows))
+    asked = [(output, share) for output in OUTPUTS for share in SHARES]
+    runs = [_inside(known, part, share, output) for output, share in asked]
+    of = exact[OUTPUTS[0]]
+    found = np.array([np.isin(of.rows, rows) for rows, _ in runs])
+    ends = intervals(found, of.cells, (of.rows - part.first_row) * STRETCHES // max(part.events, 1))
+    promises = [
+        Promise(share, output, steps / max(part.events, 1), float(is_found.sum()) / max(len(of.rows), 1), *interval)
+        for (output, share), (_, steps), is_found, interval in zip(asked, runs, found, ends, strict=True)
+    ]
+    per_event = tuple(run.steps / max(part.events, 1) for run in exact.values())
+    return Promises(part.trained, part.events, len(of.rows), per_event, tuple(promises))
 
 
 def exact_run(part: Part, output: str) -> ExactRun:
@@ -76,15 +84,11 @@ def exact_run(part: Part, output: str) -> ExactRun:
     return ExactRun(matcher.progress.steps, rows, cells[np.isin(noted, rows)])  # conditions on matches drop some
 
 
-def _promise(known: HistoryGraph, part: Part, share: float, output: str, exact: ExactRun) -> Promise:
+def _inside(known: HistoryGraph, part: Part, share: float, output: str) -> tuple[Ints, int]:
+    """Rows of the match points that a run inside a budget finds, and its run-steps, with passes and audit."""
     made = Shedder(part.plan, Load(Budget(100 * share, "%"), known), audits_beside=True)
     rows, matcher = _rows(part, output, made)
-    is_found = np.isin(exact.rows, rows)
-    stretches = (exact.rows - part.first_row) * STRETCHES // max(part.events, 1)
-    low, high = interval(is_found, exact.cells, stretches)
-    steps = matcher.progress.steps + int(made.arena.on_passes) + (made.audit_work or 0)
-    recall = float(is_found.mean()) if len(is_found) else 0.0
-    return Promise(share, output, steps / max(part.events, 1), recall, low, high)
+    return rows, matcher.progress.steps + int(made.arena.on_passes) + (made.audit_work or 0)
 
 
 def _rows(part: Part, output: str, shedding: LoadShedder) -> tuple[Ints, Execution]:
