@@ -183,7 +183,7 @@ def learn_prices(
     """
 
     def run(price: float) -> PricePoint:
-        noting = Noting(Shedding(worth, Allowance(price=price, reserve=-1.0)))
+        noting = _Noting(Shedding(worth, Allowance(price=price, reserve=-1.0)))
         matcher = Execution(plan, output=POINTS, merge=MERGE, shedding=noting)
         bind(matcher)
         for batch in past:
@@ -234,9 +234,7 @@ def _fill(found: list[PricePoint], run: Callable[[float], PricePoint], most: int
         found.append(run(between))
 
 
-class Noting(FixedLoad):
-    """Sheds by a fixed price, or nothing, and notes the match points."""
-
+class _Noting(FixedLoad):
     def __init__(self, arena: Shedding) -> None:
         super().__init__(arena)
         self._noted = [np.empty((3, 0), np.int64)]

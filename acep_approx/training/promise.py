@@ -11,8 +11,10 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
+import pyarrow as pa
 
 from acep_approx.arrays import Bools, Ints
+from acep_approx.events.keys import KeyCodes
 from acep_approx.events.stream import EventBatch
 from acep_approx.matching.execution import Execution
 from acep_approx.planning.planner import Plan
@@ -150,17 +152,53 @@ class Promises:
         return cls(trained, measured, points, exact, rows)
 
 
-def intervals(found: Bools, cells: Ints, stretches: Ints) -> list[tuple[float, float]]:
+@dataclass(frozen=True)
+class Truth:
+    """The match points of an exact run over a part: what others find a share of.
+
+    Attributes
+    ----------
+    rows : int64 array, shape (points,)
+        Their rows, each once and in order.
+    cells : int64 array, shape (points,)
+        The same number for those of one key within the time of a window: they share what befalls them.
+    stretches : int64 array, shape (points,)
+        The stretch of time that each lies in.
+    """
+
+    rows: Ints
+    cells: Ints
+    stretches: Ints
+
+    @classmethod
+    def of(cls, tables: Sequence[pa.Table], window: int, events: int, first_row: int = 0) -> Self:
+        """Those of an output of points or counts, over so many events from a row on; the window in ticks."""
+        points = pa.concat_tables(tables)
+        rows, first = np.unique(points["row"].to_numpy(), return_index=True)
+        points = points.take(pa.array(first))
+        columns = [points[name] for name in points.column_names[: points.column_names.index("errors")]]
+        keys = KeyCodes().encode([column.combine_chunks() for column in columns]) if columns else np.zeros_like(rows)
+        windows = points["end"].cast(pa.int64()).to_numpy() // (window + 1)
+        cells = np.unique(np.stack([keys, windows]), axis=1, return_inverse=True)[1].reshape(-1)
+        return cls(rows, cells, (rows - first_row) * STRETCHES // max(events, 1))
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def found(self, rows: Ints) -> Bools:
+        """Which of them are among those of other rows."""
+        return np.isin(self.rows, rows)
+
+
+def intervals(found: Bools, of: Truth) -> list[tuple[float, float]]:
     """Where the recall of as many events to come lies inside each budget, in 95 of 100 cases.
 
     Parameters
     ----------
     found : bool array, shape (budgets, points)
         Whether a run inside each budget found each match point of the part.
-    cells : int64 array, shape (points,)
-        The same number for match points of one key within the time of a window.
-    stretches : int64 array, shape (points,)
-        The stretch of time that each lies in.
+    of : Truth
+        These match points.
 
     Returns
     -------
@@ -178,16 +216,18 @@ def intervals(found: Bools, cells: Ints, stretches: Ints) -> list[tuple[float, f
     Examples
     --------
     >>> found = np.stack([np.arange(400) % 4 > 0, np.ones(400, np.bool_)])
-    >>> [(round(low, 2), round(high, 2)) for low, high in intervals(found, np.arange(400), np.arange(400) // 13)]
+    >>> of = Truth(np.arange(400), np.arange(400), np.arange(400) // 13)
+    >>> [(round(low, 2), round(high, 2)) for low, high in intervals(found, of)]
     [(0.68, 0.81), (0.98, 1.0)]
     """
     from scipy.special import betaincinv, ndtri, stdtrit  # type: ignore[import-untyped]
 
-    points = found.shape[1]
-    if points < 2:
+    points = len(of)
+    if points < 2 or not len(found):
         return [(0.0, 1.0)] * len(found)
-    groups = cells if len(np.unique(cells)) >= STRETCHES else stretches
-    worth = points / np.clip(max(_effect(found, groups, UNSEEN), _effect(found, stretches, 0.0)), 1.0, points / 2)
+    groups = of.cells if len(np.unique(of.cells)) >= STRETCHES else of.stretches
+    effect = max(_effect(found, groups, UNSEEN), _effect(found, of.stretches, 0.0))
+    worth = points / min(max(effect, 1.0), points / 2)
     side, number = 0.5 + LEVEL / 2, max(len(np.unique(groups)) - 1, 1)
     worth *= float(ndtri(side) / stdtrit(number, side)) ** 2  # what points are worth is known from few groups only
     worth /= 2
