@@ -505,7 +505,7 @@ def history_view(known: Any) -> str:
     )
     told = "A way is as thick as the share of the completions that took it; a state says what became of its runs."
     return view(title("History"), soft(query), tiles(numbers), drawn(history_graph(known.graph_)), soft(told),
-                _prices(known.prices_))  # fmt: skip
+                _prices(known.prices_) if known.promises_ is None else _promised(known.promises_))  # fmt: skip
 
 
 def history_graph(history: History) -> Graph:
@@ -543,6 +543,16 @@ def history_graph(history: History) -> Graph:
     flows += [(f"p{i}", "match", completed[i]) for i in range(size)]
     edges = [Edge(a, b, f"{n / total:.0%}", weight=min(n / total, 1.0)) for a, b, n in flows if n >= LEAST * total]
     return Graph("history", [*nodes, Node("match", "match", "end")], edges)
+
+
+def _promised(promises: Promises) -> str:
+    """What runs inside budgets found in the end of the past."""
+    rows = [
+        [one.output, f"{one.share:.0%}", f"{one.recall:.0%}", f"{one.low:.0%} to {one.high:.0%}"]
+        for one in promises.rows
+    ]
+    told = f"runs over {promises.measured:,} events behind {promises.trained:,} that were learned from"
+    return table(["output", "budget", "match points found", "95 of 100 times"], rows, told, (1, 2, 3))
 
 
 def _prices(prices: Prices) -> str:
