@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from acep_approx.arrays import Floats, Ints
+from acep_approx.engines.runs.hidden import DOMINATED
 from acep_approx.engines.runs.programs import register_kind
 from acep_approx.engines.runs.tables import RunTables
 from acep_approx.engines.runs.worth import Allowance, FeatureKind, RunFeature, Worth
@@ -208,7 +209,7 @@ class Shedding:
         words[kernel.EDGE : kernel.EDGE + len(worth.since)] = worth.since
         words[[kernel.ADMITTED, kernel.REFUSED, kernel.BEGUN]] = NEVER
         words[[kernel.COIN, kernel.LOGS, kernel.ENTRY]] = worth.coin_per_run, self.logs, self.entry
-        words[kernel.WORTH] = len(self.earlier)
+        words[[kernel.WORTH, kernel.FLAG]] = len(self.earlier), self.tables.hidden.behind(DOMINATED)
         floats[kernel.SPREAD] = worth.spread
         floats[kernel.MOST_PRICE] = (worth.gain / worth.cost).max(initial=0.0)
         floats[kernel.DOMINATED_SHARE] = 0.0 if self.tables.drops else worth.dominated

@@ -32,6 +32,7 @@ from acep_approx.kernels.runs.scores import (
     COUNTS,
     ENTRY,
     HISTOGRAM,
+    LOG_COVERED,
     LOG_PRICE,
     LOG_SCORE,
     LOG_SHED,
@@ -40,6 +41,7 @@ from acep_approx.kernels.runs.scores import (
     MOST,
     MOST_RUNS,
     NORMAL,
+    NOT_KNOWN,
     PASS_EVERY,
     PASS_TOKENS,
     PASS_UNITS,
@@ -136,6 +138,7 @@ def cut(control: Ints, pools: Pools, shedding: Arena, event: Event, pool: int, b
             if entry >= 0:
                 log[entry + LOG_SCORE] = (place + LOWEST) << SHIFT
                 log[entry + LOG_PRICE] = (below.threshold + LOWEST) << SHIFT
+                log[entry + LOG_COVERED] = NOT_KNOWN
             continue
         oldest = min(oldest, start)
         copy_run(pools, p, kept, run)
