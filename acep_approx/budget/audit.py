@@ -190,6 +190,11 @@ class RecallEstimate:
     by_past: bool = False
 
     @property
+    def is_certain(self) -> bool:
+        """Whether nothing was missed for certain."""
+        return self.low == 1
+
+    @property
     def total(self) -> int | None:
         """Estimated number of match points in the input, those found included; None where it cannot be told."""
         return self._total(self.recall)
@@ -338,7 +343,7 @@ class AuditSample:
 
     def worth(self, level: float = 0.95) -> tuple[float, float]:
         """How many independent match points these are worth, and how many of those were found; of two cells or more."""
-        from scipy.special import ndtri, stdtrit
+        from scipy.special import ndtri, stdtrit  # type: ignore[import-untyped]
 
         points, found, sizes = float(self.points.sum()), float(self.found.sum()), self.points.astype(np.float64)
         size = float((sizes**2).sum()) / points  # of the cell of a point, on average
@@ -353,7 +358,7 @@ class AuditSample:
 
     def _interval(self, level: float, lost: int) -> tuple[float, float]:
         """The exact interval (Clopper and Pearson) of a binomial with as many independent points as these are worth."""
-        from scipy.special import betaincinv  # type: ignore[import-untyped]
+        from scipy.special import betaincinv
 
         number, found = self.worth(level)
         side = (1 - level) / 2

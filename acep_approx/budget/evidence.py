@@ -123,6 +123,11 @@ class EndSample:
         return EndSample(*(one + more for one, more in pairs))
 
     @property
+    def is_complete(self) -> bool:
+        """Whether all were tried."""
+        return self.tried == self.open
+
+    @property
     def number(self) -> float:
         """How many ends, drawn with the same chance, those that were tried are worth."""
         return self.drawn_from**2 / self.spread if self.tried else 0.0
@@ -204,6 +209,9 @@ class Evidence:
         >>> [round(share, 2) for share in evidence.interval(0.95)]
         [0.7, 0.75, 0.81]
         """
+        if self.ends is not None and self.ends.is_complete and self.found + self.ends.missed:
+            recall = self.found / (self.found + self.ends.missed)
+            return recall, recall, recall
         edges = (1 - np.cos(np.linspace(0, np.pi, CELLS + 1))) / 2
         grid = (edges[1:] + edges[:-1]) / 2
         weights = self._density(grid) * np.diff(edges)

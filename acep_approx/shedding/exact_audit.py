@@ -1,7 +1,7 @@
 """What is looked at beside a run, out of a share of its budget: ends of matches, or else cells of the stream.
 
-Ends come first, where the query can be read backwards. Once they turn out to cost more than the parts of the stream that
-they lie in, these are matched instead. Nothing is lent, so the audit never takes more than its share.
+Ends come first, where the query can be read backwards. Once they turn out to cost more than the parts of the stream
+that they lie in, these are matched instead. Nothing is lent, so the audit never takes more than its share.
 """
 
 from __future__ import annotations
@@ -155,5 +155,6 @@ def estimated(found: int, events: int, audit: ExactAudit, past: Expected | None)
     sample, lost, ends = audit.cells.sample, audit.cells.lost, audit.ends
     if past is None and (ends is None or not ends.sample.tried):
         return sample.of_run(found, lost)
+    tried = None if ends is None else ends.sample
     is_whole = lost <= MOST_LOST * (len(sample.cells) + lost)
-    return Evidence(found, events, past, ends and ends.sample, sample if is_whole else None).estimate()
+    return Evidence(found, events, past, tried, sample if is_whole else None).estimate()

@@ -42,8 +42,8 @@ AT_ONCE = 4096
 """Events after which ends are tried."""
 MOST_KEPT = 1 << 18
 """Events of a window beyond which ends are not tried."""
-FIRST_TRIED = 8
-"""Ends that are tried first, to see what they cost."""
+FIRST_TRIED, MORE = 4, 4
+"""Ends that are tried first, to see what they cost; then by so many times more."""
 ENOUGH = 1.5
 """How many times what ends have cost so far must be there for those that are tried."""
 DEAR = 1.25
@@ -228,7 +228,7 @@ class ExactEnds:
         self._seed, self._seen = seed, 0  # events
         self._parts: list[Kept] = []
         self._waiting = 0  # events since ends were tried last
-        self._cost = 0.0  # run-steps of those that were tried
+        self._begun = 0  # ends that were tried, or given up
 
     def add(self, batch: EventBatch, events: RunEvents, classes: Sequence[int], found: Ints) -> None:
         """These events came; ``classes``: letters of each class of events; ``found``: rows of match points."""
@@ -260,14 +260,13 @@ class ExactEnds:
             try:
                 is_point, steps = self.look.completes(kept, some, left)
             except TooManyStepsError:
-                self.steps += left
-                self._cost += left
+                self.steps, self._begun = self.steps + left, self._begun + len(some)
                 break
-            self.steps += steps
-            self._cost += steps
+            self.steps, self._begun = self.steps + steps, self._begun + len(some)
             tried, missed = tried + len(some), missed + int(is_point.sum())
         self.sample = replace(self.sample.combine(EndSample.of(len(ends), tried, missed)), open=self.sample.open)
-        self._judge(kept, ends)
+        # the same run-steps may show more of the stream by matching parts of it
+        self.is_dear = self._each * self.sample.open > DEAR * self.full_work * self._seen > 0
         last = int(kept.ticks[-1]) if len(kept.ticks) else 0
         self._parts, self._waiting = [kept.since(last - self.look.window)], 0
         if self.is_dear or len(self._parts[0].ticks) > MOST_KEPT:
@@ -275,30 +274,22 @@ class ExactEnds:
 
     def _portions(self, kept: Kept, ends: Ints) -> Iterator[Ints]:
         """Ends that may be tried together, as long as there are run-steps for them."""
-        order, first, last = self.look.spans(kept.slots, kept.ticks, ends)
-        sizes = (last - first + 1).astype(np.float64)
-        done, most = 0, FIRST_TRIED
+        _, first, last = self.look.spans(kept.slots, kept.ticks, ends)
+        sizes, done, most = last - first + 1, 0, FIRST_TRIED
         while done < len(ends):
-            cost = self._each(float(sizes.mean()))
-            enough = int((self.quota - self.steps) / (ENOUGH * cost))
+            left = self.quota - self.steps
+            enough = int(left / (ENOUGH * max(self._each, 1e-9))) if self._begun else FIRST_TRIED
             room = int(np.searchsorted(np.cumsum(sizes[done:]), MOST_KEPT, side="right"))
             number = min(most, enough, max(room, 1), len(ends) - done)
-            if number <= 0:
+            if number <= 0 or left < 1:
                 return
             yield ends[done : done + number]
-            done, most = done + number, 4 * most
+            done, most = done + number, MORE * most
 
-    def _each(self, events: float) -> float:
-        """Run-steps that an end takes, as far as is known: before any was tried one for each of its events."""
-        return max(self._cost / self.sample.tried if self.sample.tried else events, 1.0)
-
-    def _judge(self, kept: Kept, ends: Ints) -> None:
-        """See whether the same run-steps would show more of the stream by matching parts of it."""
-        if not self.full_work or not len(ends):
-            return
-        _, first, last = self.look.spans(kept.slots, kept.ticks, ends)
-        each = self._each(float((last - first + 1).mean()))
-        self.is_dear = each * self.sample.open > DEAR * self.full_work * self._seen
+    @property
+    def _each(self) -> float:
+        """Run-steps that an end takes, as far as is known; 0 before any was tried."""
+        return self.steps / max(self._begun, 1)
 
     # --- state ----------------------------------------------------------------------------------------------
 
@@ -307,7 +298,7 @@ class ExactEnds:
         kept = Kept.joined(self._parts)
         data = [b64encode(to_ipc(pa.Table.from_batches([batch]))).decode() for batch in kept.data]
         return {
-            "counts": [self.quota, self.steps, self._seen, self._waiting, self._cost],
+            "counts": [self.quota, self.steps, self._seen, self._waiting, self._begun],
             "is_dear": self.is_dear,
             "sample": list(vars(self.sample).values()),
             "events": [kept.slots.tolist(), kept.ticks.tolist(), kept.is_open.tolist()],
@@ -316,9 +307,9 @@ class ExactEnds:
 
     def restore(self, saved: dict[str, Any]) -> None:
         """Go on from what ``snapshot`` gave."""
-        self.quota, steps, seen, waiting, self._cost = saved["counts"]
-        finite("counts", self.quota, self._cost)
-        self.steps, self._seen, self._waiting = (number_in("counts", n, 0, COUNT) for n in (steps, seen, waiting))
+        self.quota, *counts = saved["counts"]
+        finite("counts", self.quota)
+        self.steps, self._seen, self._waiting, self._begun = (number_in("counts", count, 0, COUNT) for count in counts)
         self.is_dear = bool(saved["is_dear"])
         self.sample = EndSample.restored(saved["sample"])
         data = [one_batch(from_ipc(b64decode(table))) for table in saved["data"]]

@@ -20,7 +20,7 @@ from acep_approx.engines.runs.lineage import Hits
 from acep_approx.engines.runs.load_shedder import WHOLE_BATCH, CallOrder
 from acep_approx.engines.runs.shedding import Shedding, type_too_late
 from acep_approx.engines.runs.tables import RunTables
-from acep_approx.engines.runs.worth import WITHOUT_END, Allowance
+from acep_approx.engines.runs.worth import BY_ANOTHER, REASONS, WITHOUT_END, Allowance
 from acep_approx.events.roles import Roles
 from acep_approx.events.stream import EventBatch
 from acep_approx.jit import tiers
@@ -381,10 +381,18 @@ class Shedder:
 
     def recall(self) -> RecallEstimate | None:
         """Estimated recall of match points; None where nothing is shed on purpose or no audit was asked for."""
+        if self.cells is None and self._sheds_nothing:
+            return RecallEstimate(1.0, 1.0, 1.0, 0, 0, self.metrics.found)
         if self.exact_audit is not None:
             return estimated(self.metrics.found, self._events, self.exact_audit, self._expected())
-        known, sample = self._aside.recall(self.metrics.found), self.audited()
+        known, sample = self.beside.recall(self.metrics.found), self.audited()
         return sample.estimate() if known is None and sample is not None else known
+
+    @property
+    def _sheds_nothing(self) -> bool:
+        """Whether all match points were found for certain: where one run can do all that another can, none is lost."""
+        audits = self.exact_audit is not None or self.beside.cohort is not None
+        return audits and not self.arena.untested and not self.arena.counts[:, : REASONS.index(BY_ANOTHER)].any()
 
     def _expected(self) -> Expected | None:
         """What the history leads to expect of runs that take as much of the work."""

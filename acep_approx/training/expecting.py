@@ -16,7 +16,7 @@ from acep_approx.training.pricing import Prices
 
 DRIFT = 0.08
 """By how much recall differs from that of the past, on the scale of the arc sine (a standard deviation)."""
-RATE_DRIFT = 0.25
+RATE_DRIFT = 0.15
 """By how much the rate of match points does, on the scale of logarithms."""
 
 

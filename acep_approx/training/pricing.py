@@ -197,7 +197,6 @@ def learn_prices(
 
     Complexity: so many runs, of which the dear ones do little.
     """
-
     first_row, events = (past[0].first_row if past else 0), sum(map(len, past))
 
     def run(price: float) -> PricePoint:
