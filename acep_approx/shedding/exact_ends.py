@@ -44,6 +44,8 @@ MOST_KEPT = 1 << 18
 """Events of a window beyond which ends are not tried."""
 FIRST_TRIED, MORE = 4, 4
 """Ends that are tried first, to see what they cost; then by so many times more."""
+ON_FIRST = 0.25
+"""Share of what is granted so far that the first ones may take."""
 ENOUGH = 1.5
 """How many times what ends have cost so far must be there for those that are tried."""
 DEAR = 1.25
@@ -256,7 +258,7 @@ class ExactEnds:
         ends = dice.permutation(ends)
         tried = missed = 0
         for some in self._portions(kept, ends):
-            left = max(int(self.quota - self.steps), 0)
+            left = int((self.quota - self.steps) * (1 if self._begun else ON_FIRST))
             try:
                 is_point, steps = self.look.completes(kept, some, left)
             except TooManyStepsError:

@@ -53,8 +53,8 @@ _MARKED = (
 )
 _COHORT = (
     "Events at which a match may end, and that the run did not report, are drawn at random and tried exactly beside "
-    "the run; where that costs less, parts of the stream are matched. With what the history leads to expect they give the "
-    "estimate."
+    "the run; where that costs less, parts of the stream are matched. With what the history leads to expect they give "
+    "the estimate."
 )
 
 
