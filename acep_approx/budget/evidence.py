@@ -80,6 +80,8 @@ class EndSample:
         Events so far that can end a match, by themselves, and were not reported.
     tried, missed : int
         Those that were tried, and that do end one.
+    given_up : int
+        Those that were drawn, and cost too much: whether they end one is not known.
     drawn_from, lost, spread : float
         Of the portions of the stream in which some were tried: events that can end a match; match points that were
         missed, as far as the tried ones tell; and the sum of the squares of their numbers per one that was tried.
@@ -95,16 +97,17 @@ class EndSample:
     open: int = 0
     tried: int = 0
     missed: int = 0
+    given_up: int = 0
     drawn_from: float = 0.0
     lost: float = 0.0
     spread: float = 0.0
 
     @classmethod
-    def of(cls, number: int, tried: int, missed: int) -> EndSample:
+    def of(cls, number: int, tried: int, missed: int, given_up: int = 0) -> EndSample:
         """Of a portion of the stream: its open ends, those that were tried, drawn at random, and those missed."""
         if not tried:
-            return cls(number)
-        return cls(number, tried, missed, number, number * missed / tried, number * number / tried)
+            return cls(number, given_up=given_up)
+        return cls(number, tried, missed, given_up, number, number * missed / tried, number * number / tried)
 
     @classmethod
     def restored(cls, saved: list[float]) -> EndSample:
@@ -115,7 +118,7 @@ class EndSample:
         DamagedError
         """
         finite("ends", *saved)
-        return cls(*(number_in("ends", count, 0, COUNT) for count in saved[:3]), *map(float, saved[3:]))
+        return cls(*(number_in("ends", count, 0, COUNT) for count in saved[:4]), *map(float, saved[4:]))
 
     def combine(self, other: EndSample) -> EndSample:
         """Those of two portions as one; in any order."""
@@ -138,11 +141,20 @@ class EndSample:
         return self.lost / self.drawn_from if self.tried else 0.0
 
     def of_recall(self, grid: Floats, found: int) -> Floats:
-        """How likely it is that so many of them end matches, by the recall of a run that found so many points."""
+        """How likely it is that so many of them end matches, by the recall of a run that found so many points.
+
+        Of those that were given up all may end one, or none: they are the dear ones, so that they are not like others.
+        """
+        hits, others, unknown = self.share * self.number, (1 - self.share) * self.number, self.given_up
+        if not unknown or not self.tried:
+            return self._drawn(grid, found, hits, others)
+        return self._drawn(grid, found, hits + unknown, others) + self._drawn(grid, found, hits, others + unknown)
+
+    def _drawn(self, grid: Floats, found: int, hits: float, others: float) -> Floats:
+        """How likely such a sample is, drawn without replacement; 1 where it is likeliest."""
         from scipy.special import gammaln
 
         lost = found * (1 / grid - 1)  # match points that were missed
-        hits, others = self.share * self.number, (1 - self.share) * self.number
         is_possible = (lost > hits - 0.5) & (self.open - lost > others - 0.5)
         lost, rest = np.where(is_possible, lost, hits), np.where(is_possible, self.open - lost, others)
         logs = gammaln(lost + 1) - gammaln(np.maximum(lost - hits, 0) + 1)
@@ -207,7 +219,7 @@ class Evidence:
         --------
         >>> evidence = Evidence(300, 60_000, ends=EndSample.of(400, 200, 50))
         >>> [round(share, 2) for share in evidence.interval(0.95)]
-        [0.7, 0.75, 0.81]
+        [0.72, 0.75, 0.78]
         """
         if self.ends is not None and self.ends.is_complete and self.found + self.ends.missed:
             recall = self.found / (self.found + self.ends.missed)

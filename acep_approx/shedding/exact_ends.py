@@ -42,10 +42,10 @@ AT_ONCE = 4096
 """Events after which ends are tried."""
 MOST_KEPT = 1 << 18
 """Events of a window beyond which ends are not tried."""
-FIRST_TRIED, MORE = 4, 4
-"""Ends that are tried first, to see what they cost; then by so many times more."""
+AT_A_TIME = 0.125
+"""Of as many ends as were tried before: where they are given up, few are."""
 ON_FIRST = 0.25
-"""Share of what is granted so far that the first ones may take."""
+"""Share of what is granted so far that the first one may take."""
 ENOUGH = 1.5
 """How many times what ends have cost so far must be there for those that are tried."""
 DEAR = 1.25
@@ -69,6 +69,9 @@ class LookBack:
     def __init__(self, turned: Plan, schema: pa.Schema, roles: Roles, window: int) -> None:
         self.plan, self.roles, self.window = turned, roles, window
         self.schema = schema
+        self._execution: Execution | None = None
+        self._known = schema
+        self._next = (0, 0, 0)  # row, end and tick at which it goes on
 
     @classmethod
     def of(cls, query_plan: Plan, schema: pa.Schema, roles: Roles, window: int) -> LookBack | None:
@@ -132,16 +135,31 @@ class LookBack:
         ago = kept.ticks[ends][of_end] - kept.ticks[rows]
         by_time = np.argsort(ago, kind="stable")
         of_end, rows, ago = of_end[by_time], rows[by_time], ago[by_time]
-        part = pa.Table.from_batches(kept.data).take(to_arrow(rows)).append_column(END, to_arrow(of_end))
-        execution = Execution(self.plan, output=BARE, is_raw=True)
-        known = {field.name: field for field in part.schema}  # types may be wider by now
-        fields = [known.get(field.name, field) for field in self.schema]
-        pipeline = execution.bind(pa.schema([*fields, pa.field(END, pa.int64())]), self.roles)
-        pipeline.results.give_up_after(most_steps)
+        part = one_batch(pa.Table.from_batches(kept.data).take(to_arrow(rows)))
+        execution = self._bound(part.schema)
+        assert execution.pipeline is not None
+        first_row, first_end, first_tick = self._next
+        part = part.append_column(END, to_arrow(first_end + of_end))
+        done = execution.progress.steps
+        execution.pipeline.results.give_up_after(done + most_steps)
         completed = np.zeros(len(ends), np.bool_)
-        for table in execution.run(EventBatch(0, ago, one_batch(part))):
-            completed[of_end[table.column("row").to_numpy()]] = True
-        return completed, execution.progress.steps
+        try:
+            for table in execution.run(EventBatch(first_row, first_tick + ago, part)):
+                completed[of_end[table.column("row").to_numpy() - first_row]] = True
+        except TooManyStepsError:
+            self._execution = None
+            raise
+        self._next = first_row + len(rows), first_end + len(ends), first_tick + int(ago[-1]) + self.window + 1
+        return completed, execution.progress.steps - done
+
+    def _bound(self, known: pa.Schema) -> Execution:
+        """What ends are run in, one portion after the other, each a window later than the last one."""
+        if self._execution is None or known != self._known:
+            self._execution, self._known, self._next = Execution(self.plan, output=BARE, is_raw=True), known, (0, 0, 0)
+            wider = {field.name: field for field in known}  # types may be wider by now
+            fields = [wider.get(field.name, field) for field in self.schema]
+            self._execution.bind(pa.schema([*fields, pa.field(END, pa.int64())]), self.roles)
+        return self._execution
 
 
 def one_batch(table: pa.Table) -> pa.RecordBatch:
@@ -254,19 +272,22 @@ class ExactEnds:
         """Try as many of the open ends as there are run-steps for, drawn at random; then forget old events."""
         kept = Kept.joined(self._parts)
         ends = np.flatnonzero(kept.is_open)
-        dice = np.random.default_rng((self._seed, self.sample.tried, self._seen))
+        dice = np.random.default_rng((self._seed, self._seen))
         ends = dice.permutation(ends)
-        tried = missed = 0
+        tried = missed = given_up = 0
         for some in self._portions(kept, ends):
             left = int((self.quota - self.steps) * (1 if self._begun else ON_FIRST))
             try:
                 is_point, steps = self.look.completes(kept, some, left)
             except TooManyStepsError:
-                self.steps, self._begun = self.steps + left, self._begun + len(some)
+                self.steps, given_up = self.steps + left, len(some)
                 break
-            self.steps, self._begun = self.steps + steps, self._begun + len(some)
+            finally:
+                self._begun += len(some)
+            self.steps += steps
             tried, missed = tried + len(some), missed + int(is_point.sum())
-        self.sample = replace(self.sample.combine(EndSample.of(len(ends), tried, missed)), open=self.sample.open)
+        portion = EndSample.of(len(ends), tried, missed, given_up)
+        self.sample = self.sample.combine(replace(portion, open=0))  # they were counted when they came
         # the same run-steps may show more of the stream by matching parts of it
         self.is_dear = self._each * self.sample.open > DEAR * self.full_work * self._seen > 0
         last = int(kept.ticks[-1]) if len(kept.ticks) else 0
@@ -277,16 +298,16 @@ class ExactEnds:
     def _portions(self, kept: Kept, ends: Ints) -> Iterator[Ints]:
         """Ends that may be tried together, as long as there are run-steps for them."""
         _, first, last = self.look.spans(kept.slots, kept.ticks, ends)
-        sizes, done, most = last - first + 1, 0, FIRST_TRIED
+        sizes, done = last - first + 1, 0
         while done < len(ends):
             left = self.quota - self.steps
-            enough = int(left / (ENOUGH * max(self._each, 1e-9))) if self._begun else FIRST_TRIED
+            enough = int(left / (ENOUGH * max(self._each, 1e-9))) if self._begun else 1
             room = int(np.searchsorted(np.cumsum(sizes[done:]), MOST_KEPT, side="right"))
-            number = min(most, enough, max(room, 1), len(ends) - done)
+            number = min(max(int(AT_A_TIME * self._begun), 1), enough, max(room, 1), len(ends) - done)
             if number <= 0 or left < 1:
                 return
             yield ends[done : done + number]
-            done, most = done + number, MORE * most
+            done += number
 
     @property
     def _each(self) -> float:

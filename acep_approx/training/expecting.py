@@ -14,10 +14,11 @@ from acep_approx.arrays import Floats
 from acep_approx.budget.evidence import Expected
 from acep_approx.training.pricing import Prices
 
-DRIFT = 0.08
-"""By how much recall differs from that of the past, on the scale of the arc sine (a standard deviation)."""
+DRIFT, OF_RATE = 0.07, 0.2
+"""By how much recall differs from that of the past, on the scale of the arc sine (a standard deviation); and which part
+of what the rate of match points does: where that is not steady, nothing is."""
 RATE_DRIFT = 0.15
-"""By how much the rate of match points does, on the scale of logarithms."""
+"""By how much the rate of match points differs from that of the past, on the scale of logarithms."""
 
 
 def expected(prices: Prices, share: float, rate: float) -> Expected | None:
@@ -50,8 +51,10 @@ def expected(prices: Prices, share: float, rate: float) -> Expected | None:
     if not there.sum() or rate <= 0:
         return None
     recall = float((found.sum() + 0.5) / (there.sum() + 1))
-    variance = 2 * _between(found, there, recall) / (4 * recall * (1 - recall)) + DRIFT**2
-    return Expected(recall, 1 / (4 * variance), rate, _doubt(there), len(there))
+    doubt = _doubt(there)
+    drift = DRIFT**2 + (OF_RATE * doubt) ** 2
+    variance = 2 * _between(found, there, recall) / (4 * recall * (1 - recall)) + drift
+    return Expected(recall, 1 / (4 * variance), rate, doubt, len(there))
 
 
 def _between(found: Floats, there: Floats, recall: float) -> float:
