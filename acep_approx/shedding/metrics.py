@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 import numpy as np
@@ -100,6 +100,11 @@ class Metrics:
         if self.begin is None:
             self.begin = int(ticks[0])
         self.pieces.append(piece)
+
+    def add_work(self, steps: int) -> None:
+        """Work that was done behind the last piece."""
+        if steps:
+            self.pieces[-1] = replace(self.pieces[-1], work=self.pieces[-1].work + steps)
 
     def audited(self, cells: AuditCells) -> AuditSample:
         """What the audit saw of the match points found since this was made, and of those before that it was told of.

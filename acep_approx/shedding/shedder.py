@@ -12,6 +12,7 @@ import pyarrow as pa
 from acep_approx.arrays import Ints
 from acep_approx.budget.audit import AuditCells, AuditSample, RecallEstimate
 from acep_approx.budget.budget import granted_beside
+from acep_approx.budget.evidence import Expected
 from acep_approx.budget.ledger import Piece
 from acep_approx.engines.batches import RunEvents
 from acep_approx.engines.progress import RunProgress
@@ -19,7 +20,7 @@ from acep_approx.engines.runs.lineage import Hits
 from acep_approx.engines.runs.load_shedder import WHOLE_BATCH, CallOrder
 from acep_approx.engines.runs.shedding import Shedding, type_too_late
 from acep_approx.engines.runs.tables import RunTables
-from acep_approx.engines.runs.worth import WITHOUT_END, Allowance
+from acep_approx.engines.runs.worth import BY_ANOTHER, REASONS, WITHOUT_END, Allowance
 from acep_approx.events.roles import Roles
 from acep_approx.events.stream import EventBatch
 from acep_approx.jit import tiers
@@ -29,7 +30,7 @@ from acep_approx.learning.learner import Learner
 from acep_approx.learning.online import Observer, OnlineLearning, RecordedLearning
 from acep_approx.planning.planner import Plan
 from acep_approx.ranges import finite
-from acep_approx.shedding.exact_cells import ExactCells
+from acep_approx.shedding.exact_audit import ExactAudit, estimated
 from acep_approx.shedding.load import (
     RESERVE_SHARE,
     Load,
@@ -40,6 +41,7 @@ from acep_approx.shedding.load import (
 )
 from acep_approx.shedding.metrics import Metrics
 from acep_approx.shedding.timing import StepClock
+from acep_approx.training.expecting import expected
 
 COHORT, BESIDE = 0.5, 4.0
 """How many of the cells that the budget would pay for are chosen: of a cohort half, so that what it costs can be saved
@@ -92,7 +94,7 @@ class Shedder:
         self.metrics = Metrics()
         self.beside = Beside(self.arena)
         self.online: OnlineLearning | None = None
-        self.exact_cells: ExactCells | None = None
+        self.exact_audit: ExactAudit | None = None
         self.audits_beside = audits_beside
         self.clock = StepClock()
         if load.budget.needs_clock:
@@ -159,7 +161,7 @@ class Shedder:
             self.beside = Beside(self.arena, Cohort(self.plan, *self._columns, cells), load.audit)
         else:
             full = load.steps_per_event or 0.0
-            self.exact_cells = ExactCells(self.plan, self._columns, cells, load.audit, full)
+            self.exact_audit = ExactAudit(self.plan, self._columns, cells, load.audit, full)
         return load.audit
 
     def rebind(self, tables: RunTables) -> None:
@@ -167,8 +169,8 @@ class Shedder:
         self._order.check("rebind")
         if self.online is not None:
             raise type_too_late("what is being learned")
-        if self.exact_cells is not None:
-            self.exact_cells.rebind()
+        if self.exact_audit is not None:
+            self.exact_audit.rebind()
         self.arena.rebind(tables)
 
     def _first_load(self) -> Load:
@@ -201,8 +203,8 @@ class Shedder:
         return WHOLE_BATCH if learning is None else learning.most_events
 
     @property
-    def _aside(self) -> Beside | ExactCells:
-        return self.exact_cells or self.beside
+    def _aside(self) -> Beside | ExactAudit:
+        return self.exact_audit or self.beside
 
     @property
     def explores(self) -> float:
@@ -257,7 +259,7 @@ class Shedder:
     def note_hits(self, events: RunEvents, hits: Hits) -> None:
         """Remember match points, and whether the policy alone would have found them."""
         self._order.check("note_hits")
-        for other in (self.online, self.observer, self.exact_cells):
+        for other in (self.online, self.observer, self.exact_audit):
             if other is not None:
                 other.count(events)
         if not len(hits):
@@ -281,8 +283,8 @@ class Shedder:
         is_relevant = progress.relevant > relevant
         if self.online is not None:
             self.online.end_piece(batch, self._rate, spare, self.metrics.found, is_relevant=is_relevant)
-        if self.exact_cells is not None:
-            self.exact_cells.end_piece(batch, self._rate, is_relevant=is_relevant)
+        if self.exact_audit is not None:
+            self.exact_audit.end_piece(batch, self._rate, self.arena.tables.classes, is_relevant=is_relevant)
         piece = self._piece(int(batch.ticks[-1]), progress)
         self.metrics.add_piece(batch.ticks, piece)
         if self.online is not None:
@@ -313,6 +315,10 @@ class Shedder:
         """The stream has ended."""
         if self.online is not None:
             self.online.finish()
+        if self.exact_audit is not None:
+            done = self.exact_audit.steps
+            self.exact_audit.finish()
+            self.metrics.add_work(self.exact_audit.steps - done)
 
     def forget(self) -> None:
         """A run without end does not remember all of its match points; see ``Metrics.forget``."""
@@ -335,8 +341,8 @@ class Shedder:
             saved["beside"] = self.beside.snapshot()
         if self.online is not None:
             saved["online"] = self.online.snapshot()
-        if self.exact_cells is not None:
-            saved["exact cells"] = self.exact_cells.snapshot()
+        if self.exact_audit is not None:
+            saved["exact cells"] = self.exact_audit.snapshot()
         if self.observer is None:
             return saved
         return {**saved, "prices": None if self.observer.has_rescored else self._prices}  # None: of no version
@@ -348,8 +354,8 @@ class Shedder:
             self.beside.restore(saved["beside"])
         if self.online is not None and "online" in saved:
             self.online.restore(saved["online"])
-        if self.exact_cells is not None and "exact cells" in saved:
-            self.exact_cells.restore(saved["exact cells"])
+        if self.exact_audit is not None and "exact cells" in saved:
+            self.exact_audit.restore(saved["exact cells"])
         self.arena.restore(saved)
         relevant, steps = saved["seen"]
         finite("seen", relevant, steps, saved["waiting"], saved["found"], saved.get("events", 0))
@@ -375,8 +381,27 @@ class Shedder:
 
     def recall(self) -> RecallEstimate | None:
         """Estimated recall of match points; None where nothing is shed on purpose or no audit was asked for."""
-        known, sample = self._aside.recall(self.metrics.found), self.audited()
+        if self.cells is None and self._sheds_nothing:
+            return RecallEstimate(1.0, 1.0, 1.0, 0, 0, self.metrics.found)
+        if self.exact_audit is not None:
+            return estimated(self.metrics.found, self._events, self.exact_audit, self._expected())
+        known, sample = self.beside.recall(self.metrics.found), self.audited()
         return sample.estimate() if known is None and sample is not None else known
+
+    @property
+    def _sheds_nothing(self) -> bool:
+        """Whether all match points were found for certain: where one run can do all that another can, none is lost."""
+        audits = self.exact_audit is not None or self.beside.cohort is not None
+        return audits and not self.arena.untested and not self.arena.counts[:, : REASONS.index(BY_ANOTHER)].any()
+
+    def _expected(self) -> Expected | None:
+        """What the history leads to expect of runs that take as much of the work."""
+        known, full = self.load.history, self.full_work()
+        if known is None or self.load.policy_name != "history" or self.load.learns or not self._events:
+            return None
+        done = (self._seen[1] + self.arena.on_passes) / self._events
+        share = min(done / full, 1.0) if full else self.load.share
+        return expected(known.prices_, share, known.points_ / max(known.events_, 1))
 
     @property
     def audit_work(self) -> int | None:

@@ -12,7 +12,7 @@ import logging
 import math
 import os
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from copy import copy
 from dataclasses import dataclass, field, replace
 from numbers import Integral
@@ -399,6 +399,7 @@ class HistoryGraph:
             "overlap": self.overlap_,
             "sketch_error": sketch_error(self.graph_),
             "prices": [[replay.price, replay.steps, replay.points] for replay in self.prices_.replays],
+            "stretches": [list(replay.stretches) for replay in self.prices_.replays],
         }
         if self.promises_ is not None:
             notes["promises"] = self.promises_.as_json()
@@ -465,7 +466,8 @@ class HistoryGraph:
         replays = [dict(zip(kinds, replay, strict=True)) for replay in notes["prices"]]
         made = [PricePoint(*(_number(replay, name, kind) for name, kind in kinds.items())) for replay in replays]
         require(made and made[0].price == 0 and (made[0].steps or len(made) == 1), "there is no price of the exact run")
-        self.prices_ = Prices(tuple(made))
+        stretches = notes.get("stretches", [[]] * len(made))  # versions of before have none
+        self.prices_ = Prices(tuple(_in_stretches(made, stretches)))
         if "promises" in notes:  # versions of before have none
             self.promises_ = Promises.from_json(notes["promises"])
 
@@ -476,6 +478,12 @@ class HistoryGraph:
         scheme = self.graph_.scheme
         overlap = finite_column("overlap", learned["overlap"], len(scheme.places))
         self.learned_, self.learned_overlap_ = values_of(learned, scheme.vertices), overlap
+
+
+def _in_stretches(replays: list[PricePoint], stretches: list[list[int]]) -> Iterator[PricePoint]:
+    """Replays with the match points of each stretch of the past."""
+    for replay, counts in zip(replays, stretches, strict=True):
+        yield replace(replay, stretches=tuple(_number({"stretches": count}, "stretches", int) for count in counts))
 
 
 def _number(notes: dict[str, Any], name: str, type_: type) -> Any:
