@@ -202,7 +202,8 @@ class BudgetedRun:
     shedder: Shedder | None
     pipeline: Pipeline | None
     progress: Any
-    _seconds = 0.0
+    seconds = 0.0
+    """How long the run took so far."""
 
     @property
     def window(self) -> int:
@@ -294,7 +295,7 @@ class BudgetedRun:
             point_errors=found.points.errors[order],
             bundles=_bundles(ticks[order], self.window),
             paths=_paths(known) if known else (),
-            seconds=self._seconds,
+            seconds=self.seconds,
             learning=learned,
             full_work=done.full_work() if done and self.pipeline else None,
             exact_seconds=done.exact_seconds() if done and self.pipeline else None,
@@ -376,7 +377,7 @@ class BudgetedMatches(Matches, BudgetedRun):
         self._take_log()
         if self.shedder is not None:
             self.shedder.finish()
-        self._seconds = time.perf_counter() - begun
+        self.seconds = time.perf_counter() - begun
 
     def _take_log(self) -> None:
         """Tables of what was shed; the keys of its slots are still known now."""
