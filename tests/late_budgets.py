@@ -16,7 +16,7 @@ from tests.revised_model import Ledger, Schedule
 from tests.revised_streams import schedule
 
 UNLIMITED = ("100%", float("inf"))
-LIMITED = ("1 steps/event", "3 steps/event", "12 steps/event", "2 runs", "9 runs", "10%", "40%", "80%")
+LIMITED = (*["0.3 steps/event", "1 steps/event", "3 steps/event", "12 steps/event"], "2 runs", "9 runs", "10%", "30%", "80%")
 POLICIES = ("oldest", "random", "most-advanced")
 FULL_WORK = 8.0
 

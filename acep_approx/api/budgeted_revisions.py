@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 import pyarrow as pa
 
 from acep_approx.api.spending import go_on, load_of_state, spent
+from acep_approx.budget.audit import RecallEstimate
 from acep_approx.errors import UsageError
 from acep_approx.matching.outputs.kinds import MATCHES
 from acep_approx.matching.pipeline import Pipeline
@@ -77,7 +78,7 @@ class BudgetedRevisedMatcher(RevisedMatcher, BudgetedRun):
         return self.execution.pipeline
 
     @property
-    def progress(self) -> RunProgress:  # type: ignore[override]
+    def progress(self) -> RunProgress:
         """Numbers of events seen so far."""
         return self.execution.progress
 
@@ -112,6 +113,11 @@ class BudgetedRevisedMatcher(RevisedMatcher, BudgetedRun):
                 self.shedder.note_change(run.head, self.progress)
             self.shedder.forget()
         self.seconds += time.perf_counter() - begun
+
+    def _recall(self) -> RecallEstimate | None:
+        if self.asked.is_final or self.shedder is None:
+            return super()._recall()
+        return RecallEstimate(None, None, None, 0, 0, reason="there is no audit where results may be taken back (emit=)")
 
     def _left_out(self) -> dict[str, int]:
         return {"late": self.revisions.late, "malformed": self.malformed.count, **super()._left_out()}

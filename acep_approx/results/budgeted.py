@@ -46,6 +46,7 @@ from history.bundles import Bundles, chain
 from history.coverage.proxy import regions
 
 if TYPE_CHECKING:
+    from acep_approx.budget.audit import RecallEstimate
     from acep_approx.planning.compiled import CompiledQuery
 
 
@@ -262,6 +263,10 @@ class BudgetedRun:
 
         write_report(self.record(source), path)
 
+    def _recall(self) -> RecallEstimate | None:
+        """The estimated recall; None where there was no audit."""
+        return self.shedder.recall() if self.shedder is not None else None
+
     def _left_out(self) -> dict[str, int]:
         """Events that were not matched, by their names in ``RunRecord``."""
         return {"without_key": self.progress.without_key}
@@ -290,7 +295,7 @@ class BudgetedRun:
             begin=found.begin,
             pieces=found.pieces,
             shed=shed_by_state(done.arena) if done and self.pipeline else (),
-            recall=done.recall() if done else None,
+            recall=self._recall(),
             point_ticks=ticks[order],
             point_errors=found.points.errors[order],
             bundles=_bundles(ticks[order], self.window),

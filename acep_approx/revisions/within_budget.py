@@ -221,7 +221,8 @@ def _is_monotone(pipeline: Pipeline) -> bool:
     automaton, output = pipeline.plan.registers, pipeline.output
     if automaton is None or automaton.automaton.errors or automaton.has_words or automaton.counted != "nothing":
         return False
-    has_guards = automaton.negations or any(one.guard for one in (*automaton.automaton.arcs, *automaton.automaton.finals))
+    guards = [arc.guard for arc in automaton.automaton.arcs] + [final.guard for final in automaton.automaton.finals]
+    has_guards = bool(automaton.negations) or any(guards)
     is_passive = all(map(automaton.is_passive, range(len(automaton.states))))
     is_shown_alike = output.binds or output.is_point
     chooses = pipeline.preparer.is_count or not pipeline.plan.query.selection.is_all
