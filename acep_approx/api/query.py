@@ -474,7 +474,9 @@ class Query(TunableQuery):
         full_work : float, optional
             Run-steps per event of the exact run: what a share is of, where no history knows it.
         **options
-            As for ``match``.
+            As for ``match``. Where events may be late or change also ``id``, ``watermark``, ``op``, ``source``,
+            ``sequence`` and ``idle``, as for ``matcher``: matched are the events that remain, in order of time. A
+            changelog is what ``matcher`` gives.
 
         Returns
         -------
@@ -497,13 +499,14 @@ class Query(TunableQuery):
         >>> some.record().work <= 2 * 600
         True
         """
-        from acep_approx.api.spending import load_of
+        from acep_approx.api.spending import load_of, put_in_order
         from acep_approx.results.budgeted import BudgetedMatches
 
         how = {"audit": audit, "seed": seed, "logs_shed": log_shed, "learns": learn, "full_work": full_work}
         load = load_of(self, budget, history, policy, **how)
+        late = {name: options.pop(name) for name in (REVISING | {"id"}) & options.keys()}
         exact = self.match(events, **options)
-        return BudgetedMatches(exact.question, exact.source, load)
+        return BudgetedMatches(exact.question, put_in_order(exact, late) if late else exact.source, load)
 
     @checked
     def why(

@@ -7,9 +7,14 @@ from types import NoneType
 from typing import TYPE_CHECKING, Any
 
 from acep_approx.budget.budget import Budget
-from acep_approx.errors import DataError, expect
+from acep_approx.errors import DataError, UsageError, expect
+from acep_approx.events.source import Source
 from acep_approx.ranges import finite
 from acep_approx.results.budgeted import BudgetedRun
+from acep_approx.results.matches import Matches
+from acep_approx.revisions.matcher import RevisedMatcher
+from acep_approx.revisions.remaining import remaining
+from acep_approx.revisions.request import Revisions
 from acep_approx.shedding.load import Load
 from acep_approx.training.history_graph import HistoryGraph
 from acep_approx.training.needless import warn_of_needless_history
@@ -42,6 +47,27 @@ def load_of(
             warn_of_needless_history(query.plan)
         history, policy = None, None
     return Load(given, known_history(query, history), policy=policy, **how)
+
+
+def put_in_order(matches: Matches, late: dict[str, Any]) -> Source:
+    """The events of some matches that remain where they may be late or change, in order of time.
+
+    ``late``: arguments of ``Revisions``.
+
+    Raises
+    ------
+    UsageError
+        ``ACEP-U055``: results are to come before they are final.
+    """
+    asked = Revisions(**{name: value for name, value in late.items() if value is not None})
+    if not asked.is_final or asked.changelog:
+        raise UsageError(
+            "match_within() gives final results, each once: emit= and changelog= say otherwise",
+            code="ACEP-U055",
+            hint="leave them out, or push the events: query.matcher(budget=..., emit='early').push(events)",
+        )
+    question = matches.question
+    return remaining(RevisedMatcher(question.plan, asked, **question.roles), matches.source)
 
 
 # --- in a state ---------------------------------------------------------------------------------------------

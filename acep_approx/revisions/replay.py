@@ -264,10 +264,15 @@ class Replay:
         """Run events, which were prepared as ``batch``, for the first time; returns their results."""
         return list(self.pipeline.run(batch))
 
+    @property
+    def _least(self) -> int:
+        """Fewest events that a segment begins with."""
+        return LEAST_PIECE
+
     def _borders(self, events: int) -> list[int]:
         """Where pieces of so many events end: the last one is as long as changes lately reached back."""
         borders, at = [events], events
-        size = min(max(int(self._depth), LEAST_PIECE), PIECE) if self._depth else PIECE
+        size = min(max(int(self._depth), self._least), PIECE) if self._depth else PIECE
         while at > size:
             at -= size
             borders.append(at)
@@ -279,7 +284,7 @@ class Replay:
         if not segments:
             return True
         words = segments[-1].snapshot.words
-        return tick > self.head and self._since >= LEAST_PIECE // 2 and self._since * WORDS_PER_EVENT >= words
+        return tick > self.head and self._since >= self._least // 2 and self._since * WORDS_PER_EVENT >= words
 
     def _begin_segment(self, tick: int) -> list[pa.Table]:
         """Begin a segment; returns what no event from this time on can change any more of the one before."""

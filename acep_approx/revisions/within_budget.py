@@ -29,6 +29,8 @@ from acep_approx.revisions.segments import PlacedEvents, Segment, slots_in
 from acep_approx.run.events import Events
 from acep_approx.run.watermarks import ENDED, NEVER
 
+SHORT = 64
+"""Fewest events that a segment begins with: what is run again from its beginning on has a price."""
 NOT_REACHED = 2**62
 """Later than every tick."""
 
@@ -62,8 +64,10 @@ class ReplayWithinBudget(Replay):
     # --- running --------------------------------------------------------------------------------------------
 
     def _run_new(self, events: PlacedEvents, batch: StreamBatch) -> list[pa.Table]:
+        progress, arena = self.pipeline.progress, self._arena
+        before = progress.steps + arena.on_passes
         tables = super()._run_new(events, batch)
-        self._log.note(events.place, self._arena.notes.of_batch)
+        self._log.note(events.place, arena.notes.of_batch, progress.steps + arena.on_passes - before)
         return tables
 
     def _insert(self, late: Events, slot: Ints) -> dict[int, list[PlacedEvents]]:
@@ -78,7 +82,8 @@ class ReplayWithinBudget(Replay):
     def _run_segment(self, number: int, events: PlacedEvents) -> list[pa.Table]:
         notes, progress = self._arena.notes, self.pipeline.progress
         counted = progress.events, progress.relevant
-        notes.again, notes.is_new = self._log.at(events.place, self._arena.price), np.isin(events.arrival, self._come)
+        notes.again = self._log.prices(events.place, self._arena.price)
+        notes.is_new = np.isin(events.arrival, self._come)
         try:
             return super()._run_segment(number, events)
         finally:
@@ -94,7 +99,32 @@ class ReplayWithinBudget(Replay):
             mine = events.slot >= 0
             np.minimum.at(self._first, events.slot[mine], events.tick[mine])
             np.maximum.at(self._last, events.slot[mine], events.tick[mine])
-        super()._run_again(touched, changed)
+        if self._is_monotone and not any(map(len, self.tail.removed)):
+            touched = self._affordable(touched)
+        if touched:
+            super()._run_again(touched, changed)
+
+    def _affordable(self, touched: dict[int, list[PlacedEvents]]) -> dict[int, list[PlacedEvents]]:
+        """Of late events those of the keys whose replay should fit into what is left, the cheapest ones first.
+
+        The others are shed: matches without them stay what they were, and so do the runs.
+        """
+        cost = np.zeros(len(self._last))
+        for segment in self.tail.segments[min(touched) :]:
+            events = segment.events
+            mine = events.where(events.slot >= 0)
+            is_reached = segment.since <= self._last[mine.slot] + self._reach
+            np.add.at(cost, mine.slot[is_reached], self._log.steps(mine.place[is_reached]))
+        slots = np.flatnonzero(self._last > NEVER)
+        slots = slots[np.argsort(cost[slots], kind="stable")]
+        fits = np.zeros(len(cost), np.bool_)
+        fits[slots[np.cumsum(cost[slots]) <= self._arena.left]] = True
+        kept = {number: [part.where(fits[part.slot]) for part in some] for number, some in touched.items()}
+        return {number: [part for part in some if len(part)] for number, some in kept.items() if any(map(len, some))}
+
+    @property
+    def _least(self) -> int:
+        return min(super()._least, SHORT)
 
     def _run_active(self, number: int, active: Bools, changed: Changed) -> None:
         gone, came = len(changed.gone), len(changed.came)
