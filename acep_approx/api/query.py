@@ -39,6 +39,14 @@ class Query(TunableQuery):
     """A compiled query; made by ``compile_query``."""
 
     @overload
+    def matcher(
+        self, *, budget: str | float | Budget, watermark: str | int, **options: Any
+    ) -> BudgetedRevisedMatcher: ...
+
+    @overload
+    def matcher(self, *, budget: str | float | Budget, emit: str | int, **options: Any) -> BudgetedRevisedMatcher: ...
+
+    @overload
     def matcher(self, *, budget: str | float | Budget, **options: Any) -> BudgetedMatcher: ...
 
     @overload
@@ -105,7 +113,7 @@ class Query(TunableQuery):
         Matcher
             With a budget a ``BudgetedMatcher``: it has ``record()``, ``report(path)``, ``refreshed(query)`` and
             ``learning()`` too. Where events may be late or change a ``RevisedMatcher``, whose results are final, or a
-            changelog.
+            changelog; with both a ``BudgetedRevisedMatcher``.
 
         Raises
         ------
