@@ -53,8 +53,8 @@ class BudgetedRevisedMatcher(RevisedMatcher, BudgetedRun):
     -----
     After each push the sum of all that was put out is part of what the same run without a budget would have put out,
     and no more run-steps were taken than granted: what a late event, or one that is taken back, makes run again is paid
-    from the same budget. Each event is granted for once, when it is first taken in. Match points are counted when the
-    event that completes them is first run. Where results may be taken back there is no audit, so recall is not known.
+    from the same budget. Each event is granted for once, when it is first taken in. Match points are counted once,
+    when they are first found. Where results may be taken back there is no audit, so recall is not known.
     """
 
     def __init__(self, plan: Plan, asked: Revisions, load: Load, **options: Any) -> None:

@@ -46,8 +46,9 @@ class ReplayWithinBudget(Replay):
 
     def __init__(self, pipeline: Pipeline, changelog: Changelog, id: str | None = None) -> None:  # noqa: A002
         super().__init__(pipeline, changelog, id)
+        self._arena.notes.keeps = True
         self._log = PriceLog()
-        self._come: Ints = np.zeros(0, np.int64)  # the rows of the events that come late with this change
+        self._completed: Ints = np.zeros(0, np.int64)  # places of the events that have completed a match, ascending
         self._moved: list[tuple[Ints, Ints]] = []  # places of events, before and after they were given anew
         self._first: Ints = np.zeros(0, np.int64)  # per slot the first and the last tick that changes
         self._last: Ints = np.zeros(0, np.int64)
@@ -67,13 +68,17 @@ class ReplayWithinBudget(Replay):
         progress, arena = self.pipeline.progress, self._arena
         before = progress.steps + arena.on_passes
         tables = super()._run_new(events, batch)
+        self._note_completed()
         self._log.note(events.place, arena.notes.of_batch, progress.steps + arena.on_passes - before)
         return tables
+
+    def _note_completed(self) -> None:
+        if len(more := self._arena.notes.take_completed()):
+            self._completed = np.union1d(self._completed, more)
 
     def _insert(self, late: Events, slot: Ints) -> dict[int, list[PlacedEvents]]:
         shedder, progress = self.pipeline.engine.load_shedder, self.pipeline.progress
         assert shedder is not None, "it sheds"
-        self._come = late.arrival
         shedder.grant_late(len(late))
         progress.events += len(late)
         progress.relevant += int((slot >= 0).sum())
@@ -83,17 +88,18 @@ class ReplayWithinBudget(Replay):
         notes, progress = self._arena.notes, self.pipeline.progress
         counted = progress.events, progress.relevant
         notes.again = self._log.prices(events.place, self._arena.price)
-        notes.is_new = np.isin(events.arrival, self._come)
+        notes.is_new = ~np.isin(events.place, self._completed)
         try:
             return super()._run_segment(number, events)
         finally:
+            self._note_completed()
             notes.again = None
             progress.events, progress.relevant = counted
 
     # --- what stays though it is not found again ------------------------------------------------------------
 
     def _run_again(self, touched: dict[int, list[PlacedEvents]], changed: Changed) -> None:
-        slots = self.pipeline.key_slots.slots
+        slots = max(self.pipeline.key_slots.slots, 1)
         self._first, self._last = np.full(slots, NOT_REACHED), np.full(slots, NEVER)
         for events in (part for some in touched.values() for part in some):
             mine = events.slot >= 0
@@ -170,6 +176,8 @@ class ReplayWithinBudget(Replay):
     def _move(self, segment: Segment, places: Ints) -> None:
         before = segment.events.place
         self._log.move(before, places)
+        moved = np.isin(before, self._completed)
+        self._completed = np.append(np.setdiff1d(self._completed, before), places[moved])
         self._moved.append((before, places))
         super()._move(segment, places)
 
@@ -193,6 +201,7 @@ class ReplayWithinBudget(Replay):
         """No event before ``watermark`` will come or go: let go of what only they would have needed."""
         super().settle(watermark)
         self._log.forget(self.tail.base_place)
+        self._completed = self._completed[self._completed > self.tail.base_place]
 
     # --- state ----------------------------------------------------------------------------------------------
 
@@ -204,6 +213,7 @@ class ReplayWithinBudget(Replay):
         ]
         mine = scope.sub("budget", {"segments": numbers})
         self._log.save(mine)
+        mine.put("completed", self._completed)
         for name, tables in (("results", [t for one in segments for t in one.results]), ("waiting", self._waiting)):
             mine.put(name, pa.concat_tables([self.pipeline.nothing(), *tables]).combine_chunks())
 
@@ -211,6 +221,7 @@ class ReplayWithinBudget(Replay):
         """Take over what ``save`` saved, before ``take_up``."""
         mine = scope.parts["budget"]
         self._log.load(mine)
+        self._completed = mine.array("completed")
         schema = self.pipeline.nothing().schema
         tables = [mine.batch("results"), mine.batch("waiting")]
         check("results", good=all(table.schema.equals(schema) for table in tables))

@@ -266,7 +266,7 @@ class Shedder:
         for other in (self.online, self.observer, self.exact_cells):
             if other is not None:
                 other.count(events)
-        hits = hits.where(self.arena.notes.first_met(hits.event))  # the others were counted then
+        hits = hits.where(self.arena.notes.first_completed(hits.event, events.row))  # the others were counted then
         if not len(hits):
             return
         self._aside.note_found(self.metrics.add_points(events, hits))
