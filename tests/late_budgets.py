@@ -16,7 +16,7 @@ from unittest.mock import patch
 
 import pyarrow as pa
 
-from acep_approx import Query, compile_query
+from acep_approx import compile_query
 from acep_approx.engines.runs.runs import Runs
 from acep_approx.errors import AcepError
 from acep_approx.kernels.runs import layout

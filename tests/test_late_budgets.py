@@ -1,4 +1,4 @@
-"""Corrections inside a load budget: what is out is part of the exact answer after every step, and all of it is paid for.
+"""Corrections inside a load budget: after every step what is out is part of the exact answer, and it is paid for.
 
 ``late_budgets`` says what is held against what. Variants that are known to be wrong must be noticed.
 """
@@ -84,7 +84,8 @@ def rows_of(seed: int, events: int = 240) -> tuple[Row, ...]:
     is_burst = (np.arange(events) // BURST) % 2 == 0
     ts = np.cumsum(np.where(is_burst, rng.integers(0, 3, events), rng.integers(1, 9, events))).tolist()
     kinds, x = rng.choice(list("AABC"), events).tolist(), rng.integers(0, 20, events).tolist()
-    return tuple({"ts": t, "type": k, "x": v, "id": i, "op": "+I"} for i, (t, k, v) in enumerate(zip(ts, kinds, x)))
+    columns = zip(range(events), ts, kinds, x, strict=True)
+    return tuple({"id": number, "ts": at, "type": kind, "x": value, "op": "+I"} for number, at, kind, value in columns)
 
 
 def started(seed: int = 0, **how: Any) -> Any:
@@ -346,19 +347,19 @@ NOTICED: dict[str, tuple[Wrong, Callable[[], None]]] = {
 """What is wrong, and who notices it."""
 
 AT_RANDOM: dict[str, tuple[Wrong, int]] = {
-    "replays are free of charge": ((ReplayWithinBudget, "_run_segment", free), 0),
-    "the tail is charged once more after a restart": ((Runs, "unpaid", Engine.unpaid), 0),
-    "what was out is looked for once more after a restart": ((ReplayWithinBudget, "load", found_anew), 0),
+    "replays are free of charge": ((ReplayWithinBudget, "_run_segment", free), 1),
+    "the tail is charged once more after a restart": ((Runs, "unpaid", Engine.unpaid), 1),
+    "what was out is looked for once more after a restart": ((ReplayWithinBudget, "load", found_anew), 1),
     "matches of an event that has gone stay": (
         (ReplayWithinBudget, "_binds_none", lambda _, results, __: np.ones(results.num_rows, np.bool_)),
-        0,
+        1,
     ),
-    "further events take nothing away": ((within_budget, "_is_monotone", lambda _: True), 0),
+    "further events take nothing away": ((within_budget, "_is_monotone", lambda _: True), 84),
     "a change reaches no further than itself": (
-        (ReplayWithinBudget, "_holds", changed_line(ReplayWithinBudget, "_holds", "reach = self.pipeline.window", "reach = 0")),
-        0,
+        (ReplayWithinBudget, "_holds", changed_line(ReplayWithinBudget, "_holds", "= self.pipeline.window", "= 0")),
+        219,
     ),
-    "what a replay finds again is out twice": ((Changelog, "not_among", lambda _, results, __: results), 0),
+    "what a replay finds again is out twice": ((Changelog, "not_among", lambda _, results, __: results), 1),
 }
 """What is wrong, and the seed of a random case that notices it."""
 

@@ -117,7 +117,8 @@ class BudgetedRevisedMatcher(RevisedMatcher, BudgetedRun):
     def _recall(self) -> RecallEstimate | None:
         if self.asked.is_final or self.shedder is None:
             return super()._recall()
-        return RecallEstimate(None, None, None, 0, 0, reason="there is no audit where results may be taken back (emit=)")
+        reason = "there is no audit where results may be taken back (emit=)"
+        return RecallEstimate(None, None, None, points=0, cells=0, reason=reason)
 
     def _left_out(self) -> dict[str, int]:
         return {"late": self.revisions.late, "malformed": self.malformed.count, **super()._left_out()}

@@ -1,7 +1,7 @@
-"""What is noted of a batch, so that its events can be run once more: the same runs are shed, nothing is counted twice.
+"""What is noted of a batch, so that its events can be run once more: the same runs go, and nothing is counted twice.
 
-Late events, and events that are taken back, make others run again (``revisions``). Were the price another one then, runs
-would come and go that the change has nothing to do with.
+Late events, and events that are taken back, make others run again (``revisions``). Were the price another one then,
+runs would come and go that the change has nothing to do with.
 """
 
 from __future__ import annotations
