@@ -215,6 +215,9 @@ class Shedder:
         """Budgets of time are turned into run-steps, as far as is known how long these take."""
         self._order.check("begin_batch")
         budget, arena = self.load.budget, self.arena
+        arena.notes.begin_batch(events)
+        if arena.notes.again is not None:  # what is run once more is paid from what is left
+            return
         if budget.unit == "ms/batch":
             arena.grant(self._rate * self._waiting)
             self._waiting = 0
@@ -250,6 +253,9 @@ class Shedder:
         """Each event is granted for at the next one that the engine gets, itself included."""
         self._order.check("begin_piece")
         places, stands_for = rows - batch.first_row, np.zeros(len(batch), np.int64)
+        self.arena.notes.begin_piece(len(batch), places)
+        if self.arena.notes.again is not None:
+            return
         stands_for[places] = 1
         found = np.flatnonzero(stands_for)
         stands_for[found] = np.diff(found, prepend=-1 - self._waiting)
@@ -262,6 +268,7 @@ class Shedder:
         for other in (self.online, self.observer, self.exact_audit):
             if other is not None:
                 other.count(events)
+        hits = hits.where(self.arena.notes.first_completed(hits.event, events.row))  # the others were counted then
         if not len(hits):
             return
         self._aside.note_found(self.metrics.add_points(events, hits))
@@ -270,11 +277,15 @@ class Shedder:
         """Look at the clock, and write down what came of it."""
         self._order.check("end_piece")
         relevant, steps = self._seen
-        self._seen, self._events = (progress.relevant, progress.steps), progress.events
         spare = self.arena.spare
         passes, self._on_passes = self._on_passes, self.arena.on_passes
         self.clock.observe(len(batch), progress.steps - steps + round(self._on_passes - passes), seconds)
         self.seconds += seconds
+        self.arena.notes.end_piece()
+        if self.arena.notes.again is not None:
+            self._seen = relevant, progress.steps
+            return
+        self._seen, self._events = (progress.relevant, progress.steps), progress.events
         if self.load.budget.unit == "events/s":
             self._keep_up()
         elif self.load.budget.unit == "ms/batch":
@@ -291,6 +302,18 @@ class Shedder:
             self.online.note(piece)
         if self.observer is not None:
             self.observer.end_piece(batch, self._rate, spare, self.metrics.found, is_relevant=is_relevant)
+
+    def grant_late(self, events: int) -> None:
+        """So many events come between others: each is granted for as those that come in order are."""
+        if self._rate > 0:
+            self.arena.grant(self._rate * events)
+
+    def note_change(self, tick: int, progress: RunProgress) -> None:
+        """Write down where it stands once what changed was run again; ``tick``: of the last event so far."""
+        self._events = progress.events
+        piece = self._piece(tick, progress)
+        if self.metrics.pieces[-1:] != [piece]:
+            self.metrics.add_piece(np.array([tick]), piece)
 
     @property
     def granted(self) -> float:

@@ -40,7 +40,8 @@ class LoadShedder(Protocol):
 
     The calls come in this order: ``begin_stream``, ``bind``, and ``restore`` where a saved run goes on. Then for each
     batch ``begin_batch``; for each of its pieces ``begin_piece``, ``note_hits`` (not where no event of the piece has a
-    letter) and ``end_piece``. Between two batches ``rebind`` may come, and ``snapshot``.
+    letter) and ``end_piece``. Between two batches ``rebind`` may come, ``grant_late`` and ``snapshot``. Where
+    ``arena.notes.again`` is set a batch is run once more: nothing is granted for it, and nothing of it is learned.
     """
 
     @property
@@ -76,6 +77,9 @@ class LoadShedder(Protocol):
     def end_piece(self, batch: EventBatch, progress: RunProgress, seconds: float) -> None:
         """A piece of the stream is done."""
 
+    def grant_late(self, events: int) -> None:
+        """So many events come between others; they are run with what came behind them, which is run once more."""
+
     def snapshot(self) -> dict[str, Any]:
         """What must be kept to go on elsewhere, as JSON."""
 
@@ -106,6 +110,9 @@ class FixedLoad:
 
     def begin_piece(self, batch: EventBatch, rows: Ints) -> None:
         """Only events that the engine gets are granted for."""
+
+    def grant_late(self, events: int) -> None:
+        """Nothing is granted."""
 
     def note_hits(self, events: RunEvents, hits: Hits) -> None:
         """Nothing is written down."""

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import math
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from acep_approx.arrays import Floats, Ints
 from acep_approx.engines.runs.hidden import DOMINATED
+from acep_approx.engines.runs.price_notes import PriceNotes
 from acep_approx.engines.runs.programs import register_kind
 from acep_approx.engines.runs.tables import RunTables
-from acep_approx.engines.runs.worth import Allowance, FeatureKind, RunFeature, Worth
+from acep_approx.engines.runs.worth import WITHOUT_END, Allowance, FeatureKind, RunFeature, Worth
 from acep_approx.errors import DataError
 from acep_approx.events.keys import KeyCodes
 from acep_approx.kernels.runs import records
@@ -112,6 +114,8 @@ class Shedding:
         Protected runs that the bound left no room for.
     stamp : int
         Of the features by which groups are told apart.
+    notes : PriceNotes
+        At which price events were run.
     """
 
     granted, on_passes = Real(kernel.GRANTED), Real(kernel.PASSES)
@@ -143,6 +147,7 @@ class Shedding:
         self.log = np.zeros(LOG_ROOM if self.logs else 1, np.int64)
         self.sample = np.zeros(1, np.int64)
         self.stands_for = np.ones(1, np.int64)
+        self.notes = PriceNotes()
         self.entry = kernel.LOG
         self._sampled: list[Ints] = []
         self._logged: list[Ints] = []
@@ -266,7 +271,9 @@ class Shedding:
         """The arrays that the kernel takes for so many events; ``pace`` has that of each key."""
         if self.stands_for.size < events:
             self.stands_for = np.ones(events, np.int64)
-        return records.Arena(self.words, self.floats, self.lookup, self.stands_for, self.log, self.sample, pace)
+        self.words[kernel.AGAIN] = self.notes.again is not None
+        prices = self.notes.room_for(events)
+        return records.Arena(self.words, self.floats, self.lookup, self.stands_for, self.log, self.sample, pace, prices)
 
     # --- while it runs --------------------------------------------------------------------------------------
 
@@ -292,6 +299,14 @@ class Shedding:
     def take_back(self) -> None:
         """What is left of earlier grants may no longer be spent."""
         self.grant(-self.unused)
+
+    @contextmanager
+    def unpaid(self) -> Iterator[None]:
+        """What is run meanwhile was paid for before: the budget does not hold it back, and is as it was afterwards."""
+        arena = self._arena()
+        self.tokens = self.pass_tokens = WITHOUT_END
+        yield
+        self._restore_arena(arena)
 
     @property
     def _on_tests(self) -> float:

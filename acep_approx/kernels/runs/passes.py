@@ -26,6 +26,7 @@ from acep_approx.kernels.runs.pools import (
 from acep_approx.kernels.runs.records import Arena, Cut, Event, Pools, Program
 from acep_approx.kernels.runs.scores import (
     ADMITTED,
+    AGAIN,
     BINS,
     BITS,
     BOUND,
@@ -250,9 +251,16 @@ def make_fewer(control: Ints, program: Program, pools: Pools, shedding: Arena, e
 
 @inline
 def make_room(control: Ints, program: Program, pools: Pools, shedding: Arena, event: Event) -> None:
-    """Before an event: grant its run-steps, weigh pools that are due, and see to it that its tests fit."""
+    """Before an event: grant its run-steps, weigh pools that are due, and see to it that its tests fit.
+
+    For an event that is run once more nothing is granted, and its runs meet the price that those of the first time met.
+    """
     tables, table, shed, worth = program.tables, pools.table, shedding.words, shedding.floats
-    grant(control, program, shedding, event)
+    if shed[AGAIN]:
+        worth[PRICE_NOW] = shedding.prices[event.number]
+    else:
+        grant(control, program, shedding, event)
+        shedding.prices[event.number] = worth[PRICE_NOW]
     if worth[PRICE] <= 0.0 and shed[MOST_RUNS] < 0:
         return
     if shed[UNKNOWN]:

@@ -83,7 +83,7 @@ class Arena(NamedTuple):
     """How to stay inside a budget: the arena as integers and as floats, tables of groups, and the pace of each key.
 
     ``stands_for``: for how many events of the stream run-steps are granted at each event of the batch. ``log`` and
-    ``sample`` take what is written down of runs.
+    ``sample`` take what is written down of runs. ``prices``: at which price each event of the batch was, or is, run.
     """
 
     words: Ints
@@ -93,6 +93,7 @@ class Arena(NamedTuple):
     log: Ints
     sample: Ints
     pace: Floats
+    prices: Floats
 
 
 class Event(NamedTuple):

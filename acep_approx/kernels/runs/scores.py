@@ -96,8 +96,9 @@ from acep_approx.kernels.runs.vm import NULL
     SAMPLE_REGISTERS,
     TREES,
     FLAG,
+    AGAIN,
     EDGE,
-) = range(64)
+) = range(65)
 """The first nineteen are floating point. ``RATE``: run-steps granted per event; ``TOKENS``: what is left of them for
 tests, ``PASS_TOKENS`` for passes, ``AUDIT_TOKENS`` for runs that are only followed to estimate recall (below 0: lent by
 the others, so that the price does not rise while there is an audit); ``PASSES``: those spent on passes; ``RESERVE``:
@@ -110,7 +111,8 @@ are told apart; ``WORTH``: how often runs were scored anew; ``REFUSED``: tick at
 tick of the first event; ``UNTESTED``: tests left out; ``BROKEN``: protected runs shed for the bound; ``SAMPLE``: at
 which events, by coins of 2**31, tests are written down, and ``SAMPLE_SHARES`` per pool at which those that bring a run
 there; ``SAMPLED``: words written so far; ``TREES``: those of the context, 0: none, and ``CONTEXT_NOW``: what they say
-of the current event; ``FLAG``: which column behind the mark says whether a run is dominated, -1: none."""
+of the current event; ``FLAG``: which column behind the mark says whether a run is dominated, -1: none; ``AGAIN``:
+whether events are run once more, each at the price that is given with it."""
 MOST_EDGES = 8
 SHED_HEADER = EDGE + MOST_EDGES
 TOTALS = (TOKENS, PASS_TOKENS, AUDIT_TOKENS, FACTOR, GRANTED, PASSES)
