@@ -9,11 +9,12 @@ saved up is shared out again. So what one engine leaves unused comes to those th
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
 
 from acep_approx.arrays import Floats
 from acep_approx.budget.budget import Budget
@@ -21,12 +22,15 @@ from acep_approx.budget.ledger import Piece
 from acep_approx.events.stream import EventBatch
 from acep_approx.ranges import COUNT, finite, number_in
 from acep_approx.shedding.load import Load
+from acep_approx.shedding.metrics import shed_table
 from acep_approx.shedding.shedder import Shedder
 from acep_approx.shedding.splitting import ALMOST_ALL, Need, towards_one_price
 from acep_approx.training.policies import LEARNED
 
 if TYPE_CHECKING:
+    from acep_approx.matching.pipeline import Pipeline
     from acep_approx.planning.planner import Plan
+    from acep_approx.training.histories import Histories
     from acep_approx.training.history_graph import HistoryGraph
 
 FIRST_MOVE, MOST_EVENTS = 256, 4096
@@ -45,6 +49,8 @@ class Account:
     ----------
     shedder : Shedder
         Sheds for it.
+    name : str
+        For people.
     weight : float
         What a match point of it counts for, beside those of others.
     part : float
@@ -58,6 +64,7 @@ class Account:
     """
 
     shedder: Shedder
+    name: str = ""
     weight: float = 1.0
     part: float = 1.0
     size: float = 1.0
@@ -79,11 +86,15 @@ class Purse:
     ----------
     load : Load
         The budget of all of them, and how it is spent; ``history`` is not looked at, as each engine has its own.
+    histories : Histories, optional
+        What was learned from the past of each engine.
 
     Attributes
     ----------
     accounts : dict of Shedder to Account
         Of the engines that take part now.
+    logged : list of (str, pyarrow.Table)
+        Runs that were shed, with the names of the engines, where they are written down.
 
     Examples
     --------
@@ -91,51 +102,95 @@ class Purse:
     >>> purse = Purse(Load(Budget.parse("100 steps/event")))
     >>> plan = compile_query("PATTERN SEQ(A a, B b) WHERE b.x > a.x WITHIN 9").plan
     >>> some, others = purse.shedder(plan), purse.shedder(plan)
-    >>> purse.join(some)
-    >>> purse.join(others, weight=3.0)
-    >>> [str(one.load.budget) for one in (some, others)]
+    >>> purse.join(some, "some")
+    >>> purse.join(others, "others", weight=3.0)
+    >>> [str(one.load.budget) for one in purse.accounts]
     ['25 steps/event', '75 steps/event']
     """
 
-    def __init__(self, load: Load) -> None:
-        self.load = load
+    nothing = Piece(0, 0, 0, 0, 0, 0.0, 0, 0)
+    """Where an engine stands before its first event."""
+
+    def __init__(self, load: Load, histories: Histories | None = None) -> None:
+        self.load, self.histories = load, histories
+        self.logged: list[tuple[str, pa.Table]] = []
         self.accounts: dict[Shedder, Account] = {}
-        self._left = Piece(0, 0, 0, 0, 0, 0.0, 0, 0)  # what engines have done that are gone
+        self._left = self.nothing  # what engines have done that are gone
         self._due, self._next = FIRST_MOVE, FIRST_MOVE
 
     # --- engines --------------------------------------------------------------------------------------------
 
+    def check(self, plans: Iterable[Plan]) -> None:
+        """Refuse, before anything is read, what the budget cannot be spent on.
+
+        Raises
+        ------
+        UsageError
+            ``ACEP-U034``: a share of a full work that nobody knows; ``ACEP-U032``: a policy that needs a history;
+            ``ACEP-U073``: runs that never end.
+        """
+        knows = self.load.full_work is not None or bool(self.histories)  # of some, for others it is about the same
+        for plan in plans:
+            is_known = self.histories is not None and plan.fingerprint() in self.histories
+            own = replace(self.load, full_work=1.0) if knows else self.load
+            plan.refuse_unbounded("a load budget")
+            if not is_known:
+                own.check(plan)
+
+    def _history(self, plan: Plan, known_as: str | None) -> HistoryGraph | None:
+        return None if self.histories is None else self.histories.of(plan, known_as or plan.fingerprint())
+
     def shedder(
-        self,
-        plan: Plan,
-        history: HistoryGraph | None = None,
-        *,
-        audits_beside: bool = True,
-        charges_births: bool = False,
-    ) -> Shedder:
-        """What an engine sheds with; it has a part of the budget from ``join`` on.
+        self, plan: Plan, known_as: str | None = None, *, audits_beside: bool = True, is_of_pairs: bool = False
+    ) -> Shedder | None:
+        """What the engine of a plan sheds with; it has a part of the budget from ``join`` on.
 
         Parameters
         ----------
         plan : Plan
-            With registers: only the runs engine sheds.
-        history : HistoryGraph, optional
-            Of this plan.
+        known_as : str, optional
+            What its history is found by; default: the fingerprint of the plan.
         audits_beside : bool, default True
             Whether the audit may match some cells beside the run.
-        charges_births : bool, default False
-            Whether a try to begin a run is a run-step.
+        is_of_pairs : bool, default False
+            Whether the keys of the engine are queries of a template, too: then a try to begin a run is a run-step.
+
+        Returns
+        -------
+        Shedder or None
+            None where it keeps no partial matches.
+
+        Raises
+        ------
+        UsageError
+            ``ACEP-U073``: runs that never end.
         """
+        if plan.registers is None:
+            return None
+        plan.refuse_unbounded("a load budget")
+        history = self._history(plan, known_as)
         own = replace(self.load, history=history, full_work=None)
         if own.budget.unit == "%" and history is None:
             own = replace(own, full_work=1.0)  # it is told more when it joins
         made = Shedder(plan, own, audits_beside=audits_beside)
-        made.charges_births, made.keeps_metrics = charges_births, True
+        made.charges_births, made.keeps_metrics = is_of_pairs, True
         return made
 
-    def join(self, shedder: Shedder, weight: float = 1.0) -> None:
-        """Let an engine have a part of the budget, before its next event."""
-        self.accounts[shedder] = Account(shedder, weight, shedder.part)
+    def join(self, shedder: Shedder, name: str = "", weight: float = 1.0) -> None:
+        """Let an engine have a part of the budget, before its next event; or change what its match points count for.
+
+        Parameters
+        ----------
+        shedder : Shedder
+        name : str
+            For people.
+        weight : float, default 1
+            What a match point of it counts for, beside those of other engines.
+        """
+        if shedder in self.accounts:
+            self.accounts[shedder].weight = weight
+            return
+        self.accounts[shedder] = Account(shedder, name, weight, shedder.part)
         self._know_sizes()
         self._foresee()
         self._tell()
@@ -157,10 +212,6 @@ class Purse:
         self._know_sizes()
         self._tell()
 
-    def set_weight(self, shedder: Shedder, weight: float) -> None:
-        """Let match points of an engine count for so much from now on."""
-        self.accounts[shedder].weight = weight
-
     # --- the stream -----------------------------------------------------------------------------------------
 
     def pieces(self, batch: EventBatch) -> Iterator[EventBatch]:
@@ -171,12 +222,17 @@ class Purse:
         first = 0
         while first < len(batch):
             last = len(batch)
-            if len(self.accounts) > 1 and self._due < last - first:
+            if self._is_cut and self._due < last - first:
                 tick = batch.ticks[first + self._due - 1]
                 last = first + int(np.searchsorted(batch.ticks[first:], tick, side="right"))
             yield batch.slice(first, last - first)
             self.passed(last - first)
             first = last
+
+    @property
+    def _is_cut(self) -> bool:
+        """Whether batches are cut: not where a budget is one of each batch, or of one engine."""
+        return len(self.accounts) > 1 and self.load.budget.unit != "ms/batch"
 
     def passed(self, events: int) -> None:
         """So many events have passed: let parts move where it is time."""
@@ -314,6 +370,16 @@ class Purse:
                 arena.hand_over(max(arena.tokens, 0.0) - mine)
 
     # --- what came of it ------------------------------------------------------------------------------------
+
+    def take_log(self, shedder: Shedder, pipeline: Pipeline) -> None:
+        """Take what was written down of runs that were shed, while their keys are known."""
+        if self.load.logs_shed and len(log := pipeline.engine.logged()):
+            self.logged.append((self.accounts[shedder].name, shed_table(log, pipeline)))
+
+    def forget(self) -> None:
+        """A run without end does not remember all of its match points; see ``Metrics.forget``."""
+        for one in self.accounts:
+            one.forget()
 
     def piece(self) -> Piece:
         """Where all engines together stand, with those that have left."""

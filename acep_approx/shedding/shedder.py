@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from acep_approx.arrays import Ints
+from acep_approx.arrays import Floats, Ints
 from acep_approx.budget.audit import AuditCells, AuditSample, RecallEstimate
 from acep_approx.budget.budget import Budget, granted_beside
 from acep_approx.budget.ledger import Piece
@@ -29,12 +29,14 @@ from acep_approx.learning.learner import Learner
 from acep_approx.learning.online import Observer, OnlineLearning, RecordedLearning
 from acep_approx.planning.planner import Plan
 from acep_approx.ranges import finite
+from acep_approx.shedding.by_query import PointsByQuery
 from acep_approx.shedding.exact_cells import ExactCells
 from acep_approx.shedding.load import (
     RESERVE_SHARE,
     Load,
     audited_cells,
     bound_in_words,
+    epoch_of,
     first_allowance,
     first_worth,
     learned_price,
@@ -86,6 +88,8 @@ class Shedder:
         Whether its state has what came of it so far.
     part : float
         Of a purse, as a multiple of what its own work is entitled to.
+    by_query : PointsByQuery
+        Match points of many queries that it sheds for.
     """
 
     charges_births = keeps_metrics = False
@@ -119,6 +123,8 @@ class Shedder:
         self._waiting = 0  # events behind the last one that the engine got: they are granted for with the next
         self._ahead = (0.0, 0)  # seconds and events that are left of a batch with a budget of time
         self._is_bound = False
+        self._whose: Ints | None = None  # the queries of pairs
+        self.by_query = PointsByQuery()
 
     # --- setting up -----------------------------------------------------------------------------------------
 
@@ -132,7 +138,8 @@ class Shedder:
         self._order.check("bind")
         load = self.load
         if load.history is not None:
-            load.history.check(self.plan, tables.window)
+            window = load.history.window if self.charges_births else tables.window  # each query may have its own
+            load.history.check(self.plan, window)
         learns = load.learns and tables.window > 0 and not load.budget.is_unlimited  # a moment is over at once
         has_cohort, explores = learns or self.observer is not None, 0.0
         if not load.budget.is_unlimited:
@@ -290,6 +297,30 @@ class Shedder:
         self.arena.stands_for = stands_for[places]
         self._waiting += int(arrived[-1:].sum() - stands_for.sum())
 
+    def begin_pairs(self, events: int, whose: Ints) -> None:
+        """So many events of the stream come, as pairs of queries: each is granted for once, by all in equal parts.
+
+        ``whose``: the number of the query of each pair, -1 where nobody knows.
+        """
+        self._order.check("begin_piece")
+        self._waiting += events
+        self._whose = whose
+        if len(whose):
+            self.arena.stands_for = np.ones(len(whose), np.int64)
+            if self._rate > 0:
+                self.arena.rate = self._rate * self._waiting / len(whose)
+            self._waiting = 0
+
+    def know_window(self, window: int) -> None:
+        """The longest window of the queries that are keys is known now: what is audited lies in cells of four."""
+        if self.cells is not None and window > self.cells.window:
+            self.cells = audited_cells(self.load, window)
+            self.arena.allow(replace(self.arena.allowance, epoch=epoch_of(window)))
+
+    def weigh_keys(self, weights: Floats) -> None:
+        """What a match point counts for, by the slot of its key; the last one is that of all further slots."""
+        self.arena.weigh_keys(weights)
+
     def note_hits(self, events: RunEvents, hits: Hits) -> None:
         """Remember match points, and whether the policy alone would have found them."""
         self._order.check("note_hits")
@@ -299,6 +330,8 @@ class Shedder:
         if not len(hits):
             return
         self._aside.note_found(self.metrics.add_points(events, hits))
+        if self._whose is not None:
+            self.by_query.add(self._whose, events, hits, self.cells)
 
     def end_piece(self, batch: EventBatch, progress: RunProgress, seconds: float) -> None:
         """Look at the clock, and write down what came of it."""
@@ -374,7 +407,8 @@ class Shedder:
         if self.exact_cells is not None:
             saved["exact cells"] = self.exact_cells.snapshot()
         if self.keeps_metrics:
-            saved |= {"part": self.part, "so_far": self.metrics.snapshot(self.cells)}
+            so_far, by_query = self.metrics.snapshot(self.cells), self.by_query.snapshot()
+            saved |= {"part": self.part, "so_far": so_far, "by_query": by_query}
         if self.observer is None:
             return saved
         return {**saved, "prices": None if self.observer.has_rescored else self._prices}  # None: of no version
@@ -396,6 +430,7 @@ class Shedder:
             finite("part", saved["part"])
             self.part = saved["part"]
             self.metrics.restore(saved["so_far"])
+            self.by_query.restore(saved["by_query"])
         self._on_passes = self.arena.on_passes
         self._events = saved.get("events", 0)  # states of before do not know it
         if saved["clock"] is not None:
