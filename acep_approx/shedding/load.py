@@ -182,21 +182,33 @@ def audited_cells(load: Load, window: int, times: float = 1.0) -> AuditCells | N
     share = _audit(load)
     if share <= 0:
         return None
-    return AuditCells(min(times * share, MOST_AUDITED), _epoch(window), window, load.seed)
+    return AuditCells(min(times * share, MOST_AUDITED), epoch_of(window), window, load.seed)
 
 
 def first_allowance(load: Load, worth: Worth, window: int, explores: float, *, marks: bool) -> Allowance:
     """How much may be done: the budget, less the share that a cohort ``explores`` with; ``marks``: runs are audited."""
-    budget, known, share = load.budget, load.history, load.share
-    is_learned = known is not None and load.policy_name in LEARNED
+    known, share = load.history, load.share
+    price = learned_price(load)
     base = Allowance(
-        price=known.prices_.price(share) if known and is_learned else first_price(worth, share),
-        elasticity=known.prices_.elasticity(share) if known and is_learned and known.learned_ is None else 1.0,
+        price=first_price(worth, share) if price is None else price,
+        elasticity=known.prices_.elasticity(share) if known and price and known.learned_ is None else 1.0,
         audit=_audit(load) if marks else 0.0,
         audit_share=load.audit if marks else 0.0,
-        epoch=_epoch(window),
+        epoch=epoch_of(window),
         seed=load.seed,
     )
+    return spending(load, base, explores)
+
+
+def learned_price(load: Load) -> float | None:
+    """The price that leaves as much of the work as the budget is; None where no history says."""
+    known = load.history
+    return known.prices_.price(load.share) if known is not None and load.policy_name in LEARNED else None
+
+
+def spending(load: Load, base: Allowance, explores: float) -> Allowance:
+    """The same as ``base``, with as much work as the budget is worth, less the share that a cohort has."""
+    budget = load.budget
     if budget.unit == "runs":
         return replace(base, runs=int(min(budget.amount, MOST_RUNS)))
     if budget.unit == "%":
@@ -230,5 +242,6 @@ def _audit(load: Load) -> float:
     return load.audit * load.share / (1 + 1 / EPOCH_WINDOWS)
 
 
-def _epoch(window: int) -> int:
+def epoch_of(window: int) -> int:
+    """How long a cell of the audit is, in ticks."""
     return max(EPOCH_WINDOWS * window, 1)

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from acep_approx.arrays import Ints
+from acep_approx.arrays import Floats, Ints
 from acep_approx.budget.audit import AuditCells, AuditSample, RecallEstimate
-from acep_approx.budget.budget import granted_beside
+from acep_approx.budget.budget import Budget, granted_beside
 from acep_approx.budget.evidence import Expected
 from acep_approx.budget.ledger import Piece
 from acep_approx.engines.batches import RunEvents
@@ -30,17 +30,22 @@ from acep_approx.learning.learner import Learner
 from acep_approx.learning.online import Observer, OnlineLearning, RecordedLearning
 from acep_approx.planning.planner import Plan
 from acep_approx.ranges import finite
+from acep_approx.shedding.by_query import PointsByQuery
 from acep_approx.shedding.exact_audit import ExactAudit, estimated
 from acep_approx.shedding.load import (
     RESERVE_SHARE,
     Load,
     audited_cells,
     bound_in_words,
+    epoch_of,
     first_allowance,
     first_worth,
+    learned_price,
+    spending,
 )
 from acep_approx.shedding.metrics import Metrics
 from acep_approx.shedding.timing import StepClock
+from acep_approx.subscriptions.published import FIRST_ID
 from acep_approx.training.expecting import expected
 
 COHORT, BESIDE = 0.5, 4.0
@@ -79,8 +84,18 @@ class Shedder:
         How long an event and a run-step take here.
     cells : AuditCells or None
         Where runs are protected from being shed.
+    charges_births : bool
+        Whether a try to begin a run is a run-step.
+    keeps_metrics : bool
+        Whether its state has what came of it so far.
+    part : float
+        Of a purse, as a multiple of what its own work is entitled to.
+    by_query : PointsByQuery
+        Match points of many queries that it sheds for.
     """
 
+    charges_births = keeps_metrics = False
+    part = 1.0
     grouped_at_once = GROUPED_AT_ONCE
 
     def __init__(
@@ -109,6 +124,9 @@ class Shedder:
         self.seconds = 0.0  # that its pieces took, since it was made
         self._waiting = 0  # events behind the last one that the engine got: they are granted for with the next
         self._ahead = (0.0, 0)  # seconds and events that are left of a batch with a budget of time
+        self._is_bound = False
+        self._whose: Ints | None = None  # the queries of pairs
+        self.by_query = PointsByQuery()
 
     # --- setting up -----------------------------------------------------------------------------------------
 
@@ -122,7 +140,8 @@ class Shedder:
         self._order.check("bind")
         load = self.load
         if load.history is not None:
-            load.history.check(self.plan, tables.window)
+            window = load.history.window if self.charges_births else tables.window  # each query may have its own
+            load.history.check(self.plan, window)
         learns = load.learns and tables.window > 0 and not load.budget.is_unlimited  # a moment is over at once
         has_cohort, explores = learns or self.observer is not None, 0.0
         if not load.budget.is_unlimited:
@@ -136,6 +155,7 @@ class Shedder:
             if load.budget.unit in ("%", "steps/event"):
                 self._rate = self.arena.allowance.rate
         self.arena.bind(tables)
+        self._is_bound = True
         if learns:
             counts_runs = load.budget.unit == "runs"
             self.online = OnlineLearning(self.arena, self._learner(tables), self.beside, counts_runs=counts_runs)
@@ -194,6 +214,25 @@ class Shedder:
         ranking = Ranking(known.graph_.scheme, known.values(), worth.overlap)
         return Learner(tables, known.graph_, ranking, worth, promise, share)
 
+    def take(self, budget: Budget, full_work: float | None = None) -> None:
+        """From here on this is its budget, in the unit of before: a purse shares one among several engines.
+
+        What was granted before stays, for events too that are granted for with the next one. ``full_work``: run-steps
+        per event of the exact run, where no history of its own knows them.
+        """
+        taken = replace(self.load, budget=budget, full_work=full_work)
+        if taken == self.load:
+            return
+        self.load = taken
+        if not self._is_bound or budget.is_unlimited or budget.needs_clock:
+            return  # it is looked up when the columns are known, or when a batch comes
+        self.arena.grant(self._rate * self._waiting)
+        self._waiting = 0
+        allowance, price = spending(self.load, self.arena.allowance, self.explores), learned_price(self.load)
+        self.arena.allow(allowance if price is None else replace(allowance, price=price))
+        if budget.unit in ("%", "steps/event"):
+            self._rate = allowance.rate
+
     # --- while it runs --------------------------------------------------------------------------------------
 
     @property
@@ -250,17 +289,45 @@ class Shedder:
         self.arena.allow(replace(self.arena.allowance, rate=self._rate, most=most, reserve=most / 4))
 
     def begin_piece(self, batch: EventBatch, rows: Ints) -> None:
-        """Each event is granted for at the next one that the engine gets, itself included."""
+        """Each event of the stream is granted for at the next one that the engine gets, itself included.
+
+        What other queries publish grants nothing.
+        """
         self._order.check("begin_piece")
-        places, stands_for = rows - batch.first_row, np.zeros(len(batch), np.int64)
+        places = rows - batch.first_row if batch.rows is None else np.searchsorted(batch.rows, rows)
         self.arena.notes.begin_piece(len(batch), places)
         if self.arena.notes.again is not None:
             return
-        stands_for[places] = 1
-        found = np.flatnonzero(stands_for)
-        stands_for[found] = np.diff(found, prepend=-1 - self._waiting)
+        arrived = np.arange(1, len(batch) + 1) if batch.ids is None else np.cumsum(batch.ids < FIRST_ID)
+        stands_for = np.zeros(len(batch), np.int64)
+        found = np.sort(places)
+        stands_for[found] = np.diff(arrived[found], prepend=-self._waiting)
         self.arena.stands_for = stands_for[places]
-        self._waiting += len(batch) - int(stands_for.sum())
+        self._waiting += int(arrived[-1:].sum() - stands_for.sum())
+
+    def begin_pairs(self, events: int, whose: Ints) -> None:
+        """So many events of the stream come, as pairs of queries: each is granted for once, by all in equal parts.
+
+        ``whose``: the number of the query of each pair, -1 where nobody knows.
+        """
+        self._order.check("begin_piece")
+        self._waiting += events
+        self._whose = whose
+        if len(whose):
+            self.arena.stands_for = np.ones(len(whose), np.int64)
+            if self._rate > 0:
+                self.arena.rate = self._rate * self._waiting / len(whose)
+            self._waiting = 0
+
+    def know_window(self, window: int) -> None:
+        """The longest window of the queries that are keys is known now: what is audited lies in cells of four."""
+        if self.cells is not None and window > self.cells.window:
+            self.cells = audited_cells(self.load, window)
+            self.arena.allow(replace(self.arena.allowance, epoch=epoch_of(window)))
+
+    def weigh_keys(self, weights: Floats) -> None:
+        """What a match point counts for, by the slot of its key; the last one is that of all further slots."""
+        self.arena.weigh_keys(weights)
 
     def note_hits(self, events: RunEvents, hits: Hits) -> None:
         """Remember match points, and whether the policy alone would have found them."""
@@ -272,6 +339,8 @@ class Shedder:
         if not len(hits):
             return
         self._aside.note_found(self.metrics.add_points(events, hits))
+        if self._whose is not None:
+            self.by_query.add(self._whose, events, hits, self.cells)
 
     def end_piece(self, batch: EventBatch, progress: RunProgress, seconds: float) -> None:
         """Look at the clock, and write down what came of it."""
@@ -366,6 +435,9 @@ class Shedder:
             saved["online"] = self.online.snapshot()
         if self.exact_audit is not None:
             saved["exact cells"] = self.exact_audit.snapshot()
+        if self.keeps_metrics:
+            so_far, by_query = self.metrics.snapshot(self.cells), self.by_query.snapshot()
+            saved |= {"part": self.part, "so_far": so_far, "by_query": by_query}
         if self.observer is None:
             return saved
         return {**saved, "prices": None if self.observer.has_rescored else self._prices}  # None: of no version
@@ -383,6 +455,11 @@ class Shedder:
         relevant, steps = saved["seen"]
         finite("seen", relevant, steps, saved["waiting"], saved["found"], saved.get("events", 0))
         self._seen, self._waiting, self.metrics.found = (relevant, steps), saved["waiting"], saved["found"]
+        if self.keeps_metrics:
+            finite("part", saved["part"])
+            self.part = saved["part"]
+            self.metrics.restore(saved["so_far"])
+            self.by_query.restore(saved["by_query"])
         self._on_passes = self.arena.on_passes
         self._events = saved.get("events", 0)  # states of before do not know it
         if saved["clock"] is not None:

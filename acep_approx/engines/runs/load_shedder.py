@@ -44,6 +44,9 @@ class LoadShedder(Protocol):
     ``arena.notes.again`` is set a batch is run once more: nothing is granted for it, and nothing of it is learned.
     """
 
+    charges_births: bool
+    """Whether a try to begin a run is a run-step."""
+
     @property
     def arena(self) -> Shedding:
         """What the kernel sheds by."""
@@ -96,6 +99,7 @@ class FixedLoad:
     """
 
     most_events = grouped_at_once = WHOLE_BATCH
+    charges_births = False
 
     def __init__(self, arena: Shedding) -> None:
         self.arena = arena

@@ -100,6 +100,8 @@ class Shedding:
         Gives the keys of all slots so far, where features ask for them.
     granted : float
         Run-steps allowed so far.
+    rate : float
+        Run-steps granted for an event: those of the allowance, unless events come as pairs.
     tokens, audit_tokens, pass_tokens : float
         Run-steps of these that are left: for tests, for tests of runs that would have been shed, for passes over pools.
     on_passes : float
@@ -116,9 +118,11 @@ class Shedding:
         Of the features by which groups are told apart.
     notes : PriceNotes
         At which price events were run.
+    weights : float64 array
+        What a match point counts for, per key; the last one is that of all further keys.
     """
 
-    granted, on_passes = Real(kernel.GRANTED), Real(kernel.PASSES)
+    granted, on_passes, rate = Real(kernel.GRANTED), Real(kernel.PASSES), Real(kernel.RATE)
     tokens, audit_tokens, pass_tokens = Real(kernel.TOKENS), Real(kernel.AUDIT_TOKENS), Real(kernel.PASS_TOKENS)
     price, factor = Real(kernel.PRICE_NOW), Real(kernel.FACTOR)
     untested, broken, stamp = Whole(kernel.UNTESTED), Whole(kernel.BROKEN), Whole(kernel.STAMP)
@@ -148,6 +152,7 @@ class Shedding:
         self.sample = np.zeros(1, np.int64)
         self.stands_for = np.ones(1, np.int64)
         self.notes = PriceNotes()
+        self.weights = np.ones(1)
         self.entry = kernel.LOG
         self._sampled: list[Ints] = []
         self._logged: list[Ints] = []
@@ -216,7 +221,7 @@ class Shedding:
         words[[kernel.COIN, kernel.LOGS, kernel.ENTRY]] = worth.coin_per_run, self.logs, self.entry
         words[[kernel.WORTH, kernel.FLAG]] = len(self.earlier), self.tables.hidden.behind(DOMINATED)
         floats[kernel.SPREAD] = worth.spread
-        floats[kernel.MOST_PRICE] = (worth.gain / worth.cost).max(initial=0.0)
+        floats[kernel.MOST_PRICE] = (worth.gain / worth.cost).max(initial=0.0) * self.weights.max()
         floats[kernel.DOMINATED_SHARE] = 0.0 if self.tables.drops else worth.dominated
         floats[kernel.FACTOR] = 1.0
 
@@ -272,8 +277,8 @@ class Shedding:
         if self.stands_for.size < events:
             self.stands_for = np.ones(events, np.int64)
         self.words[kernel.AGAIN] = self.notes.again is not None
-        prices = self.notes.room_for(events)
-        return records.Arena(self.words, self.floats, self.lookup, self.stands_for, self.log, self.sample, pace, prices)
+        arrays = self.lookup, self.stands_for, self.log, self.sample, pace, self.notes.room_for(events), self.weights
+        return records.Arena(self.words, self.floats, *arrays)
 
     # --- while it runs --------------------------------------------------------------------------------------
 
@@ -295,6 +300,17 @@ class Shedding:
         self.audit_tokens += self._audit_share * steps
         self.pass_tokens += kernel.ON_PASSES * steps
         self.granted += steps
+
+    def hand_over(self, steps: float) -> None:
+        """Give so many run-steps for tests that are left to another engine; below 0: take them from one."""
+        self.tokens -= steps
+        self.granted -= steps
+
+    def weigh_keys(self, weights: Floats) -> None:
+        """From here on a match point counts for the weight of its key; the last one is that of all further keys."""
+        highest = weights.max() / self.weights.max()
+        self.weights = weights
+        self.floats[kernel.MOST_PRICE] *= highest
 
     def take_back(self) -> None:
         """What is left of earlier grants may no longer be spent."""

@@ -259,7 +259,7 @@ def make_room(control: Ints, program: Program, pools: Pools, shedding: Arena, ev
     if shed[AGAIN]:
         worth[PRICE_NOW] = shedding.prices[event.number]
     else:
-        grant(control, program, shedding, event)
+        grant(control, shedding, event)
         shedding.prices[event.number] = worth[PRICE_NOW]
     if worth[PRICE] <= 0.0 and shed[MOST_RUNS] < 0:
         return
