@@ -308,7 +308,7 @@ class Pipeline(QuerySide):
         self.progress.events += len(piece)
         self.progress.relevant += len(events.row)
         if shedder is not None:
-            shedder.begin_piece(piece, piece.first_row + events.at)
+            shedder.begin_piece(piece, events)
         yield from self.results.run(events, piece, self._floors(piece))
         self.engine.report(self.progress)
 

@@ -14,8 +14,9 @@ from acep_approx.budget.audit import AuditCells, AuditSample, RecallEstimate
 from acep_approx.budget.budget import Budget, granted_beside
 from acep_approx.budget.evidence import Expected
 from acep_approx.budget.ledger import Piece
-from acep_approx.engines.batches import RunEvents
+from acep_approx.engines.batches import Grouped, RunEvents
 from acep_approx.engines.progress import RunProgress
+from acep_approx.engines.runs.expected_work import ExpectedWork, WorkMeter
 from acep_approx.engines.runs.lineage import Hits
 from acep_approx.engines.runs.load_shedder import WHOLE_BATCH, CallOrder
 from acep_approx.engines.runs.shedding import Shedding, type_too_late
@@ -84,6 +85,8 @@ class Shedder:
         How long an event and a run-step take here.
     cells : AuditCells or None
         Where runs are protected from being shed.
+    exact_work : ExpectedWork or None
+        What the exact run takes, where a share is of the present load.
     charges_births : bool
         Whether a try to begin a run is a run-step.
     keeps_metrics : bool
@@ -122,6 +125,8 @@ class Shedder:
         self._on_passes = 0.0  # run-steps that choosing among runs had taken by then
         self._events = 0
         self.seconds = 0.0  # that its pieces took, since it was made
+        self._of_piece = 0.0  # run-steps per event of this piece
+        self.exact_work: ExpectedWork | None = None
         self._waiting = 0  # events behind the last one that the engine got: they are granted for with the next
         self._ahead = (0.0, 0)  # seconds and events that are left of a batch with a budget of time
         self._is_bound = False
@@ -138,7 +143,7 @@ class Shedder:
     def bind(self, tables: RunTables) -> None:
         """Now that the columns are known: look up what runs are worth and what may be done."""
         self._order.check("bind")
-        load = self.load
+        load = self.load = replace(self.load, drops=tables.exact_drops)
         if load.history is not None:
             window = load.history.window if self.charges_births else tables.window  # each query may have its own
             load.history.check(self.plan, window)
@@ -154,6 +159,7 @@ class Shedder:
             self.arena.allowance = first_allowance(first, worth, tables.window, explores, marks=marks)
             if load.budget.unit in ("%", "steps/event"):
                 self._rate = self.arena.allowance.rate
+            self._measure_by(tables)
         self.arena.bind(tables)
         self._is_bound = True
         if learns:
@@ -161,6 +167,12 @@ class Shedder:
             self.online = OnlineLearning(self.arena, self._learner(tables), self.beside, counts_runs=counts_runs)
         if self._unbound is not None:
             self.observer = self._unbound.bind(self.arena, self.beside, lambda: self._learner(tables))
+
+    def _measure_by(self, tables: RunTables) -> None:
+        """Let shares be of the present load, where it can be told from the events."""
+        law, full = self.load.law, self.load.steps_per_event
+        if self.load.budget.unit == "%" and law is not None and full and not self.charges_births:
+            self.exact_work = ExpectedWork(WorkMeter(tables), law, full)
 
     def _choose_cells(self, window: int, *, learns: bool, has_cohort: bool) -> float:
         """Choose what is audited, and how; gives the share of the budget that is not the run's."""
@@ -180,7 +192,7 @@ class Shedder:
         if has_cohort:
             self.beside = Beside(self.arena, Cohort(self.plan, *self._columns, cells), load.audit)
         else:
-            full = load.steps_per_event or 0.0
+            full = (load.steps_per_event or 0.0) / load.ratio * replace(load, drops=True).ratio
             self.exact_audit = ExactAudit(self.plan, self._columns, cells, load.audit, full)
         return load.audit
 
@@ -207,7 +219,7 @@ class Shedder:
         assert worth is not None
         if self._first_load().history is None:
             return Learner(tables, known.graph_)
-        share = self.load.share * (1 - self.explores)
+        share = self.load.share_of_listing * (1 - self.explores)
         recall = known.prices_.recall(share)
         rate = known.points_ / max(known.events_, 1) * recall
         promise = Promise(rate, patience(known.graph_.counts.bundles), tables.window, is_poor=recall < POOR)
@@ -228,6 +240,8 @@ class Shedder:
             return  # it is looked up when the columns are known, or when a batch comes
         self.arena.grant(self._rate * self._waiting)
         self._waiting = 0
+        if self.exact_work is not None and taken.steps_per_event:
+            self.exact_work.usual = taken.steps_per_event
         allowance, price = spending(self.load, self.arena.allowance, self.explores), learned_price(self.load)
         self.arena.allow(allowance if price is None else replace(allowance, price=price))
         if budget.unit in ("%", "steps/event"):
@@ -288,18 +302,22 @@ class Shedder:
         most = self._rate * a_second * SAVED_SECONDS
         self.arena.allow(replace(self.arena.allowance, rate=self._rate, most=most, reserve=most / 4))
 
-    def begin_piece(self, batch: EventBatch, rows: Ints) -> None:
+    def begin_piece(self, batch: EventBatch, events: Grouped) -> None:
         """Each event of the stream is granted for at the next one that the engine gets, itself included.
 
         What other queries publish grants nothing.
         """
         self._order.check("begin_piece")
-        places = rows - batch.first_row if batch.rows is None else np.searchsorted(batch.rows, rows)
+        places, self._of_piece = events.at, self._rate
         self.arena.notes.begin_piece(len(batch), places)
         if self.arena.notes.again is not None:
             return
+        if self.exact_work is not None:
+            self.arena.stands_for = worth = self.exact_work.of(events)
+            self._of_piece = self._rate * float(worth.sum()) / max(len(batch), 1)
+            return
         arrived = np.arange(1, len(batch) + 1) if batch.ids is None else np.cumsum(batch.ids < FIRST_ID)
-        stands_for = np.zeros(len(batch), np.int64)
+        stands_for = np.zeros(len(batch))
         found = np.sort(places)
         stands_for[found] = np.diff(arrived[found], prepend=-self._waiting)
         self.arena.stands_for = stands_for[places]
@@ -314,7 +332,7 @@ class Shedder:
         self._waiting += events
         self._whose = whose
         if len(whose):
-            self.arena.stands_for = np.ones(len(whose), np.int64)
+            self.arena.stands_for = np.ones(len(whose))
             if self._rate > 0:
                 self.arena.rate = self._rate * self._waiting / len(whose)
             self._waiting = 0
@@ -362,20 +380,21 @@ class Shedder:
             self._keep_time()
         is_relevant = progress.relevant > relevant
         if self.online is not None:
-            self.online.end_piece(batch, self._rate, spare, self.metrics.found, is_relevant=is_relevant)
+            self.online.end_piece(batch, self._of_piece, spare, self.metrics.found, is_relevant=is_relevant)
         if self.exact_audit is not None:
-            self.exact_audit.end_piece(batch, self._rate, self.arena.tables.classes, is_relevant=is_relevant)
+            self.exact_audit.end_piece(batch, self._of_piece, self.arena.tables.classes, is_relevant=is_relevant)
         piece = self._piece(int(batch.ticks[-1]), progress)
         self.metrics.add_piece(batch.ticks, piece)
         if self.online is not None:
             self.online.note(piece)
         if self.observer is not None:
-            self.observer.end_piece(batch, self._rate, spare, self.metrics.found, is_relevant=is_relevant)
+            self.observer.end_piece(batch, self._of_piece, spare, self.metrics.found, is_relevant=is_relevant)
 
     def grant_late(self, events: int) -> None:
         """So many events come between others: each is granted for as those that come in order are."""
         if self._rate > 0:
-            self.arena.grant(self._rate * events)
+            worth = 1.0 if self.exact_work is None else self.exact_work.steps / self._events / self.exact_work.usual
+            self.arena.grant(self._rate * worth * events)
 
     def note_change(self, tick: int, progress: RunProgress) -> None:
         """Write down where it stands once what changed was run again; ``tick``: of the last event so far."""
@@ -428,6 +447,7 @@ class Shedder:
             "waiting": self._waiting,
             "found": self.metrics.found,
             "clock": self.clock.snapshot() if self.load.budget.needs_clock else None,
+            "exact work": None if self.exact_work is None else self.exact_work.snapshot(),
         }
         if self.beside.cohort is not None:
             saved["beside"] = self.beside.snapshot()
@@ -462,6 +482,8 @@ class Shedder:
             self.by_query.restore(saved["by_query"])
         self._on_passes = self.arena.on_passes
         self._events = saved.get("events", 0)  # states of before do not know it
+        if self.exact_work is not None and saved.get("exact work") is not None:  # states of before have none
+            self.exact_work.restore(saved["exact work"])
         if saved["clock"] is not None:
             self.clock = StepClock.restored(saved["clock"])
         if self.observer is not None and saved.get("prices", self._prices) != self._prices:
@@ -501,7 +523,7 @@ class Shedder:
             return None
         done = (self._seen[1] + self.arena.on_passes) / self._events
         share = min(done / full, 1.0) if full else self.load.share
-        return expected(known.prices_, share, known.points_ / max(known.events_, 1))
+        return expected(known.prices_, share * self.load.ratio, known.points_ / max(known.events_, 1))
 
     @property
     def audit_work(self) -> int | None:
@@ -522,8 +544,10 @@ class Shedder:
         return self.observer.training_sample(len(self.metrics.points)) if self.observer is not None else b""
 
     def full_work(self) -> float | None:
-        """Run-steps per event of the exact run: as was given, else as is found on the way; None where nobody knows."""
+        """Run-steps per event of the exact run up to here: as was given, else as is told; None where nobody knows."""
         known = self.load.steps_per_event
+        if self.exact_work is not None and self._events:
+            known = self.exact_work.steps / self._events
         if known is None and self.online is not None:
             known = self.online.full_work(self._events)
         is_all = self._events > 0 and not self.arena.counts.any() and not self.arena.untested

@@ -5,8 +5,8 @@ Source: ours; see ``engines.runs.expected_work`` for what is learned.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import NamedTuple
+from dataclasses import astuple, dataclass
+from typing import NamedTuple, Self
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from acep_approx.events.stream import EventBatch
 from acep_approx.matching.execution import Execution
 from acep_approx.matching.outputs.kinds import BARE
 from acep_approx.planning.planner import Plan
+from acep_approx.ranges import check, finite
 from acep_approx.training.past import Past
 
 LISTED, POINTED = "equal,chain", "equal,pareto,chain"
@@ -40,11 +41,35 @@ LEAST = 0.02
 class ExactWork(NamedTuple):
     """What exact runs take where all matches are listed, and where only match points are asked for.
 
-    There, runs that can do no more than another are dropped.
+    There, runs that can do no more than another are dropped: ``ratio`` is the share of the run-steps that is left.
     """
 
     listed: WorkLaw
     pointed: WorkLaw
+    ratio: float
+
+    def law(self, *, drops: bool) -> WorkLaw:
+        """That of an output that drops such runs, or does not."""
+        return self.pointed if drops else self.listed
+
+    def as_json(self) -> list[float]:
+        """It as plain numbers."""
+        return [*astuple(self.listed), *astuple(self.pointed), self.ratio]
+
+    @classmethod
+    def from_json(cls, saved: list[float]) -> Self:
+        """What ``as_json`` gave.
+
+        Raises
+        ------
+        ValueError, TypeError
+            It cannot be that.
+        """
+        finite("work", *saved)
+        factor, power, other_factor, other_power, ratio = saved
+        check("work", good=min(factor, other_factor) >= 0 and 0 < ratio <= 1)
+        check("work", good=0 <= min(power, other_power) <= max(power, other_power) <= max(POWERS))
+        return cls(WorkLaw(factor, power), WorkLaw(other_factor, other_power), ratio)
 
 
 def learn_exact_work(plan: Plan, past: Past) -> ExactWork:
@@ -59,7 +84,9 @@ def learn_exact_work(plan: Plan, past: Past) -> ExactWork:
     """
     first = max(len(past) - MOST, 0)
     batches = [one for batch in past.batches(first) for one in _stretches(batch)]
-    return ExactWork(*(_work(plan, past, batches, merge).law() for merge in (LISTED, POINTED)))
+    listed, pointed = (_work(plan, past, batches, merge) for merge in (LISTED, POINTED))
+    ratio = float(pointed.steps.sum() / max(listed.steps.sum(), 1.0))
+    return ExactWork(listed.law(), pointed.law(), min(ratio, 1.0) or 1.0)
 
 
 def _stretches(batch: EventBatch) -> list[EventBatch]:

@@ -33,6 +33,7 @@ from acep_approx.events.time import LIMIT
 from acep_approx.planning.compiled import CompiledQuery
 from acep_approx.planning.planner import Plan, plan
 from acep_approx.ranges import COUNT
+from acep_approx.training.exact_work import ExactWork, learn_exact_work
 from acep_approx.training.needless import warn_of_needless_history
 from acep_approx.training.past import PORTION, Past, portions
 from acep_approx.training.policies import (
@@ -99,6 +100,8 @@ class HistoryGraph:
         What runs inside budgets found there, by what was learned from the events before; None: nobody has measured.
     steps_per_event_ : float
         Run-steps per event of the exact run, after lossless merging.
+    work_ : ExactWork or None
+        How the run-steps of exact runs follow from the events; None where it was learned by an earlier version.
     events_, points_ : int
         Events and match points seen.
     learned_ : rl.Values or None
@@ -136,6 +139,7 @@ class HistoryGraph:
         self.prices_ = Prices()
         self.promises_: Promises | None = None
         self.version_ = 0
+        self.work_: ExactWork | None = None
         self.learned_: Values | None = None
         self.learned_overlap_ = np.zeros(0)
         self._steps = 0
@@ -253,6 +257,7 @@ class HistoryGraph:
         on_progress("setting prices", 0.9)
         before, reading = tried.settled(self.plan, counted.graph, past)
         self._read(counted.graph, reading)
+        self.work_ = learn_exact_work(self.plan, past)
         if measure is not None and self.points_:
             on_progress("trying budgets", 0.95)
             known = copy(self)
@@ -406,6 +411,8 @@ class HistoryGraph:
             "prices": [[replay.price, replay.steps, replay.points] for replay in self.prices_.replays],
             "stretches": [list(replay.stretches) for replay in self.prices_.replays],
         }
+        if self.work_ is not None:
+            notes["work"] = self.work_.as_json()
         if self.promises_ is not None:
             notes["promises"] = self.promises_.as_json()
         return store_history(
@@ -473,6 +480,8 @@ class HistoryGraph:
         require(made and made[0].price == 0 and (made[0].steps or len(made) == 1), "there is no price of the exact run")
         stretches = notes.get("stretches", [[]] * len(made))  # versions of before have none
         self.prices_ = Prices(tuple(_in_stretches(made, stretches)))
+        if "work" in notes:  # versions of before have none
+            self.work_ = ExactWork.from_json(notes["work"])
         if "promises" in notes:  # versions of before have none
             self.promises_ = Promises.from_json(notes["promises"])
 

@@ -13,7 +13,7 @@ past (``training.exact_work``). Source: ours.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -23,7 +23,7 @@ from acep_approx.engines.batches import Grouped, RunEvents
 from acep_approx.engines.runs.tables import RunTables
 from acep_approx.kernels.runs import expected as kernel
 from acep_approx.kernels.runs.pools import NEVER
-from acep_approx.ranges import TICK, check
+from acep_approx.ranges import TICK, check, finite
 
 ALL = (1 << 64) - 1
 """A class of events that all letters hold on."""
@@ -120,6 +120,48 @@ class WorkMeter:
         check("counts", good=len(counts) == len(last) * len(self._places) and bool((counts >= 0).all()))
         check("counts", good=bool(np.isfinite(counts).all()))
         self._seen = kernel.Seen(last, counts)
+
+
+class ExpectedWork:
+    """What the exact run takes, of the events so far.
+
+    Parameters
+    ----------
+    meter : WorkMeter
+    law : WorkLaw
+    usual : float
+        Run-steps that an event is taken to bring.
+
+    Attributes
+    ----------
+    steps : float
+        Run-steps of all events so far.
+    """
+
+    def __init__(self, meter: WorkMeter, law: WorkLaw, usual: float) -> None:
+        self.meter, self.law, self.usual = meter, law, usual
+        self.steps = 0.0
+
+    def of(self, events: Grouped) -> Floats:
+        """How many usual events each of these stands for."""
+        steps = self.law.steps(self.meter.measure(events))
+        self.steps += float(steps.sum())
+        return steps / self.usual
+
+    def snapshot(self) -> dict[str, Any]:
+        """What must be kept to go on elsewhere, as JSON."""
+        return {"steps": self.steps, "seen": self.meter.snapshot()}
+
+    def restore(self, saved: dict[str, Any]) -> None:
+        """Go on from what ``snapshot`` gave.
+
+        Raises
+        ------
+        DamagedError
+        """
+        finite("steps", saved["steps"])
+        self.steps = saved["steps"]
+        self.meter.restore(saved["seen"])
 
 
 def _places_of(tables: RunTables) -> list[int]:

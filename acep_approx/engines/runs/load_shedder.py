@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from acep_approx.arrays import Ints
-    from acep_approx.engines.batches import RunEvents
+    from acep_approx.engines.batches import Grouped, RunEvents
     from acep_approx.engines.progress import RunProgress
     from acep_approx.engines.runs.lineage import Hits
     from acep_approx.engines.runs.shedding import Shedding
@@ -71,8 +70,8 @@ class LoadShedder(Protocol):
     def begin_batch(self, events: int) -> None:
         """A batch of so many events comes."""
 
-    def begin_piece(self, batch: EventBatch, rows: Ints) -> None:
-        """A piece of the stream comes, of which the engine gets these rows, in this order."""
+    def begin_piece(self, batch: EventBatch, events: Grouped) -> None:
+        """A piece of the stream comes, of which the engine gets these events, in this order."""
 
     def note_hits(self, events: RunEvents, hits: Hits) -> None:
         """These runs were completed; where conditions on complete matches are still to come, not all are matches."""
@@ -112,7 +111,7 @@ class FixedLoad:
     def begin_batch(self, events: int) -> None:
         """Nothing depends on the batch."""
 
-    def begin_piece(self, batch: EventBatch, rows: Ints) -> None:
+    def begin_piece(self, batch: EventBatch, events: Grouped) -> None:
         """Only events that the engine gets are granted for."""
 
     def grant_late(self, events: int) -> None:

@@ -150,7 +150,7 @@ class Shedding:
         self.lookup = np.zeros(1, np.int64)
         self.log = np.zeros(LOG_ROOM if self.logs else 1, np.int64)
         self.sample = np.zeros(1, np.int64)
-        self.stands_for = np.ones(1, np.int64)
+        self.stands_for = np.ones(1)
         self.notes = PriceNotes()
         self.weights = np.ones(1)
         self.entry = kernel.LOG
@@ -275,7 +275,7 @@ class Shedding:
     def record(self, events: int, pace: Floats) -> records.Arena:
         """The arrays that the kernel takes for so many events; ``pace`` has that of each key."""
         if self.stands_for.size < events:
-            self.stands_for = np.ones(events, np.int64)
+            self.stands_for = np.ones(events)
         self.words[kernel.AGAIN] = self.notes.again is not None
         arrays = self.lookup, self.stands_for, self.log, self.sample, pace, self.notes.room_for(events), self.weights
         return records.Arena(self.words, self.floats, *arrays)

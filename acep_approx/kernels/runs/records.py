@@ -91,7 +91,7 @@ class Arena(NamedTuple):
     words: Ints
     floats: Floats
     lookup: Ints
-    stands_for: Ints
+    stands_for: Floats
     log: Ints
     sample: Ints
     pace: Floats
