@@ -52,9 +52,6 @@ from acep_approx.training.expecting import expected
 COHORT, BESIDE = 0.5, 4.0
 """How many of the cells that the budget would pay for are chosen: of a cohort half, so that what it costs can be saved
 up; cells that are only asked for their match points cost less than the full work, and wait until enough is saved up."""
-GROUPED_AT_ONCE = 512
-"""Events that are grouped by key at once. A key takes what the budget grants with its own events: were they many, keys
-that lead nowhere would spend theirs before those that do lead to matches come; what may be held back is too little."""
 SAVED_SECONDS = 0.1
 """What may be saved up of a budget in events per second."""
 
@@ -99,7 +96,8 @@ class Shedder:
 
     charges_births = keeps_metrics = False
     part = 1.0
-    grouped_at_once = GROUPED_AT_ONCE
+    keeps_order = True
+    """What is saved up is there for all keys: were events grouped, who comes first would depend on how they arrived."""
 
     def __init__(
         self, plan: Plan, load: Load, observer: Observer | None = None, *, audits_beside: bool = False

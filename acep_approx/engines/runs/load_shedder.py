@@ -55,8 +55,8 @@ class LoadShedder(Protocol):
         """A batch is run in pieces of at most so many events."""
 
     @property
-    def grouped_at_once(self) -> int:
-        """So many events of a piece are grouped by key at once; the next ones come after all of these."""
+    def keeps_order(self) -> bool:
+        """Whether the engine gets the events of a piece as they came, not key by key."""
 
     def begin_stream(self, schema: pa.Schema, roles: Roles) -> None:
         """Events of these columns are to come."""
@@ -97,8 +97,8 @@ class FixedLoad:
     arena : Shedding
     """
 
-    most_events = grouped_at_once = WHOLE_BATCH
-    charges_births = False
+    most_events = WHOLE_BATCH
+    charges_births = keeps_order = False
 
     def __init__(self, arena: Shedding) -> None:
         self.arena = arena
