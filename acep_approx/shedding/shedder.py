@@ -188,11 +188,11 @@ class Shedder:
         if cells is None or not can_be_beside:
             return 0.0
         if has_cohort:
-            self.beside = Beside(self.arena, Cohort(self.plan, *self._columns, cells), load.audit)
+            self.beside = Beside(self.arena, Cohort(self.plan, *self._columns, cells), load.audit_share)
         else:
             full = (load.steps_per_event or 0.0) / load.ratio * replace(load, drops=True).ratio
-            self.exact_audit = ExactAudit(self.plan, self._columns, cells, load.audit, full)
-        return load.audit
+            self.exact_audit = ExactAudit(self.plan, self._columns, cells, load.audit_share, full)
+        return load.audit_share
 
     def rebind(self, tables: RunTables) -> None:
         """Go on with columns of wider types; refused where it learns (``ACEP-D024``)."""
@@ -560,7 +560,8 @@ class Shedder:
 
     def bound_in_words(self) -> str:
         """What the budget comes to."""
-        words, audit = bound_in_words(self.load.budget, self._rate), granted_beside(self._rate, 1, self.explores)
+        rate = self._rate if self.exact_work is None else self.granted / max(self._events, 1)
+        words, audit = bound_in_words(self.load.budget, rate), granted_beside(rate, 1, self.explores)
         return f"{words}, and {audit:,.3g} for the audit" if audit else words
 
 
