@@ -209,10 +209,10 @@ def intervals(found: Bools, of: Truth) -> list[tuple[float, float]]:
     Notes
     -----
     The exact interval (Clopper and Pearson), out to whole points, of as many independent points as these are worth:
-    those of one cell, and of one stretch of time, share what befalls them. How much, is a trait of the part: it is taken from
-    all budgets together, as none tells where all is found. Where there are few cells, stretches are taken in their
-    place. The stretch to come has a chance of its own, of the same size: so half of the points are left. All that is
-    ours; ``tests/test_promises.py`` holds it against streams that go on.
+    those of one cell, and of one stretch of time, share what befalls them. How much, is a trait of the part: it is
+    taken from all budgets together, as none tells where all is found. Where there are few cells, stretches are taken in
+    their place. The stretch to come has a chance of its own, of the same size: so half of the points are left. All that
+    is ours; ``tests/test_promises.py`` holds it against streams that go on.
 
     Examples
     --------
