@@ -309,6 +309,7 @@ def subjects(folder: Path) -> list[Subject]:
         Subject("Query.why of a key", lambda: KEYED.why, EVENTS, named={"around": 3, "key": "u"}),
         Subject("Query.spark", lambda: QUERY.spark),
         Subject("Query.tune", lambda: QUERY.tune, EVENTS, named={"budgets": ["50%"]}),
+        Subject("Query.train", lambda: QUERY.train, EVENTS, named={"gap": -1}),
         Subject("Matcher.push", lambda: QUERY.matcher().push, EVENTS),
         Subject("Matcher.push, later", later, EVENTS),
         Subject("Matcher.finish", lambda: begun(QUERY.matcher()).finish),
