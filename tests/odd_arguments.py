@@ -80,6 +80,7 @@ MORE: dict[str, tuple[str, ...]] = {
     "RuleSet.run": ("store", "at", "calls", "checkpoint", "driver", *ROLES[:4], "time_format"),
     "HistoryGraph.fit": (*ROLES[:4], "time_format", "sort"),
     "HistoryGraph.partial_fit": ROLES[:4],
+    "Query.train": (*ROLES[:4], "time_format", "sort", "nonsense"),
     "look": (*FILES[:3], *LAYOUT),
     "open_source": LAYOUT,
     "follow": LAYOUT,

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from acep_approx import HistoryGraph, compile_query
+from acep_approx import HistoryGraph, UsageError, compile_query
 from acep_approx.events.source import open_source
 from acep_approx.results.tuning import PastTable, tune
 from acep_approx.shedding import promising
@@ -75,6 +75,18 @@ def test_the_exact_run_is_that_of_the_output() -> None:
         steps[output] = matches.progress.steps / known.promises_.measured
     assert known.promises_.exact == pytest.approx((steps["matches"], steps["points"]))
     assert known.promises_.differ
+
+
+def test_a_query_trains_as_the_command_does() -> None:
+    query, past = compile_query(QUERY, engine="runs"), stream(2)
+    stages: list[str] = []
+    known = query.train(past[::-1], sort=True, gap="window", on_progress=lambda what, _: stages.append(what))
+    assert "trying budgets" in stages
+    same = HistoryGraph(query, gap="window").fit(past[::-1], sort=True, measure=promised)
+    assert known.promises_ == same.promises_ is not None
+    assert (known.gap, known.points_) == ("window", same.points_)
+    with pytest.raises(UsageError, match="ACEP-U053"):
+        query.train(past, budget=1)
 
 
 def test_nothing_is_promised_where_nobody_measures_or_nothing_is_found() -> None:
