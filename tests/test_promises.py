@@ -11,6 +11,7 @@ import pytest
 
 from acep_approx import HistoryGraph, UsageError, compile_query
 from acep_approx.events.source import open_source
+from acep_approx.learning.online import refresh
 from acep_approx.results.tuning import PastTable, tune
 from acep_approx.shedding import promising
 from acep_approx.shedding.promising import MERGES, promised
@@ -85,6 +86,7 @@ def test_a_query_trains_as_the_command_does() -> None:
     same = HistoryGraph(query, gap="window").fit(past[::-1], sort=True, measure=promised)
     assert known.promises_ == same.promises_ is not None
     assert (known.gap, known.points_) == ("window", same.points_)
+    assert f"{known.promises_.rows[0].low:.0%} to {known.promises_.rows[0].high:.0%}" in known._repr_html_()
     with pytest.raises(UsageError, match="ACEP-U053"):
         query.train(past, budget=1)
 
@@ -117,6 +119,20 @@ def test_a_promise_is_kept_with_the_history(tmp_path: Any) -> None:
     del whole["notes"]["promises"]  # as versions of before wrote it
     manifest.write_text(json.dumps(whole))
     assert HistoryGraph.load(tmp_path / "kept", query).promises_ is None
+
+
+def test_what_was_learned_since_has_promised_nothing() -> None:
+    query = compile_query(QUERY, engine="runs")
+    known = query.train(stream(1))
+    some = query.match_within(stream(2, 3000), "50%", full_work=2.0, learn=True)
+    some.points()
+    assert some.shedder is not None
+    assert some.shedder.online is not None
+    learner = some.shedder.online.learner
+    assert learner.ranking is not None
+    refresh(known, learner, 3000, 50, 2.0)
+    assert known.learned_ is not None
+    assert known.promises_ is None
 
 
 # --- the interval -----------------------------------------------------------------------------------------------
