@@ -7,6 +7,7 @@ from random import Random
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from acep_approx import HistoryGraph, UsageError, compile_query
@@ -17,6 +18,8 @@ from acep_approx.shedding import promising
 from acep_approx.shedding.promising import MERGES, promised
 from acep_approx.training import promise as module
 from acep_approx.training.promise import OUTPUTS, SHARES, Promises, Truth, intervals
+from experiments.shedding.promises import SAME, Learned, measure
+from experiments.shedding.workloads import Workload
 from history.errors import HistoryError
 from history.store import DIGEST, MANIFEST
 from tests.cases import cases
@@ -219,6 +222,23 @@ def test_runs_by_the_saved_history_find_what_was_promised() -> None:
                 some = query.match_within(part, f"{100 * one.share:g}%", history=known, seed=seed)
                 right.append(one.low <= len(rows_of(some)) / exact <= one.high)
     assert np.mean(right) > 0.9
+
+
+def test_the_experiment_holds_promises_against_runs_by_the_saved_history() -> None:
+    whole, learned = pa.Table.from_pylist(stream(7, 900)), list[Learned]()
+    held = [*measure(Workload("small", QUERY, whole.slice(0, 600), whole.slice(600), None), 1, learned)]
+    known = learned[0].known
+    promises = known.promises_
+    assert promises is not None
+    assert len(held) == 2 * len(promises.rows)
+    query = compile_query(QUERY, engine="runs")
+    for one in held:
+        events = whole.slice(promises.trained, promises.measured) if one.on == SAME else whole.slice(600, 300)
+        events = events.slice(0, promises.measured)
+        budget, merge = f"{100 * one.promise.share:g}%", MERGES[one.promise.output]
+        found = rows_of(query.match_within(events, budget, history=known, merge=merge))
+        assert one.recall == len(found) / len(rows_of(query.match(events)))
+        assert one.is_held == (one.promise.low <= one.recall <= one.promise.high)
 
 
 def test_recalls_of_tuning_have_intervals() -> None:
