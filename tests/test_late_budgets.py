@@ -162,6 +162,15 @@ def test_late_events_are_granted_for_once() -> None:
     late_are_granted_for()
 
 
+@pytest.mark.parametrize("budget", ["100%", "9 runs", "50 steps/event"])
+def test_the_first_event_that_is_tested_may_be_late(budget: str) -> None:
+    """Nothing was granted for any event before."""
+    matcher = started(budget=budget, policy="most-advanced", full_work=1.0)
+    matcher.push([{"ts": 9, "type": "N", "x": 1, "id": 0, "op": "+I"}])
+    late = [{"ts": ts, "type": kind, "x": ts, "id": ts, "op": "+I"} for ts, kind in enumerate("ABC", 1)]
+    assert matcher.push(late).num_rows == 1
+
+
 def little_is_lost() -> None:
     """Where the budget does not cover a replay, what was put out stays as far as it is sure to hold."""
     matcher, rows = started(budget="2 steps/event"), rows_of(3)

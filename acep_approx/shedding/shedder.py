@@ -303,8 +303,7 @@ class Shedder:
 
     def grant_late(self, events: int) -> None:
         """So many events come between others: each is granted for as those that come in order are."""
-        if self._rate > 0:
-            self.arena.grant(self._rate * events)
+        self.arena.grant(self.arena.allowance.rate * events)
 
     def note_change(self, tick: int, progress: RunProgress) -> None:
         """Write down where it stands once what changed was run again; ``tick``: of the last event so far."""
