@@ -214,7 +214,7 @@ class Shedder:
         self._order.check("begin_batch")
         budget, arena = self.load.budget, self.arena
         arena.notes.begin_batch(events)
-        if arena.notes.again is not None:  # what is run once more is paid from what is left
+        if arena.notes.is_begun or arena.notes.again is not None:  # what is run once more is paid from what is left
             return
         if budget.unit == "ms/batch":
             arena.grant(self._rate * self._waiting)
@@ -282,6 +282,9 @@ class Shedder:
         self.arena.notes.end_piece()
         if self.arena.notes.again is not None:
             self._seen = relevant, progress.steps
+            if self.load.budget.unit == "ms/batch":
+                self._ahead = self._ahead[0] - seconds, self._ahead[1]
+                self._keep_time()
             return
         self._seen, self._events = (progress.relevant, progress.steps), progress.events
         if self.load.budget.unit == "events/s":
