@@ -174,7 +174,7 @@ def test_the_first_event_that_is_tested_may_be_late(budget: str) -> None:
 def test_a_push_is_one_batch_to_a_budget_of_time() -> None:
     """However many segments it begins, and whatever is run once more."""
     begun: list[Any] = []
-    with small(), patch.object(Shedding, "take_back", begun.append):
+    with small(), patch.object(Shedding, "take_back", lambda arena: begun.append(arena)):
         matcher, rows = started(budget="5 ms/batch"), rows_of(1)
         pushed(matcher, [*rows[:60:2], *rows[1:60:2]], 30)
         assert len(matcher.stream.run.tail.segments) > 3
