@@ -58,7 +58,7 @@ def test_what_is_out_is_part_of_the_exact_answer_and_paid_for(chunk: int) -> Non
     seen: Counter[str] = Counter()
     for seed in range(cases(2000, 96))[chunk::CHUNKS]:
         seen += check(seed)
-    assert min(seen["found"], seen["missing"]) > 100
+    assert min(seen["found"], seen["missing"]) > 0
     assert seen["restart"] > 0
     assert seen["taken back"] > 0
 
