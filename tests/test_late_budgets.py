@@ -320,6 +320,11 @@ def test_a_state_knows_its_budget() -> None:
     assert all(count >= 0 for count in net.values())
 
 
+def test_the_last_segment_may_have_lost_all_its_events() -> None:
+    """A restart knows where it began: what comes before that is late."""
+    check(1188)
+
+
 # --- variants that are wrong ------------------------------------------------------------------------------------------
 
 RUN_SEGMENT, LOAD = ReplayWithinBudget._run_segment, ReplayWithinBudget.load

@@ -265,7 +265,8 @@ class ReplayWithinBudget(Replay):
                 first, shown = first + number, shown + rows
         self.pipeline.engine.report(self.pipeline.progress)
         check("segments", good=first == len(events) and shown == results.num_rows)
-        self.head = int(events.tick[-1]) if len(events) else NEVER
+        last = self.tail.segments[-1].since if segments else NEVER  # all events of the last segment may have gone
+        self.head = max(int(events.tick[-1]) if len(events) else NEVER, last)
 
     def _take_up_segment(self, since: int, before: int, events: PlacedEvents) -> None:
         segments = self.tail.segments
