@@ -354,7 +354,7 @@ NOTICED: dict[str, tuple[Wrong, Callable[[], None]]] = {
         (PriceNotes, "first_completed", lambda _, events, rows: np.ones(len(events), np.bool_)),
         points_counted,
     ),
-    "late events are not granted for": ((Shedder, "grant_late", lambda _, events: None), late_are_granted_for),
+    "late events are not granted for": ((Shedder, "grant_late", lambda *_: None), late_are_granted_for),
     "events that are run once more are granted for": (
         (Shedding, "record", changed_line(Shedding, "record", "self.notes.again is not None", "0")),
         late_are_granted_for,

@@ -49,6 +49,7 @@ class ReplayWithinBudget(Replay):
         self._arena.notes.keeps = True
         self._log = PriceLog()
         self._completed: list[Ints] = []  # places of the events that have completed a match
+        self._gone = 0  # events that are taken back with the change at hand
         self._moved: list[tuple[Ints, Ints]] = []  # places of events, before and after they were given anew
         self._first: Ints = np.zeros(0, np.int64)  # per slot the first and the last tick that changes
         self._last: Ints = np.zeros(0, np.int64)
@@ -68,7 +69,8 @@ class ReplayWithinBudget(Replay):
         """Take in a change of the stream; to a budget of time it is one batch, however it is run."""
         shedder, notes = self.pipeline.engine.load_shedder, self._arena.notes
         assert shedder is not None, "it sheds"
-        shedder.begin_batch(len(events))
+        self._gone = len(removed[1])
+        shedder.begin_batch(len(events) + self._gone)
         notes.is_begun = True
         try:
             return super().change(events, removed)
@@ -96,7 +98,7 @@ class ReplayWithinBudget(Replay):
     def _insert(self, late: Events, slot: Ints) -> dict[int, list[PlacedEvents]]:
         shedder, progress = self.pipeline.engine.load_shedder, self.pipeline.progress
         assert shedder is not None, "it sheds"
-        shedder.grant_late(len(late))
+        shedder.grant_late(len(late), self._gone)
         progress.events += len(late)
         progress.relevant += int((slot >= 0).sum())
         return super()._insert(late, slot)

@@ -304,9 +304,13 @@ class Shedder:
         if self.observer is not None:
             self.observer.end_piece(batch, self._rate, spare, self.metrics.found, is_relevant=is_relevant)
 
-    def grant_late(self, events: int) -> None:
-        """So many events come between others: each is granted for as those that come in order are."""
-        self.arena.grant(self.arena.allowance.rate * events)
+    def grant_late(self, events: int, gone: int) -> None:
+        """So many events come between others, and so many go: those are granted for as those that come in order are.
+
+        The time of a batch is for all of its rows, also for those that take events back.
+        """
+        rows = events + gone if self.load.budget.unit == "ms/batch" else events
+        self.arena.grant(self.arena.allowance.rate * rows)
 
     def note_change(self, tick: int, progress: RunProgress) -> None:
         """Write down where it stands once what changed was run again; ``tick``: of the last event so far."""
