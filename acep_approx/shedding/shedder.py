@@ -267,7 +267,7 @@ class Shedder:
         self._order.check("begin_batch")
         budget, arena = self.load.budget, self.arena
         arena.notes.begin_batch(events)
-        if arena.notes.again is not None:  # what is run once more is paid from what is left
+        if arena.notes.is_begun or arena.notes.again is not None:  # what is run once more is paid from what is left
             return
         if budget.unit == "ms/batch":
             arena.grant(self._rate * self._waiting)
@@ -369,6 +369,9 @@ class Shedder:
         self.arena.notes.end_piece()
         if self.arena.notes.again is not None:
             self._seen = relevant, progress.steps
+            if self.load.budget.unit == "ms/batch":
+                self._ahead = self._ahead[0] - seconds, self._ahead[1]
+                self._keep_time()
             return
         self._seen, self._events = (progress.relevant, progress.steps), progress.events
         if self.load.budget.unit == "events/s":
@@ -388,11 +391,15 @@ class Shedder:
         if self.observer is not None:
             self.observer.end_piece(batch, self._of_piece, spare, self.metrics.found, is_relevant=is_relevant)
 
-    def grant_late(self, events: int) -> None:
-        """So many events come between others: each is granted for as those that come in order are."""
-        if self._rate > 0:
-            worth = 1.0 if self.exact_work is None else self.exact_work.steps / self._events / self.exact_work.usual
-            self.arena.grant(self._rate * worth * events)
+    def grant_late(self, events: int, gone: int) -> None:
+        """So many events come between others, and so many go: those are granted for as those that come in order are.
+
+        The time of a batch is for all of its rows, also for those that take events back.
+        """
+        rows: float = events + gone if self.load.budget.unit == "ms/batch" else events
+        if self.exact_work is not None and self._events:
+            rows *= self.exact_work.steps / self._events / self.exact_work.usual
+        self.arena.grant(self.arena.allowance.rate * rows)
 
     def note_change(self, tick: int, progress: RunProgress) -> None:
         """Write down where it stands once what changed was run again; ``tick``: of the last event so far."""
