@@ -303,7 +303,7 @@ class ExactEnds:
             left = self.quota - self.steps
             enough = int(left / (ENOUGH * max(self._each, 1e-9))) if self._begun else 1
             room = int(np.searchsorted(np.cumsum(sizes[done:]), MOST_KEPT, side="right"))
-            number = min(max(int(AT_A_TIME * self._begun), 1), enough, max(room, 1), len(ends) - done)
+            number = min(max(int(AT_A_TIME * done), 1), enough, max(room, 1), len(ends) - done)
             if number <= 0 or left < 1:
                 return
             yield ends[done : done + number]
