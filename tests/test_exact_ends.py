@@ -74,7 +74,7 @@ def disagrees(world: RichWorld, turn: Callable[[QuerySyntax, str], QuerySyntax |
         return None
     part = one_batch(pa.Table.from_batches([batch.data]).take(pa.array(rows)))
     kept = Kept(slots, batch.ticks[rows], np.ones(len(rows), np.bool_), [part])
-    is_point, _ = look.completes(kept, np.arange(len(rows)), 10**6)
+    is_point, _ = look.completes(kept, look.spans(kept, np.arange(len(rows))), 10**6)
     return set(rows[is_point].tolist()) != set(match_points(expected_matches(world.query, world.rows)))
 
 
