@@ -38,8 +38,10 @@ from acep_approx.ranges import COUNT, TICK, Range, check, check_arrays, finite, 
 
 END = "acep_end"
 """The column by which events read backwards belong to the end that they are read for."""
-AT_ONCE = 4096
-"""Events after which ends are tried."""
+AT_ONCE, MOST_WAITING = 1 << 12, 1 << 15
+"""Events after which ends are tried if enough is saved up, and after which they are tried with what there is."""
+SAVED = 32
+"""How many ends there should be run-steps for: what they take differs much, and with less many would be given up."""
 MOST_KEPT = 1 << 18
 """Events of a window beyond which ends are not tried."""
 KNOWN, AT_A_TIME = 8, 0.25
@@ -288,8 +290,11 @@ class ExactEnds:
         self._waiting += len(rows)
 
     def is_due(self) -> bool:
-        """Whether enough events have come for ends to be tried."""
-        return not self.is_dear and self._waiting >= AT_ONCE
+        """Whether enough events have come for ends to be tried, and enough is granted, so that few are given up."""
+        if self.is_dear or self._waiting < AT_ONCE:
+            return False
+        has_saved = self.quota - self.steps >= SAVED * self._each
+        return has_saved or not self._begun or self._waiting >= MOST_WAITING
 
     def try_some(self) -> None:
         """Try as many of the open ends as there are run-steps for, drawn at random; then forget old events."""

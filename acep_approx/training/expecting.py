@@ -14,7 +14,7 @@ from acep_approx.arrays import Floats
 from acep_approx.budget.evidence import Expected
 from acep_approx.training.pricing import Prices
 
-DRIFT, OF_RATE = 0.07, 0.2
+DRIFT, OF_RATE = 0.07, 0.1
 """By how much recall differs from that of the past, on the scale of the arc sine (a standard deviation); and which part
 of what the rate of match points does: where that is not steady, nothing is."""
 RATE_DRIFT = 0.15
@@ -45,7 +45,7 @@ def expected(prices: Prices, share: float, rate: float) -> Expected | None:
     >>> some = PricePoint(0.1, 100, 40, stretches=(5, 6, 4, 5, 5, 6, 4, 5))
     >>> found = expected(Prices((exact, some)), 0.1, 0.02)
     >>> round(found.recall, 2), round(found.worth), found.stretches
-    (0.5, 20, 8)
+    (0.5, 22, 8)
     """
     found, there = prices.in_stretches(share)
     if not there.sum() or rate <= 0:
