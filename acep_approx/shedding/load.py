@@ -17,6 +17,7 @@ from acep_approx.training.pricing import first_price
 
 if TYPE_CHECKING:
     from acep_approx.automaton.registers import RegisterAutomaton
+    from acep_approx.engines.runs.expected_work import WorkLaw
     from acep_approx.planning.planner import Plan
     from acep_approx.training.history_graph import HistoryGraph
 
@@ -46,7 +47,9 @@ class Load:
         Whether what runs are worth is learned while the stream runs, from the history on or from nothing. The audit is
         then a cohort that is matched beside the run (``learning.cohort``).
     full_work : float, optional
-        Run-steps per event of the exact run: what a share is of, where no history knows.
+        Run-steps per event of the exact run: what a share is of, in the place of what the history knows.
+    drops : bool, default False
+        Whether the exact run of the same output drops runs that can do no more than another: who sheds finds out.
     """
 
     budget: Budget
@@ -58,6 +61,7 @@ class Load:
     logs_shed: bool = False
     learns: bool = False
     full_work: float | None = None
+    drops: bool = False
 
     def __post_init__(self) -> None:
         expect("audit", self.audit, Real, "a share from 0 to below 1")
@@ -100,10 +104,22 @@ class Load:
 
     @property
     def steps_per_event(self) -> float | None:
-        """Run-steps per event of the exact run, where they are known."""
+        """Run-steps per event of the exact run, where they are known: as was said, else those of the past."""
         if self.full_work is not None or self.history is None:
             return self.full_work
-        return self.history.steps_per_event_
+        return self.history.steps_per_event_ * self.ratio
+
+    @property
+    def ratio(self) -> float:
+        """The share of the run-steps of listing all matches that the exact run takes, as far as is known."""
+        work = None if self.history is None else self.history.work_
+        return work.ratio if work is not None and self.drops else 1.0
+
+    @property
+    def law(self) -> WorkLaw | None:
+        """How the run-steps of the exact run follow from the events; None where nobody knows, or it was said."""
+        work = None if self.history is None or self.full_work is not None else self.history.work_
+        return None if work is None else work.law(drops=self.drops)
 
     @property
     def share(self) -> float:
@@ -122,6 +138,11 @@ class Load:
         if budget.unit == "steps/event" and full:
             return min(budget.amount / full, 1.0)
         return UNKNOWN_SHARE
+
+    @property
+    def share_of_listing(self) -> float:
+        """What share the budget is of the work of listing all matches: histories know prices by it."""
+        return self.share * self.ratio
 
     @property
     def policy_name(self) -> str:
@@ -182,21 +203,33 @@ def audited_cells(load: Load, window: int, times: float = 1.0) -> AuditCells | N
     share = _audit(load)
     if share <= 0:
         return None
-    return AuditCells(min(times * share, MOST_AUDITED), _epoch(window), window, load.seed)
+    return AuditCells(min(times * share, MOST_AUDITED), epoch_of(window), window, load.seed)
 
 
 def first_allowance(load: Load, worth: Worth, window: int, explores: float, *, marks: bool) -> Allowance:
     """How much may be done: the budget, less the share that a cohort ``explores`` with; ``marks``: runs are audited."""
-    budget, known, share = load.budget, load.history, load.share
-    is_learned = known is not None and load.policy_name in LEARNED
+    known, price = load.history, learned_price(load)
+    is_learned = known is not None and price is not None and known.learned_ is None
     base = Allowance(
-        price=known.prices_.price(share) if known and is_learned else first_price(worth, share),
-        elasticity=known.prices_.elasticity(share) if known and is_learned and known.learned_ is None else 1.0,
+        price=first_price(worth, load.share) if price is None else price,
+        elasticity=known.prices_.elasticity(load.share_of_listing) if known and is_learned else 1.0,
         audit=_audit(load) if marks else 0.0,
         audit_share=load.audit if marks else 0.0,
-        epoch=_epoch(window),
+        epoch=epoch_of(window),
         seed=load.seed,
     )
+    return spending(load, base, explores)
+
+
+def learned_price(load: Load) -> float | None:
+    """The price that leaves as much of the work as the budget is; None where no history says."""
+    known = load.history
+    return known.prices_.price(load.share_of_listing) if known is not None and load.policy_name in LEARNED else None
+
+
+def spending(load: Load, base: Allowance, explores: float) -> Allowance:
+    """The same as ``base``, with as much work as the budget is worth, less the share that a cohort has."""
+    budget = load.budget
     if budget.unit == "runs":
         return replace(base, runs=int(min(budget.amount, MOST_RUNS)))
     if budget.unit == "%":
@@ -230,5 +263,6 @@ def _audit(load: Load) -> float:
     return load.audit * load.share / (1 + 1 / EPOCH_WINDOWS)
 
 
-def _epoch(window: int) -> int:
+def epoch_of(window: int) -> int:
+    """How long a cell of the audit is, in ticks."""
     return max(EPOCH_WINDOWS * window, 1)

@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from acep_approx.arrays import Ints
+from acep_approx.arrays import Floats, Ints
 from acep_approx.budget.audit import AuditCells, AuditSample, RecallEstimate
-from acep_approx.budget.budget import granted_beside
+from acep_approx.budget.budget import Budget, granted_beside
 from acep_approx.budget.evidence import Expected
 from acep_approx.budget.ledger import Piece
-from acep_approx.engines.batches import RunEvents
+from acep_approx.engines.batches import Grouped, RunEvents
 from acep_approx.engines.progress import RunProgress
+from acep_approx.engines.runs.expected_work import ExpectedWork, WorkMeter
 from acep_approx.engines.runs.lineage import Hits
 from acep_approx.engines.runs.load_shedder import WHOLE_BATCH, CallOrder
 from acep_approx.engines.runs.shedding import Shedding, type_too_late
@@ -30,25 +31,27 @@ from acep_approx.learning.learner import Learner
 from acep_approx.learning.online import Observer, OnlineLearning, RecordedLearning
 from acep_approx.planning.planner import Plan
 from acep_approx.ranges import finite
+from acep_approx.shedding.by_query import PointsByQuery
 from acep_approx.shedding.exact_audit import ExactAudit, estimated
 from acep_approx.shedding.load import (
     RESERVE_SHARE,
     Load,
     audited_cells,
     bound_in_words,
+    epoch_of,
     first_allowance,
     first_worth,
+    learned_price,
+    spending,
 )
 from acep_approx.shedding.metrics import Metrics
 from acep_approx.shedding.timing import StepClock
+from acep_approx.subscriptions.published import FIRST_ID
 from acep_approx.training.expecting import expected
 
 COHORT, BESIDE = 0.5, 4.0
 """How many of the cells that the budget would pay for are chosen: of a cohort half, so that what it costs can be saved
 up; cells that are only asked for their match points cost less than the full work, and wait until enough is saved up."""
-GROUPED_AT_ONCE = 512
-"""Events that are grouped by key at once. A key takes what the budget grants with its own events: were they many, keys
-that lead nowhere would spend theirs before those that do lead to matches come; what may be held back is too little."""
 SAVED_SECONDS = 0.1
 """What may be saved up of a budget in events per second."""
 
@@ -79,9 +82,22 @@ class Shedder:
         How long an event and a run-step take here.
     cells : AuditCells or None
         Where runs are protected from being shed.
+    exact_work : ExpectedWork or None
+        What the exact run takes, where a share is of the present load.
+    charges_births : bool
+        Whether a try to begin a run is a run-step.
+    keeps_metrics : bool
+        Whether its state has what came of it so far.
+    part : float
+        Of a purse, as a multiple of what its own work is entitled to.
+    by_query : PointsByQuery
+        Match points of many queries that it sheds for.
     """
 
-    grouped_at_once = GROUPED_AT_ONCE
+    charges_births = keeps_metrics = False
+    part = 1.0
+    keeps_order = True
+    """What is saved up is there for all keys: were events grouped, who comes first would depend on how they arrived."""
 
     def __init__(
         self, plan: Plan, load: Load, observer: Observer | None = None, *, audits_beside: bool = False
@@ -107,8 +123,13 @@ class Shedder:
         self._on_passes = 0.0  # run-steps that choosing among runs had taken by then
         self._events = 0
         self.seconds = 0.0  # that its pieces took, since it was made
+        self._of_piece = 0.0  # run-steps per event of this piece
+        self.exact_work: ExpectedWork | None = None
         self._waiting = 0  # events behind the last one that the engine got: they are granted for with the next
         self._ahead = (0.0, 0)  # seconds and events that are left of a batch with a budget of time
+        self._is_bound = False
+        self._whose: Ints | None = None  # the queries of pairs
+        self.by_query = PointsByQuery()
 
     # --- setting up -----------------------------------------------------------------------------------------
 
@@ -120,9 +141,10 @@ class Shedder:
     def bind(self, tables: RunTables) -> None:
         """Now that the columns are known: look up what runs are worth and what may be done."""
         self._order.check("bind")
-        load = self.load
+        load = self.load = replace(self.load, drops=tables.exact_drops)
         if load.history is not None:
-            load.history.check(self.plan, tables.window)
+            window = load.history.window if self.charges_births else tables.window  # each query may have its own
+            load.history.check(self.plan, window)
         learns = load.learns and tables.window > 0 and not load.budget.is_unlimited  # a moment is over at once
         has_cohort, explores = learns or self.observer is not None, 0.0
         if not load.budget.is_unlimited:
@@ -135,12 +157,20 @@ class Shedder:
             self.arena.allowance = first_allowance(first, worth, tables.window, explores, marks=marks)
             if load.budget.unit in ("%", "steps/event"):
                 self._rate = self.arena.allowance.rate
+            self._measure_by(tables)
         self.arena.bind(tables)
+        self._is_bound = True
         if learns:
             counts_runs = load.budget.unit == "runs"
             self.online = OnlineLearning(self.arena, self._learner(tables), self.beside, counts_runs=counts_runs)
         if self._unbound is not None:
             self.observer = self._unbound.bind(self.arena, self.beside, lambda: self._learner(tables))
+
+    def _measure_by(self, tables: RunTables) -> None:
+        """Let shares be of the present load, where it can be told from the events."""
+        law, full = self.load.law, self.load.steps_per_event
+        if self.load.budget.unit == "%" and law is not None and full and not self.charges_births:
+            self.exact_work = ExpectedWork(WorkMeter(tables), law, full)
 
     def _choose_cells(self, window: int, *, learns: bool, has_cohort: bool) -> float:
         """Choose what is audited, and how; gives the share of the budget that is not the run's."""
@@ -160,7 +190,7 @@ class Shedder:
         if has_cohort:
             self.beside = Beside(self.arena, Cohort(self.plan, *self._columns, cells), load.audit)
         else:
-            full = load.steps_per_event or 0.0
+            full = (load.steps_per_event or 0.0) / load.ratio * replace(load, drops=True).ratio
             self.exact_audit = ExactAudit(self.plan, self._columns, cells, load.audit, full)
         return load.audit
 
@@ -187,12 +217,33 @@ class Shedder:
         assert worth is not None
         if self._first_load().history is None:
             return Learner(tables, known.graph_)
-        share = self.load.share * (1 - self.explores)
+        share = self.load.share_of_listing * (1 - self.explores)
         recall = known.prices_.recall(share)
         rate = known.points_ / max(known.events_, 1) * recall
         promise = Promise(rate, patience(known.graph_.counts.bundles), tables.window, is_poor=recall < POOR)
         ranking = Ranking(known.graph_.scheme, known.values(), worth.overlap)
         return Learner(tables, known.graph_, ranking, worth, promise, share)
+
+    def take(self, budget: Budget, full_work: float | None = None) -> None:
+        """From here on this is its budget, in the unit of before: a purse shares one among several engines.
+
+        What was granted before stays, for events too that are granted for with the next one. ``full_work``: run-steps
+        per event of the exact run, where no history of its own knows them.
+        """
+        taken = replace(self.load, budget=budget, full_work=full_work)
+        if taken == self.load:
+            return
+        self.load = taken
+        if not self._is_bound or budget.is_unlimited or budget.needs_clock:
+            return  # it is looked up when the columns are known, or when a batch comes
+        self.arena.grant(self._rate * self._waiting)
+        self._waiting = 0
+        if self.exact_work is not None and taken.steps_per_event:
+            self.exact_work.usual = taken.steps_per_event
+        allowance, price = spending(self.load, self.arena.allowance, self.explores), learned_price(self.load)
+        self.arena.allow(allowance if price is None else replace(allowance, price=price))
+        if budget.unit in ("%", "steps/event"):
+            self._rate = allowance.rate
 
     # --- while it runs --------------------------------------------------------------------------------------
 
@@ -215,6 +266,9 @@ class Shedder:
         """Budgets of time are turned into run-steps, as far as is known how long these take."""
         self._order.check("begin_batch")
         budget, arena = self.load.budget, self.arena
+        arena.notes.begin_batch(events)
+        if arena.notes.again is not None:  # what is run once more is paid from what is left
+            return
         if budget.unit == "ms/batch":
             arena.grant(self._rate * self._waiting)
             self._waiting = 0
@@ -246,15 +300,50 @@ class Shedder:
         most = self._rate * a_second * SAVED_SECONDS
         self.arena.allow(replace(self.arena.allowance, rate=self._rate, most=most, reserve=most / 4))
 
-    def begin_piece(self, batch: EventBatch, rows: Ints) -> None:
-        """Each event is granted for at the next one that the engine gets, itself included."""
+    def begin_piece(self, batch: EventBatch, events: Grouped) -> None:
+        """Each event of the stream is granted for at the next one that the engine gets, itself included.
+
+        What other queries publish grants nothing.
+        """
         self._order.check("begin_piece")
-        places, stands_for = rows - batch.first_row, np.zeros(len(batch), np.int64)
-        stands_for[places] = 1
-        found = np.flatnonzero(stands_for)
-        stands_for[found] = np.diff(found, prepend=-1 - self._waiting)
+        places, self._of_piece = events.at, self._rate
+        self.arena.notes.begin_piece(len(batch), places)
+        if self.arena.notes.again is not None:
+            return
+        if self.exact_work is not None:
+            self.arena.stands_for = worth = self.exact_work.of(events)
+            self._of_piece = self._rate * float(worth.sum()) / max(len(batch), 1)
+            return
+        arrived = np.arange(1, len(batch) + 1) if batch.ids is None else np.cumsum(batch.ids < FIRST_ID)
+        stands_for = np.zeros(len(batch))
+        found = np.sort(places)
+        stands_for[found] = np.diff(arrived[found], prepend=-self._waiting)
         self.arena.stands_for = stands_for[places]
-        self._waiting += len(batch) - int(stands_for.sum())
+        self._waiting += int(arrived[-1:].sum() - stands_for.sum())
+
+    def begin_pairs(self, events: int, whose: Ints) -> None:
+        """So many events of the stream come, as pairs of queries: each is granted for once, by all in equal parts.
+
+        ``whose``: the number of the query of each pair, -1 where nobody knows.
+        """
+        self._order.check("begin_piece")
+        self._waiting += events
+        self._whose = whose
+        if len(whose):
+            self.arena.stands_for = np.ones(len(whose))
+            if self._rate > 0:
+                self.arena.rate = self._rate * self._waiting / len(whose)
+            self._waiting = 0
+
+    def know_window(self, window: int) -> None:
+        """The longest window of the queries that are keys is known now: what is audited lies in cells of four."""
+        if self.cells is not None and window > self.cells.window:
+            self.cells = audited_cells(self.load, window)
+            self.arena.allow(replace(self.arena.allowance, epoch=epoch_of(window)))
+
+    def weigh_keys(self, weights: Floats) -> None:
+        """What a match point counts for, by the slot of its key; the last one is that of all further slots."""
+        self.arena.weigh_keys(weights)
 
     def note_hits(self, events: RunEvents, hits: Hits) -> None:
         """Remember match points, and whether the policy alone would have found them."""
@@ -262,19 +351,26 @@ class Shedder:
         for other in (self.online, self.observer, self.exact_audit):
             if other is not None:
                 other.count(events)
+        hits = hits.where(self.arena.notes.first_completed(hits.event, events.row))  # the others were counted then
         if not len(hits):
             return
         self._aside.note_found(self.metrics.add_points(events, hits))
+        if self._whose is not None:
+            self.by_query.add(self._whose, events, hits, self.cells)
 
     def end_piece(self, batch: EventBatch, progress: RunProgress, seconds: float) -> None:
         """Look at the clock, and write down what came of it."""
         self._order.check("end_piece")
         relevant, steps = self._seen
-        self._seen, self._events = (progress.relevant, progress.steps), progress.events
         spare = self.arena.spare
         passes, self._on_passes = self._on_passes, self.arena.on_passes
         self.clock.observe(len(batch), progress.steps - steps + round(self._on_passes - passes), seconds)
         self.seconds += seconds
+        self.arena.notes.end_piece()
+        if self.arena.notes.again is not None:
+            self._seen = relevant, progress.steps
+            return
+        self._seen, self._events = (progress.relevant, progress.steps), progress.events
         if self.load.budget.unit == "events/s":
             self._keep_up()
         elif self.load.budget.unit == "ms/batch":
@@ -282,15 +378,28 @@ class Shedder:
             self._keep_time()
         is_relevant = progress.relevant > relevant
         if self.online is not None:
-            self.online.end_piece(batch, self._rate, spare, self.metrics.found, is_relevant=is_relevant)
+            self.online.end_piece(batch, self._of_piece, spare, self.metrics.found, is_relevant=is_relevant)
         if self.exact_audit is not None:
-            self.exact_audit.end_piece(batch, self._rate, self.arena.tables.classes, is_relevant=is_relevant)
+            self.exact_audit.end_piece(batch, self._of_piece, self.arena.tables.classes, is_relevant=is_relevant)
         piece = self._piece(int(batch.ticks[-1]), progress)
         self.metrics.add_piece(batch.ticks, piece)
         if self.online is not None:
             self.online.note(piece)
         if self.observer is not None:
-            self.observer.end_piece(batch, self._rate, spare, self.metrics.found, is_relevant=is_relevant)
+            self.observer.end_piece(batch, self._of_piece, spare, self.metrics.found, is_relevant=is_relevant)
+
+    def grant_late(self, events: int) -> None:
+        """So many events come between others: each is granted for as those that come in order are."""
+        if self._rate > 0:
+            worth = 1.0 if self.exact_work is None else self.exact_work.steps / self._events / self.exact_work.usual
+            self.arena.grant(self._rate * worth * events)
+
+    def note_change(self, tick: int, progress: RunProgress) -> None:
+        """Write down where it stands once what changed was run again; ``tick``: of the last event so far."""
+        self._events = progress.events
+        piece = self._piece(tick, progress)
+        if self.metrics.pieces[-1:] != [piece]:
+            self.metrics.add_piece(np.array([tick]), piece)
 
     @property
     def granted(self) -> float:
@@ -336,6 +445,7 @@ class Shedder:
             "waiting": self._waiting,
             "found": self.metrics.found,
             "clock": self.clock.snapshot() if self.load.budget.needs_clock else None,
+            "exact work": None if self.exact_work is None else self.exact_work.snapshot(),
         }
         if self.beside.cohort is not None:
             saved["beside"] = self.beside.snapshot()
@@ -343,6 +453,9 @@ class Shedder:
             saved["online"] = self.online.snapshot()
         if self.exact_audit is not None:
             saved["exact cells"] = self.exact_audit.snapshot()
+        if self.keeps_metrics:
+            so_far, by_query = self.metrics.snapshot(self.cells), self.by_query.snapshot()
+            saved |= {"part": self.part, "so_far": so_far, "by_query": by_query}
         if self.observer is None:
             return saved
         return {**saved, "prices": None if self.observer.has_rescored else self._prices}  # None: of no version
@@ -360,8 +473,15 @@ class Shedder:
         relevant, steps = saved["seen"]
         finite("seen", relevant, steps, saved["waiting"], saved["found"], saved.get("events", 0))
         self._seen, self._waiting, self.metrics.found = (relevant, steps), saved["waiting"], saved["found"]
+        if self.keeps_metrics:
+            finite("part", saved["part"])
+            self.part = saved["part"]
+            self.metrics.restore(saved["so_far"])
+            self.by_query.restore(saved["by_query"])
         self._on_passes = self.arena.on_passes
         self._events = saved.get("events", 0)  # states of before do not know it
+        if self.exact_work is not None and saved.get("exact work") is not None:  # states of before have none
+            self.exact_work.restore(saved["exact work"])
         if saved["clock"] is not None:
             self.clock = StepClock.restored(saved["clock"])
         if self.observer is not None and saved.get("prices", self._prices) != self._prices:
@@ -401,7 +521,7 @@ class Shedder:
             return None
         done = (self._seen[1] + self.arena.on_passes) / self._events
         share = min(done / full, 1.0) if full else self.load.share
-        return expected(known.prices_, share, known.points_ / max(known.events_, 1))
+        return expected(known.prices_, share * self.load.ratio, known.points_ / max(known.events_, 1))
 
     @property
     def audit_work(self) -> int | None:
@@ -422,8 +542,10 @@ class Shedder:
         return self.observer.training_sample(len(self.metrics.points)) if self.observer is not None else b""
 
     def full_work(self) -> float | None:
-        """Run-steps per event of the exact run: as was given, else as is found on the way; None where nobody knows."""
+        """Run-steps per event of the exact run up to here: as was given, else as is told; None where nobody knows."""
         known = self.load.steps_per_event
+        if self.exact_work is not None and self._events:
+            known = self.exact_work.steps / self._events
         if known is None and self.online is not None:
             known = self.online.full_work(self._events)
         is_all = self._events > 0 and not self.arena.counts.any() and not self.arena.untested

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import math
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from acep_approx.arrays import Floats, Ints
+from acep_approx.engines.runs.hidden import DOMINATED
+from acep_approx.engines.runs.price_notes import PriceNotes
 from acep_approx.engines.runs.programs import register_kind
 from acep_approx.engines.runs.tables import RunTables
-from acep_approx.engines.runs.worth import Allowance, FeatureKind, RunFeature, Worth
+from acep_approx.engines.runs.worth import WITHOUT_END, Allowance, FeatureKind, RunFeature, Worth
 from acep_approx.errors import DataError
 from acep_approx.events.keys import KeyCodes
 from acep_approx.kernels.runs import records
@@ -97,6 +100,8 @@ class Shedding:
         Gives the keys of all slots so far, where features ask for them.
     granted : float
         Run-steps allowed so far.
+    rate : float
+        Run-steps granted for an event: those of the allowance, unless events come as pairs.
     tokens, audit_tokens, pass_tokens : float
         Run-steps of these that are left: for tests, for tests of runs that would have been shed, for passes over pools.
     on_passes : float
@@ -111,9 +116,13 @@ class Shedding:
         Protected runs that the bound left no room for.
     stamp : int
         Of the features by which groups are told apart.
+    notes : PriceNotes
+        At which price events were run.
+    weights : float64 array
+        What a match point counts for, per key; the last one is that of all further keys.
     """
 
-    granted, on_passes = Real(kernel.GRANTED), Real(kernel.PASSES)
+    granted, on_passes, rate = Real(kernel.GRANTED), Real(kernel.PASSES), Real(kernel.RATE)
     tokens, audit_tokens, pass_tokens = Real(kernel.TOKENS), Real(kernel.AUDIT_TOKENS), Real(kernel.PASS_TOKENS)
     price, factor = Real(kernel.PRICE_NOW), Real(kernel.FACTOR)
     untested, broken, stamp = Whole(kernel.UNTESTED), Whole(kernel.BROKEN), Whole(kernel.STAMP)
@@ -141,7 +150,9 @@ class Shedding:
         self.lookup = np.zeros(1, np.int64)
         self.log = np.zeros(LOG_ROOM if self.logs else 1, np.int64)
         self.sample = np.zeros(1, np.int64)
-        self.stands_for = np.ones(1, np.int64)
+        self.stands_for = np.ones(1)
+        self.notes = PriceNotes()
+        self.weights = np.ones(1)
         self.entry = kernel.LOG
         self._sampled: list[Ints] = []
         self._logged: list[Ints] = []
@@ -208,9 +219,9 @@ class Shedding:
         words[kernel.EDGE : kernel.EDGE + len(worth.since)] = worth.since
         words[[kernel.ADMITTED, kernel.REFUSED, kernel.BEGUN]] = NEVER
         words[[kernel.COIN, kernel.LOGS, kernel.ENTRY]] = worth.coin_per_run, self.logs, self.entry
-        words[kernel.WORTH] = len(self.earlier)
+        words[[kernel.WORTH, kernel.FLAG]] = len(self.earlier), self.tables.hidden.behind(DOMINATED)
         floats[kernel.SPREAD] = worth.spread
-        floats[kernel.MOST_PRICE] = (worth.gain / worth.cost).max(initial=0.0)
+        floats[kernel.MOST_PRICE] = (worth.gain / worth.cost).max(initial=0.0) * self.weights.max()
         floats[kernel.DOMINATED_SHARE] = 0.0 if self.tables.drops else worth.dominated
         floats[kernel.FACTOR] = 1.0
 
@@ -264,8 +275,10 @@ class Shedding:
     def record(self, events: int, pace: Floats) -> records.Arena:
         """The arrays that the kernel takes for so many events; ``pace`` has that of each key."""
         if self.stands_for.size < events:
-            self.stands_for = np.ones(events, np.int64)
-        return records.Arena(self.words, self.floats, self.lookup, self.stands_for, self.log, self.sample, pace)
+            self.stands_for = np.ones(events)
+        self.words[kernel.AGAIN] = self.notes.again is not None
+        arrays = self.lookup, self.stands_for, self.log, self.sample, pace, self.notes.room_for(events), self.weights
+        return records.Arena(self.words, self.floats, *arrays)
 
     # --- while it runs --------------------------------------------------------------------------------------
 
@@ -288,9 +301,28 @@ class Shedding:
         self.pass_tokens += kernel.ON_PASSES * steps
         self.granted += steps
 
+    def hand_over(self, steps: float) -> None:
+        """Give so many run-steps for tests that are left to another engine; below 0: take them from one."""
+        self.tokens -= steps
+        self.granted -= steps
+
+    def weigh_keys(self, weights: Floats) -> None:
+        """From here on a match point counts for the weight of its key; the last one is that of all further keys."""
+        highest = weights.max() / self.weights.max()
+        self.weights = weights
+        self.floats[kernel.MOST_PRICE] *= highest
+
     def take_back(self) -> None:
         """What is left of earlier grants may no longer be spent."""
         self.grant(-self.unused)
+
+    @contextmanager
+    def unpaid(self) -> Iterator[None]:
+        """What is run meanwhile was paid for before: the budget does not hold it back, and is as it was afterwards."""
+        arena = self._arena()
+        self.tokens = self.pass_tokens = WITHOUT_END
+        yield
+        self._restore_arena(arena)
 
     @property
     def _on_tests(self) -> float:

@@ -82,17 +82,21 @@ class Keys(NamedTuple):
 class Arena(NamedTuple):
     """How to stay inside a budget: the arena as integers and as floats, tables of groups, and the pace of each key.
 
+    ``weights``: what a match point counts for, per key; the last one is that of all further ones.
+
     ``stands_for``: for how many events of the stream run-steps are granted at each event of the batch. ``log`` and
-    ``sample`` take what is written down of runs.
+    ``sample`` take what is written down of runs. ``prices``: at which price each event of the batch was, or is, run.
     """
 
     words: Ints
     floats: Floats
     lookup: Ints
-    stands_for: Ints
+    stands_for: Floats
     log: Ints
     sample: Ints
     pace: Floats
+    prices: Floats
+    weights: Floats
 
 
 class Event(NamedTuple):

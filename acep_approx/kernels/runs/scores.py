@@ -17,7 +17,7 @@ import math
 from acep_approx.arrays import Floats, Ints
 from acep_approx.jit.marks import called, inline
 from acep_approx.kernels.arithmetic import divided
-from acep_approx.kernels.runs.layout import LIVE, LOGGED, SHED, WINDOW
+from acep_approx.kernels.runs.layout import LIVE, LOGGED, SHED
 from acep_approx.kernels.runs.pools import (
     ALIKE,
     BASE,
@@ -28,7 +28,7 @@ from acep_approx.kernels.runs.pools import (
     TESTED,
     hash_word,
 )
-from acep_approx.kernels.runs.records import Arena, Event, Pools, Program, RunBlock
+from acep_approx.kernels.runs.records import Arena, Event, Pools, RunBlock
 from acep_approx.kernels.runs.vm import NULL
 
 # words of the arena: how much may be done
@@ -52,6 +52,7 @@ from acep_approx.kernels.runs.vm import NULL
     DOMINATED_SHARE,
     ELASTICITY,
     MOST_PRICE,
+    WEIGHT_NOW,
     MOST_RUNS,
     AUDIT,
     EPOCH,
@@ -95,21 +96,25 @@ from acep_approx.kernels.runs.vm import NULL
     SAMPLE_ENTRY,
     SAMPLE_REGISTERS,
     TREES,
+    FLAG,
+    AGAIN,
     EDGE,
-) = range(63)
-"""The first nineteen are floating point. ``RATE``: run-steps granted per event; ``TOKENS``: what is left of them for
+) = range(66)
+"""The first twenty are floating point. ``RATE``: run-steps granted per event; ``TOKENS``: what is left of them for
 tests, ``PASS_TOKENS`` for passes, ``AUDIT_TOKENS`` for runs that are only followed to estimate recall (below 0: lent by
 the others, so that the price does not rise while there is an audit); ``PASSES``: those spent on passes; ``RESERVE``:
 below 0: the price stays as it is; ``DOMINATED_SHARE``: what is left of the score of a run that another of its pool
 dominates; ``ELASTICITY``: by which power of what is left the price changes; ``MOST_PRICE``: no run is worth more;
-``MOST_RUNS``: -1 for none; ``AUDIT``: which coins, of 2**31, are protected; the parts of the arena by where they begin;
-``BY_GROUP``: whether groups cover each other: then ``LATEST`` has the latest start of a kept run of each, unless that
-is ``UNKNOWN``, and ``COVERS_OF_GROUP`` says where the covers of each begin; ``STAMP``: of the features by which groups
-are told apart; ``WORTH``: how often runs were scored anew; ``REFUSED``: tick at which a run was shed last; ``BEGUN``:
-tick of the first event; ``UNTESTED``: tests left out; ``BROKEN``: protected runs shed for the bound; ``SAMPLE``: at
-which events, by coins of 2**31, tests are written down, and ``SAMPLE_SHARES`` per pool at which those that bring a run
-there; ``SAMPLED``: words written so far; ``TREES``: those of the context, 0: none, and ``CONTEXT_NOW``: what they say
-of the current event."""
+``WEIGHT_NOW``: what a match point of the current key counts for; ``MOST_RUNS``: -1 for none; ``AUDIT``: which coins, of
+2**31, are protected; the parts of the arena by where they begin; ``BY_GROUP``: whether groups cover each other: then
+``LATEST`` has the latest start of a kept run of each, unless that is ``UNKNOWN``, and ``COVERS_OF_GROUP`` says where
+the covers of each begin; ``STAMP``: of the features by which groups are told apart; ``WORTH``: how often runs were
+scored anew; ``REFUSED``: tick at which a run was shed last; ``BEGUN``: tick of the first event; ``UNTESTED``: tests
+left out; ``BROKEN``: protected runs shed for the bound; ``SAMPLE``: at which events, by coins of 2**31, tests are
+written down, and ``SAMPLE_SHARES`` per pool at which those that bring a run there; ``SAMPLED``: words written so far;
+``TREES``: those of the context, 0: none, and ``CONTEXT_NOW``: what they say of the current event;
+``FLAG``: which column behind the mark says whether a run is dominated, -1: none; ``AGAIN``: whether events are run
+once more, each at the price that is given with it."""
 MOST_EDGES = 8
 SHED_HEADER = EDGE + MOST_EDGES
 TOTALS = (TOKENS, PASS_TOKENS, AUDIT_TOKENS, FACTOR, GRANTED, PASSES)
@@ -179,13 +184,23 @@ IDLE, IDLE_WINDOWS = 0.5, 4
     LOG_PACE,
     LOG_GROUP,
     LOG_WORTH,
-) = range(15)
-LOG = 15
+    LOG_DOMINATED,
+) = range(16)
+LOG = 16
 """Words of a log entry before the registers (``ENTRY``: in all): reason, pool, id, tick, slot, start, tick of the last
 event, link, mark; score, price, gain that kept runs take, pace of the key (floating point); group; how often runs had
-been scored anew. Then the registers, and behind the most registers of any pool the columns of the event."""
+been scored anew; whether another run dominates it. Then the registers, and behind the most registers of any pool the
+columns of the event."""
+NOT_KNOWN = -1
+"""In the place of the gain that kept runs take (as a floating point number it is none): the score is that of a bin."""
 GROUP_BITS = 20
 """Of a run's group within its pool; the bits above tell of which features."""
+
+
+@inline
+def window_at(event: Event) -> int:
+    """The window of the event's key: queries that are keys, too, have one each."""
+    return event.now - event.low
 
 
 @inline
@@ -290,6 +305,7 @@ def note(control: Ints, pools: Pools, shedding: Arena, event: Event, pool: int, 
     log[at + LOG_GROUP] = known_group(pools, shedding, pool, run, event.key)
     log[at + LOG_PACE] = shed[PACE_NOW]
     log[at + LOG_WORTH] = shed[WORTH]
+    log[at + LOG_DOMINATED] = words[mark + (1 + shed[FLAG]) * room] if shed[FLAG] >= 0 else 0
     for f in range(table[p + ALIKE] - 1):
         log[at + LOG + f] = words[base + (COLUMNS + f) * room + run]
     for c in range(shed[EVENT_WORDS]):
@@ -318,7 +334,7 @@ def charge(pools: Pools, shedding: Arena, block: RunBlock) -> None:
 
 
 @inline
-def pull_of(program: Program, shedding: Arena, event: Event, ratio: float) -> float:
+def pull_of(shedding: Arena, event: Event, ratio: float) -> float:
     """How fast the price follows what is left.
 
     A lower price keeps no more where nothing was shed for a window. Where most of the budget is not used, windows
@@ -327,16 +343,16 @@ def pull_of(program: Program, shedding: Arena, event: Event, ratio: float) -> fl
     shed, worth = shedding.words, shedding.floats
     if shed[BEGUN] == NEVER:
         shed[BEGUN] = event.now
-    if ratio < 1.0 and event.now - shed[REFUSED] > program.shape[WINDOW]:
+    if ratio < 1.0 and event.now - shed[REFUSED] > window_at(event):
         return 0.0
     idle = divided(worth[TOKENS], min(worth[MOST_TOKENS], worth[GRANTED]))
-    if idle > IDLE and event.now - shed[BEGUN] > IDLE_WINDOWS * program.shape[WINDOW]:
+    if idle > IDLE and event.now - shed[BEGUN] > IDLE_WINDOWS * window_at(event):
         return float(max(worth[ELASTICITY], idle))
     return float(worth[ELASTICITY])
 
 
 @inline
-def grant(control: Ints, program: Program, shedding: Arena, event: Event) -> None:
+def grant(control: Ints, shedding: Arena, event: Event) -> None:
     """A further event: more may be done, also for those of no interest before it; the price follows what is left."""
     shed, worth = shedding.words, shedding.floats
     room, steps = worth[TOKENS], worth[RATE] * shedding.stands_for[event.number]
@@ -362,7 +378,7 @@ def grant(control: Ints, program: Program, shedding: Arena, event: Event) -> Non
     reserve = max(reserve, LEAST_RESERVE)
     ratio = reserve / (max(room, 0.0) + reserve / 16.0)
     if worth[PRICE] > 0.0:  # beyond what any run is worth it would take long to come back
-        pull = ADAPT * pull_of(program, shedding, event, ratio)
+        pull = ADAPT * pull_of(shedding, event, ratio)
         factor = worth[FACTOR] * (1.0 + pull * min(max(ratio - 1.0, -1.0), 1.0))
         most = HEADROOM * worth[MOST_PRICE] / worth[PRICE]
         worth[FACTOR] = factor if factor < most else most  # also where it is no number
@@ -370,13 +386,24 @@ def grant(control: Ints, program: Program, shedding: Arena, event: Event) -> Non
 
 
 @inline
-def note_pace(program: Program, shedding: Arena, event: Event) -> None:
-    """One more event of a key: what came a window ago counts for a third, as much again ago for a ninth."""
+def note_weight(shedding: Arena, event: Event) -> None:
+    """What a match point of the event's key counts for: keys have a weight each, or all have one."""
+    weights = shedding.weights
+    shedding.floats[WEIGHT_NOW] = weights[min(event.key, len(weights) - 1)]
+
+
+@inline
+def note_pace(shedding: Arena, event: Event) -> None:
+    """One more event of a key: what came a window ago counts for a third.
+
+    Where the key was silent for longer, nothing counts: it may have been forgotten meanwhile.
+    """
     pace, at, now = shedding.pace, 2 * event.key, float(event.now)
     value = 1.0
     if pace[at + 1] > 0.0:
         since = max(now - pace[at], 0.0)
-        value += pace[at + 1] * math.exp(-since / (program.shape[WINDOW] + 1.0))
+        if since <= window_at(event):
+            value += pace[at + 1] * math.exp(-since / (window_at(event) + 1.0))
     pace[at] = now
     pace[at + 1] = value
     shedding.floats[PACE_NOW] = value
@@ -404,7 +431,7 @@ def note_context(pools: Pools, shedding: Arena, event: Event) -> None:
 
 
 @inline
-def mark_of_event(program: Program, shedding: Arena, event: Event) -> int:
+def mark_of_event(shedding: Arena, event: Event) -> int:
     """Whether runs that begin here are protected: a match point of theirs can lie in a chosen cell of key and epoch.
 
     ``budget.audit.Cohort`` chooses the same cells.
@@ -414,7 +441,7 @@ def mark_of_event(program: Program, shedding: Arena, event: Event) -> int:
         return NORMAL
     h = hash_word(shed[SEED], key)
     first = hash_word(hash_word(h, event.now // shed[EPOCH]), key)
-    last = hash_word(hash_word(h, (event.now + program.shape[WINDOW]) // shed[EPOCH]), key)
+    last = hash_word(hash_word(h, (event.now + window_at(event)) // shed[EPOCH]), key)
     return AUDITED if min(first, last) < shed[AUDIT] else NORMAL
 
 

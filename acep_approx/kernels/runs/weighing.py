@@ -10,7 +10,7 @@ from __future__ import annotations
 from acep_approx.arrays import Ints
 from acep_approx.jit.marks import called, inline
 from acep_approx.kernels.arithmetic import divided, part_of
-from acep_approx.kernels.runs.layout import DOMINATED, POOLS, WINDOW
+from acep_approx.kernels.runs.layout import DOMINATED, POOLS
 from acep_approx.kernels.runs.pools import BASE, NEVER, POOL, ROOM, RUNS, hash_word
 from acep_approx.kernels.runs.records import Arena, Event, Pools, Program
 from acep_approx.kernels.runs.scores import (
@@ -36,9 +36,11 @@ from acep_approx.kernels.runs.scores import (
     SINCE,
     SPREAD,
     UNKNOWN,
+    WEIGHT_NOW,
     first_group,
     known_group,
     mark_at,
+    window_at,
 )
 
 SURELY = 0.999
@@ -64,16 +66,16 @@ def cover_of(shed: Ints, pool: int, least: int) -> int:
 
 
 @inline
-def gain_at(program: Program, shedding: Arena, event: Event, cell: int, start: int) -> float:
+def gain_at(shedding: Arena, event: Event, cell: int, start: int) -> float:
     """Match points to come of a run of this start; ``cell``: the vertex it would be at with no window left."""
-    shed, window = shedding.words, program.shape[WINDOW]
+    shed, window = shedding.words, window_at(event)
     left = slice_of(shed, window, start + window - event.now)
     return float(shedding.floats[shed[GAINS] + cell + left * shed[SINCE]])
 
 
 @inline
 def covered_by_groups(
-    program: Program, shedding: Arena, event: Event, group: int, cell: int, start: int, gain: float, least: int
+    shedding: Arena, event: Event, group: int, cell: int, start: int, gain: float, least: int
 ) -> float:
     """Of the match points of a run, those that kept runs of the groups from ``least`` on reach as well.
 
@@ -81,14 +83,14 @@ def covered_by_groups(
     earlier has the time for all of them.
     """
     shed, worth, best, together = shedding.words, shedding.floats, 0.0, 0.0
-    low = event.now - program.shape[WINDOW]
+    low = event.low
     for i in range(shed[shed[COVERS_OF_GROUP] + group], shed[shed[COVERS_OF_GROUP] + group + 1]):
         cover = shed[shed[COVERED_BY] + i]
         latest = shed[shed[LATEST] + cover]
         if latest >= low and cover >= least:
             both = gain
             if latest < start:
-                both = min(gain, gain_at(program, shedding, event, cell, latest))
+                both = min(gain, gain_at(shedding, event, cell, latest))
             best = max(best, worth[shed[SHARE_COVERED] + i] * both)
             together += worth[shed[MORE_COVERED] + i] * both
     return float(max(best, together))
@@ -100,8 +102,9 @@ def score_of(
 ) -> tuple[float, float, int]:
     """What a run is worth per run-step; with what kept runs take of its gain, and its group.
 
-    ``least``: 1 if runs of its own place cover nothing of it. Where the score is not that which is ``needed``, nobody
-    asks by how much: 0 stands for all that is below, and what is needed for all that is above. Divisions take long.
+    A match point counts for as much as the weight of its key. ``least``: 1 if runs of its own place cover nothing of
+    it. Where the score is not that which is ``needed``, nobody asks by how much: 0 stands for all that is below, and
+    what is needed for all that is above. Divisions take long.
     """
     shed, worth, now = shedding.words, shedding.floats, event.now
     p = pool * POOL
@@ -112,31 +115,32 @@ def score_of(
         since += 1
     group = known_group(pools, shedding, pool, run, event.key)
     cell = group * shed[REMAINING] * shed[SINCE] + since
-    vertex = cell + slice_of(shed, program.shape[WINDOW], start + program.shape[WINDOW] - now) * shed[SINCE]
+    vertex = cell + slice_of(shed, window_at(event), start - event.low) * shed[SINCE]
     gain, cost, covered = worth[shed[GAINS] + vertex], worth[shed[COSTS] + vertex], 0.0
-    too_little = SURELY * needed * cost
+    weight, asked = worth[WEIGHT_NOW], divided(needed, worth[WEIGHT_NOW])
+    too_little = SURELY * asked * cost
     if gain < too_little:
         return 0.0, 0.0, int(group)
     if shed[BY_GROUP]:
         others = first_group(shed, pool + least)
-        covered = covered_by_groups(program, shedding, event, group, cell, start, gain, others)
+        covered = covered_by_groups(shedding, event, group, cell, start, gain, others)
     else:
         cover = cover_of(shed, pool, least)
-        if cover + program.shape[WINDOW] >= now:
-            covered = worth[shed[OVERLAPS] + pool] * min(gain, gain_at(program, shedding, event, cell, cover))
+        if cover >= event.low:
+            covered = worth[shed[OVERLAPS] + pool] * min(gain, gain_at(shedding, event, cell, cover))
     left = gain - covered
     if program.shape[DOMINATED] >= 0:
         flag = mark_at(pools.table, p, run) + (1 + program.shape[DOMINATED]) * pools.table[p + ROOM]
         left *= worth[DOMINATED_SHARE] if pools.words[flag] else 1.0
     if left < too_little:
         return 0.0, 0.0, int(group)
-    if needed > 0.0 and SURELY * left * worth[SPREAD] > needed * cost * (worth[SPREAD] + 1.0):
+    if needed > 0.0 and SURELY * left * worth[SPREAD] > asked * cost * (worth[SPREAD] + 1.0):
         return needed, covered, int(group)
     h = hash_word(hash_word(shed[SEED] + 1, start), event.key)
     if shed[COIN]:
         h = hash_word(h, last)
     coin = (h & 0xFFFF) / 65536.0
-    score = divided(divided(left, cost) * worth[SPREAD], worth[SPREAD] + coin)
+    score = divided(divided(left, cost) * worth[SPREAD], worth[SPREAD] + coin) * weight
     return float(max(score, 0.0)), float(covered), int(group)
 
 
