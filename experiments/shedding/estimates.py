@@ -20,7 +20,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from acep_approx import HistoryGraph, Query, compile_query
+from acep_approx import Query, compile_query
 from acep_approx.results.budgeted import BudgetedMatches
 from experiments.shedding.heavy import HEAVY, HEAVY_REAL, load_heavy
 from experiments.shedding.workloads import Workload
@@ -89,13 +89,15 @@ def measure(workload: Workload, place: int, seeds: Sequence[int]) -> Iterator[Re
     """Run one workload inside all budgets."""
     query: Query = compile_query(workload.query, engine="runs")
     unit: dict[str, Any] = {"unit": workload.unit} if workload.unit else {}
-    known = HistoryGraph(query).fit(workload.train, **unit)
+    known = query.train(workload.train, **unit)
     exact = query.match(workload.test, **unit).points()["row"].to_numpy()
     points = len(np.unique(exact))
+    assert known.promises_ is not None, "it has measured them"
+    promises = {promise.share: promise.recall for promise in known.promises_.of("points")}
     for budget in BUDGETS:
         for seed in seeds:
             some = query.match_within(workload.test, f"{100 * budget:g}%", history=known, seed=seed, **unit)
-            promised = known.prices_.recall(budget)
+            promised = promises[budget]
             yield judged(some, points, Result(workload.name, place, seed, budget, 0, promised, 0, 1, False, 0, 0))
 
 
