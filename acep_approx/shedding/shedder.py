@@ -47,7 +47,7 @@ from acep_approx.shedding.load import (
 from acep_approx.shedding.metrics import Metrics
 from acep_approx.shedding.timing import StepClock
 from acep_approx.subscriptions.published import FIRST_ID
-from acep_approx.training.expecting import expected
+from acep_approx.training.expecting import expected, promised
 
 COHORT, BESIDE = 0.5, 4.0
 """How many of the cells that the budget would pay for are chosen: of a cohort half, so that what it costs can be saved
@@ -528,7 +528,10 @@ class Shedder:
             return None
         done = (self._seen[1] + self.arena.on_passes) / self._events
         share = min(done / full, 1.0) if full else self.load.share
-        return expected(known.prices_, share * self.load.ratio, known.points_ / max(known.events_, 1))
+        past = expected(known.prices_, share * self.load.ratio, known.points_ / max(known.events_, 1))
+        if past is None or known.promises_ is None:
+            return past
+        return promised(past, known.promises_.of("points" if self.load.drops else "matches"), share)
 
     @property
     def audit_work(self) -> int | None:
