@@ -28,7 +28,7 @@ from acep_approx.kernels.runs.pools import (
     TESTED,
     hash_word,
 )
-from acep_approx.kernels.runs.records import Arena, Event, Pools, Program, RunBlock
+from acep_approx.kernels.runs.records import Arena, Event, Pools, RunBlock
 from acep_approx.kernels.runs.vm import NULL
 
 # words of the arena: how much may be done
