@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from acep_approx.arguments import checked
-from acep_approx.errors import UsageError
+from acep_approx.budget.budget import Budget
+from acep_approx.errors import DataError, UsageError
 
 if TYPE_CHECKING:
-    from acep_approx.budget.budget import Budget
     from acep_approx.budget.set_ledger import SetRecord
     from acep_approx.results.budgeted_set import BudgetedFound
     from acep_approx.shedding.purse import Purse
@@ -51,7 +51,6 @@ def new_purse(spending: Mapping[str, Any]) -> NewPurse | None:
                 hint="say how much may be done: budget='20%', '5000 steps/event', '200 runs' or '2 ms/batch'",
             )
         return None
-    from acep_approx.budget.budget import Budget
     from acep_approx.shedding.load import Load
     from acep_approx.shedding.purse import Purse
     from acep_approx.training.histories import known_histories
@@ -59,6 +58,32 @@ def new_purse(spending: Mapping[str, Any]) -> NewPurse | None:
     histories = known_histories(given.pop("history", None))
     load = Load(Budget.parse(given.pop("budget")), logs_shed=bool(given.pop("log_shed", False)), **given)
     return lambda: Purse(load, histories)
+
+
+def plain(spending: Mapping[str, Any]) -> dict[str, Any]:
+    """What a budget was asked for with, as JSON; of histories only whether there are any."""
+    given = {name: value for name, value in spending.items() if value is not None}
+    return given | {"budget": str(Budget.parse(given["budget"]))} | ({"history": True} if "history" in given else {})
+
+
+def from_plain(saved: dict[str, Any], history: Any) -> dict[str, Any]:
+    """The arguments of a set that goes on from a state.
+
+    Raises
+    ------
+    DataError
+        ``ACEP-D048``: it needs its histories.
+    """
+    spending = saved.pop("spending", None)
+    if spending is None:
+        return saved
+    if spending.pop("history", False) and history is None:
+        raise DataError(
+            "the state is of a set with histories, which are not in it",
+            code="ACEP-D048",
+            hint="give them too: QuerySet.from_state(state, history=...)",
+        )
+    return {**saved, **spending, "history": history}
 
 
 class BudgetedSet:

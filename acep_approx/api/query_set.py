@@ -12,7 +12,8 @@ from weakref import WeakValueDictionary
 
 import pyarrow as pa
 
-from acep_approx.api.budgeted_set import SPENDING, BudgetedSet, new_purse
+from acep_approx.api.budgeted_set import SPENDING, BudgetedSet, new_purse, plain
+from acep_approx.api.budgeted_set import from_plain as from_spending
 from acep_approx.api.query import Query
 from acep_approx.api.query_texts import Planned, QueryTexts, SavedTexts, weights_in
 from acep_approx.arguments import Refusals, checked
@@ -43,6 +44,7 @@ from acep_approx.visible import broken_at
 
 if TYPE_CHECKING:
     from acep_approx.api.live_run import LiveRun
+    from acep_approx.training.histories import Histories
 
 ALONE = "run single queries: compile_query(text)"
 REFUSED = Refusals(
@@ -139,7 +141,8 @@ class QuerySet(OrderedRun, BudgetedSet):
         bind: Bind = None,
         **others: Any,
     ) -> None:
-        made = new_purse({name: others.pop(name) for name in SPENDING if name in others})
+        spending = {name: others.pop(name) for name in SPENDING if name in others}
+        made = new_purse(spending)
         for name in others:
             REFUSED.refuse(name)
         if output not in STREAMED:
@@ -157,6 +160,8 @@ class QuerySet(OrderedRun, BudgetedSet):
         self._made_with = {"output": output, "stamp": stamp, "reorder": reorder, **lateness}
         if bind is not None:  # else the state is what it was when there was none
             self._made_with["bind"] = as_plain(bind)
+        if made is not None:
+            self._made_with["spending"] = plain(spending)
         if reorder is not None:
             lateness |= {"watermark": reorder, "called": "reorder"}
         asked = Lateness(**lateness) if any(value is not None for value in lateness.values()) else None
@@ -666,8 +671,10 @@ class QuerySet(OrderedRun, BudgetedSet):
         return pack(self._running, self._made_with)
 
     @classmethod
-    def from_state(cls, state: bytes) -> Self:
+    def from_state(cls, state: bytes, *, history: Histories | str | Path | None = None) -> Self:
         """The set that ``state_bytes`` was called on, ready for the next events.
+
+        ``history``: that of a run inside a load budget, which is not in its state.
 
         Raises
         ------
@@ -678,7 +685,7 @@ class QuerySet(OrderedRun, BudgetedSet):
         expect("the state", state, (bytes, bytearray, memoryview), "the bytes that state_bytes() gave")
         saved = SET.unpack(state)
         with SET.reading():
-            options = saved.head["options"]
+            options = from_spending(saved.head["options"], history)
             made = cls(**options | {"bind": from_plain(options.get("bind"))})
             made._go_on(restored(saved, SavedTexts(), made._running.new_load))
         return made

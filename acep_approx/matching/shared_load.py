@@ -52,8 +52,8 @@ class SharedLoad(Protocol):
             Whether the keys of the engine are queries of a template, too: then a try to begin a run is a run-step.
         """
 
-    def join(self, shedder: Any, name: str = "", weight: float = 1.0) -> None:
-        """Let an engine have a part of the budget, before its next event."""
+    def join(self, shedder: Any, name: str = "", weight: float = 1.0, instead_of: Any = None) -> None:
+        """Let an engine have a part of the budget, before its next event; perhaps that of another one."""
 
     def leave(self, shedder: Any) -> None:
         """Let an engine have no part any more."""
@@ -65,7 +65,10 @@ class SharedLoad(Protocol):
         """What must be kept to go on elsewhere, as JSON; the rest is in the states of the engines."""
 
     def restore(self, saved: dict[str, Any]) -> None:
-        """Go on from what ``snapshot`` gave, once all engines have joined and were restored."""
+        """Go on from what ``snapshot`` gave: engines that join until ``restored`` have what their states say."""
+
+    def restored(self) -> None:
+        """All engines are there again."""
 
     def take_log(self, shedder: Any, pipeline: Pipeline) -> None:
         """Take what was written down of runs that were shed, while their keys are known."""

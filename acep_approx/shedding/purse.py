@@ -117,6 +117,7 @@ class Purse:
         self.accounts: dict[Shedder, Account] = {}
         self._left = self.nothing  # what engines have done that are gone
         self._due, self._next = FIRST_MOVE, FIRST_MOVE
+        self._is_restored = False
 
     # --- engines --------------------------------------------------------------------------------------------
 
@@ -176,7 +177,9 @@ class Purse:
         made.charges_births, made.keeps_metrics = is_of_pairs, True
         return made
 
-    def join(self, shedder: Shedder, name: str = "", weight: float = 1.0) -> None:
+    def join(
+        self, shedder: Shedder, name: str = "", weight: float = 1.0, instead_of: Shedder | None = None
+    ) -> None:
         """Let an engine have a part of the budget, before its next event; or change what its match points count for.
 
         Parameters
@@ -186,19 +189,27 @@ class Purse:
             For people.
         weight : float, default 1
             What a match point of it counts for, beside those of other engines.
+        instead_of : Shedder, optional
+            An engine whose part it gets; that one leaves.
         """
         if shedder in self.accounts:
             self.accounts[shedder].weight = weight
             return
+        if instead_of is not None and instead_of in self.accounts:
+            shedder.part = instead_of.part
+            self.leave(instead_of)
         self.accounts[shedder] = Account(shedder, name, weight, shedder.part)
+        if self._is_restored:
+            return
         self._know_sizes()
-        self._foresee()
+        if not any(one.metrics.pieces for one in self.accounts):
+            self._foresee()
         self._tell()
 
     def leave(self, shedder: Shedder) -> None:
         """Let an engine have no part any more; what it saved up is for the others."""
         gone = self.accounts.pop(shedder, None)
-        if gone is None:
+        if gone is None or self._is_restored:
             return
         if gone.piece is not None:
             self._left = added([self._left, replace(gone.piece, live=0)])
@@ -278,8 +289,6 @@ class Purse:
     def _foresee(self) -> None:
         """Let parts begin where histories say that prices are one; where nobody knows, by weights."""
         accounts = self._in_order()
-        if any(one.shedder.metrics.pieces for one in accounts):
-            return
         share = self._share
         mean = math.fsum(one.weight * one.size for one in accounts) / math.fsum(one.size for one in accounts)
         for one in accounts:
@@ -392,14 +401,19 @@ class Purse:
         return {"left": vars(self._left), "due": [self._due, self._next]}
 
     def restore(self, saved: dict[str, Any]) -> None:
-        """Go on from what ``snapshot`` gave, once all engines have joined and were restored."""
+        """Go on from what ``snapshot`` gave: engines that join until ``restored`` have what their states say."""
         self._left = Piece(**saved["left"])
         finite("left", *vars(self._left).values())
         self._due, self._next = (number_in("due", number, 1, COUNT) for number in saved["due"])
+        self._is_restored = True
+
+    def restored(self) -> None:
+        """All engines are there again."""
+        self._is_restored = False
         for one in self.accounts.values():
             one.part = one.shedder.part
             one.work, one.granted, one.shed = self._stands(one)
-        self._tell()
+        self._know_sizes()
 
 
 def added(pieces: Sequence[Piece]) -> Piece:

@@ -408,7 +408,8 @@ class Shedder:
             saved["exact cells"] = self.exact_cells.snapshot()
         if self.keeps_metrics:
             so_far, by_query = self.metrics.snapshot(self.cells), self.by_query.snapshot()
-            saved |= {"part": self.part, "so_far": so_far, "by_query": by_query}
+            has = {"amount": self.load.budget.amount, "full_work": self.load.full_work, "part": self.part}
+            saved |= {"has": has, "so_far": so_far, "by_query": by_query}
         if self.observer is None:
             return saved
         return {**saved, "prices": None if self.observer.has_rescored else self._prices}  # None: of no version
@@ -416,6 +417,13 @@ class Shedder:
     def restore(self, saved: dict[str, Any]) -> None:
         """Go on from what ``snapshot`` gave; with another version of the history, or another budget, as may be."""
         self._order.check("restore")
+        if self.keeps_metrics:
+            has = saved["has"]
+            finite("has", *(number for number in has.values() if number is not None))
+            self.part = has["part"]
+            self.take(Budget(has["amount"], self.load.budget.unit), has["full_work"])
+            self.metrics.restore(saved["so_far"])
+            self.by_query.restore(saved["by_query"])
         if "beside" in saved:
             self.beside.restore(saved["beside"])
         if self.online is not None and "online" in saved:
@@ -426,11 +434,6 @@ class Shedder:
         relevant, steps = saved["seen"]
         finite("seen", relevant, steps, saved["waiting"], saved["found"], saved.get("events", 0))
         self._seen, self._waiting, self.metrics.found = (relevant, steps), saved["waiting"], saved["found"]
-        if self.keeps_metrics:
-            finite("part", saved["part"])
-            self.part = saved["part"]
-            self.metrics.restore(saved["so_far"])
-            self.by_query.restore(saved["by_query"])
         self._on_passes = self.arena.on_passes
         self._events = saved.get("events", 0)  # states of before do not know it
         if saved["clock"] is not None:
