@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from acep_approx.arrays import Floats, Ints
 from acep_approx.engines.runs.load_shedder import LoadShedder
 from acep_approx.events.stream import EventBatch
+from acep_approx.matching.stream_batch import StreamBatch
 
 if TYPE_CHECKING:
     from acep_approx.matching.pipeline import Pipeline
@@ -23,7 +24,7 @@ class EngineShedder(LoadShedder, Protocol):
     Where an engine runs pairs of events and queries, ``begin_pairs`` stands for ``begin_piece``.
     """
 
-    def begin_pairs(self, events: int, whose: Ints) -> None:
+    def begin_pairs(self, events: int, whose: Ints, pairs: StreamBatch | None = None) -> None:
         """So many events of the stream come, as pairs that are ``whose``: each is granted for once, in equal parts."""
 
     def know_window(self, window: int) -> None:

@@ -108,6 +108,7 @@ class Purse:
     ['25 steps/event', '75 steps/event']
     """
 
+    shedder_of = Shedder
     nothing = Piece(0, 0, 0, 0, 0, 0.0, 0, 0)
     """Where an engine stands before its first event."""
 
@@ -173,7 +174,8 @@ class Purse:
         own = replace(self.load, history=history, full_work=None)
         if own.budget.unit == "%" and history is None:
             own = replace(own, full_work=1.0)  # it is told more when it joins
-        made = Shedder(plan, own, audits_beside=audits_beside)
+        made = self.shedder_of(plan, own, audits_beside=audits_beside)
+        made.known_as = known_as or plan.fingerprint()
         made.charges_births, made.keeps_metrics = is_of_pairs, True
         return made
 
@@ -294,7 +296,7 @@ class Purse:
         for one in accounts:
             one.part = one.shedder.part = one.weight / mean
         for _ in range(STEPS_AHEAD if share is not None and self._all_learned else 0):
-            self._move(accounts, [Need(one.size, one.part, 1.0, 1.0, _foreseen(one, share)) for one in accounts])
+            self._move(accounts, [_foreseen(one, share) for one in accounts])
 
     @property
     def _all_learned(self) -> bool:
@@ -430,12 +432,14 @@ def added(pieces: Sequence[Piece]) -> Piece:
     )
 
 
-def _foreseen(one: Account, share: float | None) -> float:
-    """The price at which an engine would stay inside its part."""
+def _foreseen(one: Account, share: float | None) -> Need:
+    """What would come of an engine with its part: a price, or less than was granted where it need not shed."""
     known = one.shedder.load.history
     assert known is not None, "all have learned one"
     assert share is not None, "then it is known"
-    return one.weight * known.prices_.price(min(share * one.part, 1.0))
+    mine = share * one.part
+    price = one.weight * known.prices_.price(mine) if mine < 1 else 0.0
+    return Need(one.size, one.part, 1.0, max(mine, 1.0), price)
 
 
 def _sizes(accounts: Sequence[Account]) -> Floats:

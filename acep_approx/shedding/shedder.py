@@ -27,6 +27,7 @@ from acep_approx.learning.cohort import Beside, Cohort
 from acep_approx.learning.judging import POOR, Promise, Ranking, patience
 from acep_approx.learning.learner import Learner
 from acep_approx.learning.online import Observer, OnlineLearning, RecordedLearning
+from acep_approx.matching.stream_batch import StreamBatch
 from acep_approx.planning.planner import Plan
 from acep_approx.ranges import finite
 from acep_approx.shedding.by_query import PointsByQuery
@@ -86,6 +87,8 @@ class Shedder:
         Whether a try to begin a run is a run-step.
     keeps_metrics : bool
         Whether its state has what came of it so far.
+    known_as : str
+        What its history is found by.
     part : float
         Of a purse, as a multiple of what its own work is entitled to.
     by_query : PointsByQuery
@@ -93,6 +96,7 @@ class Shedder:
     """
 
     charges_births = keeps_metrics = False
+    known_as = ""
     part = 1.0
     grouped_at_once = GROUPED_AT_ONCE
 
@@ -297,10 +301,10 @@ class Shedder:
         self.arena.stands_for = stands_for[places]
         self._waiting += int(arrived[-1:].sum() - stands_for.sum())
 
-    def begin_pairs(self, events: int, whose: Ints) -> None:
+    def begin_pairs(self, events: int, whose: Ints, pairs: StreamBatch | None = None) -> None:  # noqa: ARG002
         """So many events of the stream come, as pairs of queries: each is granted for once, by all in equal parts.
 
-        ``whose``: the number of the query of each pair, -1 where nobody knows.
+        ``whose``: the number of the query of each pair, -1 where nobody knows; ``pairs``: None where there are none.
         """
         self._order.check("begin_piece")
         self._waiting += events
