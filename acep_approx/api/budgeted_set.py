@@ -91,6 +91,7 @@ class BudgetedSet:
     """The part of ``QuerySet`` that is about load budgets."""
 
     _running: Running
+    _matched: Running | None = None  # what ``match`` or ``batches`` ran last
     _seconds = 0.0
 
     if TYPE_CHECKING:
@@ -166,6 +167,12 @@ class BudgetedSet:
         seconds = time.perf_counter() - begun
         return BudgetedFound.with_record(found, lambda: record_of(running, seconds), lambda: shed_of(running))
 
+    def _fresh(self) -> Running:
+        """The same queries before any event, with a budget of their own if the set has one."""
+        self._matched = running = self._running.fresh()
+        check_budget(running)
+        return running
+
     def _pushed(self, running: Running, results: Iterator[Result]) -> Found:
         """The results of what was pushed inside the budget."""
         from acep_approx.results.budgeted_set import purse_of
@@ -226,7 +233,9 @@ class BudgetedSet:
         return purse.learned(gap, on_progress or (lambda _what, _share: None))
 
     def record(self) -> SetRecord:
-        """What a set that was made with a budget did with what was pushed: see ``BudgetedFound.record``.
+        """What a set that was made with a budget did: see ``BudgetedFound.record``.
+
+        It is about what was pushed, or, where nothing was, about the last ``match`` or ``batches``.
 
         Raises
         ------
@@ -235,11 +244,10 @@ class BudgetedSet:
         """
         from acep_approx.results.budgeted_set import record_of
 
-        self._check_has_budget("record()")
-        return record_of(self._running, self._seconds)
+        return record_of(self._told_of("record()"), self._seconds)
 
     def shed(self) -> pa.Table:
-        """The runs of what was pushed that were shed, one row each, where ``log_shed=True`` was given.
+        """The runs that were shed, one row each, where ``log_shed=True`` was given; of the same as ``record``.
 
         Raises
         ------
@@ -248,16 +256,16 @@ class BudgetedSet:
         """
         from acep_approx.results.budgeted_set import shed_of
 
-        self._check_has_budget("shed()")
-        return shed_of(self._running)
+        return shed_of(self._told_of("shed()"))
 
-    def _check_has_budget(self, what: str) -> None:
+    def _told_of(self, what: str) -> Running:
         if self._running.load is None:
             raise UsageError(
                 f"{what} is about a load budget, and this set has none",
                 code="ACEP-U040",
                 hint="make the set with one: QuerySet(budget='20%', ...), or call match_within(events, '20%')",
             )
+        return self._running if self._running.arrived or self._matched is None else self._matched
 
 
 def check_budget(running: Running) -> None:

@@ -480,7 +480,7 @@ class QuerySet(BudgetedSet, SavedSet, OrderedRun):
         -----
         What was pushed plays no role, and stays as it is.
         """
-        running = self._running.fresh()
+        running = self._fresh()
         return self._notified(running, chain.from_iterable(self._batches(running, events, **reading)))
 
     def batches(self, events: Any, **reading: Any) -> Iterator[Found]:
@@ -492,7 +492,7 @@ class QuerySet(BudgetedSet, SavedSet, OrderedRun):
             As for ``match``. With ``on_misfit`` too: a function that is told the id of each query that does not fit the
             columns, and the error; it is left out, with those that read what it publishes. Default: it is an error.
         """
-        running = self._running.fresh()
+        running = self._fresh()
         for some in self._batches(running, events, **reading):
             yield self._notified(running, iter(some))
 
