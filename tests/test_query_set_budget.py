@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from random import Random
 from typing import Any
 
 import pytest
 
-from acep_approx import QuerySet, UsageError, compile_query
+from acep_approx import DataError, Histories, QuerySet, UsageError, compile_query
 from acep_approx.shedding.purse import Purse
+from acep_approx.shedding.shedder import Shedder
 from tests.cases import cases
 
 Rows = list[dict[str, Any]]
@@ -259,3 +261,74 @@ def test_births_that_are_free_would_be_noticed(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(Purse, "shedder", free)
     births = sum(event["type"] == "A" for event in events) * 4
     assert charged - desk.match_within(events, "100%").record().work == births
+
+
+def test_events_that_are_granted_for_once_per_pair_would_be_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    desk = QuerySet(output="points", budget="3 steps/event", audit=0)
+    desk.add_many(TEMPLATES[0], [{"p": p % 3} for p in range(30)], id="hot")
+    begin = Shedder.begin_pairs
+
+    def per_pair(self: Shedder, *args: Any) -> None:
+        begin(self, *args)
+        self.arena.rate = self._rate
+
+    monkeypatch.setattr(Shedder, "begin_pairs", per_pair)
+    events = stream(37, 120)
+    desk.push(events)
+    assert desk.record().allowed > 3 * len(events) + 1
+
+
+# --- what was learned ---------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def learned() -> tuple[QuerySet, Histories]:
+    desk = QuerySet(output="points")
+    desk.add(WIDE, id="wide")
+    desk.add_many(TEMPLATES[0], [{"p": p} for p in range(4)], id="t")
+    return desk, desk.train(stream(1, 300))
+
+
+@pytest.mark.filterwarnings("ignore::acep_approx.errors.FewPointsWarning")
+def test_a_history_for_each_query_and_each_template(learned: tuple[QuerySet, Histories], tmp_path: Path) -> None:
+    desk, known = learned
+    assert len(known) == 2
+    now = stream(2, 300)
+    within = desk.match_within(now, "20%", history=known)
+    saved = known.save(tmp_path / "known")
+    again = desk.match_within(now, "20%", history=saved)
+    assert again.to_arrow().equals(within.to_arrow())
+    record = within.record()
+    assert record.policy == "history"
+    assert record.work <= record.allowed
+    assert len(Histories.load(saved)) == 2
+    exact = desk.match(now)
+    assert all(ends <= points(exact)[id_] for id_, ends in points(within).items())
+    full = desk.match_within(now, "100%").record().work
+    by_age = desk.match_within(now, "20%", full_work=full / len(now))
+    assert within.rows > by_age.rows
+    with pytest.raises(UsageError) as error:
+        Histories.load(tmp_path)
+    assert error.value.code == "ACEP-U036"
+
+
+def test_a_state_asks_for_its_histories(learned: tuple[QuerySet, Histories]) -> None:
+    _, known = learned
+    desk = QuerySet(output="points", budget="20%", history=known)
+    desk.add(WIDE, id="wide")
+    desk.push(stream(3, 60))
+    state = desk.state_bytes()
+    with pytest.raises(DataError) as error:
+        QuerySet.from_state(state)
+    assert error.value.code == "ACEP-D048"
+    assert QuerySet.from_state(state, history=known).record().work == desk.record().work
+
+
+def test_queries_that_no_history_knows_share_the_budget(learned: tuple[QuerySet, Histories]) -> None:
+    _, known = learned
+    desk = QuerySet(output="points")
+    desk.add(WIDE, id="wide")
+    desk.add(OTHERS, id="others")
+    record = desk.match_within(stream(4), "30%", history=known).record()
+    assert [part.piece.work > 0 for part in record.parts] == [True, True]
+    assert record.work <= record.allowed
