@@ -104,6 +104,7 @@ class Purse:
     >>> some, others = purse.shedder(plan), purse.shedder(plan)
     >>> purse.join(some, "some")
     >>> purse.join(others, "others", weight=3.0)
+    >>> purse.settle()
     >>> [str(one.load.budget) for one in purse.accounts]
     ['25 steps/event', '75 steps/event']
     """
@@ -118,7 +119,7 @@ class Purse:
         self.accounts: dict[Shedder, Account] = {}
         self._left = self.nothing  # what engines have done that are gone
         self._due, self._next = FIRST_MOVE, FIRST_MOVE
-        self._is_restored = False
+        self._is_restored = self._is_changed = False
 
     # --- engines --------------------------------------------------------------------------------------------
 
@@ -176,7 +177,7 @@ class Purse:
             own = replace(own, full_work=1.0)  # it is told more when it joins
         made = self.shedder_of(plan, own, audits_beside=audits_beside)
         made.known_as = known_as or plan.fingerprint()
-        made.charges_births, made.keeps_metrics = is_of_pairs, True
+        made.charges_births, made.keeps_metrics, made.before_batch = is_of_pairs, True, self.settle
         return made
 
     def join(
@@ -197,12 +198,18 @@ class Purse:
         if shedder in self.accounts:
             self.accounts[shedder].weight = weight
             return
+        self._is_changed = not self._is_restored
         if instead_of is not None and instead_of in self.accounts:
             shedder.part = instead_of.part
+            shedder.take(instead_of.load.budget, instead_of.load.full_work)
             self.leave(instead_of)
         self.accounts[shedder] = Account(shedder, name, weight, shedder.part)
-        if self._is_restored:
+
+    def settle(self) -> None:
+        """Tell all engines their parts, if some have come or gone; engines ask for that before each batch."""
+        if not self._is_changed:
             return
+        self._is_changed = False
         self._know_sizes()
         if not any(one.metrics.pieces for one in self.accounts):
             self._foresee()
@@ -222,8 +229,7 @@ class Purse:
             rest = math.floor(spare) / len(self.accounts)
             for one in self.accounts:
                 one.arena.hand_over(-rest)
-        self._know_sizes()
-        self._tell()
+        self._is_changed = True
 
     # --- the stream -----------------------------------------------------------------------------------------
 
@@ -290,8 +296,9 @@ class Purse:
 
     def _foresee(self) -> None:
         """Let parts begin where histories say that prices are one; where nobody knows, by weights."""
-        accounts = self._in_order()
-        share = self._share
+        accounts, share = self._in_order(), self._share
+        if not accounts:
+            return
         mean = math.fsum(one.weight * one.size for one in accounts) / math.fsum(one.size for one in accounts)
         for one in accounts:
             one.part = one.shedder.part = one.weight / mean
@@ -331,9 +338,9 @@ class Purse:
 
     def _tell(self) -> None:
         """Tell each engine its part of the budget."""
-        if self.load.budget.is_unlimited or not self.accounts:
-            return
         accounts = self._in_order()
+        if self.load.budget.is_unlimited or not accounts:
+            return
         shares = _sizes(accounts) * [one.part for one in accounts]
         shares /= math.fsum(shares)
         amounts = self._amounts(accounts, shares)
@@ -411,7 +418,7 @@ class Purse:
 
     def restored(self) -> None:
         """All engines are there again."""
-        self._is_restored = False
+        self._is_restored = self._is_changed = False
         for one in self.accounts.values():
             one.part = one.shedder.part
             one.work, one.granted, one.shed = self._stands(one)

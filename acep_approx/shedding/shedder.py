@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zlib
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -91,6 +92,8 @@ class Shedder:
         What its history is found by.
     part : float
         Of a purse, as a multiple of what its own work is entitled to.
+    before_batch : callable or None
+        Is called before each batch.
     by_query : PointsByQuery
         Match points of many queries that it sheds for.
     """
@@ -127,6 +130,7 @@ class Shedder:
         self._waiting = 0  # events behind the last one that the engine got: they are granted for with the next
         self._ahead = (0.0, 0)  # seconds and events that are left of a batch with a budget of time
         self._is_bound = False
+        self.before_batch: Callable[[], None] | None = None
         self._whose: Ints | None = None  # the queries of pairs
         self.by_query = PointsByQuery()
 
@@ -255,6 +259,8 @@ class Shedder:
     def begin_batch(self, events: int) -> None:
         """Budgets of time are turned into run-steps, as far as is known how long these take."""
         self._order.check("begin_batch")
+        if self.before_batch is not None:
+            self.before_batch()
         budget, arena = self.load.budget, self.arena
         if budget.unit == "ms/batch":
             arena.grant(self._rate * self._waiting)
