@@ -290,7 +290,10 @@ class Purse:
         return Need(one.size, one.part, work - one.work, granted - one.granted, price)
 
     def _move(self, accounts: Sequence[Account], needs: Sequence[Need]) -> None:
-        parts = towards_one_price([one.part for one in accounts], needs, _sizes(accounts))
+        sizes = _sizes(accounts)
+        parts = towards_one_price([one.part for one in accounts], needs, sizes)
+        if self._share is not None:
+            parts = at_most(ALMOST_ALL / 100 / self._share, parts, sizes)
         for one, part in zip(accounts, parts.tolist(), strict=True):
             one.part = one.shedder.part = part
 
@@ -423,6 +426,23 @@ class Purse:
             one.part = one.shedder.part
             one.work, one.granted, one.shed = self._stands(one)
         self._know_sizes()
+
+
+def at_most(most: float, parts: Floats, sizes: Floats) -> Floats:
+    """Parts of which none is more than all of an engine's work; what is over goes to the others, as they are.
+
+    Examples
+    --------
+    >>> at_most(2.0, np.array([4.0, 0.5, 0.5]), np.array([1.0, 2.0, 4.0])).round(2).tolist()
+    [2.0, 0.83, 0.83]
+    """
+    parts, is_full = parts.copy(), np.zeros(len(parts), np.bool_)
+    while (more := ~is_full & (parts > most)).any() and not (is_full | more).all():
+        is_full |= more
+        rest = sizes.sum() - most * sizes[is_full].sum()
+        parts[~is_full] *= rest / (sizes * parts)[~is_full].sum()
+        parts[is_full] = most
+    return np.minimum(parts, most)
 
 
 def added(pieces: Sequence[Piece]) -> Piece:
