@@ -202,6 +202,7 @@ def test_what_a_template_found_is_told_by_query() -> None:
     within = desk.match_within(stream(19), "12 steps/event", audit=0.2, log_shed=True)
     by_id = {query.id: query.found for query in within.record().queries}
     assert by_id == {id_: within[id_].num_rows for id_ in desk}
+    assert {row["query"]: row["found"] for row in within.record().rows()} == by_id
     assert within.shed().num_rows == within.record().shed_runs
 
 
