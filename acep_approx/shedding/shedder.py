@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zlib
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -29,6 +30,7 @@ from acep_approx.learning.cohort import Beside, Cohort
 from acep_approx.learning.judging import POOR, Promise, Ranking, patience
 from acep_approx.learning.learner import Learner
 from acep_approx.learning.online import Observer, OnlineLearning, RecordedLearning
+from acep_approx.matching.stream_batch import StreamBatch
 from acep_approx.planning.planner import Plan
 from acep_approx.ranges import finite
 from acep_approx.shedding.by_query import PointsByQuery
@@ -88,13 +90,18 @@ class Shedder:
         Whether a try to begin a run is a run-step.
     keeps_metrics : bool
         Whether its state has what came of it so far.
+    known_as : str
+        What its history is found by.
     part : float
         Of a purse, as a multiple of what its own work is entitled to.
+    before_batch : callable or None
+        Is called before each batch.
     by_query : PointsByQuery
         Match points of many queries that it sheds for.
     """
 
     charges_births = keeps_metrics = False
+    known_as = ""
     part = 1.0
     keeps_order = True
     """What is saved up is there for all keys: were events grouped, who comes first would depend on how they arrived."""
@@ -128,6 +135,7 @@ class Shedder:
         self._waiting = 0  # events behind the last one that the engine got: they are granted for with the next
         self._ahead = (0.0, 0)  # seconds and events that are left of a batch with a budget of time
         self._is_bound = False
+        self.before_batch: Callable[[], None] | None = None
         self._whose: Ints | None = None  # the queries of pairs
         self.by_query = PointsByQuery()
 
@@ -265,6 +273,8 @@ class Shedder:
     def begin_batch(self, events: int) -> None:
         """Budgets of time are turned into run-steps, as far as is known how long these take."""
         self._order.check("begin_batch")
+        if self.before_batch is not None:
+            self.before_batch()
         budget, arena = self.load.budget, self.arena
         arena.notes.begin_batch(events)
         if arena.notes.is_begun or arena.notes.again is not None:  # what is run once more is paid from what is left
@@ -321,10 +331,10 @@ class Shedder:
         self.arena.stands_for = stands_for[places]
         self._waiting += int(arrived[-1:].sum() - stands_for.sum())
 
-    def begin_pairs(self, events: int, whose: Ints) -> None:
+    def begin_pairs(self, events: int, whose: Ints, pairs: StreamBatch | None = None) -> None:  # noqa: ARG002
         """So many events of the stream come, as pairs of queries: each is granted for once, by all in equal parts.
 
-        ``whose``: the number of the query of each pair, -1 where nobody knows.
+        ``whose``: the number of the query of each pair, -1 where nobody knows; ``pairs``: None where there are none.
         """
         self._order.check("begin_piece")
         self._waiting += events
@@ -462,7 +472,8 @@ class Shedder:
             saved["exact cells"] = self.exact_audit.snapshot()
         if self.keeps_metrics:
             so_far, by_query = self.metrics.snapshot(self.cells), self.by_query.snapshot()
-            saved |= {"part": self.part, "so_far": so_far, "by_query": by_query}
+            has = {"amount": self.load.budget.amount, "full_work": self.load.full_work, "part": self.part}
+            saved |= {"has": has, "so_far": so_far, "by_query": by_query}
         if self.observer is None:
             return saved
         return {**saved, "prices": None if self.observer.has_rescored else self._prices}  # None: of no version
@@ -470,6 +481,13 @@ class Shedder:
     def restore(self, saved: dict[str, Any]) -> None:
         """Go on from what ``snapshot`` gave; with another version of the history, or another budget, as may be."""
         self._order.check("restore")
+        if self.keeps_metrics:
+            has = saved["has"]
+            finite("has", *(number for number in has.values() if number is not None))
+            self.part = has["part"]
+            self.take(Budget(has["amount"], self.load.budget.unit), has["full_work"])
+            self.metrics.restore(saved["so_far"])
+            self.by_query.restore(saved["by_query"])
         if "beside" in saved:
             self.beside.restore(saved["beside"])
         if self.online is not None and "online" in saved:
@@ -480,11 +498,6 @@ class Shedder:
         relevant, steps = saved["seen"]
         finite("seen", relevant, steps, saved["waiting"], saved["found"], saved.get("events", 0))
         self._seen, self._waiting, self.metrics.found = (relevant, steps), saved["waiting"], saved["found"]
-        if self.keeps_metrics:
-            finite("part", saved["part"])
-            self.part = saved["part"]
-            self.metrics.restore(saved["so_far"])
-            self.by_query.restore(saved["by_query"])
         self._on_passes = self.arena.on_passes
         self._events = saved.get("events", 0)  # states of before do not know it
         if self.exact_work is not None and saved.get("exact work") is not None:  # states of before have none

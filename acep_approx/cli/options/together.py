@@ -73,7 +73,9 @@ COMMON = frozenset(
     )
 )
 """What goes with every program."""
-WITH_SETS = ("queries", "strict", "bind", "reorder", "stamp", "limit", "key_idle", "start", *LATENESS)
+SPENDING = ("budget", "history", "policy", "audit", "full_work", "seed", "shed")
+"""How much is done, and how: of one query and of many."""
+WITH_SETS = ("queries", "strict", "bind", "reorder", "stamp", "limit", "key_idle", "start", *LATENESS, *SPENDING)
 CHECKPOINTS = ("checkpoint", "checkpoint_every", "finish")
 OF_BUDGETS = [one.name for group in (ExpandedBudgetOptions, LearningOptions, ReportOptions) for one in fields(group)]
 THREE = ("matches", "points", "count")
@@ -93,6 +95,15 @@ REFUSED: dict[str, Refusals] = {
         hint="leave it out, or run the query by itself: acep run QUERY",
     ),
     "no set": Refusals("ACEP-U064", OF_USE_WITH, _each("add --queries FOLDER", "strict", "reorder", "stamp")),
+    "training of a set": Refusals(
+        "ACEP-U064",
+        NOT_YET,
+        _each(
+            "leave it out, or learn from one query: acep train QUERY PAST",
+            *("errors", "within", "more", "new_version", "spark", "master", "id"),
+        ),
+    ),
+    "no set to learn from": Refusals("ACEP-U064", OF_USE_WITH, _each("add --queries FOLDER", "strict")),
     "rules": Refusals(
         "ACEP-U064",
         NOT_YET,
@@ -299,7 +310,7 @@ def refuse(asked: Mapping[str, str], kinds: Mapping[str, str]) -> None:
                 raise UsageError(words, code=refused.code, hint=hint.format(mine=mine))
 
 
-def check_queries(context: typer.Context, folder: Path | None) -> None:
+def check_queries(context: typer.Context, folder: Path | None, with_: str = "set", without: str = "no set") -> None:
     """Refuse what does not go with a folder of queries, or is of use with one only.
 
     Raises
@@ -313,7 +324,7 @@ def check_queries(context: typer.Context, folder: Path | None) -> None:
             code="ACEP-U180",
             hint="the query is one argument, in quotes; acep explain takes no events",
         )
-    refuse(asked_for(context), {"no set" if folder is None else "set": "--queries"})
+    refuse(asked_for(context), {without if folder is None else with_: "--queries"})
 
 
 def not_with_rules(option: str, hint: str) -> UsageError:
