@@ -252,6 +252,7 @@ class Shedder:
         found = np.flatnonzero(stands_for)
         stands_for[found] = np.diff(found, prepend=-1 - self._waiting)
         self.arena.stands_for = stands_for[places]
+        self.arena.begin_piece(rows)
         self._waiting += len(batch) - int(stands_for.sum())
 
     def note_hits(self, events: RunEvents, hits: Hits) -> None:

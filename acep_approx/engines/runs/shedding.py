@@ -111,6 +111,8 @@ class Shedding:
         Protected runs that the bound left no room for.
     stamp : int
         Of the features by which groups are told apart.
+    notes_lost : bool
+        Whether it is noted at which events runs are lost.
     """
 
     granted, on_passes = Real(kernel.GRANTED), Real(kernel.PASSES)
@@ -142,6 +144,9 @@ class Shedding:
         self.log = np.zeros(LOG_ROOM if self.logs else 1, np.int64)
         self.sample = np.zeros(1, np.int64)
         self.stands_for = np.ones(1, np.int64)
+        self.notes_lost = False
+        self.lost = np.zeros(0, np.int64)
+        self._lost_rows = self.lost
         self.entry = kernel.LOG
         self._sampled: list[Ints] = []
         self._logged: list[Ints] = []
@@ -265,7 +270,7 @@ class Shedding:
         """The arrays that the kernel takes for so many events; ``pace`` has that of each key."""
         if self.stands_for.size < events:
             self.stands_for = np.ones(events, np.int64)
-        return records.Arena(self.words, self.floats, self.lookup, self.stands_for, self.log, self.sample, pace)
+        return records.Arena(self.words, self.floats, self.lookup, self.stands_for, self.log, self.sample, pace, self.lost)
 
     # --- while it runs --------------------------------------------------------------------------------------
 
@@ -422,6 +427,18 @@ class Shedding:
     def trust_price(self) -> None:
         """Take the price of the allowance as right as it is, whatever work has shown of the one before."""
         self.factor = 1.0
+
+    def begin_piece(self, rows: Ints) -> None:
+        """The engine gets these rows of the stream next: where it is asked for, what is lost at each is noted."""
+        if self.notes_lost:
+            self._lost_rows, self.lost = rows, np.full(len(rows), NEVER)
+
+    def take_lost(self) -> tuple[Ints, Ints]:
+        """The rows of the last piece at which runs were lost, and the latest start of such a run at each."""
+        at = np.flatnonzero(self.lost > NEVER)
+        found = self._lost_rows[at], self.lost[at]
+        self.begin_piece(self._lost_rows[:0])
+        return found
 
     # --- what came of it ------------------------------------------------------------------------------------
 

@@ -83,7 +83,8 @@ class Arena(NamedTuple):
     """How to stay inside a budget: the arena as integers and as floats, tables of groups, and the pace of each key.
 
     ``stands_for``: for how many events of the stream run-steps are granted at each event of the batch. ``log`` and
-    ``sample`` take what is written down of runs.
+    ``sample`` take what is written down of runs. ``lost``: per event of the batch the latest start of a run that was
+    lost at it; no room where nobody asks.
     """
 
     words: Ints
@@ -93,6 +94,7 @@ class Arena(NamedTuple):
     log: Ints
     sample: Ints
     pace: Floats
+    lost: Ints
 
 
 class Event(NamedTuple):
