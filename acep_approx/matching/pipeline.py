@@ -102,6 +102,11 @@ class Pipeline(QuerySide):
     """
 
     lookout: BeforeBatch | None = None
+    in_stream_order = False
+    """Whether events of different keys are run as they come, inside a load budget."""
+    lost_from: Callable[[Ints], Ints] | None = None
+    """Gives for key slots the latest start of a run that was shed, where somebody must know that as long as it could
+    have lived."""
 
     def __init__(
         self,
@@ -304,7 +309,8 @@ class Pipeline(QuerySide):
     def run_piece(self, piece: StreamBatch) -> Iterator[pa.Table]:
         """Run a piece of a batch that was prepared as a whole."""
         shedder = self.engine.load_shedder
-        events = self.preparer.grouped(piece, None if shedder is None else shedder.grouped_at_once)
+        at_once = None if shedder is None else 1 if self.in_stream_order else shedder.grouped_at_once
+        events = self.preparer.grouped(piece, at_once)
         self.progress.events += len(piece)
         self.progress.relevant += len(events.row)
         if shedder is not None:
@@ -395,7 +401,10 @@ class Pipeline(QuerySide):
         """Per key slot whether its last event has left the window at ``now``, and no result of it is to come."""
         if self.preparer.is_count or self.preparer.since_start:  # a key that is forgotten would start once more
             return np.zeros(len(slots), np.bool_)
-        silent = self.results.newest()[slots] < now - self.window
+        newest = self.results.newest()[slots]
+        if self.lost_from is not None:
+            newest = np.maximum(newest, self.lost_from(slots))
+        silent = newest < now - self.window
         return silent & ~np.isin(slots, self.results.slots())
 
     def clear(self, slots: Ints) -> None:

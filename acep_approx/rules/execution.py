@@ -33,6 +33,7 @@ from acep_approx.rules.firing import Calls, Firing
 from acep_approx.rules.lockstep.arenas import TableArena
 from acep_approx.rules.lockstep.eligible import planned_stages
 from acep_approx.rules.log import Changes, FailedActionError, TableLog
+from acep_approx.rules.losses import Losses, Spending
 from acep_approx.rules.matched import Moment
 from acep_approx.rules.program import Driver, Program
 from acep_approx.rules.stages import Detector, Found
@@ -170,6 +171,7 @@ class Bound:
     logs: dict[str, TableLog]
     stages: list[AnyStage]
     columns: tuple[str, ...]
+    losses: Losses | None = None
     nothing: dict[str, pa.Table] = field(default_factory=dict)
     unchanged: dict[str, pa.Table] = field(default_factory=dict)
     fitting: pa.Schema = field(default_factory=lambda: pa.schema([]))  # of the last batch, whose types are known
@@ -192,6 +194,8 @@ class RuleExecution:
         in turn, to hold the one against the other.
     bind : str, sequence of str or Wide, optional
         What stands for events in matches.
+    spending : Spending, optional
+        How to stay inside a load budget. Default: nothing is shed.
 
     Attributes
     ----------
@@ -206,8 +210,11 @@ class RuleExecution:
 
     keeps_last = False
 
-    def __init__(self, program: Program, driver: Driver = "auto", bind: Bind = None) -> None:
+    def __init__(
+        self, program: Program, driver: Driver = "auto", bind: Bind = None, spending: Spending | None = None
+    ) -> None:
         self.program = program
+        self.spending = spending
         self.bind_by = bind
         self.driver: Driver = driver
         self.texts = Texts()
@@ -237,10 +244,14 @@ class RuleExecution:
         firings = {rule.number: Firing(rule, logs, program.statements[rule.number], roles) for rule in program.rules}
         for firing in firings.values():
             firing.keeps_rows = isinstance(self.bind_by, Wide) and self.bind_by.keeps_rows
-        around = Surroundings(program, firings, logs, TableArena(), self.bind_by)
+            firing.shows_certain = self.spending is not None
+        losses = None
+        if self.spending is not None:
+            losses = Losses(program.graph, self.tables, program.writes, self.spending.begin(program))
+        around = Surroundings(program, firings, logs, TableArena(), self.bind_by, losses)
         stages: list[AnyStage] = []
         detectors: list[Detector] = []
-        for planned in planned_stages(program, self.driver):
+        for planned in planned_stages(program, self.driver, () if losses is None else losses.taint.rules):
             side = sides[len(detectors)] if sides and planned.stage.detecting else None
             stage = around.stage(planned, schema, roles, side)
             stages.append(stage)
@@ -251,7 +262,7 @@ class RuleExecution:
         streams = [one.stream for one in detectors]
         numbers = (rule.number for one in detectors for rule in one.rules)
         pipelines = dict(zip(numbers, (pipeline for one in detectors for pipeline in one.pipelines), strict=True))
-        self.bound = Bound(schema, roles, streams, pipelines, logs, stages, tuple(dict.fromkeys(columns)))
+        self.bound = Bound(schema, roles, streams, pipelines, logs, stages, tuple(dict.fromkeys(columns)), losses)
         for number, one in pipelines.items():
             for read in program.rules[number].late_reads:
                 past = logs[read.table].past or PastRows(len(self.tables[read.table].columns))
@@ -358,10 +369,17 @@ class RuleExecution:
         last = {}
         if self.keeps_last:
             last = {n: rows.written(folded[n].row if n in folded else NO_ROWS) for n, rows in self.tables.items()}
-        for log in self.bound.logs.values():
+        doubts = {} if self.bound.losses is None else self.bound.losses.doubts
+        for doubt in doubts.values():
+            doubt.fold()
+        for name, log in self.bound.logs.items():
             log.forget()
             log.keep_past(last_tick)
-            log.rows.forget_read_keys(log.past.rows if log.past is not None else NO_ROWS)
+            held = log.past.rows if log.past is not None else NO_ROWS
+            if name in doubts:
+                held = np.concatenate((held, doubts[name].held))
+            if log.rows.forget_read_keys(held) and name in doubts:
+                doubts[name].forget_free_rows()
         changed = {name: change_table(one, names, times) for name, one in folded.items()}
         self.counters.conflicts += sum(one.conflicts for one in folded.values())
         self.counters.without_row += sum(one.without_row for one in folded.values())

@@ -172,14 +172,18 @@ class TableRows:
 
     # --- what is forgotten ------------------------------------------------------------------------------------
 
-    def forget_read_keys(self, held: Ints) -> None:
-        """Let go of keys that have no row and were only read, once there are many; not of ``held`` ones."""
+    def forget_read_keys(self, held: Ints) -> bool:
+        """Let go of keys that have no row and were only read, once there are many; not of ``held`` ones.
+
+        Gives whether it did.
+        """
         if len(self.keys) < 2 * self._known + SWEEP:
-            return
+            return False
         used = self.keys.used()
         self.keys.release(used[~self.present[used] & ~np.isin(used, held)])
         self._key_arrays = self._no_keys()
         self._known = len(self.keys)
+        return True
 
 
 def _bad_rows(table: Table, row: int, what: str) -> DataError:

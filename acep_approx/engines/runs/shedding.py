@@ -147,6 +147,7 @@ class Shedding:
         self.notes_lost = False
         self.lost = np.zeros(0, np.int64)
         self._lost_rows = self.lost
+        self._lost_before: list[tuple[Ints, Ints]] = []
         self.entry = kernel.LOG
         self._sampled: list[Ints] = []
         self._logged: list[Ints] = []
@@ -270,7 +271,8 @@ class Shedding:
         """The arrays that the kernel takes for so many events; ``pace`` has that of each key."""
         if self.stands_for.size < events:
             self.stands_for = np.ones(events, np.int64)
-        return records.Arena(self.words, self.floats, self.lookup, self.stands_for, self.log, self.sample, pace, self.lost)
+        written = self.log, self.sample
+        return records.Arena(self.words, self.floats, self.lookup, self.stands_for, *written, pace, self.lost)
 
     # --- while it runs --------------------------------------------------------------------------------------
 
@@ -431,14 +433,19 @@ class Shedding:
     def begin_piece(self, rows: Ints) -> None:
         """The engine gets these rows of the stream next: where it is asked for, what is lost at each is noted."""
         if self.notes_lost:
+            at = np.flatnonzero(self.lost > NEVER)
+            if len(at):
+                self._lost_before.append((self._lost_rows[at], self.lost[at]))
             self._lost_rows, self.lost = rows, np.full(len(rows), NEVER)
 
     def take_lost(self) -> tuple[Ints, Ints]:
-        """The rows of the last piece at which runs were lost, and the latest start of such a run at each."""
-        at = np.flatnonzero(self.lost > NEVER)
-        found = self._lost_rows[at], self.lost[at]
+        """The rows since the last call at which runs were lost, and the latest start of such a run at each."""
         self.begin_piece(self._lost_rows[:0])
-        return found
+        found, self._lost_before = self._lost_before, []
+        if not found:
+            return self._lost_rows, self._lost_rows
+        rows, starts = (np.concatenate(parts) for parts in zip(*found, strict=True))
+        return rows, starts
 
     # --- what came of it ------------------------------------------------------------------------------------
 
