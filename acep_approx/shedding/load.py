@@ -187,16 +187,28 @@ def audited_cells(load: Load, window: int, times: float = 1.0) -> AuditCells | N
 
 def first_allowance(load: Load, worth: Worth, window: int, explores: float, *, marks: bool) -> Allowance:
     """How much may be done: the budget, less the share that a cohort ``explores`` with; ``marks``: runs are audited."""
-    budget, known, share = load.budget, load.history, load.share
-    is_learned = known is not None and load.policy_name in LEARNED
+    known, share = load.history, load.share
+    price = learned_price(load)
     base = Allowance(
-        price=known.prices_.price(share) if known and is_learned else first_price(worth, share),
-        elasticity=known.prices_.elasticity(share) if known and is_learned and known.learned_ is None else 1.0,
+        price=first_price(worth, share) if price is None else price,
+        elasticity=known.prices_.elasticity(share) if known and price and known.learned_ is None else 1.0,
         audit=_audit(load) if marks else 0.0,
         audit_share=load.audit if marks else 0.0,
         epoch=_epoch(window),
         seed=load.seed,
     )
+    return spending(load, base, explores)
+
+
+def learned_price(load: Load) -> float | None:
+    """The price that leaves as much of the work as the budget is; None where no history says."""
+    known = load.history
+    return known.prices_.price(load.share) if known is not None and load.policy_name in LEARNED else None
+
+
+def spending(load: Load, base: Allowance, explores: float) -> Allowance:
+    """The same as ``base``, with as much work as the budget is worth, less the share that a cohort has."""
+    budget = load.budget
     if budget.unit == "runs":
         return replace(base, runs=int(min(budget.amount, MOST_RUNS)))
     if budget.unit == "%":

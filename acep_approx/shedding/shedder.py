@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from acep_approx.arrays import Ints
 from acep_approx.budget.audit import AuditCells, AuditSample, RecallEstimate
-from acep_approx.budget.budget import granted_beside
+from acep_approx.budget.budget import Budget, granted_beside
 from acep_approx.budget.ledger import Piece
 from acep_approx.engines.batches import RunEvents
 from acep_approx.engines.progress import RunProgress
@@ -37,9 +37,12 @@ from acep_approx.shedding.load import (
     bound_in_words,
     first_allowance,
     first_worth,
+    learned_price,
+    spending,
 )
 from acep_approx.shedding.metrics import Metrics
 from acep_approx.shedding.timing import StepClock
+from acep_approx.subscriptions.published import FIRST_ID
 
 COHORT, BESIDE = 0.5, 4.0
 """How many of the cells that the budget would pay for are chosen: of a cohort half, so that what it costs can be saved
@@ -77,8 +80,16 @@ class Shedder:
         How long an event and a run-step take here.
     cells : AuditCells or None
         Where runs are protected from being shed.
+    charges_births : bool
+        Whether a try to begin a run is a run-step.
+    keeps_metrics : bool
+        Whether its state has what came of it so far.
+    part : float
+        Of a purse, as a multiple of what its own work is entitled to.
     """
 
+    charges_births = keeps_metrics = False
+    part = 1.0
     grouped_at_once = GROUPED_AT_ONCE
 
     def __init__(
@@ -107,6 +118,7 @@ class Shedder:
         self.seconds = 0.0  # that its pieces took, since it was made
         self._waiting = 0  # events behind the last one that the engine got: they are granted for with the next
         self._ahead = (0.0, 0)  # seconds and events that are left of a batch with a budget of time
+        self._is_bound = False
 
     # --- setting up -----------------------------------------------------------------------------------------
 
@@ -134,6 +146,7 @@ class Shedder:
             if load.budget.unit in ("%", "steps/event"):
                 self._rate = self.arena.allowance.rate
         self.arena.bind(tables)
+        self._is_bound = True
         if learns:
             counts_runs = load.budget.unit == "runs"
             self.online = OnlineLearning(self.arena, self._learner(tables), self.beside, counts_runs=counts_runs)
@@ -192,6 +205,25 @@ class Shedder:
         ranking = Ranking(known.graph_.scheme, known.values(), worth.overlap)
         return Learner(tables, known.graph_, ranking, worth, promise, share)
 
+    def take(self, budget: Budget, full_work: float | None = None) -> None:
+        """From here on this is its budget, in the unit of before: a purse shares one among several engines.
+
+        What was granted before stays, for events too that are granted for with the next one. ``full_work``: run-steps
+        per event of the exact run, where no history of its own knows them.
+        """
+        taken = replace(self.load, budget=budget, full_work=full_work)
+        if taken == self.load:
+            return
+        self.load = taken
+        if not self._is_bound or budget.is_unlimited or budget.needs_clock:
+            return  # it is looked up when the columns are known, or when a batch comes
+        self.arena.grant(self._rate * self._waiting)
+        self._waiting = 0
+        allowance, price = spending(self.load, self.arena.allowance, self.explores), learned_price(self.load)
+        self.arena.allow(allowance if price is None else replace(allowance, price=price))
+        if budget.unit in ("%", "steps/event"):
+            self._rate = allowance.rate
+
     # --- while it runs --------------------------------------------------------------------------------------
 
     @property
@@ -245,15 +277,19 @@ class Shedder:
         self.arena.allow(replace(self.arena.allowance, rate=self._rate, most=most, reserve=most / 4))
 
     def begin_piece(self, batch: EventBatch, rows: Ints) -> None:
-        """Each event is granted for at the next one that the engine gets, itself included."""
+        """Each event of the stream is granted for at the next one that the engine gets, itself included.
+
+        What other queries publish grants nothing.
+        """
         self._order.check("begin_piece")
-        places, stands_for = rows - batch.first_row, np.zeros(len(batch), np.int64)
-        stands_for[places] = 1
-        found = np.flatnonzero(stands_for)
-        stands_for[found] = np.diff(found, prepend=-1 - self._waiting)
+        places = rows - batch.first_row if batch.rows is None else np.searchsorted(batch.rows, rows)
+        arrived = np.arange(1, len(batch) + 1) if batch.ids is None else np.cumsum(batch.ids < FIRST_ID)
+        stands_for = np.zeros(len(batch), np.int64)
+        found = np.sort(places)
+        stands_for[found] = np.diff(arrived[found], prepend=-self._waiting)
         self.arena.stands_for = stands_for[places]
         self.arena.begin_piece(rows)
-        self._waiting += len(batch) - int(stands_for.sum())
+        self._waiting += int(arrived[-1:].sum() - stands_for.sum())
 
     def note_hits(self, events: RunEvents, hits: Hits) -> None:
         """Remember match points, and whether the policy alone would have found them."""
@@ -338,6 +374,8 @@ class Shedder:
             saved["online"] = self.online.snapshot()
         if self.exact_cells is not None:
             saved["exact cells"] = self.exact_cells.snapshot()
+        if self.keeps_metrics:
+            saved |= {"part": self.part, "so_far": self.metrics.snapshot(self.cells)}
         if self.observer is None:
             return saved
         return {**saved, "prices": None if self.observer.has_rescored else self._prices}  # None: of no version
@@ -355,6 +393,10 @@ class Shedder:
         relevant, steps = saved["seen"]
         finite("seen", relevant, steps, saved["waiting"], saved["found"], saved.get("events", 0))
         self._seen, self._waiting, self.metrics.found = (relevant, steps), saved["waiting"], saved["found"]
+        if self.keeps_metrics:
+            finite("part", saved["part"])
+            self.part = saved["part"]
+            self.metrics.restore(saved["so_far"])
         self._on_passes = self.arena.on_passes
         self._events = saved.get("events", 0)  # states of before do not know it
         if saved["clock"] is not None:

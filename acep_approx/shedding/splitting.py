@@ -38,20 +38,20 @@ class Need:
 
     Attributes
     ----------
-    events : int
-        Of the batch.
+    events : float
+        Of the batch; or how much it counts for another reason.
     weight : float
         By which the shard's part was taken, see ``Split.weight``.
-    steps, bound : int
+    steps, bound : float
         Run-steps done and granted.
     price : float
         Least score of a run that was kept, at the end; 0 where nothing was shed.
     """
 
-    events: int
+    events: float
     weight: float
-    steps: int
-    bound: int
+    steps: float
+    bound: float
     price: float
 
 
@@ -155,8 +155,7 @@ def split(before: Split, needs: Sequence[Need], batch: int, *, by_events: bool =
     events = np.array([need.events for need in needs], np.float64)
     if not events.any():
         return replace(before, batch=batch, before=last)
-    wanted = np.array(before.weights) * _changes(needs)
-    weights = _with_mean_one(wanted, events if by_events else np.ones(len(needs)))
+    weights = towards_one_price(before.weights, needs, events if by_events else np.ones(len(needs)))
     if not by_events:
         return Split(tuple(weights.tolist()), tuple(np.inf for _ in needs), 0.0, batch, last)
     given = np.array([need.weight for need in needs])
@@ -164,6 +163,18 @@ def split(before: Split, needs: Sequence[Need], batch: int, *, by_events: bool =
     surplus = np.maximum(weights - 1, 0.0) * events
     surplus *= min(1.0, saved / max(float(surplus.sum()), 1e-300))
     return Split(tuple(weights.tolist()), tuple(surplus.tolist()), saved, batch, last)
+
+
+def towards_one_price(weights: Sequence[float], needs: Sequence[Need], size: Floats) -> Floats:
+    """Move weights a step towards one price: see ``split``; their mean is 1, where each counts by its ``size``.
+
+    Examples
+    --------
+    >>> needs = [Need(10, 1.0, 80, 80, price) for price in (0.1, 0.4)]
+    >>> towards_one_price((1.0, 1.0), needs, np.ones(2)).round(2).tolist()
+    [0.67, 1.33]
+    """
+    return _with_mean_one(np.array(weights) * _changes(needs), size)
 
 
 def _changes(needs: Sequence[Need]) -> Floats:

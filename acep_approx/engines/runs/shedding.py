@@ -113,6 +113,8 @@ class Shedding:
         Of the features by which groups are told apart.
     notes_lost : bool
         Whether it is noted at which events runs are lost.
+    weights : float64 array
+        What a match point counts for, per key; the last one is that of all further keys.
     """
 
     granted, on_passes = Real(kernel.GRANTED), Real(kernel.PASSES)
@@ -148,6 +150,7 @@ class Shedding:
         self.lost = np.zeros(0, np.int64)
         self._lost_rows = self.lost
         self._lost_before: list[tuple[Ints, Ints]] = []
+        self.weights = np.ones(1)
         self.entry = kernel.LOG
         self._sampled: list[Ints] = []
         self._logged: list[Ints] = []
@@ -216,7 +219,7 @@ class Shedding:
         words[[kernel.COIN, kernel.LOGS, kernel.ENTRY]] = worth.coin_per_run, self.logs, self.entry
         words[kernel.WORTH] = len(self.earlier)
         floats[kernel.SPREAD] = worth.spread
-        floats[kernel.MOST_PRICE] = (worth.gain / worth.cost).max(initial=0.0)
+        floats[kernel.MOST_PRICE] = (worth.gain / worth.cost).max(initial=0.0) * self.weights.max()
         floats[kernel.DOMINATED_SHARE] = 0.0 if self.tables.drops else worth.dominated
         floats[kernel.FACTOR] = 1.0
 
@@ -272,7 +275,9 @@ class Shedding:
         if self.stands_for.size < events:
             self.stands_for = np.ones(events, np.int64)
         written = self.log, self.sample
-        return records.Arena(self.words, self.floats, self.lookup, self.stands_for, *written, pace, self.lost)
+        return records.Arena(
+            self.words, self.floats, self.lookup, self.stands_for, *written, pace, self.weights, self.lost
+        )
 
     # --- while it runs --------------------------------------------------------------------------------------
 
@@ -294,6 +299,17 @@ class Shedding:
         self.audit_tokens += self._audit_share * steps
         self.pass_tokens += kernel.ON_PASSES * steps
         self.granted += steps
+
+    def hand_over(self, steps: float) -> None:
+        """Give so many run-steps for tests that are left to another engine; below 0: take them from one."""
+        self.tokens -= steps
+        self.granted -= steps
+
+    def weigh_keys(self, weights: Floats) -> None:
+        """From here on a match point counts for the weight of its key; the last one is that of all further keys."""
+        highest = weights.max() / self.weights.max()
+        self.weights = weights
+        self.floats[kernel.MOST_PRICE] *= highest
 
     def take_back(self) -> None:
         """What is left of earlier grants may no longer be spent."""

@@ -82,6 +82,8 @@ class Keys(NamedTuple):
 class Arena(NamedTuple):
     """How to stay inside a budget: the arena as integers and as floats, tables of groups, and the pace of each key.
 
+    ``weights``: what a match point counts for, per key; the last one is that of all further ones.
+
     ``stands_for``: for how many events of the stream run-steps are granted at each event of the batch. ``log`` and
     ``sample`` take what is written down of runs. ``lost``: per event of the batch the latest start of a run that was
     lost at it; no room where nobody asks.
@@ -94,6 +96,7 @@ class Arena(NamedTuple):
     log: Ints
     sample: Ints
     pace: Floats
+    weights: Floats
     lost: Ints
 
 

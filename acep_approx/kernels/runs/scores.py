@@ -52,6 +52,7 @@ from acep_approx.kernels.runs.vm import NULL
     DOMINATED_SHARE,
     ELASTICITY,
     MOST_PRICE,
+    WEIGHT_NOW,
     MOST_RUNS,
     AUDIT,
     EPOCH,
@@ -96,20 +97,20 @@ from acep_approx.kernels.runs.vm import NULL
     SAMPLE_REGISTERS,
     TREES,
     EDGE,
-) = range(63)
-"""The first nineteen are floating point. ``RATE``: run-steps granted per event; ``TOKENS``: what is left of them for
+) = range(64)
+"""The first twenty are floating point. ``RATE``: run-steps granted per event; ``TOKENS``: what is left of them for
 tests, ``PASS_TOKENS`` for passes, ``AUDIT_TOKENS`` for runs that are only followed to estimate recall (below 0: lent by
 the others, so that the price does not rise while there is an audit); ``PASSES``: those spent on passes; ``RESERVE``:
 below 0: the price stays as it is; ``DOMINATED_SHARE``: what is left of the score of a run that another of its pool
 dominates; ``ELASTICITY``: by which power of what is left the price changes; ``MOST_PRICE``: no run is worth more;
-``MOST_RUNS``: -1 for none; ``AUDIT``: which coins, of 2**31, are protected; the parts of the arena by where they begin;
-``BY_GROUP``: whether groups cover each other: then ``LATEST`` has the latest start of a kept run of each, unless that
-is ``UNKNOWN``, and ``COVERS_OF_GROUP`` says where the covers of each begin; ``STAMP``: of the features by which groups
-are told apart; ``WORTH``: how often runs were scored anew; ``REFUSED``: tick at which a run was shed last; ``BEGUN``:
-tick of the first event; ``UNTESTED``: tests left out; ``BROKEN``: protected runs shed for the bound; ``SAMPLE``: at
-which events, by coins of 2**31, tests are written down, and ``SAMPLE_SHARES`` per pool at which those that bring a run
-there; ``SAMPLED``: words written so far; ``TREES``: those of the context, 0: none, and ``CONTEXT_NOW``: what they say
-of the current event."""
+``WEIGHT_NOW``: what a match point of the current key counts for; ``MOST_RUNS``: -1 for none; ``AUDIT``: which coins, of
+2**31, are protected; the parts of the arena by where they begin; ``BY_GROUP``: whether groups cover each other: then
+``LATEST`` has the latest start of a kept run of each, unless that is ``UNKNOWN``, and ``COVERS_OF_GROUP`` says where
+the covers of each begin; ``STAMP``: of the features by which groups are told apart; ``WORTH``: how often runs were
+scored anew; ``REFUSED``: tick at which a run was shed last; ``BEGUN``: tick of the first event; ``UNTESTED``: tests
+left out; ``BROKEN``: protected runs shed for the bound; ``SAMPLE``: at which events, by coins of 2**31, tests are
+written down, and ``SAMPLE_SHARES`` per pool at which those that bring a run there; ``SAMPLED``: words written so far;
+``TREES``: those of the context, 0: none, and ``CONTEXT_NOW``: what they say of the current event."""
 MOST_EDGES = 8
 SHED_HEADER = EDGE + MOST_EDGES
 TOTALS = (TOKENS, PASS_TOKENS, AUDIT_TOKENS, FACTOR, GRANTED, PASSES)
@@ -367,6 +368,13 @@ def grant(control: Ints, program: Program, shedding: Arena, event: Event) -> Non
         most = HEADROOM * worth[MOST_PRICE] / worth[PRICE]
         worth[FACTOR] = factor if factor < most else most  # also where it is no number
     worth[PRICE_NOW] = worth[PRICE] * worth[FACTOR] * ratio ** worth[ELASTICITY]
+
+
+@inline
+def note_weight(shedding: Arena, event: Event) -> None:
+    """What a match point of the event's key counts for: keys have a weight each, or all have one."""
+    weights = shedding.weights
+    shedding.floats[WEIGHT_NOW] = weights[min(event.key, len(weights) - 1)]
 
 
 @inline

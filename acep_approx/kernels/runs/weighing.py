@@ -36,6 +36,7 @@ from acep_approx.kernels.runs.scores import (
     SINCE,
     SPREAD,
     UNKNOWN,
+    WEIGHT_NOW,
     first_group,
     known_group,
     mark_at,
@@ -100,8 +101,9 @@ def score_of(
 ) -> tuple[float, float, int]:
     """What a run is worth per run-step; with what kept runs take of its gain, and its group.
 
-    ``least``: 1 if runs of its own place cover nothing of it. Where the score is not that which is ``needed``, nobody
-    asks by how much: 0 stands for all that is below, and what is needed for all that is above. Divisions take long.
+    A match point counts for as much as the weight of its key. ``least``: 1 if runs of its own place cover nothing of
+    it. Where the score is not that which is ``needed``, nobody asks by how much: 0 stands for all that is below, and
+    what is needed for all that is above. Divisions take long.
     """
     shed, worth, now = shedding.words, shedding.floats, event.now
     p = pool * POOL
@@ -114,7 +116,8 @@ def score_of(
     cell = group * shed[REMAINING] * shed[SINCE] + since
     vertex = cell + slice_of(shed, program.shape[WINDOW], start + program.shape[WINDOW] - now) * shed[SINCE]
     gain, cost, covered = worth[shed[GAINS] + vertex], worth[shed[COSTS] + vertex], 0.0
-    too_little = SURELY * needed * cost
+    weight, asked = worth[WEIGHT_NOW], divided(needed, worth[WEIGHT_NOW])
+    too_little = SURELY * asked * cost
     if gain < too_little:
         return 0.0, 0.0, int(group)
     if shed[BY_GROUP]:
@@ -130,13 +133,13 @@ def score_of(
         left *= worth[DOMINATED_SHARE] if pools.words[flag] else 1.0
     if left < too_little:
         return 0.0, 0.0, int(group)
-    if needed > 0.0 and SURELY * left * worth[SPREAD] > needed * cost * (worth[SPREAD] + 1.0):
+    if needed > 0.0 and SURELY * left * worth[SPREAD] > asked * cost * (worth[SPREAD] + 1.0):
         return needed, covered, int(group)
     h = hash_word(hash_word(shed[SEED] + 1, start), event.key)
     if shed[COIN]:
         h = hash_word(h, last)
     coin = (h & 0xFFFF) / 65536.0
-    score = divided(divided(left, cost) * worth[SPREAD], worth[SPREAD] + coin)
+    score = divided(divided(left, cost) * worth[SPREAD], worth[SPREAD] + coin) * weight
     return float(max(score, 0.0)), float(covered), int(group)
 
 

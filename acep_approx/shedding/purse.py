@@ -1,0 +1,369 @@
+"""A budget that several engines of one run share: one price for all of them, and never more than all of it.
+
+What the stream grants at an event is divided among the engines when it comes; each stays inside its part, so that the
+work of all of them is at every event at most what was granted. Between pieces of the stream parts move towards one
+price, in match points per run-step times the weight of an engine (``splitting``, where engines are shards), and what is
+saved up is shared out again. So what one engine leaves unused comes to those that run short.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from acep_approx.arrays import Floats
+from acep_approx.budget.budget import Budget
+from acep_approx.budget.ledger import Piece
+from acep_approx.events.stream import EventBatch
+from acep_approx.ranges import COUNT, finite, number_in
+from acep_approx.shedding.load import Load
+from acep_approx.shedding.shedder import Shedder
+from acep_approx.shedding.splitting import ALMOST_ALL, Need, towards_one_price
+from acep_approx.training.policies import LEARNED
+
+if TYPE_CHECKING:
+    from acep_approx.planning.planner import Plan
+    from acep_approx.training.history_graph import HistoryGraph
+
+FIRST_MOVE, MOST_EVENTS = 256, 4096
+"""Events after which parts move for the first time, and then twice as many each time, up to so many."""
+STEPS_AHEAD = 30
+"""Moves that are made before the first event, as far as histories know the prices."""
+LEAST_AMOUNT = 1e-9
+"""What an engine has at least of a budget: none is nothing."""
+
+
+@dataclass(eq=False)
+class Account:
+    """What a purse knows of an engine.
+
+    Attributes
+    ----------
+    shedder : Shedder
+        Sheds for it.
+    weight : float
+        What a match point of it counts for, beside those of others.
+    part : float
+        Its part of the budget, as a multiple of what its own work is entitled to.
+    size : float
+        Run-steps per event of its exact run, as far as they are known.
+    work, granted : float
+        Run-steps when parts moved last.
+    shed : int
+        Runs that it had shed by then.
+    """
+
+    shedder: Shedder
+    weight: float = 1.0
+    part: float = 1.0
+    size: float = 1.0
+    work: float = 0.0
+    granted: float = 0.0
+    shed: int = 0
+
+    @property
+    def piece(self) -> Piece | None:
+        """Where it stood at the end of the last piece of the stream."""
+        pieces = self.shedder.metrics.pieces
+        return pieces[-1] if pieces else None
+
+
+class Purse:
+    """Shares a load budget among the engines of a run, which come and go.
+
+    Parameters
+    ----------
+    load : Load
+        The budget of all of them, and how it is spent; ``history`` is not looked at, as each engine has its own.
+
+    Attributes
+    ----------
+    accounts : dict of Shedder to Account
+        Of the engines that take part now.
+
+    Examples
+    --------
+    >>> from acep_approx import compile_query
+    >>> purse = Purse(Load(Budget.parse("100 steps/event")))
+    >>> plan = compile_query("PATTERN SEQ(A a, B b) WHERE b.x > a.x WITHIN 9").plan
+    >>> some, others = purse.shedder(plan), purse.shedder(plan)
+    >>> purse.join(some)
+    >>> purse.join(others, weight=3.0)
+    >>> [str(one.load.budget) for one in (some, others)]
+    ['25 steps/event', '75 steps/event']
+    """
+
+    def __init__(self, load: Load) -> None:
+        self.load = load
+        self.accounts: dict[Shedder, Account] = {}
+        self._left = Piece(0, 0, 0, 0, 0, 0.0, 0, 0)  # what engines have done that are gone
+        self._due, self._next = FIRST_MOVE, FIRST_MOVE
+
+    # --- engines --------------------------------------------------------------------------------------------
+
+    def shedder(
+        self,
+        plan: Plan,
+        history: HistoryGraph | None = None,
+        *,
+        audits_beside: bool = True,
+        charges_births: bool = False,
+    ) -> Shedder:
+        """What an engine sheds with; it has a part of the budget from ``join`` on.
+
+        Parameters
+        ----------
+        plan : Plan
+            With registers: only the runs engine sheds.
+        history : HistoryGraph, optional
+            Of this plan.
+        audits_beside : bool, default True
+            Whether the audit may match some cells beside the run.
+        charges_births : bool, default False
+            Whether a try to begin a run is a run-step.
+        """
+        own = replace(self.load, history=history, full_work=None)
+        if own.budget.unit == "%" and history is None:
+            own = replace(own, full_work=1.0)  # it is told more when it joins
+        made = Shedder(plan, own, audits_beside=audits_beside)
+        made.charges_births, made.keeps_metrics = charges_births, True
+        return made
+
+    def join(self, shedder: Shedder, weight: float = 1.0) -> None:
+        """Let an engine have a part of the budget, before its next event."""
+        self.accounts[shedder] = Account(shedder, weight, shedder.part)
+        self._know_sizes()
+        self._foresee()
+        self._tell()
+
+    def leave(self, shedder: Shedder) -> None:
+        """Let an engine have no part any more; what it saved up is for the others."""
+        gone = self.accounts.pop(shedder, None)
+        if gone is None:
+            return
+        if gone.piece is not None:
+            self._left = added([self._left, replace(gone.piece, live=0)])
+        if self._shares_tokens and self.accounts:
+            spare = max(shedder.arena.tokens, 0.0)
+            shedder.arena.hand_over(spare)
+            self._left = replace(self._left, bound=self._left.bound - math.ceil(spare))
+            rest = math.floor(spare) / len(self.accounts)
+            for one in self.accounts:
+                one.arena.hand_over(-rest)
+        self._know_sizes()
+        self._tell()
+
+    def set_weight(self, shedder: Shedder, weight: float) -> None:
+        """Let match points of an engine count for so much from now on."""
+        self.accounts[shedder].weight = weight
+
+    # --- the stream -----------------------------------------------------------------------------------------
+
+    def pieces(self, batch: EventBatch) -> Iterator[EventBatch]:
+        """The parts of a batch between which budgets move, each to be run before the next is asked for.
+
+        A part ends with the last event of a time. Where they are cut depends on the stream, not on its batches.
+        """
+        first = 0
+        while first < len(batch):
+            last = len(batch)
+            if len(self.accounts) > 1 and self._due < last - first:
+                tick = batch.ticks[first + self._due - 1]
+                last = first + int(np.searchsorted(batch.ticks[first:], tick, side="right"))
+            yield batch.slice(first, last - first)
+            self.passed(last - first)
+            first = last
+
+    def passed(self, events: int) -> None:
+        """So many events have passed: let parts move where it is time."""
+        self._due -= events
+        if self._due <= 0:
+            self._next = min(2 * self._next, MOST_EVENTS)
+            self._due = self._next
+            self.move()
+
+    def move(self) -> None:
+        """Move the parts a step towards one price, and share out what is saved up."""
+        accounts = self._in_order()
+        if len(accounts) > 1 and not self.load.budget.is_unlimited:
+            self._know_sizes()
+            needs = [self._need(one) for one in accounts]
+            self._move(accounts, needs)
+            self._tell()
+            if self._shares_tokens:
+                self._share_tokens(accounts)
+        for one in accounts:
+            one.work, one.granted, one.shed = self._stands(one)
+
+    def _in_order(self) -> list[Account]:
+        """The accounts in an order that does not depend on who came first, as sums of fractions do."""
+        return sorted(self.accounts.values(), key=lambda one: (one.shedder.plan.fingerprint(), one.weight, one.part))
+
+    def _stands(self, one: Account) -> tuple[float, float, int]:
+        piece = one.piece
+        return (0.0, 0.0, 0) if piece is None else (piece.work, piece.bound, piece.shed)
+
+    def _need(self, one: Account) -> Need:
+        """What came of an engine since parts moved last; where prices are not learned, by its weight alone."""
+        work, granted, shed = self._stands(one)
+        price = one.weight * one.shedder.arena.price if self._all_learned else one.weight / one.part
+        price *= shed > one.shed
+        return Need(one.size, one.part, work - one.work, granted - one.granted, price)
+
+    def _move(self, accounts: Sequence[Account], needs: Sequence[Need]) -> None:
+        parts = towards_one_price([one.part for one in accounts], needs, _sizes(accounts))
+        for one, part in zip(accounts, parts.tolist(), strict=True):
+            one.part = one.shedder.part = part
+
+    def _foresee(self) -> None:
+        """Let parts begin where histories say that prices are one; where nobody knows, by weights."""
+        accounts = self._in_order()
+        if any(one.shedder.metrics.pieces for one in accounts):
+            return
+        share = self._share
+        mean = math.fsum(one.weight * one.size for one in accounts) / math.fsum(one.size for one in accounts)
+        for one in accounts:
+            one.part = one.shedder.part = one.weight / mean
+        for _ in range(STEPS_AHEAD if share is not None and self._all_learned else 0):
+            self._move(accounts, [Need(one.size, one.part, 1.0, 1.0, _foreseen(one, share)) for one in accounts])
+
+    @property
+    def _all_learned(self) -> bool:
+        """Whether all prices are in match points per run-step."""
+        loads = [one.load for one in self.accounts]
+        return all(load.history is not None and load.policy_name in LEARNED for load in loads)
+
+    # --- parts ----------------------------------------------------------------------------------------------
+
+    @property
+    def _share(self) -> float | None:
+        """What share of the work of all engines the budget is; None where nobody knows."""
+        budget, total = self.load.budget, _total(self.accounts.values())
+        if budget.unit == "%":
+            return min(budget.amount / 100, 1.0)
+        return min(budget.amount / total, 1.0) if budget.unit == "steps/event" and total else None
+
+    def _know_sizes(self) -> None:
+        """Find out what exact runs take: as histories say, or as was given for all; else all are alike."""
+        accounts, given = list(self.accounts.values()), self.load.full_work
+        found = {one: known.steps_per_event_ for one in accounts if (known := one.shedder.load.history) is not None}
+        for one, size in found.items():
+            one.size = max(size, LEAST_AMOUNT)
+        others = [one for one in accounts if one not in found]
+        rest = math.fsum(one.size for one in found) / len(found) if found else 1.0
+        for one in others:
+            one.size = rest
+        if given is not None and accounts:
+            times = given / math.fsum(one.size for one in accounts)
+            for one in accounts:
+                one.size *= times
+
+    def _tell(self) -> None:
+        """Tell each engine its part of the budget."""
+        if self.load.budget.is_unlimited or not self.accounts:
+            return
+        accounts = self._in_order()
+        shares = _sizes(accounts) * [one.part for one in accounts]
+        shares /= math.fsum(shares)
+        amounts = self._amounts(accounts, shares)
+        for one, amount in zip(accounts, amounts, strict=True):
+            is_known = self.load.full_work is None and one.shedder.load.history is not None
+            full_work = one.size if self.load.budget.unit == "%" and not is_known else None
+            one.shedder.take(Budget(max(amount, LEAST_AMOUNT), self.load.budget.unit), full_work)
+
+    def _amounts(self, accounts: Sequence[Account], shares: Floats) -> list[float]:
+        amount, unit = self.load.budget.amount, self.load.budget.unit
+        if unit == "%":
+            return [min(amount * one.part, ALMOST_ALL) for one in accounts]
+        if unit == "events/s":
+            return [amount / max(share, LEAST_AMOUNT) for share in shares.tolist()]
+        if unit == "runs":
+            return self._runs(accounts, np.floor(amount * shares))
+        return [amount * share for share in shares.tolist()]
+
+    def _runs(self, accounts: Sequence[Account], wanted: Floats) -> list[float]:
+        """Of live runs nobody gets those that another one still has."""
+        live = np.array([0 if one.piece is None else one.piece.live for one in accounts])
+        before = np.array([one.shedder.load.budget.amount if one.piece else math.inf for one in accounts])
+        held = np.maximum(wanted, np.minimum(live, before))
+        spare = max(self.load.budget.amount - held[wanted <= before].sum(), 0.0)
+        raised = wanted > before
+        times = min(spare / max(float(wanted[raised].sum()), 1.0), 1.0)
+        return [float(v) for v in np.where(raised, np.maximum(np.floor(times * wanted), 0.0), wanted)]
+
+    @property
+    def _shares_tokens(self) -> bool:
+        budget = self.load.budget
+        return budget.unit in ("%", "steps/event") and not budget.is_unlimited
+
+    def _share_tokens(self, accounts: Sequence[Account]) -> None:
+        """Share out what is saved up in proportion to what engines are granted."""
+        arenas = [one.shedder.arena for one in accounts]
+        saved = math.fsum(max(arena.tokens, 0.0) for arena in arenas)
+        rates = [arena.allowance.rate for arena in arenas]
+        total = math.fsum(rates)
+        if saved <= 0 or total <= 0:
+            return
+        for arena, rate in zip(arenas, rates, strict=True):
+            if arena.tokens > 0 or rate > 0:
+                mine = min(saved * rate / total, arena.allowance.most)
+                arena.hand_over(max(arena.tokens, 0.0) - mine)
+
+    # --- what came of it ------------------------------------------------------------------------------------
+
+    def piece(self) -> Piece:
+        """Where all engines together stand, with those that have left."""
+        return added([self._left, *(one.piece for one in self.accounts.values() if one.piece is not None)])
+
+    # --- state ----------------------------------------------------------------------------------------------
+
+    def snapshot(self) -> dict[str, Any]:
+        """What must be kept to go on elsewhere, as JSON; parts are in the states of the engines."""
+        return {"left": vars(self._left), "due": [self._due, self._next]}
+
+    def restore(self, saved: dict[str, Any]) -> None:
+        """Go on from what ``snapshot`` gave, once all engines have joined and were restored."""
+        self._left = Piece(**saved["left"])
+        finite("left", *vars(self._left).values())
+        self._due, self._next = (number_in("due", number, 1, COUNT) for number in saved["due"])
+        for one in self.accounts.values():
+            one.part = one.shedder.part
+            one.work, one.granted, one.shed = self._stands(one)
+        self._tell()
+
+
+def added(pieces: Sequence[Piece]) -> Piece:
+    """Several engines at one time as one: events and ticks are those of the one that has come furthest."""
+    return Piece(
+        tick=max(one.tick for one in pieces),
+        events=max(one.events for one in pieces),
+        work=sum(one.work for one in pieces),
+        bound=sum(one.bound for one in pieces),
+        live=sum(one.live for one in pieces),
+        price=max(one.price for one in pieces),
+        shed=sum(one.shed for one in pieces),
+        points=sum(one.points for one in pieces),
+    )
+
+
+def _foreseen(one: Account, share: float | None) -> float:
+    """The price at which an engine would stay inside its part."""
+    known = one.shedder.load.history
+    assert known is not None, "all have learned one"
+    assert share is not None, "then it is known"
+    return one.weight * known.prices_.price(min(share * one.part, 1.0))
+
+
+def _sizes(accounts: Sequence[Account]) -> Floats:
+    return np.array([one.size for one in accounts])
+
+
+def _total(accounts: Any) -> float | None:
+    """Run-steps per event of the exact run of all engines, where each of them has a history."""
+    every = list(accounts)
+    known = [one.size for one in every if one.shedder.load.history is not None]
+    return math.fsum(known) if known and len(known) == len(every) else None
