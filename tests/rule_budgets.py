@@ -15,12 +15,15 @@ from unittest.mock import patch
 
 import pyarrow as pa
 
+from acep_approx import compile_rules
+from acep_approx.errors import RuleError, UnsupportedError
 from acep_approx.query.rules.syntax import RuleFile
 from acep_approx.rules.compiled import HIDDEN
 from acep_approx.rules.firing import Firing
 from tests.naive_reads import Reading
 from tests.naive_rules import Run
 from tests.naive_writes import Outcome, Row, RuleMatch
+from tests.rule_runs import DRIVERS, expected_change
 from tests.rule_worlds import RuleWorld
 
 Name = tuple[Any, ...]
@@ -103,8 +106,6 @@ def missing_of(world: RuleWorld, noted: Noted) -> Outcome:
 
 def not_as_if_missed(world: RuleWorld, noted: Noted, changes: Mapping[str, list[Row]]) -> str:
     """Why what ran is no exact run in which some matches did not fire; empty where it is one."""
-    from tests.rule_runs import expected_change
-
     outcome = missing_of(world, noted)
     for rule in world.file.rules:
         engine = {one.name: one.acts for one in noted.matches[rule.name]}
@@ -138,3 +139,65 @@ def not_certain(world: RuleWorld, noted: Noted) -> str:
             if one.certain and there.get(at) is not fired:
                 return f"{name}: {one} is called certain, the exact answer has {there.get(at)}"
     return ""
+
+
+# --- runs of the engine -----------------------------------------------------------------------------------------------
+
+BUDGETS = ("0.3 steps/event", "1 steps/event", "3 steps/event", "2 runs", "8 runs")
+"""Each world takes one of them: most run-steps of these small streams are shed by the first."""
+
+
+@dataclass(frozen=True)
+class Budgeted:
+    """How a world is run inside a budget; ``cuts``: where its batches end, ``restarts``: after which of them."""
+
+    budget: str
+    driver: str = "auto"
+    cuts: tuple[int, ...] = ()
+    restarts: frozenset[int] = frozenset()
+    more: Mapping[str, Any] = field(default_factory=lambda: {"audit": 0.0})
+
+
+@dataclass
+class Found:
+    """What came of it: tables of matches and changes as dicts, and what the run says of itself."""
+
+    matches: dict[str, list[Row]]
+    changes: dict[str, list[Row]]
+    noted: Noted
+    record: Any
+
+
+def run_within(world: RuleWorld, way: Budgeted) -> Found:
+    """Run a world inside a budget."""
+    rules = compile_rules(world.text)
+    outs, batches = [], world.batches(way.cuts)
+    with noting() as noted:
+        run = rules.start(store=world.store(), driver=way.driver, budget=way.budget, **way.more)
+        for number, batch in enumerate(batches):
+            outs.append(run.push(batch))
+            if number in way.restarts:
+                run = rules.from_state(run.state_bytes())
+        outs.append(run.finish())
+    out = run.joined(outs)
+    matches = {name: table.to_pylist() for name, table in out.items()}
+    changes = {name: table.to_pylist() for name, table in out.changes.items()}
+    return Found(matches, changes, noted, run.record())
+
+
+def way_of(seed: int, world: RuleWorld) -> Budgeted:
+    """How the world of a seed is run."""
+    restarts = frozenset(range(len(world.cuts))) if seed % 5 == 0 else frozenset()
+    return Budgeted(BUDGETS[seed % len(BUDGETS)], DRIVERS[seed // 3 % 2], world.cuts, restarts)
+
+
+def wrong_within(world: RuleWorld, way: Budgeted) -> str:
+    """What is wrong with a run inside a budget; empty where nothing is, or where the run fails."""
+    try:
+        found = run_within(world, way)
+    except (RuleError, UnsupportedError):
+        return ""
+    told = not_as_if_missed(world, found.noted, found.changes)
+    if not told and world.expected.failure is None:
+        told = not_certain(world, found.noted)
+    return f"{way}\n{world.text}\n{told}" if told else ""

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from acep_approx.api.matcher import Matcher
     from acep_approx.api.query import Query
     from acep_approx.api.query_set import QuerySet
+    from acep_approx.api.rule_history import RuleHistory
     from acep_approx.api.rule_set import RuleRun, RuleSet, compile_rules
 else:
     __getattr__, __dir__ = lazy(
@@ -22,8 +23,19 @@ else:
             "acep_approx.api.matcher": "Matcher",
             "acep_approx.api.query": "Query",
             "acep_approx.api.query_set": "QuerySet",
+            "acep_approx.api.rule_history": "RuleHistory",
             "acep_approx.api.rule_set": "RuleRun RuleSet compile_rules",
         },
     )
 
-__all__ = ["BudgetedMatcher", "Matcher", "Query", "QuerySet", "RuleRun", "RuleSet", "compile_query", "compile_rules"]
+__all__ = [
+    "BudgetedMatcher",
+    "Matcher",
+    "Query",
+    "QuerySet",
+    "RuleHistory",
+    "RuleRun",
+    "RuleSet",
+    "compile_query",
+    "compile_rules",
+]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
@@ -106,6 +106,8 @@ def called(calls: Sequence[Calls], rules: Sequence[str], times: pa.DataType) -> 
 
 
 NO_ROWS = np.zeros(0, np.int64)
+OnReads = Callable[[str, pa.Table], None]
+"""Is told the name of a rule and its events."""
 
 
 @dataclass(frozen=True)
@@ -206,9 +208,12 @@ class RuleExecution:
         None until the columns of the events are known.
     keeps_last : bool
         Whether outcomes have ``last``.
+    on_reads : callable or None
+        Is told, rule by rule, its events with the columns that these have read of tables.
     """
 
     keeps_last = False
+    on_reads: OnReads | None = None
 
     def __init__(
         self, program: Program, driver: Driver = "auto", bind: Bind = None, spending: Spending | None = None
@@ -287,14 +292,34 @@ class RuleExecution:
         if batch.ids is not None:  # rules are told of rows in the order in which they are run
             batch = replace(batch, ids=None)
         self._know_types(self.bound, batch.data.schema)
+        if self.spending is None:
+            return self._run(self.bound, batch)
+        outcome = Outcome.joined([self._run(self.bound, piece) for piece in self.spending.pieces(batch)])
+        self.spending.done()
+        return outcome
+
+    def _run(self, bound: Bound, batch: EventBatch) -> Outcome:
+        """Run a batch, or a part of one."""
         moment = Moment(batch, self.counters.events, len(self.program.rules), int(batch.ticks[-1]))
         found = Found()
         with self._all_or_nothing():
-            for stage in self.bound.stages:
+            for stage in bound.stages:
                 stage.run(batch, moment, found)
+            if self.on_reads is not None:
+                self._tell_reads(bound, batch, self.on_reads)
             outcome = self._outcome(found, moment.last_tick)
         self.counters.events += len(batch)
         return outcome
+
+    def _tell_reads(self, bound: Bound, batch: EventBatch, on_reads: OnReads) -> None:
+        """Tell of each rule its events, with what they have read of tables."""
+        events = pa.Table.from_batches([batch.data])
+        for stage in bound.stages:
+            if stage.detector is not None:
+                read = stage.detector.as_read(batch)
+                for rule in stage.detector.rules:
+                    own = {column.name: read[column.name] for column in rule.reads}
+                    on_reads(rule.name, pa.table(dict(zip(events.column_names, events.columns, strict=True)) | own))
 
     def _know_types(self, bound: Bound, found: pa.Schema) -> None:
         """Check the rules again, and make again what writes tables, where columns get wider types with a batch.
@@ -384,6 +409,9 @@ class RuleExecution:
         self.counters.conflicts += sum(one.conflicts for one in folded.values())
         self.counters.without_row += sum(one.without_row for one in folded.values())
         matches = {rule.name: self._joined(rule, found) for rule in self.program.rules}
+        if self.spending is not None:
+            for name, table in matches.items():
+                self.spending.note(name, table)
         return Outcome(matches, self.bound.unchanged | changed, called(found.calls, names, times), last)
 
     def _joined(self, rule: CompiledRule, found: Found) -> pa.Table:

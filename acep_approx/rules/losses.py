@@ -8,9 +8,9 @@ begin a match of the exact run, or lead one on, so it casts a shadow as well; an
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -336,6 +336,24 @@ class Spending(Protocol):
 
     def begin(self, program: Program) -> Mapping[int, LoadShedder]:
         """Begin a run: the shedders of the rules that shed, by number."""
+
+    def pieces(self, batch: EventBatch) -> Iterator[EventBatch]:
+        """The parts of a batch between which the budget moves."""
+
+    def note(self, rule: str, results: pa.Table) -> None:
+        """These results of a rule were put out."""
+
+    def done(self) -> None:
+        """A batch is done."""
+
+    def snapshot(self) -> dict[str, Any]:
+        """Where the budget stands, as JSON."""
+
+    def restore(self, saved: dict[str, Any]) -> None:
+        """Go on from what ``snapshot`` gave, once all engines were restored."""
+
+    def options(self) -> dict[str, Any]:
+        """What the run was begun with, as JSON."""
 
 
 class Losses:

@@ -69,6 +69,7 @@ def saved(execution: RuleExecution, wanted: Mapping[str, Any], *, with_tables: b
         "driver": execution.driver,
         "bind": as_plain(execution.bind_by),
         "counters": asdict(execution.counters),
+        "spending": None if execution.spending is None else execution.spending.options(),
     }
     if with_tables:
         tables = scope.sub("tables")
@@ -84,8 +85,8 @@ def saved(execution: RuleExecution, wanted: Mapping[str, Any], *, with_tables: b
             save_stream(side, mine.sub(f"stream {number}"))
         for number, one in bound.pipelines.items():
             one.save(mine.sub(f"rule {number}"))
-        if bound.losses is not None:
-            bound.losses.save(mine.sub("losses"))
+        if bound.losses is not None and execution.spending is not None:
+            bound.losses.save(mine.sub("losses", execution.spending.snapshot()))
     return scope
 
 
@@ -114,8 +115,9 @@ def restored(program: Program, scope: Scope, spending: Spending | None = None) -
             log.past.restore(mine.parts[f"past {number}"], log.rows)
     for number, one in bound.pipelines.items():
         one.restore(mine.parts[f"rule {number}"])
-    if bound.losses is not None:
+    if bound.losses is not None and spending is not None:
         bound.losses.restore(mine.parts["losses"])
+        spending.restore(mine.parts["losses"].head)
     return execution
 
 
@@ -420,6 +422,19 @@ class Runner:
             scope.head["late"] = asdict(self.lateness)
             self.order.save(scope.sub("order"))
         return RULES.pack(scope)
+
+    @staticmethod
+    def spending_of(program: Program, state: bytes) -> dict[str, Any] | None:
+        """How the run of a state spends its load budget: ``Spending.options``; None where it has none.
+
+        Raises
+        ------
+        DataError
+            As for ``restored``.
+        """
+        scope = RULES.unpack(state, of={"rules": fingerprint(program)})
+        found: dict[str, Any] | None = scope.head.get("spending")
+        return found
 
     @classmethod
     def restored(cls, program: Program, state: bytes, spending: Spending | None = None) -> Runner:

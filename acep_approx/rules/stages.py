@@ -148,6 +148,14 @@ class Detector:
                 found[read.name] = self._logs[read.table].read(read.column, Reads(place, none, none, own))
         return found
 
+    def as_read(self, batch: EventBatch) -> dict[str, pa.Array]:
+        """What the events of a batch have read, column by column, once all that is written in it is known."""
+        place, none = places_of_events(batch.first_row, len(batch)), np.zeros(len(batch), np.int64)
+        return {
+            read.name: self._logs[read.table].read(read.column, Reads(place, none, none, own))
+            for read, own in zip(self.reads, self.rows(batch), strict=True)
+        }
+
     def close(self, before: int | None, moment: Moment) -> Iterator[tuple[int, Matched]]:
         """What waited for windows that end before a tick; for all windows where it is None."""
         if before is not None:
