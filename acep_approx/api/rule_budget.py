@@ -24,6 +24,7 @@ from acep_approx.shedding.purse import Purse
 from acep_approx.shedding.shedder import Shedder
 from acep_approx.training.history_graph import HistoryGraph
 from acep_approx.training.policies import LEARNED, no_history
+from history.store import is_history
 
 PROTECTED = 1000.0
 """What a match point counts for, beside those of others, of a rule that writes what some rule reads."""
@@ -277,12 +278,13 @@ def known_of(history: Known, program: Program) -> Mapping[str, HistoryGraph]:
     Raises
     ------
     HistoryError
-        A rule has none there (``ACEP-H001``), or one of another query (``ACEP-H002``).
+        No rule has one there (``ACEP-H001``), or one is of another query (``ACEP-H002``).
     """
     expect("history", history, (Mapping, str, Path, NoneType), "a RuleHistory, or the path of one")
     if isinstance(history, str | Path):
-        own = filter(sheds, program.rules)
-        return {one.name: HistoryGraph.load(Path(history) / one.name, CompiledQuery(one.plan)) for one in own}
+        own = [(one, Path(history) / one.name) for one in filter(sheds, program.rules)]
+        there = [pair for pair in own if is_history(pair[1])] or own[:1]
+        return {one.name: HistoryGraph.load(place, CompiledQuery(one.plan)) for one, place in there}
     return history or {}
 
 

@@ -15,6 +15,7 @@ from acep_approx.errors import UsageError
 from acep_approx.events.reading.widening import stacked
 from acep_approx.planning.compiled import CompiledQuery
 from acep_approx.training.history_graph import HistoryGraph
+from acep_approx.training.training import OnProgress
 
 
 class RuleHistory(Mapping[str, HistoryGraph]):
@@ -53,8 +54,20 @@ class RuleHistory(Mapping[str, HistoryGraph]):
     def __repr__(self) -> str:
         return f"<RuleHistory of {', '.join(self) or 'no rules yet'}>"
 
+    @property
+    def names(self) -> list[str]:
+        """The rules that can shed: each has a history, once something was learned."""
+        return [rule.name for rule in filter(sheds, self.rules.program.rules)]
+
     @checked
-    def fit(self, events: Any, *, store: Mapping[str, Any] | None = None, **roles: Any) -> Self:
+    def fit(
+        self,
+        events: Any,
+        *,
+        store: Mapping[str, Any] | None = None,
+        on_progress: OnProgress | None = None,
+        **roles: Any,
+    ) -> Self:
         """Run the rules exactly over past events, and learn what became of their partial matches.
 
         Parameters
@@ -63,6 +76,8 @@ class RuleHistory(Mapping[str, HistoryGraph]):
             In order of time.
         store : mapping of str to table, optional
             The rows that tables begin with: as they were when the past began.
+        on_progress : callable, optional
+            As for ``HistoryGraph.fit``, rule after rule.
         **roles
             ``time``, ``key``, ``type``, ``unit``: as for ``RuleSet.start``.
 
@@ -74,22 +89,37 @@ class RuleHistory(Mapping[str, HistoryGraph]):
         Raises
         ------
         RuleError, DataError
-            As for ``RuleSet.run``; ``UsageError`` ``ACEP-U046``: no event of the past begins a match.
+            As for ``RuleSet.run``; ``UsageError`` ``ACEP-U046``: no event of the past begins a match of any rule. Where
+            that is so of some rules, these have no history.
         """
         seen: dict[str, list[pa.Table]] = {}
         with self.rules.start(store=store, **roles) as run:
             execution = run.stage.execution
             execution.on_reads = lambda rule, table: seen.setdefault(rule, []).append(table)
             run.push(events)
-        self._graphs = {}
+        self._graphs, nothing = {}, None
         for rule in filter(sheds, self.rules.program.rules):
             graph = HistoryGraph(CompiledQuery(rule.plan))
-            self._graphs[rule.name] = graph.fit(stacked(seen.get(rule.name, [pa.table({})])), **roles)
+            try:
+                graph.fit(stacked(seen.get(rule.name, [pa.table({})])), on_progress=on_progress, **roles)
+            except UsageError as error:
+                if error.code != "ACEP-U046":
+                    raise
+                nothing = error  # nothing begins a match of this rule: it has no history
+            else:
+                self._graphs[rule.name] = graph
+        if nothing is not None and not self:
+            raise nothing
         return self
 
     @checked
-    def save(self, path: str | Path, *, new_version: bool = False) -> Path:
+    def save(self, path: str | Path, *, new_version: bool = False) -> dict[str, Path]:
         """Write the histories to a folder: one of its own for each rule; ``new_version`` as for ``HistoryGraph.save``.
+
+        Returns
+        -------
+        dict of str to Path
+            By rule the directory of the version.
 
         Raises
         ------
@@ -98,12 +128,9 @@ class RuleHistory(Mapping[str, HistoryGraph]):
         HistoryError
             Something is there already, or a history of other rules.
         """
-        folder = Path(path)
         if not self:
             raise UsageError("this history has not learned anything yet", code="ACEP-U036", hint="call fit(events)")
-        for name, graph in self.items():
-            graph.save(folder / name, new_version=new_version)
-        return folder
+        return {name: graph.save(Path(path) / name, new_version=new_version) for name, graph in self.items()}
 
     @classmethod
     @checked
@@ -113,7 +140,7 @@ class RuleHistory(Mapping[str, HistoryGraph]):
         Raises
         ------
         HistoryError
-            A rule has none there (``ACEP-H001``), or one of another query (``ACEP-H002``).
+            No rule has one there (``ACEP-H001``), or one is of another query (``ACEP-H002``).
         """
         made = cls(rules)
         made._graphs = dict(known_of(Path(path), rules.program))

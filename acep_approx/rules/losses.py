@@ -223,7 +223,7 @@ class Watch:
         at = np.flatnonzero(unsure)
         self._unsure.add(slots[at], rows[at], ticks[at])
         if self._window != ALWAYS:
-            self._unsure.forget(int(ticks[-1]) - 3 * max(self._window, 0) - 1)
+            self._unsure.forget(int(ticks[0]) - 3 * self._window - 1)
         starts = np.maximum(lost, np.where(unsure, ticks, NEVER))
         if self.rule.is_late:
             at = np.flatnonzero(starts > NEVER)

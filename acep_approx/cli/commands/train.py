@@ -12,12 +12,15 @@ from acep_approx.cli.options.groups import grouped
 from acep_approx.cli.options.input import InputOptions, OnMalformed, PastInputs
 from acep_approx.cli.options.matching import LearningOptions, MatchingOptions
 from acep_approx.cli.options.output import Quiet
-from acep_approx.cli.options.programs import QueryText, read_one_query
+from acep_approx.cli.options.programs import QueryText
 from acep_approx.cli.options.spark import OrderedSparkOptions, refuse_how_written
+from acep_approx.cli.options.together import not_with_rules
+from acep_approx.cli.runs.rules import rows_given
 from acep_approx.cli.summary import say_how_read
 from acep_approx.cli.tables import show_table
-from acep_approx.cli.terminal import amount, say, stages
+from acep_approx.cli.terminal import amount, read_query, say, stages
 from acep_approx.errors import UsageError
+from acep_approx.query.rules.parser import is_rules
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -72,6 +75,10 @@ def train(
             rich_help_panel=LearningOptions.panel,
         ),
     ] = None,
+    table: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=FILE", help="Of rules: the rows that a table began with; can be repeated."),
+    ] = None,
     spark: OrderedSparkOptions,
     quiet: Quiet = False,
 ) -> None:
@@ -79,11 +86,26 @@ def train(
 
     The runs engine finds all matches of PAST, and writes down which partial matches led to them. The last 40% are used
     to see what budgets would find before they are learned from too. Nothing is ever overwritten.
+
+    A file of rules in the place of QUERY is run exactly over PAST, and each rule with partial matches gets a history.
     """
     history.check(gap)
     spark.check()
     _check_spark(spark, history, source)
-    text = read_one_query(query, "acep train")
+    if is_rules(text := read_query(query)):
+        asked = {"--gap": gap, "--more": history.more, "--spark": spark.spark, "--sort": source.sort}
+        asked |= {f"--{name}": value for name, value in matching.replaced.items()}
+        for option, value in asked.items():
+            if value not in (None, False):
+                raise not_with_rules(option, "leave it out")
+        train_rules(text, past, history, source, rows_given(table or []), quiet=quiet)
+        return
+    if table:
+        raise UsageError(
+            "--table is of use with a file of rules only, and this is a query",
+            code="ACEP-U064",
+            hint="leave it out; a file of rules begins with TABLE or RULE",
+        )
 
     from acep_approx.api import compile_query
     from acep_approx.events.source import open_source
@@ -104,6 +126,38 @@ def train(
     folder = known.save(history.output, new_version=history.new_version or history.more)
     if not quiet:
         _summary(known, known.events_ - before, folder)
+
+
+def train_rules(
+    text: str, past: list[str], wanted: HistoryOptions, source: InputOptions, tables: dict[str, str], *, quiet: bool
+) -> None:
+    """Learn a history for each rule of a file that has partial matches.
+
+    Raises
+    ------
+    HistoryError
+        Something is at the place of a history already.
+    UsageError
+        ``ACEP-U046``: nothing to learn from.
+    """
+    from acep_approx.api.rule_history import RuleHistory
+    from acep_approx.api.rule_set import compile_rules
+    from acep_approx.events.source import open_source
+    from history.store import check_free, is_history
+
+    known = RuleHistory(compile_rules(text))
+    for name in known.names:
+        place = wanted.output / name
+        if not (wanted.new_version and is_history(place)):
+            check_free(place)
+    with stages(enabled=not quiet) as bar:
+        events = open_source(past, **source.reading)
+        say_how_read(events)
+        known.fit(events, store=tables or None, on_progress=bar, **source.roles)
+    folders = known.save(wanted.output, new_version=wanted.new_version)
+    for name, graph in () if quiet else known.items():
+        say(f"rule {name}:")
+        _summary(graph, graph.events_, folders[name])
 
 
 def _check_spark(spark: OrderedSparkOptions, history: HistoryOptions, source: InputOptions) -> None:

@@ -15,7 +15,7 @@ import typer
 from acep_approx.arguments import LATENESS
 from acep_approx.cli.options.groups import given_options
 from acep_approx.cli.options.input import HOW_WRITTEN, NOT_ON_SPARK
-from acep_approx.cli.options.matching import ExpandedBudgetOptions, LearningOptions, ReportOptions
+from acep_approx.cli.options.matching import BudgetOptions, ExpandedBudgetOptions, LearningOptions, ReportOptions
 from acep_approx.cli.options.output import ResultKind
 from acep_approx.cli.options.programs import RULES_ONLY
 from acep_approx.errors import UsageError
@@ -76,6 +76,7 @@ COMMON = frozenset(
 WITH_SETS = ("queries", "strict", "bind", "reorder", "stamp", "limit", "key_idle", "start", *LATENESS)
 CHECKPOINTS = ("checkpoint", "checkpoint_every", "finish")
 OF_BUDGETS = [one.name for group in (ExpandedBudgetOptions, LearningOptions, ReportOptions) for one in fields(group)]
+SPENDING = [one.name for one in fields(BudgetOptions)]
 THREE = ("matches", "points", "count")
 KEPT = ("matches", "points", "partial")
 CHOOSE = f"choose {', '.join(THREE)}"
@@ -97,7 +98,7 @@ REFUSED: dict[str, Refusals] = {
         "ACEP-U064",
         NOT_YET,
         _outputs_but("leave it out: FOR EACH POINT gives the points of a rule", "matches"),
-        but=COMMON.union(RULES_ONLY, ("bind",)),
+        but=COMMON.union(RULES_ONLY, ("bind",), SPENDING),
         hint="leave it out",
     ),
     "rules without a store": Refusals(
