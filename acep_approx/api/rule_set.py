@@ -11,7 +11,7 @@ from typing import Any, NoReturn, Self
 
 import pyarrow as pa
 
-from acep_approx.api.rule_budget import Known, RuleSpending, RulesRecord, spending_of, taken_up
+from acep_approx.api.rule_budget import RuleSpending, RulesRecord, spending_of, taken_up
 from acep_approx.arguments import LATENESS, Refusals, checked
 from acep_approx.budget.budget import Budget
 from acep_approx.diagrams.fragments import never_raises
@@ -35,6 +35,7 @@ from acep_approx.rules.words import schema_of
 from acep_approx.run.lateness import Lateness
 from acep_approx.run.order import Order
 from acep_approx.run.run import OrderedRun, parts_of
+from acep_approx.training.history_graph import HistoryGraph
 
 OnBatch = Callable[[int], None]
 Function = Callable[[RuleCall], Any]
@@ -590,7 +591,7 @@ class RuleSet:
         calls: Mapping[str, Function] | None = None,
         on_malformed: str = "refuse",
         rejects: str | Path | None = None,
-        history: Known = None,
+        history: Mapping[str, HistoryGraph] | str | Path | None = None,
     ) -> RuleRun:
         """Go on from what ``RuleRun.state_bytes`` gave; ``on_malformed`` and ``rejects`` are as for ``start``.
 
