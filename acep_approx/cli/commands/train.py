@@ -12,7 +12,7 @@ from acep_approx.cli.options.groups import grouped
 from acep_approx.cli.options.input import InputOptions, OnMalformed, PastInputs
 from acep_approx.cli.options.matching import LearningOptions, MatchingOptions
 from acep_approx.cli.options.output import Quiet
-from acep_approx.cli.options.programs import QueryText
+from acep_approx.cli.options.programs import QueryText, RuleOptions
 from acep_approx.cli.options.spark import OrderedSparkOptions, refuse_how_written
 from acep_approx.cli.options.together import not_with_rules
 from acep_approx.cli.runs.rules import rows_given
@@ -77,7 +77,11 @@ def train(
     ] = None,
     table: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME=FILE", help="Of rules: the rows that a table began with; can be repeated."),
+        typer.Option(
+            metavar="NAME=FILE",
+            help="The rows that a table began with; can be repeated.",
+            rich_help_panel=RuleOptions.panel,
+        ),
     ] = None,
     spark: OrderedSparkOptions,
     quiet: Quiet = False,
