@@ -11,6 +11,7 @@ from typing import Any
 from unittest.mock import patch
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from acep_approx import RuleHistory, RuleSet, compile_rules
@@ -18,7 +19,10 @@ from acep_approx.errors import DataError, QueryError, UsageError
 from acep_approx.rules.doubt import TableDoubt
 from acep_approx.rules.firing import Firing
 from acep_approx.rules.lockstep.loop import LockstepStage
+from acep_approx.rules.log import Transactions
 from acep_approx.rules.losses import Watch
+from acep_approx.rules.table import TableRows
+from acep_approx.rules.words import Texts
 from history.errors import HistoryError
 from tests.cases import FULL, cases
 from tests.doubt_worlds import doubt_world
@@ -106,17 +110,6 @@ def windows_close_at_once() -> AbstractContextManager[Any]:
     return patch.object(Watch, "_missed_until", lambda *_: None)
 
 
-def old_values_are_certain() -> AbstractContextManager[Any]:
-    """What is computed from a value in doubt is certain."""
-    begin = TableDoubt.__init__
-
-    def init(doubt: TableDoubt, *given: Any) -> None:
-        begin(doubt, *given)
-        doubt._effects = doubt._effects._replace(of=np.zeros_like(doubt._effects.of))
-
-    return patch.object(TableDoubt, "__init__", init)
-
-
 MUTANTS: dict[Mutant, tuple[int, ...]] = {
     doubt_is_off: (61, 79),
     what_is_not_certain_clears: (61,),
@@ -134,6 +127,57 @@ def test_what_is_wrong_is_noticed(mutant: Mutant) -> None:
         worlds = {seed: doubt_world(seed) for seed in MUTANTS[mutant]}
         assert any(wrong_within(world, way_of(seed, world)) for seed, world in worlds.items())
 
+
+# --- doubt, by hand ---------------------------------------------------------------------------------------------------
+
+
+def test_what_is_computed_from_what_is_in_doubt_is_in_doubt() -> None:
+    rules = compile_rules("""
+    TABLE t (k text, n int, m int, KEY (k))
+    RULE r ON PATTERN A a WITHIN 0 DO
+      UPDATE t SET n = a.x AT (a.k); UPDATE t SET m = old.n AT (a.k); UPDATE t SET m = 1 AT (a.k);
+      UPSERT t SET n = 1 AT (a.k); DELETE t AT (a.k) END
+    """)
+    rows = TableRows(rules.file.tables[0], Texts())
+    assert rows.row_of([pa.array(["p"])]).tolist() == [0]
+    doubt = TableDoubt(rows, rules.program.writes["t"])
+
+    def at(event: int) -> Transactions:
+        return Transactions.of_events(np.array([event]), np.array([event]))
+
+    def seen(event: int) -> str:
+        in_doubt = {"n": doubt.read("n", ROW, at(event)), "m": doubt.read("m", ROW, at(event))}
+        in_doubt["row"] = doubt.read(None, ROW, at(event))
+        return " ".join(name for name, found in in_doubt.items() if found[0])
+
+    def certain(event: int, statement: int) -> None:
+        doubt.is_written(at(event), ROW, statement, 0, ROW, 0)
+
+    set_n, n_to_m, set_m, upsert, delete = range(5)
+    assert seen(0) == ""
+    doubt.may_be_written(at(0), ROW, set_n)
+    certain(2, n_to_m)
+    certain(4, set_m)
+    certain(6, set_n)
+    doubt.may_be_written(at(8), None, upsert)
+    certain(10, upsert)
+    certain(12, delete)
+    doubt.may_be_written(at(14), ROW, set_m)
+    certain(14, set_m)
+    doubt.may_be_written(at(16), None, set_n, until=np.array([20]))
+    certain(18, set_n)
+    certain(22, set_n)
+    wanted = ["n", "n m", "n", "", "n m row", "m", "", "m", "n m", "n m", "n m"]
+    assert [seen(event) for event in range(1, 23, 2)] == wanted
+    doubt.do_before(2 * 5 + 1, 0, 0)
+    assert seen(9) == wanted[4]
+    doubt.bring_back()
+    assert [seen(event) for event in range(1, 23, 2)] == wanted
+    doubt.fold()
+    assert seen(30) == "m"
+
+
+ROW = np.zeros(1, np.int64)
 
 # --- where nothing is shed --------------------------------------------------------------------------------------------
 

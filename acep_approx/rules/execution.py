@@ -400,11 +400,13 @@ class RuleExecution:
         for name, log in self.bound.logs.items():
             log.forget()
             log.keep_past(last_tick)
-            held = log.past.rows if log.past is not None else NO_ROWS
-            if name in doubts:
-                held = np.concatenate((held, doubts[name].held))
-            if log.rows.forget_read_keys(held) and name in doubts:
-                doubts[name].forget_free_rows()
+            if log.rows.has_many_keys:
+                held = log.past.rows if log.past is not None else NO_ROWS
+                if name in doubts:
+                    held = np.concatenate((held, doubts[name].held))
+                log.rows.forget_read_keys(held)
+                if name in doubts:
+                    doubts[name].forget_free_rows()
         changed = {name: change_table(one, names, times) for name, one in folded.items()}
         self.counters.conflicts += sum(one.conflicts for one in folded.values())
         self.counters.without_row += sum(one.without_row for one in folded.values())

@@ -172,18 +172,17 @@ class TableRows:
 
     # --- what is forgotten ------------------------------------------------------------------------------------
 
-    def forget_read_keys(self, held: Ints) -> bool:
-        """Let go of keys that have no row and were only read, once there are many; not of ``held`` ones.
+    @property
+    def has_many_keys(self) -> bool:
+        """Whether there are so many that some should be forgotten."""
+        return len(self.keys) >= 2 * self._known + SWEEP
 
-        Gives whether it did.
-        """
-        if len(self.keys) < 2 * self._known + SWEEP:
-            return False
+    def forget_read_keys(self, held: Ints) -> None:
+        """Let go of keys that have no row and were only read; not of ``held`` ones."""
         used = self.keys.used()
         self.keys.release(used[~self.present[used] & ~np.isin(used, held)])
         self._key_arrays = self._no_keys()
         self._known = len(self.keys)
-        return True
 
 
 def _bad_rows(table: Table, row: int, what: str) -> DataError:
