@@ -33,7 +33,11 @@ either first."""
 
 @dataclass(frozen=True)
 class Marks(Columns):
-    """What happened to one table: see ``kernels.rules.doubt.Marks``; and in which order within a transaction."""
+    """What happened to one table: see ``kernels.rules.doubt.Marks``; and in which order within a transaction.
+
+    ``is_same``: that a statement may have been run is of no concern where it is run for sure in the same transaction,
+    of the same row: all matches of an event do the same.
+    """
 
     of: Transactions
     row: Ints
@@ -44,6 +48,7 @@ class Marks(Columns):
     rule: Ints
     match: Ints
     action: Ints
+    is_same: Ints
 
     def __len__(self) -> int:
         return len(self.row)
@@ -51,13 +56,24 @@ class Marks(Columns):
     @classmethod
     def none(cls) -> Marks:
         """No marks."""
-        return cls(Transactions.none(), *[np.zeros(0, np.int64)] * 8)
+        return cls(Transactions.none(), *[np.zeros(0, np.int64)] * 9)
 
     def in_order(self) -> Marks:
         """The same as they happened."""
         of = self.of
         keys = (self.action, self.match, self.rule, self.phase, of.start, of.tick, of.place)
         return self.take(np.lexsort(keys))
+
+    def that_matter(self) -> Marks:
+        """The same without what may have been run and is run for sure."""
+        if not self.is_same.any():
+            return self
+        of = self.of
+        names = np.stack((of.place, of.tick, of.start, self.statement, self.row))
+        name = np.unique(names, axis=1, return_inverse=True)[1].reshape(-1)
+        is_run = np.zeros(int(name.max()) + 1, np.bool_)
+        is_run[name[self.what == WRITES]] = True
+        return self.take(np.flatnonzero((self.is_same == 0) | ~is_run[name]))
 
     @property
     def in_kernel(self) -> kernel.Marks:
@@ -103,10 +119,18 @@ class TableDoubt:
 
     # --- what happens -----------------------------------------------------------------------------------------
 
-    def may_be_written(self, of: Transactions, rows: Ints | None, statement: int, until: Ints | None = None) -> None:
+    def may_be_written(
+        self,
+        of: Transactions,
+        rows: Ints | None,
+        statement: int,
+        until: Ints | None = None,
+        *,
+        is_same: bool = False,
+    ) -> None:
         """A statement may have been run for these rows, or none, in some transactions; None: nobody knows the row.
 
-        ``until``: it may be run at any time up to these ticks, of any row.
+        ``until``: it may be run at any time up to these ticks, of any row. ``is_same``: as for ``Marks``.
         """
         if not len(of):
             return
@@ -116,8 +140,8 @@ class TableDoubt:
         row = none + ANY_ROW if rows is None else rows
         until = none if until is None else until
         for phase in (BEFORE, AFTER):
-            marks = Marks(of, row, none + statement, none + what, until, none + phase, none, none, none)
-            self._marks.append(marks)
+            some = none + statement, none + what, until, none + phase, none, none, none, none + is_same
+            self._marks.append(Marks(of, row, *some))
         self._ordered = None
 
     def is_written(self, of: Transactions, rows: Ints, statement: int, rule: int, match: Ints, action: int) -> None:
@@ -125,14 +149,13 @@ class TableDoubt:
         if not len(of):
             return
         none = np.zeros(len(of), np.int64)
-        self._marks.append(
-            Marks(of, rows, none + statement, none + WRITES, none, none + WITH, none + rule, match, none + action)
-        )
+        some = none + statement, none + WRITES, none, none + WITH, none + rule, match, none + action, none
+        self._marks.append(Marks(of, rows, *some))
         self._ordered = None
 
     def _in_order(self) -> Marks:
         if self._ordered is None or len(self._marks) > 1:
-            self._ordered = Marks.joined(self._marks).in_order() if self._marks else Marks.none()
+            self._ordered = Marks.joined(self._marks).that_matter().in_order() if self._marks else Marks.none()
             self._marks = [self._ordered] if len(self._ordered) else []
         return self._ordered
 

@@ -369,7 +369,8 @@ class Firing:
         """What matches write that are not certain is in doubt: it may be done here alone, or by the exact run alone."""
         for one in self.statements if len(at) else ():
             if (doubt := self.doubts.get(one.write.table)) is not None:
-                doubt.may_be_written(found.of.take(at), self.row_of(one, values.take(at)), one.number)
+                of, rows = found.of.take(at), self.row_of(one, values.take(at))
+                doubt.may_be_written(of, rows, one.number, is_same=self.rule.is_same)
 
     # --- conditions -------------------------------------------------------------------------------------------
 

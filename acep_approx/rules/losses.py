@@ -218,7 +218,11 @@ class Watch:
         unsure = unsure & (slots >= 0)
         is_open = np.zeros(len(batch), np.bool_)
         ticks = np.require(batch.ticks, requirements="W")
-        follow(Seen(slots, ticks, rows, lost, unsure), self._window, NEVER, self._shadow, self._first, is_open)
+        ends = np.zeros(len(batch), np.bool_)
+        if self.rule.ending_letters and self._window != ALWAYS:
+            masks = self.pipeline.preparer.classes
+            ends = np.array([bool(mask & self.rule.ending_letters) for mask in masks])[classes] & ~unsure
+        follow(Seen(slots, ticks, rows, lost, unsure, ends), self._window, NEVER, self._shadow, self._first, is_open)
         self._open, self._slots = (rows, is_open), slots
         at = np.flatnonzero(unsure)
         self._unsure.add(slots[at], rows[at], ticks[at])
@@ -244,7 +248,8 @@ class Watch:
         transactions = transactions_of(batch).take(at)
         for one in self.writes if len(at) else ():
             rows = self.firing.row_of(one, OfEvents(of, at)) if self.rule.names_row(one.write) else None
-            self._doubts[one.write.table].may_be_written(transactions, rows, one.number)
+            doubt = self._doubts[one.write.table]
+            doubt.may_be_written(transactions, rows, one.number, is_same=self.rule.is_same)
 
     def _missed_until(self, transactions: Transactions, until: Ints) -> None:
         for one in self.writes:

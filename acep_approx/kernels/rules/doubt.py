@@ -201,7 +201,8 @@ def take_back(words: Ints, before: Before) -> None:
 class Seen(NamedTuple):
     """Events of a stream in order, as one rule sees them: key slot (below 0: none), tick, row number.
 
-    ``lost``: the latest start of a run that was lost at each; ``is_unsure``: what it read is in doubt.
+    ``lost``: the latest start of a run that was lost at each; ``is_unsure``: what it read is in doubt; ``ends``: it
+    ends all runs that have begun before, whatever they are.
     """
 
     slot: Ints
@@ -209,6 +210,7 @@ class Seen(NamedTuple):
     row: Ints
     lost: Ints
     is_unsure: Bools
+    ends: Bools
 
 
 @kernel
@@ -225,6 +227,8 @@ def follow(seen: Seen, window: int, never: int, shadow: Ints, first: Ints, is_op
         is_open[i] = False
         if slot < 0:
             continue
+        if seen.ends[i]:
+            shadow[slot] = never
         start = max(seen.lost[i], tick) if seen.is_unsure[i] else seen.lost[i]
         if start > never:
             shadow[slot] = max(shadow[slot], start)
