@@ -21,6 +21,7 @@ from tests.afa_worlds import afa_world
 from tests.cayuga_examples import CASES, STOCK
 from tests.cel_worlds import cel_world
 from tests.corpus_cases import NAMED, events_of
+from tests.doubt_worlds import doubt_world
 from tests.one_reading import learned
 from tests.revised_streams import schedule
 from tests.rich_worlds import rich_world
@@ -150,6 +151,18 @@ def rules_of(world: RuleWorld, seed: int) -> list[Any]:
 def rules(seed: int) -> list[Any]:
     """Rules that write what they read."""
     return rules_of(rule_world(seed), seed)
+
+
+def rules_within(seed: int) -> list[Any]:
+    """Rules inside a load budget: what is certain, and what is in doubt."""
+    world, dice = doubt_world(seed), Random(seed)
+    budget, driver = dice.choice(("0.5 steps/event", "3 steps/event", "4 runs")), dice.choice(("auto", "stepping"))
+    run = compile_rules(world.text).start(budget=budget, driver=driver)
+    found: list[Any] = []
+    for batch in world.batches():
+        out = run.push(batch)
+        found.append(({name: table.to_pylist() for name, table in out.items()}, run.state_bytes()))
+    return [*found, {name: table.to_pylist() for name, table in run.finish().items()}]
 
 
 def rule_corpus(name: str) -> list[Any]:

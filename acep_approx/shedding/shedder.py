@@ -318,6 +318,7 @@ class Shedder:
         self._order.check("begin_piece")
         places, self._of_piece = events.at, self._rate
         self.arena.notes.begin_piece(len(batch), places)
+        self.arena.begin_piece(events.row)
         if self.arena.notes.again is not None:
             return
         if self.exact_work is not None:
