@@ -75,7 +75,8 @@ COMMON = frozenset(
 """What goes with every program."""
 SPENDING = tuple(one.name for one in fields(BudgetOptions))
 """How much is done, and how: of one query, of many, and of rules."""
-WITH_SETS = ("queries", "strict", "bind", "reorder", "stamp", "limit", "key_idle", "start", *LATENESS, "shed", *SPENDING)
+OF_SETS = ("queries", "strict", "bind", "reorder", "stamp", "limit", "key_idle", "start", "shed")
+WITH_SETS = (*OF_SETS, *LATENESS, *SPENDING)
 CHECKPOINTS = ("checkpoint", "checkpoint_every", "finish")
 OF_BUDGETS = [one.name for group in (ExpandedBudgetOptions, LearningOptions, ReportOptions) for one in fields(group)]
 THREE = ("matches", "points", "count")
