@@ -111,9 +111,16 @@ class Load:
 
     @property
     def ratio(self) -> float:
-        """The share of the run-steps of listing all matches that the exact run takes, as far as is known."""
-        work = None if self.history is None else self.history.work_
-        return work.ratio if work is not None and self.drops else 1.0
+        """The share of the run-steps of listing all matches that the exact run takes, as far as is known.
+
+        Where the work was said, it is that of listing or that of the exact run, by which of the two it is nearer to.
+        """
+        known = self.history
+        if known is None or known.work_ is None or not self.drops:
+            return 1.0
+        ratio, said, listed = known.work_.ratio, self.full_work, known.steps_per_event_
+        is_listing = said is not None and listed > 0 and said > listed * math.sqrt(ratio)
+        return 1.0 if is_listing else ratio
 
     @property
     def law(self) -> WorkLaw | None:
