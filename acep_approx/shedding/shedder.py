@@ -225,8 +225,8 @@ class Shedder:
         assert worth is not None
         if self._first_load().history is None:
             return Learner(tables, known.graph_)
-        share = self.load.share_of_listing * (1 - self.explores)
-        recall = known.prices_.recall(share)
+        share = self.load.share * (1 - self.explores)
+        recall = known.prices_.recall(share * self.load.ratio)
         rate = known.points_ / max(known.events_, 1) * recall
         promise = Promise(rate, patience(known.graph_.counts.bundles), tables.window, is_poor=recall < POOR)
         ranking = Ranking(known.graph_.scheme, known.values(), worth.overlap)
