@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from acep_approx.api.matcher import Matcher
     from acep_approx.api.query import Query
     from acep_approx.api.query_set import QuerySet
+    from acep_approx.api.rule_history import RuleHistory
     from acep_approx.api.rule_set import RuleSet, compile_rules
     from acep_approx.budget.budget import Budget
     from acep_approx.errors import (
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     from acep_approx.query.builder import absent, all_of, either, event, seq
     from acep_approx.results.match import Match
     from acep_approx.results.matches import Matches
+    from acep_approx.training.histories import Histories
     from acep_approx.training.history_graph import HistoryGraph
 else:
     __getattr__, __dir__ = lazy(
@@ -53,6 +55,7 @@ else:
             "acep_approx.api.compile": "compile_query",
             "acep_approx.api.query": "Query",
             "acep_approx.api.query_set": "QuerySet",
+            "acep_approx.api.rule_history": "RuleHistory",
             "acep_approx.api.rule_set": "RuleSet compile_rules",
             "acep_approx.budget.budget": "Budget",
             "acep_approx.errors": "AcepError CappedCountWarning DataError LimitError ManyKeysWarning "
@@ -65,6 +68,7 @@ else:
             "acep_approx.query.builder": "absent all_of either event seq",
             "acep_approx.results.match": "Match",
             "acep_approx.results.matches": "Matches",
+            "acep_approx.training.histories": "Histories",
             "acep_approx.training.history_graph": "HistoryGraph",
         },
     )
@@ -77,6 +81,7 @@ __all__ = [
     "Budget",
     "CappedCountWarning",
     "DataError",
+    "Histories",
     "HistoryGraph",
     "LimitError",
     "ManyKeysWarning",
@@ -89,6 +94,7 @@ __all__ = [
     "QueryError",
     "QuerySet",
     "RuleError",
+    "RuleHistory",
     "RuleSet",
     "TextOrderWarning",
     "UnseenTypeWarning",

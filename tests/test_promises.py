@@ -7,15 +7,19 @@ from random import Random
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
-from acep_approx import HistoryGraph, compile_query
+from acep_approx import HistoryGraph, UsageError, compile_query
 from acep_approx.events.source import open_source
+from acep_approx.learning.online import refresh
 from acep_approx.results.tuning import PastTable, tune
 from acep_approx.shedding import promising
 from acep_approx.shedding.promising import MERGES, promised
 from acep_approx.training import promise as module
 from acep_approx.training.promise import OUTPUTS, SHARES, Promises, Truth, intervals
+from experiments.shedding.promises import SAME, Learned, measure
+from experiments.shedding.workloads import Workload
 from history.errors import HistoryError
 from history.store import DIGEST, MANIFEST
 from tests.cases import cases
@@ -77,6 +81,19 @@ def test_the_exact_run_is_that_of_the_output() -> None:
     assert known.promises_.differ
 
 
+def test_a_query_trains_as_the_command_does() -> None:
+    query, past = compile_query(QUERY, engine="runs"), stream(2)
+    stages: list[str] = []
+    known = query.train(past[::-1], sort=True, gap="window", on_progress=lambda what, _: stages.append(what))
+    assert "trying budgets" in stages
+    same = HistoryGraph(query, gap="window").fit(past[::-1], sort=True, measure=promised)
+    assert known.promises_ == same.promises_ is not None
+    assert (known.gap, known.points_) == ("window", same.points_)
+    assert f"{known.promises_.rows[0].low:.0%} to {known.promises_.rows[0].high:.0%}" in known._repr_html_()
+    with pytest.raises(UsageError, match="ACEP-U053"):
+        query.train(past, budget=1)
+
+
 def test_nothing_is_promised_where_nobody_measures_or_nothing_is_found() -> None:
     query = compile_query(QUERY, engine="runs")
     assert HistoryGraph(query).fit(stream(3, 60)).promises_ is None
@@ -105,6 +122,20 @@ def test_a_promise_is_kept_with_the_history(tmp_path: Any) -> None:
     del whole["notes"]["promises"]  # as versions of before wrote it
     manifest.write_text(json.dumps(whole))
     assert HistoryGraph.load(tmp_path / "kept", query).promises_ is None
+
+
+def test_what_was_learned_since_has_promised_nothing() -> None:
+    query = compile_query(QUERY, engine="runs")
+    known = query.train(stream(1))
+    some = query.match_within(stream(2, 3000), "50%", full_work=2.0, learn=True)
+    some.points()
+    assert some.shedder is not None
+    assert some.shedder.online is not None
+    learner = some.shedder.online.learner
+    assert learner.ranking is not None
+    refresh(known, learner, 3000, 50, 2.0)
+    assert known.learned_ is not None
+    assert known.promises_ is None
 
 
 # --- the interval -----------------------------------------------------------------------------------------------
@@ -191,6 +222,23 @@ def test_runs_by_the_saved_history_find_what_was_promised() -> None:
                 some = query.match_within(part, f"{100 * one.share:g}%", history=known, seed=seed)
                 right.append(one.low <= len(rows_of(some)) / exact <= one.high)
     assert np.mean(right) > 0.9
+
+
+def test_the_experiment_holds_promises_against_runs_by_the_saved_history() -> None:
+    whole, learned = pa.Table.from_pylist(stream(7, 900)), list[Learned]()
+    held = [*measure(Workload("small", QUERY, whole.slice(0, 600), whole.slice(600), None), 1, learned)]
+    known = learned[0].known
+    promises = known.promises_
+    assert promises is not None
+    assert len(held) == 2 * len(promises.rows)
+    query = compile_query(QUERY, engine="runs")
+    for one in held:
+        events = whole.slice(promises.trained, promises.measured) if one.on == SAME else whole.slice(600, 300)
+        events = events.slice(0, promises.measured)
+        budget, merge = f"{100 * one.promise.share:g}%", MERGES[one.promise.output]
+        found = rows_of(query.match_within(events, budget, history=known, merge=merge))
+        assert one.recall == len(found) / len(rows_of(query.match(events)))
+        assert one.is_held == (one.promise.low <= one.recall <= one.promise.high)
 
 
 def test_recalls_of_tuning_have_intervals() -> None:

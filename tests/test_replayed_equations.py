@@ -6,13 +6,17 @@ import re
 from collections import Counter
 from functools import cache
 from random import Random
+from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from acep_approx import HistoryGraph, Query, compile_query
 from acep_approx.engines.runs.worth import DOMINATED, REASONS
+from acep_approx.results import shed_replay
 from acep_approx.results.shed_replay import in_words
+from acep_approx.shedding import metrics
 from tests.cases import cases
 from tests.shed_streams import LISTED, world
 
@@ -79,3 +83,32 @@ def test_every_equation_holds(output: str) -> None:
     known_reasons = REASONS if output == "matches" else REASONS[:-1]  # in points they are dropped without loss
     assert all(checked[reason] for reason in known_reasons), checked
     assert (checked["dominated"] > 100) == (output == "matches"), checked
+
+
+def read_otherwise(**words: int) -> SimpleNamespace:
+    """Names of words of the log as ``metrics`` reads it, of which some are other ones."""
+    return SimpleNamespace(**{**vars(metrics.kernel), **words})
+
+
+MUTANTS = {
+    "a run that dominates is not seen": (metrics, "kernel", read_otherwise(LOG_DOMINATED=metrics.kernel.LOG_WORTH)),
+    "scores of bins are taken as they are": (metrics, "kernel", read_otherwise(NOT_KNOWN=-2)),
+    "coins are all alike": (metrics, "_coins", lambda log, *_: np.ones(len(log))),
+    "all terms have four digits": (shed_replay, "MOST_DIGITS", 5),
+}
+"""Ways to show a score that are wrong."""
+
+
+@pytest.mark.parametrize("mutant", MUTANTS)
+def test_wrong_equations_are_noticed(mutant: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    query, known = learned("rising")
+    some = [
+        query.match_within(stream(51, 500), budget, history=known, log_shed=True, policy=policy)
+        for budget, policy in (("30%", "history"), ("4%", "history"), ("30%", "most-advanced"))
+    ]
+    monkeypatch.setattr(*MUTANTS[mutant])
+    with pytest.raises(AssertionError):  # noqa: PT012  (what is wrong is seen in one of them)
+        for one in some:
+            one.to_arrow()
+            for run in one.shed().to_pylist():
+                check(run, dict(in_words(run, one)))

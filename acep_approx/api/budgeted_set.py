@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from acep_approx.arguments import checked
-from acep_approx.errors import UsageError
+from acep_approx.budget.budget import Budget
+from acep_approx.errors import DataError, UsageError
 
 if TYPE_CHECKING:
-    from acep_approx.budget.budget import Budget
     from acep_approx.budget.set_ledger import SetRecord
     from acep_approx.results.budgeted_set import BudgetedFound
     from acep_approx.shedding.purse import Purse
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from acep_approx.subscriptions.results import Found
     from acep_approx.subscriptions.running import Running
     from acep_approx.training.histories import Histories
+    from acep_approx.training.training import OnProgress
 
 SPENDING = ("budget", "history", "policy", "audit", "seed", "full_work", "log_shed")
 """Arguments that say how much may be done, and how it is spent."""
@@ -51,7 +52,6 @@ def new_purse(spending: Mapping[str, Any]) -> NewPurse | None:
                 hint="say how much may be done: budget='20%', '5000 steps/event', '200 runs' or '2 ms/batch'",
             )
         return None
-    from acep_approx.budget.budget import Budget
     from acep_approx.shedding.load import Load
     from acep_approx.shedding.purse import Purse
     from acep_approx.training.histories import known_histories
@@ -61,10 +61,37 @@ def new_purse(spending: Mapping[str, Any]) -> NewPurse | None:
     return lambda: Purse(load, histories)
 
 
+def plain(spending: Mapping[str, Any]) -> dict[str, Any]:
+    """What a budget was asked for with, as JSON; of histories only whether there are any."""
+    given = {name: value for name, value in spending.items() if value is not None}
+    return given | {"budget": str(Budget.parse(given["budget"]))} | ({"history": True} if "history" in given else {})
+
+
+def from_plain(saved: dict[str, Any], history: Any) -> dict[str, Any]:
+    """The arguments of a set that goes on from a state.
+
+    Raises
+    ------
+    DataError
+        ``ACEP-D048``: it needs its histories.
+    """
+    spending = saved.pop("spending", None)
+    if spending is None:
+        return saved
+    if spending.pop("history", False) and history is None:
+        raise DataError(
+            "the state is of a set with histories, which are not in it",
+            code="ACEP-D048",
+            hint="give them too: QuerySet.from_state(state, history=...)",
+        )
+    return {**saved, **spending, "history": history}
+
+
 class BudgetedSet:
     """The part of ``QuerySet`` that is about load budgets."""
 
     _running: Running
+    _matched: Running | None = None  # what ``match`` or ``batches`` ran last
     _seconds = 0.0
 
     if TYPE_CHECKING:
@@ -140,6 +167,12 @@ class BudgetedSet:
         seconds = time.perf_counter() - begun
         return BudgetedFound.with_record(found, lambda: record_of(running, seconds), lambda: shed_of(running))
 
+    def _fresh(self) -> Running:
+        """The same queries before any event, with a budget of their own if the set has one."""
+        self._matched = running = self._running.fresh()
+        check_budget(running)
+        return running
+
     def _pushed(self, running: Running, results: Iterator[Result]) -> Found:
         """The results of what was pushed inside the budget."""
         from acep_approx.results.budgeted_set import purse_of
@@ -152,8 +185,57 @@ class BudgetedSet:
         self._seconds += time.perf_counter() - begun
         return found
 
+    @checked
+    def train(
+        self, past: Any, *, gap: int | str = -1, on_progress: OnProgress | None = None, **reading: Any
+    ) -> Histories:
+        """Learn from past events which partial matches of the queries are worth keeping, for ``match_within``.
+
+        Parameters
+        ----------
+        past
+            As for ``match``.
+        gap : int or "window", default -1
+            As for ``HistoryGraph``.
+        on_progress : callable, optional
+            Called with what is being done and how much of it, from 0 to 1.
+        **reading
+            As for ``match``.
+
+        Returns
+        -------
+        Histories
+            One history for each query that runs by itself, and one for each template: ``save`` keeps them.
+
+        Notes
+        -----
+        Complexity: an exact run of the set, and for each history what ``HistoryGraph.fit`` takes. Of a template at most
+        1,048,576 pairs of events and queries are learned from.
+
+        Examples
+        --------
+        >>> from acep_approx import QuerySet
+        >>> desk = QuerySet(output="points")
+        >>> low = desk.add("PATTERN SEQ(A a, A b, B c) WHERE b.x > a.x AND c.x > b.x WITHIN 40", id="low")
+        >>> events = [{"ts": t, "type": "AAB"[t % 3], "x": t * 7 % 11} for t in range(600)]
+        >>> known = desk.train(events[:300])
+        >>> known
+        <Histories of 1 part>
+        >>> desk.match_within(events[300:], "20%", history=known).rows > 0
+        True
+        """
+        from acep_approx.shedding.set_past import RecordingPurse
+
+        purse = RecordingPurse()
+        running = self._running.fresh(lambda: purse)
+        for _ in self._batches(running, past, **reading):
+            pass
+        return purse.learned(gap, on_progress or (lambda _what, _share: None))
+
     def record(self) -> SetRecord:
-        """What a set that was made with a budget did with what was pushed: see ``BudgetedFound.record``.
+        """What a set that was made with a budget did: see ``BudgetedFound.record``.
+
+        It is about what was pushed, or, where nothing was, about the last ``match`` or ``batches``.
 
         Raises
         ------
@@ -162,11 +244,10 @@ class BudgetedSet:
         """
         from acep_approx.results.budgeted_set import record_of
 
-        self._check_has_budget("record()")
-        return record_of(self._running, self._seconds)
+        return record_of(self._told_of("record()"), self._seconds)
 
     def shed(self) -> pa.Table:
-        """The runs of what was pushed that were shed, one row each, where ``log_shed=True`` was given.
+        """The runs that were shed, one row each, where ``log_shed=True`` was given; of the same as ``record``.
 
         Raises
         ------
@@ -175,16 +256,16 @@ class BudgetedSet:
         """
         from acep_approx.results.budgeted_set import shed_of
 
-        self._check_has_budget("shed()")
-        return shed_of(self._running)
+        return shed_of(self._told_of("shed()"))
 
-    def _check_has_budget(self, what: str) -> None:
+    def _told_of(self, what: str) -> Running:
         if self._running.load is None:
             raise UsageError(
                 f"{what} is about a load budget, and this set has none",
                 code="ACEP-U040",
                 hint="make the set with one: QuerySet(budget='20%', ...), or call match_within(events, '20%')",
             )
+        return self._running if self._running.arrived or self._matched is None else self._matched
 
 
 def check_budget(running: Running) -> None:

@@ -7,14 +7,15 @@ from hashlib import sha256
 from itertools import chain, islice
 from pathlib import Path
 from types import NoneType
-from typing import TYPE_CHECKING, Any, NoReturn, Self
+from typing import TYPE_CHECKING, Any, NoReturn
 from weakref import WeakValueDictionary
 
 import pyarrow as pa
 
-from acep_approx.api.budgeted_set import SPENDING, BudgetedSet, new_purse
+from acep_approx.api.budgeted_set import SPENDING, BudgetedSet, new_purse, plain
 from acep_approx.api.query import Query
-from acep_approx.api.query_texts import Planned, QueryTexts, SavedTexts, weights_in
+from acep_approx.api.query_texts import Planned, QueryTexts, weights_in
+from acep_approx.api.saved_set import SavedSet
 from acep_approx.arguments import Refusals, checked
 from acep_approx.diagrams.fragments import never_raises
 from acep_approx.errors import UsageError, expect
@@ -22,7 +23,7 @@ from acep_approx.events.reading.malformed import PushedRows
 from acep_approx.events.source import Source, open_source
 from acep_approx.events.stream import stamped
 from acep_approx.events.time_formats import TimeFormat
-from acep_approx.matching.outputs.bind import Bind, as_plain, from_plain
+from acep_approx.matching.outputs.bind import Bind, as_plain
 from acep_approx.matching.outputs.kinds import STREAMED, OutputName
 from acep_approx.planning.durations import Duration, check_duration
 from acep_approx.planning.planner import Plan
@@ -36,7 +37,7 @@ from acep_approx.subscriptions.graph import entries_of, is_hidden
 from acep_approx.subscriptions.members import Member
 from acep_approx.subscriptions.results import Found, Subscription, Subscriptions
 from acep_approx.subscriptions.running import Misfit, Running, Standing
-from acep_approx.subscriptions.state import SET, pack, restored
+from acep_approx.subscriptions.state import pack
 from acep_approx.subscriptions.templates.literals import uses
 from acep_approx.subscriptions.templates.template import Alike, require_columns
 from acep_approx.visible import broken_at
@@ -63,7 +64,7 @@ REFUSED = Refusals(
 )
 
 
-class QuerySet(OrderedRun, BudgetedSet):
+class QuerySet(BudgetedSet, SavedSet, OrderedRun):
     """Many queries on one stream.
 
     Parameters
@@ -139,7 +140,8 @@ class QuerySet(OrderedRun, BudgetedSet):
         bind: Bind = None,
         **others: Any,
     ) -> None:
-        made = new_purse({name: others.pop(name) for name in SPENDING if name in others})
+        spending = {name: others.pop(name) for name in SPENDING if name in others}
+        made = new_purse(spending)
         for name in others:
             REFUSED.refuse(name)
         if output not in STREAMED:
@@ -157,6 +159,8 @@ class QuerySet(OrderedRun, BudgetedSet):
         self._made_with = {"output": output, "stamp": stamp, "reorder": reorder, **lateness}
         if bind is not None:  # else the state is what it was when there was none
             self._made_with["bind"] = as_plain(bind)
+        if made is not None:
+            self._made_with["spending"] = plain(spending)
         if reorder is not None:
             lateness |= {"watermark": reorder, "called": "reorder"}
         asked = Lateness(**lateness) if any(value is not None for value in lateness.values()) else None
@@ -476,7 +480,7 @@ class QuerySet(OrderedRun, BudgetedSet):
         -----
         What was pushed plays no role, and stays as it is.
         """
-        running = self._running.fresh()
+        running = self._fresh()
         return self._notified(running, chain.from_iterable(self._batches(running, events, **reading)))
 
     def batches(self, events: Any, **reading: Any) -> Iterator[Found]:
@@ -488,7 +492,7 @@ class QuerySet(OrderedRun, BudgetedSet):
             As for ``match``. With ``on_misfit`` too: a function that is told the id of each query that does not fit the
             columns, and the error; it is left out, with those that read what it publishes. Default: it is an error.
         """
-        running = self._running.fresh()
+        running = self._fresh()
         for some in self._batches(running, events, **reading):
             yield self._notified(running, iter(some))
 
@@ -651,53 +655,11 @@ class QuerySet(OrderedRun, BudgetedSet):
         running.on_misfit = on_misfit
         running.begin(schema)
 
-    # --- state ------------------------------------------------------------------------------------------------
-
-    def state_bytes(self) -> bytes:
-        """Everything as bytes, to go on later or elsewhere: queries, what waits, where each of them stands.
-
-        Functions that are told of results are not in it.
-
-        Raises
-        ------
-        DataError
-            ``ACEP-D045``: an error stopped it in the middle of a batch.
-        """
-        return pack(self._running, self._made_with)
-
-    @classmethod
-    def from_state(cls, state: bytes) -> Self:
-        """The set that ``state_bytes`` was called on, ready for the next events.
-
-        Raises
-        ------
-        DataError
-            ``ACEP-D040``: not the state of a set; ``ACEP-D041``: of another format; ``ACEP-D042``: a query means
-            something else now.
-        """
-        expect("the state", state, (bytes, bytearray, memoryview), "the bytes that state_bytes() gave")
-        saved = SET.unpack(state)
-        with SET.reading():
-            options = saved.head["options"]
-            made = cls(**options | {"bind": from_plain(options.get("bind"))})
-            made._go_on(restored(saved, SavedTexts(), made._running.new_load))
-        return made
-
     def use(self, source: Source) -> None:
         """Tell an input which column is the time."""
         self._running.kept = source.schema.names if self.keeps_whole else ()
         if (levels := self._running.levels) is not None:
             source.use(levels.roles.read_in(levels.columns), is_stamped=self._stamp)
-
-    def take_up(self, state: bytes) -> Self:
-        """Go on from a state of a set of the same queries, added in the same order; gives this set."""
-        saved = SET.unpack(state)
-        with SET.reading():
-            self._go_on(restored(saved, SavedTexts(), self._running.new_load))
-        return self
-
-    def _go_on(self, running: Running) -> None:
-        running.lateness, self._running = self._running.lateness, running
 
     def spark(self, *_: Any, **__: Any) -> NoReturn:
         """Refused: sets on Spark come later (``ACEP-U064``)."""

@@ -120,8 +120,7 @@ def weights_in(rows: pa.RecordBatch | None, weight: str | float) -> list[float]:
     >>> weights_in(None, 2), weights_in(pa.record_batch({"w": [1, 3]}), "w")
     ([2.0], [1.0, 3.0])
     """
-    if isinstance(weight, str):
-        assert rows is not None, "a column is one of a table"
+    if isinstance(weight, str) and rows is not None:
         found = rows.column(weight).to_pylist()
     else:
         found = [weight] * (1 if rows is None else rows.num_rows)

@@ -54,7 +54,8 @@ class TunableQuery(CompiledQuery):
         Raises
         ------
         UsageError
-            ``ACEP-U046``: no event of the past begins a match; ``ACEP-U073``: no window.
+            ``ACEP-U053``: there is no such argument. ``ACEP-U046``: no event of the past begins a match;
+            ``ACEP-U073``: no window.
 
         Examples
         --------
@@ -67,9 +68,11 @@ class TunableQuery(CompiledQuery):
 
         Complexity: as ``HistoryGraph.fit``; for each output an exact run over the last 40%, and one inside each budget.
         """
+        from acep_approx.results.question import Reading
         from acep_approx.shedding.promising import promised
         from acep_approx.training.history_graph import HistoryGraph
 
+        _refuse_others(reading, {*Reading.__dataclass_fields__, "sort"}, "train")
         return HistoryGraph(self, gap=gap).fit(past, on_progress=on_progress, measure=promised, **reading)
 
     @checked
@@ -147,9 +150,7 @@ class TunableQuery(CompiledQuery):
             expect("each of within", within, (str, NoneType), "texts such as '10 s' or '50 events'")
             return type(self)(replanned(self.plan, errors, within, "runs"))
 
-        if unknown := sorted(reading.keys() - Reading.__dataclass_fields__.keys()):
-            what = f"there is no argument {unknown[0]!r} of tune"
-            raise UsageError(what, code="ACEP-U053", hint="see help(acep_approx.Query.tune)")
+        _refuse_others(reading, {*Reading.__dataclass_fields__}, "tune")
         how = Reading(**reading)
         return try_all(
             compiled,
@@ -162,3 +163,9 @@ class TunableQuery(CompiledQuery):
             seed=seed,
             on_progress=on_progress,
         )
+
+
+def _refuse_others(reading: dict[str, Any], known: set[str], call: str) -> None:
+    if unknown := sorted(reading.keys() - known):
+        what = f"there is no argument {unknown[0]!r} of {call}"
+        raise UsageError(what, code="ACEP-U053", hint=f"see help(acep_approx.Query.{call})")

@@ -127,9 +127,9 @@ class AuditCells:
         size = int(keys.max()) + 1
         if (last - first + 1) * size > len(keys):
             return self.cells(keys, ticks) >= 0, self.cells(keys, ticks + self.window) >= 0
-        every = np.arange(size)
-        grid = [self.cells(every, np.full(size, epoch * self.epoch)) >= 0 for epoch in range(first, last + 1)]
-        table, begin = np.concatenate(grid), keys - first * size
+        epochs = np.arange(first, last + 1)
+        every = np.tile(np.arange(size), len(epochs))
+        table, begin = self.cells(every, np.repeat(epochs * self.epoch, size)) >= 0, keys - first * size
         if not table.any():
             return (none := np.zeros(len(keys), np.bool_)), none
         now, ahead = (at // self.epoch * size + begin for at in (ticks, ticks + self.window))

@@ -118,8 +118,27 @@ class SetRecord:
 
     def worst(self, most: int = 5) -> list[QueryRecord]:
         """The queries that miss most, as far as enough of them was audited."""
-        known = [query for query in self.queries if query.recall is not None and query.recall.recall is not None]
-        return sorted(known, key=lambda query: query.recall.recall if query.recall else 1.0)[:most]  # type: ignore[arg-type, return-value]
+        known = [(query.recall.recall, place) for place, query in enumerate(self.queries) if query.recall is not None]
+        order = sorted((recall, place) for recall, place in known if recall is not None)
+        return [self.queries[place] for _, place in order[:most]]
+
+    def rows(self) -> list[dict[str, object]]:
+        """A row for each query, for ``pandas.DataFrame`` or ``pyarrow.Table.from_pylist``.
+
+        Returns
+        -------
+        list of dict
+            ``query``, ``engine`` (None: answered exactly), ``weight``, ``found``, and the estimated ``recall`` with its
+            interval from ``low`` to ``high``, and the match points ``audited`` for it.
+        """
+        found = []
+        for query in self.queries:
+            known = query.recall
+            row: dict[str, object] = {"query": query.id, "engine": query.part, "weight": query.weight}
+            row["found"] = query.found
+            row |= {name: None if known is None else getattr(known, name) for name in ("recall", "low", "high")}
+            found.append(row | {"audited": 0 if known is None else known.points})
+        return found
 
     @property
     def recall(self) -> tuple[float | None, float | None, float | None]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from acep_approx.arrays import Floats, Ints
 from acep_approx.engines.runs.load_shedder import LoadShedder
 from acep_approx.events.stream import EventBatch
+from acep_approx.matching.stream_batch import StreamBatch
 
 if TYPE_CHECKING:
     from acep_approx.matching.pipeline import Pipeline
@@ -23,7 +24,7 @@ class EngineShedder(LoadShedder, Protocol):
     Where an engine runs pairs of events and queries, ``begin_pairs`` stands for ``begin_piece``.
     """
 
-    def begin_pairs(self, events: int, whose: Ints) -> None:
+    def begin_pairs(self, events: int, whose: Ints, pairs: StreamBatch | None = None) -> None:
         """So many events of the stream come, as pairs that are ``whose``: each is granted for once, in equal parts."""
 
     def know_window(self, window: int) -> None:
@@ -52,8 +53,8 @@ class SharedLoad(Protocol):
             Whether the keys of the engine are queries of a template, too: then a try to begin a run is a run-step.
         """
 
-    def join(self, shedder: Any, name: str = "", weight: float = 1.0) -> None:
-        """Let an engine have a part of the budget, before its next event."""
+    def join(self, shedder: Any, name: str = "", weight: float = 1.0, instead_of: Any = None) -> None:
+        """Let an engine have a part of the budget, before its next event; perhaps that of another one."""
 
     def leave(self, shedder: Any) -> None:
         """Let an engine have no part any more."""
@@ -65,7 +66,10 @@ class SharedLoad(Protocol):
         """What must be kept to go on elsewhere, as JSON; the rest is in the states of the engines."""
 
     def restore(self, saved: dict[str, Any]) -> None:
-        """Go on from what ``snapshot`` gave, once all engines have joined and were restored."""
+        """Go on from what ``snapshot`` gave: engines that join until ``restored`` have what their states say."""
+
+    def restored(self) -> None:
+        """All engines are there again."""
 
     def take_log(self, shedder: Any, pipeline: Pipeline) -> None:
         """Take what was written down of runs that were shed, while their keys are known."""

@@ -140,6 +140,11 @@ class Load:
         return UNKNOWN_SHARE
 
     @property
+    def audit_share(self) -> float:
+        """The share of the budget that the audit has."""
+        return self.audit * min(LARGE / self.share, 1.0) if self.budget.unit == "%" else self.audit
+
+    @property
     def share_of_listing(self) -> float:
         """What share the budget is of the work of listing all matches: histories know prices by it."""
         return self.share * self.ratio
@@ -179,6 +184,8 @@ LEAST_RESERVE = 256.0
 EPOCH_WINDOWS = 4
 MOST_AUDITED = 0.5
 """Share of the cells that are audited at most."""
+LARGE = 0.2
+"""Share of the exact run's work from which on the audit grows no more: it has all that it needs."""
 CARRIED = 64
 """Run-steps that may be saved up where less is granted per event: else a small budget would never pay for a test."""
 

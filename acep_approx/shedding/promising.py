@@ -45,7 +45,10 @@ def promised(known: HistoryGraph, part: Part) -> Promises:
     exact = {output: exact_run(part, output) for output in OUTPUTS}
     truth, _ = exact[OUTPUTS[0]]
     asked = [(output, share) for output in OUTPUTS for share in SHARES]
-    runs = [_inside(known, part, share, output) for output, share in asked]
+    runs: list[tuple[Ints, int]] = []
+    for output, share in asked:
+        is_alike = len(runs) >= len(SHARES) and len({steps for _, steps in exact.values()}) == 1
+        runs.append(runs[-len(SHARES)] if is_alike else _inside(known, part, share, output))
     found = np.array([truth.found(rows) for rows, _ in runs])
     promises = [
         Promise(share, output, steps / max(part.events, 1), float(is_found.sum()) / max(len(truth), 1), *ends)

@@ -104,10 +104,12 @@ class Purse:
     >>> some, others = purse.shedder(plan), purse.shedder(plan)
     >>> purse.join(some, "some")
     >>> purse.join(others, "others", weight=3.0)
+    >>> purse.settle()
     >>> [str(one.load.budget) for one in purse.accounts]
     ['25 steps/event', '75 steps/event']
     """
 
+    shedder_of = Shedder
     nothing = Piece(0, 0, 0, 0, 0, 0.0, 0, 0)
     """Where an engine stands before its first event."""
 
@@ -117,6 +119,7 @@ class Purse:
         self.accounts: dict[Shedder, Account] = {}
         self._left = self.nothing  # what engines have done that are gone
         self._due, self._next = FIRST_MOVE, FIRST_MOVE
+        self._is_restored = self._is_changed = False
 
     # --- engines --------------------------------------------------------------------------------------------
 
@@ -172,11 +175,14 @@ class Purse:
         own = replace(self.load, history=history, full_work=None)
         if own.budget.unit == "%" and history is None:
             own = replace(own, full_work=1.0)  # it is told more when it joins
-        made = Shedder(plan, own, audits_beside=audits_beside)
-        made.charges_births, made.keeps_metrics = is_of_pairs, True
+        made = self.shedder_of(plan, own, audits_beside=audits_beside)
+        made.known_as = known_as or plan.fingerprint()
+        made.charges_births, made.keeps_metrics, made.before_batch = is_of_pairs, True, self.settle
         return made
 
-    def join(self, shedder: Shedder, name: str = "", weight: float = 1.0) -> None:
+    def join(
+        self, shedder: Shedder, name: str = "", weight: float = 1.0, instead_of: Shedder | None = None
+    ) -> None:
         """Let an engine have a part of the budget, before its next event; or change what its match points count for.
 
         Parameters
@@ -186,19 +192,33 @@ class Purse:
             For people.
         weight : float, default 1
             What a match point of it counts for, beside those of other engines.
+        instead_of : Shedder, optional
+            An engine whose part it gets; that one leaves.
         """
         if shedder in self.accounts:
             self.accounts[shedder].weight = weight
             return
+        self._is_changed = not self._is_restored
+        if instead_of is not None and instead_of in self.accounts:
+            shedder.part = instead_of.part
+            shedder.take(instead_of.load.budget, instead_of.load.full_work)
+            self.leave(instead_of)
         self.accounts[shedder] = Account(shedder, name, weight, shedder.part)
+
+    def settle(self) -> None:
+        """Tell all engines their parts, if some have come or gone; engines ask for that before each batch."""
+        if not self._is_changed:
+            return
+        self._is_changed = False
         self._know_sizes()
-        self._foresee()
+        if not any(one.metrics.pieces for one in self.accounts):
+            self._foresee()
         self._tell()
 
     def leave(self, shedder: Shedder) -> None:
         """Let an engine have no part any more; what it saved up is for the others."""
         gone = self.accounts.pop(shedder, None)
-        if gone is None:
+        if gone is None or self._is_restored:
             return
         if gone.piece is not None:
             self._left = added([self._left, replace(gone.piece, live=0)])
@@ -209,8 +229,7 @@ class Purse:
             rest = math.floor(spare) / len(self.accounts)
             for one in self.accounts:
                 one.arena.hand_over(-rest)
-        self._know_sizes()
-        self._tell()
+        self._is_changed = True
 
     # --- the stream -----------------------------------------------------------------------------------------
 
@@ -271,21 +290,23 @@ class Purse:
         return Need(one.size, one.part, work - one.work, granted - one.granted, price)
 
     def _move(self, accounts: Sequence[Account], needs: Sequence[Need]) -> None:
-        parts = towards_one_price([one.part for one in accounts], needs, _sizes(accounts))
+        sizes = _sizes(accounts)
+        parts = towards_one_price([one.part for one in accounts], needs, sizes)
+        if self._share is not None:
+            parts = at_most(ALMOST_ALL / 100 / self._share, parts, sizes)
         for one, part in zip(accounts, parts.tolist(), strict=True):
             one.part = one.shedder.part = part
 
     def _foresee(self) -> None:
         """Let parts begin where histories say that prices are one; where nobody knows, by weights."""
-        accounts = self._in_order()
-        if any(one.shedder.metrics.pieces for one in accounts):
+        accounts, share = self._in_order(), self._share
+        if not accounts:
             return
-        share = self._share
         mean = math.fsum(one.weight * one.size for one in accounts) / math.fsum(one.size for one in accounts)
         for one in accounts:
             one.part = one.shedder.part = one.weight / mean
         for _ in range(STEPS_AHEAD if share is not None and self._all_learned else 0):
-            self._move(accounts, [Need(one.size, one.part, 1.0, 1.0, _foreseen(one, share)) for one in accounts])
+            self._move(accounts, [_foreseen(one, share) for one in accounts])
 
     @property
     def _all_learned(self) -> bool:
@@ -320,9 +341,9 @@ class Purse:
 
     def _tell(self) -> None:
         """Tell each engine its part of the budget."""
-        if self.load.budget.is_unlimited or not self.accounts:
-            return
         accounts = self._in_order()
+        if self.load.budget.is_unlimited or not accounts:
+            return
         shares = _sizes(accounts) * [one.part for one in accounts]
         shares /= math.fsum(shares)
         amounts = self._amounts(accounts, shares)
@@ -392,14 +413,36 @@ class Purse:
         return {"left": vars(self._left), "due": [self._due, self._next]}
 
     def restore(self, saved: dict[str, Any]) -> None:
-        """Go on from what ``snapshot`` gave, once all engines have joined and were restored."""
+        """Go on from what ``snapshot`` gave: engines that join until ``restored`` have what their states say."""
         self._left = Piece(**saved["left"])
         finite("left", *vars(self._left).values())
         self._due, self._next = (number_in("due", number, 1, COUNT) for number in saved["due"])
+        self._is_restored = True
+
+    def restored(self) -> None:
+        """All engines are there again."""
+        self._is_restored = self._is_changed = False
         for one in self.accounts.values():
             one.part = one.shedder.part
             one.work, one.granted, one.shed = self._stands(one)
-        self._tell()
+        self._know_sizes()
+
+
+def at_most(most: float, parts: Floats, sizes: Floats) -> Floats:
+    """Parts of which none is more than all of an engine's work; what is over goes to the others, as they are.
+
+    Examples
+    --------
+    >>> at_most(2.0, np.array([4.0, 0.5, 0.5]), np.array([1.0, 2.0, 4.0])).round(2).tolist()
+    [2.0, 0.83, 0.83]
+    """
+    parts, is_full = parts.copy(), np.zeros(len(parts), np.bool_)
+    while (more := ~is_full & (parts > most)).any() and not (is_full | more).all():
+        is_full |= more
+        rest = sizes.sum() - most * sizes[is_full].sum()
+        parts[~is_full] *= rest / (sizes * parts)[~is_full].sum()
+        parts[is_full] = most
+    return np.minimum(parts, most)
 
 
 def added(pieces: Sequence[Piece]) -> Piece:
@@ -416,12 +459,14 @@ def added(pieces: Sequence[Piece]) -> Piece:
     )
 
 
-def _foreseen(one: Account, share: float | None) -> float:
-    """The price at which an engine would stay inside its part."""
+def _foreseen(one: Account, share: float | None) -> Need:
+    """What would come of an engine with its part: a price, or less than was granted where it need not shed."""
     known = one.shedder.load.history
     assert known is not None, "all have learned one"
     assert share is not None, "then it is known"
-    return one.weight * known.prices_.price(min(share * one.part, 1.0))
+    mine = share * one.part
+    price = one.weight * known.prices_.price(mine) if mine < 1 else 0.0
+    return Need(one.size, one.part, 1.0, max(mine, 1.0), price)
 
 
 def _sizes(accounts: Sequence[Account]) -> Floats:

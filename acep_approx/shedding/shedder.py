@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zlib
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -29,6 +30,7 @@ from acep_approx.learning.cohort import Beside, Cohort
 from acep_approx.learning.judging import POOR, Promise, Ranking, patience
 from acep_approx.learning.learner import Learner
 from acep_approx.learning.online import Observer, OnlineLearning, RecordedLearning
+from acep_approx.matching.stream_batch import StreamBatch
 from acep_approx.planning.planner import Plan
 from acep_approx.ranges import finite
 from acep_approx.shedding.by_query import PointsByQuery
@@ -88,13 +90,18 @@ class Shedder:
         Whether a try to begin a run is a run-step.
     keeps_metrics : bool
         Whether its state has what came of it so far.
+    known_as : str
+        What its history is found by.
     part : float
         Of a purse, as a multiple of what its own work is entitled to.
+    before_batch : callable or None
+        Is called before each batch.
     by_query : PointsByQuery
         Match points of many queries that it sheds for.
     """
 
     charges_births = keeps_metrics = False
+    known_as = ""
     part = 1.0
     keeps_order = True
     """What is saved up is there for all keys: were events grouped, who comes first would depend on how they arrived."""
@@ -128,6 +135,7 @@ class Shedder:
         self._waiting = 0  # events behind the last one that the engine got: they are granted for with the next
         self._ahead = (0.0, 0)  # seconds and events that are left of a batch with a budget of time
         self._is_bound = False
+        self.before_batch: Callable[[], None] | None = None
         self._whose: Ints | None = None  # the queries of pairs
         self.by_query = PointsByQuery()
 
@@ -188,11 +196,11 @@ class Shedder:
         if cells is None or not can_be_beside:
             return 0.0
         if has_cohort:
-            self.beside = Beside(self.arena, Cohort(self.plan, *self._columns, cells), load.audit)
+            self.beside = Beside(self.arena, Cohort(self.plan, *self._columns, cells), load.audit_share)
         else:
             full = (load.steps_per_event or 0.0) / load.ratio * replace(load, drops=True).ratio
-            self.exact_audit = ExactAudit(self.plan, self._columns, cells, load.audit, full)
-        return load.audit
+            self.exact_audit = ExactAudit(self.plan, self._columns, cells, load.audit_share, full)
+        return load.audit_share
 
     def rebind(self, tables: RunTables) -> None:
         """Go on with columns of wider types; refused where it learns (``ACEP-D024``)."""
@@ -265,9 +273,11 @@ class Shedder:
     def begin_batch(self, events: int) -> None:
         """Budgets of time are turned into run-steps, as far as is known how long these take."""
         self._order.check("begin_batch")
+        if self.before_batch is not None:
+            self.before_batch()
         budget, arena = self.load.budget, self.arena
         arena.notes.begin_batch(events)
-        if arena.notes.again is not None:  # what is run once more is paid from what is left
+        if arena.notes.is_begun or arena.notes.again is not None:  # what is run once more is paid from what is left
             return
         if budget.unit == "ms/batch":
             arena.grant(self._rate * self._waiting)
@@ -308,6 +318,7 @@ class Shedder:
         self._order.check("begin_piece")
         places, self._of_piece = events.at, self._rate
         self.arena.notes.begin_piece(len(batch), places)
+        self.arena.begin_piece(events.row)
         if self.arena.notes.again is not None:
             return
         if self.exact_work is not None:
@@ -321,10 +332,10 @@ class Shedder:
         self.arena.stands_for = stands_for[places]
         self._waiting += int(arrived[-1:].sum() - stands_for.sum())
 
-    def begin_pairs(self, events: int, whose: Ints) -> None:
+    def begin_pairs(self, events: int, whose: Ints, pairs: StreamBatch | None = None) -> None:  # noqa: ARG002
         """So many events of the stream come, as pairs of queries: each is granted for once, by all in equal parts.
 
-        ``whose``: the number of the query of each pair, -1 where nobody knows.
+        ``whose``: the number of the query of each pair, -1 where nobody knows; ``pairs``: None where there are none.
         """
         self._order.check("begin_piece")
         self._waiting += events
@@ -369,6 +380,9 @@ class Shedder:
         self.arena.notes.end_piece()
         if self.arena.notes.again is not None:
             self._seen = relevant, progress.steps
+            if self.load.budget.unit == "ms/batch":
+                self._ahead = self._ahead[0] - seconds, self._ahead[1]
+                self._keep_time()
             return
         self._seen, self._events = (progress.relevant, progress.steps), progress.events
         if self.load.budget.unit == "events/s":
@@ -388,11 +402,15 @@ class Shedder:
         if self.observer is not None:
             self.observer.end_piece(batch, self._of_piece, spare, self.metrics.found, is_relevant=is_relevant)
 
-    def grant_late(self, events: int) -> None:
-        """So many events come between others: each is granted for as those that come in order are."""
-        if self._rate > 0:
-            worth = 1.0 if self.exact_work is None else self.exact_work.steps / self._events / self.exact_work.usual
-            self.arena.grant(self._rate * worth * events)
+    def grant_late(self, events: int, gone: int) -> None:
+        """So many events come between others, and so many go: those are granted for as those that come in order are.
+
+        The time of a batch is for all of its rows, also for those that take events back.
+        """
+        rows: float = events + gone if self.load.budget.unit == "ms/batch" else events
+        if self.exact_work is not None and self._events:
+            rows *= self.exact_work.steps / self._events / self.exact_work.usual
+        self.arena.grant(self.arena.allowance.rate * rows)
 
     def note_change(self, tick: int, progress: RunProgress) -> None:
         """Write down where it stands once what changed was run again; ``tick``: of the last event so far."""
@@ -455,7 +473,8 @@ class Shedder:
             saved["exact cells"] = self.exact_audit.snapshot()
         if self.keeps_metrics:
             so_far, by_query = self.metrics.snapshot(self.cells), self.by_query.snapshot()
-            saved |= {"part": self.part, "so_far": so_far, "by_query": by_query}
+            has = {"amount": self.load.budget.amount, "full_work": self.load.full_work, "part": self.part}
+            saved |= {"has": has, "so_far": so_far, "by_query": by_query}
         if self.observer is None:
             return saved
         return {**saved, "prices": None if self.observer.has_rescored else self._prices}  # None: of no version
@@ -463,6 +482,13 @@ class Shedder:
     def restore(self, saved: dict[str, Any]) -> None:
         """Go on from what ``snapshot`` gave; with another version of the history, or another budget, as may be."""
         self._order.check("restore")
+        if self.keeps_metrics:
+            has = saved["has"]
+            finite("has", *(number for number in has.values() if number is not None))
+            self.part = has["part"]
+            self.take(Budget(has["amount"], self.load.budget.unit), has["full_work"])
+            self.metrics.restore(saved["so_far"])
+            self.by_query.restore(saved["by_query"])
         if "beside" in saved:
             self.beside.restore(saved["beside"])
         if self.online is not None and "online" in saved:
@@ -473,11 +499,6 @@ class Shedder:
         relevant, steps = saved["seen"]
         finite("seen", relevant, steps, saved["waiting"], saved["found"], saved.get("events", 0))
         self._seen, self._waiting, self.metrics.found = (relevant, steps), saved["waiting"], saved["found"]
-        if self.keeps_metrics:
-            finite("part", saved["part"])
-            self.part = saved["part"]
-            self.metrics.restore(saved["so_far"])
-            self.by_query.restore(saved["by_query"])
         self._on_passes = self.arena.on_passes
         self._events = saved.get("events", 0)  # states of before do not know it
         if self.exact_work is not None and saved.get("exact work") is not None:  # states of before have none
@@ -563,7 +584,8 @@ class Shedder:
 
     def bound_in_words(self) -> str:
         """What the budget comes to."""
-        words, audit = bound_in_words(self.load.budget, self._rate), granted_beside(self._rate, 1, self.explores)
+        rate = self._rate if self.exact_work is None else self.granted / max(self._events, 1)
+        words, audit = bound_in_words(self.load.budget, rate), granted_beside(rate, 1, self.explores)
         return f"{words}, and {audit:,.3g} for the audit" if audit else words
 
 

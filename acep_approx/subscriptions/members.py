@@ -124,6 +124,10 @@ class Member(ABC):
         """How it stays inside a load budget; None where it does all of its work."""
         return self.pipeline.engine.load_shedder
 
+    @abstractmethod
+    def take_part(self) -> None:
+        """Let its engine have a part of the budget, if there is one."""
+
     def take_log(self) -> None:
         """Take what was written down of runs that were shed, while their keys are known."""
         if self.level.budget is not None and self.shedder is not None:
@@ -174,6 +178,12 @@ class OneQuery(Member):
         """What its events go through."""
         return self.side
 
+    def take_part(self) -> None:
+        """Let its engine have a part of the budget, if there is one."""
+        if self.level.budget is not None and self.shedder is not None:
+            load, weights = self.level.budget
+            load.join(self.shedder, self._id, weights.get(self._number, 1.0))
+
     @property
     def numbers(self) -> Ints:
         """Its number."""
@@ -182,9 +192,7 @@ class OneQuery(Member):
     def take(self, entry: Entry) -> Ints:  # noqa: ARG002  (it is its own)
         """Take part in the batches from now on; the columns of its streams are those of now, for ever."""
         self.side.join()
-        if self.level.budget is not None and self.shedder is not None:
-            load, weights = self.level.budget
-            load.join(self.shedder, self._id, weights.get(self._number, 1.0))
+        self.take_part()
         self.columns_of = self.side.columns_of
         return self.numbers
 

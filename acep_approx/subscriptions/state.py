@@ -107,10 +107,12 @@ def restored(scope: Scope, compiled: Compile, new_load: Callable[[], SharedLoad]
         change.goes.update((number, everyone[owner]) for number, owner in goes)
         running.changes.append(change)
     running.order = Order.restored(scope.parts["order"])
+    if running.load is not None:
+        running.load.restore(saved["load"])
     if "levels" in scope.parts:
         running.levels = _restored_levels(running, scope.parts["levels"], scope.words, everyone)
     if running.load is not None:
-        running.load.restore(saved["load"])
+        running.load.restored()
     return running
 
 
@@ -185,6 +187,7 @@ def _restored_levels(running: Running, scope: Scope, words: int, everyone: dict[
             owners = [everyone[one] for one in saved.head["entries"]]
             member = new_member(level, owners[0], owners[0].columns_of)
             member.side.join()
+            member.take_part()
             member.side.restore(saved)
             check("numbers", good=np.isin(member.numbers, known).all())
             for owner in owners:

@@ -100,7 +100,7 @@ class Histories:
         return made
 
     def __repr__(self) -> str:
-        return f"<Histories of {len(self):,} parts>"
+        return f"<Histories of {len(self):,} part{'s' * (len(self) != 1)}>"
 
 
 def known_histories(given: Histories | str | os.PathLike[str] | None) -> Histories | None:

@@ -481,7 +481,7 @@ class HistoryGraph:
         stretches = notes.get("stretches", [[]] * len(made))  # versions of before have none
         self.prices_ = Prices(tuple(_in_stretches(made, stretches)))
         if "work" in notes:  # versions of before have none
-            self.work_ = ExactWork.from_json(notes["work"])
+            self.work_ = ExactWork.from_json(notes["work"], len(automaton.places))
         if "promises" in notes:  # versions of before have none
             self.promises_ = Promises.from_json(notes["promises"])
 

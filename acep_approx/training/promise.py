@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import ceil, floor
 from typing import Any, Self
 
 import numpy as np
@@ -207,11 +208,11 @@ def intervals(found: Bools, of: Truth) -> list[tuple[float, float]]:
 
     Notes
     -----
-    The exact interval (Clopper and Pearson) of as many independent points as these are worth: match points of one cell,
-    and of one stretch of time, share what befalls them. How much, is a trait of the part: it is taken from all budgets
-    together, as none tells where all is found. Where there are few cells, stretches are taken in their place. The
-    stretch to come has a chance of its own, of the same size: so half of the points are left. All that is ours;
-    ``tests/test_promises.py`` holds it against streams that go on.
+    The exact interval (Clopper and Pearson), out to whole points, of as many independent points as these are worth:
+    those of one cell, and of one stretch of time, share what befalls them. How much, is a trait of the part: it is
+    taken from all budgets together, as none tells where all is found. Where there are few cells, stretches are taken in
+    their place. The stretch to come has a chance of its own, of the same size: so half of the points are left. All that
+    is ours; ``tests/test_promises.py`` holds it against streams that go on.
 
     Examples
     --------
@@ -235,7 +236,7 @@ def intervals(found: Bools, of: Truth) -> list[tuple[float, float]]:
     for seen in (worth * found.mean(1)).tolist():
         low = float(betaincinv(seen, worth - seen + 1, 1 - side)) if seen > 0 else 0.0
         high = float(betaincinv(seen + 1, worth - seen, side)) if seen < worth else 1.0
-        ends.append((low, high))
+        ends.append((floor(low * points) / points, ceil(high * points) / points))
     return ends
 
 

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from acep_approx.cli.options.groups import grouped
-from acep_approx.cli.options.input import InputOptions, OnMalformed, PastInputs
+from acep_approx.cli.options.input import InputOptions, OnMalformed, TrainInputs
 from acep_approx.cli.options.matching import LearningOptions, MatchingOptions
 from acep_approx.cli.options.output import Quiet
-from acep_approx.cli.options.programs import QueryText, read_one_query
+from acep_approx.cli.options.programs import FolderOptions, OneQuery, RuleOptions, needed
 from acep_approx.cli.options.spark import OrderedSparkOptions, refuse_how_written
+from acep_approx.cli.options.together import check_queries, not_with_rules
+from acep_approx.cli.runs.rules import rows_given
 from acep_approx.cli.summary import say_how_read
 from acep_approx.cli.tables import show_table
-from acep_approx.cli.terminal import amount, say, stages
+from acep_approx.cli.terminal import amount, read_query, say, stages
 from acep_approx.errors import UsageError
+from acep_approx.query.rules.parser import is_rules
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -55,10 +58,12 @@ class HistoryOptions:
 
 @grouped
 def train(
-    query: QueryText,
-    past: PastInputs,
+    context: typer.Context,
+    query: OneQuery = None,
+    past: TrainInputs = None,
     *,
     matching: MatchingOptions,
+    many: FolderOptions,
     history: HistoryOptions,
     source: InputOptions,
     gap: Annotated[
@@ -70,6 +75,14 @@ def train(
             rich_help_panel=LearningOptions.panel,
         ),
     ] = None,
+    table: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=FILE",
+            help="The rows that a table began with; can be repeated.",
+            rich_help_panel=RuleOptions.panel,
+        ),
+    ] = None,
     spark: OrderedSparkOptions,
     quiet: Quiet = False,
 ) -> None:
@@ -77,11 +90,34 @@ def train(
 
     The runs engine finds all matches of PAST, and writes down which partial matches led to them. Runs inside budgets
     over the last 40% show what such runs find, before these are learned from too. Nothing is ever overwritten.
+
+    With --queries FOLDER a history is learned for each query of a folder, and one for those that differ in constants.
+    A file of rules in the place of QUERY is run exactly over PAST, and each rule with partial matches gets a history.
     """
+    check_queries(context, many.queries, "training of a set", "no set to learn from")
+    if many.queries is not None:  # then all that is named is the past
+        names = [name for name in (query, *(past or [])) if name is not None]
+        _train_set(names, many, history.output, source, gap, quiet=quiet)
+        return
+    if query is None or not past:
+        raise needed("QUERY" if query is None else "PAST")
     history.check(gap)
     spark.check()
     _check_spark(spark, history, source)
-    text = read_one_query(query, "acep train")
+    if is_rules(text := read_query(query)):
+        asked = {"--gap": gap, "--more": history.more, "--spark": spark.spark, "--sort": source.sort}
+        asked |= {f"--{name}": value for name, value in matching.replaced.items()}
+        for option, value in asked.items():
+            if value not in (None, False):
+                raise not_with_rules(option, "leave it out")
+        train_rules(text, past, history, source, rows_given(table or []), quiet=quiet)
+        return
+    if table:
+        raise UsageError(
+            "--table is of use with a file of rules only, and this is a query",
+            code="ACEP-U064",
+            hint="leave it out; a file of rules begins with TABLE or RULE",
+        )
 
     from acep_approx.api import compile_query
     from acep_approx.events.source import open_source
@@ -106,6 +142,75 @@ def train(
     folder = known.save(history.output, new_version=history.new_version or history.more)
     if not quiet:
         _summary(known, known.events_ - before, folder)
+
+
+def _train_set(
+    past: list[str], many: FolderOptions, place: Path, source: InputOptions, gap: str | None, *, quiet: bool
+) -> None:
+    """Learn a history for each query of a folder, or each template."""
+    if not past:
+        raise needed("PAST")
+    from acep_approx.cli.query_folder import read_folder
+    from acep_approx.events.source import open_source
+    from history.store import check_free
+
+    check_free(place)
+    assert many.queries is not None, "it was given"
+    folder = read_folder(many.queries, strict=many.strict, output="points", **source.roles)
+    folder.tell_wrong()
+    with stages(enabled=not quiet) as bar:
+        events = open_source(past, **source.reading)
+        say_how_read(events)
+        how: dict[str, Any] = {"sort": source.sort, "gap": _gap(gap), "on_progress": bar}
+        known = folder.desk.train(events, on_misfit=folder.misfit, **how)
+    folder.tell_wrong()
+    known.save(place)
+    if not quiet:
+        say(f"learned: {len(known):,} of the queries and templates of {amount(len(folder.desk), 'query')}")
+        say(f"written to {place}")
+    if folder.wrong:
+        raise typer.Exit(folder.exit_code)
+
+
+def _gap(gap: str | None) -> int | str:
+    """What ``--gap`` means (``ACEP-U042``)."""
+    if gap is None or gap == "window":
+        return -1 if gap is None else gap
+    if not gap.isdecimal():
+        raise UsageError(
+            f"--gap is {gap!r}", code="ACEP-U042", hint="give a whole number of ticks, or the word window"
+        )
+    return int(gap)
+def train_rules(
+    text: str, past: list[str], wanted: HistoryOptions, source: InputOptions, tables: dict[str, str], *, quiet: bool
+) -> None:
+    """Learn a history for each rule of a file that has partial matches.
+
+    Raises
+    ------
+    HistoryError
+        Something is at the place of a history already.
+    UsageError
+        ``ACEP-U046``: nothing to learn from.
+    """
+    from acep_approx.api.rule_history import RuleHistory
+    from acep_approx.api.rule_set import compile_rules
+    from acep_approx.events.source import open_source
+    from history.store import check_free, is_history
+
+    known = RuleHistory(compile_rules(text))
+    for name in known.names:
+        place = wanted.output / name
+        if not (wanted.new_version and is_history(place)):
+            check_free(place)
+    with stages(enabled=not quiet) as bar:
+        events = open_source(past, **source.reading)
+        say_how_read(events)
+        known.fit(events, store=tables or None, on_progress=bar, **source.roles)
+    folders = known.save(wanted.output, new_version=wanted.new_version)
+    for name, graph in () if quiet else known.items():
+        say(f"rule {name}:")
+        _summary(graph, graph.events_, folders[name])
 
 
 def _check_spark(spark: OrderedSparkOptions, history: HistoryOptions, source: InputOptions) -> None:
@@ -159,13 +264,7 @@ def _history(compiled: Query, wanted: HistoryOptions, gap: str | None) -> Histor
         HistoryGraph.load(wanted.output, compiled)  # refuses one of another query
     else:
         check_free(wanted.output)
-    if gap is None:
-        return HistoryGraph(compiled)
-    if gap != "window" and not gap.isdecimal():
-        raise UsageError(
-            f"--gap is {gap!r}", code="ACEP-U042", hint="give a whole number of ticks, or the word window"
-        )
-    return HistoryGraph(compiled, gap=gap if gap == "window" else int(gap))
+    return HistoryGraph(compiled, gap=_gap(gap))
 
 
 def _summary(known: HistoryGraph, events: int, folder: Path) -> None:

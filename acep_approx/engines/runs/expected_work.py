@@ -2,12 +2,13 @@
 
 A share of the exact run's work cannot be granted by what the past took for an event: the present may have other keys,
 more events in a window, or fewer that begin a match. To know the work exactly one would have to do it. So it is told
-from numbers that cost nothing: of each key, about how many events of the last window brought a run to a place.
+from numbers that cost nothing: of each key, about how many events of the last window can be bound to a variable.
 
-    run-steps of an event = factor * places it is tested at * (mean number of events that brought runs) ^ power
+    run-steps of an event at a place = factor * (product of these numbers) ^ power
 
-The mean is the geometric one over the places from which runs go on to others. Factor and power are learned from the
-past (``training.exact_work``). Source: ours.
+The product is over the variable that was bound last at the place, and those of which runs still hold values there:
+others make no more runs, as equal ones are merged. Factor and power of each place are learned from the past
+(``training.exact_work``). Source: ours.
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ from acep_approx.kernels.runs import expected as kernel
 from acep_approx.kernels.runs.pools import NEVER
 from acep_approx.ranges import TICK, check, finite
 
-ALL = (1 << 64) - 1
-"""A class of events that all letters hold on."""
+LEAST_LOG = -700.0
+"""In the place of the logarithm of 0."""
 
 
 @dataclass(frozen=True)
@@ -35,30 +36,37 @@ class WorkLaw:
 
     Parameters
     ----------
-    factor : float
-        Run-steps for one unit.
-    power : float
-        From 0 (an event takes the same whatever came before) to 1.5.
+    factors : tuple of float
+        For each place the run-steps of an event that is tested there, for one unit.
+    powers : tuple of float
+        For each place by which power of the product these grow, above 0.
     """
 
-    factor: float
-    power: float
+    factors: tuple[float, ...]
+    powers: tuple[float, ...]
 
     def steps(self, measured: Measured) -> Floats:
         """The run-steps of each event."""
-        return self.factor * measured.to(self.power)
+        found = np.zeros(len(measured.tests))
+        for place, (factor, power) in enumerate(zip(self.factors, self.powers, strict=True)):
+            if factor > 0:
+                found += factor * measured.units(place, power)
+        return found
 
 
 class Measured(NamedTuple):
-    """Of each event at how many places it is tested, and the mean number of events that brought runs."""
+    """Of each event at how many groups of steps it is tested in each place, and the logarithm of the product there.
+
+    Shape of both (events, places).
+    """
 
     tests: Ints
-    mean: Floats
+    logs: Floats
 
-    def to(self, power: float) -> Floats:
-        """The run-steps of each, in units of the factor."""
-        found: Floats = np.where(self.mean > 0, np.where(self.mean > 0, self.mean, 1.0) ** power, 0.0)
-        return self.tests * found
+    def units(self, place: int, power: float) -> Floats:
+        """What events take at a place, in units of the factor."""
+        units: Floats = np.exp(power * self.logs[:, place])
+        return units * self.tests[:, place]
 
 
 class WorkMeter:
@@ -72,35 +80,51 @@ class WorkMeter:
 
     def __init__(self, tables: RunTables) -> None:
         self.tables = tables
-        self._places = _places_of(tables)
+        automaton = tables.automaton
+        bound: dict[int, set[str]] = {}  # by state, the variables of the steps that lead there
+        self._letters: dict[str, int] = {}  # by variable, those of the events that can be bound to it, as bits
+        for step in automaton.steps:
+            if step.target is not None:
+                name = step.binding.variable or f" {step.letter}"  # machines have no variables
+                bound.setdefault(step.target, set()).add(name)
+                self._letters[name] = self._letters.get(name, 0) | 1 << step.letter
+        numbers = {name: number for number, name in enumerate(self._letters)}
+        self._counted = np.zeros((len(numbers), len(tables.pools)))  # which variables count at which place
+        for place, pool in enumerate(tables.pools):
+            held = {register.variable for register in automaton.live[pool.state]}
+            for name in (held | bound.get(pool.state, set())) & numbers.keys():
+                self._counted[numbers[name], place] = 1.0
         self._seen = kernel.Seen(np.zeros(0, np.int64), np.zeros(0))
         self._asked: kernel.Asked
-        self._tests = np.zeros(0, np.int64)
+        self._tests = np.zeros((0, len(tables.pools)), np.int64)
 
     def measure(self, events: Grouped | RunEvents) -> Measured:
-        """Measure events; those of a key come in order of time. Complexity: O(events x places)."""
+        """Measure events; those of a key come in order of time. Complexity: O(events x places x variables)."""
         self._know_classes()
-        size, places = len(events.slot), len(self._places)
-        mean = np.zeros(size)
+        size, variables = len(events.slot), len(self._letters)
+        logs = np.zeros(size * variables)
         slots, known = int(events.slot.max(initial=-1)) + 1, len(self._seen.last)
         if slots > known:
             room = max(slots, 2 * known)
-            counts = np.zeros(room * places)
-            counts[: known * places] = self._seen.counts
+            counts = np.zeros(room * variables)
+            counts[: known * variables] = self._seen.counts
             self._seen = kernel.Seen(extended(self._seen.last, room, NEVER), counts)
         if size:
-            kernel.count_recent(events.slot, events.tick, events.cls, self._asked, self._seen, mean)
-        return Measured(self._tests[events.cls], mean)
+            kernel.count_recent(events.slot, events.tick, events.cls, self._asked, self._seen, logs)
+        logs = np.maximum(logs.reshape(size, variables), LEAST_LOG)  # the product of nothing and a power is nothing
+        return Measured(self._tests[events.cls], logs @ self._counted)
 
     def _know_classes(self) -> None:
         """Look up what classes of events do, where some were found since."""
-        classes = self.tables.classes
+        classes, places = self.tables.classes, len(self.tables.pools)
         if len(self._tests) != len(classes):
-            ways = [self.tables.ways(mask) for mask in classes]
-            brings = [[any(place in ends for _, ends in some) for place in self._places] for some in ways]
-            self._tests = np.array([sum(pool != START for pool, _ in some) for some in ways], np.int64)
+            self._tests = np.zeros((len(classes), places), np.int64)
+            for number, mask in enumerate(classes):
+                for pool in self.tables.tested(mask):
+                    self._tests[number, pool] += pool != START
             window = min(max(self.tables.window, 0), TICK)
-            self._asked = kernel.Asked(np.array(brings, np.int64).ravel(), len(self._places), window)
+            binds = [[bool(mask & letters) for letters in self._letters.values()] for mask in classes]
+            self._asked = kernel.Asked(np.array(binds, np.int64).ravel(), len(self._letters), window)
 
     # --- state ----------------------------------------------------------------------------------------------
 
@@ -117,7 +141,7 @@ class WorkMeter:
         """
         last, counts = np.array(saved[0], np.int64), np.array(saved[1], np.float64)
         check("last", good=bool(((last == NEVER) | (abs(last) <= TICK)).all()))
-        check("counts", good=len(counts) == len(last) * len(self._places) and bool((counts >= 0).all()))
+        check("counts", good=len(counts) == len(last) * len(self._letters) and bool((counts >= 0).all()))
         check("counts", good=bool(np.isfinite(counts).all()))
         self._seen = kernel.Seen(last, counts)
 
@@ -162,10 +186,3 @@ class ExpectedWork:
         finite("steps", saved["steps"])
         self.steps = saved["steps"]
         self.meter.restore(saved["seen"])
-
-
-def _places_of(tables: RunTables) -> list[int]:
-    """The pools from which runs go on to others that are tested; where there are none, all that are tested."""
-    ways = [(pool, ends) for pool, ends in tables.ways(ALL) if pool != START]
-    tested = {pool for pool, _ in ways}
-    return sorted({pool for pool, ends in ways if tested & set(ends)} or tested)

@@ -369,6 +369,12 @@ class Runs(Engine):
                 hint="write one number with a fraction, as in a.x * 2.0, to compute with floating point",
             )
 
+    @property
+    def tested(self) -> Ints:
+        """Run-steps in each pool so far, where nothing is shed."""
+        tested: Ints = self.arena.rows[:, kp.TESTED].copy()
+        return tested
+
     def logged(self) -> Ints:
         """What was logged of shedding since the last call; see ``Shedding.take_log``."""
         if self.shedding is None:

@@ -324,10 +324,9 @@ class RunTables:
         self.shape[layout.SHOWN_WORDS] = len(self.automaton.shown)
         self.shape[layout.NON_OVERLAP] = query.selection == NON_OVERLAP and not self.automaton.needs_filter
 
-    def ways(self, mask: int) -> list[tuple[int, list[int]]]:
-        """The pools that are gone through for an event of ``mask``, once for each group of steps; where these lead."""
-        found = ((pool, group) for pool in range(len(self.pools)) for group in self._groups(pool, mask))
-        return [(pool, [target for _, target in group if target != KILLS]) for pool, group in found]
+    def tested(self, mask: int) -> list[int]:
+        """The pools that are gone through for an event of ``mask``: once for each group of steps."""
+        return [pool for pool in range(len(self.pools)) for _ in self._groups(pool, mask)]
 
     def _groups(self, pool: int, mask: int) -> list[Group]:
         """Steps that runs of a pool can take on an event of ``mask``, with the pools they lead to.

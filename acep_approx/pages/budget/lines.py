@@ -37,23 +37,28 @@ def need_words(record: RunRecord) -> str:
     """
     if record.full_work is None or not record.events:
         return work_words(None, 0.0)
-    words = work_words(record.full_work, record.work / record.events)
+    words = work_words(record.full_work, record.work / record.events, record.past_work)
     if record.is_light or record.exact_seconds is None or record.seconds is None:
         return words
     return f"{words}; it would take about {record.exact_seconds:,.2g} s, this one took {record.seconds:,.2g} s"
 
 
-def work_words(full: float | None, done: float) -> str:
+def work_words(full: float | None, done: float, past: float | None = None) -> str:
     """Run-steps per event of the exact run, as far as they are known, against those of one within a budget.
+
+    ``past``: what it took in the past, where ``full`` is what is expected of the events that came.
 
     Examples
     --------
     >>> work_words(45.0, 9.0)
     'it takes about 45 run-steps per event, this one took 9 (20%)'
+    >>> work_words(45.0, 9.0, past=30.0)
+    'it takes about 45 run-steps per event (expected of these events; 30 in the past), this one took 9 (20%)'
     """
     if full is None:
         return "unknown: nobody knows the work of the exact run here; a run without a budget, or acep train, says it"
     exact = f"it takes about {full:,.3g} run-steps per event"
+    exact += f" (expected of these events; {past:,.3g} in the past)" if past is not None else ""
     if full < LIGHT:
         return f"{exact}: below {LIGHT:g} a budget saves no time and may take more; run it exactly"
     share = f" ({done / full:.0%})" if done < full else ""

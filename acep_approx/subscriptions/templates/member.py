@@ -113,15 +113,15 @@ class TemplateSide(QuerySide):
         shedder = self.budget.load.shedder(plan, self._known_as, audits_beside=False, is_of_pairs=True)
         return made if shedder is None else PairRuns(*how, shedder)
 
-    def _take_part(self) -> None:
+    def take_part(self) -> None:
         """Let what runs the queries now have its part of the budget, by what their match points count for."""
         if self.budget is None:
             return
-        load, runs = self.budget.load, self.runs
-        if self._shedder is not None and self._shedder is not runs.shedder:
-            load.leave(self._shedder)
+        load, runs, before = self.budget.load, self.runs, self._shedder
         self._shedder = runs.shedder
         if self._shedder is None:
+            if before is not None:
+                load.leave(before)
             return
         weights, table = self.budget.of(self.table.numbers), self.table
         if self.classes is not None:
@@ -131,7 +131,7 @@ class TemplateSide(QuerySide):
         runs.weights = weights / mean if there.size and there.min() < there.max() else np.ones(1)
         runs.are_classes = self.classes is not None
         self._shedder.weigh_keys(np.ones(1))
-        load.join(self._shedder, self.template.text, mean)
+        load.join(self._shedder, self.template.text, mean, before)
 
     def leave(self) -> None:
         """Take part in the batches no more."""
@@ -251,7 +251,7 @@ class TemplateSide(QuerySide):
         if left.size:
             self.runs.let_queries_go(left)
         self.runs.refresh()
-        self._take_part()
+        self.take_part()
 
     def _loose(self) -> Loose | None:
         return Loose.of(self.template, self.runs.pairing.asked.tests, (self.runs.words.kind, self.table.kinds))
@@ -306,7 +306,7 @@ class TemplateSide(QuerySide):
             self.classes = Classes(loose, self.table)
             self.classes.restore(scope.parts["classes"])
         self.set_up()
-        self._take_part()
+        self.take_part()
         self.runs.restore(scope)
 
 
@@ -348,7 +348,12 @@ class TemplateMember(Member):
         if self.is_empty:
             self.side.join()
         self.side.add(numbers, constants)
+        self.take_part()
         return numbers
+
+    def take_part(self) -> None:
+        """Let its engine have a part of the budget, if there is one."""
+        self.side.take_part()
 
     def remove(self, number: int) -> Iterator[pa.Table]:
         """Let go of a query; nothing of it waits. The last one leaves the stream, too."""

@@ -82,6 +82,15 @@ class PairKeys(KeyCodes):
         super().__init__()
         self._table, self._pairing, self._outer = table, pairing, keys
 
+    added = 0
+    """Changes when slots may have got other queries and keys."""
+
+    def texts(self) -> list[str]:
+        """Per slot its query and its key as text."""
+        slots = np.arange(self._pairing.slots)
+        columns = [column.to_pylist() for column in self.values(slots)]
+        return [" | ".join(map(str, row)) for row in zip(*columns, strict=True)]
+
     named: tuple[Ints, Ints] | None = None
     """Numbers of queries and slots of keys, where results are numbered: then they stand for slots."""
 
@@ -382,7 +391,8 @@ class PairRuns:
                 some.know_types()
             new, seen = int(self._arrived[piece[-1]]) - seen, int(self._arrived[piece[-1]])
             for grouped, pairs in self._pairs_of(some, KeyedEvents.of(some, self.key_slots.columns, letters)):
-                shedder.begin_pairs(new, self._whose(grouped.slot))
+                shedder.begin_pairs(new, self._whose(grouped.slot), pairs)
+                self.pair_keys.added += 1
                 new = 0
                 if self.weights.size > 1:
                     rows = self.pairing.row_of[: self.pairing.slots]
