@@ -90,6 +90,7 @@ def test_a_number_is_given_where_the_interval_is_narrow() -> None:
 
 def test_a_run_that_found_nothing_may_have_missed_everything() -> None:
     assert Evidence(0, 100, ends=EndSample(0)).interval(0.95)[0] == 0.0
+    assert Evidence(0, 100, ends=EndSample.of(50, 4, 1)).interval(0.95) == (0.0, 0.0, 0.0)
 
 
 def test_few_open_ends_of_many_match_points_leave_little_open() -> None:

@@ -222,8 +222,10 @@ class Evidence:
         >>> [round(share, 2) for share in evidence.interval(0.95)]
         [0.72, 0.75, 0.78]
         """
-        if self.ends is not None and self.ends.is_complete and self.found + self.ends.missed:
-            recall = self.found / (self.found + self.ends.missed)
+        missed = self.ends.missed if self.ends is not None else 0
+        is_complete = self.ends is not None and self.ends.is_complete
+        if missed + self.found and (is_complete or not self.found):  # who found none of some has missed all
+            recall = self.found / (self.found + missed)
             return recall, recall, recall
         least = self._least
         edges = least + (1 - least) * (1 - np.cos(np.linspace(0, np.pi, CELLS + 1))) / 2

@@ -140,7 +140,7 @@ class Prices:
         if len(lengths) > 1 or not max(lengths):
             return np.zeros(0), np.zeros(0)
         every = np.array([replay.stretches for replay in self.replays], np.float64)
-        return self._weights(share) @ every, every[0]
+        return np.minimum(self._weights(share) @ every, every[0]), every[0]
 
     def found(self, share: float) -> Floats:
         """The same for each match point of the exact run: how much of it was found, from 0 to 1."""
