@@ -304,11 +304,11 @@ class Pipeline(QuerySide):
     def run_piece(self, piece: StreamBatch) -> Iterator[pa.Table]:
         """Run a piece of a batch that was prepared as a whole."""
         shedder = self.engine.load_shedder
-        events = self.preparer.grouped(piece, None if shedder is None else shedder.grouped_at_once)
+        events = self.preparer.grouped(piece, keeps_order=shedder is not None and shedder.keeps_order)
         self.progress.events += len(piece)
         self.progress.relevant += len(events.row)
         if shedder is not None:
-            shedder.begin_piece(piece, events.row)
+            shedder.begin_piece(piece, events)
         yield from self.results.run(events, piece, self._floors(piece))
         self.engine.report(self.progress)
 

@@ -327,9 +327,10 @@ class Purse:
     def _know_sizes(self) -> None:
         """Find out what exact runs take: as histories say, or as was given for all; else all are alike."""
         accounts, given = list(self.accounts.values()), self.load.full_work
-        found = {one: known.steps_per_event_ for one in accounts if (known := one.shedder.load.history) is not None}
-        for one, size in found.items():
-            one.size = max(size, LEAST_AMOUNT)
+        found = [one for one in accounts if one.shedder.load.history is not None]
+        for one in found:
+            size = replace(one.shedder.load, full_work=None).steps_per_event
+            one.size = max(size or 0.0, LEAST_AMOUNT)
         others = [one for one in accounts if one not in found]
         rest = math.fsum(one.size for one in found) / len(found) if found else 1.0
         for one in others:
@@ -465,7 +466,7 @@ def _foreseen(one: Account, share: float | None) -> Need:
     assert known is not None, "all have learned one"
     assert share is not None, "then it is known"
     mine = share * one.part
-    price = one.weight * known.prices_.price(mine) if mine < 1 else 0.0
+    price = one.weight * known.prices_.price(mine * one.shedder.load.ratio) if mine < 1 else 0.0
     return Need(one.size, one.part, 1.0, max(mine, 1.0), price)
 
 

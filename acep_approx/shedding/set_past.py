@@ -15,6 +15,7 @@ import pyarrow as pa
 from acep_approx.arrays import Ints
 from acep_approx.budget.audit import mixed
 from acep_approx.budget.budget import Budget
+from acep_approx.engines.batches import Grouped
 from acep_approx.events.columns import to_arrow
 from acep_approx.events.reading.widening import one_table
 from acep_approx.events.stream import EventBatch
@@ -57,9 +58,9 @@ class Recorder(Shedder):
         self._share = WHOLE
         self._names: tuple[str, ...] = ()
 
-    def begin_piece(self, batch: EventBatch, rows: Ints) -> None:
+    def begin_piece(self, batch: EventBatch, events: Grouped) -> None:
         """Keep the events of a piece."""
-        super().begin_piece(batch, rows)
+        super().begin_piece(batch, events)
         self.shown.append(batch.data)
 
     def begin_pairs(self, events: int, whose: Ints, pairs: StreamBatch | None = None) -> None:
@@ -108,7 +109,7 @@ class Recorder(Shedder):
         known = HistoryGraph(CompiledQuery(plan), gap=gap)
         known.fit(table, **{name: column for name, column in named.items() if column is not None})
         if self.charges_births:  # so far it knows run-steps per pair, without births
-            known.steps_per_event_ = self._seen[1] / max(self._events, 1)
+            known.steps_per_event_ = self._seen[1] / max(self._events, 1) / replace(self.load, history=known).ratio
         return known
 
 

@@ -123,8 +123,7 @@ REFUSED: dict[str, Refusals] = {
     "late events": Refusals(
         "ACEP-U055",
         NOT_WITH,
-        _each(ONE_OF_THEM, *OF_BUDGETS)
-        | _outputs_but(f"{CHOOSE}, or leave out {{mine}}", *THREE)
+        _outputs_but(f"{CHOOSE}, or leave out {{mine}}", *THREE)
         | {
             "sort": "leave it out: events are put in order of time as far as they may be late",
             "on_late:refuse": "leave it out: late events are counted, and --late FILE writes them",
@@ -133,7 +132,11 @@ REFUSED: dict[str, Refusals] = {
     "late events of a query": Refusals(
         "ACEP-U055",
         NOT_WITH,
-        {"key_idle": f"{ONE_OF_THEM}; keys are dropped of events in order: see --sort, and --reorder with --queries"},
+        {
+            "key_idle": f"{ONE_OF_THEM}; keys are dropped of events in order: see --sort, and --reorder with --queries",
+            **_each("leave it out: it reads the events once more, in order; see --sort", "expand", "whole_bundles"),
+            "shed": "leave it out; with --sort in the place of {mine} what is shed can be written down",
+        },
     ),
     "watermark of a set": Refusals("ACEP-U064", NOT_WITH, {"reorder": f"{ONE_OF_THEM}: they are the same"}),
     "changelog": Refusals(

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import math
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from acep_approx.arrays import Floats, Ints
+from acep_approx.engines.runs.hidden import DOMINATED
+from acep_approx.engines.runs.price_notes import PriceNotes
 from acep_approx.engines.runs.programs import register_kind
 from acep_approx.engines.runs.tables import RunTables
-from acep_approx.engines.runs.worth import Allowance, FeatureKind, RunFeature, Worth
+from acep_approx.engines.runs.worth import WITHOUT_END, Allowance, FeatureKind, RunFeature, Worth
 from acep_approx.errors import DataError
 from acep_approx.events.keys import KeyCodes
 from acep_approx.kernels.runs import records
@@ -113,6 +116,8 @@ class Shedding:
         Protected runs that the bound left no room for.
     stamp : int
         Of the features by which groups are told apart.
+    notes : PriceNotes
+        At which price events were run.
     weights : float64 array
         What a match point counts for, per key; the last one is that of all further keys.
     """
@@ -145,7 +150,8 @@ class Shedding:
         self.lookup = np.zeros(1, np.int64)
         self.log = np.zeros(LOG_ROOM if self.logs else 1, np.int64)
         self.sample = np.zeros(1, np.int64)
-        self.stands_for = np.ones(1, np.int64)
+        self.stands_for = np.ones(1)
+        self.notes = PriceNotes()
         self.weights = np.ones(1)
         self.entry = kernel.LOG
         self._sampled: list[Ints] = []
@@ -213,7 +219,7 @@ class Shedding:
         words[kernel.EDGE : kernel.EDGE + len(worth.since)] = worth.since
         words[[kernel.ADMITTED, kernel.REFUSED, kernel.BEGUN]] = NEVER
         words[[kernel.COIN, kernel.LOGS, kernel.ENTRY]] = worth.coin_per_run, self.logs, self.entry
-        words[kernel.WORTH] = len(self.earlier)
+        words[[kernel.WORTH, kernel.FLAG]] = len(self.earlier), self.tables.hidden.behind(DOMINATED)
         floats[kernel.SPREAD] = worth.spread
         floats[kernel.MOST_PRICE] = (worth.gain / worth.cost).max(initial=0.0) * self.weights.max()
         floats[kernel.DOMINATED_SHARE] = 0.0 if self.tables.drops else worth.dominated
@@ -269,10 +275,10 @@ class Shedding:
     def record(self, events: int, pace: Floats) -> records.Arena:
         """The arrays that the kernel takes for so many events; ``pace`` has that of each key."""
         if self.stands_for.size < events:
-            self.stands_for = np.ones(events, np.int64)
-        return records.Arena(
-            self.words, self.floats, self.lookup, self.stands_for, self.log, self.sample, pace, self.weights
-        )
+            self.stands_for = np.ones(events)
+        self.words[kernel.AGAIN] = self.notes.again is not None
+        arrays = self.lookup, self.stands_for, self.log, self.sample, pace, self.notes.room_for(events), self.weights
+        return records.Arena(self.words, self.floats, *arrays)
 
     # --- while it runs --------------------------------------------------------------------------------------
 
@@ -309,6 +315,14 @@ class Shedding:
     def take_back(self) -> None:
         """What is left of earlier grants may no longer be spent."""
         self.grant(-self.unused)
+
+    @contextmanager
+    def unpaid(self) -> Iterator[None]:
+        """What is run meanwhile was paid for before: the budget does not hold it back, and is as it was afterwards."""
+        arena = self._arena()
+        self.tokens = self.pass_tokens = WITHOUT_END
+        yield
+        self._restore_arena(arena)
 
     @property
     def _on_tests(self) -> float:

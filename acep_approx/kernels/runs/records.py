@@ -85,16 +85,17 @@ class Arena(NamedTuple):
     ``weights``: what a match point counts for, per key; the last one is that of all further ones.
 
     ``stands_for``: for how many events of the stream run-steps are granted at each event of the batch. ``log`` and
-    ``sample`` take what is written down of runs.
+    ``sample`` take what is written down of runs. ``prices``: at which price each event of the batch was, or is, run.
     """
 
     words: Ints
     floats: Floats
     lookup: Ints
-    stands_for: Ints
+    stands_for: Floats
     log: Ints
     sample: Ints
     pace: Floats
+    prices: Floats
     weights: Floats
 
 
