@@ -221,6 +221,7 @@ class Purse:
         if gone is None or self._is_restored:
             return
         if gone.piece is not None:
+            shedder.finish()
             self._left = added([self._left, replace(gone.piece, live=0)])
         if self._shares_tokens and self.accounts:
             spare = max(shedder.arena.tokens, 0.0)
@@ -397,6 +398,11 @@ class Purse:
         """Take what was written down of runs that were shed, while their keys are known."""
         if self.load.logs_shed and len(log := pipeline.engine.logged()):
             self.logged.append((self.accounts[shedder].name, shed_table(log, pipeline)))
+
+    def finish(self) -> None:
+        """The stream has ended."""
+        for one in self.accounts:
+            one.finish()
 
     def forget(self) -> None:
         """A run without end does not remember all of its match points; see ``Metrics.forget``."""
