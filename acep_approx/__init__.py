@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from acep_approx.api.matcher import Matcher
     from acep_approx.api.query import Query
     from acep_approx.api.query_set import QuerySet
+    from acep_approx.api.rule_history import RuleHistory
     from acep_approx.api.rule_set import RuleSet, compile_rules
     from acep_approx.budget.budget import Budget
     from acep_approx.errors import (
@@ -54,6 +55,7 @@ else:
             "acep_approx.api.compile": "compile_query",
             "acep_approx.api.query": "Query",
             "acep_approx.api.query_set": "QuerySet",
+            "acep_approx.api.rule_history": "RuleHistory",
             "acep_approx.api.rule_set": "RuleSet compile_rules",
             "acep_approx.budget.budget": "Budget",
             "acep_approx.errors": "AcepError CappedCountWarning DataError LimitError ManyKeysWarning "
@@ -92,6 +94,7 @@ __all__ = [
     "QueryError",
     "QuerySet",
     "RuleError",
+    "RuleHistory",
     "RuleSet",
     "TextOrderWarning",
     "UnseenTypeWarning",

@@ -352,12 +352,12 @@ ACEP-Q001: unexpected `PATTERN`; expected ON (line 2, column 9)
           ^^^^^^^
   hint: a rule begins RULE name ON PATTERN ...
 
-RULE r WORTH 5 ON PATTERN A a WITHIN 5
+RULE r WORTH 0 ON PATTERN A a WITHIN 5
 ----
-ACEP-R025: WORTH says how a budget is shared among rules, and rules cannot be run under a budget yet (line 2, column 8)
-  RULE r WORTH 5 ON PATTERN A a WITHIN 5
-         ^^^^^^^
-  hint: leave WORTH out
+ACEP-R027: a rule is WORTH 0 (line 2, column 14)
+  RULE r WORTH 0 ON PATTERN A a WITHIN 5
+               ^
+  hint: write a number above 0: RULE warn WORTH 5 ON PATTERN ...
 
 RULE r ON PATTERN A a WITHIN 5 WORTH 5
 ----

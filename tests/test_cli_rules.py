@@ -197,7 +197,7 @@ def test_explain_tells_and_draws(here: Path) -> None:
 @pytest.mark.parametrize(
     "more",
     [
-        ("--budget", "20%"), ("--history", "h"), ("--errors", "1"), ("--within", "5"), ("--engine", "runs"),
+        ("--expand",), ("--errors", "1"), ("--within", "5"), ("--engine", "runs"),
         ("--merge", "none"), ("--limit", "3"), ("--output", "count"), ("--output", "points"),
         ("--watermark", "5 s"), ("--emit", "early"), ("--op", "op"), ("--id", "id"), ("--spark",), ("--learn",),
         ("--start", "ts"), ("--shed", "s.csv"), ("--format", "csv"), ("--format", "parquet", "--store", "s.db"),
@@ -215,6 +215,8 @@ def test_what_does_not_go_with_rules_is_refused_by_name(here: Path, more: tuple[
 @pytest.mark.parametrize(
     ("more", "code"),
     [
+        (("--budget", "a lot"), "ACEP-U030"),
+        (("--history", "h"), "ACEP-U040"),
         (("--table", "rooms.csv"), "ACEP-U076"),
         (("--table", "room=rooms.csv"), "ACEP-U076"),
         (("--table", "status=rooms.csv"), "ACEP-R110"),
@@ -258,3 +260,37 @@ def test_wrong_rules_show_their_place(here: Path) -> None:
     told = run(code=3).stderr
     assert "line 14" in told
     assert "^" in told
+
+
+RISES = """TABLE flag (k text, n int DEFAULT 0, KEY (k))
+RULE rise WORTH 2 ON PATTERN SEQ(A a, B b) WHERE [k] AND b.x > a.x WITHIN 20 DO UPDATE flag SET n = 1 AT (b.k) END
+RULE calm ON PATTERN B b WHERE store.flag[b.k].n = 0 WITHIN 0
+"""
+
+
+def test_rules_learn_from_the_past_and_stay_inside_a_budget(here: Path) -> None:
+    (here / "rises.acep").write_text(RISES)
+    rows = [f"{ts},{'AAB'[ts % 3]},k{ts % 4},{ts * 7 % 11}" for ts in range(300)]
+    (here / "past.csv").write_text("\n".join(["ts,type,k,x", *rows]))
+    (here / "flag.csv").write_text("k,n\nk0,1\n")
+    told = acep("train", "rises.acep", "past.csv", "-o", "known", "--table", "flag=flag.csv").stderr
+    assert "rule rise:" in told
+    assert (here / "known" / "rise").is_dir()
+    assert "ACEP-H005" in acep("train", "rises.acep", "past.csv", "-o", "known", code=None).stderr
+    done = acep("run", "rises.acep", "past.csv", "--budget", "20%", "--history", "known", "-o", "out")
+    assert "budget 20%: " in done.stderr
+    assert "rise: " in done.stderr
+    assert "nothing is shed: calm" in done.stderr
+    assert "certain: " in done.stderr
+    for rule in ("rise", "calm"):
+        assert pq.read_table(here / "out" / f"{rule}.parquet").column_names[-1] == "certain"
+
+
+@pytest.mark.parametrize(
+    ("more", "code"),
+    [(("--gap", "5"), "ACEP-U064"), (("--more",), "ACEP-U064"), (("--errors", "1"), "ACEP-U064")],
+    ids=str,
+)
+def test_what_does_not_go_with_learning_of_rules(here: Path, more: tuple[str, ...], code: str) -> None:
+    assert code in acep("train", "hygiene.acep", "events.csv", "-o", "known", *more, code=2).stderr
+    assert not (here / "known").exists()

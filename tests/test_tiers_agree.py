@@ -30,9 +30,11 @@ WINGS = {
     tier_runs.templates: cases(300, 8),
     tier_runs.sets: cases(300, 4),
     tier_runs.rules: cases(500, 5),
+    tier_runs.rules_within: cases(100, 3),
     tier_runs.revisions: cases(500, 5),
     tier_runs.budgets: cases(200, 6),
     tier_runs.shed_states: cases(200, 6),
+    tier_runs.late_budgets: cases(200, 6),
     tier_runs.blocks: cases(100, 6),
     tier_runs.histories: cases(20, 1),
 }

@@ -21,6 +21,7 @@ from tests.afa_worlds import afa_world
 from tests.cayuga_examples import CASES, STOCK
 from tests.cel_worlds import cel_world
 from tests.corpus_cases import NAMED, events_of
+from tests.doubt_worlds import doubt_world
 from tests.one_reading import learned
 from tests.revised_streams import schedule
 from tests.rich_worlds import rich_world
@@ -152,6 +153,18 @@ def rules(seed: int) -> list[Any]:
     return rules_of(rule_world(seed), seed)
 
 
+def rules_within(seed: int) -> list[Any]:
+    """Rules inside a load budget: what is certain, and what is in doubt."""
+    world, dice = doubt_world(seed), Random(seed)
+    budget, driver = dice.choice(("0.5 steps/event", "3 steps/event", "4 runs")), dice.choice(("auto", "stepping"))
+    run = compile_rules(world.text).start(budget=budget, driver=driver)
+    found: list[Any] = []
+    for batch in world.batches():
+        out = run.push(batch)
+        found.append(({name: table.to_pylist() for name, table in out.items()}, run.state_bytes()))
+    return [*found, {name: table.to_pylist() for name, table in run.finish().items()}]
+
+
 def rule_corpus(name: str) -> list[Any]:
     """A case of the corpus of rules."""
     return rules_of(RULE_CASES[name].world(), len(name))
@@ -227,6 +240,22 @@ def shed_states(seed: int) -> list[Any]:
             shedder = Shedder(plan, load)
             matcher = Matcher.from_state(plan, matcher.state_bytes(), shedder)
         found += [matcher.push(batch), matcher.state_bytes(), vars(matcher.progress), shedder.arena.words.tobytes()]
+    return [*found, matcher.finish()]
+
+
+def late_budgets(seed: int) -> list[Any]:
+    """A run inside a budget whose events come late, with restarts, and all that the shedder counts."""
+    dice = Random(seed)
+    text, budget, known = dice.choice(BUDGETED), dice.choice(BUDGETS[1:]), dice.randrange(3) > 0
+    query, options = compile_query(text, engine="runs"), {"history": trained(text)} if known else {}
+    matcher: Any = query.matcher(budget=budget, emit="early", seed=3, **options)
+    late = np.argsort([at + dice.randrange(40) * (dice.randrange(9) == 0) for at in range(300)], kind="stable")
+    found: list[Any] = []
+    for batch in split(stream(seed, 300).take(pa.array(late)), dice, 8):
+        if dice.randrange(4) == 0:
+            matcher = query.from_state(matcher.state_bytes(), **options)
+        found += [matcher.push(batch), vars(matcher.progress)]
+        found += [matcher.shedder.arena.words.tobytes()] if batch.num_rows else []
     return [*found, matcher.finish()]
 
 

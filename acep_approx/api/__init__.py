@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from acep_approx.api.matcher import Matcher
     from acep_approx.api.query import Query
     from acep_approx.api.query_set import QuerySet
+    from acep_approx.api.rule_history import RuleHistory
     from acep_approx.api.rule_set import RuleRun, RuleSet, compile_rules
 else:
     __getattr__, __dir__ = lazy(
@@ -24,6 +25,7 @@ else:
             "acep_approx.api.matcher": "Matcher",
             "acep_approx.api.query": "Query",
             "acep_approx.api.query_set": "QuerySet",
+            "acep_approx.api.rule_history": "RuleHistory",
             "acep_approx.api.rule_set": "RuleRun RuleSet compile_rules",
         },
     )
@@ -34,6 +36,7 @@ __all__ = [
     "Matcher",
     "Query",
     "QuerySet",
+    "RuleHistory",
     "RuleRun",
     "RuleSet",
     "compile_query",

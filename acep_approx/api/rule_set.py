@@ -11,7 +11,9 @@ from typing import Any, NoReturn, Self
 
 import pyarrow as pa
 
-from acep_approx.arguments import LATENESS, SHEDDING, Refusals, checked
+from acep_approx.api.rule_budget import RuleSpending, RulesRecord, spending_of, taken_up
+from acep_approx.arguments import LATENESS, Refusals, checked
+from acep_approx.budget.budget import Budget
 from acep_approx.diagrams.fragments import never_raises
 from acep_approx.errors import AcepError, UsageError, expect
 from acep_approx.events.reading.malformed import PushedRows
@@ -33,6 +35,7 @@ from acep_approx.rules.words import schema_of
 from acep_approx.run.lateness import Lateness
 from acep_approx.run.order import Order
 from acep_approx.run.run import OrderedRun, parts_of
+from acep_approx.training.history_graph import HistoryGraph
 
 OnBatch = Callable[[int], None]
 Function = Callable[[RuleCall], Any]
@@ -43,7 +46,7 @@ REFUSED = Refusals(
     "RuleSet",
     {
         "spark": ("Spark", "run them here, with push() or run()"),
-        **dict.fromkeys(SHEDDING, ("a load budget", "leave {name}= out")),
+        "learn": ("learning on the way", "learn from the past: RuleHistory(rules).fit(events)"),
         **dict.fromkeys(
             ("revise", "reorder", "retract", "early"),
             ("a stream whose events change ({name}=)", "wait for late events with watermark='5 s'"),
@@ -118,6 +121,15 @@ class RuleRun(OrderedRun):
         and DELETE that found no row.
         """
         return vars(self._runner.execution.counters).copy()
+
+    def record(self) -> RulesRecord | None:
+        """What was done inside a load budget: work against the bound, what each rule shed, and how much is certain.
+
+        None without a budget.
+        """
+        execution = self._runner.execution
+        spending = execution.spending
+        return spending.record(execution.counters.events) if isinstance(spending, RuleSpending) else None
 
     def push(self, events: Any) -> RuleOutput:
         """Run more events.
@@ -320,6 +332,11 @@ class RuleSet:
         self._program = program
 
     @property
+    def program(self) -> Program:
+        """What the rules are compiled to."""
+        return self._program
+
+    @property
     def file(self) -> RuleFile:
         """The tree of the text."""
         return self._program.file
@@ -404,6 +421,7 @@ class RuleSet:
         time_format: str | TimeFormat | None = None,
         checkpoint: int = 1,
         driver: Driver = "auto",
+        budget: str | float | Budget | None = None,
         on_malformed: str = "refuse",
         rejects: str | Path | None = None,
         watermark: Duration | None = None,
@@ -437,6 +455,11 @@ class RuleSet:
             for it.
         driver : {"auto", "stepping"}, default "auto"
             With "stepping" all rules are run event by event; the answer is the same.
+        budget : str or Budget, optional
+            How much work all rules together may do: as for ``Query.match_within``. Then results have a column
+            ``certain``: TRUE says that the match is in the exact answer. With it go ``history`` (a ``RuleHistory``, or
+            the path of one), ``policy``, ``audit``, ``seed``, ``full_work``, and ``shed``: with "protect", the default,
+            rules that write what some rule reads get first what they need; with "alike" all are alike.
         on_malformed, rejects
             What happens to rows that are pushed and have no time that can be used: as for ``Query.matcher``.
         watermark, source, sequence, idle : optional
@@ -455,6 +478,7 @@ class RuleSet:
         DataError
             ``ACEP-R110``, ``ACEP-R111``: rows do not fit their table.
         """
+        spending = spending_of(self._program, budget, others)
         for name in others:
             REFUSED.refuse(name)
         if driver not in DRIVERS:
@@ -467,14 +491,14 @@ class RuleSet:
         lateness = Lateness(**asked) if any(value is not None for value in asked.values()) else None
 
         def begin() -> Runner:
-            runner = Runner(self._program, wanted, driver, lateness, bind)
+            runner = Runner(self._program, wanted, driver, lateness, bind, spending)
             runner.load({name: self._rows_of(name, rows) for name, rows in (store or {}).items()})
             return runner
 
         malformed = PushedRows(on_malformed, rejects)
         if at is not None:
             check_name(Path(at))
-        checkpoints = None if at is None else Checkpoints(self._program, at, begin, checkpoint)
+        checkpoints = None if at is None else Checkpoints(self._program, at, begin, checkpoint, spending)
         if checkpoints is not None and checkpoints.runner.lateness != lateness:
             checkpoints.close(is_failed=True)
             raise _begun_otherwise(checkpoints.runner.lateness)
@@ -542,7 +566,9 @@ class RuleSet:
             source = open_source(events, **how)
             before = [RuleOutput(Outcome(run.undelivered, {}, NO_CALLS), run.store)] if run.undelivered else []
             outputs = [*run.outputs(source, sort=sort, skips=True, on_progress=on_progress)]
-            return run.joined([*before, *outputs, run.finish(ended=ended)])
+            found = run.joined([*before, *outputs, run.finish(ended=ended)])
+            found.record = run.record()
+            return found
 
     def explain(self) -> str:
         """How the rules are run: which wait for which, which are run in turn, and why."""
@@ -565,23 +591,50 @@ class RuleSet:
         calls: Mapping[str, Function] | None = None,
         on_malformed: str = "refuse",
         rejects: str | Path | None = None,
+        history: Mapping[str, HistoryGraph] | str | Path | None = None,
     ) -> RuleRun:
         """Go on from what ``RuleRun.state_bytes`` gave; ``on_malformed`` and ``rejects`` are as for ``start``.
+
+        A run inside a load budget goes on inside it; if it had a ``history`` it needs that again.
 
         Raises
         ------
         DataError
-            ``ACEP-D040`` to ``ACEP-D042``: it is no state of these rules.
+            ``ACEP-D040`` to ``ACEP-D042``: it is no state of these rules; ``ACEP-D048``: it needs its history.
         """
         functions = self._functions(calls)
-        runner = Runner.restored(self._program, state)
+        spending = taken_up(self._program, Runner.spending_of(self._program, state), history)
+        runner = Runner.restored(self._program, state, spending)
         run = RuleRun(runner, functions)
         run.malformed = PushedRows(on_malformed, rejects)
         return run
 
-    def match_within(self, *_: Any, **__: Any) -> NoReturn:
-        """Refused: a load budget for rules comes later (``ACEP-U064``)."""
-        REFUSED.refuse("budget")
+    def match_within(self, events: Any, budget: str | float | Budget, **options: Any) -> RuleOutput:
+        """Run the rules over a whole input, inside a load budget.
+
+        Parameters
+        ----------
+        events
+            As for ``run``.
+        budget
+            As for ``start``.
+        **options
+            As for ``run`` and ``start``: ``history``, ``policy``, ``audit``, ``seed``, ``full_work``, ``shed``.
+
+        Returns
+        -------
+        RuleOutput
+            Its tables of matches have a column ``certain``; ``output.record`` says what was done.
+
+        Examples
+        --------
+        >>> rules = compile_rules("RULE rise ON PATTERN SEQ(A a, A b) WHERE b.x > a.x WITHIN 9")
+        >>> events = [{"ts": t, "type": "A", "x": t * 7 % 11} for t in range(60)]
+        >>> some = rules.match_within(events, "2 steps/event", audit=0)
+        >>> some["rise"].column_names[-1], some.record.work <= 2 * 60
+        ('certain', True)
+        """
+        return self.run(events, budget=budget, **options)
 
     def spark(self, *_: Any, **__: Any) -> NoReturn:
         """Refused: rules on Spark come later (``ACEP-U064``)."""

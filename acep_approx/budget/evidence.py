@@ -23,6 +23,7 @@ from acep_approx.ranges import COUNT, finite, number_in
 
 CELLS = 2000
 """Of the grid of recall; closer together at its ends, where shares are known better."""
+TINY = 1e-12
 BROKEN = 0.05
 """How likely a promise of the past no longer says anything."""
 WIDE = 0.4
@@ -224,12 +225,13 @@ class Evidence:
         if self.ends is not None and self.ends.is_complete and self.found + self.ends.missed:
             recall = self.found / (self.found + self.ends.missed)
             return recall, recall, recall
-        edges = (1 - np.cos(np.linspace(0, np.pi, CELLS + 1))) / 2
-        grid = (edges[1:] + edges[:-1]) / 2
+        least = self._least
+        edges = least + (1 - least) * (1 - np.cos(np.linspace(0, np.pi, CELLS + 1))) / 2
+        grid = np.clip((edges[1:] + edges[:-1]) / 2, TINY, 1 - TINY)
         weights = self._density(grid) * np.diff(edges)
         total = float(weights.sum())
         if not total > 0:  # the parts contradict each other: nobody knows
-            return 0.0, 0.5, 1.0
+            return least, (1 + least) / 2, 1.0
         below = np.concatenate(([0.0], np.cumsum(weights / total)))
         first = np.flatnonzero(below <= 1 - level)
         last = np.minimum(np.searchsorted(below, below[first] + level), CELLS)
@@ -237,10 +239,16 @@ class Evidence:
         low, high = (float(edges[ends[best]]) for ends in (first, last))
         return self._possible(low, np.ceil), float(weights @ grid) / total, self._possible(high, np.floor)
 
+    @property
+    def _least(self) -> float:
+        """Recall if all open ends were missed."""
+        is_known = self.ends is not None and self.found > 0
+        return self.found / (self.found + self.ends.open) if is_known and self.ends is not None else 0.0
+
     def _possible(self, recall: float, whole: np.ufunc) -> float:
         """The next recall that a whole number of missed match points makes."""
         if not self.found:
-            return recall
+            return recall if whole is np.floor else 0.0
         return self.found / (self.found + float(whole(self.found * (1 / recall - 1)))) if recall > 0 else 0.0
 
     def _density(self, grid: Floats) -> Floats:

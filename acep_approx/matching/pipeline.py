@@ -102,6 +102,9 @@ class Pipeline(QuerySide):
     """
 
     lookout: BeforeBatch | None = None
+    lost_from: Callable[[Ints], Ints] | None = None
+    """Gives for key slots the latest start of a run that was shed, where somebody must know that as long as it could
+    have lived."""
 
     def __init__(
         self,
@@ -395,7 +398,10 @@ class Pipeline(QuerySide):
         """Per key slot whether its last event has left the window at ``now``, and no result of it is to come."""
         if self.preparer.is_count or self.preparer.since_start:  # a key that is forgotten would start once more
             return np.zeros(len(slots), np.bool_)
-        silent = self.results.newest()[slots] < now - self.window
+        newest = self.results.newest()[slots]
+        if self.lost_from is not None:
+            newest = np.maximum(newest, self.lost_from(slots))
+        silent = newest < now - self.window
         return silent & ~np.isin(slots, self.results.slots())
 
     def clear(self, slots: Ints) -> None:

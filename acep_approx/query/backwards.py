@@ -21,6 +21,7 @@ from acep_approx.query.syntax import (
     Equivalence,
     Expression,
     FunctionCall,
+    Parameter,
     Pattern,
     QuerySyntax,
     Read,
@@ -30,8 +31,7 @@ from acep_approx.query.syntax import (
 
 ORDERED = frozenset({"first", "last"})
 """Aggregates that depend on the order of the events that they are of."""
-HAVE_ORDER = (FunctionCall, Read)
-PLAIN = frozenset(get_args(Expression)) - frozenset(HAVE_ORDER)
+PLAIN = frozenset(get_args(Expression)) - {FunctionCall, Parameter, Read}
 
 
 def backwards(query: QuerySyntax, name: str) -> QuerySyntax | None:
@@ -61,8 +61,9 @@ def backwards(query: QuerySyntax, name: str) -> QuerySyntax | None:
     >>> backwards(parse("PATTERN SEQ(A a, ~(B b), C c) WITHIN 5"), "end") is None
     True
     """
-    is_free = query.strategy == DEFAULT_STRATEGY and query.selection.is_all and query.window.unit != "events"
-    if not is_free or query.at_start or query.is_simultaneous or query.is_regex:
+    is_free = query.strategy == DEFAULT_STRATEGY and query.selection.is_all
+    is_known = query.window.unit != "events" and query.window.parameter is None
+    if not is_free or not is_known or query.at_start or query.is_simultaneous or query.is_regex:
         return None
     pattern = _turned(query.pattern)
     if pattern is None or not all(_is_plain(condition) for condition in query.predicates):

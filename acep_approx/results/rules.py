@@ -62,7 +62,11 @@ class RuleOutput(Mapping[str, pa.Table]):
         In order.
     store : StoreView
         The tables.
+    record : RulesRecord or None
+        Of a whole run inside a load budget: what was done.
     """
+
+    record: Any = None
 
     def __init__(self, outcome: Outcome, store: StoreView) -> None:
         self.outcome = outcome

@@ -48,7 +48,8 @@ class ReplayWithinBudget(Replay):
         super().__init__(pipeline, changelog, id)
         self._arena.notes.keeps = True
         self._log = PriceLog()
-        self._completed: Ints = np.zeros(0, np.int64)  # places of the events that have completed a match, ascending
+        self._completed: list[Ints] = []  # places of the events that have completed a match
+        self._gone = 0  # events that are taken back with the change at hand
         self._moved: list[tuple[Ints, Ints]] = []  # places of events, before and after they were given anew
         self._first: Ints = np.zeros(0, np.int64)  # per slot the first and the last tick that changes
         self._last: Ints = np.zeros(0, np.int64)
@@ -64,6 +65,18 @@ class ReplayWithinBudget(Replay):
 
     # --- running --------------------------------------------------------------------------------------------
 
+    def change(self, events: Events, removed: tuple[Ints, Ints]) -> Changed:
+        """Take in a change of the stream; to a budget of time it is one batch, however it is run."""
+        shedder, notes = self.pipeline.engine.load_shedder, self._arena.notes
+        assert shedder is not None, "it sheds"
+        self._gone = len(removed[1])
+        shedder.begin_batch(len(events) + self._gone)
+        notes.is_begun = True
+        try:
+            return super().change(events, removed)
+        finally:
+            notes.is_begun = False
+
     def _run_new(self, events: PlacedEvents, batch: StreamBatch) -> list[pa.Table]:
         progress, arena = self.pipeline.progress, self._arena
         before = progress.steps + arena.on_passes
@@ -74,12 +87,18 @@ class ReplayWithinBudget(Replay):
 
     def _note_completed(self) -> None:
         if len(more := self._arena.notes.take_completed()):
-            self._completed = np.union1d(self._completed, more)
+            self._completed.append(more)
+
+    def _completing(self) -> Ints:
+        """The places of the events that have completed a match."""
+        if len(self._completed) != 1:
+            self._completed = [np.concatenate([np.zeros(0, np.int64), *self._completed])]
+        return self._completed[0]
 
     def _insert(self, late: Events, slot: Ints) -> dict[int, list[PlacedEvents]]:
         shedder, progress = self.pipeline.engine.load_shedder, self.pipeline.progress
         assert shedder is not None, "it sheds"
-        shedder.grant_late(len(late))
+        shedder.grant_late(len(late), self._gone)
         progress.events += len(late)
         progress.relevant += int((slot >= 0).sum())
         return super()._insert(late, slot)
@@ -88,7 +107,7 @@ class ReplayWithinBudget(Replay):
         notes, progress = self._arena.notes, self.pipeline.progress
         counted = progress.events, progress.relevant
         notes.again = self._log.prices(events.place, self._arena.price)
-        notes.is_new = ~np.isin(events.place, self._completed)
+        notes.is_new = ~np.isin(events.place, self._completing())
         try:
             return super()._run_segment(number, events)
         finally:
@@ -176,8 +195,8 @@ class ReplayWithinBudget(Replay):
     def _move(self, segment: Segment, places: Ints) -> None:
         before = segment.events.place
         self._log.move(before, places)
-        moved = np.isin(before, self._completed)
-        self._completed = np.append(np.setdiff1d(self._completed, before), places[moved])
+        known = self._completing()
+        self._completed = [known[~np.isin(known, before)], places[np.isin(before, known)]]
         self._moved.append((before, places))
         super()._move(segment, places)
 
@@ -199,9 +218,12 @@ class ReplayWithinBudget(Replay):
 
     def settle(self, watermark: int) -> None:
         """No event before ``watermark`` will come or go: let go of what only they would have needed."""
+        base = self.tail.base_place
         super().settle(watermark)
-        self._log.forget(self.tail.base_place)
-        self._completed = self._completed[self._completed > self.tail.base_place]
+        if self.tail.base_place > base:
+            self._log.forget(self.tail.base_place)
+            known = self._completing()
+            self._completed = [known[known > self.tail.base_place]]
 
     # --- state ----------------------------------------------------------------------------------------------
 
@@ -213,7 +235,7 @@ class ReplayWithinBudget(Replay):
         ]
         mine = scope.sub("budget", {"segments": numbers})
         self._log.save(mine)
-        mine.put("completed", self._completed)
+        mine.put("completed", self._completing())
         for name, tables in (("results", [t for one in segments for t in one.results]), ("waiting", self._waiting)):
             mine.put(name, pa.concat_tables([self.pipeline.nothing(), *tables]).combine_chunks())
 
@@ -221,7 +243,7 @@ class ReplayWithinBudget(Replay):
         """Take over what ``save`` saved, before ``take_up``."""
         mine = scope.parts["budget"]
         self._log.load(mine)
-        self._completed = mine.array("completed")
+        self._completed = [mine.array("completed")]
         schema = self.pipeline.nothing().schema
         tables = [mine.batch("results"), mine.batch("waiting")]
         check("results", good=all(table.schema.equals(schema) for table in tables))
@@ -245,7 +267,8 @@ class ReplayWithinBudget(Replay):
                 first, shown = first + number, shown + rows
         self.pipeline.engine.report(self.pipeline.progress)
         check("segments", good=first == len(events) and shown == results.num_rows)
-        self.head = int(events.tick[-1]) if len(events) else NEVER
+        last = self.tail.segments[-1].since if segments else NEVER  # all events of the last segment may have gone
+        self.head = max(int(events.tick[-1]) if len(events) else NEVER, last)
 
     def _take_up_segment(self, since: int, before: int, events: PlacedEvents) -> None:
         segments = self.tail.segments

@@ -19,6 +19,7 @@ from acep_approx.rules.durable.database import damaged
 from acep_approx.rules.durable.notes import Checkpoint
 from acep_approx.rules.durable.store import DELETED, Durable, none_deleted
 from acep_approx.rules.execution import Outcome, tables_of
+from acep_approx.rules.losses import Spending
 from acep_approx.rules.program import Program
 from acep_approx.rules.runner import Runner
 
@@ -40,6 +41,8 @@ class Checkpoints:
         Makes the runner where the file is new.
     every : int
         Events between two checkpoints, at least.
+    spending : Spending, optional
+        As for ``Runner``.
 
     Attributes
     ----------
@@ -54,7 +57,15 @@ class Checkpoints:
         See ``Durable``.
     """
 
-    def __init__(self, program: Program, path: str | PathLike[str], begin: Begin, every: int) -> None:
+    def __init__(
+        self,
+        program: Program,
+        path: str | PathLike[str],
+        begin: Begin,
+        every: int,
+        spending: Spending | None = None,
+    ) -> None:
+        self._spending = spending
         self._file = Durable(path, program.file.tables, to_text(program.file))
         self._every = every
         try:
@@ -91,7 +102,7 @@ class Checkpoints:
             ``ACEP-R209``: its state is not as it was written.
         """
         try:
-            runner = Runner.restored(program, last.engine)
+            runner = Runner.restored(program, last.engine, self._spending)
         except DataError as error:
             if error.code != "ACEP-D040":
                 raise

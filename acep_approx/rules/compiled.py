@@ -18,6 +18,7 @@ from typing import Literal
 import numpy as np
 
 from acep_approx.arrays import Bools
+from acep_approx.automaton.automaton import START
 from acep_approx.automaton.letters import unbound
 from acep_approx.errors import QueryError, UnsupportedError
 from acep_approx.kernels.rules import rows as do
@@ -129,6 +130,19 @@ class CompiledRule:
         """Whether the event that completes a match says which row is written."""
         return all(self.is_of_last(leaf) for key in write.key for leaf in walk(key) if isinstance(leaf, Leaf))
 
+    @cached_property
+    def is_same(self) -> bool:
+        """Whether all matches of one event write the same, however many of them act."""
+        if self.is_late:
+            return False
+        if self.rule.each == "point":
+            return True
+        tables = [write.table for write in self.writes]
+        if len(set(tables)) < len(tables):  # done twice, what comes later may matter to what comes earlier
+            return False
+        said = [node for write in self.writes for part in (*write.key, *write.sets) for node in walk(_value_of(part))]
+        return all(self.is_of_last(leaf) and not is_old(leaf) for leaf in said if isinstance(leaf, Leaf))
+
     @property
     def is_late(self) -> bool:
         """Whether a negation at the end makes matches wait for the end of their window."""
@@ -146,6 +160,19 @@ class CompiledRule:
             arcs = (arc for arc in automaton.arcs if arc.target in costs)
             letters = {arc.letter for arc in arcs if arc.cost + costs[arc.target] <= automaton.errors}
         return sum(1 << letter for letter in letters)
+
+    @cached_property
+    def ending_letters(self) -> int:
+        """The letters that end every match which has begun, as a mask: a negation stands in each of its gaps."""
+        if self.is_late or self.plan.query.is_simultaneous:
+            return 0
+        registers, automaton = self.plan.registers, self.plan.automaton
+        if registers is not None:
+            guards = [step.guard for step in registers.steps if step.source != START and step.target is not None]
+        else:
+            guards = [arc.guard for arc in automaton.arcs if arc.source != START]
+        ending = frozenset.intersection(*guards) if guards else frozenset[int]()
+        return sum(1 << letter for letter in ending)
 
     @cached_property
     def conditions(self) -> tuple[Expression, ...]:
@@ -184,6 +211,10 @@ class CompiledRule:
     def late_reads(self) -> tuple[Read, ...]:
         """The reads of conditions on complete matches, each once."""
         return _reads(self.late)
+
+
+def _value_of(part: Assign | Expression) -> Expression:
+    return part.value if isinstance(part, Assign) else part
 
 
 def _reads(expressions: Iterable[Expression]) -> tuple[Read, ...]:

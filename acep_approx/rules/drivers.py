@@ -11,6 +11,7 @@ import pyarrow as pa
 from acep_approx.arrays import Bools
 from acep_approx.events.roles import Roles
 from acep_approx.matching.outputs.bind import Bind
+from acep_approx.matching.pipeline import Pipeline
 from acep_approx.matching.stream_side import StreamSide
 from acep_approx.rules.compiled import CompiledRule, ReadColumn
 from acep_approx.rules.firing import Firing
@@ -21,6 +22,7 @@ from acep_approx.rules.lockstep.eligible import Planned, live_reads
 from acep_approx.rules.lockstep.loop import LockstepStage, Loop
 from acep_approx.rules.lockstep.questions import Acts, Live
 from acep_approx.rules.log import TableLog
+from acep_approx.rules.losses import Losses, Watch
 from acep_approx.rules.pipeline import KernelRule, rule_pipeline, shown_by
 from acep_approx.rules.program import Program
 from acep_approx.rules.stages import BatchStage, Detector, derived_types, reads_of
@@ -31,13 +33,17 @@ AnyStage = BatchStage | SteppingStage | LockstepStage
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What stages are made of: the rules, their actions, the tables and what is written to them."""
+    """What stages are made of: the rules, their actions, the tables and what is written to them.
+
+    ``losses``: inside a load budget, what may be missed.
+    """
 
     program: Program
     firings: Mapping[int, Firing]
     logs: Mapping[str, TableLog]
     arena: TableArena
     bind: Bind
+    losses: Losses | None = None
 
     def stage(self, planned: Planned, schema: pa.Schema, roles: Roles, side: StreamSide | None) -> AnyStage:
         """What runs a stage; ``side`` is that of a saved state."""
@@ -50,13 +56,25 @@ class Surroundings:
             side = side or StreamSide(schema, roles, derived_types(reads, self.logs))
             if planned.in_kernel:
                 return self._lockstep(stage, rules, side, reads, own)
-            detector = Detector(rules, side, self.logs, reads, [rule_pipeline(side, rule, self.bind) for rule in rules])
+            detector = self._detector(rules, side, reads)
         if not stage.is_cycle:
             return BatchStage(detector, own)
         read = [cell(read) for rule in rules for read in rule.reads]
         read += [cell(read) for rule in stage.firing for read in self.program.rules[rule].when_reads]
         wanted = self._wanted(read)
-        return SteppingStage(detector, own, [self.logs[name] for name in wanted], [*wanted.values()])
+        doubts = {} if self.losses is None else self.losses.doubts
+        own_doubts = [doubt for name, doubt in doubts.items() if name in wanted]
+        return SteppingStage(detector, own, [self.logs[name] for name in wanted], [*wanted.values()], own_doubts)
+
+    def _detector(self, rules: list[CompiledRule], side: StreamSide, reads: list[ReadColumn]) -> Detector:
+        losses = self.losses
+        pipelines, watches = list[Pipeline](), list[Watch | None]()
+        for rule in rules:
+            shedder = None if losses is None else losses.shedders.get(rule.number)
+            pipelines.append(rule_pipeline(side, rule, self.bind, shedding=shedder))
+            watch = None if losses is None else losses.watch(rule, pipelines[-1], self.firings[rule.number])
+            watches.append(watch)
+        return Detector(rules, side, self.logs, reads, pipelines, watches)
 
     def _wanted(self, cells: Sequence[Cell]) -> dict[str, Bools]:
         """Per table the columns that some cells are computed from."""
@@ -79,7 +97,7 @@ class Surroundings:
         own, graph = live_reads(stage, self.program), self.program.graph
         side.leave_out({read.name for read in own} - {name for rule in rules for name in shown_by(rule)})
         in_kernel = [KernelRule(side, rule, self.bind) for rule in rules]
-        detector = Detector(rules, side, self.logs, reads, [one.pipeline for one in in_kernel])
+        detector = Detector(rules, side, self.logs, reads, [one.pipeline for one in in_kernel], [None] * len(rules))
         keys = [*dict.fromkeys((read.table, read.keys) for read in own)]
         live = {read.name: Live.of(read, self.logs, keys.index((read.table, read.keys))) for read in own}
         wanted = self._wanted([*map(cell, own)])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
@@ -33,6 +33,7 @@ from acep_approx.rules.firing import Calls, Firing
 from acep_approx.rules.lockstep.arenas import TableArena
 from acep_approx.rules.lockstep.eligible import planned_stages
 from acep_approx.rules.log import Changes, FailedActionError, TableLog
+from acep_approx.rules.losses import Losses, Spending
 from acep_approx.rules.matched import Moment
 from acep_approx.rules.program import Driver, Program
 from acep_approx.rules.stages import Detector, Found
@@ -105,6 +106,8 @@ def called(calls: Sequence[Calls], rules: Sequence[str], times: pa.DataType) -> 
 
 
 NO_ROWS = np.zeros(0, np.int64)
+OnReads = Callable[[str, pa.Table], None]
+"""Is told the name of a rule and its events."""
 
 
 @dataclass(frozen=True)
@@ -170,6 +173,7 @@ class Bound:
     logs: dict[str, TableLog]
     stages: list[AnyStage]
     columns: tuple[str, ...]
+    losses: Losses | None = None
     nothing: dict[str, pa.Table] = field(default_factory=dict)
     unchanged: dict[str, pa.Table] = field(default_factory=dict)
     fitting: pa.Schema = field(default_factory=lambda: pa.schema([]))  # of the last batch, whose types are known
@@ -192,6 +196,8 @@ class RuleExecution:
         in turn, to hold the one against the other.
     bind : str, sequence of str or Wide, optional
         What stands for events in matches.
+    spending : Spending, optional
+        How to stay inside a load budget. Default: nothing is shed.
 
     Attributes
     ----------
@@ -202,12 +208,18 @@ class RuleExecution:
         None until the columns of the events are known.
     keeps_last : bool
         Whether outcomes have ``last``.
+    on_reads : callable or None
+        Is told, rule by rule, its events with the columns that these have read of tables.
     """
 
     keeps_last = False
+    on_reads: OnReads | None = None
 
-    def __init__(self, program: Program, driver: Driver = "auto", bind: Bind = None) -> None:
+    def __init__(
+        self, program: Program, driver: Driver = "auto", bind: Bind = None, spending: Spending | None = None
+    ) -> None:
         self.program = program
+        self.spending = spending
         self.bind_by = bind
         self.driver: Driver = driver
         self.texts = Texts()
@@ -237,10 +249,14 @@ class RuleExecution:
         firings = {rule.number: Firing(rule, logs, program.statements[rule.number], roles) for rule in program.rules}
         for firing in firings.values():
             firing.keeps_rows = isinstance(self.bind_by, Wide) and self.bind_by.keeps_rows
-        around = Surroundings(program, firings, logs, TableArena(), self.bind_by)
+            firing.shows_certain = self.spending is not None
+        losses = None
+        if self.spending is not None:
+            losses = Losses(program.graph, self.tables, program.writes, self.spending.begin(program))
+        around = Surroundings(program, firings, logs, TableArena(), self.bind_by, losses)
         stages: list[AnyStage] = []
         detectors: list[Detector] = []
-        for planned in planned_stages(program, self.driver):
+        for planned in planned_stages(program, self.driver, () if losses is None else losses.taint.rules):
             side = sides[len(detectors)] if sides and planned.stage.detecting else None
             stage = around.stage(planned, schema, roles, side)
             stages.append(stage)
@@ -251,7 +267,7 @@ class RuleExecution:
         streams = [one.stream for one in detectors]
         numbers = (rule.number for one in detectors for rule in one.rules)
         pipelines = dict(zip(numbers, (pipeline for one in detectors for pipeline in one.pipelines), strict=True))
-        self.bound = Bound(schema, roles, streams, pipelines, logs, stages, tuple(dict.fromkeys(columns)))
+        self.bound = Bound(schema, roles, streams, pipelines, logs, stages, tuple(dict.fromkeys(columns)), losses)
         for number, one in pipelines.items():
             for read in program.rules[number].late_reads:
                 past = logs[read.table].past or PastRows(len(self.tables[read.table].columns))
@@ -276,14 +292,34 @@ class RuleExecution:
         if batch.ids is not None:  # rules are told of rows in the order in which they are run
             batch = replace(batch, ids=None)
         self._know_types(self.bound, batch.data.schema)
+        if self.spending is None:
+            return self._run(self.bound, batch)
+        outcome = Outcome.joined([self._run(self.bound, piece) for piece in self.spending.pieces(batch)])
+        self.spending.done()
+        return outcome
+
+    def _run(self, bound: Bound, batch: EventBatch) -> Outcome:
+        """Run a batch, or a part of one."""
         moment = Moment(batch, self.counters.events, len(self.program.rules), int(batch.ticks[-1]))
         found = Found()
         with self._all_or_nothing():
-            for stage in self.bound.stages:
+            for stage in bound.stages:
                 stage.run(batch, moment, found)
+            if self.on_reads is not None:
+                self._tell_reads(bound, batch, self.on_reads)
             outcome = self._outcome(found, moment.last_tick)
         self.counters.events += len(batch)
         return outcome
+
+    def _tell_reads(self, bound: Bound, batch: EventBatch, on_reads: OnReads) -> None:
+        """Tell of each rule its events, with what they have read of tables."""
+        events = pa.Table.from_batches([batch.data])
+        for stage in bound.stages:
+            if stage.detector is not None:
+                read = stage.detector.as_read(batch)
+                for rule in stage.detector.rules:
+                    own = {column.name: read[column.name] for column in rule.reads}
+                    on_reads(rule.name, pa.table(dict(zip(events.column_names, events.columns, strict=True)) | own))
 
     def _know_types(self, bound: Bound, found: pa.Schema) -> None:
         """Check the rules again, and make again what writes tables, where columns get wider types with a batch.
@@ -358,14 +394,26 @@ class RuleExecution:
         last = {}
         if self.keeps_last:
             last = {n: rows.written(folded[n].row if n in folded else NO_ROWS) for n, rows in self.tables.items()}
-        for log in self.bound.logs.values():
+        doubts = {} if self.bound.losses is None else self.bound.losses.doubts
+        for doubt in doubts.values():
+            doubt.fold()
+        for name, log in self.bound.logs.items():
             log.forget()
             log.keep_past(last_tick)
-            log.rows.forget_read_keys(log.past.rows if log.past is not None else NO_ROWS)
+            if log.rows.has_many_keys:
+                held = log.past.rows if log.past is not None else NO_ROWS
+                if name in doubts:
+                    held = np.concatenate((held, doubts[name].held))
+                log.rows.forget_read_keys(held)
+                if name in doubts:
+                    doubts[name].forget_free_rows()
         changed = {name: change_table(one, names, times) for name, one in folded.items()}
         self.counters.conflicts += sum(one.conflicts for one in folded.values())
         self.counters.without_row += sum(one.without_row for one in folded.values())
         matches = {rule.name: self._joined(rule, found) for rule in self.program.rules}
+        if self.spending is not None:
+            for name, table in matches.items():
+                self.spending.note(name, table)
         return Outcome(matches, self.bound.unchanged | changed, called(found.calls, names, times), last)
 
     def _joined(self, rule: CompiledRule, found: Found) -> pa.Table:

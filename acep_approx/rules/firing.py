@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +26,7 @@ from acep_approx.query.rules.syntax import Call, Write
 from acep_approx.query.shape import replaced, variables
 from acep_approx.query.syntax import Attribute, Constant, Expression, Read
 from acep_approx.rules.compiled import HIDDEN, CompiledRule, Leaf, Slot
+from acep_approx.rules.doubt import TableDoubt
 from acep_approx.rules.log import Chunk, Columns, FailedActionError, TableLog, Transactions
 from acep_approx.rules.matched import Matched, Moment, edge
 from acep_approx.rules.words import to_words
@@ -226,6 +228,16 @@ class Known:
         return self.acts[np.searchsorted(self.rows, ends)]
 
 
+class Judge(Protocol):
+    """Knows which matches of a rule are certain: see ``losses.Watch``."""
+
+    def is_certain(self, found: Matched) -> Bools:
+        """Which matches are in the exact answer, as far as events say it."""
+
+    def is_open_at(self, rows: Ints) -> Bools:
+        """Whether a match may be missed at some of the last events."""
+
+
 class Firing:
     """Runs the actions of one rule.
 
@@ -242,9 +254,17 @@ class Firing:
     ----------
     keeps_rows : bool
         Whether users see the row numbers of events, too; see ``Wide``.
+    shows_certain : bool
+        Whether results say which matches are certain: inside a load budget.
+    judge : Judge or None
+        Who knows; None: all are.
+    doubts : mapping of str to TableDoubt
+        By table, of those that may be in doubt.
     """
 
-    keeps_rows = False
+    keeps_rows = shows_certain = False
+    judge: Judge | None = None
+    doubts: Mapping[str, TableDoubt] = {}
 
     def __init__(
         self, rule: CompiledRule, logs: Mapping[str, TableLog], statements: list[Statement], roles: Roles
@@ -274,7 +294,9 @@ class Firing:
             acts = _holds(self._conditions, values, read)
         else:
             acts = known.do_act(found.end)
-        result = self._result(found, acts)
+        certain = self._certain(found, values, acts)
+        self._leave_in_doubt(found, values, np.flatnonzero(~certain))
+        result = self._result(found, acts, certain)
         acting = np.flatnonzero(acts)
         if self.rule.rule.each == "point":
             of = found.of.take(acting)
@@ -282,17 +304,18 @@ class Firing:
         if not self.rule.rule.actions or not len(acting):
             return Fired(result, [])
         if len(acting) < len(found):
-            found, values = found.take(acting), values.take(acting)
+            found, values, certain = found.take(acting), values.take(acting), certain[acting]
         numbers = self._matches + np.arange(len(acting))
         self._matches += len(acting)
-        self._write(found, values, numbers, known)
+        self._write(found, values, numbers, known, np.flatnonzero(certain))
         return Fired(result, self._calls(found, values, numbers))
 
     def nothing(self, table: pa.Table) -> pa.Table:
         """The results of no matches; ``table`` are those of its pipeline."""
-        return self._result(Matched(table, Transactions.none(), NO_ROWS), np.zeros(0, np.bool_))
+        none = np.zeros(0, np.bool_)
+        return self._result(Matched(table, Transactions.none(), NO_ROWS), none, none)
 
-    def _result(self, found: Matched, acts: Bools) -> pa.Table:
+    def _result(self, found: Matched, acts: Bools, certain: Bools) -> pa.Table:
         table = found.table
         if self.rule.lists:
             kept = [name for name in table.column_names if not name.startswith(HIDDEN)]
@@ -301,6 +324,8 @@ class Firing:
             table = table.select(kept)
         if self.rule.rule.when is not None:
             table = table.append_column("fired", pa.array(acts.tolist(), pa.bool_()))
+        if self.shows_certain:
+            table = table.append_column("certain", pa.array(certain.tolist(), pa.bool_()))
         if self.rule.rule.each == "point" and self.rule.lists:
             return self._points(table, found, acts)
         return table
@@ -314,9 +339,38 @@ class Firing:
         keys = [name for name in table.column_names if name in of_key]
         kept = [*keys, "errors", "start", "end"]
         points = table.select(kept).append_column("row", to_arrow(found.end))
-        if "fired" in table.column_names:
-            points = points.append_column("fired", table.column("fired"))
+        for name in ("fired", "certain"):
+            if name in table.column_names:
+                points = points.append_column(name, table.column(name))
         return points.take(to_arrow(first))
+
+    # --- what is certain --------------------------------------------------------------------------------------
+
+    def _certain(self, found: Matched, values: Values, acts: Bools) -> Bools:
+        """Which matches are in the exact answer, and act there if they act here; of points all or none of an event."""
+        if self.judge is None:
+            return np.ones(len(found), np.bool_)
+        certain = self.judge.is_certain(found)
+        for read in self.rule.when_reads:
+            if (doubt := self.doubts.get(read.table)) is not None:
+                rows = doubt.rows.row_of([values.computed(key) for key in read.keys])
+                certain &= ~doubt.read(read.column, rows, found.of)
+        if self.rule.rule.each == "match" or not self.rule.lists or not len(found):
+            return certain
+        _, event = np.unique(found.end, return_inverse=True)  # those that act do the same: one that is certain will do
+        is_acting, is_sure, is_unsure = (np.zeros(int(event.max()) + 1, np.bool_) for _ in range(3))
+        is_acting[event[acts]] = True
+        is_sure[event[acts & certain]] = True
+        is_unsure[event[~certain]] = True
+        open_ = self.judge.is_open_at(found.end)
+        return np.where(is_acting[event], is_sure[event], ~(is_unsure[event] | open_))
+
+    def _leave_in_doubt(self, found: Matched, values: Values, at: Ints) -> None:
+        """What matches write that are not certain is in doubt: it may be done here alone, or by the exact run alone."""
+        for one in self.statements if len(at) else ():
+            if (doubt := self.doubts.get(one.write.table)) is not None:
+                of, rows = found.of.take(at), self.row_of(one, values.take(at))
+                doubt.may_be_written(of, rows, one.number, is_same=self.rule.is_same)
 
     # --- conditions -------------------------------------------------------------------------------------------
 
@@ -364,7 +418,7 @@ class Firing:
             self._constants[slot] = made
         return made
 
-    def _write(self, found: Matched, values: Values, numbers: Ints, known: Known | None) -> None:
+    def _write(self, found: Matched, values: Values, numbers: Ints, known: Known | None, certain: Ints) -> None:
         for one in self.statements:
             taken = self.takes(one, values) if known is None else known.of(one.action, found.end)
             chunk = Chunk(
@@ -378,6 +432,9 @@ class Firing:
                 slot_state=taken.slot_state,
             )
             self._logs[one.write.table].add(chunk)
+            if (doubt := self.doubts.get(one.write.table)) is not None:
+                of, rows = found.of.take(certain), taken.row[certain]
+                doubt.is_written(of, rows, one.number, self.rule.number, numbers[certain], one.action)
 
     def _calls(self, found: Matched, values: Values, numbers: Ints) -> list[Calls]:
         made, size = list[Calls](), len(found)

@@ -16,6 +16,7 @@ from acep_approx.automaton.automaton import Automaton
 from acep_approx.engines.cells.arclogs import ArcLogs
 from acep_approx.engines.cells.cells import Cells
 from acep_approx.engines.columns import Listed
+from acep_approx.engines.runs.load_shedder import LoadShedder
 from acep_approx.events.columns import to_arrow
 from acep_approx.events.roles import Roles
 from acep_approx.matching.choice import Parts, Shown, Way, cell_listing
@@ -52,7 +53,11 @@ class KnownMatches(RunListing):
 
 
 def rule_pipeline(
-    stream: StreamSide, rule: CompiledRule, bind: Bind = None, made_by: Way | None = None
+    stream: StreamSide,
+    rule: CompiledRule,
+    bind: Bind = None,
+    made_by: Way | None = None,
+    shedding: LoadShedder | None = None,
 ) -> Pipeline:
     """Return the query of a rule on its stream, with hidden columns beside its results.
 
@@ -66,7 +71,7 @@ def rule_pipeline(
     rule : CompiledRule
     bind : str, sequence of str or Wide, optional
         What stands for events in the matches that are listed.
-    made_by : Way, optional
+    made_by, shedding : optional
         As for ``Pipeline``.
     """
     shown = Shown(
@@ -75,7 +80,8 @@ def rule_pipeline(
         tuple(stream.roles.column(leaf.name) for leaf in rule.leaves if leaf.name is not None),
     )
     bound = bound_where_shown(bind, rule.plan.query) if rule.lists else ()
-    return Pipeline(stream, rule.plan, MATCHES if rule.lists else BARE, bind=bound, shown=shown, made_by=made_by)
+    kind = MATCHES if rule.lists else BARE
+    return Pipeline(stream, rule.plan, kind, shedding=shedding, bind=bound, shown=shown, made_by=made_by)
 
 
 class RuleColumns(BindingColumns):

@@ -63,6 +63,15 @@ class Program:
                     found[rule.number].append(Statement(action, one, number))
         return found
 
+    @cached_property
+    def writes(self) -> dict[str, list[Write]]:
+        """Per table the actions that write it, by number."""
+        found: dict[str, list[Write]] = {table.name: [] for table in self.file.tables}
+        for some in self.statements.values():
+            for one in some:
+                found[one.write.table].append(one.write)
+        return found
+
     @property
     def call_names(self) -> list[str]:
         """The names of functions that rules call, each once."""
@@ -71,12 +80,9 @@ class Program:
 
     def programs(self, schema: pa.Schema, roles: Roles) -> dict[str, TablePrograms]:
         """Per table the programs of what writes it, for events of these columns."""
-        kind_of = _kinds(schema, roles)
-        writes: dict[str, list[tuple[Write, KindOf]]] = {table.name: [] for table in self.file.tables}
-        for some in self.statements.values():
-            for one in some:
-                writes[one.write.table].append((one.write, kind_of))
-        return {table.name: compile_writes(table, writes[table.name], self.file.text) for table in self.file.tables}
+        kind_of, text = _kinds(schema, roles), self.file.text
+        writes = {name: [(write, kind_of) for write in some] for name, some in self.writes.items()}
+        return {table.name: compile_writes(table, writes[table.name], text) for table in self.file.tables}
 
 
 def _kinds(schema: pa.Schema, roles: Roles) -> KindOf:

@@ -25,6 +25,7 @@ from acep_approx.query.rules.printer import to_text
 from acep_approx.ranges import COUNT, check, number_in
 from acep_approx.rules.execution import Counters, Outcome, RuleExecution
 from acep_approx.rules.log import FailedActionError
+from acep_approx.rules.losses import Spending
 from acep_approx.rules.program import Driver, Program
 from acep_approx.run.events import Events
 from acep_approx.run.lateness import Lateness
@@ -68,6 +69,7 @@ def saved(execution: RuleExecution, wanted: Mapping[str, Any], *, with_tables: b
         "driver": execution.driver,
         "bind": as_plain(execution.bind_by),
         "counters": asdict(execution.counters),
+        "spending": None if execution.spending is None else execution.spending.options(),
     }
     if with_tables:
         tables = scope.sub("tables")
@@ -83,18 +85,20 @@ def saved(execution: RuleExecution, wanted: Mapping[str, Any], *, with_tables: b
             save_stream(side, mine.sub(f"stream {number}"))
         for number, one in bound.pipelines.items():
             one.save(mine.sub(f"rule {number}"))
+        if bound.losses is not None and execution.spending is not None:
+            bound.losses.save(mine.sub("losses", execution.spending.snapshot()))
     return scope
 
 
-def restored(program: Program, scope: Scope) -> RuleExecution:
-    """Go on from what ``saved`` gave.
+def restored(program: Program, scope: Scope, spending: Spending | None = None) -> RuleExecution:
+    """Go on from what ``saved`` gave; inside the load budget that it was in.
 
     Raises
     ------
     Exception
         What ``ranges.reading`` takes for damage.
     """
-    execution = RuleExecution(program, scope.head["driver"], from_plain(scope.head.get("bind")))
+    execution = RuleExecution(program, scope.head["driver"], from_plain(scope.head.get("bind")), spending)
     counters = scope.head["counters"]
     execution.counters = Counters(**{name: number_in(name, counters[name], -COUNT, COUNT) for name in counters})
     if "tables" in scope.parts:
@@ -111,6 +115,9 @@ def restored(program: Program, scope: Scope) -> RuleExecution:
             log.past.restore(mine.parts[f"past {number}"], log.rows)
     for number, one in bound.pipelines.items():
         one.restore(mine.parts[f"rule {number}"])
+    if bound.losses is not None and spending is not None:
+        bound.losses.restore(mine.parts["losses"])
+        spending.restore(mine.parts["losses"].head)
     return execution
 
 
@@ -147,6 +154,8 @@ class Runner:
         How late events may come. Default: they come in order.
     bind : str, sequence of str or Wide, optional
         What stands for events in matches.
+    spending : Spending, optional
+        How to stay inside a load budget. Default: nothing is shed.
 
     Attributes
     ----------
@@ -163,11 +172,13 @@ class Runner:
         driver: Driver = "auto",
         lateness: Lateness | None = None,
         bind: Bind = None,
+        spending: Spending | None = None,
     ) -> None:
         self.program = program
+        self.spending = spending
         self.wanted = dict(wanted)
         self.lateness = lateness
-        self.execution = RuleExecution(program, driver, bind)
+        self.execution = RuleExecution(program, driver, bind, spending)
         self.order = Order()
         self._has_left = True  # events may wait though the watermark has passed them, as far as is known
         self._is_stopped = False  # by an action of the first of them
@@ -372,7 +383,7 @@ class Runner:
         """Go back to where the rules stood before the last batch."""
         assert self._snapshot is not None, "it was noted before the batch"
         bound = self.execution.bound
-        self.execution = restored(self.program, RULES.unpack(self._snapshot))
+        self.execution = restored(self.program, RULES.unpack(self._snapshot), self.spending)
         self.execution.keeps_last = self._keeps_last
         if self.execution.bound is None and bound is not None:
             self.execution.bind(bound.schema, bound.roles)
@@ -412,9 +423,22 @@ class Runner:
             self.order.save(scope.sub("order"))
         return RULES.pack(scope)
 
+    @staticmethod
+    def spending_of(program: Program, state: bytes) -> dict[str, Any] | None:
+        """How the run of a state spends its load budget: ``Spending.options``; None where it has none.
+
+        Raises
+        ------
+        DataError
+            As for ``restored``.
+        """
+        scope = RULES.unpack(state, of={"rules": fingerprint(program)})
+        found: dict[str, Any] | None = scope.head.get("spending")
+        return found
+
     @classmethod
-    def restored(cls, program: Program, state: bytes) -> Runner:
-        """What ``state`` was called on.
+    def restored(cls, program: Program, state: bytes, spending: Spending | None = None) -> Runner:
+        """What ``state`` was called on; inside the load budget that it was in.
 
         Raises
         ------
@@ -424,9 +448,9 @@ class Runner:
         """
         scope = RULES.unpack(state, of={"rules": fingerprint(program)})
         with RULES.reading():
-            execution, late = restored(program, scope), scope.head.get("late")
+            execution, late = restored(program, scope, spending), scope.head.get("late")
             lateness = None if late is None else Lateness(**late)
-            made = cls(program, scope.head["wanted"], execution.driver, lateness)
+            made = cls(program, scope.head["wanted"], execution.driver, lateness, spending=spending)
             made.execution = execution
             if lateness is not None:
                 made.order = Order.restored(scope.parts["order"])

@@ -19,8 +19,9 @@ from acep_approx.matching.stream_side import StreamSide
 from acep_approx.query.evaluate import as_key
 from acep_approx.query.syntax import Attribute
 from acep_approx.rules.compiled import CompiledRule, ReadColumn
-from acep_approx.rules.firing import Calls, Fired, Firing
+from acep_approx.rules.firing import Calls, Fired, Firing, OfBatch
 from acep_approx.rules.log import TableLog, places_of_events
+from acep_approx.rules.losses import Watch
 from acep_approx.rules.matched import NONE, Matched, Moment, matched
 from acep_approx.rules.words import ARROW
 
@@ -69,6 +70,8 @@ class Detector:
         What their events get from the store.
     pipelines : list of Pipeline
         Of the rules, on the stream.
+    watches : list of Watch or None
+        Inside a load budget: of each rule what it may have missed, if it may.
     """
 
     def __init__(
@@ -78,8 +81,10 @@ class Detector:
         logs: Mapping[str, TableLog],
         reads: list[ReadColumn],
         pipelines: list[Pipeline],
+        watches: list[Watch | None],
     ) -> None:
         self.rules = rules
+        self.watches = watches
         self.stream = stream
         self.pipelines = pipelines
         self._logs = logs
@@ -110,7 +115,25 @@ class Detector:
 
     def run(self, batch: EventBatch, rows: list[Ints], moment: Moment) -> Iterator[tuple[int, Matched]]:
         """Run events whose reads name these rows; gives matches by rule."""
-        yield from self.matched(self.stream.run(batch, self.derived(batch, rows)), moment)
+        if any(self.watches):
+            yield from self.matched(self._watched(batch, rows), moment)
+        else:
+            yield from self.matched(self.stream.run(batch, self.derived(batch, rows)), moment)
+
+    def _watched(self, events: EventBatch, rows: list[Ints]) -> Iterator[tuple[int, pa.Table]]:
+        """The results of all pipelines, each of which is watched on its way."""
+        batch = self.stream.begin(events, self.derived(events, rows))
+        named = {read.name: own for read, own in zip(self.reads, rows, strict=True)}
+        of = OfBatch(events, self.stream.roles, {})
+        for number, (pipeline, watch) in enumerate(zip(self.pipelines, self.watches, strict=True)):
+            pipeline.prepare(batch)
+            self.stream.is_within = True
+            classes = batch.here(batch.computed.classes[pipeline.preparer])  # who runs them may let go of them
+            for table in pipeline.run(batch):
+                yield number, table
+            if watch is not None:
+                watch.take(batch, classes, watch.is_unsure(batch, named), of)
+        self.stream.end(int(batch.ticks[-1]))
 
     def derived(
         self, batch: EventBatch, rows: list[Ints], known: Mapping[str, pa.Array] | None = None
@@ -124,6 +147,14 @@ class Detector:
             if read.name in self.stream.derived and read.name not in found:
                 found[read.name] = self._logs[read.table].read(read.column, Reads(place, none, none, own))
         return found
+
+    def as_read(self, batch: EventBatch) -> dict[str, pa.Array]:
+        """What the events of a batch have read, column by column, once all that is written in it is known."""
+        place, none = places_of_events(batch.first_row, len(batch)), np.zeros(len(batch), np.int64)
+        return {
+            read.name: self._logs[read.table].read(read.column, Reads(place, none, none, own))
+            for read, own in zip(self.reads, self.rows(batch), strict=True)
+        }
 
     def close(self, before: int | None, moment: Moment) -> Iterator[tuple[int, Matched]]:
         """What waited for windows that end before a tick; for all windows where it is None."""

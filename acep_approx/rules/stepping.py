@@ -14,8 +14,9 @@ one may write.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+import time
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -26,6 +27,7 @@ from acep_approx.matching.pipeline import Pipeline
 from acep_approx.matching.stream_batch import StreamBatch
 from acep_approx.query.syntax import Expression
 from acep_approx.rules.compiled import CompiledRule
+from acep_approx.rules.doubt import TableDoubt
 from acep_approx.rules.firing import Firing, OfBatch, OfEvents, Statement
 from acep_approx.rules.log import TableLog
 from acep_approx.rules.matched import Moment
@@ -108,13 +110,19 @@ class Ahead:
             pipeline.prepare(self._batch)
         detector.stream.is_within = True
         self._fresh = len(events)
+        self._classes = [self._batch.here(self._batch.computed.classes[one.preparer]) for one in detector.pipelines]
+        self._named = {read.name: own for read, own in zip(detector.reads, rows, strict=True)}
         self._matters = [_counted(one, self._batch) for one in detector.pipelines]
         self._stops: list[Ints] = [np.array([len(events)])]
         self._writes: dict[str, list[tuple[Ints, Ints]]] = {}
-        of = OfBatch(events, detector.stream.roles, readers.all(rows))
-        for rule, pipeline in zip(detector.rules, detector.pipelines, strict=True):
+        self._of = OfBatch(events, detector.stream.roles, readers.all(rows))
+        for number, (rule, pipeline) in enumerate(zip(detector.rules, detector.pipelines, strict=True)):
             if rule.number in expected:
-                self._expect(_may_complete(rule, pipeline, self._batch), expected[rule.number], of)
+                may_complete = _may_complete(rule, pipeline, self._batch)
+                if (watch := detector.watches[number]) is not None:
+                    unsure = watch.may_be_unsure(self._batch)
+                    may_complete = may_complete | watch.may_complete(self._batch, self._classes[number], unsure)
+                self._expect(may_complete, expected[rule.number], self._of)
         self._written = self._last_written()
 
     def _expect(self, may_complete: Bools, expected: Expected, of: OfBatch) -> None:
@@ -161,8 +169,23 @@ class Ahead:
                 self._fresh = at + int(stale.argmax()) if stale.any() else self._fresh
         return self._fresh
 
+    def watched(self, first: int, last: int) -> list[Bools | None]:
+        """Which events read what is in doubt, rule by rule; before they are run."""
+        piece = self._batch.piece(first, last - first)
+        rows = {name: own[first:last] for name, own in self._named.items()}
+        return [None if watch is None else watch.is_unsure(piece, rows) for watch in self._detector.watches]
+
+    def take(self, first: int, last: int, unsure: list[Bools | None]) -> None:
+        """Note what may be missed, after they were run; ``unsure`` is what ``watched`` gave."""
+        piece = self._batch.piece(first, last - first)
+        rows = {key: own[first:last] for key, own in self._of.rows.items()}
+        of = replace(self._of, batch=self._events.slice(first, last - first), rows=rows)
+        for watch, classes, some in zip(self._detector.watches, self._classes, unsure, strict=True):
+            if watch is not None and some is not None:
+                watch.take(piece, classes[first:last], some, of)
+
     def run(self, first: int, last: int) -> Iterator[tuple[int, pa.Table]]:
-        """Run events; those that play no role for a rule are passed over."""
+        """Run events; those that play no role for a rule are passed over, where nothing is granted for them."""
         piece = self._batch.piece(first, last - first)
         for number, (pipeline, matters) in enumerate(zip(self._detector.pipelines, self._matters, strict=True)):
             if matters is None or matters[last] > matters[first]:
@@ -196,7 +219,7 @@ def last_before(named: Ints, at: Ints, rows: Ints) -> Ints:
 
 def _counted(pipeline: Pipeline, batch: StreamBatch) -> Ints | None:
     """How many of the first events play a role for a rule; None where it must see all."""
-    if pipeline.sees_all:
+    if pipeline.sees_all or pipeline.engine.load_shedder is not None:
         return None
     return np.concatenate(([0], np.cumsum(pipeline.preparer.is_relevant(batch))))
 
@@ -228,10 +251,17 @@ class SteppingStage:
         Of the tables that are read in it.
     wanted : list of numpy.ndarray of bool
         Per table the columns that the reads are computed from.
+    doubts : list of TableDoubt, optional
+        Of those of the tables that may be in doubt.
     """
 
     def __init__(
-        self, detector: Detector | None, firings: list[Firing], logs: list[TableLog], wanted: list[Bools]
+        self,
+        detector: Detector | None,
+        firings: list[Firing],
+        logs: list[TableLog],
+        wanted: list[Bools],
+        doubts: Sequence[TableDoubt] = (),
     ) -> None:
         self.detector = detector
         self._firings = firings
@@ -240,32 +270,43 @@ class SteppingStage:
         self._readers = None if detector is None else Readers(detector)
         self._in_turn = any(firing.rule.when_reads or firing.rule.late_reads for firing in firings)
         self._logs = [*zip(logs, wanted, strict=True)]
+        self._doubts = doubts
+        watches = [] if detector is None else [watch for watch in detector.watches if watch is not None]
+        self._shedders = [*filter(None, (watch.pipeline.engine.load_shedder for watch in watches))]
+        # what waits for the end of a window leaves tables in doubt from the event on at which it was missed
+        self._one_by_one = any(watch.rule.is_late and watch.writes for watch in watches)
         self._ahead = LEAST_AHEAD
 
     def run(self, batch: EventBatch, moment: Moment, found: Found) -> None:
         """Run a batch."""
         if self._readers is not None:
             rows, first = self._readers.detector.rows(batch), 0
+            for shedder in self._shedders:
+                shedder.begin_batch(len(batch))
             while first < len(batch):
                 part = batch.slice(first, self._ahead)
                 done = self._part(self._readers, part, [own[first : first + len(part)] for own in rows], moment, found)
                 self._ahead = min(max(2 * done, LEAST_AHEAD), MOST_AHEAD)
                 first += done
         self._fire(FAR, moment, found)  # without detector, and windows that the last event has closed
-        for log, _ in self._logs:
-            log.bring_back()
+        self._bring_back()
 
     def close(self, before: int | None, moment: Moment, found: Found) -> None:
         """What waited for windows that end before a tick; for all windows where it is None."""
         if self.detector is not None:
             found.wait(self.detector.close(before, moment))
         self._fire(FAR, moment, found)
+        self._bring_back()
+
+    def _bring_back(self) -> None:
         for log, _ in self._logs:
             log.bring_back()
+        for doubt in self._doubts:
+            doubt.bring_back()
 
     def _part(self, readers: Readers, part: EventBatch, rows: list[Ints], moment: Moment, found: Found) -> int:
         """Run events up to the first that reads what was written among them; gives how many were run."""
-        detector = readers.detector
+        detector, begun = readers.detector, time.perf_counter()
         self._close_windows(detector, part, 0, moment, found)
         self._bring_up((2 * part.first_row + 1, 0, 0))
         self._written()
@@ -280,11 +321,18 @@ class SteppingStage:
             last = min(int(stops[np.searchsorted(stops, first, side="right")]), fresh)
             if (waits := detector.waits_until) is not None:
                 last = min(last, max(first + 1, int(np.searchsorted(part.ticks, waits))))
-            last = ahead.until(first, last)
+            last = first + 1 if self._one_by_one else ahead.until(first, last)
+            for doubt in self._doubts:
+                doubt.do_before(2 * (part.first_row + first) + 1, 0, 0)
+            unsure = ahead.watched(first, last)
             found.wait(detector.matched(ahead.run(first, last), moment))
+            ahead.take(first, last, unsure)
             self._fire(2 * (part.first_row + last) - 1, moment, found)
             first = last
         detector.stream.end(int(part.ticks[first - 1]))
+        for pipeline in detector.pipelines if self._shedders else ():
+            if (shedder := pipeline.engine.load_shedder) is not None:
+                shedder.end_piece(part.slice(0, first), pipeline.progress, time.perf_counter() - begun)
         return first
 
     def _written(self) -> dict[str, Ints]:
@@ -302,6 +350,8 @@ class SteppingStage:
     def _bring_up(self, to: tuple[int, int, int]) -> None:
         for log, wanted in self._logs:
             log.do_before(*to, wanted)
+        for doubt in self._doubts:
+            doubt.do_before(*to)
 
     def _fire(self, place: int, moment: Moment, found: Found) -> None:
         """Fire for all matches whose transactions have at most this place."""

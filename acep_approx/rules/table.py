@@ -172,10 +172,13 @@ class TableRows:
 
     # --- what is forgotten ------------------------------------------------------------------------------------
 
+    @property
+    def has_many_keys(self) -> bool:
+        """Whether there are so many that some should be forgotten."""
+        return len(self.keys) >= 2 * self._known + SWEEP
+
     def forget_read_keys(self, held: Ints) -> None:
-        """Let go of keys that have no row and were only read, once there are many; not of ``held`` ones."""
-        if len(self.keys) < 2 * self._known + SWEEP:
-            return
+        """Let go of keys that have no row and were only read; not of ``held`` ones."""
         used = self.keys.used()
         self.keys.release(used[~self.present[used] & ~np.isin(used, held)])
         self._key_arrays = self._no_keys()

@@ -153,7 +153,7 @@ def estimated(found: int, events: int, audit: ExactAudit, past: Expected | None)
         What its history leads to expect.
     """
     sample, lost, ends = audit.cells.sample, audit.cells.lost, audit.ends
-    if past is None and (ends is None or not ends.sample.tried):
+    if past is None and (ends is None or (not ends.sample.tried and len(sample.cells) > 1)):
         return sample.of_run(found, lost)
     tried = None if ends is None else ends.sample
     is_whole = lost <= MOST_LOST * (len(sample.cells) + lost)

@@ -38,12 +38,17 @@ from acep_approx.ranges import COUNT, TICK, Range, check, check_arrays, finite, 
 
 END = "acep_end"
 """The column by which events read backwards belong to the end that they are read for."""
-AT_ONCE = 4096
-"""Events after which ends are tried."""
+AT_ONCE, MOST_WAITING = 1 << 12, 1 << 15
+"""Events after which ends are tried if enough is saved up, and after which they are tried with what there is."""
+SAVED = 32
+"""How many ends there should be run-steps for: what they take differs much, and with less many would be given up."""
 MOST_KEPT = 1 << 18
 """Events of a window beyond which ends are not tried."""
-AT_A_TIME = 0.125
-"""Of as many ends as were tried before: where they are given up, few are."""
+KNOWN, AT_A_TIME = 8, 0.25
+"""Ends that are tried one by one, to see what they cost; then such a part of those that there are run-steps for: where
+they are given up, few are."""
+LEAST = 0.125
+"""Of those that were tried now; for fewer it is not worth another call, and what is left is saved up."""
 ON_FIRST = 0.25
 """Share of what is granted so far that the first one may take."""
 ENOUGH = 1.5
@@ -87,21 +92,12 @@ class LookBack:
             return None
         return cls(found, schema, roles, window)
 
-    def spans(self, slots: Ints, ticks: Ints, ends: Ints) -> tuple[Ints, Ints, Ints]:
-        """The events before each end that a match with it may have.
+    def spans(self, kept: Kept, ends: Ints) -> Spans:
+        """The events before each end that a match with it may have; ``ends``: places of events among those kept.
 
-        Parameters
-        ----------
-        slots, ticks : int64 arrays, shape (events,)
-            Slot of the key, and tick, of each event; in the order of the stream.
-        ends : int64 array
-            Places of events among them.
-
-        Returns
-        -------
-        three int64 arrays
-            The events by slot; and in that order the first of each end, and the end. Complexity: O(events log events).
+        Complexity: O(events log events).
         """
+        slots, ticks = kept.slots, kept.ticks
         order = np.argsort(slots, kind="stable")
         place = np.empty(len(order), np.int64)
         place[order] = np.arange(len(order))
@@ -109,17 +105,17 @@ class LookBack:
         size = last_tick - first_tick + self.window + 2
         rising = slots[order] * size + (ticks[order] - first_tick) + self.window
         least = slots[ends] * size + (ticks[ends] - first_tick)
-        return order, np.searchsorted(rising, least), place[ends]
+        return Spans(order, ends, np.searchsorted(rising, least), place[ends])
 
-    def completes(self, kept: Kept, ends: Ints, most_steps: int) -> tuple[Bools, int]:
+    def completes(self, kept: Kept, spans: Spans, most_steps: int) -> tuple[Bools, int]:
         """Which of some events end a match, and the run-steps that it took to see.
 
         Parameters
         ----------
         kept : Kept
             Of one batch.
-        ends : int64 array
-            Places of events among them; one at least.
+        spans : Spans
+            Of one end at least.
         most_steps : int
 
         Raises
@@ -127,11 +123,10 @@ class LookBack:
         TooManyStepsError
             It takes more run-steps.
         """
-        order, first, last = self.spans(kept.slots, kept.ticks, ends)
-        sizes = last - first + 1
+        ends, sizes = spans.ends, spans.sizes
         of_end = np.repeat(np.arange(len(ends)), sizes)
         begun = np.cumsum(sizes) - sizes
-        rows = order[last[of_end] - (np.arange(len(of_end)) - begun[of_end])]
+        rows = spans.order[spans.last[of_end] - (np.arange(len(of_end)) - begun[of_end])]
         ago = kept.ticks[ends][of_end] - kept.ticks[rows]
         by_time = np.argsort(ago, kind="stable")
         of_end, rows, ago = of_end[by_time], rows[by_time], ago[by_time]
@@ -218,6 +213,36 @@ class Kept:
         return Kept(self.slots[first:], self.ticks[first:], np.zeros(len(self.ticks) - first, np.bool_), left)
 
 
+@dataclass(frozen=True)
+class Spans:
+    """The events that matches of some ends may have.
+
+    Attributes
+    ----------
+    order : int64 array
+        Places of events, by the slot of their key and then as they came.
+    ends : int64 array
+        Places of the ends.
+    first, last : int64 arrays
+        Where in that order the events of each end begin, and the end stands.
+    """
+
+    order: Ints
+    ends: Ints
+    first: Ints
+    last: Ints
+
+    @property
+    def sizes(self) -> Ints:
+        """How many events each end has, itself included."""
+        return self.last - self.first + 1
+
+    def part(self, first: int, number: int) -> Spans:
+        """Those of so many of the ends."""
+        some = slice(first, first + number)
+        return Spans(self.order, self.ends[some], self.first[some], self.last[some])
+
+
 class ExactEnds:
     """Tries ends of matches that a run has not reported.
 
@@ -265,8 +290,11 @@ class ExactEnds:
         self._waiting += len(rows)
 
     def is_due(self) -> bool:
-        """Whether enough events have come for ends to be tried."""
-        return not self.is_dear and self._waiting >= AT_ONCE
+        """Whether enough events have come for ends to be tried, and enough is granted, so that few are given up."""
+        if self.is_dear or self._waiting < AT_ONCE:
+            return False
+        has_saved = self.quota - self.steps >= SAVED * self._each
+        return has_saved or not self._begun or self._waiting >= MOST_WAITING
 
     def try_some(self) -> None:
         """Try as many of the open ends as there are run-steps for, drawn at random; then forget old events."""
@@ -280,12 +308,12 @@ class ExactEnds:
             try:
                 is_point, steps = self.look.completes(kept, some, left)
             except TooManyStepsError:
-                self.steps, given_up = self.steps + left, len(some)
+                self.steps, given_up = self.steps + left, len(some.ends)
                 break
             finally:
-                self._begun += len(some)
+                self._begun += len(some.ends)
             self.steps += steps
-            tried, missed = tried + len(some), missed + int(is_point.sum())
+            tried, missed = tried + len(some.ends), missed + int(is_point.sum())
         portion = EndSample.of(len(ends), tried, missed, given_up)
         self.sample = self.sample.combine(replace(portion, open=0))  # they were counted when they came
         # the same run-steps may show more of the stream by matching parts of it
@@ -295,18 +323,19 @@ class ExactEnds:
         if self.is_dear or len(self._parts[0].ticks) > MOST_KEPT:
             self.is_dear, self._parts = True, []
 
-    def _portions(self, kept: Kept, ends: Ints) -> Iterator[Ints]:
+    def _portions(self, kept: Kept, ends: Ints) -> Iterator[Spans]:
         """Ends that may be tried together, as long as there are run-steps for them."""
-        _, first, last = self.look.spans(kept.slots, kept.ticks, ends)
-        sizes, done = last - first + 1, 0
+        spans, done = self.look.spans(kept, ends), 0
+        sizes = spans.sizes
         while done < len(ends):
             left = self.quota - self.steps
             enough = int(left / (ENOUGH * max(self._each, 1e-9))) if self._begun else 1
             room = int(np.searchsorted(np.cumsum(sizes[done:]), MOST_KEPT, side="right"))
-            number = min(max(int(AT_A_TIME * self._begun), 1), enough, max(room, 1), len(ends) - done)
-            if number <= 0 or left < 1:
+            few = int(max(AT_A_TIME * enough, LEAST * done)) if self._begun >= KNOWN else 0
+            number = min(max(few, 1), enough, max(room, 1), len(ends) - done)
+            if number <= 0 or left < 1 or enough < LEAST * done:
                 return
-            yield ends[done : done + number]
+            yield spans.part(done, number)
             done += number
 
     @property

@@ -332,7 +332,7 @@ class Purse:
         for one in found:
             size = replace(one.shedder.load, full_work=None).steps_per_event
             one.size = max(size or 0.0, LEAST_AMOUNT)
-        others = [one for one in accounts if one not in found]
+        others = [one for one in accounts if one.shedder.load.history is None]
         rest = math.fsum(one.size for one in found) / len(found) if found else 1.0
         for one in others:
             one.size = rest

@@ -49,7 +49,7 @@ from acep_approx.shedding.load import (
 from acep_approx.shedding.metrics import Metrics
 from acep_approx.shedding.timing import StepClock
 from acep_approx.subscriptions.published import FIRST_ID
-from acep_approx.training.expecting import expected
+from acep_approx.training.expecting import expected, promised
 
 COHORT, BESIDE = 0.5, 4.0
 """How many of the cells that the budget would pay for are chosen: of a cohort half, so that what it costs can be saved
@@ -277,7 +277,7 @@ class Shedder:
             self.before_batch()
         budget, arena = self.load.budget, self.arena
         arena.notes.begin_batch(events)
-        if arena.notes.again is not None:  # what is run once more is paid from what is left
+        if arena.notes.is_begun or arena.notes.again is not None:  # what is run once more is paid from what is left
             return
         if budget.unit == "ms/batch":
             arena.grant(self._rate * self._waiting)
@@ -318,6 +318,7 @@ class Shedder:
         self._order.check("begin_piece")
         places, self._of_piece = events.at, self._rate
         self.arena.notes.begin_piece(len(batch), places)
+        self.arena.begin_piece(events.row)
         if self.arena.notes.again is not None:
             return
         if self.exact_work is not None:
@@ -379,6 +380,9 @@ class Shedder:
         self.arena.notes.end_piece()
         if self.arena.notes.again is not None:
             self._seen = relevant, progress.steps
+            if self.load.budget.unit == "ms/batch":
+                self._ahead = self._ahead[0] - seconds, self._ahead[1]
+                self._keep_time()
             return
         self._seen, self._events = (progress.relevant, progress.steps), progress.events
         if self.load.budget.unit == "events/s":
@@ -398,11 +402,15 @@ class Shedder:
         if self.observer is not None:
             self.observer.end_piece(batch, self._of_piece, spare, self.metrics.found, is_relevant=is_relevant)
 
-    def grant_late(self, events: int) -> None:
-        """So many events come between others: each is granted for as those that come in order are."""
-        if self._rate > 0:
-            worth = 1.0 if self.exact_work is None else self.exact_work.steps / self._events / self.exact_work.usual
-            self.arena.grant(self._rate * worth * events)
+    def grant_late(self, events: int, gone: int) -> None:
+        """So many events come between others, and so many go: those are granted for as those that come in order are.
+
+        The time of a batch is for all of its rows, also for those that take events back.
+        """
+        rows: float = events + gone if self.load.budget.unit == "ms/batch" else events
+        if self.exact_work is not None and self._events:
+            rows *= self.exact_work.steps / self._events / self.exact_work.usual
+        self.arena.grant(self.arena.allowance.rate * rows)
 
     def note_change(self, tick: int, progress: RunProgress) -> None:
         """Write down where it stands once what changed was run again; ``tick``: of the last event so far."""
@@ -534,7 +542,10 @@ class Shedder:
             return None
         done = (self._seen[1] + self.arena.on_passes) / self._events
         share = min(done / full, 1.0) if full else self.load.share
-        return expected(known.prices_, share * self.load.ratio, known.points_ / max(known.events_, 1))
+        past = expected(known.prices_, share * self.load.ratio, known.points_ / max(known.events_, 1))
+        if past is None or known.promises_ is None:
+            return past
+        return promised(past, known.promises_.of("points" if self.load.drops else "matches"), share)
 
     @property
     def audit_work(self) -> int | None:

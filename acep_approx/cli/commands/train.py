@@ -12,13 +12,15 @@ from acep_approx.cli.options.groups import grouped
 from acep_approx.cli.options.input import InputOptions, OnMalformed, TrainInputs
 from acep_approx.cli.options.matching import LearningOptions, MatchingOptions
 from acep_approx.cli.options.output import Quiet
-from acep_approx.cli.options.programs import FolderOptions, OneQuery, needed, read_one_query
+from acep_approx.cli.options.programs import FolderOptions, OneQuery, RuleOptions, needed
 from acep_approx.cli.options.spark import OrderedSparkOptions, refuse_how_written
-from acep_approx.cli.options.together import check_queries
+from acep_approx.cli.options.together import check_queries, not_with_rules
+from acep_approx.cli.runs.rules import rows_given
 from acep_approx.cli.summary import say_how_read
 from acep_approx.cli.tables import show_table
-from acep_approx.cli.terminal import amount, say, stages
+from acep_approx.cli.terminal import amount, read_query, say, stages
 from acep_approx.errors import UsageError
+from acep_approx.query.rules.parser import is_rules
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -73,6 +75,14 @@ def train(
             rich_help_panel=LearningOptions.panel,
         ),
     ] = None,
+    table: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=FILE",
+            help="The rows that a table began with; can be repeated.",
+            rich_help_panel=RuleOptions.panel,
+        ),
+    ] = None,
     spark: OrderedSparkOptions,
     quiet: Quiet = False,
 ) -> None:
@@ -82,6 +92,7 @@ def train(
     over the last 40% show what such runs find, before these are learned from too. Nothing is ever overwritten.
 
     With --queries FOLDER a history is learned for each query of a folder, and one for those that differ in constants.
+    A file of rules in the place of QUERY is run exactly over PAST, and each rule with partial matches gets a history.
     """
     check_queries(context, many.queries, "training of a set", "no set to learn from")
     if many.queries is not None:  # then all that is named is the past
@@ -93,7 +104,20 @@ def train(
     history.check(gap)
     spark.check()
     _check_spark(spark, history, source)
-    text = read_one_query(query, "acep train")
+    if is_rules(text := read_query(query)):
+        asked = {"--gap": gap, "--more": history.more, "--spark": spark.spark, "--sort": source.sort}
+        asked |= {f"--{name}": value for name, value in matching.replaced.items()}
+        for option, value in asked.items():
+            if value not in (None, False):
+                raise not_with_rules(option, "leave it out")
+        train_rules(text, past, history, source, rows_given(table or []), quiet=quiet)
+        return
+    if table:
+        raise UsageError(
+            "--table is of use with a file of rules only, and this is a query",
+            code="ACEP-U064",
+            hint="leave it out; a file of rules begins with TABLE or RULE",
+        )
 
     from acep_approx.api import compile_query
     from acep_approx.events.source import open_source
@@ -157,6 +181,36 @@ def _gap(gap: str | None) -> int | str:
             f"--gap is {gap!r}", code="ACEP-U042", hint="give a whole number of ticks, or the word window"
         )
     return int(gap)
+def train_rules(
+    text: str, past: list[str], wanted: HistoryOptions, source: InputOptions, tables: dict[str, str], *, quiet: bool
+) -> None:
+    """Learn a history for each rule of a file that has partial matches.
+
+    Raises
+    ------
+    HistoryError
+        Something is at the place of a history already.
+    UsageError
+        ``ACEP-U046``: nothing to learn from.
+    """
+    from acep_approx.api.rule_history import RuleHistory
+    from acep_approx.api.rule_set import compile_rules
+    from acep_approx.events.source import open_source
+    from history.store import check_free, is_history
+
+    known = RuleHistory(compile_rules(text))
+    for name in known.names:
+        place = wanted.output / name
+        if not (wanted.new_version and is_history(place)):
+            check_free(place)
+    with stages(enabled=not quiet) as bar:
+        events = open_source(past, **source.reading)
+        say_how_read(events)
+        known.fit(events, store=tables or None, on_progress=bar, **source.roles)
+    folders = known.save(wanted.output, new_version=wanted.new_version)
+    for name, graph in () if quiet else known.items():
+        say(f"rule {name}:")
+        _summary(graph, graph.events_, folders[name])
 
 
 def _check_spark(spark: OrderedSparkOptions, history: HistoryOptions, source: InputOptions) -> None:

@@ -15,7 +15,7 @@ import typer
 from acep_approx.arguments import LATENESS
 from acep_approx.cli.options.groups import given_options
 from acep_approx.cli.options.input import HOW_WRITTEN, NOT_ON_SPARK
-from acep_approx.cli.options.matching import ExpandedBudgetOptions, LearningOptions, ReportOptions
+from acep_approx.cli.options.matching import BudgetOptions, ExpandedBudgetOptions, LearningOptions, ReportOptions
 from acep_approx.cli.options.output import ResultKind
 from acep_approx.cli.options.programs import RULES_ONLY
 from acep_approx.errors import UsageError
@@ -73,9 +73,10 @@ COMMON = frozenset(
     )
 )
 """What goes with every program."""
-SPENDING = ("budget", "history", "policy", "audit", "full_work", "seed", "shed")
-"""How much is done, and how: of one query and of many."""
-WITH_SETS = ("queries", "strict", "bind", "reorder", "stamp", "limit", "key_idle", "start", *LATENESS, *SPENDING)
+SPENDING = tuple(one.name for one in fields(BudgetOptions))
+"""How much is done, and how: of one query, of many, and of rules."""
+OF_SETS = ("queries", "strict", "bind", "reorder", "stamp", "limit", "key_idle", "start", "shed")
+WITH_SETS = (*OF_SETS, *LATENESS, *SPENDING)
 CHECKPOINTS = ("checkpoint", "checkpoint_every", "finish")
 OF_BUDGETS = [one.name for group in (ExpandedBudgetOptions, LearningOptions, ReportOptions) for one in fields(group)]
 THREE = ("matches", "points", "count")
@@ -108,7 +109,7 @@ REFUSED: dict[str, Refusals] = {
         "ACEP-U064",
         NOT_YET,
         _outputs_but("leave it out: FOR EACH POINT gives the points of a rule", "matches"),
-        but=COMMON.union(RULES_ONLY, ("bind",)),
+        but=COMMON.union(RULES_ONLY, ("bind",), SPENDING),
         hint="leave it out",
     ),
     "rules without a store": Refusals(

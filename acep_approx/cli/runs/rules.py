@@ -26,6 +26,7 @@ from acep_approx.errors import ManyMatchesWarning, RuleError, UsageError
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from acep_approx.api.rule_budget import RulesRecord
     from acep_approx.cli.write import RowsFile
     from acep_approx.results.rules import RuleCall, RuleOutput
 
@@ -55,6 +56,9 @@ class RulesRun(ProgramRun):
         refuse(request.asked, {"rules": RULES})
         if options.store is None:
             refuse(request.asked, {"rules without a store": "--store"})
+        if self.options.spending.budget is None:
+            refuse(request.asked, {"no budget": "--budget"})
+        self.options.spending.check()
         self.form = self._form()
         if request.is_live and self.form is Format.TABLE:
             self.form = Format.JSONL  # a table is shown at the end
@@ -117,7 +121,7 @@ class RulesRun(ProgramRun):
             for one in all_of_them
         }
         check_places(self.request.context.params, written)
-        self._rows_given = _rows_given(self.options.rules.table or [])
+        self._rows_given = rows_given(self.options.rules.table or [])
         self.source = self.kept(self.opened())
         if self.page is not None:
             from acep_approx.results.explorer.many_queries import AskedQuery, GatheredMatches
@@ -150,6 +154,8 @@ class RulesRun(ProgramRun):
                     calls=dict.fromkeys(self.rules.call_names, self.call),
                     checkpoint=self._between,
                     bind=self.output.bound_with_rows,
+                    budget=self.options.spending.budget,
+                    **self.options.spending.given(),
                     **self.roles,
                 )
             )
@@ -159,7 +165,7 @@ class RulesRun(ProgramRun):
             if before["events"] and self._rows_given and not self.request.quiet:
                 say(f"--table plays no role: {options.store} has rows already")
             self._run(run)
-            after = run.counters
+            after, self._record = run.counters, run.record()
         self.before = before["events"]
         self.happened = {name: after[name] - before[name] for name in after}
 
@@ -268,6 +274,8 @@ class RulesRun(ProgramRun):
             say(f"{amount(happened['without_row'], 'write')} of rows that were not there")
         if self.called:
             _say_each(amount(sum(self.called.values()), "call"), [f"{n} {k:,}" for n, k in self.called.items()])
+        if self._record is not None:
+            _say_spending(self._record)
         say_unclosed(self.unclosed, self.output.output)
         self._say_silent()
         if options.store is not None and not options.finish and rules.waits_for_windows:
@@ -318,7 +326,7 @@ def _events_between(given: str | None) -> int:
     return int(given)
 
 
-def _rows_given(given: list[str]) -> dict[str, str]:
+def rows_given(given: list[str]) -> dict[str, str]:
     """The files of ``NAME=FILE``, by name.
 
     Raises
@@ -334,6 +342,29 @@ def _rows_given(given: list[str]) -> dict[str, str]:
             raise UsageError(what, code="ACEP-U076", hint="write --table room=rooms.parquet, once for each table")
         found[name] = file
     return found
+
+
+MOST_SHARES = 8
+"""Rules of which the summary says what they shed."""
+
+
+def _say_spending(record: RulesRecord) -> None:
+    """Say what was done inside the budget, and what each rule that sheds did of it: first those that shed most."""
+    allowed = f"{amount(record.allowed, 'run-step')} that were allowed"
+    say(f"budget {record.budget}: {record.work:,} of {allowed}, by {record.policy}")
+    shedding = sorted((one for one in record.rules if one.sheds), key=lambda one: -one.runs_shed)
+    for one in shedding[:MOST_SHARES]:
+        protected = ", served first as others read what it writes" if one.protected else ""
+        known = one.recall
+        recall = "" if known is None or known.recall is None else f", recall about {known.recall:.0%}"
+        say(f"  {one.name}: {amount(one.work, 'run-step')}, {amount(one.runs_shed, 'run')} shed{recall}{protected}")
+    if len(shedding) > MOST_SHARES:
+        say(f"  and {amount(len(shedding) - MOST_SHARES, 'more rule')}")
+    exact = [one.name for one in record.rules if not one.sheds]
+    if exact:
+        say(f"  without partial matches, so that nothing is shed: {', '.join(exact[:MOST_SHARES])}")
+    if record.certain is not None:
+        say(f"certain: {record.certain:.1%} of the matches are in the exact answer for sure")
 
 
 def _say_each(total: str, parts: list[str]) -> None:

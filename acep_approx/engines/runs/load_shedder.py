@@ -79,8 +79,8 @@ class LoadShedder(Protocol):
     def end_piece(self, batch: EventBatch, progress: RunProgress, seconds: float) -> None:
         """A piece of the stream is done."""
 
-    def grant_late(self, events: int) -> None:
-        """So many events come between others; they are run with what came behind them, which is run once more."""
+    def grant_late(self, events: int, gone: int) -> None:
+        """So many events come between others, and so many go; what came behind them is run once more."""
 
     def snapshot(self) -> dict[str, Any]:
         """What must be kept to go on elsewhere, as JSON."""
@@ -114,7 +114,7 @@ class FixedLoad:
     def begin_piece(self, batch: EventBatch, events: Grouped) -> None:
         """Only events that the engine gets are granted for."""
 
-    def grant_late(self, events: int) -> None:
+    def grant_late(self, events: int, gone: int) -> None:
         """Nothing is granted."""
 
     def note_hits(self, events: RunEvents, hits: Hits) -> None:

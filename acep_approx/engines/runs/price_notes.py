@@ -20,6 +20,8 @@ class PriceNotes:
     ----------
     keeps : bool
         Whether anything is noted: where no event is run once more nobody asks.
+    is_begun : bool
+        Whether a batch has begun that is run in several: of a budget of time these get one share.
     again : float64 array or None
         Of a batch that is run once more the price of each event; None: events are run for the first time.
     is_new : bool array
@@ -31,7 +33,7 @@ class PriceNotes:
     """
 
     def __init__(self) -> None:
-        self.keeps = False
+        self.keeps = self.is_begun = False
         self.again: Floats | None = None
         self.is_new: Bools = np.zeros(0, np.bool_)
         self.of_batch: Floats = np.zeros(0)

@@ -118,6 +118,8 @@ class Shedding:
         Of the features by which groups are told apart.
     notes : PriceNotes
         At which price events were run.
+    notes_lost : bool
+        Whether it is noted at which events runs are lost.
     weights : float64 array
         What a match point counts for, per key; the last one is that of all further keys.
     """
@@ -152,6 +154,10 @@ class Shedding:
         self.sample = np.zeros(1, np.int64)
         self.stands_for = np.ones(1)
         self.notes = PriceNotes()
+        self.notes_lost = False
+        self.lost = np.zeros(0, np.int64)
+        self._lost_rows = self.lost
+        self._lost_before: list[tuple[Ints, Ints]] = []
         self.weights = np.ones(1)
         self.entry = kernel.LOG
         self._sampled: list[Ints] = []
@@ -277,8 +283,8 @@ class Shedding:
         if self.stands_for.size < events:
             self.stands_for = np.ones(events)
         self.words[kernel.AGAIN] = self.notes.again is not None
-        arrays = self.lookup, self.stands_for, self.log, self.sample, pace, self.notes.room_for(events), self.weights
-        return records.Arena(self.words, self.floats, *arrays)
+        arrays = self.lookup, self.stands_for, self.log, self.sample, pace, self.notes.room_for(events)
+        return records.Arena(self.words, self.floats, *arrays, self.weights, self.lost)
 
     # --- while it runs --------------------------------------------------------------------------------------
 
@@ -454,6 +460,23 @@ class Shedding:
     def trust_price(self) -> None:
         """Take the price of the allowance as right as it is, whatever work has shown of the one before."""
         self.factor = 1.0
+
+    def begin_piece(self, rows: Ints) -> None:
+        """The engine gets these rows of the stream next: where it is asked for, what is lost at each is noted."""
+        if self.notes_lost:
+            at = np.flatnonzero(self.lost > NEVER)
+            if len(at):
+                self._lost_before.append((self._lost_rows[at], self.lost[at]))
+            self._lost_rows, self.lost = rows, np.full(len(rows), NEVER)
+
+    def take_lost(self) -> tuple[Ints, Ints]:
+        """The rows since the last call at which runs were lost, and the latest start of such a run at each."""
+        self.begin_piece(self._lost_rows[:0])
+        found, self._lost_before = self._lost_before, []
+        if not found:
+            return self._lost_rows, self._lost_rows
+        rows, starts = (np.concatenate(parts) for parts in zip(*found, strict=True))
+        return rows, starts
 
     # --- what came of it ------------------------------------------------------------------------------------
 

@@ -41,6 +41,7 @@ from acep_approx.kernels.runs.scores import (
     UNTESTED,
     charge,
     left,
+    note_lost,
 )
 from acep_approx.kernels.runs.vm import BLOCK
 from acep_approx.kernels.runs.waiting import bound_again, leave_holes, waits, within_reach
@@ -110,6 +111,7 @@ def find_block(
             allowed = left(shedding.floats)
             if n > allowed:
                 shedding.words[UNTESTED] += n - int(allowed)
+                note_lost(shedding, event, event.now)
                 n = int(allowed)
     has_old = int(pool > 0 and table[p + OLDEST] < event.low)
     starts = base + where
@@ -149,6 +151,8 @@ def try_source(
     if shedding is not None and p == 0 and is_charged:  # births get what the runs have left
         allowed = control[at.OFFSET] + int(left(shedding.floats))
         shedding.words[UNTESTED] += max(runs - allowed, 0) if control[at.OFFSET] == 0 else 0
+        if runs > allowed:
+            note_lost(shedding, event, event.start)
         runs = min(runs, allowed)
     is_waiting = tables[source + at.SOURCE_REMOVES] and waits(table, p)
     if tables[source + at.SOURCE_REMOVES] and control[at.OFFSET] == 0 and not is_waiting:

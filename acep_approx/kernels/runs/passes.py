@@ -63,6 +63,7 @@ from acep_approx.kernels.runs.scores import (
     log_score,
     mark_at,
     note,
+    note_lost,
     refuse,
 )
 from acep_approx.kernels.runs.weighing import cover_of, find_latest, forget_kept, needed_score, note_kept, score_of
@@ -305,7 +306,9 @@ def let_proxies_stand(control: Ints, program: Program, pools: Pools, shedding: A
             if goes and shed[LOGS] & LOG_SHED:
                 entry = note(control, pools, shedding, event, pool, run, PROXIED)
                 log_score(shedding, entry, score, worth[PRICE_NOW], covered)
-        if not goes:
+        if goes:
+            note_lost(shedding, event, start)
+        else:
             copy_run(pools, p, kept, run)
             kept += 1
             visible += run < children

@@ -86,6 +86,7 @@ class Arena(NamedTuple):
 
     ``stands_for``: for how many events of the stream run-steps are granted at each event of the batch. ``log`` and
     ``sample`` take what is written down of runs. ``prices``: at which price each event of the batch was, or is, run.
+    ``lost``: per event of the batch the latest start of a run that was lost at it; no room where nobody asks.
     """
 
     words: Ints
@@ -97,6 +98,7 @@ class Arena(NamedTuple):
     pace: Floats
     prices: Floats
     weights: Floats
+    lost: Ints
 
 
 class Event(NamedTuple):

@@ -446,6 +446,13 @@ def mark_of_event(shedding: Arena, event: Event) -> int:
 
 
 @inline
+def note_lost(shedding: Arena, event: Event, start: int) -> None:
+    """A run of this start is lost at an event, or what it would have led to there is."""
+    if event.number < len(shedding.lost):
+        shedding.lost[event.number] = max(shedding.lost[event.number], start)
+
+
+@inline
 def refuse(control: Ints, pools: Pools, shedding: Arena, event: Event, pool: int, run: int, reason: int) -> int:
     """Count a run as shed; returns where it is logged, -1 if it is not."""
     shed = shedding.words
@@ -453,6 +460,7 @@ def refuse(control: Ints, pools: Pools, shedding: Arena, event: Event, pool: int
     control[SHED] += 1
     shed[REFUSED] = event.now
     shed[BROKEN] += pools.words[mark_at(pools.table, pool * POOL, run)] & 3 != NORMAL
+    note_lost(shedding, event, pools.words[pools.table[pool * POOL + BASE] + run])
     if shed[LOGS] & LOG_SHED:
         return note(control, pools, shedding, event, pool, run, reason)
     return -1

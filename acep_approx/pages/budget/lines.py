@@ -130,7 +130,7 @@ def recall_words(estimate: RecallEstimate | None) -> str:
     >>> recall_words(RecallEstimate(None, 0.21, 0.97, 4, 3, reason="4 match points audited, too few for an estimate"))
     '4 match points audited, too few for an estimate; it lies between 21% and 97%, with 95% confidence'
     >>> recall_words(RecallEstimate(0.76, 0.69, 0.82, 0, 0, ends=109, missed=14, by_past=True))
-    '76% (69% to 82% with 95% confidence; by 109 ends of matches that were tried, 14 of them missed, and the history)'
+    '76% (69% to 82% with 95% confidence; by 109 possible ends of matches, 14 of them missed, and the history)'
     >>> recall_words(RecallEstimate(1.0, 1.0, 1.0, 0, 0))
     '100%: nothing was shed that a match point needs'
     """
@@ -160,8 +160,8 @@ def basis_words(estimate: RecallEstimate) -> str:
         return audited
     parts = [audited] if estimate.points else []
     if estimate.ends:
-        tried = "1 end of a match that was" if estimate.ends == 1 else f"{estimate.ends:,} ends of matches that were"
-        parts.append(f"{tried} tried, {estimate.missed:,} of them missed")
+        tried = "1 possible end of a match" if estimate.ends == 1 else f"{estimate.ends:,} possible ends of matches"
+        parts.append(f"{tried}, {estimate.missed:,} of them missed")
     parts += ["the history"] if estimate.by_past else []
     return f"by {', '.join(parts[:-1])}{', and ' if len(parts) > 1 else ''}{parts[-1]}"
 

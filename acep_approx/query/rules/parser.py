@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, cast, get_args
@@ -47,7 +48,7 @@ _OURS = {"_WHEN", "_FOR", "_DO", *_STARTS}
 _CLAUSE_WORDS = {*(word.split()[0] for word in CLAUSES), "WEIGHTS", "WORTH", "PUBLISH"}
 _OF_VALUES = {"_STORE", "_EXISTS", "CALLED"}
 _HIDDEN = {"_PUBLISH", "DEFINE", "_WORTH"}
-"""What the grammar accepts for a better message."""
+"""What the grammar accepts for a better message, and what few rules have."""
 _TYPE_WORDS = {"PRIMARY", "NOT", "NULL", "UNIQUE", "REFERENCES", "CHECK"}
 _SCANS = {"SELECT", "JOIN", "FROM", "COUNT"}
 
@@ -329,7 +330,9 @@ class RulesAssembler(Assembler):
     # --- rules --------------------------------------------------------------------------------------------
 
     def rule(self, parts: list[Any], span: Span) -> Rule:
-        name, pattern, *rest = parts
+        name, *rest = parts
+        worth = rest.pop(0) if isinstance(rest[0], float) else 1.0
+        pattern = rest.pop(0)
         query = finish_query(self, cast("Pattern", pattern), is_regex=False)
         when: Expression | None = next((part[0] for part in rest if isinstance(part, list)), None)
         each, actions = next((part for part in rest if isinstance(part, tuple)), ("match", ()))
@@ -341,16 +344,18 @@ class RulesAssembler(Assembler):
         for place in self._without_column:
             hint = "name a column, store.t[key].level, or ask whether there is a row: EXISTS store.t[key]"
             raise self.fault("ACEP-R021", "a read names a column of the row", place, hint)
-        return Rule(str(name), query, when, each, actions, span, (("name", span_of(name)),))
+        return Rule(str(name), query, when, each, actions, worth, span, (("name", span_of(name)),))
 
     def pattern_query(self, parts: list[Any], span: Span) -> Pattern:
         self.end = span[1]
         return super().pattern_query(parts, span)
 
-    def worth(self, parts: list[Any], span: Span) -> None:
-        hint = "leave WORTH out"
-        message = "WORTH says how a budget is shared among rules, and rules cannot be run under a budget yet"
-        raise self.fault("ACEP-R025", message, span, hint)
+    def worth(self, parts: list[tuple[int | float, Span]], span: Span) -> float:
+        ((number, place),) = parts
+        if not 0 < number < math.inf:
+            hint = "write a number above 0: RULE warn WORTH 5 ON PATTERN ..."
+            raise self.fault("ACEP-R027", f"a rule is WORTH {number}", place, hint)
+        return float(number)
 
     def publish(self, parts: list[Token], span: Span) -> None:
         hint = "leave PUBLISH out: the matches have the name of the rule; streams are published by queries of a set"

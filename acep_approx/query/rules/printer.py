@@ -56,7 +56,8 @@ def _table(table: Table) -> str:
 
 
 def _rule(rule: Rule) -> list[str]:
-    lines = [f"RULE {rule.name} ON", *(f"  {clause}" for clause in clauses(rule.query))]
+    worth = "" if rule.worth == 1 else f" WORTH {rule.worth!r}".removesuffix(".0")
+    lines = [f"RULE {rule.name}{worth} ON", *(f"  {clause}" for clause in clauses(rule.query))]
     if rule.when is not None:
         lines.append(f"  WHEN {text_of(rule.when)}")
     if rule.actions:

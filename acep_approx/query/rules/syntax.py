@@ -129,10 +129,11 @@ def expressions(action: Action) -> tuple[Expression, ...]:
 
 @dataclass(frozen=True)
 class Rule:
-    """``RULE name ON PATTERN ... WHEN ... FOR EACH MATCH DO ... END``.
+    """``RULE name WORTH 5 ON PATTERN ... WHEN ... FOR EACH MATCH DO ... END``.
 
     ``when`` says for which matches the actions are run; ``each`` whether they are run for every match of an event, or
-    once for an event that completes some. A rule without actions is a query that reads the store.
+    once for an event that completes some. A rule without actions is a query that reads the store. ``worth`` is what a
+    match of it counts where rules share a load budget.
     """
 
     name: str
@@ -140,6 +141,7 @@ class Rule:
     when: Expression | None = None
     each: Literal["match", "point"] = "match"
     actions: tuple[Action, ...] = ()
+    worth: float = 1.0
     span: Span = span_field()
     places: Places = places_field()
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from acep_approx.automaton.automaton import Letter
@@ -54,11 +54,12 @@ class Planned:
         return self.why_not is None
 
 
-def planned_stages(program: Program, driver: Driver) -> list[Planned]:
+def planned_stages(program: Program, driver: Driver, doubted: Collection[int] = ()) -> list[Planned]:
     """The stages of a program in their order.
 
     Parts that wait for nothing in a circle come into it where one kernel can run all of it then: what rules detect
-    whose actions alone wait for themselves, through WHEN, and rules that write what is read in it.
+    whose actions alone wait for themselves, through WHEN, and rules that write what is read in it. ``doubted``: rules
+    that no kernel can run, since inside a load budget they may read what is in doubt.
     """
     if driver != "auto":
         return [Planned(stage, "it was asked for in turn") for stage in program.stages(driver)]
@@ -67,13 +68,23 @@ def planned_stages(program: Program, driver: Driver) -> list[Planned]:
     for stage in program.graph.stages():
         if stage.is_cycle:
             tried = _with_writers(stage, program, more)
-            reason = why_not_lockstep(_around(stage, program.graph.stages(tried)), program)
+            around = _around(stage, program.graph.stages(tried))
+            reason = IN_DOUBT if _has(around, doubted) else why_not_lockstep(around, program)
             if reason is None:
                 more = tried
             else:
                 reasons[stage] = reason
     stages = program.graph.stages(more)
-    return [Planned(stage, reasons.get(stage) or why_not_lockstep(stage, program)) for stage in stages]
+    why_not = {stage: IN_DOUBT if _has(stage, doubted) else why_not_lockstep(stage, program) for stage in stages}
+    return [Planned(stage, reasons.get(stage) or why_not[stage]) for stage in stages]
+
+
+IN_DOUBT = "inside the load budget, what it reads may be in doubt"
+
+
+def _has(stage: Stage, rules: Collection[int]) -> bool:
+    """Whether a part of some rules is in a stage."""
+    return any(rule in rules for rule, _ in stage.parts)
 
 
 def _with_writers(stage: Stage, program: Program, more: Mapping[Part, set[Part]]) -> dict[Part, set[Part]]:

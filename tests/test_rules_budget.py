@@ -1,0 +1,364 @@
+"""Rules inside a load budget: the bound, what ran, what is certain; and the answer where nothing is shed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager, ExitStack
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from acep_approx import RuleHistory, RuleSet, compile_rules
+from acep_approx.errors import DataError, QueryError, UsageError
+from acep_approx.rules.doubt import TableDoubt
+from acep_approx.rules.firing import Firing
+from acep_approx.rules.lockstep.loop import LockstepStage
+from acep_approx.rules.log import Transactions
+from acep_approx.rules.losses import Watch
+from acep_approx.rules.table import TableRows
+from acep_approx.rules.words import Texts
+from history.errors import HistoryError
+from tests.cases import FULL, cases
+from tests.doubt_worlds import doubt_world
+from tests.rule_budgets import run_within, way_of, wrong_within
+from tests.rule_runs import Way as Exact
+from tests.rule_runs import found_by
+from tests.rule_worlds import RuleWorld, rule_world
+
+PARTS = 8
+FEW_DOUBTS, FEW_WORLDS = 160, 48
+"""Of a default run."""
+
+# --- against brute force ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+def test_what_ran_is_exact_but_for_matches_that_did_not_fire_and_what_is_certain_is_in_the_exact_answer(
+    part: int,
+) -> None:
+    seeds = [(doubt_world, seed) for seed in range(2_000 if FULL else FEW_DOUBTS)]
+    seeds += [(_any_world, seed) for seed in range(1_000 if FULL else FEW_WORLDS)]
+    for make, seed in seeds[part::PARTS]:
+        world = make(seed)
+        told = wrong_within(world, way_of(seed, world))
+        assert not told, f"{make.__name__} {seed}\n{told}"
+
+
+def _any_world(seed: int) -> RuleWorld:
+    return rule_world(seed, failures=False)
+
+
+# --- mutants ----------------------------------------------------------------------------------------------------------
+
+Mutant = Callable[[], AbstractContextManager[Any]]
+
+
+def doubt_is_off() -> AbstractContextManager[Any]:
+    """No event is unsure."""
+    return patch.object(Watch, "is_unsure", lambda _self, batch, _rows: np.zeros(len(batch), np.bool_))
+
+
+def what_is_not_certain_clears() -> AbstractContextManager[Any]:
+    """Every write takes the doubt away."""
+    write, made = Firing._write, ExitStack()
+
+    def all_clear(firing: Firing, found: Any, values: Any, numbers: Any, known: Any, _: Any) -> None:
+        write(firing, found, values, numbers, known, np.arange(len(found)))
+
+    made.enter_context(patch.object(Firing, "_leave_in_doubt", lambda *_: None))
+    made.enter_context(patch.object(Firing, "_write", all_clear))
+    return made
+
+
+def _after_init(change: Callable[[Watch], None]) -> AbstractContextManager[Any]:
+    begin = Watch.__init__
+
+    def init(watch: Watch, *given: Any) -> None:
+        begin(watch, *given)
+        change(watch)
+
+    return patch.object(Watch, "__init__", init)
+
+
+def choosing_is_certain() -> AbstractContextManager[Any]:
+    """NON OVERLAP and the like are as certain as all others."""
+    return _after_init(lambda watch: setattr(watch, "_chooses", False))
+
+
+def shadows_end_early() -> AbstractContextManager[Any]:
+    """A run that was shed is forgotten before its window is over."""
+
+    def halve(watch: Watch) -> None:
+        watch._window = watch._window // 2 if watch._window > 0 else watch._window
+
+    return _after_init(halve)
+
+
+def nothing_is_missed() -> AbstractContextManager[Any]:
+    """What is shed leaves nothing in doubt."""
+    return patch.object(Watch, "_missed", lambda *_: None)
+
+
+def windows_close_at_once() -> AbstractContextManager[Any]:
+    """What waits for the end of a window leaves nothing in doubt."""
+    return patch.object(Watch, "_missed_until", lambda *_: None)
+
+
+MUTANTS: dict[Mutant, tuple[int, ...]] = {
+    doubt_is_off: (61, 79),
+    what_is_not_certain_clears: (61,),
+    choosing_is_certain: (22, 40),
+    shadows_end_early: (273,),
+    nothing_is_missed: (2, 59),
+    windows_close_at_once: (146, 225),
+}
+"""Each with seeds of which one at least shows it."""
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.__name__)
+def test_what_is_wrong_is_noticed(mutant: Mutant) -> None:
+    with mutant():
+        worlds = {seed: doubt_world(seed) for seed in MUTANTS[mutant]}
+        assert any(wrong_within(world, way_of(seed, world)) for seed, world in worlds.items())
+
+
+# --- doubt, by hand ---------------------------------------------------------------------------------------------------
+
+
+def test_what_is_computed_from_what_is_in_doubt_is_in_doubt() -> None:
+    rules = compile_rules("""
+    TABLE t (k text, n int, m int, KEY (k))
+    RULE r ON PATTERN A a WITHIN 0 DO
+      UPDATE t SET n = a.x AT (a.k); UPDATE t SET m = old.n AT (a.k); UPDATE t SET m = 1 AT (a.k);
+      UPSERT t SET n = 1 AT (a.k); DELETE t AT (a.k) END
+    """)
+    rows = TableRows(rules.file.tables[0], Texts())
+    assert rows.row_of([pa.array(["p"])]).tolist() == [0]
+    doubt = TableDoubt(rows, rules.program.writes["t"])
+
+    def at(event: int) -> Transactions:
+        return Transactions.of_events(np.array([event]), np.array([event]))
+
+    def seen(event: int) -> str:
+        in_doubt = {"n": doubt.read("n", ROW, at(event)), "m": doubt.read("m", ROW, at(event))}
+        in_doubt["row"] = doubt.read(None, ROW, at(event))
+        return " ".join(name for name, found in in_doubt.items() if found[0])
+
+    def certain(event: int, statement: int) -> None:
+        doubt.is_written(at(event), ROW, statement, 0, ROW, 0)
+
+    set_n, n_to_m, set_m, upsert, delete = range(5)
+    assert seen(0) == ""
+    doubt.may_be_written(at(0), ROW, set_n)
+    certain(2, n_to_m)
+    certain(4, set_m)
+    certain(6, set_n)
+    doubt.may_be_written(at(8), None, upsert)
+    certain(10, upsert)
+    certain(12, delete)
+    doubt.may_be_written(at(14), ROW, set_m)
+    certain(14, set_m)
+    doubt.may_be_written(at(16), None, set_n, until=np.array([20]))
+    certain(18, set_n)
+    certain(22, set_n)
+    wanted = ["n", "n m", "n", "", "n m row", "m", "", "m", "n m", "n m", "n m"]
+    assert [seen(event) for event in range(1, 23, 2)] == wanted
+    doubt.do_before(2 * 5 + 1, 0, 0)
+    assert seen(9) == wanted[4]
+    doubt.bring_back()
+    assert [seen(event) for event in range(1, 23, 2)] == wanted
+    doubt.fold()
+    assert seen(30) == "m"
+
+
+ROW = np.zeros(1, np.int64)
+
+# --- where nothing is shed --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("budget", ["100%", "1000000 steps/event"])
+def test_all_of_the_work_is_exact_and_certain(budget: str) -> None:
+    for seed in range(cases(60, 12)):
+        world = doubt_world(seed)
+        found = run_within(world, replace(way_of(seed, world), budget=budget, more={"audit": 0.0, "policy": "random"}))
+        if found.record.runs_shed or any(one.untested for one in found.record.rules):
+            assert budget != "100%"
+            continue
+        exact = found_by(world, compile_rules(world.text), Exact("", "auto", world.cuts))
+        assert found.changes == exact.changes
+        for rows in found.matches.values():
+            assert all(row["certain"] for row in rows)
+        assert {name: len(rows) for name, rows in found.matches.items()} == {
+            name: len(rows) for name, rows in exact.matches.items()
+        }
+
+
+# --- the bound, splits, restarts --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("budget", [0.5, 2.0])
+def test_the_bound_holds_at_every_event_over_all_rules(budget: float) -> None:
+    for seed in range(cases(60, 12)):
+        world = doubt_world(seed)
+        run = compile_rules(world.text).start(budget=f"{budget} steps/event", audit=0.0)
+        for number, row in enumerate(world.rows):
+            run.push([row])
+            record = run.record()
+            assert record.work <= record.allowed + 1e-6, f"seed {seed}, event {number}"
+            assert record.work <= budget * (number + 1) + 64 + 1e-6
+
+
+def test_the_same_in_any_split_and_over_restarts() -> None:
+    for seed in range(cases(100, 20)):
+        world = doubt_world(seed)
+        way = replace(way_of(seed, world), driver="stepping", restarts=frozenset())
+        restarted = replace(way, cuts=(7, 20), restarts=frozenset((0, 1)))
+        ways = [replace(way, cuts=()), replace(way, cuts=(7, 20, 21)), restarted]
+        found = [run_within(world, one) for one in ways]
+        for one, other in pairwise(found):
+            assert (one.matches, one.changes) == (other.matches, other.changes), f"seed {seed}"
+
+
+# --- rules of different worth -----------------------------------------------------------------------------------------
+
+TWO = """
+TABLE flag (k text, n int DEFAULT 0, KEY (k))
+RULE first{0} ON PATTERN SEQ(A a, A b, B c) WHERE [k] AND b.x > a.x AND c.x > b.x WITHIN 60{2}
+RULE second{1} ON PATTERN SEQ(A a, A b, B c) WHERE [k] AND b.x > a.x AND c.x >= b.x WITHIN 60
+RULE see ON PATTERN B e WHERE store.flag[e.k].n > 0 WITHIN 0
+"""
+WRITES = "\nDO UPDATE flag SET n = old.n + 1 AT (c.k) END"
+
+
+def two(first: str = "", second: str = "", writes: str = "") -> RuleSet:
+    return compile_rules(TWO.format(first, second, writes))
+
+
+def stream(events: int, seed: int = 0) -> list[dict[str, Any]]:
+    dice = np.random.default_rng(seed)
+    kinds, keys, numbers = dice.integers(0, 4, events), dice.integers(0, 3, events), dice.integers(0, 50, events)
+    return [
+        {"ts": ts, "type": "AAAB"[kind], "k": f"k{key}", "x": int(x)}
+        for ts, (kind, key, x) in enumerate(zip(kinds, keys, numbers, strict=True))
+    ]
+
+
+def test_what_is_worth_more_gets_more_of_the_budget() -> None:
+    some = two(" WORTH 20").match_within(stream(1_500), "4 steps/event", audit=0).record.rules
+    others = two("", " WORTH 20").match_within(stream(1_500), "4 steps/event", audit=0).record.rules
+    assert some[0].work > 2 * others[0].work
+    assert others[1].work > 2 * some[1].work
+
+
+def test_rules_that_others_read_are_served_first() -> None:
+    spared = two(writes=WRITES).match_within(stream(1_500), "4 steps/event", audit=0).record.rules
+    alike = two(writes=WRITES).match_within(stream(1_500), "4 steps/event", audit=0, shed="alike").record.rules
+    assert [one.protected for one in spared] == [True, False, False]
+    assert not any(one.protected for one in alike)
+    assert spared[0].work > 1.5 * alike[0].work
+    assert spared[2].certain >= alike[2].certain
+
+
+def test_worth_is_a_number_above_0() -> None:
+    assert two(" WORTH 2.5").file.rules[0].worth == 2.5
+    with pytest.raises(QueryError, match="ACEP-R027"):
+        two(" WORTH 0")
+
+
+# --- histories --------------------------------------------------------------------------------------------------------
+
+
+def test_the_past_says_which_runs_are_worth_it(tmp_path: Path) -> None:
+    rules, past, today = two(writes=WRITES), stream(3_000, 1), stream(1_500, 2)
+    known = RuleHistory(rules).fit(past)
+    assert [*known] == known.names == ["first", "second"]
+    folders = known.save(tmp_path / "known")
+    assert {name: folder.parent.name for name, folder in folders.items()} == {"first": "first", "second": "second"}
+    with_it = rules.match_within(today, "30%", history=tmp_path / "known", audit=0)
+    again = rules.match_within(today, "30%", history=RuleHistory.load(tmp_path / "known", rules), audit=0)
+    assert with_it["first"].equals(again["first"])
+    assert with_it.record.policy == "history"
+    with pytest.raises(HistoryError, match="ACEP-H001"):
+        rules.match_within(today, "30%", history=tmp_path / "none")
+
+
+def test_what_is_read_of_tables_is_a_column_of_the_past() -> None:
+    rules = compile_rules(
+        TWO.format("", "", WRITES)
+        + "RULE third ON PATTERN SEQ(A a, B b) WHERE b.x > a.x AND store.flag[b.k].n > 2 WITHIN 9 "
+    )
+    known = RuleHistory(rules).fit(stream(1_000), store={"flag": [{"k": "k0", "n": 5}]})
+    exact = rules.run(stream(1_000), store={"flag": [{"k": "k0", "n": 5}]})
+    assert known["third"].points_ == len(set(exact["third"].column("b").to_pylist()))
+
+
+def test_a_run_goes_on_with_its_history() -> None:
+    rules = two(writes=WRITES)
+    known = RuleHistory(rules).fit(stream(1_000))
+    run = rules.start(budget="20%", history=known)
+    run.push(stream(300, 3))
+    state = run.state_bytes()
+    with pytest.raises(DataError, match="ACEP-D048"):
+        rules.from_state(state)
+    assert rules.from_state(state, history=known).record() == run.record()
+
+
+# --- other ------------------------------------------------------------------------------------------------------------
+
+
+def test_circles_that_nothing_shed_can_reach_stay_in_their_kernel() -> None:
+    text = """
+    TABLE gate (k text, n int DEFAULT 0, KEY (k))
+    TABLE flag (k text, n int DEFAULT 0, KEY (k))
+    RULE on ON PATTERN A a WHERE store.gate[a.k].n = 0 WITHIN 0 DO UPDATE gate SET n = 1 AT (a.k) END
+    RULE off ON PATTERN B b WHERE store.gate[b.k].n = 1 WITHIN 0 DO UPDATE gate SET n = 0 AT (b.k) END
+    RULE rise ON PATTERN SEQ(A a, B b) WHERE [k] AND b.x > a.x WITHIN 60 DO UPDATE flag SET n = 1 AT (b.k) END
+    RULE see ON PATTERN B b WHERE store.flag[b.k].n = 0 WITHIN 0
+    """
+    rules, events = compile_rules(text), stream(400)
+    run = rules.start(budget="0.5 steps/event", audit=0)
+    out = run.push(events)
+    assert any(isinstance(stage, LockstepStage) for stage in run.stage.execution.bound.stages)
+    exact = rules.run(events)
+    for name in ("on", "off"):
+        assert out[name].drop_columns(["certain"]).equals(exact[name])
+        assert all(out[name].column("certain").to_pylist())
+    assert all(out["rise"].column("certain").to_pylist())  # it reads nothing
+    assert not all(out["see"].column("certain").to_pylist())
+
+
+def test_a_file_keeps_the_budget(tmp_path: Path) -> None:
+    rules, events = two(writes=WRITES), stream(600)
+    once = rules.match_within(events, "2 steps/event", audit=0, driver="stepping")
+    parts = []
+    for some in (events[:250], events[250:]):
+        with rules.start(at=tmp_path / "flag.db", budget="2 steps/event", audit=0, driver="stepping") as run:
+            parts.append(run.push(some))
+            parts.append(run.checkpoint())
+    for rule in ("first", "second", "see"):
+        rows = [row for part in parts for row in part[rule].to_pylist()]
+        assert rows == once[rule].to_pylist()
+
+
+@pytest.mark.parametrize(
+    ("given", "code"),
+    [
+        ({"budget": "20%"}, "ACEP-U034"),
+        ({"budget": "0 runs"}, "ACEP-U030"),
+        ({"budget": "5 runs", "policy": "history"}, "ACEP-U032"),
+        ({"budget": "5 runs", "shed": "all"}, "ACEP-U001"),
+        ({"budget": "5 runs", "audit": 1}, "ACEP-U033"),
+        ({"policy": "oldest"}, "ACEP-U040"),
+        ({"history": "h"}, "ACEP-U040"),
+        ({"budget": "5 runs", "learn": True}, "ACEP-U064"),
+    ],
+)
+def test_what_is_refused(given: dict[str, Any], code: str) -> None:
+    with pytest.raises(UsageError, match=code):
+        two().start(**given)
