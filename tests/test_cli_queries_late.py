@@ -187,7 +187,6 @@ def test_a_page_shows_the_matches_of_events_that_came_out_of_order(here: Path) -
         (("--watermark", "2", "--changelog"), "ACEP-U064: --changelog and --queries"),
         (("--op", "op"), "ACEP-U064: --op and --queries"),
         (("--watermark", "2", "--id", "n"), "ACEP-U064: --id and --queries"),
-        (("--watermark", "2", "--budget", "20%"), "ACEP-U055: --budget does not go with --watermark"),
         (("--watermark", "2", "--reorder", "2"), "ACEP-U064: --reorder does not go with --watermark"),
         (("--watermark", "2", "--sort"), "ACEP-U055: --sort does not go with --watermark"),
         (("--sequence", "n", "--on-late", "refuse"), "ACEP-U055: --on-late refuse does not go with --sequence"),
@@ -218,3 +217,10 @@ def test_what_makes_no_sense(here: Path, more: tuple[str, ...], told: str) -> No
 def test_columns_that_do_not_fit(here: Path, more: tuple[str, ...], told: str) -> None:
     for live in ((), END):
         assert told in acep(*RUN, *more, *live, code=4).stderr
+
+
+def test_late_events_within_a_budget(here: Path) -> None:
+    what = (*RUN, "--watermark", "2", "--output", "points")
+    done = acep(*what, "--budget", "9 steps/event")
+    assert "budget of 9 steps/event for all queries" in done.stderr
+    assert set(done.stdout.splitlines()) <= set(acep(*what).stdout.splitlines())

@@ -112,13 +112,13 @@ def test_a_set_of_one_query_is_the_query_by_itself(text: str, budget: str) -> No
     events = stream(3)
     desk = QuerySet(output="points")
     desk.add(text, id="one")
-    found = desk.match_within(events, budget, seed=4, audit=0.1)
-    alone = compile_query(text).match_within(events, budget, seed=4, audit=0.1)
-    table = alone.points()
-    assert found["one"].drop_columns("query").select(table.column_names).to_pylist() == table.to_pylist()
-    assert found.record().work == alone.record().work
-    (part,) = found.record().parts
-    assert part.recall == alone.record().recall
+    for audit in (0, 0.1):
+        found = desk.match_within(events, budget, seed=4, audit=audit)
+        alone = compile_query(text).match_within(events, budget, seed=4, audit=audit)
+        table = alone.points()
+        assert found["one"].drop_columns("query").select(table.column_names).to_pylist() == table.to_pylist()
+        assert found.record().shed_runs == alone.record().shed_runs
+        assert audit or found.record().work == alone.record().work  # the audit is done when a batch is
 
 
 def test_the_order_of_queries_does_not_matter() -> None:
@@ -131,6 +131,24 @@ def test_the_order_of_queries_does_not_matter() -> None:
         found.append({name: within[name].to_pylist() for name in sorted(names)})
     assert found[0] == found[1]
     assert any(found[0].values())
+
+
+@pytest.mark.parametrize("seed", range(cases(60, 3)))
+def test_queries_by_themselves_shed_the_same_in_any_split(seed: int) -> None:
+    events, found, dice = stream(seed, 700), [], Random(seed)
+    for _ in range(2):
+        desk = QuerySet(output="points", budget="4 steps/event", seed=seed)
+        for name, text in (("wide", WIDE), ("others", OTHERS), ("keyed", KEYED)):
+            desk.add(text, id=name)
+        ends: dict[str, set[int]] = {}
+        first = 0
+        while first < len(events):
+            rows = dice.choice((1, 7, 100, 400))
+            for id_, some in points(desk.push(events[first : first + rows])).items():
+                ends.setdefault(id_, set()).update(some)
+            first += rows
+        found.append((ends, desk.record().work))
+    assert found[0] == found[1]
 
 
 @pytest.mark.parametrize("budget", ["5 steps/event", "30 runs"])

@@ -71,5 +71,8 @@ class SharedLoad(Protocol):
     def restored(self) -> None:
         """All engines are there again."""
 
+    def finish(self) -> None:
+        """The stream has ended."""
+
     def take_log(self, shedder: Any, pipeline: Pipeline) -> None:
         """Take what was written down of runs that were shed, while their keys are known."""

@@ -221,6 +221,7 @@ class Purse:
         if gone is None or self._is_restored:
             return
         if gone.piece is not None:
+            shedder.finish()
             self._left = added([self._left, replace(gone.piece, live=0)])
         if self._shares_tokens and self.accounts:
             spare = max(shedder.arena.tokens, 0.0)
@@ -327,10 +328,11 @@ class Purse:
     def _know_sizes(self) -> None:
         """Find out what exact runs take: as histories say, or as was given for all; else all are alike."""
         accounts, given = list(self.accounts.values()), self.load.full_work
-        found = {one: known.steps_per_event_ for one in accounts if (known := one.shedder.load.history) is not None}
-        for one, size in found.items():
-            one.size = max(size, LEAST_AMOUNT)
-        others = [one for one in accounts if one not in found]
+        found = [one for one in accounts if one.shedder.load.history is not None]
+        for one in found:
+            size = replace(one.shedder.load, full_work=None).steps_per_event
+            one.size = max(size or 0.0, LEAST_AMOUNT)
+        others = [one for one in accounts if one.shedder.load.history is None]
         rest = math.fsum(one.size for one in found) / len(found) if found else 1.0
         for one in others:
             one.size = rest
@@ -396,6 +398,11 @@ class Purse:
         """Take what was written down of runs that were shed, while their keys are known."""
         if self.load.logs_shed and len(log := pipeline.engine.logged()):
             self.logged.append((self.accounts[shedder].name, shed_table(log, pipeline)))
+
+    def finish(self) -> None:
+        """The stream has ended."""
+        for one in self.accounts:
+            one.finish()
 
     def forget(self) -> None:
         """A run without end does not remember all of its match points; see ``Metrics.forget``."""
@@ -465,7 +472,7 @@ def _foreseen(one: Account, share: float | None) -> Need:
     assert known is not None, "all have learned one"
     assert share is not None, "then it is known"
     mine = share * one.part
-    price = one.weight * known.prices_.price(mine) if mine < 1 else 0.0
+    price = one.weight * known.prices_.price(mine * one.shedder.load.ratio) if mine < 1 else 0.0
     return Need(one.size, one.part, 1.0, max(mine, 1.0), price)
 
 

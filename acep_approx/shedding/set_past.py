@@ -45,6 +45,8 @@ class Recorder(Shedder):
     ----------
     shown : list of pyarrow.RecordBatch
         Events, or pairs.
+    pairs : int
+        How many in all.
     window : int
         The longest of its queries, in ticks; 0: that of the plan.
     """
@@ -54,7 +56,7 @@ class Recorder(Shedder):
         self.shown: list[pa.RecordBatch] = []
         self._ticks: list[Ints] = []
         self._kept: list[Ints] = []
-        self.window = 0
+        self.pairs = self.window = 0
         self._share = WHOLE
         self._names: tuple[str, ...] = ()
 
@@ -68,6 +70,7 @@ class Recorder(Shedder):
         super().begin_pairs(events, whose, pairs)
         if pairs is None:
             return
+        self.pairs += len(whose)
         if not self._names:
             schema, roles = self._columns
             self._names = Execution(self.plan, output=POINTS).bind(schema, roles).columns
@@ -109,7 +112,8 @@ class Recorder(Shedder):
         known = HistoryGraph(CompiledQuery(plan), gap=gap)
         known.fit(table, **{name: column for name, column in named.items() if column is not None})
         if self.charges_births:  # so far it knows run-steps per pair, without births
-            known.steps_per_event_ = self._seen[1] / max(self._events, 1)
+            listing, done = known.steps_per_event_ * self.pairs, self._seen[1] / replace(self.load, history=known).ratio
+            known.steps_per_event_ = max(listing, done) / max(self._events, 1)
         return known
 
 

@@ -337,6 +337,8 @@ class Running:
         if not ended and last_tick is not None:
             yield from self.levels.pass_time(last_tick)
         yield from self.levels.finish(ended=ended)
+        if self.load is not None:
+            self.load.finish()
 
     def _run(self, batch: EventBatch) -> Results:
         """Run complete epochs, and change the queries between them."""
