@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from acep_approx.query.builder import absent, all_of, either, event, seq
     from acep_approx.results.match import Match
     from acep_approx.results.matches import Matches
+    from acep_approx.training.histories import Histories
     from acep_approx.training.history_graph import HistoryGraph
 else:
     __getattr__, __dir__ = lazy(
@@ -67,6 +68,7 @@ else:
             "acep_approx.query.builder": "absent all_of either event seq",
             "acep_approx.results.match": "Match",
             "acep_approx.results.matches": "Matches",
+            "acep_approx.training.histories": "Histories",
             "acep_approx.training.history_graph": "HistoryGraph",
         },
     )
@@ -79,6 +81,7 @@ __all__ = [
     "Budget",
     "CappedCountWarning",
     "DataError",
+    "Histories",
     "HistoryGraph",
     "LimitError",
     "ManyKeysWarning",

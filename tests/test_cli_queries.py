@@ -177,7 +177,9 @@ def test_events_in_disorder_and_without_time(here: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (("run", "--queries", "queries", "events.csv", "--budget", "20%"), "ACEP-U064: --budget and --queries"),
+        (("run", "--queries", "queries", "events.csv", "--learn"), "ACEP-U064: --learn and --queries"),
+        (("run", "--queries", "queries", "events.csv", "--seed", "2"), "ACEP-U040: --seed"),
+        (("train", "--queries", "queries", "events.csv", "-o", "new", "--more"), "ACEP-U064: --more and --queries"),
         (("run", "--queries", "queries", "events.csv", "--spark"), "ACEP-U064: --spark and --queries"),
         (("run", "--queries", "queries", "events.csv", "--emit", "early"), "ACEP-U064: --emit and --queries"),
         (("run", "--queries", "queries", "events.csv", "--output", "partial"), "ACEP-U064: --output partial"),
@@ -316,3 +318,26 @@ def test_a_folder_goes_on_from_a_checkpoint(here: Path, form: str) -> None:
     acep(*live, "--checkpoint", "cp", "-o", "out/", "--format", form, "--finish")
     for path in (here / "wanted").iterdir():
         assert (here / "out" / path.name).read_text() == path.read_text(), path.name
+
+
+@pytest.mark.filterwarnings("ignore::acep_approx.errors.FewPointsWarning")
+def test_a_folder_within_a_budget_with_what_was_learned_of_it(here: Path) -> None:
+    three = "PATTERN SEQ(S a, S b, T c) WHERE b.p <> a.p AND c.p > {}b.p WITHIN 30"
+    for file in (here / "queries").iterdir():
+        file.unlink()
+    (here / "queries" / "some.acep").write_text(f"-- id: some\n-- weight: 7\n{three.format('')}")
+    (here / "queries" / "many.acep").write_text(f"-- weight: w\n{three.format(':add + ')}")
+    (here / "queries" / "many.csv").write_text("add,w\n0,1\n1,3\n2,1\n")
+    lines = [f"{ts},{'SST'[ts % 3]},{ts * ts % 11}" for ts in range(240)]
+    for name, some in (("past", lines[:120]), ("now", lines[120:])):
+        (here / f"{name}.csv").write_text("\n".join(["ts,type,p", *some]))
+    done = acep("train", "--queries", "queries", "past.csv", "-o", "known")
+    assert "learned: 2 of the queries and templates of 4 queries" in done.stderr
+    what = ["run", "--queries", "queries", "now.csv", "--output", "points"]
+    done = acep(*what, "--budget", "20%", "--history", "known", "--shed", "shed.csv")
+    exact = {(row["query"], row["end"]) for row in rows_of(acep(*what).stdout)}
+    assert {(row["query"], row["end"]) for row in rows_of(done.stdout)} <= exact
+    assert "budget of 20% for all queries, policy history, seed 0" in done.stderr
+    assert (here / "shed.csv").read_text().startswith("query,")
+    done = acep(*what, "--budget", "20%", code=2)
+    assert "ACEP-U034" in done.stderr

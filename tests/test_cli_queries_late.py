@@ -187,7 +187,7 @@ def test_a_page_shows_the_matches_of_events_that_came_out_of_order(here: Path) -
         (("--watermark", "2", "--changelog"), "ACEP-U064: --changelog and --queries"),
         (("--op", "op"), "ACEP-U064: --op and --queries"),
         (("--watermark", "2", "--id", "n"), "ACEP-U064: --id and --queries"),
-        (("--watermark", "2", "--budget", "20%"), "ACEP-U064: --budget and --queries"),
+        (("--watermark", "2", "--budget", "20%"), "ACEP-U055: --budget does not go with --watermark"),
         (("--watermark", "2", "--reorder", "2"), "ACEP-U064: --reorder does not go with --watermark"),
         (("--watermark", "2", "--sort"), "ACEP-U055: --sort does not go with --watermark"),
         (("--sequence", "n", "--on-late", "refuse"), "ACEP-U055: --on-late refuse does not go with --sequence"),

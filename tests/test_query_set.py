@@ -392,10 +392,9 @@ def test_a_query_whose_matches_wait_cannot_publish() -> None:
 @pytest.mark.parametrize(
     ("call", "names"),
     [
-        (lambda: QuerySet(budget="20%"), "a load budget"),
+        (lambda: QuerySet(learn=True), "learning"),
         (lambda: QuerySet(emit="early"), "emit="),
         (lambda: QuerySet(op="op"), "op="),
-        (lambda: QuerySet().match_within([], "20%"), "a load budget"),
         (lambda: QuerySet().spark(), "Spark"),
         (lambda: QuerySet().add("PATTERN AUTOMATON(q0 -> q1 ON A a FINAL q1) WITHIN 5"), "AUTOMATON"),
     ],

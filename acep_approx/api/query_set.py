@@ -7,21 +7,23 @@ from hashlib import sha256
 from itertools import chain, islice
 from pathlib import Path
 from types import NoneType
-from typing import TYPE_CHECKING, Any, NoReturn, Self
+from typing import TYPE_CHECKING, Any, NoReturn
 from weakref import WeakValueDictionary
 
 import pyarrow as pa
 
+from acep_approx.api.budgeted_set import SPENDING, BudgetedSet, new_purse, plain
 from acep_approx.api.query import Query
-from acep_approx.api.query_texts import Planned, QueryTexts, SavedTexts
-from acep_approx.arguments import SHEDDING, Refusals, checked
+from acep_approx.api.query_texts import Planned, QueryTexts, weights_in
+from acep_approx.api.saved_set import SavedSet
+from acep_approx.arguments import Refusals, checked
 from acep_approx.diagrams.fragments import never_raises
 from acep_approx.errors import UsageError, expect
 from acep_approx.events.reading.malformed import PushedRows
 from acep_approx.events.source import Source, open_source
 from acep_approx.events.stream import stamped
 from acep_approx.events.time_formats import TimeFormat
-from acep_approx.matching.outputs.bind import Bind, as_plain, from_plain
+from acep_approx.matching.outputs.bind import Bind, as_plain
 from acep_approx.matching.outputs.kinds import STREAMED, OutputName
 from acep_approx.planning.durations import Duration, check_duration
 from acep_approx.planning.planner import Plan
@@ -35,7 +37,7 @@ from acep_approx.subscriptions.graph import entries_of, is_hidden
 from acep_approx.subscriptions.members import Member
 from acep_approx.subscriptions.results import Found, Subscription, Subscriptions
 from acep_approx.subscriptions.running import Misfit, Running, Standing
-from acep_approx.subscriptions.state import SET, pack, restored
+from acep_approx.subscriptions.state import pack
 from acep_approx.subscriptions.templates.literals import uses
 from acep_approx.subscriptions.templates.template import Alike, require_columns
 from acep_approx.visible import broken_at
@@ -50,7 +52,7 @@ REFUSED = Refusals(
     "QuerySet",
     {
         "spark": ("Spark", "run it here, with push() or match(); or single queries: compile_query(text).spark()"),
-        **dict.fromkeys(SHEDDING, ("a load budget", f"leave {{name}}= out, or {ALONE}.match_within(...)")),
+        "learn": ("learning while it runs", f"leave {{name}}= out, or {ALONE}.match_within(...)"),
         **dict.fromkeys(
             REVISING,
             (
@@ -62,7 +64,7 @@ REFUSED = Refusals(
 )
 
 
-class QuerySet(OrderedRun):
+class QuerySet(BudgetedSet, SavedSet, OrderedRun):
     """Many queries on one stream.
 
     Parameters
@@ -91,11 +93,14 @@ class QuerySet(OrderedRun):
         What stands for events in the results of queries without RETURN, as for ``Query.matcher``.
     on_malformed, rejects
         What happens to rows that are pushed and have no time that can be used: as for ``Query.matcher``.
+    budget, history, policy, audit, seed, full_work, log_shed : optional
+        A load budget of all queries together: as for ``match_within``. Default: all of the work is done.
 
     Raises
     ------
     UsageError
-        ``ACEP-U001``: no such output; ``ACEP-U056``: not a length of time; ``ACEP-U064``: what does not go with a set.
+        ``ACEP-U001``: no such output; ``ACEP-U056``: not a length of time; ``ACEP-U064``: what does not go with a set;
+        as ``match_within``.
 
     Notes
     -----
@@ -135,6 +140,8 @@ class QuerySet(OrderedRun):
         bind: Bind = None,
         **others: Any,
     ) -> None:
+        spending = {name: others.pop(name) for name in SPENDING if name in others}
+        made = new_purse(spending)
         for name in others:
             REFUSED.refuse(name)
         if output not in STREAMED:
@@ -152,12 +159,14 @@ class QuerySet(OrderedRun):
         self._made_with = {"output": output, "stamp": stamp, "reorder": reorder, **lateness}
         if bind is not None:  # else the state is what it was when there was none
             self._made_with["bind"] = as_plain(bind)
+        if made is not None:
+            self._made_with["spending"] = plain(spending)
         if reorder is not None:
             lateness |= {"watermark": reorder, "called": "reorder"}
         asked = Lateness(**lateness) if any(value is not None for value in lateness.values()) else None
         wanted = {"time": time, "key": key, "type": type, "unit": unit, "start": start}
         self.output: OutputName = output
-        self._running = Running(wanted | TimeFormat.plain(time_format), key_idle, asked)
+        self._running = Running(wanted | TimeFormat.plain(time_format), key_idle, asked, made)
         self._running.on_join = LookoutOfSet()
         self._running.graph.bind = bind
         # by the number of the part that is shown: those that a user holds, and those that have someone to tell
@@ -169,7 +178,13 @@ class QuerySet(OrderedRun):
         self.keeps_whole = False  # events that are left out, with all columns
 
     @checked
-    def add(self, query: str | Query, *, id: str | None = None) -> Subscription:  # noqa: A002  (what users call it)
+    def add(
+        self,
+        query: str | Query,
+        *,
+        id: str | None = None,  # noqa: A002  (what users call it)
+        weight: float = 1.0,
+    ) -> Subscription:
         """Add a query: it sees the epochs whose first event is pushed after this.
 
         Parameters
@@ -178,6 +193,8 @@ class QuerySet(OrderedRun):
             Its text, or what ``compile_query`` made of it.
         id : str, optional
             Names it; default "q1", "q2" and so on.
+        weight : float, default 1
+            Under a load budget: how much a match point of it counts for, beside those of others.
 
         Returns
         -------
@@ -198,7 +215,8 @@ class QuerySet(OrderedRun):
         expect("id", id, (str, NoneType), "a text")
         if id is not None and broken_at(id) is not None:
             raise UsageError(f"the id {id!r} is no text", code="ACEP-U191", hint="give one without half characters")
-        added = self._add(self._texts.planned(query, self._running.graph.next_number), [id])
+        weights = weights_in(None, weight)
+        added = self._add(self._texts.planned(query, self._running.graph.next_number), [id], weights)
         return self._subscription(*added.popitem())
 
     @checked
@@ -208,6 +226,7 @@ class QuerySet(OrderedRun):
         table: Any,
         *,
         id: str | None = None,  # noqa: A002  (what users call it)
+        weight: str | float = 1.0,
     ) -> Sequence[Subscription]:
         """Add a query for each row of a table of constants.
 
@@ -219,6 +238,8 @@ class QuerySet(OrderedRun):
             A column for each parameter. A column ``id`` names the queries, unless it is a parameter.
         id : str, optional
             Where no column does: the queries are ``id[0]``, ``id[1]`` and so on. Default: as for ``add``.
+        weight : str or float, default 1
+            A column of the table that has their weights, or one for all of them: see ``add``.
 
         Returns
         -------
@@ -249,7 +270,8 @@ class QuerySet(OrderedRun):
         ids: list[str] = []
         numbers: list[int] = []
         try:
-            columns = [*names, *(["id"] if is_named else [])] or source.schema.names[:1]
+            of_weights = [weight] if isinstance(weight, str) else []
+            columns = [*names, *(["id"] if is_named else []), *of_weights] or source.schema.names[:1]
             for batch in source.batches(columns):
                 first = len(ids)
                 rows = range(first, first + batch.num_rows)
@@ -257,8 +279,10 @@ class QuerySet(OrderedRun):
                     what = "the column 'id' of the table has no value in some row"
                     raise UsageError(what, code="ACEP-U070", hint="name each query, or leave the column out")
                 given = map(str, batch.column("id").to_pylist()) if is_named else (id and f"{id}[{n}]" for n in rows)
+                weighed = iter(weights_in(batch, weight))
                 for planned in self._texts.with_constants(syntax, batch, first, lambda: graph.next_number):
-                    added = self._add(planned, [*islice(given, planned.queries)])
+                    some = [*islice(given, planned.queries)]
+                    added = self._add(planned, some, [*islice(weighed, planned.queries)])
                     ids += added
                     numbers += added.values()
         except Exception:
@@ -267,8 +291,14 @@ class QuerySet(OrderedRun):
             raise
         return Subscriptions(ids, numbers, self._subscription)
 
-    def _add(self, query: Planned | Alike, ids: Sequence[str | None]) -> dict[str, int]:
+    def _add(self, query: Planned | Alike, ids: Sequence[str | None], weights: Sequence[float]) -> dict[str, int]:
         """Add a query, or many that are alike; gives their ids and numbers."""
+        added = self._added(query, ids)
+        known = zip(added.values(), weights, strict=True)
+        self._running.graph.weights |= {number: weight for number, weight in known if weight != 1}
+        return added
+
+    def _added(self, query: Planned | Alike, ids: Sequence[str | None]) -> dict[str, int]:
         graph = self._running.graph
         graph.refuse_taken([id_ for id_ in ids if id_ is not None])
         names = [graph.free_id() if id_ is None else id_ for id_ in ids]
@@ -422,7 +452,9 @@ class QuerySet(OrderedRun):
             published does not fit; ``ACEP-D045``: an error stopped it in the middle of a batch before.
         """
         running = self._running
-        return self._notified(running, parts_of(running, self._stamped(self._opened(events))))
+        if running.load is None:
+            return self._notified(running, parts_of(running, self._stamped(self._opened(events))))
+        return self._pushed(running, parts_of(running, self._stamped(self._opened(events))))
 
     def _stamped(self, source: Source) -> Source:
         """Events with times of the clock, where they get such."""
@@ -448,7 +480,7 @@ class QuerySet(OrderedRun):
         -----
         What was pushed plays no role, and stays as it is.
         """
-        running = self._running.fresh()
+        running = self._fresh()
         return self._notified(running, chain.from_iterable(self._batches(running, events, **reading)))
 
     def batches(self, events: Any, **reading: Any) -> Iterator[Found]:
@@ -460,7 +492,7 @@ class QuerySet(OrderedRun):
             As for ``match``. With ``on_misfit`` too: a function that is told the id of each query that does not fit the
             columns, and the error; it is left out, with those that read what it publishes. Default: it is an error.
         """
-        running = self._running.fresh()
+        running = self._fresh()
         for some in self._batches(running, events, **reading):
             yield self._notified(running, iter(some))
 
@@ -623,57 +655,11 @@ class QuerySet(OrderedRun):
         running.on_misfit = on_misfit
         running.begin(schema)
 
-    # --- state ------------------------------------------------------------------------------------------------
-
-    def state_bytes(self) -> bytes:
-        """Everything as bytes, to go on later or elsewhere: queries, what waits, where each of them stands.
-
-        Functions that are told of results are not in it.
-
-        Raises
-        ------
-        DataError
-            ``ACEP-D045``: an error stopped it in the middle of a batch.
-        """
-        return pack(self._running, self._made_with)
-
-    @classmethod
-    def from_state(cls, state: bytes) -> Self:
-        """The set that ``state_bytes`` was called on, ready for the next events.
-
-        Raises
-        ------
-        DataError
-            ``ACEP-D040``: not the state of a set; ``ACEP-D041``: of another format; ``ACEP-D042``: a query means
-            something else now.
-        """
-        expect("the state", state, (bytes, bytearray, memoryview), "the bytes that state_bytes() gave")
-        saved = SET.unpack(state)
-        with SET.reading():
-            options = saved.head["options"]
-            made = cls(**options | {"bind": from_plain(options.get("bind"))})
-            made._go_on(restored(saved, SavedTexts()))
-        return made
-
     def use(self, source: Source) -> None:
         """Tell an input which column is the time."""
         self._running.kept = source.schema.names if self.keeps_whole else ()
         if (levels := self._running.levels) is not None:
             source.use(levels.roles.read_in(levels.columns), is_stamped=self._stamp)
-
-    def take_up(self, state: bytes) -> Self:
-        """Go on from a state of a set of the same queries, added in the same order; gives this set."""
-        saved = SET.unpack(state)
-        with SET.reading():
-            self._go_on(restored(saved, SavedTexts()))
-        return self
-
-    def _go_on(self, running: Running) -> None:
-        running.lateness, self._running = self._running.lateness, running
-
-    def match_within(self, *_: Any, **__: Any) -> NoReturn:
-        """Refused: a load budget for a set comes later (``ACEP-U064``)."""
-        REFUSED.refuse("budget")
 
     def spark(self, *_: Any, **__: Any) -> NoReturn:
         """Refused: sets on Spark come later (``ACEP-U064``)."""

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping
+from numbers import Real
 from typing import Any, NamedTuple
 
 import pyarrow as pa
 
 from acep_approx.api.compile import compile_query
 from acep_approx.api.query import Query
+from acep_approx.errors import UsageError
 from acep_approx.matching.outputs.kinds import KINDS
 from acep_approx.planning.planner import Plan
 from acep_approx.query.cel.parser import parse_cel
@@ -102,6 +105,29 @@ class QueryTexts:
                 check_plan(made.plan)
             self._templates[key] = syntax, made
         return self._templates[key][1]
+
+
+def weights_in(rows: pa.RecordBatch | None, weight: str | float) -> list[float]:
+    """What match points of queries count for: one weight for all, or a column of the table that they are rows of.
+
+    Raises
+    ------
+    UsageError
+        ``ACEP-U220``: no number above 0.
+
+    Examples
+    --------
+    >>> weights_in(None, 2), weights_in(pa.record_batch({"w": [1, 3]}), "w")
+    ([2.0], [1.0, 3.0])
+    """
+    if isinstance(weight, str) and rows is not None:
+        found = rows.column(weight).to_pylist()
+    else:
+        found = [weight] * (1 if rows is None else rows.num_rows)
+    for one in found:
+        if not isinstance(one, Real) or isinstance(one, bool) or not 0 < float(one) < math.inf:
+            raise UsageError(f"the weight of a query is {one!r:.60}", code="ACEP-U220", hint="give a number above 0")
+    return [*map(float, found)]
 
 
 class SavedTexts:

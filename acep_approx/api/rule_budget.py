@@ -22,6 +22,7 @@ from acep_approx.rules.program import Program
 from acep_approx.shedding.load import Load, full_work_unknown
 from acep_approx.shedding.purse import Purse
 from acep_approx.shedding.shedder import Shedder
+from acep_approx.training.histories import Histories
 from acep_approx.training.history_graph import HistoryGraph
 from acep_approx.training.policies import LEARNED, no_history
 from history.store import is_history
@@ -151,17 +152,19 @@ class RuleSpending:
 
     def begin(self, program: Program) -> dict[int, Shedder]:
         """Begin a run: the shedders of the rules that shed, by number."""
-        self.purse = Purse(self.load)
+        self.purse = Purse(self.load, Histories(self.histories) if self.histories else None)
         self.program = program
         self._found = {rule.name: [0, 0] for rule in program.rules}
         protected = self._protected(program)
         self._made = {}
         for rule in filter(sheds, program.rules):
-            shedder = self.purse.shedder(rule.plan, self.histories.get(rule.name), audits_beside=False)
+            shedder = self.purse.shedder(rule.plan, rule.name, audits_beside=False)
+            assert shedder is not None, "it has partial matches"
             self._made[rule.number] = shedder
         for number, shedder in self._made.items():
             first = PROTECTED if number in protected else 1.0
-            self.purse.join(shedder, program.rules[number].rule.worth * first)
+            self.purse.join(shedder, program.rules[number].name, program.rules[number].rule.worth * first)
+        self.purse.settle()
         return self._made
 
     def _protected(self, program: Program) -> set[int]:
@@ -196,6 +199,7 @@ class RuleSpending:
     def restore(self, saved: dict[str, Any]) -> None:
         """Go on from what ``snapshot`` gave, once all engines were restored."""
         self.purse.restore(saved["purse"])
+        self.purse.restored()
         self._found = {name: [number_in("found", n, 0, COUNT) for n in saved["found"][name]] for name in self._found}
 
     def options(self) -> dict[str, Any]:

@@ -24,6 +24,7 @@ SHOWN = 20
 """Wrong queries that are told one by one."""
 _PIECE = re.compile(r"""(?:'[^']*(?:'|\Z)|`[^`]*(?:`|\Z)|--[^\n]*|[^;'`-]|-(?!-))*""")
 _ID = re.compile(r"^\s*--\s*id:\s*(\S+)\s*$", re.MULTILINE | re.IGNORECASE)
+_WEIGHT = re.compile(r"^\s*--\s*weight:\s*(\S+)\s*$", re.MULTILINE | re.IGNORECASE)
 _BLANK = re.compile(r"(?:\s|--[^\n]*)*")
 
 
@@ -39,6 +40,15 @@ class QueryPiece:
     text: str
     start: int
     whole: str
+
+    @property
+    def weight(self) -> str | float:
+        """What its match points count for: a number, or a column of its table."""
+        found = _WEIGHT.search(self.text)
+        try:
+            return float(found[1]) if found else 1.0
+        except ValueError:
+            return str(found[1]) if found else 1.0
 
     @property
     def table(self) -> Path | None:
@@ -100,12 +110,13 @@ class Folder:
 
     def add(self, piece: QueryPiece) -> None:
         """Take in a text, or note what is wrong with it."""
+        weight: Any = piece.weight
         try:
             if piece.table is None:
-                self.desk.add(piece.text, id=piece.id)
+                self.desk.add(piece.text, id=piece.id, weight=weight)
                 self._pieces[piece.id] = piece
             else:
-                made = self.desk.add_many(piece.text, str(piece.table), id=piece.id)
+                made = self.desk.add_many(piece.text, str(piece.table), id=piece.id, weight=weight)
                 self._pieces.update((one.id, piece) for one in made)
         except AcepError as error:
             self.wrong.append(WrongQuery(str(piece.file), _in_file(error, piece)))

@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING
 
 from acep_approx.cli.options.output import ResultKind
 from acep_approx.cli.terminal import amount, first_of, say
+from acep_approx.diagrams.text_layout import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
+    from acep_approx.budget.set_ledger import SetRecord
     from acep_approx.cli.write import Results
     from acep_approx.events.reading.malformed import MalformedRows
     from acep_approx.events.source import Source
@@ -177,6 +179,26 @@ def say_budget(matches: BudgetedMatches, source: str, exactly: str) -> None:
         rounds = f", in {amount(beyond.rounds, 'round')}" if beyond.rounds else ""
         again = f"{amount(beyond.events, 'event')} matched again{rounds}"
         say(f"expanded: {beyond.steps:,} run-steps outside of the budget, {again}")
+
+
+def say_budget_of_set(record: SetRecord) -> None:
+    """Say what the budget of a set was spent on, and which of its queries miss most."""
+    allowed = f" of {record.allowed:,}" if record.allowed != record.work else ""
+    say(f"budget of {record.budget} for all queries, policy {record.policy}, seed {record.seed}")
+    say(f"{record.work:,}{allowed} run-steps, {amount(record.shed_runs, 'run')} shed")
+    low, high = record.recall[1:]
+    if record.shed_runs:
+        about = "unknown" if low is None or high is None else f"between {low:.1%} and {high:.1%}"
+        say(f"match points found, of all that there are, as far as was audited: {about}")
+    known = [(query.id, query.recall) for query in record.worst(SHOWN)]
+    worst = [f"{id_} {recall.recall or 0.0:.0%}" for id_, recall in known if recall is not None]
+    if len(record.queries) > 1 and worst:
+        say(f"fewest of their match points are found of {first_of(worst, SHOWN, MORE)}")
+    for part in record.parts[:SHOWN]:
+        share = part.piece.work / max(record.work, 1)
+        say(f"  {one_line(part.name):.60}: {share:.0%} of the run-steps, {amount(part.piece.points, 'match point')}")
+    if record.exact:
+        say(f"answered exactly, nothing is shed: {first_of(record.exact, SHOWN, MORE)}")
 
 
 # --- where events may be late or change -------------------------------------------------------------------------------

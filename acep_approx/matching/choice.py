@@ -195,8 +195,10 @@ class ByRuns:
             shedding.begin_stream(parts.schema, parts.stream.roles)
         options, finds_best = NO_OPTIONS, shows_best and not registers.needs_filter
         budgeted: dict[str, Any] = {} if shedding is None else {"shedding": shedding, "finds_best": finds_best}
-        if self.counts_merged or functions:
-            options = RunOptions({one.name: one for one in functions}, counts_merged=self.counts_merged)
+        charges = shedding is not None and shedding.charges_births
+        if self.counts_merged or functions or charges:
+            own = {one.name: one for one in functions}
+            options = RunOptions(own, counts_merged=self.counts_merged, charges_births=charges)
         return self.engine(
             registers,
             EventColumns(parts.schema, parts.stream.roles.column, parts.stream.texts),

@@ -182,7 +182,7 @@ def audited_cells(load: Load, window: int, times: float = 1.0) -> AuditCells | N
     share = _audit(load)
     if share <= 0:
         return None
-    return AuditCells(min(times * share, MOST_AUDITED), _epoch(window), window, load.seed)
+    return AuditCells(min(times * share, MOST_AUDITED), epoch_of(window), window, load.seed)
 
 
 def first_allowance(load: Load, worth: Worth, window: int, explores: float, *, marks: bool) -> Allowance:
@@ -194,7 +194,7 @@ def first_allowance(load: Load, worth: Worth, window: int, explores: float, *, m
         elasticity=known.prices_.elasticity(share) if known and price and known.learned_ is None else 1.0,
         audit=_audit(load) if marks else 0.0,
         audit_share=load.audit if marks else 0.0,
-        epoch=_epoch(window),
+        epoch=epoch_of(window),
         seed=load.seed,
     )
     return spending(load, base, explores)
@@ -242,5 +242,6 @@ def _audit(load: Load) -> float:
     return load.audit * load.share / (1 + 1 / EPOCH_WINDOWS)
 
 
-def _epoch(window: int) -> int:
+def epoch_of(window: int) -> int:
+    """How long a cell of the audit is, in ticks."""
     return max(EPOCH_WINDOWS * window, 1)

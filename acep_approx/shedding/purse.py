@@ -9,11 +9,12 @@ saved up is shared out again. So what one engine leaves unused comes to those th
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
 
 from acep_approx.arrays import Floats
 from acep_approx.budget.budget import Budget
@@ -21,12 +22,15 @@ from acep_approx.budget.ledger import Piece
 from acep_approx.events.stream import EventBatch
 from acep_approx.ranges import COUNT, finite, number_in
 from acep_approx.shedding.load import Load
+from acep_approx.shedding.metrics import shed_table
 from acep_approx.shedding.shedder import Shedder
 from acep_approx.shedding.splitting import ALMOST_ALL, Need, towards_one_price
 from acep_approx.training.policies import LEARNED
 
 if TYPE_CHECKING:
+    from acep_approx.matching.pipeline import Pipeline
     from acep_approx.planning.planner import Plan
+    from acep_approx.training.histories import Histories
     from acep_approx.training.history_graph import HistoryGraph
 
 FIRST_MOVE, MOST_EVENTS = 256, 4096
@@ -45,6 +49,8 @@ class Account:
     ----------
     shedder : Shedder
         Sheds for it.
+    name : str
+        For people.
     weight : float
         What a match point of it counts for, beside those of others.
     part : float
@@ -58,6 +64,7 @@ class Account:
     """
 
     shedder: Shedder
+    name: str = ""
     weight: float = 1.0
     part: float = 1.0
     size: float = 1.0
@@ -79,11 +86,15 @@ class Purse:
     ----------
     load : Load
         The budget of all of them, and how it is spent; ``history`` is not looked at, as each engine has its own.
+    histories : Histories, optional
+        What was learned from the past of each engine.
 
     Attributes
     ----------
     accounts : dict of Shedder to Account
         Of the engines that take part now.
+    logged : list of (str, pyarrow.Table)
+        Runs that were shed, with the names of the engines, where they are written down.
 
     Examples
     --------
@@ -91,59 +102,123 @@ class Purse:
     >>> purse = Purse(Load(Budget.parse("100 steps/event")))
     >>> plan = compile_query("PATTERN SEQ(A a, B b) WHERE b.x > a.x WITHIN 9").plan
     >>> some, others = purse.shedder(plan), purse.shedder(plan)
-    >>> purse.join(some)
-    >>> purse.join(others, weight=3.0)
-    >>> [str(one.load.budget) for one in (some, others)]
+    >>> purse.join(some, "some")
+    >>> purse.join(others, "others", weight=3.0)
+    >>> purse.settle()
+    >>> [str(one.load.budget) for one in purse.accounts]
     ['25 steps/event', '75 steps/event']
     """
 
-    def __init__(self, load: Load) -> None:
-        self.load = load
+    shedder_of = Shedder
+    nothing = Piece(0, 0, 0, 0, 0, 0.0, 0, 0)
+    """Where an engine stands before its first event."""
+
+    def __init__(self, load: Load, histories: Histories | None = None) -> None:
+        self.load, self.histories = load, histories
+        self.logged: list[tuple[str, pa.Table]] = []
         self.accounts: dict[Shedder, Account] = {}
-        self._left = Piece(0, 0, 0, 0, 0, 0.0, 0, 0)  # what engines have done that are gone
+        self._left = self.nothing  # what engines have done that are gone
         self._due, self._next = FIRST_MOVE, FIRST_MOVE
+        self._is_restored = self._is_changed = False
 
     # --- engines --------------------------------------------------------------------------------------------
 
+    def check(self, plans: Iterable[Plan]) -> None:
+        """Refuse, before anything is read, what the budget cannot be spent on.
+
+        Raises
+        ------
+        UsageError
+            ``ACEP-U034``: a share of a full work that nobody knows; ``ACEP-U032``: a policy that needs a history;
+            ``ACEP-U073``: runs that never end.
+        """
+        knows = self.load.full_work is not None or bool(self.histories)  # of some, for others it is about the same
+        for plan in plans:
+            is_known = self.histories is not None and plan.fingerprint() in self.histories
+            own = replace(self.load, full_work=1.0) if knows else self.load
+            plan.refuse_unbounded("a load budget")
+            if not is_known:
+                own.check(plan)
+
+    def _history(self, plan: Plan, known_as: str | None) -> HistoryGraph | None:
+        return None if self.histories is None else self.histories.of(plan, known_as or plan.fingerprint())
+
     def shedder(
-        self,
-        plan: Plan,
-        history: HistoryGraph | None = None,
-        *,
-        audits_beside: bool = True,
-        charges_births: bool = False,
-    ) -> Shedder:
-        """What an engine sheds with; it has a part of the budget from ``join`` on.
+        self, plan: Plan, known_as: str | None = None, *, audits_beside: bool = True, is_of_pairs: bool = False
+    ) -> Shedder | None:
+        """What the engine of a plan sheds with; it has a part of the budget from ``join`` on.
 
         Parameters
         ----------
         plan : Plan
-            With registers: only the runs engine sheds.
-        history : HistoryGraph, optional
-            Of this plan.
+        known_as : str, optional
+            What its history is found by; default: the fingerprint of the plan.
         audits_beside : bool, default True
             Whether the audit may match some cells beside the run.
-        charges_births : bool, default False
-            Whether a try to begin a run is a run-step.
+        is_of_pairs : bool, default False
+            Whether the keys of the engine are queries of a template, too: then a try to begin a run is a run-step.
+
+        Returns
+        -------
+        Shedder or None
+            None where it keeps no partial matches.
+
+        Raises
+        ------
+        UsageError
+            ``ACEP-U073``: runs that never end.
         """
+        if plan.registers is None:
+            return None
+        plan.refuse_unbounded("a load budget")
+        history = self._history(plan, known_as)
         own = replace(self.load, history=history, full_work=None)
         if own.budget.unit == "%" and history is None:
             own = replace(own, full_work=1.0)  # it is told more when it joins
-        made = Shedder(plan, own, audits_beside=audits_beside)
-        made.charges_births, made.keeps_metrics = charges_births, True
+        made = self.shedder_of(plan, own, audits_beside=audits_beside)
+        made.known_as = known_as or plan.fingerprint()
+        made.charges_births, made.keeps_metrics, made.before_batch = is_of_pairs, True, self.settle
         return made
 
-    def join(self, shedder: Shedder, weight: float = 1.0) -> None:
-        """Let an engine have a part of the budget, before its next event."""
-        self.accounts[shedder] = Account(shedder, weight, shedder.part)
+    def join(
+        self, shedder: Shedder, name: str = "", weight: float = 1.0, instead_of: Shedder | None = None
+    ) -> None:
+        """Let an engine have a part of the budget, before its next event; or change what its match points count for.
+
+        Parameters
+        ----------
+        shedder : Shedder
+        name : str
+            For people.
+        weight : float, default 1
+            What a match point of it counts for, beside those of other engines.
+        instead_of : Shedder, optional
+            An engine whose part it gets; that one leaves.
+        """
+        if shedder in self.accounts:
+            self.accounts[shedder].weight = weight
+            return
+        self._is_changed = not self._is_restored
+        if instead_of is not None and instead_of in self.accounts:
+            shedder.part = instead_of.part
+            shedder.take(instead_of.load.budget, instead_of.load.full_work)
+            self.leave(instead_of)
+        self.accounts[shedder] = Account(shedder, name, weight, shedder.part)
+
+    def settle(self) -> None:
+        """Tell all engines their parts, if some have come or gone; engines ask for that before each batch."""
+        if not self._is_changed:
+            return
+        self._is_changed = False
         self._know_sizes()
-        self._foresee()
+        if not any(one.metrics.pieces for one in self.accounts):
+            self._foresee()
         self._tell()
 
     def leave(self, shedder: Shedder) -> None:
         """Let an engine have no part any more; what it saved up is for the others."""
         gone = self.accounts.pop(shedder, None)
-        if gone is None:
+        if gone is None or self._is_restored:
             return
         if gone.piece is not None:
             self._left = added([self._left, replace(gone.piece, live=0)])
@@ -154,12 +229,7 @@ class Purse:
             rest = math.floor(spare) / len(self.accounts)
             for one in self.accounts:
                 one.arena.hand_over(-rest)
-        self._know_sizes()
-        self._tell()
-
-    def set_weight(self, shedder: Shedder, weight: float) -> None:
-        """Let match points of an engine count for so much from now on."""
-        self.accounts[shedder].weight = weight
+        self._is_changed = True
 
     # --- the stream -----------------------------------------------------------------------------------------
 
@@ -171,12 +241,17 @@ class Purse:
         first = 0
         while first < len(batch):
             last = len(batch)
-            if len(self.accounts) > 1 and self._due < last - first:
+            if self._is_cut and self._due < last - first:
                 tick = batch.ticks[first + self._due - 1]
                 last = first + int(np.searchsorted(batch.ticks[first:], tick, side="right"))
             yield batch.slice(first, last - first)
             self.passed(last - first)
             first = last
+
+    @property
+    def _is_cut(self) -> bool:
+        """Whether batches are cut: not where a budget is one of each batch, or of one engine."""
+        return len(self.accounts) > 1 and self.load.budget.unit != "ms/batch"
 
     def passed(self, events: int) -> None:
         """So many events have passed: let parts move where it is time."""
@@ -215,21 +290,23 @@ class Purse:
         return Need(one.size, one.part, work - one.work, granted - one.granted, price)
 
     def _move(self, accounts: Sequence[Account], needs: Sequence[Need]) -> None:
-        parts = towards_one_price([one.part for one in accounts], needs, _sizes(accounts))
+        sizes = _sizes(accounts)
+        parts = towards_one_price([one.part for one in accounts], needs, sizes)
+        if self._share is not None:
+            parts = at_most(ALMOST_ALL / 100 / self._share, parts, sizes)
         for one, part in zip(accounts, parts.tolist(), strict=True):
             one.part = one.shedder.part = part
 
     def _foresee(self) -> None:
         """Let parts begin where histories say that prices are one; where nobody knows, by weights."""
-        accounts = self._in_order()
-        if any(one.shedder.metrics.pieces for one in accounts):
+        accounts, share = self._in_order(), self._share
+        if not accounts:
             return
-        share = self._share
         mean = math.fsum(one.weight * one.size for one in accounts) / math.fsum(one.size for one in accounts)
         for one in accounts:
             one.part = one.shedder.part = one.weight / mean
         for _ in range(STEPS_AHEAD if share is not None and self._all_learned else 0):
-            self._move(accounts, [Need(one.size, one.part, 1.0, 1.0, _foreseen(one, share)) for one in accounts])
+            self._move(accounts, [_foreseen(one, share) for one in accounts])
 
     @property
     def _all_learned(self) -> bool:
@@ -264,9 +341,9 @@ class Purse:
 
     def _tell(self) -> None:
         """Tell each engine its part of the budget."""
-        if self.load.budget.is_unlimited or not self.accounts:
-            return
         accounts = self._in_order()
+        if self.load.budget.is_unlimited or not accounts:
+            return
         shares = _sizes(accounts) * [one.part for one in accounts]
         shares /= math.fsum(shares)
         amounts = self._amounts(accounts, shares)
@@ -315,6 +392,16 @@ class Purse:
 
     # --- what came of it ------------------------------------------------------------------------------------
 
+    def take_log(self, shedder: Shedder, pipeline: Pipeline) -> None:
+        """Take what was written down of runs that were shed, while their keys are known."""
+        if self.load.logs_shed and len(log := pipeline.engine.logged()):
+            self.logged.append((self.accounts[shedder].name, shed_table(log, pipeline)))
+
+    def forget(self) -> None:
+        """A run without end does not remember all of its match points; see ``Metrics.forget``."""
+        for one in self.accounts:
+            one.forget()
+
     def piece(self) -> Piece:
         """Where all engines together stand, with those that have left."""
         return added([self._left, *(one.piece for one in self.accounts.values() if one.piece is not None)])
@@ -326,14 +413,36 @@ class Purse:
         return {"left": vars(self._left), "due": [self._due, self._next]}
 
     def restore(self, saved: dict[str, Any]) -> None:
-        """Go on from what ``snapshot`` gave, once all engines have joined and were restored."""
+        """Go on from what ``snapshot`` gave: engines that join until ``restored`` have what their states say."""
         self._left = Piece(**saved["left"])
         finite("left", *vars(self._left).values())
         self._due, self._next = (number_in("due", number, 1, COUNT) for number in saved["due"])
+        self._is_restored = True
+
+    def restored(self) -> None:
+        """All engines are there again."""
+        self._is_restored = self._is_changed = False
         for one in self.accounts.values():
             one.part = one.shedder.part
             one.work, one.granted, one.shed = self._stands(one)
-        self._tell()
+        self._know_sizes()
+
+
+def at_most(most: float, parts: Floats, sizes: Floats) -> Floats:
+    """Parts of which none is more than all of an engine's work; what is over goes to the others, as they are.
+
+    Examples
+    --------
+    >>> at_most(2.0, np.array([4.0, 0.5, 0.5]), np.array([1.0, 2.0, 4.0])).round(2).tolist()
+    [2.0, 0.83, 0.83]
+    """
+    parts, is_full = parts.copy(), np.zeros(len(parts), np.bool_)
+    while (more := ~is_full & (parts > most)).any() and not (is_full | more).all():
+        is_full |= more
+        rest = sizes.sum() - most * sizes[is_full].sum()
+        parts[~is_full] *= rest / (sizes * parts)[~is_full].sum()
+        parts[is_full] = most
+    return np.minimum(parts, most)
 
 
 def added(pieces: Sequence[Piece]) -> Piece:
@@ -350,12 +459,14 @@ def added(pieces: Sequence[Piece]) -> Piece:
     )
 
 
-def _foreseen(one: Account, share: float | None) -> float:
-    """The price at which an engine would stay inside its part."""
+def _foreseen(one: Account, share: float | None) -> Need:
+    """What would come of an engine with its part: a price, or less than was granted where it need not shed."""
     known = one.shedder.load.history
     assert known is not None, "all have learned one"
     assert share is not None, "then it is known"
-    return one.weight * known.prices_.price(min(share * one.part, 1.0))
+    mine = share * one.part
+    price = one.weight * known.prices_.price(mine) if mine < 1 else 0.0
+    return Need(one.size, one.part, 1.0, max(mine, 1.0), price)
 
 
 def _sizes(accounts: Sequence[Account]) -> Floats:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import zlib
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from acep_approx.arrays import Ints
+from acep_approx.arrays import Floats, Ints
 from acep_approx.budget.audit import AuditCells, AuditSample, RecallEstimate
 from acep_approx.budget.budget import Budget, granted_beside
 from acep_approx.budget.ledger import Piece
@@ -27,14 +28,17 @@ from acep_approx.learning.cohort import Beside, Cohort
 from acep_approx.learning.judging import POOR, Promise, Ranking, patience
 from acep_approx.learning.learner import Learner
 from acep_approx.learning.online import Observer, OnlineLearning, RecordedLearning
+from acep_approx.matching.stream_batch import StreamBatch
 from acep_approx.planning.planner import Plan
 from acep_approx.ranges import finite
+from acep_approx.shedding.by_query import PointsByQuery
 from acep_approx.shedding.exact_cells import ExactCells
 from acep_approx.shedding.load import (
     RESERVE_SHARE,
     Load,
     audited_cells,
     bound_in_words,
+    epoch_of,
     first_allowance,
     first_worth,
     learned_price,
@@ -84,11 +88,18 @@ class Shedder:
         Whether a try to begin a run is a run-step.
     keeps_metrics : bool
         Whether its state has what came of it so far.
+    known_as : str
+        What its history is found by.
     part : float
         Of a purse, as a multiple of what its own work is entitled to.
+    before_batch : callable or None
+        Is called before each batch.
+    by_query : PointsByQuery
+        Match points of many queries that it sheds for.
     """
 
     charges_births = keeps_metrics = False
+    known_as = ""
     part = 1.0
     grouped_at_once = GROUPED_AT_ONCE
 
@@ -119,6 +130,9 @@ class Shedder:
         self._waiting = 0  # events behind the last one that the engine got: they are granted for with the next
         self._ahead = (0.0, 0)  # seconds and events that are left of a batch with a budget of time
         self._is_bound = False
+        self.before_batch: Callable[[], None] | None = None
+        self._whose: Ints | None = None  # the queries of pairs
+        self.by_query = PointsByQuery()
 
     # --- setting up -----------------------------------------------------------------------------------------
 
@@ -132,7 +146,8 @@ class Shedder:
         self._order.check("bind")
         load = self.load
         if load.history is not None:
-            load.history.check(self.plan, tables.window)
+            window = load.history.window if self.charges_births else tables.window  # each query may have its own
+            load.history.check(self.plan, window)
         learns = load.learns and tables.window > 0 and not load.budget.is_unlimited  # a moment is over at once
         has_cohort, explores = learns or self.observer is not None, 0.0
         if not load.budget.is_unlimited:
@@ -244,6 +259,8 @@ class Shedder:
     def begin_batch(self, events: int) -> None:
         """Budgets of time are turned into run-steps, as far as is known how long these take."""
         self._order.check("begin_batch")
+        if self.before_batch is not None:
+            self.before_batch()
         budget, arena = self.load.budget, self.arena
         if budget.unit == "ms/batch":
             arena.grant(self._rate * self._waiting)
@@ -291,6 +308,30 @@ class Shedder:
         self.arena.begin_piece(rows)
         self._waiting += int(arrived[-1:].sum() - stands_for.sum())
 
+    def begin_pairs(self, events: int, whose: Ints, pairs: StreamBatch | None = None) -> None:  # noqa: ARG002
+        """So many events of the stream come, as pairs of queries: each is granted for once, by all in equal parts.
+
+        ``whose``: the number of the query of each pair, -1 where nobody knows; ``pairs``: None where there are none.
+        """
+        self._order.check("begin_piece")
+        self._waiting += events
+        self._whose = whose
+        if len(whose):
+            self.arena.stands_for = np.ones(len(whose), np.int64)
+            if self._rate > 0:
+                self.arena.rate = self._rate * self._waiting / len(whose)
+            self._waiting = 0
+
+    def know_window(self, window: int) -> None:
+        """The longest window of the queries that are keys is known now: what is audited lies in cells of four."""
+        if self.cells is not None and window > self.cells.window:
+            self.cells = audited_cells(self.load, window)
+            self.arena.allow(replace(self.arena.allowance, epoch=epoch_of(window)))
+
+    def weigh_keys(self, weights: Floats) -> None:
+        """What a match point counts for, by the slot of its key; the last one is that of all further slots."""
+        self.arena.weigh_keys(weights)
+
     def note_hits(self, events: RunEvents, hits: Hits) -> None:
         """Remember match points, and whether the policy alone would have found them."""
         self._order.check("note_hits")
@@ -300,6 +341,8 @@ class Shedder:
         if not len(hits):
             return
         self._aside.note_found(self.metrics.add_points(events, hits))
+        if self._whose is not None:
+            self.by_query.add(self._whose, events, hits, self.cells)
 
     def end_piece(self, batch: EventBatch, progress: RunProgress, seconds: float) -> None:
         """Look at the clock, and write down what came of it."""
@@ -375,7 +418,9 @@ class Shedder:
         if self.exact_cells is not None:
             saved["exact cells"] = self.exact_cells.snapshot()
         if self.keeps_metrics:
-            saved |= {"part": self.part, "so_far": self.metrics.snapshot(self.cells)}
+            so_far, by_query = self.metrics.snapshot(self.cells), self.by_query.snapshot()
+            has = {"amount": self.load.budget.amount, "full_work": self.load.full_work, "part": self.part}
+            saved |= {"has": has, "so_far": so_far, "by_query": by_query}
         if self.observer is None:
             return saved
         return {**saved, "prices": None if self.observer.has_rescored else self._prices}  # None: of no version
@@ -383,6 +428,13 @@ class Shedder:
     def restore(self, saved: dict[str, Any]) -> None:
         """Go on from what ``snapshot`` gave; with another version of the history, or another budget, as may be."""
         self._order.check("restore")
+        if self.keeps_metrics:
+            has = saved["has"]
+            finite("has", *(number for number in has.values() if number is not None))
+            self.part = has["part"]
+            self.take(Budget(has["amount"], self.load.budget.unit), has["full_work"])
+            self.metrics.restore(saved["so_far"])
+            self.by_query.restore(saved["by_query"])
         if "beside" in saved:
             self.beside.restore(saved["beside"])
         if self.online is not None and "online" in saved:
@@ -393,10 +445,6 @@ class Shedder:
         relevant, steps = saved["seen"]
         finite("seen", relevant, steps, saved["waiting"], saved["found"], saved.get("events", 0))
         self._seen, self._waiting, self.metrics.found = (relevant, steps), saved["waiting"], saved["found"]
-        if self.keeps_metrics:
-            finite("part", saved["part"])
-            self.part = saved["part"]
-            self.metrics.restore(saved["so_far"])
         self._on_passes = self.arena.on_passes
         self._events = saved.get("events", 0)  # states of before do not know it
         if saved["clock"] is not None:

@@ -213,6 +213,8 @@ class Graph:
         Numbers of entries, by the name of a stream or of a type of events.
     bind : str, sequence of str, Wide or None
         What stands for events in results, as for ``Execution``.
+    weights : dict of int to float
+        What match points of queries count for, by number, where that is not 1.
     """
 
     bind: Bind = None
@@ -221,6 +223,7 @@ class Graph:
         self.entries: dict[int, Entry] = {}
         self.ids: dict[str, int] = {}
         self.numbered: Numbered[Entry] = Numbered()
+        self.weights: dict[int, float] = {}
         self.publishers: dict[str, dict[int, None]] = {}
         self.readers: dict[str, dict[int, None]] = {}
         self.next_number = 0
@@ -408,6 +411,8 @@ class Graph:
     def remove(self, id: str) -> list[tuple[int, Entry]]:  # noqa: A002  (what users call it)
         """Forget a query; gives the numbers and entries of its parts."""
         found = [(number, self.numbered.pop(number)[1]) for number in self.known(id)]
+        for number, _ in found:
+            self.weights.pop(number, None)
         del self.ids[id]
         for _, entry in found:
             entry.queries -= 1

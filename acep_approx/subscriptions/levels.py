@@ -20,10 +20,11 @@ from acep_approx.errors import DataError, QueryError
 from acep_approx.events.roles import Roles
 from acep_approx.events.stream import EventBatch
 from acep_approx.matching.renumber import row_columns
+from acep_approx.matching.shared_load import SharedLoad
 from acep_approx.matching.stream_side import QuerySide, StreamSide
 from acep_approx.planning.durations import Duration
 from acep_approx.subscriptions.graph import Entry, Graph
-from acep_approx.subscriptions.members import Level, Member, OneQuery
+from acep_approx.subscriptions.members import Budgeted, Level, Member, OneQuery
 from acep_approx.subscriptions.published import (
     BEGAN,
     Published,
@@ -53,10 +54,20 @@ class Levels:
     roles : Roles
     key_idle : str or int, optional
         See ``StreamSide``.
+    load : SharedLoad, optional
+        A load budget that all engines share; default: nothing is shed.
     """
 
-    def __init__(self, graph: Graph, schema: pa.Schema, roles: Roles, key_idle: Duration | None = None) -> None:
+    def __init__(
+        self,
+        graph: Graph,
+        schema: pa.Schema,
+        roles: Roles,
+        key_idle: Duration | None = None,
+        load: SharedLoad | None = None,
+    ) -> None:
         self.roles = roles
+        self._budget = None if load is None else Budgeted(load, graph.weights)
         self._key_idle = key_idle
         self.published = 0
         self.members: dict[int, Member] = {}
@@ -64,10 +75,14 @@ class Levels:
         self._many: dict[object, tuple[Member, Entry]] = {}  # with the entry of queries that it got last
         self._stood_alone: set[object] = set()  # the next query of these templates does not
         self.levels: dict[Key, Level] = {}
-        self.levels[0, None] = Level(StreamSide(schema, roles, key_idle=key_idle), bind=graph.bind)
         self._graph = graph
+        self.levels[0, None] = self.new_level(StreamSide(schema, roles, key_idle=key_idle))
         self._publishers: dict[str, dict[int, Publishing]] = {}  # by the names of their streams
         self._waiting: dict[int, Entry] = {}  # those of them that do not take part yet
+
+    def new_level(self, side: StreamSide, reads: dict[str, int] | None = None, rows: int = 0) -> Level:
+        """A level without queries so far."""
+        return Level(side, reads or {}, rows, bind=self._graph.bind, budget=self._budget)
 
     @property
     def base(self) -> StreamSide:
@@ -240,7 +255,7 @@ class Levels:
         types |= {field.name: field.type for field in base}
         schema = unified(pa.schema([*types.items()]), publishing)
         if level is None:
-            level = self.levels[key] = Level(StreamSide(schema, roles, key_idle=self._key_idle), bind=self._graph.bind)
+            level = self.levels[key] = self.new_level(StreamSide(schema, roles, key_idle=self._key_idle))
         level.types |= {field.name: schema.field(field.name).type for one in publishing for field in one.schema}
         level.side.learn(schema)
         return level
@@ -284,6 +299,13 @@ class Levels:
 
     def run(self, batch: EventBatch) -> Results:
         """Run a batch of complete epochs through all queries; all results must be taken before the next one."""
+        if self._budget is None:
+            yield from self._run(batch)
+            return
+        for piece in self._budget.load.pieces(batch):
+            yield from self._run(piece)
+
+    def _run(self, batch: EventBatch) -> Results:
         published: list[Published] = []
         for (number, _), level in self._in_order():
             if not level.side.queries:
@@ -302,6 +324,7 @@ class Levels:
         queries = [*side.queries]
         for number, table in tables:
             member = self._member_of[queries[number]]
+            member.take_log()
             yield member, member.shown(table)
 
     def _in_order(self) -> list[tuple[Key, Level]]:

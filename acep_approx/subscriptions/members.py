@@ -3,21 +3,38 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
-from acep_approx.arrays import Ints
+from acep_approx.arrays import Floats, Ints
+from acep_approx.engines.runs.load_shedder import LoadShedder
 from acep_approx.events.columns import to_arrow
 from acep_approx.matching.outputs.bind import Bind, Wide, bound_where_shown
 from acep_approx.matching.outputs.kinds import KINDS
 from acep_approx.matching.pipeline import Pipeline
 from acep_approx.matching.renumber import renumbered
+from acep_approx.matching.shared_load import SharedLoad
 from acep_approx.matching.stream_side import QuerySide, StreamSide
 from acep_approx.subscriptions.graph import NUMBER, Entry
 from acep_approx.subscriptions.published import Publishing, rows_shown
+
+
+class Budgeted(NamedTuple):
+    """A load budget that all engines of a set share, and what match points of its queries count for.
+
+    ``weights``: of the queries that have another one than 1, by their numbers.
+    """
+
+    load: SharedLoad
+    weights: Mapping[int, float]
+
+    def of(self, numbers: Ints) -> Floats:
+        """The weights of some queries."""
+        return np.array([self.weights.get(number, 1.0) for number in numbers.tolist()])
 
 
 @dataclass
@@ -35,6 +52,8 @@ class Level:
         Events so far.
     bind : str, sequence of str, Wide or None
         What stands for events in results, as for ``Execution``.
+    budget : Budgeted or None
+        What its engines share, if not all is to be done.
     """
 
     side: StreamSide
@@ -42,6 +61,7 @@ class Level:
     rows: int = 0
     types: dict[str, pa.DataType] = field(default_factory=dict)
     bind: Bind = None
+    budget: Budgeted | None = None
 
     def bind_of(self, entry: Entry) -> tuple[str, ...] | Wide:
         """What stands for events in the results of some queries; those with RETURN, or in CEL, show none."""
@@ -94,6 +114,25 @@ class Member(ABC):
     def remove(self, number: int) -> Iterator[pa.Table]:
         """Let go of a query; gives what of it waited for the end of a window. The last one leaves the stream, too."""
 
+    @property
+    @abstractmethod
+    def pipeline(self) -> Pipeline:
+        """What its events go through."""
+
+    @property
+    def shedder(self) -> LoadShedder | None:
+        """How it stays inside a load budget; None where it does all of its work."""
+        return self.pipeline.engine.load_shedder
+
+    @abstractmethod
+    def take_part(self) -> None:
+        """Let its engine have a part of the budget, if there is one."""
+
+    def take_log(self) -> None:
+        """Take what was written down of runs that were shed, while their keys are known."""
+        if self.level.budget is not None and self.shedder is not None:
+            self.level.budget.load.take_log(self.shedder, self.pipeline)
+
     def constants(self, numbers: Ints) -> pa.Table:  # noqa: ARG002
         """The constants of some queries, where they have a template."""
         raise AssertionError("it has no template")
@@ -128,9 +167,22 @@ class OneQuery(Member):
 
     def __init__(self, level: Level, entry: Entry, columns_of: dict[str, tuple[str, ...]] | None) -> None:
         super().__init__(level)
-        self._number = entry.number
-        bind = level.bind_of(entry)
-        self.side = Pipeline(level.side, entry.plan, entry.output, bind=bind, joins=False, columns_of=columns_of)
+        self._number, self._id = entry.number, entry.id
+        bind, budget = level.bind_of(entry), level.budget
+        shedder = None if budget is None else budget.load.shedder(entry.plan, audits_beside=not entry.level)
+        how: dict[str, Any] = {"shedding": shedder, "bind": bind, "joins": False, "columns_of": columns_of}
+        self.side = Pipeline(level.side, entry.plan, entry.output, **how)
+
+    @property
+    def pipeline(self) -> Pipeline:
+        """What its events go through."""
+        return self.side
+
+    def take_part(self) -> None:
+        """Let its engine have a part of the budget, if there is one."""
+        if self.level.budget is not None and self.shedder is not None:
+            load, weights = self.level.budget
+            load.join(self.shedder, self._id, weights.get(self._number, 1.0))
 
     @property
     def numbers(self) -> Ints:
@@ -140,6 +192,7 @@ class OneQuery(Member):
     def take(self, entry: Entry) -> Ints:  # noqa: ARG002  (it is its own)
         """Take part in the batches from now on; the columns of its streams are those of now, for ever."""
         self.side.join()
+        self.take_part()
         self.columns_of = self.side.columns_of
         return self.numbers
 
@@ -148,6 +201,8 @@ class OneQuery(Member):
         yield from self.side.finish()
         self.level.side.remove(self.side)
         self.is_empty = True
+        if self.level.budget is not None and self.shedder is not None:
+            self.level.budget.load.leave(self.shedder)
 
     def shown(self, table: pa.Table) -> pa.Table:
         """Results of the query with its number."""

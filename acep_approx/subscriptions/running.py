@@ -17,6 +17,7 @@ from acep_approx.events.stream import EventBatch
 from acep_approx.events.time import tick_unit
 from acep_approx.matching.outputs.tables import joined
 from acep_approx.matching.pipeline import Pipeline
+from acep_approx.matching.shared_load import SharedLoad
 from acep_approx.planning.durations import Duration
 from acep_approx.run.lateness import Lateness
 from acep_approx.run.left_out import LATE
@@ -80,12 +81,16 @@ class Running:
         See ``StreamSide``.
     lateness : Lateness, optional
         How late events may come. Default: they come in order.
+    new_load : callable, optional
+        Makes a load budget that all engines share. Default: nothing is shed.
 
     Attributes
     ----------
     graph : Graph
     order : Order
         Holds events until their epochs are complete.
+    load : SharedLoad or None
+        The load budget of all engines.
     levels : Levels or None
         None until the columns of the events are known.
     on_misfit : callable or None
@@ -103,9 +108,15 @@ class Running:
     """
 
     def __init__(
-        self, wanted: Mapping[str, Any], key_idle: Duration | None = None, lateness: Lateness | None = None
+        self,
+        wanted: Mapping[str, Any],
+        key_idle: Duration | None = None,
+        lateness: Lateness | None = None,
+        new_load: Callable[[], SharedLoad] | None = None,
     ) -> None:
         self.wanted = dict(wanted)
+        self.new_load = new_load
+        self.load = None if new_load is None else new_load()
         self.key_idle = key_idle
         self.graph = Graph()
         self.order = Order()
@@ -234,7 +245,7 @@ class Running:
             wait = None
             if self.lateness is not None:
                 wait = self.lateness.wait(is_time=_has_times(schema, roles))
-            self.levels = Levels(self.graph, schema, roles, self.key_idle)
+            self.levels = Levels(self.graph, schema, roles, self.key_idle, self.load)
             if wait is not None:
                 self.order.wait_for(wait)
         else:
@@ -427,10 +438,10 @@ class Running:
         members = {} if self.levels is None else self.levels.members
         return [(n, members[entry.number].nothing().slice(0, 0)) for n, entry in shown if entry.running]
 
-    def fresh(self) -> Running:
-        """The same queries, before any event."""
-        running = Running(self.wanted, self.key_idle, self.lateness)
-        running.graph.bind = self.graph.bind
+    def fresh(self, new_load: Callable[[], SharedLoad] | None = None) -> Running:
+        """The same queries, before any event; with another load budget, as may be."""
+        running = Running(self.wanted, self.key_idle, self.lateness, new_load or self.new_load)
+        running.graph.bind, running.graph.weights = self.graph.bind, dict(self.graph.weights)
         numbers = defaultdict[Entry, list[int]](list)
         for number, _, entry in self.graph.numbered:
             numbers[entry].append(number)

@@ -11,13 +11,13 @@ import pyarrow as pa
 from acep_approx.archive import Head, Kind, Scope, damaged_part, damaged_state, state_of_other_format
 from acep_approx.errors import DataError
 from acep_approx.matching.outputs.bind import from_plain
+from acep_approx.matching.shared_load import SharedLoad
 from acep_approx.matching.state import meaning, restored_stream, save_stream
 from acep_approx.planning.planner import Plan
-from acep_approx.ranges import COUNT, check, number_in
+from acep_approx.ranges import COUNT, check, finite, number_in
 from acep_approx.run.order import Order
 from acep_approx.subscriptions.graph import Entry
 from acep_approx.subscriptions.levels import Levels, new_member
-from acep_approx.subscriptions.members import Level
 from acep_approx.subscriptions.running import Change, Running
 from acep_approx.subscriptions.templates.template import Shared, Template
 
@@ -60,6 +60,10 @@ def pack(running: Running, options: Head) -> bytes:
             for change in running.changes
         ],
     }
+    if graph.weights:
+        scope.head["weights"] = [*graph.weights.items()]
+    if running.load is not None:
+        scope.head["load"] = running.load.snapshot()
     going = {entry.number: entry for change in running.changes for entry in change.goes.values()}
     entries = scope.sub("entries")
     for number, entry in sorted((going | graph.entries).items()):
@@ -70,8 +74,8 @@ def pack(running: Running, options: Head) -> bytes:
     return SET.pack(scope)
 
 
-def restored(scope: Scope, compiled: Compile) -> Running:
-    """Return a set that goes on from what ``SET`` unpacked.
+def restored(scope: Scope, compiled: Compile, new_load: Callable[[], SharedLoad] | None = None) -> Running:
+    """Return a set that goes on from what ``SET`` unpacked; ``new_load`` makes its load budget, if it has one.
 
     Raises
     ------
@@ -80,8 +84,10 @@ def restored(scope: Scope, compiled: Compile) -> Running:
     """
     saved = scope.head
     check("key_idle", good=isinstance(saved["key_idle"], str | int | None))
-    running = Running(saved["wanted"], key_idle=saved["key_idle"])
+    running = Running(saved["wanted"], key_idle=saved["key_idle"], new_load=new_load)
     running.graph.bind = from_plain(saved["options"].get("bind"))
+    running.graph.weights = dict(saved.get("weights", ()))
+    finite("weights", *running.graph.weights.values())
     entries = [_restored_entry(one, compiled) for one in scope.parts["entries"].parts.values()]
     everyone = {entry.number: entry for entry in entries}
     there = {owner for _, _, owner in saved["queries"]}  # of the others all queries are leaving
@@ -101,8 +107,12 @@ def restored(scope: Scope, compiled: Compile) -> Running:
         change.goes.update((number, everyone[owner]) for number, owner in goes)
         running.changes.append(change)
     running.order = Order.restored(scope.parts["order"])
+    if running.load is not None:
+        running.load.restore(saved["load"])
     if "levels" in scope.parts:
         running.levels = _restored_levels(running, scope.parts["levels"], scope.words, everyone)
+    if running.load is not None:
+        running.load.restored()
     return running
 
 
@@ -165,17 +175,19 @@ def _restored_levels(running: Running, scope: Scope, words: int, everyone: dict[
         (at, names), reads = mine.head["key"], mine.head["reads"]
         side = restored_stream(mine.parts["stream"], words)
         if levels is None:  # level 0 comes first
-            levels = Levels(running.graph, side.schema, side.roles, running.key_idle)
+            levels = Levels(running.graph, side.schema, side.roles, running.key_idle, running.load)
             levels.published = scope.number("published")
         for count in reads.values():
             number_in("reads", count, 0, COUNT)
         types = {field.name: field.type for field in mine.table("types").schema}
-        level = Level(side, reads, mine.number("rows"), types, running.graph.bind)
+        level = levels.new_level(side, reads, mine.number("rows"))
+        level.types = types
         levels.levels[at, None if names is None else tuple(names)] = level
         for saved in mine.parts["members"].parts.values():
             owners = [everyone[one] for one in saved.head["entries"]]
             member = new_member(level, owners[0], owners[0].columns_of)
             member.side.join()
+            member.take_part()
             member.side.restore(saved)
             check("numbers", good=np.isin(member.numbers, known).all())
             for owner in owners:

@@ -253,6 +253,11 @@ class HistoryGraph:
         self._steps += counted.steps
         self.steps_per_event_ = self._steps / max(self.events_, 1)
 
+    @property
+    def window(self) -> int:
+        """The window that it is of, in ticks; below 0 before anything was learned."""
+        return self._window
+
     def integer_gap(self, window: int) -> int:
         """The gap between bundles, in ticks."""
         return window if self.gap == "window" else int(self.gap)

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from acep_approx.cli.options.groups import grouped
-from acep_approx.cli.options.input import InputOptions, OnMalformed, PastInputs
+from acep_approx.cli.options.input import InputOptions, OnMalformed, TrainInputs
 from acep_approx.cli.options.matching import LearningOptions, MatchingOptions
 from acep_approx.cli.options.output import Quiet
-from acep_approx.cli.options.programs import QueryText, RuleOptions
+from acep_approx.cli.options.programs import FolderOptions, OneQuery, RuleOptions, needed
 from acep_approx.cli.options.spark import OrderedSparkOptions, refuse_how_written
-from acep_approx.cli.options.together import not_with_rules
+from acep_approx.cli.options.together import check_queries, not_with_rules
 from acep_approx.cli.runs.rules import rows_given
 from acep_approx.cli.summary import say_how_read
 from acep_approx.cli.tables import show_table
@@ -60,10 +60,12 @@ class HistoryOptions:
 
 @grouped
 def train(
-    query: QueryText,
-    past: PastInputs,
+    context: typer.Context,
+    query: OneQuery = None,
+    past: TrainInputs = None,
     *,
     matching: MatchingOptions,
+    many: FolderOptions,
     history: HistoryOptions,
     source: InputOptions,
     gap: Annotated[
@@ -92,7 +94,16 @@ def train(
     to see what budgets would find before they are learned from too. Nothing is ever overwritten.
 
     A file of rules in the place of QUERY is run exactly over PAST, and each rule with partial matches gets a history.
+
+    With --queries FOLDER a history is learned for each query of a folder, and one for those that differ in constants.
     """
+    check_queries(context, many.queries, "training of a set", "no set to learn from")
+    if many.queries is not None:  # then all that is named is the past
+        names = [name for name in (query, *(past or [])) if name is not None]
+        _train_set(names, many, history.output, source, gap, quiet=quiet)
+        return
+    if query is None or not past:
+        raise needed("QUERY" if query is None else "PAST")
     history.check(gap)
     spark.check()
     _check_spark(spark, history, source)
@@ -164,6 +175,45 @@ def train_rules(
         _summary(graph, graph.events_, folders[name])
 
 
+def _train_set(
+    past: list[str], many: FolderOptions, place: Path, source: InputOptions, gap: str | None, *, quiet: bool
+) -> None:
+    """Learn a history for each query of a folder, or each template."""
+    if not past:
+        raise needed("PAST")
+    from acep_approx.cli.query_folder import read_folder
+    from acep_approx.events.source import open_source
+    from history.store import check_free
+
+    check_free(place)
+    assert many.queries is not None, "it was given"
+    folder = read_folder(many.queries, strict=many.strict, output="points", **source.roles)
+    folder.tell_wrong()
+    with stages(enabled=not quiet) as bar:
+        events = open_source(past, **source.reading)
+        say_how_read(events)
+        how: dict[str, Any] = {"sort": source.sort, "gap": _gap(gap), "on_progress": bar}
+        known = folder.desk.train(events, on_misfit=folder.misfit, **how)
+    folder.tell_wrong()
+    known.save(place)
+    if not quiet:
+        say(f"learned: {len(known):,} of the queries and templates of {amount(len(folder.desk), 'query')}")
+        say(f"written to {place}")
+    if folder.wrong:
+        raise typer.Exit(folder.exit_code)
+
+
+def _gap(gap: str | None) -> int | str:
+    """What ``--gap`` means (``ACEP-U042``)."""
+    if gap is None or gap == "window":
+        return -1 if gap is None else gap
+    if not gap.isdecimal():
+        raise UsageError(
+            f"--gap is {gap!r}", code="ACEP-U042", hint="give a whole number of ticks, or the word window"
+        )
+    return int(gap)
+
+
 def _check_spark(spark: OrderedSparkOptions, history: HistoryOptions, source: InputOptions) -> None:
     skips = source.on_malformed is OnMalformed.SKIP
     if spark.spark and (history.more or skips):
@@ -212,13 +262,7 @@ def _history(compiled: Query, wanted: HistoryOptions, gap: str | None) -> Histor
         HistoryGraph.load(wanted.output, compiled)  # refuses one of another query
     else:
         check_free(wanted.output)
-    if gap is None:
-        return HistoryGraph(compiled)
-    if gap != "window" and not gap.isdecimal():
-        raise UsageError(
-            f"--gap is {gap!r}", code="ACEP-U042", hint="give a whole number of ticks, or the word window"
-        )
-    return HistoryGraph(compiled, gap=gap if gap == "window" else int(gap))
+    return HistoryGraph(compiled, gap=_gap(gap))
 
 
 def _summary(known: HistoryGraph, events: int, folder: Path) -> None:

@@ -55,6 +55,10 @@ PastInputs = Annotated[
     list[str],
     typer.Argument(show_default=False, metavar="PAST", help="Past events, oldest first; read as by acep run."),
 ]
+TrainInputs = Annotated[
+    list[str] | None,
+    typer.Argument(show_default=False, metavar="PAST", help="Past events, oldest first; read as by acep run."),
+]
 
 TYPED = ("column_type", "null", "thousands")
 """What columns of text files hold, as far as it is said."""

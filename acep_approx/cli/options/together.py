@@ -15,7 +15,7 @@ import typer
 from acep_approx.arguments import LATENESS
 from acep_approx.cli.options.groups import given_options
 from acep_approx.cli.options.input import HOW_WRITTEN, NOT_ON_SPARK
-from acep_approx.cli.options.matching import BudgetOptions, ExpandedBudgetOptions, LearningOptions, ReportOptions
+from acep_approx.cli.options.matching import ExpandedBudgetOptions, LearningOptions, ReportOptions
 from acep_approx.cli.options.output import ResultKind
 from acep_approx.cli.options.programs import RULES_ONLY
 from acep_approx.errors import UsageError
@@ -73,10 +73,11 @@ COMMON = frozenset(
     )
 )
 """What goes with every program."""
-WITH_SETS = ("queries", "strict", "bind", "reorder", "stamp", "limit", "key_idle", "start", *LATENESS)
+SPENDING = ("budget", "history", "policy", "audit", "full_work", "seed", "shed")
+"""How much is done, and how: of one query and of many."""
+WITH_SETS = ("queries", "strict", "bind", "reorder", "stamp", "limit", "key_idle", "start", *LATENESS, *SPENDING)
 CHECKPOINTS = ("checkpoint", "checkpoint_every", "finish")
 OF_BUDGETS = [one.name for group in (ExpandedBudgetOptions, LearningOptions, ReportOptions) for one in fields(group)]
-SPENDING = [one.name for one in fields(BudgetOptions)]
 THREE = ("matches", "points", "count")
 KEPT = ("matches", "points", "partial")
 CHOOSE = f"choose {', '.join(THREE)}"
@@ -94,11 +95,20 @@ REFUSED: dict[str, Refusals] = {
         hint="leave it out, or run the query by itself: acep run QUERY",
     ),
     "no set": Refusals("ACEP-U064", OF_USE_WITH, _each("add --queries FOLDER", "strict", "reorder", "stamp")),
+    "training of a set": Refusals(
+        "ACEP-U064",
+        NOT_YET,
+        _each(
+            "leave it out, or learn from one query: acep train QUERY PAST",
+            *("errors", "within", "more", "new_version", "spark", "master", "id"),
+        ),
+    ),
+    "no set to learn from": Refusals("ACEP-U064", OF_USE_WITH, _each("add --queries FOLDER", "strict")),
     "rules": Refusals(
         "ACEP-U064",
         NOT_YET,
         _outputs_but("leave it out: FOR EACH POINT gives the points of a rule", "matches"),
-        but=COMMON.union(RULES_ONLY, ("bind",), SPENDING),
+        but=COMMON.union(RULES_ONLY, ("bind",), SPENDING) - {"shed"},
         hint="leave it out",
     ),
     "rules without a store": Refusals(
@@ -297,7 +307,7 @@ def refuse(asked: Mapping[str, str], kinds: Mapping[str, str]) -> None:
                 raise UsageError(words, code=refused.code, hint=hint.format(mine=mine))
 
 
-def check_queries(context: typer.Context, folder: Path | None) -> None:
+def check_queries(context: typer.Context, folder: Path | None, with_: str = "set", without: str = "no set") -> None:
     """Refuse what does not go with a folder of queries, or is of use with one only.
 
     Raises
@@ -311,7 +321,7 @@ def check_queries(context: typer.Context, folder: Path | None) -> None:
             code="ACEP-U180",
             hint="the query is one argument, in quotes; acep explain takes no events",
         )
-    refuse(asked_for(context), {"no set" if folder is None else "set": "--queries"})
+    refuse(asked_for(context), {without if folder is None else with_: "--queries"})
 
 
 def not_with_rules(option: str, hint: str) -> UsageError:

@@ -16,15 +16,17 @@ from acep_approx.arguments import LATENESS
 from acep_approx.cli.metrics import tell_events
 from acep_approx.cli.no_match import say_silent
 from acep_approx.cli.options.input import OnLate
-from acep_approx.cli.options.output import check_folder, is_folder
+from acep_approx.cli.options.output import check_folder, format_of, is_folder
 from acep_approx.cli.options.together import refuse
 from acep_approx.cli.query_folder import read_folder
 from acep_approx.cli.runs.lasting import asked_of, checkpointing_of, is_pushed, reading_of, say_going_on, say_tombstones
 from acep_approx.cli.runs.page import PageRequest
+from acep_approx.cli.runs.query import check_budget
 from acep_approx.cli.runs.request import RunRequest
 from acep_approx.cli.runs.run import ProgramRun
 from acep_approx.cli.summary import (
     LATE,
+    say_budget_of_set,
     say_dropped,
     say_found,
     say_holding,
@@ -74,6 +76,7 @@ class SetRun(ProgramRun):
         self._late = self.options.source.late if self._waits else None
         self.page, self.form = request.page, self.output.form()
         self.output.check(self.form, is_expanded=False)
+        check_budget(request)
         self._place = self.output.file if is_folder(self.output.file) else None
         check_folder(self._place)
         self._mine = ""  # of the query whose results are next, where each has a file
@@ -88,6 +91,9 @@ class SetRun(ProgramRun):
         if self._waits and more["source"] is None and any(map(is_address, self.request.inputs)):
             more["source"] = PARTITION
         more |= self.roles | {"strict": many.strict, "output": self.output.output.pushed}
+        if self.options.spending.budget is not None:
+            shed = self.options.reports.shed is not None
+            more |= {"budget": self.options.spending.budget, "log_shed": shed} | self.options.spending.given()
         more |= {"bind": self.output.bound_with_rows if self.page is not None else self.output.bound}
         self.folder = read_folder(many.queries, **more)
         self.folder.tell_wrong()
@@ -284,6 +290,18 @@ class SetRun(ProgramRun):
             say_malformed(source.malformed)
             say_tombstones(self.live_run.source)
             say_going_on(self.request)
+
+    def conclude(self) -> None:
+        """Say what the budget was spent on, and write what was shed."""
+        if self.options.spending.budget is None:
+            return
+        from acep_approx.cli.write import write
+
+        desk, shed = self.folder.desk, self.options.reports.shed
+        if not self.request.quiet:
+            say_budget_of_set(desk.record())
+        if shed is not None:
+            write([desk.shed()], format_of(shed), shed)
 
     @property
     def _standing(self) -> Standing:

@@ -43,6 +43,9 @@ class LoadShedder(Protocol):
     letter) and ``end_piece``. Between two batches ``rebind`` may come, and ``snapshot``.
     """
 
+    charges_births: bool
+    """Whether a try to begin a run is a run-step."""
+
     @property
     def arena(self) -> Shedding:
         """What the kernel sheds by."""
@@ -92,6 +95,7 @@ class FixedLoad:
     """
 
     most_events = grouped_at_once = WHOLE_BATCH
+    charges_births = False
 
     def __init__(self, arena: Shedding) -> None:
         self.arena = arena

@@ -97,6 +97,8 @@ class Shedding:
         Gives the keys of all slots so far, where features ask for them.
     granted : float
         Run-steps allowed so far.
+    rate : float
+        Run-steps granted for an event: those of the allowance, unless events come as pairs.
     tokens, audit_tokens, pass_tokens : float
         Run-steps of these that are left: for tests, for tests of runs that would have been shed, for passes over pools.
     on_passes : float
@@ -117,7 +119,7 @@ class Shedding:
         What a match point counts for, per key; the last one is that of all further keys.
     """
 
-    granted, on_passes = Real(kernel.GRANTED), Real(kernel.PASSES)
+    granted, on_passes, rate = Real(kernel.GRANTED), Real(kernel.PASSES), Real(kernel.RATE)
     tokens, audit_tokens, pass_tokens = Real(kernel.TOKENS), Real(kernel.AUDIT_TOKENS), Real(kernel.PASS_TOKENS)
     price, factor = Real(kernel.PRICE_NOW), Real(kernel.FACTOR)
     untested, broken, stamp = Whole(kernel.UNTESTED), Whole(kernel.BROKEN), Whole(kernel.STAMP)

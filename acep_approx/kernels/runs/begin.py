@@ -80,12 +80,12 @@ def write_scalars(batch: Batch, program: Program, pools: Pools, keys: Keys, even
 @inline
 def begin_shedding(control: Ints, program: Program, pools: Pools, shedding: Arena, event: Event) -> None:
     """Make room for the event, and note what its runs inherit."""
-    note_pace(program, shedding, event)
+    note_pace(shedding, event)
     note_weight(shedding, event)
     if shedding.words[TREES] > 0:
         note_context(pools, shedding, event)
     make_room(control, program, pools, shedding, event)
-    pools.words[program.shape[at.NOW_AT] + 1] = mark_of_event(program, shedding, event)
+    pools.words[program.shape[at.NOW_AT] + 1] = mark_of_event(shedding, event)
     choose_event(shedding.words, event.id)
 
 

@@ -250,7 +250,7 @@ def make_fewer(control: Ints, program: Program, pools: Pools, shedding: Arena, e
 def make_room(control: Ints, program: Program, pools: Pools, shedding: Arena, event: Event) -> None:
     """Before an event: grant its run-steps, weigh pools that are due, and see to it that its tests fit."""
     tables, table, shed, worth = program.tables, pools.table, shedding.words, shedding.floats
-    grant(control, program, shedding, event)
+    grant(control, shedding, event)
     if worth[PRICE] <= 0.0 and shed[MOST_RUNS] < 0:
         return
     if shed[UNKNOWN]:

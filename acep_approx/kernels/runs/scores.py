@@ -17,7 +17,7 @@ import math
 from acep_approx.arrays import Floats, Ints
 from acep_approx.jit.marks import called, inline
 from acep_approx.kernels.arithmetic import divided
-from acep_approx.kernels.runs.layout import LIVE, LOGGED, SHED, WINDOW
+from acep_approx.kernels.runs.layout import LIVE, LOGGED, SHED
 from acep_approx.kernels.runs.pools import (
     ALIKE,
     BASE,
@@ -28,7 +28,7 @@ from acep_approx.kernels.runs.pools import (
     TESTED,
     hash_word,
 )
-from acep_approx.kernels.runs.records import Arena, Event, Pools, Program, RunBlock
+from acep_approx.kernels.runs.records import Arena, Event, Pools, RunBlock
 from acep_approx.kernels.runs.vm import NULL
 
 # words of the arena: how much may be done
@@ -190,6 +190,12 @@ GROUP_BITS = 20
 
 
 @inline
+def window_at(event: Event) -> int:
+    """The window of the event's key: queries that are keys, too, have one each."""
+    return event.now - event.low
+
+
+@inline
 def mark_at(table: Ints, p: int, run: int) -> int:
     """Where the mark of a run stands; the tick of its last event is a column further, its group another one."""
     return int(table[p + BASE] + (COLUMNS + table[p + ALIKE] - 1) * table[p + ROOM] + run)
@@ -319,7 +325,7 @@ def charge(pools: Pools, shedding: Arena, block: RunBlock) -> None:
 
 
 @inline
-def pull_of(program: Program, shedding: Arena, event: Event, ratio: float) -> float:
+def pull_of(shedding: Arena, event: Event, ratio: float) -> float:
     """How fast the price follows what is left.
 
     A lower price keeps no more where nothing was shed for a window. Where most of the budget is not used, windows
@@ -328,16 +334,16 @@ def pull_of(program: Program, shedding: Arena, event: Event, ratio: float) -> fl
     shed, worth = shedding.words, shedding.floats
     if shed[BEGUN] == NEVER:
         shed[BEGUN] = event.now
-    if ratio < 1.0 and event.now - shed[REFUSED] > program.shape[WINDOW]:
+    if ratio < 1.0 and event.now - shed[REFUSED] > window_at(event):
         return 0.0
     idle = divided(worth[TOKENS], min(worth[MOST_TOKENS], worth[GRANTED]))
-    if idle > IDLE and event.now - shed[BEGUN] > IDLE_WINDOWS * program.shape[WINDOW]:
+    if idle > IDLE and event.now - shed[BEGUN] > IDLE_WINDOWS * window_at(event):
         return float(max(worth[ELASTICITY], idle))
     return float(worth[ELASTICITY])
 
 
 @inline
-def grant(control: Ints, program: Program, shedding: Arena, event: Event) -> None:
+def grant(control: Ints, shedding: Arena, event: Event) -> None:
     """A further event: more may be done, also for those of no interest before it; the price follows what is left."""
     shed, worth = shedding.words, shedding.floats
     room, steps = worth[TOKENS], worth[RATE] * shedding.stands_for[event.number]
@@ -363,7 +369,7 @@ def grant(control: Ints, program: Program, shedding: Arena, event: Event) -> Non
     reserve = max(reserve, LEAST_RESERVE)
     ratio = reserve / (max(room, 0.0) + reserve / 16.0)
     if worth[PRICE] > 0.0:  # beyond what any run is worth it would take long to come back
-        pull = ADAPT * pull_of(program, shedding, event, ratio)
+        pull = ADAPT * pull_of(shedding, event, ratio)
         factor = worth[FACTOR] * (1.0 + pull * min(max(ratio - 1.0, -1.0), 1.0))
         most = HEADROOM * worth[MOST_PRICE] / worth[PRICE]
         worth[FACTOR] = factor if factor < most else most  # also where it is no number
@@ -378,13 +384,13 @@ def note_weight(shedding: Arena, event: Event) -> None:
 
 
 @inline
-def note_pace(program: Program, shedding: Arena, event: Event) -> None:
+def note_pace(shedding: Arena, event: Event) -> None:
     """One more event of a key: what came a window ago counts for a third, as much again ago for a ninth."""
     pace, at, now = shedding.pace, 2 * event.key, float(event.now)
     value = 1.0
     if pace[at + 1] > 0.0:
         since = max(now - pace[at], 0.0)
-        value += pace[at + 1] * math.exp(-since / (program.shape[WINDOW] + 1.0))
+        value += pace[at + 1] * math.exp(-since / (window_at(event) + 1.0))
     pace[at] = now
     pace[at + 1] = value
     shedding.floats[PACE_NOW] = value
@@ -412,7 +418,7 @@ def note_context(pools: Pools, shedding: Arena, event: Event) -> None:
 
 
 @inline
-def mark_of_event(program: Program, shedding: Arena, event: Event) -> int:
+def mark_of_event(shedding: Arena, event: Event) -> int:
     """Whether runs that begin here are protected: a match point of theirs can lie in a chosen cell of key and epoch.
 
     ``budget.audit.Cohort`` chooses the same cells.
@@ -422,7 +428,7 @@ def mark_of_event(program: Program, shedding: Arena, event: Event) -> int:
         return NORMAL
     h = hash_word(shed[SEED], key)
     first = hash_word(hash_word(h, event.now // shed[EPOCH]), key)
-    last = hash_word(hash_word(h, (event.now + program.shape[WINDOW]) // shed[EPOCH]), key)
+    last = hash_word(hash_word(h, (event.now + window_at(event)) // shed[EPOCH]), key)
     return AUDITED if min(first, last) < shed[AUDIT] else NORMAL
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from acep_approx.arrays import Ints
 from acep_approx.jit.marks import called, inline
 from acep_approx.kernels.arithmetic import divided, part_of
-from acep_approx.kernels.runs.layout import DOMINATED, POOLS, WINDOW
+from acep_approx.kernels.runs.layout import DOMINATED, POOLS
 from acep_approx.kernels.runs.pools import BASE, NEVER, POOL, ROOM, RUNS, hash_word
 from acep_approx.kernels.runs.records import Arena, Event, Pools, Program
 from acep_approx.kernels.runs.scores import (
@@ -40,6 +40,7 @@ from acep_approx.kernels.runs.scores import (
     first_group,
     known_group,
     mark_at,
+    window_at,
 )
 
 SURELY = 0.999
@@ -65,16 +66,16 @@ def cover_of(shed: Ints, pool: int, least: int) -> int:
 
 
 @inline
-def gain_at(program: Program, shedding: Arena, event: Event, cell: int, start: int) -> float:
+def gain_at(shedding: Arena, event: Event, cell: int, start: int) -> float:
     """Match points to come of a run of this start; ``cell``: the vertex it would be at with no window left."""
-    shed, window = shedding.words, program.shape[WINDOW]
+    shed, window = shedding.words, window_at(event)
     left = slice_of(shed, window, start + window - event.now)
     return float(shedding.floats[shed[GAINS] + cell + left * shed[SINCE]])
 
 
 @inline
 def covered_by_groups(
-    program: Program, shedding: Arena, event: Event, group: int, cell: int, start: int, gain: float, least: int
+    shedding: Arena, event: Event, group: int, cell: int, start: int, gain: float, least: int
 ) -> float:
     """Of the match points of a run, those that kept runs of the groups from ``least`` on reach as well.
 
@@ -82,14 +83,14 @@ def covered_by_groups(
     earlier has the time for all of them.
     """
     shed, worth, best, together = shedding.words, shedding.floats, 0.0, 0.0
-    low = event.now - program.shape[WINDOW]
+    low = event.low
     for i in range(shed[shed[COVERS_OF_GROUP] + group], shed[shed[COVERS_OF_GROUP] + group + 1]):
         cover = shed[shed[COVERED_BY] + i]
         latest = shed[shed[LATEST] + cover]
         if latest >= low and cover >= least:
             both = gain
             if latest < start:
-                both = min(gain, gain_at(program, shedding, event, cell, latest))
+                both = min(gain, gain_at(shedding, event, cell, latest))
             best = max(best, worth[shed[SHARE_COVERED] + i] * both)
             together += worth[shed[MORE_COVERED] + i] * both
     return float(max(best, together))
@@ -114,7 +115,7 @@ def score_of(
         since += 1
     group = known_group(pools, shedding, pool, run, event.key)
     cell = group * shed[REMAINING] * shed[SINCE] + since
-    vertex = cell + slice_of(shed, program.shape[WINDOW], start + program.shape[WINDOW] - now) * shed[SINCE]
+    vertex = cell + slice_of(shed, window_at(event), start - event.low) * shed[SINCE]
     gain, cost, covered = worth[shed[GAINS] + vertex], worth[shed[COSTS] + vertex], 0.0
     weight, asked = worth[WEIGHT_NOW], divided(needed, worth[WEIGHT_NOW])
     too_little = SURELY * asked * cost
@@ -122,11 +123,11 @@ def score_of(
         return 0.0, 0.0, int(group)
     if shed[BY_GROUP]:
         others = first_group(shed, pool + least)
-        covered = covered_by_groups(program, shedding, event, group, cell, start, gain, others)
+        covered = covered_by_groups(shedding, event, group, cell, start, gain, others)
     else:
         cover = cover_of(shed, pool, least)
-        if cover + program.shape[WINDOW] >= now:
-            covered = worth[shed[OVERLAPS] + pool] * min(gain, gain_at(program, shedding, event, cell, cover))
+        if cover >= event.low:
+            covered = worth[shed[OVERLAPS] + pool] * min(gain, gain_at(shedding, event, cell, cover))
     left = gain - covered
     if program.shape[DOMINATED] >= 0:
         flag = mark_at(pools.table, p, run) + (1 + program.shape[DOMINATED]) * pools.table[p + ROOM]

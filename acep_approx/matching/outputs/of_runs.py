@@ -356,7 +356,9 @@ class RunPoints(RunOutput):
     def points(self, events: Grouped, batch: StreamBatch, floors: Ints) -> Points:
         """Run grouped events and give the points that they make, slot by slot; not where matches are listed."""
         assert not self.engine.keeps_lineage, "then points are those of matches"
-        self._run(events, batch, floors)
+        run_events = self._run(events, batch, floors)
+        if self.engine.load_shedder is not None:
+            self.engine.load_shedder.note_hits(run_events, self.engine.hits(run_events))
         event, errors, start = self.engine.best_hits()
         self._forget(batch)
         return Points(events.slot[event], events.row[event], events.tick[event], start, errors)

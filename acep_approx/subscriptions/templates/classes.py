@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from acep_approx.archive import Scope, damaged_part
-from acep_approx.arrays import Ints, extended
+from acep_approx.arrays import Floats, Ints, extended
 from acep_approx.automaton.automaton import START
 from acep_approx.engines.runs.event_columns import Kind
 from acep_approx.kernels import classes as kernel
@@ -168,6 +168,12 @@ class Classes:
             self._known = {name: row for name, row in self._known.items() if row not in gone}
             for row in gone:
                 self.table.remove(int(self.table.numbers[row]))
+
+    def added(self, of_queries: Floats) -> Floats:
+        """Per class the sum of some numbers of its queries, which stand by rows."""
+        there = np.flatnonzero(self.queries.is_there)
+        room = self.table.room
+        return np.bincount(self._class_of[there], weights=of_queries[there], minlength=room).astype(np.float64)[:room]
 
     def _note_members(self) -> None:
         """Put the queries in the order of their classes, and in each by what the kernel stops at: the weakest first."""

@@ -24,12 +24,14 @@ from acep_approx.matching.keyed_events import KeyedEvents
 from acep_approx.matching.outputs.bind import Wide
 from acep_approx.matching.outputs.kinds import KINDS
 from acep_approx.matching.outputs.output import Points
+from acep_approx.matching.pipeline import Pipeline
+from acep_approx.matching.shared_load import EngineShedder
 from acep_approx.matching.stream_batch import SomeEvents, StreamBatch
 from acep_approx.matching.stream_side import QuerySide, StreamSide
 from acep_approx.query.parameters import MARK
 from acep_approx.query.syntax import Attribute, Expression
 from acep_approx.subscriptions.graph import Entry
-from acep_approx.subscriptions.members import Level, Member
+from acep_approx.subscriptions.members import Budgeted, Level, Member
 from acep_approx.subscriptions.templates.classes import NEVER, Classes, Loose
 from acep_approx.subscriptions.templates.pair_runs import PairRuns, PointTable, QueryPoints
 from acep_approx.subscriptions.templates.query_table import QueryTable
@@ -48,6 +50,10 @@ class TemplateSide(QuerySide):
     output : {"matches", "points", "counts"}
     columns_of : dict of str to tuple of str, optional
         If its queries are in CEL: the columns of the streams that they read.
+    bind : tuple of str or Wide
+        As for ``Pipeline``.
+    budget : Budgeted, optional
+        What its engine shares with those of other queries.
 
     Attributes
     ----------
@@ -69,7 +75,10 @@ class TemplateSide(QuerySide):
         output: str,
         columns_of: dict[str, tuple[str, ...]] | None = None,
         bind: tuple[str, ...] | Wide = (),
+        budget: Budgeted | None = None,
     ) -> None:
+        self.budget, self._known_as = budget, template.plan.fingerprint()
+        self._shedder: EngineShedder | None = None
         self.stream, self.template, self.table, self.output = stream, template, table, KINDS[output]
         self._columns_of, self._bind = columns_of, bind
         self._coming: Ints = np.zeros(0, np.int64)  # rows of queries that see events from the next batch on
@@ -85,7 +94,7 @@ class TemplateSide(QuerySide):
         plan = with_usable_key(with_key(plan), stream.schema, stream.roles)
         self.template = replace(self.template, plan=plan)
         table = self.table if self.classes is None else self.classes.table
-        self.runs = PairRuns(stream, self.template, table, self.output, columns_of, self._bind)
+        self.runs = self._new_runs(table)
         self.key_slots, pipeline = self.runs.key_slots, self.runs.pipeline
         self.engine = pipeline.engine
         self._letters = LetterReader(self.runs.pairing.asked.literal)
@@ -93,6 +102,42 @@ class TemplateSide(QuerySide):
         compared = pipeline.as_text, pipeline.compared, pipeline.in_order
         own = (frozenset(name for name in names if not name.startswith(MARK)) for names in compared)
         self.as_text, self.compared, self.in_order = own
+
+    def _new_runs(self, table: QueryTable) -> PairRuns:
+        """What runs the queries: inside the budget if there is one, unless it answers without partial matches."""
+        how = self.stream, self.template, table, self.output, self._columns_of, self._bind
+        made = PairRuns(*how)
+        if self.budget is None or made.ladders is not None:
+            return made
+        plan = made.pipeline.plan
+        shedder = self.budget.load.shedder(plan, self._known_as, audits_beside=False, is_of_pairs=True)
+        return made if shedder is None else PairRuns(*how, shedder)
+
+    def take_part(self) -> None:
+        """Let what runs the queries now have its part of the budget, by what their match points count for."""
+        if self.budget is None:
+            return
+        load, runs, before = self.budget.load, self.runs, self._shedder
+        self._shedder = runs.shedder
+        if self._shedder is None:
+            if before is not None:
+                load.leave(before)
+            return
+        weights, table = self.budget.of(self.table.numbers), self.table
+        if self.classes is not None:
+            weights, table = self.classes.added(weights), self.classes.table
+        there = weights[table.is_there]
+        mean = float(there.mean()) if there.size else 1.0
+        runs.weights = weights / mean if there.size and there.min() < there.max() else np.ones(1)
+        runs.are_classes = self.classes is not None
+        self._shedder.weigh_keys(np.ones(1))
+        load.join(self._shedder, self.template.text, mean, before)
+
+    def leave(self) -> None:
+        """Take part in the batches no more."""
+        self.stream.remove(self)
+        if self.budget is not None and self._shedder is not None:
+            self.budget.load.leave(self._shedder)
 
     def widen(self, schema: pa.Schema) -> None:
         """Go on with wider types of columns."""
@@ -144,6 +189,7 @@ class TemplateSide(QuerySide):
     def run(self, batch: StreamBatch) -> Iterator[pa.Table]:
         """Run a batch that was prepared; points whose rows name events are put with those of other templates."""
         runs, part, events, first_tick = self.runs, self._part, self._events, int(batch.ticks[0])
+        runs.arrive(batch, part)
         if len(part):
             runs.feed(part, events)
             if not runs.finds_points:
@@ -158,6 +204,8 @@ class TemplateSide(QuerySide):
                     columns = self.key_slots.columns, tuple(runs.nothing().column_names), pipeline.is_time
                     batch.computed.together.setdefault(columns, (self, PointTable(runs)))[1].add(found)
         runs.pipeline.progress.events += len(batch)
+        if self.engine.shedding is not None and self.engine.shedding.logs:
+            yield self.nothing()  # who takes the log must do so before slots are free
         runs.let_go(int(batch.ticks[-1]))
 
     def _of_queries(self, points: Points, batch: StreamBatch) -> QueryPoints:
@@ -203,6 +251,7 @@ class TemplateSide(QuerySide):
         if left.size:
             self.runs.let_queries_go(left)
         self.runs.refresh()
+        self.take_part()
 
     def _loose(self) -> Loose | None:
         return Loose.of(self.template, self.runs.pairing.asked.tests, (self.runs.words.kind, self.table.kinds))
@@ -257,6 +306,7 @@ class TemplateSide(QuerySide):
             self.classes = Classes(loose, self.table)
             self.classes.restore(scope.parts["classes"])
         self.set_up()
+        self.take_part()
         self.runs.restore(scope)
 
 
@@ -278,8 +328,8 @@ class TemplateMember(Member):
         super().__init__(level)
         assert entry.shared is not None, "it is of a template"
         self.columns_of, self._table = columns_of, entry.shared.new_table()
-        bind, template = level.bind_of(entry), entry.shared.template
-        self.side = TemplateSide(level.side, template, self._table, entry.output, columns_of, bind)
+        how = self._table, entry.output, columns_of, level.bind_of(entry), level.budget
+        self.side = TemplateSide(level.side, entry.shared.template, *how)
 
     @property
     def numbers(self) -> Ints:
@@ -298,14 +348,24 @@ class TemplateMember(Member):
         if self.is_empty:
             self.side.join()
         self.side.add(numbers, constants)
+        self.take_part()
         return numbers
+
+    def take_part(self) -> None:
+        """Let its engine have a part of the budget, if there is one."""
+        self.side.take_part()
 
     def remove(self, number: int) -> Iterator[pa.Table]:
         """Let go of a query; nothing of it waits. The last one leaves the stream, too."""
         self._table.remove(number)
         if self.is_empty:
-            self.level.side.remove(self.side)
+            self.side.leave()
         return iter(())
+
+    @property
+    def pipeline(self) -> Pipeline:
+        """What the pairs of events and queries go through."""
+        return self.side.runs.pipeline
 
     def constants(self, numbers: Ints) -> pa.Table:
         """The constants of some queries."""

@@ -6,16 +6,17 @@ then of their queries; match points are one table for all templates that have th
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from acep_approx.archive import Scope
 from acep_approx.arrays import Ints
-from acep_approx.automaton.letters import Masks
+from acep_approx.automaton.letters import LetterReader, Masks
 from acep_approx.engines.batches import Grouped
 from acep_approx.engines.runs.event_columns import EventColumns
 from acep_approx.events.columns import to_arrow
@@ -28,16 +29,21 @@ from acep_approx.matching.outputs.output import NO_POINTS, Points
 from acep_approx.matching.outputs.tables import joined
 from acep_approx.matching.pieces import LINKS_AT_ONCE
 from acep_approx.matching.pipeline import Pipeline
+from acep_approx.matching.shared_load import EngineShedder
 from acep_approx.matching.stream_batch import SomeEvents, StreamBatch
 from acep_approx.matching.stream_side import KeySlots, StreamSide
 from acep_approx.query.parameters import MARK
 from acep_approx.query.syntax import MICROSECONDS, Attribute, Equivalence, Expression
 from acep_approx.ranges import COUNT, Range, check, check_arrays
+from acep_approx.subscriptions.published import FIRST_ID
 from acep_approx.subscriptions.templates.ladders import Ladders
 from acep_approx.subscriptions.templates.pairing import AT_ONCE, Pairing
 from acep_approx.subscriptions.templates.query_table import QueryTable
 from acep_approx.subscriptions.templates.template import Template, asks_parameter
 
+NO_QUERIES = np.zeros(0, np.int64)
+EVENTS_AT_ONCE = 512
+"""Events whose pairs are found at once inside a load budget."""
 SPARSE = 8
 """Keys in a range of so many times their number are sorted; in a narrower one they are counted."""
 
@@ -75,6 +81,15 @@ class PairKeys(KeyCodes):
     def __init__(self, table: QueryTable, pairing: Pairing, keys: KeySlots) -> None:
         super().__init__()
         self._table, self._pairing, self._outer = table, pairing, keys
+
+    added = 0
+    """Changes when slots may have got other queries and keys."""
+
+    def texts(self) -> list[str]:
+        """Per slot its query and its key as text."""
+        slots = np.arange(self._pairing.slots)
+        columns = [column.to_pylist() for column in self.values(slots)]
+        return [" | ".join(map(str, row)) for row in zip(*columns, strict=True)]
 
     named: tuple[Ints, Ints] | None = None
     """Numbers of queries and slots of keys, where results are numbered: then they stand for slots."""
@@ -152,6 +167,8 @@ class PairRuns:
         If its queries are in CEL: the columns of the streams that they read.
     bind : tuple of str or Wide
         As for ``Pipeline``.
+    shedder : EngineShedder, optional
+        How the engine stays inside a load budget.
 
     Attributes
     ----------
@@ -167,6 +184,10 @@ class PairRuns:
         Per row of the table, in ticks; None: all have that of the pipeline.
     ladders : Ladders or None
         What runs the pairs in the place of the engine, where the latest starts are all that matters.
+    weights : float64 array
+        Inside a load budget what a match point counts for, per row of the table; one: the same for all.
+    are_classes : bool
+        Whether the rows of the table are classes of queries.
     """
 
     def __init__(
@@ -177,15 +198,19 @@ class PairRuns:
         output: str,
         columns_of: dict[str, tuple[str, ...]] | None,
         bind: tuple[str, ...] | Wide = (),
+        shedder: EngineShedder | None = None,
     ) -> None:
         self._template, self._table = template, table
+        self.shedder, self.weights, self.are_classes = shedder, np.ones(1), False
+        self._arrived, self._all_arrived = NO_QUERIES, 0
         plan, column = template.plan, stream.roles.column
         columns = tuple(map(column, plan.keys))
         self.key_slots = stream.slots_of(columns)
         self._inner = PairStream(stream, table, columns)
         keyed = replace(plan.query, equivalences=(Equivalence(NUMBER), *plan.query.equivalences))
         plan = replace(plan, query=keyed)
-        self.pipeline = Pipeline(self._inner, plan, output, bind=bind, joins=False, columns_of=columns_of)
+        how: dict[str, Any] = {"shedding": shedder, "bind": bind, "joins": False, "columns_of": columns_of}
+        self.pipeline = Pipeline(self._inner, plan, output, **how)
         self.pipeline.recent.is_fed = True
         results = self.pipeline.results
         results.forgets = False
@@ -237,6 +262,8 @@ class PairRuns:
         if self.windows is not None:
             longest = int(self.windows[self._table.is_there].max(initial=0))
             pipeline.window = pipeline.engine.window = max(pipeline.window, longest)
+            if self.shedder is not None:
+                self.shedder.know_window(pipeline.window)
 
     def know_ladders(self) -> None:
         """Find out whether the latest starts are all that matters."""
@@ -347,6 +374,50 @@ class PairRuns:
 
     def _pairs(self, batch: StreamBatch, events: KeyedEvents) -> Iterator[tuple[Grouped, PairBatch]]:
         """The pairs of a batch, in parts, each to be run before the next."""
+        if self.shedder is None:
+            yield from self._pairs_of(batch, events)
+        else:
+            yield from self._pairs_within(batch, self.shedder)
+
+    def _pairs_within(self, batch: StreamBatch, shedder: EngineShedder) -> Iterator[tuple[Grouped, PairBatch]]:
+        """The same inside a load budget: few events at a time, so that their queries share what these grant."""
+        progress, letters, seen = self.pipeline.progress, LetterReader(self.pairing.asked.literal), 0
+        shedder.begin_batch(len(batch))
+        for first in range(0, len(batch), EVENTS_AT_ONCE):
+            begun = time.perf_counter()
+            piece: Ints = np.arange(first, min(first + EVENTS_AT_ONCE, len(batch)))
+            some = SomeEvents(batch, piece, self.words)
+            if letters.needs_type:
+                some.know_types()
+            new, seen = int(self._arrived[piece[-1]]) - seen, int(self._arrived[piece[-1]])
+            for grouped, pairs in self._pairs_of(some, KeyedEvents.of(some, self.key_slots.columns, letters)):
+                shedder.begin_pairs(new, self._whose(grouped.slot), pairs)
+                self.pair_keys.added += 1
+                new = 0
+                if self.weights.size > 1:
+                    rows = self.pairing.row_of[: self.pairing.slots]
+                    shedder.weigh_keys(self.weights[np.maximum(rows, 0)])
+                yield grouped, pairs
+            shedder.begin_pairs(new, NO_QUERIES)
+            self.pipeline.engine.report(progress)
+            so_far = replace(progress, events=progress.events + seen)
+            shedder.end_piece(some, so_far, time.perf_counter() - begun)
+        shedder.begin_pairs(self._all_arrived - seen, NO_QUERIES)
+
+    def _whose(self, slots: Ints) -> Ints:
+        """The number of the query of each slot; -1 where several share it."""
+        numbers = self._table.numbers[self.pairing.row_of[slots]]
+        return np.full(len(slots), -1) if self.are_classes else numbers
+
+    def arrive(self, batch: StreamBatch, part: StreamBatch) -> None:
+        """A batch has arrived, of which only a part may matter; what other queries publish is granted for by nobody."""
+        arrived: Ints = np.arange(1, len(batch) + 1)
+        if batch.ids is not None:
+            arrived = np.cumsum(batch.ids < FIRST_ID)
+        self._all_arrived = int(arrived[-1:].sum())
+        self._arrived = arrived[part.places] if isinstance(part, SomeEvents) else arrived
+
+    def _pairs_of(self, batch: StreamBatch, events: KeyedEvents) -> Iterator[tuple[Grouped, PairBatch]]:
         places, pipeline, at_once = self._event_places(batch), self.pipeline, AT_ONCE
         if pipeline.engine.makes_links and not self.finds_points:
             at_once = max(pipeline.pieces.size, LINKS_AT_ONCE >> 6)

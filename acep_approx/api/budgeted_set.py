@@ -1,0 +1,282 @@
+"""Load budgets of a set of queries: one for all of them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from acep_approx.arguments import checked
+from acep_approx.budget.budget import Budget
+from acep_approx.errors import DataError, UsageError
+
+if TYPE_CHECKING:
+    from acep_approx.budget.set_ledger import SetRecord
+    from acep_approx.results.budgeted_set import BudgetedFound
+    from acep_approx.shedding.purse import Purse
+    from acep_approx.subscriptions.members import Member
+    from acep_approx.subscriptions.results import Found
+    from acep_approx.subscriptions.running import Running
+    from acep_approx.training.histories import Histories
+    from acep_approx.training.training import OnProgress
+
+SPENDING = ("budget", "history", "policy", "audit", "seed", "full_work", "log_shed")
+"""Arguments that say how much may be done, and how it is spent."""
+NewPurse = Callable[[], "Purse"]
+Result = tuple["Member", pa.Table]
+
+
+def new_purse(spending: Mapping[str, Any]) -> NewPurse | None:
+    """What makes the budget of a set for each of its runs; None where it has none.
+
+    Parameters
+    ----------
+    spending : mapping
+        Those of ``SPENDING`` that were given.
+
+    Raises
+    ------
+    UsageError
+        ``ACEP-U040``: how a budget is spent, where there is none; not a budget or a policy; as of ``Load``.
+    """
+    given = {name: value for name, value in spending.items() if value is not None}
+    if given.get("budget") is None:
+        for name in given:
+            raise UsageError(
+                f"{name}= is about a load budget, and there is none",
+                code="ACEP-U040",
+                hint="say how much may be done: budget='20%', '5000 steps/event', '200 runs' or '2 ms/batch'",
+            )
+        return None
+    from acep_approx.shedding.load import Load
+    from acep_approx.shedding.purse import Purse
+    from acep_approx.training.histories import known_histories
+
+    histories = known_histories(given.pop("history", None))
+    load = Load(Budget.parse(given.pop("budget")), logs_shed=bool(given.pop("log_shed", False)), **given)
+    return lambda: Purse(load, histories)
+
+
+def plain(spending: Mapping[str, Any]) -> dict[str, Any]:
+    """What a budget was asked for with, as JSON; of histories only whether there are any."""
+    given = {name: value for name, value in spending.items() if value is not None}
+    return given | {"budget": str(Budget.parse(given["budget"]))} | ({"history": True} if "history" in given else {})
+
+
+def from_plain(saved: dict[str, Any], history: Any) -> dict[str, Any]:
+    """The arguments of a set that goes on from a state.
+
+    Raises
+    ------
+    DataError
+        ``ACEP-D048``: it needs its histories.
+    """
+    spending = saved.pop("spending", None)
+    if spending is None:
+        return saved
+    if spending.pop("history", False) and history is None:
+        raise DataError(
+            "the state is of a set with histories, which are not in it",
+            code="ACEP-D048",
+            hint="give them too: QuerySet.from_state(state, history=...)",
+        )
+    return {**saved, **spending, "history": history}
+
+
+class BudgetedSet:
+    """The part of ``QuerySet`` that is about load budgets."""
+
+    _running: Running
+    _matched: Running | None = None  # what ``match`` or ``batches`` ran last
+    _seconds = 0.0
+
+    if TYPE_CHECKING:
+
+        def _batches(self, running: Running, events: Any, **reading: Any) -> Iterator[list[Result]]: ...
+
+        def _notified(self, running: Running, results: Iterator[Result]) -> Found: ...
+
+    @checked
+    def match_within(
+        self,
+        events: Any,
+        budget: str | float | Budget,
+        *,
+        history: Histories | str | Path | None = None,
+        policy: str | None = None,
+        audit: float = 0.05,
+        seed: int = 0,
+        log_shed: bool = False,
+        full_work: float | None = None,
+        **reading: Any,
+    ) -> BudgetedFound:
+        """Find the results of all queries that one load budget can buy.
+
+        Parameters
+        ----------
+        events
+            As for ``match``.
+        budget : str or Budget
+            As for ``Query.match_within``, for all queries together: ``"20%"`` is of the work of the whole set.
+        history : Histories or path, optional
+            What was learned from the past: see ``Histories``.
+        policy, audit, seed, log_shed
+            As for ``Query.match_within``.
+        full_work : float, optional
+            Run-steps per event of the exact run of the whole set: what a share is of, where no history knows it.
+        **reading
+            As for ``match``.
+
+        Returns
+        -------
+        BudgetedFound
+            ``Found`` with ``record()`` and ``shed()``. Each result is one of the exact answer.
+
+        Raises
+        ------
+        UsageError, HistoryError
+            Not a budget or a policy; ``ACEP-U034``: a share of nobody knows what; ``ACEP-U073``: a query whose partial
+            matches never end.
+
+        Examples
+        --------
+        >>> from acep_approx import QuerySet
+        >>> desk = QuerySet()
+        >>> low = desk.add("PATTERN SEQ(A a, A b, B c) WHERE b.x > a.x AND c.x > b.x WITHIN 40", id="low")
+        >>> high = desk.add("PATTERN SEQ(A a, B b, B c) WHERE b.x > a.x AND c.x <> b.x WITHIN 40", id="high", weight=9)
+        >>> events = [{"ts": t, "type": "AAB"[t % 3], "x": t * 7 % 11} for t in range(600)]
+        >>> some = desk.match_within(events, "4 steps/event", audit=0)
+        >>> some.rows < desk.match(events).rows, some.record().work <= 4 * 600
+        (True, True)
+        """
+        spending = {"budget": budget, "history": history, "policy": policy, "audit": audit, "seed": seed}
+        made = new_purse(spending | {"log_shed": log_shed, "full_work": full_work})
+        assert made is not None, "there is a budget"
+        return self._within(self._running.fresh(made), events, reading)
+
+    def _within(self, running: Running, events: Any, reading: dict[str, Any]) -> BudgetedFound:
+        from acep_approx.results.budgeted_set import BudgetedFound, record_of, shed_of
+
+        begun = time.perf_counter()
+        check_budget(running)
+        found = self._notified(running, chain.from_iterable(self._batches(running, events, **reading)))
+        seconds = time.perf_counter() - begun
+        return BudgetedFound.with_record(found, lambda: record_of(running, seconds), lambda: shed_of(running))
+
+    def _fresh(self) -> Running:
+        """The same queries before any event, with a budget of their own if the set has one."""
+        self._matched = running = self._running.fresh()
+        check_budget(running)
+        return running
+
+    def _pushed(self, running: Running, results: Iterator[Result]) -> Found:
+        """The results of what was pushed inside the budget."""
+        from acep_approx.results.budgeted_set import purse_of
+
+        begun = time.perf_counter()
+        if not running.arrived:
+            check_budget(running)
+        found = self._notified(running, results)
+        purse_of(running).forget()
+        self._seconds += time.perf_counter() - begun
+        return found
+
+    @checked
+    def train(
+        self, past: Any, *, gap: int | str = -1, on_progress: OnProgress | None = None, **reading: Any
+    ) -> Histories:
+        """Learn from past events which partial matches of the queries are worth keeping, for ``match_within``.
+
+        Parameters
+        ----------
+        past
+            As for ``match``.
+        gap : int or "window", default -1
+            As for ``HistoryGraph``.
+        on_progress : callable, optional
+            Called with what is being done and how much of it, from 0 to 1.
+        **reading
+            As for ``match``.
+
+        Returns
+        -------
+        Histories
+            One history for each query that runs by itself, and one for each template: ``save`` keeps them.
+
+        Notes
+        -----
+        Complexity: an exact run of the set, and for each history what ``HistoryGraph.fit`` takes. Of a template at most
+        1,048,576 pairs of events and queries are learned from.
+
+        Examples
+        --------
+        >>> from acep_approx import QuerySet
+        >>> desk = QuerySet(output="points")
+        >>> low = desk.add("PATTERN SEQ(A a, A b, B c) WHERE b.x > a.x AND c.x > b.x WITHIN 40", id="low")
+        >>> events = [{"ts": t, "type": "AAB"[t % 3], "x": t * 7 % 11} for t in range(600)]
+        >>> known = desk.train(events[:300])
+        >>> known
+        <Histories of 1 part>
+        >>> desk.match_within(events[300:], "20%", history=known).rows > 0
+        True
+        """
+        from acep_approx.shedding.set_past import RecordingPurse
+
+        purse = RecordingPurse()
+        running = self._running.fresh(lambda: purse)
+        for _ in self._batches(running, past, **reading):
+            pass
+        return purse.learned(gap, on_progress or (lambda _what, _share: None))
+
+    def record(self) -> SetRecord:
+        """What a set that was made with a budget did: see ``BudgetedFound.record``.
+
+        It is about what was pushed, or, where nothing was, about the last ``match`` or ``batches``.
+
+        Raises
+        ------
+        UsageError
+            ``ACEP-U040``: it has none.
+        """
+        from acep_approx.results.budgeted_set import record_of
+
+        return record_of(self._told_of("record()"), self._seconds)
+
+    def shed(self) -> pa.Table:
+        """The runs that were shed, one row each, where ``log_shed=True`` was given; of the same as ``record``.
+
+        Raises
+        ------
+        UsageError
+            ``ACEP-U039``: it was not; ``ACEP-U040``: there is no budget.
+        """
+        from acep_approx.results.budgeted_set import shed_of
+
+        return shed_of(self._told_of("shed()"))
+
+    def _told_of(self, what: str) -> Running:
+        if self._running.load is None:
+            raise UsageError(
+                f"{what} is about a load budget, and this set has none",
+                code="ACEP-U040",
+                hint="make the set with one: QuerySet(budget='20%', ...), or call match_within(events, '20%')",
+            )
+        return self._running if self._running.arrived or self._matched is None else self._matched
+
+
+def check_budget(running: Running) -> None:
+    """Refuse, before anything is read, what the budget of a set cannot be spent on.
+
+    Raises
+    ------
+    UsageError
+        ``ACEP-U034``: a share of nobody knows what; ``ACEP-U073``: partial matches of a query that never end.
+    """
+    from acep_approx.results.budgeted_set import purse_of
+
+    if running.load is not None:
+        purse_of(running).check(entry.plan for entry in running.graph)

@@ -1,0 +1,75 @@
+"""A load budget that the engines of a run share: what sets of queries and rules ask of it.
+
+What shares it stands above (``shedding.purse``), as it knows of histories.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Protocol
+
+from acep_approx.arrays import Floats, Ints
+from acep_approx.engines.runs.load_shedder import LoadShedder
+from acep_approx.events.stream import EventBatch
+from acep_approx.matching.stream_batch import StreamBatch
+
+if TYPE_CHECKING:
+    from acep_approx.matching.pipeline import Pipeline
+    from acep_approx.planning.planner import Plan
+
+
+class EngineShedder(LoadShedder, Protocol):
+    """Sheds load for one of several engines.
+
+    Where an engine runs pairs of events and queries, ``begin_pairs`` stands for ``begin_piece``.
+    """
+
+    def begin_pairs(self, events: int, whose: Ints, pairs: StreamBatch | None = None) -> None:
+        """So many events of the stream come, as pairs that are ``whose``: each is granted for once, in equal parts."""
+
+    def know_window(self, window: int) -> None:
+        """The longest window of the queries that are keys, in ticks, is known now."""
+
+    def weigh_keys(self, weights: Floats) -> None:
+        """What a match point counts for, by the slot of its key; the last one is that of all further slots."""
+
+
+class SharedLoad(Protocol):
+    """Shares a load budget among engines that come and go."""
+
+    def shedder(
+        self, plan: Plan, known_as: str | None = None, *, audits_beside: bool = True, is_of_pairs: bool = False
+    ) -> EngineShedder | None:
+        """What the engine of a plan sheds with; None where it keeps no partial matches.
+
+        Parameters
+        ----------
+        plan : Plan
+        known_as : str, optional
+            What its history is found by; default: the fingerprint of the plan.
+        audits_beside : bool, default True
+            Whether the audit may match some parts of the stream beside the run.
+        is_of_pairs : bool, default False
+            Whether the keys of the engine are queries of a template, too: then a try to begin a run is a run-step.
+        """
+
+    def join(self, shedder: Any, name: str = "", weight: float = 1.0, instead_of: Any = None) -> None:
+        """Let an engine have a part of the budget, before its next event; perhaps that of another one."""
+
+    def leave(self, shedder: Any) -> None:
+        """Let an engine have no part any more."""
+
+    def pieces(self, batch: EventBatch) -> Iterator[EventBatch]:
+        """The parts of a batch between which budgets move, each to be run before the next is asked for."""
+
+    def snapshot(self) -> dict[str, Any]:
+        """What must be kept to go on elsewhere, as JSON; the rest is in the states of the engines."""
+
+    def restore(self, saved: dict[str, Any]) -> None:
+        """Go on from what ``snapshot`` gave: engines that join until ``restored`` have what their states say."""
+
+    def restored(self) -> None:
+        """All engines are there again."""
+
+    def take_log(self, shedder: Any, pipeline: Pipeline) -> None:
+        """Take what was written down of runs that were shed, while their keys are known."""

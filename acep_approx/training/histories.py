@@ -1,0 +1,109 @@
+"""Histories of a program of several parts: one for each query by itself, for each template, for each part of rules.
+
+A part is known by the fingerprint of its plan. So a history is of use to another set that has the same queries, and
+queries that it does not know run as those without one.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Self
+
+from acep_approx.errors import UsageError, expect
+from acep_approx.planning.compiled import CompiledQuery
+from acep_approx.planning.planner import Plan
+from acep_approx.training.history_graph import HistoryGraph
+from history.store import check_free, is_history
+
+
+class Histories:
+    """What was learned from the past of each part of a set of queries.
+
+    Parameters
+    ----------
+    learned : mapping of str to HistoryGraph, optional
+        By the fingerprints of plans.
+    folder : path, optional
+        Where others are read from when they are asked for.
+    """
+
+    def __init__(
+        self, learned: Mapping[str, HistoryGraph] | None = None, folder: str | os.PathLike[str] | None = None
+    ) -> None:
+        self._learned = dict(learned or {})
+        self.folder = None if folder is None else Path(folder)
+
+    def of(self, plan: Plan, known_as: str) -> HistoryGraph | None:
+        """The history of a part; None where there is none.
+
+        Parameters
+        ----------
+        plan : Plan
+            Whose partial matches it ranks.
+        known_as : str
+            The fingerprint that it is known by.
+
+        Raises
+        ------
+        HistoryError
+            That of a folder is damaged, or of another version.
+        """
+        if known_as not in self._learned and known_as in self:
+            assert self.folder is not None, "there are no others"
+            self._learned[known_as] = HistoryGraph.load(self.folder / known_as, CompiledQuery(plan))
+        return self._learned.get(known_as)
+
+    def __contains__(self, known_as: object) -> bool:
+        return known_as in self._learned or (self.folder is not None and is_history(self.folder / str(known_as)))
+
+    def __iter__(self) -> Iterator[str]:
+        there = () if self.folder is None else sorted(one.name for one in self.folder.iterdir() if is_history(one))
+        return iter(dict.fromkeys([*self._learned, *there]))
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def save(self, folder: str | os.PathLike[str]) -> Path:
+        """Write all of them to a new folder, each to a folder of its own in it, as ``HistoryGraph.save`` does.
+
+        Raises
+        ------
+        HistoryError
+            ``ACEP-H005``, ``ACEP-H006``: something is there already.
+        """
+        home = Path(folder)
+        check_free(home)
+        home.mkdir(parents=True, exist_ok=True)
+        for name, known in self._learned.items():
+            known.save(home / name)
+        return home
+
+    @classmethod
+    def load(cls, folder: str | os.PathLike[str]) -> Self:
+        """What ``save`` wrote; each history is read when its part asks for it.
+
+        Raises
+        ------
+        UsageError
+            ``ACEP-U036``: there is none.
+        """
+        made = cls(folder=folder)
+        assert made.folder is not None, "it was given"
+        if not made.folder.is_dir() or not len(made):
+            raise UsageError(
+                f"there are no histories of a set in {str(folder)!r}",
+                code="ACEP-U036",
+                hint="learn them: acep train --queries FOLDER PAST -o DIR",
+            )
+        return made
+
+    def __repr__(self) -> str:
+        return f"<Histories of {len(self):,} part{'s' * (len(self) != 1)}>"
+
+
+def known_histories(given: Histories | str | os.PathLike[str] | None) -> Histories | None:
+    """The histories of a set, as they are or from a folder."""
+    expect("history", given, (Histories, str, os.PathLike, type(None)), "Histories, or the path of a folder of them")
+    return Histories.load(given) if isinstance(given, str | os.PathLike) else given
