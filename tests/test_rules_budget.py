@@ -305,6 +305,11 @@ def test_what_is_read_of_tables_is_a_column_of_the_past() -> None:
     assert known["third"].points_ == len(set(exact["third"].column("b").to_pylist()))
 
 
+def test_rules_without_partial_matches_learn_nothing() -> None:
+    with pytest.raises(UsageError, match="ACEP-U046"):
+        RuleHistory(compile_rules("RULE r ON PATTERN SEQ(A a, B b) WITHIN 5")).fit(stream(20))
+
+
 def test_a_run_goes_on_with_its_history() -> None:
     rules = two(writes=WRITES)
     known = RuleHistory(rules).fit(stream(1_000))
