@@ -46,6 +46,7 @@ ALIASES = {
     "Unit": "str",
     "OnBatch": "Callable",
     "OnProgress": "Callable",
+    "Measure": "Callable",
     "Misfit": "Callable",
     "Callback": "Callable",
     "When": "str | Callable",

@@ -232,4 +232,4 @@ def test_a_budget_is_not_audited_by_parts_of_the_stream() -> None:
         query = compile_query(text + clause)
         found = query.match_within(table, "3 steps/event", audit=0.5)
         assert set(found.points()["row"].to_pylist()) <= set(query.match(table).points()["row"].to_pylist())
-        assert (found.shedder.exact_cells is not None) is is_audited
+        assert (found.shedder.exact_audit is not None) is is_audited

@@ -64,9 +64,15 @@ def test_training_says_what_was_learned():
     assert f"700 events learned from; {known.steps_per_event_:,.1f} run-steps per event" in result.stderr
     assert f"{known.points_:,} match points in " in result.stderr
     assert "written to learned/v0001 (version 1)" in result.stderr
-    for share in (0.02, 0.5):
-        row = next(line for line in result.stdout.splitlines() if f" {share:.0%} " in line)
-        assert f"{known.prices_.recall(share):.0%}" in row.split("│")[3]
+    promises = known.promises_
+    part = "measured on the 280 events behind 420 that were learned from, with "
+    assert f"{part}{promises.points} match points:" in result.stderr
+    rows = [[cell.strip() for cell in line.split("│")[1:-1]] for line in result.stdout.splitlines() if "│" in line]
+    told = [
+        [one.output, f"{one.share:.0%}", f"{one.steps:,.3g}", f"{one.recall:.0%}", f"{one.low:.0%} to {one.high:.0%}"]
+        for one in promises.rows
+    ]
+    assert rows == told
 
 
 @pytest.mark.parametrize(

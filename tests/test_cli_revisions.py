@@ -407,9 +407,10 @@ def test_an_empty_input_has_no_results(text):
         ("--watermark 5 --source key --idle long", "ACEP-U056", "long"),
         ("--watermark 5 --idle 5", "ACEP-U055", "--source"),
         ("--watermark 5 --sort", "ACEP-U055", "--sort does not go with --watermark"),
-        ("--emit early --budget 20%", "ACEP-U055", "--budget does not go with --emit"),
-        ("--op op --history h", "ACEP-U055", "--history does not go with --op"),
-        ("--op op --learn", "ACEP-U055", "--learn does not go with --op"),
+        ("--emit early --budget 20% --shed x.csv", "ACEP-U055", "--shed does not go with --emit"),
+        ("--emit early --budget 20% --expand", "ACEP-U055", "--expand does not go with --emit"),
+        ("--op op --history h", "ACEP-U040", "--history"),
+        ("--op op --learn", "ACEP-U040", "--learn"),
         ("--changelog --expand", "ACEP-U055", "--expand does not go with --changelog"),
         ("--sequence x --shed s.csv", "ACEP-U055", "--shed does not go with --sequence"),
         ("--watermark 5 --output partial", "ACEP-U055", "--output partial does not go with --watermark"),
@@ -502,3 +503,43 @@ def test_help_has_a_panel_for_it():
     panel = panel.split("─ Budget ─")[0]
     options = ["--watermark", "--emit", "--changelog", "--op", "--id", "--source", "--sequence", "--idle"]
     assert re.findall(r"^│ (--\S+)", panel, re.MULTILINE) == options
+
+
+# --- inside a load budget -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("output", ["matches", "points"])
+def test_a_budget_pays_for_corrections(output):
+    """What is out in the end is part of what the plain run finds; with all of the work it is the same."""
+    Story(3).write()
+    words = [RUNS, "days", "--id", "id", *EARLY, *bound(RUNS, output), "--output", output]
+    exact = net(read(words, "jsonl"))
+    whole = net(read([*words, "--budget", "100%", "--full-work", "5"], "jsonl"))
+    assert whole == exact
+    some = net(read([*words, "--budget", "1 steps/event"], "jsonl"))
+    names = ("id",) if output == "points" else ("start", "end", "a.id", "b.id")
+    shown = [{str([json.loads(row).get(name) for name in names]) for row in found} for found in (some, exact)]
+    assert shown[0] <= shown[1]
+    assert 0 < len(shown[0]) < len(shown[1])
+
+
+def test_final_results_inside_a_budget_are_those_of_the_sorted_file():
+    Story(4).write()
+    words = ["--budget", "2 steps/event", "--policy", "random", "--format", "jsonl"]
+    late = acep("run", RUNS, "days", "--watermark", "1000", "--id", "id", *bound(RUNS), *words)
+    plain_run = acep("run", RUNS, "sorted.csv", *bound(RUNS), *words)
+    assert late.stdout == plain_run.stdout != ""
+    assert "work: " in late.stderr
+    assert "policy random" in late.stderr
+
+
+def test_a_report_and_a_page_of_corrections_inside_a_budget():
+    Story(5).write()
+    budget = ("--budget", "2 steps/event")
+    said = acep("run", RUNS, "days", *EARLY, *budget, "--report", "r.html", "--page", "p.html").stderr
+    assert "there is no audit where results may be taken back" in said
+    assert "run-steps of" in said
+    assert "taken back" in Path("r.html").read_text(encoding="utf-8")
+    assert "Estimated recall" in Path("p.html").read_text(encoding="utf-8")
+    refused = acep("run", RUNS, "days", *EARLY, *budget, "--learn", code=2).stderr
+    assert "ACEP-U055" in refused

@@ -22,6 +22,7 @@ from experiments.peers import loops
 from experiments.sase2008 import workload
 from experiments.sase2008.backtrack import backtrack
 from experiments.sase2008.workload import PREDICATES, STRATEGIES, StockQuery, stock_stream
+from experiments.shedding import estimates
 from experiments.shedding.time import measure
 from experiments.shedding.workloads import GENERATED, Workload, ds1
 from experiments.speed import first_use, plain_runs
@@ -172,6 +173,16 @@ def in_this_process(words: tuple[str, ...], *_: object, **_more: str) -> first_u
     else:
         acep(*words[2:])
     return first_use.Seconds(0.1, 0.2, 0.3)
+
+
+def test_estimates_of_recall_are_held_against_the_exact_run() -> None:
+    stream = ds1(6000, 1)
+    work = Workload("small", GENERATED["DS1-near"][1], stream.slice(0, 3000), stream.slice(3000), None)
+    results = list(estimates.measure(work, 0, [0]))
+    assert [one.budget for one in results] == list(estimates.BUDGETS)
+    assert all(0 <= one.low <= one.high <= 1 and 0 < one.recall <= 1 for one in results)
+    assert results[0].recall < results[-1].recall
+    assert estimates.shown(results).row_count == len(results) + 1
 
 
 def test_bench_budget_says_what_a_budget_costs(tmp_path: Path) -> None:

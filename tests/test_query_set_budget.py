@@ -168,6 +168,16 @@ def test_more_is_found_with_more_and_where_it_counts_for_more() -> None:
     assert less < more
 
 
+@pytest.mark.parametrize("seed", range(cases(100, 4)))
+def test_all_engines_together_have_no_more_live_runs_than_may_be(seed: int) -> None:
+    most = Random(seed).choice((4, 12, 40))
+    desk = QuerySet(output="points", budget=f"{most} runs", seed=seed)
+    filled(Random(seed), desk)
+    for event in stream(seed, 150, 1):
+        desk.push([event])
+        assert sum(part.piece.live for part in desk.record().parts) <= most
+
+
 def test_queries_come_and_go_with_their_parts() -> None:
     desk = QuerySet(output="points", budget="8 steps/event")
     desk.add(WIDE, id="wide")

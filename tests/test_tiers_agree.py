@@ -34,6 +34,7 @@ WINGS = {
     tier_runs.revisions: cases(500, 5),
     tier_runs.budgets: cases(200, 6),
     tier_runs.shed_states: cases(200, 6),
+    tier_runs.late_budgets: cases(200, 6),
     tier_runs.blocks: cases(100, 6),
     tier_runs.histories: cases(20, 1),
 }

@@ -243,6 +243,22 @@ def shed_states(seed: int) -> list[Any]:
     return [*found, matcher.finish()]
 
 
+def late_budgets(seed: int) -> list[Any]:
+    """A run inside a budget whose events come late, with restarts, and all that the shedder counts."""
+    dice = Random(seed)
+    text, budget, known = dice.choice(BUDGETED), dice.choice(BUDGETS[1:]), dice.randrange(3) > 0
+    query, options = compile_query(text, engine="runs"), {"history": trained(text)} if known else {}
+    matcher: Any = query.matcher(budget=budget, emit="early", seed=3, **options)
+    late = np.argsort([at + dice.randrange(40) * (dice.randrange(9) == 0) for at in range(300)], kind="stable")
+    found: list[Any] = []
+    for batch in split(stream(seed, 300).take(pa.array(late)), dice, 8):
+        if dice.randrange(4) == 0:
+            matcher = query.from_state(matcher.state_bytes(), **options)
+        found += [matcher.push(batch), vars(matcher.progress)]
+        found += [matcher.shedder.arena.words.tobytes()] if batch.num_rows else []
+    return [*found, matcher.finish()]
+
+
 DENSE = (
     "PATTERN SEQ(A a, (B b | C c), C d) WHERE d.x > a.x AND b.x < 20 WITHIN {}",
     "PATTERN SEQ(A a, B b, C c) WHERE b.x > a.x AND c.x > b.x WITHIN {} ERRORS 1",

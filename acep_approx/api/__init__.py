@@ -8,6 +8,7 @@ from history.lazy import lazy
 
 if TYPE_CHECKING:
     from acep_approx.api.budgeted_matcher import BudgetedMatcher
+    from acep_approx.api.budgeted_revisions import BudgetedRevisedMatcher
     from acep_approx.api.compile import compile_query
     from acep_approx.api.matcher import Matcher
     from acep_approx.api.query import Query
@@ -19,6 +20,7 @@ else:
         __name__,
         {
             "acep_approx.api.budgeted_matcher": "BudgetedMatcher",
+            "acep_approx.api.budgeted_revisions": "BudgetedRevisedMatcher",
             "acep_approx.api.compile": "compile_query",
             "acep_approx.api.matcher": "Matcher",
             "acep_approx.api.query": "Query",
@@ -30,6 +32,7 @@ else:
 
 __all__ = [
     "BudgetedMatcher",
+    "BudgetedRevisedMatcher",
     "Matcher",
     "Query",
     "QuerySet",

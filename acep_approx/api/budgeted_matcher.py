@@ -8,12 +8,10 @@ from typing import TYPE_CHECKING, Any, Self
 import pyarrow as pa
 
 from acep_approx.api.matcher import Matcher
+from acep_approx.api.spending import go_on, load_of_state, spent
 from acep_approx.archive import Scope
-from acep_approx.budget.budget import Budget
-from acep_approx.errors import DataError
 from acep_approx.matching.execution import checked_options
 from acep_approx.matching.outputs.kinds import MATCHES
-from acep_approx.ranges import finite
 from acep_approx.results.budgeted import BudgetedRun, refuse_output
 from acep_approx.shedding.load import Load
 from acep_approx.shedding.shedder import shedder
@@ -53,7 +51,7 @@ class BudgetedMatcher(Matcher, BudgetedRun):
         found = super().push(events)
         if self.shedder is not None:
             self.shedder.forget()
-        self._seconds += time.perf_counter() - begun
+        self.seconds += time.perf_counter() - begun
         return found
 
     def finish(self, *, ended: bool = True) -> pa.Table:
@@ -66,19 +64,7 @@ class BudgetedMatcher(Matcher, BudgetedRun):
 
     def options(self) -> dict[str, Any]:
         """What it was made with, and what it must go on with elsewhere, as JSON."""
-        load, known = self.load, self.load.history
-        spending = {
-            "budget": str(load.budget),
-            "history": None if known is None else {"version": known.version_, "events": known.events_},
-            "policy": load.policy,
-            "audit": load.audit,
-            "seed": load.seed,
-            "learns": load.learns,
-            "full_work": load.full_work,
-            "seconds": self._seconds,
-            "so_far": None if self.shedder is None else self.shedder.metrics.snapshot(self.shedder.cells),
-        }
-        return {**super().options(), "spending": spending}
+        return {**super().options(), "spending": spent(self)}
 
     @classmethod
     def taken_up(cls, plan: Plan, saved: Scope, history: HistoryGraph | None = None) -> Self:
@@ -91,20 +77,7 @@ class BudgetedMatcher(Matcher, BudgetedRun):
         """
         options = checked_options(dict(saved.head["caller"]))
         spending = options.pop("spending")
-        needed = spending["history"]
-        if needed is not None and history is None and plan.registers is not None:
-            version = f"version {needed['version']}" if needed["version"] else "never saved"
-            raise DataError(
-                f"the state is of a run with a history ({version}, learned from {needed['events']:,} events), which is "
-                "not in it",
-                code="ACEP-D048",
-                hint="give the history too: from_state(state, history=...); a later version of it will do",
-            )
-        how = {name: spending[name] for name in ("policy", "audit", "seed", "learns", "full_work")}
-        made = cls(plan, Load(Budget.parse(spending["budget"]), history, **how), **options)
-        finite("seconds", spending["seconds"])
-        made._seconds = spending["seconds"]
-        if made.shedder is not None and spending["so_far"] is not None:
-            made.shedder.metrics.restore(spending["so_far"])
+        made = cls(plan, load_of_state(plan, spending, history), **options)
+        go_on(made, spending)
         made.take(saved)
         return made

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from types import NoneType
 from typing import TYPE_CHECKING, Any, overload
 
 from acep_approx.api.matcher import Matcher
@@ -26,11 +25,11 @@ from acep_approx.revisions.request import REVISING, Revisions, refuse_on_spark
 
 if TYPE_CHECKING:
     from acep_approx.api.budgeted_matcher import BudgetedMatcher
+    from acep_approx.api.budgeted_revisions import BudgetedRevisedMatcher
     from acep_approx.api.live_run import LiveRun
     from acep_approx.budget.budget import Budget
     from acep_approx.results.budgeted import BudgetedMatches
     from acep_approx.revisions.matcher import RevisedMatcher
-    from acep_approx.shedding.load import Load
     from acep_approx.spark.plan.matcher import SparkMatcher
     from acep_approx.training.history_graph import HistoryGraph
     from acep_approx.why.result import NoMatch, Why
@@ -38,6 +37,14 @@ if TYPE_CHECKING:
 
 class Query(TunableQuery):
     """A compiled query; made by ``compile_query``."""
+
+    @overload
+    def matcher(
+        self, *, budget: str | float | Budget, watermark: str | int, **options: Any
+    ) -> BudgetedRevisedMatcher: ...
+
+    @overload
+    def matcher(self, *, budget: str | float | Budget, emit: str | int, **options: Any) -> BudgetedRevisedMatcher: ...
 
     @overload
     def matcher(self, *, budget: str | float | Budget, **options: Any) -> BudgetedMatcher: ...
@@ -106,7 +113,7 @@ class Query(TunableQuery):
         Matcher
             With a budget a ``BudgetedMatcher``: it has ``record()``, ``report(path)``, ``refreshed(query)`` and
             ``learning()`` too. Where events may be late or change a ``RevisedMatcher``, whose results are final, or a
-            changelog.
+            changelog; with both a ``BudgetedRevisedMatcher``.
 
         Raises
         ------
@@ -130,7 +137,7 @@ class Query(TunableQuery):
         asked = {name: value for name in REVISING & more.keys() if (value := more.pop(name)) is not None}
         revisions = Revisions(id=id, **asked) if asked else None
         if revisions is not None:
-            revisions.check(output, {"budget": budget, "key_idle": key_idle} | more)
+            revisions.check(output, {"key_idle": key_idle})
         says_what = bool(self.plan.query.outputs) or self.plan.query.is_algebra
         is_shown = not says_what or (output in KINDS and KINDS[output].is_point)
         if isinstance(bind, Wide):
@@ -150,7 +157,7 @@ class Query(TunableQuery):
         more: dict[str, Any],
     ) -> Matcher | RevisedMatcher:
         if budget is not None:
-            return self._matcher_within(budget, options, **more)
+            return self._matcher_within(budget, revisions, options, **more)
         for name in more:
             raise UsageError(
                 f"{name}= is about a load budget, and there is none",
@@ -271,17 +278,20 @@ class Query(TunableQuery):
 
         expect("the state", state, (bytes, bytearray, memoryview), "the bytes that state_bytes() gave")
         saved = MATCHER.unpack(state, of=meaning(self.plan))
-        if "revisions" in saved.parts:
+        is_revised = "revisions" in saved.parts
+        if "spending" in (saved.parts["revisions"].head if is_revised else saved.head["caller"]):
+            from acep_approx.api.budgeted_matcher import BudgetedMatcher
+            from acep_approx.api.budgeted_revisions import BudgetedRevisedMatcher
+            from acep_approx.api.spending import known_history
+
+            kind, known = BudgetedRevisedMatcher if is_revised else BudgetedMatcher, known_history(self, history)
+            with MATCHER.reading():
+                return kind.taken_up(self.plan, saved, known)
+        if is_revised:
             from acep_approx.revisions.matcher import RevisedMatcher
 
             with MATCHER.reading():
                 return RevisedMatcher.from_saved(self.plan, saved)
-        if "spending" in saved.head["caller"]:
-            from acep_approx.api.budgeted_matcher import BudgetedMatcher
-
-            known = self._known(history)
-            with MATCHER.reading():
-                return BudgetedMatcher.taken_up(self.plan, saved, known)
         if history is not None:
             raise DataError(
                 "the state is of a run without a load budget, which has no use for a history",
@@ -295,6 +305,7 @@ class Query(TunableQuery):
     def _matcher_within(
         self,
         budget: str | float | Budget,
+        revisions: Revisions | None,
         options: dict[str, Any],
         *,
         history: HistoryGraph | str | Path | None = None,
@@ -303,32 +314,16 @@ class Query(TunableQuery):
         seed: int = 0,
         learn: bool = False,
         full_work: float | None = None,
-    ) -> BudgetedMatcher:
+    ) -> BudgetedMatcher | BudgetedRevisedMatcher:
         from acep_approx.api.budgeted_matcher import BudgetedMatcher
+        from acep_approx.api.budgeted_revisions import BudgetedRevisedMatcher
+        from acep_approx.api.spending import load_of
 
         how = {"audit": audit, "seed": seed, "learns": learn, "full_work": full_work}
-        return BudgetedMatcher(self.plan, self._load(budget, history, policy, **how), **options)
-
-    def _load(
-        self, budget: str | float | Budget, history: HistoryGraph | str | Path | None, policy: str | None, **how: Any
-    ) -> Load:
-        """What is asked for when a run must not do all of the work."""
-        from acep_approx.budget.budget import Budget
-        from acep_approx.shedding.load import Load
-        from acep_approx.training.needless import warn_of_needless_history
-
-        given = Budget.parse(budget)
-        if self.plan.registers is None:  # nothing is shed, so nothing is asked of a history
-            if history is not None:
-                warn_of_needless_history(self.plan)
-            history, policy = None, None
-        return Load(given, self._known(history), policy=policy, **how)
-
-    def _known(self, history: HistoryGraph | str | Path | None) -> HistoryGraph | None:
-        from acep_approx.training.history_graph import HistoryGraph
-
-        expect("history", history, (HistoryGraph, str, Path, NoneType), "a HistoryGraph, or the path of one")
-        return HistoryGraph.load(history, self) if isinstance(history, str | Path) else history
+        load = load_of(self, budget, history, policy, **how)
+        if revisions is not None:
+            return BudgetedRevisedMatcher(self.plan, revisions, load, **options)
+        return BudgetedMatcher(self.plan, load, **options)
 
     @never_raises
     def _repr_html_(self) -> str:
@@ -487,7 +482,9 @@ class Query(TunableQuery):
         full_work : float, optional
             Run-steps per event of the exact run: what a share is of, where no history knows it.
         **options
-            As for ``match``.
+            As for ``match``. Where events may be late or change also ``id``, ``watermark``, ``op``, ``source``,
+            ``sequence`` and ``idle``, as for ``matcher``: matched are the events that remain, in order of time. A
+            changelog is what ``matcher`` gives.
 
         Returns
         -------
@@ -510,12 +507,14 @@ class Query(TunableQuery):
         >>> some.record().work <= 2 * 600
         True
         """
+        from acep_approx.api.spending import load_of, put_in_order
         from acep_approx.results.budgeted import BudgetedMatches
 
         how = {"audit": audit, "seed": seed, "logs_shed": log_shed, "learns": learn, "full_work": full_work}
-        load = self._load(budget, history, policy, **how)
+        load = load_of(self, budget, history, policy, **how)
+        late = {name: options.pop(name) for name in (REVISING | {"id"}) & options.keys()}
         exact = self.match(events, **options)
-        return BudgetedMatches(exact.question, exact.source, load)
+        return BudgetedMatches(exact.question, put_in_order(exact, late) if late else exact.source, load)
 
     @checked
     def why(

@@ -152,19 +152,18 @@ class RuleSpending:
 
     def begin(self, program: Program) -> dict[int, Shedder]:
         """Begin a run: the shedders of the rules that shed, by number."""
-        self.purse = Purse(self.load, Histories(self.histories) if self.histories else None)
+        self.purse = Purse(self.load, Histories(self.histories))
         self.program = program
         self._found = {rule.name: [0, 0] for rule in program.rules}
         protected = self._protected(program)
         self._made = {}
         for rule in filter(sheds, program.rules):
             shedder = self.purse.shedder(rule.plan, rule.name, audits_beside=False)
-            assert shedder is not None, "it has partial matches"
+            assert shedder is not None, "it can shed"
             self._made[rule.number] = shedder
         for number, shedder in self._made.items():
             first = PROTECTED if number in protected else 1.0
             self.purse.join(shedder, program.rules[number].name, program.rules[number].rule.worth * first)
-        self.purse.settle()
         return self._made
 
     def _protected(self, program: Program) -> set[int]:

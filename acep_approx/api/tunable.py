@@ -1,4 +1,4 @@
-"""Trying what a query would find with other errors, windows and budgets."""
+"""Learning from past events: a history with its promises; what other errors, windows and budgets would find."""
 
 from __future__ import annotations
 
@@ -15,10 +15,65 @@ from acep_approx.planning.compiled import CompiledQuery
 if TYPE_CHECKING:
     from acep_approx.budget.budget import Budget
     from acep_approx.results.tuning import Tuning
+    from acep_approx.training.history_graph import HistoryGraph
 
 
 class TunableQuery(CompiledQuery):
-    """A compiled query that can be tuned on past events."""
+    """A compiled query that can learn from past events, and be tuned on them."""
+
+    @checked
+    def train(
+        self,
+        past: Any,
+        *,
+        gap: int | str = -1,
+        on_progress: Callable[[str, float], None] | None = None,
+        **reading: Any,
+    ) -> HistoryGraph:
+        """Learn from past events which partial matches are worth keeping, as ``acep train`` does.
+
+        As ``HistoryGraph(query).fit(past)``; then runs inside budgets over the last 40%, by what the events before them
+        taught, say what such runs find.
+
+        Parameters
+        ----------
+        past
+            As for ``match``.
+        gap : int or "window", default -1
+            As for ``HistoryGraph``.
+        on_progress : callable, optional
+            Told what is being done, and how much of it, from 0 to 1.
+        **reading
+            ``time``, ``key``, ``type``, ``unit``, ``format``, ``sort`` and the like: as for ``match``.
+
+        Returns
+        -------
+        HistoryGraph
+            Its ``promises_`` say what budgets find, each with an interval, and on which events that was measured.
+
+        Raises
+        ------
+        UsageError
+            ``ACEP-U053``: there is no such argument. ``ACEP-U046``: no event of the past begins a match;
+            ``ACEP-U073``: no window.
+
+        Examples
+        --------
+        >>> from acep_approx import compile_query
+        >>> query = compile_query("PATTERN SEQ(A a, B b, C c) WHERE b.x > a.x AND c.x > b.x WITHIN 20")
+        >>> past = [{"ts": t, "type": "ABC"[t % 3], "x": t * 7 % 10} for t in range(2000)]
+        >>> promises = query.train(past).promises_
+        >>> promises.trained, promises.measured, [one.share for one in promises.of("points")]
+        (1200, 800, [0.02, 0.05, 0.1, 0.2, 0.5])
+
+        Complexity: as ``HistoryGraph.fit``; for each output an exact run over the last 40%, and one inside each budget.
+        """
+        from acep_approx.results.question import Reading
+        from acep_approx.shedding.promising import promised
+        from acep_approx.training.history_graph import HistoryGraph
+
+        _refuse_others(reading, {*Reading.__dataclass_fields__, "sort"}, "train")
+        return HistoryGraph(self, gap=gap).fit(past, on_progress=on_progress, measure=promised, **reading)
 
     @checked
     def tune(
@@ -95,9 +150,7 @@ class TunableQuery(CompiledQuery):
             expect("each of within", within, (str, NoneType), "texts such as '10 s' or '50 events'")
             return type(self)(replanned(self.plan, errors, within, "runs"))
 
-        if unknown := sorted(reading.keys() - Reading.__dataclass_fields__.keys()):
-            what = f"there is no argument {unknown[0]!r} of tune"
-            raise UsageError(what, code="ACEP-U053", hint="see help(acep_approx.Query.tune)")
+        _refuse_others(reading, {*Reading.__dataclass_fields__}, "tune")
         how = Reading(**reading)
         return try_all(
             compiled,
@@ -110,3 +163,9 @@ class TunableQuery(CompiledQuery):
             seed=seed,
             on_progress=on_progress,
         )
+
+
+def _refuse_others(reading: dict[str, Any], known: set[str], call: str) -> None:
+    if unknown := sorted(reading.keys() - known):
+        what = f"there is no argument {unknown[0]!r} of {call}"
+        raise UsageError(what, code="ACEP-U053", hint=f"see help(acep_approx.Query.{call})")

@@ -127,9 +127,9 @@ class AuditCells:
         size = int(keys.max()) + 1
         if (last - first + 1) * size > len(keys):
             return self.cells(keys, ticks) >= 0, self.cells(keys, ticks + self.window) >= 0
-        every = np.arange(size)
-        grid = [self.cells(every, np.full(size, epoch * self.epoch)) >= 0 for epoch in range(first, last + 1)]
-        table, begin = np.concatenate(grid), keys - first * size
+        epochs = np.arange(first, last + 1)
+        every = np.tile(np.arange(size), len(epochs))
+        table, begin = self.cells(every, np.repeat(epochs * self.epoch, size)) >= 0, keys - first * size
         if not table.any():
             return (none := np.zeros(len(keys), np.bool_)), none
         now, ahead = (at // self.epoch * size + begin for at in (ticks, ticks + self.window))
@@ -166,6 +166,10 @@ class RecallEstimate:
         Chance that such an interval holds the truth, nominally.
     reason : str
         Why there is no estimate, in words; empty where there is one.
+    ends, missed : int
+        Events that may end a match and were not reported, of which it was tried whether they do; those that do.
+    by_past : bool
+        Whether what the history leads to expect is part of it.
 
     Notes
     -----
@@ -181,6 +185,14 @@ class RecallEstimate:
     outside: int = 0
     level: float = 0.95
     reason: str = ""
+    ends: int = 0
+    missed: int = 0
+    by_past: bool = False
+
+    @property
+    def is_certain(self) -> bool:
+        """Whether nothing was missed for certain."""
+        return self.low == 1
 
     @property
     def total(self) -> int | None:
@@ -329,9 +341,9 @@ class AuditSample:
         low, high = min(low, recall), max(high, recall)
         return RecallEstimate(None if reason else recall, low, high, points, cells, self.outside, level, reason)
 
-    def _interval(self, level: float, lost: int) -> tuple[float, float]:
-        """The exact interval (Clopper and Pearson) of a binomial with as many independent points as these are worth."""
-        from scipy.special import betaincinv, ndtri, stdtrit  # type: ignore[import-untyped]
+    def worth(self, level: float = 0.95) -> tuple[float, float]:
+        """How many independent match points these are worth, and how many of those were found; of two cells or more."""
+        from scipy.special import ndtri, stdtrit  # type: ignore[import-untyped]
 
         points, found, sizes = float(self.points.sum()), float(self.found.sum()), self.points.astype(np.float64)
         size = float((sizes**2).sum()) / points  # of the cell of a point, on average
@@ -342,7 +354,14 @@ class AuditSample:
         # the variance is known from few cells only: each point counts as a part of one
         few = float((ndtri(0.5 + level / 2) / stdtrit(len(self.cells) - 1, 0.5 + level / 2)) ** 2)
         number = min(share * (1 - share) / variance, points) * few
-        found, side = number * found / points, (1 - level) / 2
+        return number, number * found / points
+
+    def _interval(self, level: float, lost: int) -> tuple[float, float]:
+        """The exact interval (Clopper and Pearson) of a binomial with as many independent points as these are worth."""
+        from scipy.special import betaincinv
+
+        number, found = self.worth(level)
+        side = (1 - level) / 2
         low = float(betaincinv(found, number - found + 1, side)) if found > 0 else 0.0
         high = float(betaincinv(found + 1, number - found, 1 - side)) if found < number else 1.0
         seen = len(self.cells) / (len(self.cells) + lost)

@@ -391,7 +391,9 @@ class RunRecord:
     learning : Learning, optional
         What it learned; None where it did not.
     full_work : float, optional
-        Run-steps per event of the exact run, as far as known.
+        Run-steps per event of the exact run, as far as known: what percentages are of.
+    past_work : float, optional
+        What it took in the past, where ``full_work`` is what is expected of the events that came.
     exact_seconds : float, optional
         How long that would take, by what events and run-steps took here; None where this run does not tell.
     audit_work : int, optional
@@ -419,6 +421,7 @@ class RunRecord:
     seconds: float | None = None
     learning: Learning | None = None
     full_work: float | None = None
+    past_work: float | None = None
     exact_seconds: float | None = None
     audit_work: int | None = None
 

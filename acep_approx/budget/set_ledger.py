@@ -134,7 +134,8 @@ class SetRecord:
         found = []
         for query in self.queries:
             known = query.recall
-            row: dict[str, object] = {"query": query.id, "engine": query.part, "weight": query.weight, "found": query.found}
+            row: dict[str, object] = {"query": query.id, "engine": query.part, "weight": query.weight}
+            row["found"] = query.found
             row |= {name: None if known is None else getattr(known, name) for name in ("recall", "low", "high")}
             found.append(row | {"audited": 0 if known is None else known.points})
         return found

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from acep_approx.cli.write import Results
     from acep_approx.events.reading.malformed import MalformedRows
     from acep_approx.events.source import Source
-    from acep_approx.results.budgeted import BudgetedMatches
+    from acep_approx.results.budgeted import BudgetedRun, Expansion
     from acep_approx.results.matches import Matches
     from acep_approx.revisions.matcher import RevisedMatcher
     from acep_approx.run.watermarks import Held, Holder
@@ -149,12 +149,12 @@ def by_errors(counts: dict[int, int]) -> str:
     return ": " + ", ".join(parts) if parts else ""
 
 
-def say_budget(matches: BudgetedMatches, source: str, exactly: str) -> None:
+def say_budget(run: BudgetedRun, source: str, exactly: str) -> None:
     """Say whether a budget was needed, and what it was spent on.
 
     Parameters
     ----------
-    matches : BudgetedMatches
+    run : BudgetedRun
         After its matches were found.
     source : str
         Name of the input.
@@ -163,8 +163,8 @@ def say_budget(matches: BudgetedMatches, source: str, exactly: str) -> None:
     """
     from acep_approx.pages import summary
 
-    record = matches.record(source)
-    if matches.plan.registers is None:
+    record = run.record(source)
+    if run.plan.registers is None:
         say(f"budget of {record.budget}: {record.bound}")
         return
     needed, *others = summary(record)
@@ -174,7 +174,10 @@ def say_budget(matches: BudgetedMatches, source: str, exactly: str) -> None:
     say(f"budget of {record.budget}, policy {record.policy}, seed {record.seed}")
     for line in others:
         say(line)
-    beyond = matches.expansion
+
+
+def say_expansion(beyond: Expansion) -> None:
+    """Say what it took to list what a budget found in full."""
     if beyond.events:
         rounds = f", in {amount(beyond.rounds, 'round')}" if beyond.rounds else ""
         again = f"{amount(beyond.events, 'event')} matched again{rounds}"

@@ -7,7 +7,8 @@ does all the rest. Nobody asks which one he has: what an engine has not got, suc
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -114,6 +115,11 @@ class Engine(ABC):
     def live_places(self, floors: Ints) -> Ints:  # noqa: ARG002
         """Places of all events that a run can still point to which starts at ``floors`` or later."""
         return NO_WORDS
+
+    @contextmanager
+    def unpaid(self) -> Iterator[None]:
+        """What is run meanwhile was run before, and is not counted once more; only runs count."""
+        yield
 
     # --- what is read of events -----------------------------------------------------------------------------
 

@@ -486,6 +486,7 @@ def refresh(known: HistoryGraph, learner: Learner, events: int, points: int, ste
     if learner.known is None:
         known.learned_, known.learned_overlap_ = learner.ranking.values, learner.ranking.overlap
         known.prices_ = _prices(learner, events, steps_per_event)
+        known.promises_ = None  # they are about what was known before
     known.take_window(learner.scheme.window)
 
 

@@ -102,8 +102,6 @@ class Pipeline(QuerySide):
     """
 
     lookout: BeforeBatch | None = None
-    in_stream_order = False
-    """Whether events of different keys are run as they come, inside a load budget."""
     lost_from: Callable[[Ints], Ints] | None = None
     """Gives for key slots the latest start of a run that was shed, where somebody must know that as long as it could
     have lived."""
@@ -309,12 +307,11 @@ class Pipeline(QuerySide):
     def run_piece(self, piece: StreamBatch) -> Iterator[pa.Table]:
         """Run a piece of a batch that was prepared as a whole."""
         shedder = self.engine.load_shedder
-        at_once = None if shedder is None else 1 if self.in_stream_order else shedder.grouped_at_once
-        events = self.preparer.grouped(piece, at_once)
+        events = self.preparer.grouped(piece, keeps_order=shedder is not None and shedder.keeps_order)
         self.progress.events += len(piece)
         self.progress.relevant += len(events.row)
         if shedder is not None:
-            shedder.begin_piece(piece, events.row)
+            shedder.begin_piece(piece, events)
         yield from self.results.run(events, piece, self._floors(piece))
         self.engine.report(self.progress)
 

@@ -156,13 +156,12 @@ class Preparer:
         relevant: Bools = (classes > 0) & ~self._ignored[classes]
         return relevant
 
-    def grouped(self, batch: StreamBatch, at_once: int | None = None) -> Grouped:
+    def grouped(self, batch: StreamBatch, *, keeps_order: bool = False) -> Grouped:
         """Group the events of a batch that was read, or of a piece of it, that a letter holds on by key slot.
 
-        ``at_once``: so many at a time, so that the first group of the next ones comes after the last of these; default:
-        all of them.
+        ``keeps_order``: in the order of the batch, not key by key.
         """
-        rows, used = len(batch), 0
+        rows = len(batch)
         if rows == 0:
             return Grouped.none()
         classes = batch.computed.classes
@@ -172,12 +171,10 @@ class Preparer:
         ticks = np.require(batch.ticks, requirements="W")  # columns of a file are read-only: another type to numba
         slots = SlotTable(self.counters, self._count, np.empty(rows, np.int64))
         out = Relevant(*(np.empty(rows, np.int64) for _ in Relevant._fields))
-        step = at_once or rows
-        for first in range(0, rows, step):
-            some = slice(first, first + step)
-            arrived, rest = Arrived(slot[some], cls[some], ticks[some]), Relevant(*(column[used:] for column in out))
-            used += group(arrived, batch.first_row + first, self._counts, slots, rest)
+        used = group(Arrived(slot, cls, ticks), batch.first_row, self._counts, slots, out)
         out = Relevant(*(column[:used] for column in out))
+        if keeps_order and self.key_columns:
+            out = _as_they_came(out, batch.first_row, rows)
         if rows == classes[self].size:  # not a piece: its memory is free for what comes
             del classes[self]
         at, row, place = out.row - batch.first_row, out.row, out.place
@@ -239,3 +236,11 @@ def _counting(plan: Plan) -> int:
     has_guards = plan.registers is not None and any(step.guard for step in plan.registers.steps)
     is_counted = plan.counted == "partition" or (has_guards and not is_strict)
     return COUNTED if is_counted else UNCOUNTED
+
+
+def _as_they_came(events: Relevant, first_row: int, rows: int) -> Relevant:
+    """Events that were grouped by slot, in the order of a batch of so many."""
+    at = np.full(rows, -1)
+    at[events.row - first_row] = np.arange(len(events.row))
+    at = at[at >= 0]
+    return Relevant(*(column[at] for column in events))

@@ -46,6 +46,7 @@ from history.bundles import Bundles, chain
 from history.coverage.proxy import regions
 
 if TYPE_CHECKING:
+    from acep_approx.budget.audit import RecallEstimate
     from acep_approx.planning.compiled import CompiledQuery
 
 
@@ -202,7 +203,8 @@ class BudgetedRun:
     shedder: Shedder | None
     pipeline: Pipeline | None
     progress: Any
-    _seconds = 0.0
+    seconds = 0.0
+    """How long the run took so far."""
 
     @property
     def window(self) -> int:
@@ -261,6 +263,10 @@ class BudgetedRun:
 
         write_report(self.record(source), path)
 
+    def _recall(self) -> RecallEstimate | None:
+        """The estimated recall; None where there was no audit."""
+        return self.shedder.recall() if self.shedder is not None else None
+
     def _left_out(self) -> dict[str, int]:
         """Events that were not matched, by their names in ``RunRecord``."""
         return {"without_key": self.progress.without_key}
@@ -289,14 +295,15 @@ class BudgetedRun:
             begin=found.begin,
             pieces=found.pieces,
             shed=shed_by_state(done.arena) if done and self.pipeline else (),
-            recall=done.recall() if done else None,
+            recall=self._recall(),
             point_ticks=ticks[order],
             point_errors=found.points.errors[order],
             bundles=_bundles(ticks[order], self.window),
             paths=_paths(known) if known else (),
-            seconds=self._seconds,
+            seconds=self.seconds,
             learning=learned,
             full_work=done.full_work() if done and self.pipeline else None,
+            past_work=done.load.steps_per_event if done and done.exact_work is not None else None,
             exact_seconds=done.exact_seconds() if done and self.pipeline else None,
             audit_work=done.audit_work if done else None,
             **self._left_out(),
@@ -376,7 +383,7 @@ class BudgetedMatches(Matches, BudgetedRun):
         self._take_log()
         if self.shedder is not None:
             self.shedder.finish()
-        self._seconds = time.perf_counter() - begun
+        self.seconds = time.perf_counter() - begun
 
     def _take_log(self) -> None:
         """Tables of what was shed; the keys of its slots are still known now."""

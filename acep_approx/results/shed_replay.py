@@ -25,6 +25,8 @@ SENTENCES = {
     REASONS[5]: "another run had come as far, started no earlier, and what it remembers is at least as good",
 }
 """Why a run was shed, by its reason."""
+SHOWN, MOST_DIGITS = ".4g", 18
+"""How scores are shown; all digits that a number may have."""
 
 
 def nearest(
@@ -114,13 +116,31 @@ def _score(run: dict[str, Any], scheme: Scheme | None) -> Iterator[tuple[str, st
         to_come = ": by this history the run-steps to come play no role"
     else:
         to_come = " run-steps to come" if power == 1 else f", the run-steps to come to the power of {power:g}"
-    yield "gain", f"{run['gain']:.4g} match points that it may still lead to"
-    yield "covered", f"{run['covered']:.4g} of them a run that is kept reaches as well"
-    yield "cost", f"{run['cost']:.4g}{to_come}"
-    yield "coin", f"{run['coin']:.4g}, which breaks ties"
-    terms = f"({run['gain']:.4g} - {run['covered']:.4g}) / {run['cost']:.4g} * {run['coin']:.4g}"
-    yield "score", f"{terms} = {run['score']:.4g}"
-    yield "price", f"{run['price']:.4g}"
+    gain, covered, cost, coin = terms = _terms(run)
+    yield "gain", f"{gain} match points that it may still lead to"
+    yield "covered", f"{covered} of them a run that is kept reaches as well"
+    yield "cost", f"{cost}{to_come}"
+    yield "coin", f"{coin}, which breaks ties"
+    if run["beside"] < 1:
+        yield "beside", f"1/{1 / run['beside']:g} of its score is left: another run can do all that it can"
+    yield "score", f"{_product(terms, run)} = {run['score']:{SHOWN}}"
+    yield "price", f"{run['price']:{SHOWN}}"
+
+
+def _terms(run: dict[str, Any]) -> list[str]:
+    """The terms of a score, with as many digits as their product needs to be the score as it is shown."""
+    for digits in range(4, MOST_DIGITS):
+        terms = [f"{run[name]:.{digits}g}" for name in ("gain", "covered", "cost", "coin")]
+        gain, covered, cost, coin = map(float, terms)
+        if f"{(gain - covered) / cost * coin * run['beside']:{SHOWN}}" == f"{run['score']:{SHOWN}}":
+            break
+    return terms
+
+
+def _product(terms: list[str], run: dict[str, Any]) -> str:
+    gain, covered, cost, coin = terms
+    beside = f" / {1 / run['beside']:g}" if run["beside"] < 1 else ""
+    return f"({gain} - {covered}) / {cost} * {coin}{beside}"
 
 
 def _kept(run: dict[str, Any], matches: BudgetedMatches, worth: Worth | None) -> Iterator[tuple[str, str]]:

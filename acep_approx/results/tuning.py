@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
+import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from acep_approx.budget.budget import Budget
 from acep_approx.budget.ledger import LIGHT
@@ -29,6 +29,7 @@ from acep_approx.results.budgeted import BudgetedMatches
 from acep_approx.results.question import Question
 from acep_approx.shedding.load import Load
 from acep_approx.training.history_graph import HistoryGraph
+from acep_approx.training.promise import Truth, intervals
 from acep_approx.visible import aligned, printable
 
 if TYPE_CHECKING:
@@ -72,6 +73,8 @@ class Trial:
         How long it took inside each budget.
     skipped : str
         Why it was not tried; empty if it was.
+    intervals : tuple of (float, float)
+        Per budget where the recall of a stretch like the last part lies, in 95 of 100 cases; see ``promise.intervals``.
     """
 
     errors: int
@@ -84,6 +87,20 @@ class Trial:
     skipped: str = ""
     exact_seconds: float = field(default=0.0, compare=False)
     seconds: tuple[float, ...] = field(default=(), compare=False)
+    intervals: tuple[tuple[float, float], ...] = ()
+
+    def recall_words(self, number: int) -> str:
+        """The recall inside a budget, and where it lies in 95 of 100 cases.
+
+        Examples
+        --------
+        >>> Trial(0, "10 s", 100, recalls=(0.7,), intervals=((0.61, 0.78),)).recall_words(0)
+        '70% (61 to 78%)'
+        """
+        if not self.points:
+            return "-"
+        low, high = self.intervals[number] if self.intervals else (1.0, 1.0)
+        return f"{self.recalls[number]:.0%}" + (f" ({100 * low:.0f} to {high:.0%})" if low < high else "")
 
 
 @dataclass(frozen=True)
@@ -115,7 +132,7 @@ class Tuning:
                 row += ["-", "-", f"left out: {trial.skipped}", *("-" for _ in self.budgets)]
             else:
                 row += [f"{trial.points:,}", said(trial.matches) if trial.matches else "-", f"{trial.steps:,.3g}"]
-                row += [f"{recall:.0%}" if trial.points else "-" for recall in trial.recalls]
+                row += [trial.recall_words(number) for number in range(len(trial.recalls))]
             rows.append(row)
         return rows
 
@@ -285,34 +302,36 @@ def tried(query: CompiledQuery, past: PastTable, how: HowTried) -> Trial:
     if heaviest > how.most_steps:
         return replace(asked, steps=heaviest, skipped=f"{heaviest:,.0f} run-steps per event")
     exact = Execution(query.plan, output=how.output, **past.named)
-    points, matches, begun = 0, 0, time.perf_counter()
+    tables, matches, begun = [], 0, time.perf_counter()
     for table in _run(exact, past.last):
-        points += _points(table)
+        tables.append(table)
         matches += sum(table.column("matches").to_pylist()) if exact.output.by_errors else 0
         if matches > MOST_MATCHES:
             steps = exact.progress.steps / max(exact.progress.events, 1)
             return replace(asked, steps=steps, skipped=f"over {MOST_MATCHES:,} matches")
     exact_seconds = time.perf_counter() - begun
+    assert exact.pipeline is not None, "it has run"
+    truth = Truth.of(tables, exact.pipeline.window, past.last.num_rows)
     known = HistoryGraph(query).fit(past.first, **past.named)
-    work, recalls, seconds = [], [], []
+    work, found, seconds = [], [], []
     for budget in how.budgets:
         question = Question(plan=query.plan, roles=past.named)
         some = BudgetedMatches(question, open_source(past.last), Load(budget, known, seed=how.seed))
         begun = time.perf_counter()
-        found = _points(some.counts() if exact.output.by_errors else some.points())
+        rows = (some.counts() if exact.output.by_errors else some.points())["row"].to_numpy()
         seconds.append(time.perf_counter() - begun)
-        recalls.append(found / points if points else 0.0)
+        found.append(truth.found(rows))
         work.append(some.record().work / max(exact.progress.steps, 1))
     steps = exact.progress.steps / past.last.num_rows
+    recalls = tuple(float(one.sum()) / max(len(truth), 1) for one in found)
+    ends = [
+        (1.0, 1.0) if budget.is_unlimited else one
+        for budget, one in zip(how.budgets, intervals(np.array(found), truth), strict=True)
+    ]
     return replace(
-        asked, points=points, matches=matches, steps=steps, work=tuple(work), recalls=tuple(recalls),
-        exact_seconds=exact_seconds, seconds=tuple(seconds),
+        asked, points=len(truth), matches=matches, steps=steps, work=tuple(work), recalls=recalls,
+        exact_seconds=exact_seconds, seconds=tuple(seconds), intervals=tuple(ends),
     )  # fmt: skip
-
-
-def _points(table: pa.Table) -> int:
-    """Match points of a table: events that complete a match."""
-    return len(pc.unique(table.column("row"))) if table.num_rows else 0
 
 
 def _run(matcher: Execution, events: pa.Table) -> Iterable[pa.Table]:
@@ -458,8 +477,8 @@ def _cheapest(chosen: Trial, budgets: Sequence[Budget]) -> tuple[str | None, lis
     order = sorted(range(len(budgets)), key=lambda i: (chosen.work[i], i))
     for i in order:
         if chosen.recalls[i] >= ENOUGH:
-            why = f"it is the least work that finds {ENOUGH:.0%} of the match points; it finds {chosen.recalls[i]:.0%}"
+            why = f"it is the least work that finds {ENOUGH:.0%} of the match points; it finds {chosen.recall_words(i)}"
             return str(budgets[i]), [f"budget {budgets[i]}: {why}"]
     best = max(order, key=lambda i: chosen.recalls[i])
-    why = f"none finds {ENOUGH:.0%} of the match points; this one finds most, {chosen.recalls[best]:.0%}"
+    why = f"none finds {ENOUGH:.0%} of the match points; this one finds most, {chosen.recall_words(best)}"
     return str(budgets[best]), [f"budget {budgets[best]}: {why}"]

@@ -201,7 +201,8 @@ def tuning_view(tuning: Any) -> str:
     for trial in tuning.trials:
         found, recalls = ["-", "-"], ["too much"] * len(tuning.budgets)
         if not trial.skipped:
-            found, recalls = [f"{trial.points:,}", said(trial.matches)], [*map(percent, trial.recalls)]
+            found = [f"{trial.points:,}", said(trial.matches)]
+            recalls = [trial.recall_words(number) for number in range(len(trial.recalls))]
         steps = "-" if trial.skipped and not trial.steps else f"{trial.steps:,.3g}"
         rows.append([str(trial.errors), trial.within, *found, steps, *recalls])
     told = f"learned from {tuning.trained:,} events, measured on the {tuning.measured:,} after them"

@@ -96,6 +96,23 @@ class Changelog:
         ids = (self._id,) if self._id is not None and self._is_changelog else ()
         return (*(self._returns.needed or self._events.names), *ids)
 
+    @property
+    def places(self) -> tuple[str, ...]:
+        """The columns of raw results that hold places of events."""
+        return (*self._named, *self._of_best)
+
+    def not_among(self, results: pa.Table, others: Sequence[pa.Table]) -> pa.Table:
+        """The raw results that others have not: matches by the events that they bind, points by their event."""
+        output = self._pipeline.output
+        is_match = (*self._pipeline.nothing().drop_columns(["errors"]).column_names,) if output.binds else ()
+        names = is_match or (SLOT, "row", *(("errors",) if output.by_errors else ()))
+        high, low = _hashes(results.select(names))
+        there = [_hashes(table.select(names)) for table in others if table.num_rows]
+        if not there:
+            return results
+        others_high, others_low = (np.concatenate(side) for side in zip(*there, strict=True))
+        return results.filter(pa.array(~(np.isin(high, others_high) & np.isin(low, others_low))))
+
     def nothing(self) -> pa.Table:
         """An empty table with the columns of the results."""
         self._know()
@@ -128,7 +145,7 @@ class Changelog:
     def _table(self, gone: pa.Table, came: pa.Table, tail: Tail) -> pa.Table:
         raw = pa.concat_tables([gone, came]).combine_chunks() if gone.num_rows else came
         is_known = not self.needed and tail.in_order * tail.gap > tail.last_place  # no event is looked up
-        places = self._places(raw, (*self._named, *self._of_best)) if not is_known else np.zeros(0, np.int64)
+        places = self._places(raw, self.places) if not is_known else np.zeros(0, np.int64)
         lookup = Lookup(tail.parts() if len(places) else (), places, self._schema, tail)
         columns = self._columns(raw, lookup)
         if not self._is_changelog:

@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager, nullcontext
 import numpy as np
 import pyarrow as pa
 
+from acep_approx.archive import Scope
 from acep_approx.arrays import Ints
 from acep_approx.matching.pipeline import Pipeline
 from acep_approx.ranges import COUNT, number_in
@@ -85,6 +86,12 @@ class FinalRun:
     def header(self) -> dict[str, int]:
         """What ``take_up`` needs beside the events."""
         return {"events": self._events, "in_order": self.tail.in_order, "last_place": self.tail.last_place}
+
+    def save(self, scope: Scope) -> None:
+        """Save what ``header`` has not: nothing."""
+
+    def load(self, scope: Scope) -> None:
+        """Take over what ``save`` saved."""
 
     def at_base(self) -> AbstractContextManager[None]:
         """While the state is saved; nothing need be done for that."""

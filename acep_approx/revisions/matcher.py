@@ -224,14 +224,7 @@ class RevisedMatcher(Run):
 
         Complexity: O(keys + events held); taking it up runs the events held once more.
         """
-        mine = Scope(
-            {
-                "asked": self.asked.header(),
-                "options": self.execution.options(),
-                "changes": self.changes,
-                "rows": self.rows,
-            }
-        )
+        mine = Scope(self.header())
         self.left_out.save(mine.sub("left out"))
         if self.stream is None:
             return self._packed(mine, None)
@@ -240,6 +233,15 @@ class RevisedMatcher(Run):
         self.stream.save(mine.sub("stream"))
         with self.stream.run.at_base():
             return self._packed(mine, side)
+
+    def header(self) -> dict[str, Any]:
+        """What a state holds of it beside the stream, as JSON."""
+        return {
+            "asked": self.asked.header(),
+            "options": self.execution.options(),
+            "changes": self.changes,
+            "rows": self.rows,
+        }
 
     def _packed(self, mine: Scope, side: StreamSide | None) -> bytes:
         scope = saved(self.plan, {}, side)
@@ -255,17 +257,28 @@ class RevisedMatcher(Run):
         Exception
             What ``ranges.reading`` takes for damage.
         """
+        asked, options = cls.made_with(state)
+        made = cls(plan, asked, **options)
+        made.go_on(state)
+        return made
+
+    @staticmethod
+    def made_with(state: Scope) -> tuple[Revisions, dict[str, Any]]:
+        """How events may be late and change, and the options, that the matcher of a state was made with."""
+        head = state.parts["revisions"].head
+        return Revisions(**head["asked"]), checked_options(head["options"])
+
+    def go_on(self, state: Scope) -> None:
+        """Go on from a state, before anything was pushed."""
         mine = state.parts["revisions"]
-        made = cls(plan, Revisions(**mine.head["asked"]), **checked_options(mine.head["options"]))
-        made.rows = mine.number("rows")
-        made.changes = {name: number_in(name, mine.head["changes"][name], 0, COUNT) for name in CHANGES}
-        made.left_out.load(mine.parts["left out"])
+        self.rows = mine.number("rows")
+        self.changes = {name: number_in(name, mine.head["changes"][name], 0, COUNT) for name in CHANGES}
+        self.left_out.load(mine.parts["left out"])
         if "stream" in mine.parts:
             stream = mine.parts["stream"]
-            made.execution.take(state)
-            made.stream = RevisedStream(made.execution, made.asked, stream.head["names"], stream.head["op"])
-            made.stream.load(stream)
-        return made
+            self.execution.take(state)
+            self.stream = RevisedStream(self.execution, self.asked, stream.head["names"], stream.head["op"])
+            self.stream.load(stream)
 
     def finish(self, *, ended: bool = True) -> pa.Table:
         """The stream has ended: nothing is late, changes or goes any more; see ``Execution.finish``."""

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 import numpy as np
 import pyarrow as pa
 
+from acep_approx.archive import Scope
 from acep_approx.arrays import Bools, Ints
 from acep_approx.matching.pipeline import Pipeline
 from acep_approx.matching.snapshots import QuerySnapshot
@@ -166,7 +167,7 @@ class Replay:
             segment = segments[number]
             events = segment.events
             self.pipeline.recent.remove(events.place)  # others may get these places
-            segment.parts = [PlacedEvents.of(events, self.tail.next_places(len(events), gap), events.slot)]
+            self._move(segment, self.tail.next_places(len(events), gap))
             if number > first:
                 segment.before = self._count if self._is_whole else segment.before
                 segment.snapshot = self._snapshot(segment.since)
@@ -175,6 +176,10 @@ class Replay:
         if self._is_whole:
             self._before = self._count
         self._waiting = self.pipeline.results.as_if_ended()
+
+    def _move(self, segment: Segment, places: Ints) -> None:
+        """Give the events of a segment other places."""
+        segment.parts = [PlacedEvents.of(segment.events, places, segment.events.slot)]
 
     def _run_again(self, touched: dict[int, list[PlacedEvents]], changed: Changed) -> None:
         """Bring the keys that changed back, and run what came since, as far as the change may reach."""
@@ -245,7 +250,7 @@ class Replay:
             piece = new.slice(first, last - first)
             if self._is_due(int(piece.tick[0])):
                 came += self._begin_segment(int(piece.tick[0]))
-            tables = list(self.pipeline.run(batch.piece(first, len(piece))))
+            tables = self._run_new(piece, batch.piece(first, len(piece)))
             segment = self.tail.segments[-1]
             segment.add(piece)
             segment.add_results(tables)
@@ -255,10 +260,19 @@ class Replay:
             self._since += len(piece)
             first = last
 
+    def _run_new(self, events: PlacedEvents, batch: StreamBatch) -> list[pa.Table]:  # noqa: ARG002  (others note them)
+        """Run events, which were prepared as ``batch``, for the first time; returns their results."""
+        return list(self.pipeline.run(batch))
+
+    @property
+    def _least(self) -> int:
+        """Fewest events that a segment begins with."""
+        return LEAST_PIECE
+
     def _borders(self, events: int) -> list[int]:
         """Where pieces of so many events end: the last one is as long as changes lately reached back."""
         borders, at = [events], events
-        size = min(max(int(self._depth), LEAST_PIECE), PIECE) if self._depth else PIECE
+        size = min(max(int(self._depth), self._least), PIECE) if self._depth else PIECE
         while at > size:
             at -= size
             borders.append(at)
@@ -270,7 +284,7 @@ class Replay:
         if not segments:
             return True
         words = segments[-1].snapshot.words
-        return tick > self.head and self._since >= LEAST_PIECE // 2 and self._since * WORDS_PER_EVENT >= words
+        return tick > self.head and self._since >= self._least // 2 and self._since * WORDS_PER_EVENT >= words
 
     def _begin_segment(self, tick: int) -> list[pa.Table]:
         """Begin a segment; returns what no event from this time on can change any more of the one before."""
@@ -311,6 +325,12 @@ class Replay:
         return batch, np.where(pipeline.preparer.is_relevant(batch), slot, -1) if self._skips else slot.copy()
 
     # --- state ----------------------------------------------------------------------------------------------
+
+    def save(self, scope: Scope) -> None:
+        """Save what ``header`` has not; here nothing: what may change is found once more in the events."""
+
+    def load(self, scope: Scope) -> None:
+        """Take over what ``save`` saved, before ``take_up``."""
 
     @contextmanager
     def at_base(self) -> Iterator[None]:

@@ -40,6 +40,7 @@ from acep_approx.revisions.names import check_ids
 from acep_approx.revisions.replay import Replay
 from acep_approx.revisions.request import Revisions
 from acep_approx.revisions.segments import PlacedEvents
+from acep_approx.revisions.within_budget import ReplayWithinBudget
 from acep_approx.run.events import Events
 from acep_approx.run.left_out import BACKWARDS, LATE
 from acep_approx.run.order import numbers_of
@@ -241,9 +242,12 @@ class RevisedStream:
         ids = () if asked.id is None else (asked.id,)
         self.needed = tuple(dict.fromkeys((*pipeline.columns, *self.changelog.needed, *ids)))
         self.columns = self.names if self.is_by_content else self.needed
-        self.run: Replay | FinalRun = (
-            FinalRun(pipeline, self.changelog) if asked.is_final else Replay(pipeline, self.changelog, asked.id)
-        )
+        self.run: Replay | FinalRun
+        if asked.is_final:
+            self.run = FinalRun(pipeline, self.changelog)
+        else:
+            runs = Replay if pipeline.engine.shedding is None else ReplayWithinBudget
+            self.run = runs(pipeline, self.changelog, asked.id)
         self.run.tail.has_twins = op is None and asked.id is not None and asked.is_changelog
         self.watermarks = asked.wait(is_time=pipeline.is_time).watermarks
         self.beyond = asked.beyond(is_time=pipeline.is_time)
@@ -423,6 +427,7 @@ class RevisedStream:
             "vacant": self.live.vacant,
             "run": self.run.header(),
         }
+        self.run.save(scope)
         tail = self.run.tail
         in_tail = [part for segment in tail.segments for part in segment.parts]
         _save(scope, "waiting", Events.joined(self.waiting.parts or [self.none]))
@@ -449,6 +454,7 @@ class RevisedStream:
         for events in (passed, tail, waiting):
             check("columns", good=events.data.schema.names == list(self.columns))
         self.waiting.add(Events(waiting.tick, waiting.arrival, waiting.tie, waiting.data))
+        self.run.load(scope)
         self.run.take_up(head["run"], passed, tail)
         if self.op is not None:
             self.live.forget_all_but((passed, tail, waiting))

@@ -56,7 +56,7 @@ class Surroundings:
             side = side or StreamSide(schema, roles, derived_types(reads, self.logs))
             if planned.in_kernel:
                 return self._lockstep(stage, rules, side, reads, own)
-            detector = self._detector(rules, side, reads, in_turn=stage.is_cycle)
+            detector = self._detector(rules, side, reads)
         if not stage.is_cycle:
             return BatchStage(detector, own)
         read = [cell(read) for rule in rules for read in rule.reads]
@@ -66,9 +66,7 @@ class Surroundings:
         own_doubts = [doubt for name, doubt in doubts.items() if name in wanted]
         return SteppingStage(detector, own, [self.logs[name] for name in wanted], [*wanted.values()], own_doubts)
 
-    def _detector(
-        self, rules: list[CompiledRule], side: StreamSide, reads: list[ReadColumn], *, in_turn: bool
-    ) -> Detector:
+    def _detector(self, rules: list[CompiledRule], side: StreamSide, reads: list[ReadColumn]) -> Detector:
         losses = self.losses
         pipelines, watches = list[Pipeline](), list[Watch | None]()
         for rule in rules:
@@ -76,9 +74,6 @@ class Surroundings:
             pipelines.append(rule_pipeline(side, rule, self.bind, shedding=shedder))
             watch = None if losses is None else losses.watch(rule, pipelines[-1], self.firings[rule.number])
             watches.append(watch)
-        if in_turn:  # what a key takes must not depend on later events of others
-            for pipeline in pipelines:
-                pipeline.in_stream_order = True
         return Detector(rules, side, self.logs, reads, pipelines, watches)
 
     def _wanted(self, cells: Sequence[Cell]) -> dict[str, Bools]:

@@ -15,8 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from acep_approx.arrays import Bools, Ints
-from acep_approx.budget.audit import AuditCells, AuditSample, RecallEstimate
-from acep_approx.budget.budget import granted_beside
+from acep_approx.budget.audit import AuditCells, AuditSample
 from acep_approx.engines.batches import RunEvents
 from acep_approx.events.roles import Roles
 from acep_approx.events.stream import EventBatch
@@ -43,8 +42,6 @@ class ExactCells:
         Of the events.
     cells : AuditCells
         Which cells are chosen.
-    explores : float
-        Share of the budget that is for it. What is not used is saved up.
     full_work : float
         Run-steps per event of an exact run, as far as is known.
 
@@ -58,10 +55,8 @@ class ExactCells:
         Match points of the cells, and which of them the run found.
     """
 
-    def __init__(
-        self, plan: Plan, columns: tuple[pa.Schema, Roles], cells: AuditCells, explores: float, full_work: float
-    ) -> None:
-        self.plan, self.cells, self.explores, self.full_work = plan, cells, explores, full_work
+    def __init__(self, plan: Plan, columns: tuple[pa.Schema, Roles], cells: AuditCells, full_work: float) -> None:
+        self.plan, self.cells, self.full_work = plan, cells, full_work
         self.schema, self.roles = columns
         self.quota, self.steps, self.lost = 0.0, 0, 0
         self.sample = AuditSample.none()
@@ -81,9 +76,9 @@ class ExactCells:
         """The run has found match points at these rows."""
         self._found.append(rows)
 
-    def end_piece(self, batch: EventBatch, rate: float, *, is_relevant: bool) -> None:
-        """Match the cells' part of a piece of the stream; ``rate``: run-steps that the run was granted per event."""
-        self.quota += granted_beside(rate, len(batch), self.explores)
+    def end_piece(self, batch: EventBatch, granted: float, *, is_relevant: bool) -> None:
+        """Match the cells' part of a piece of the stream, for which some run-steps are granted."""
+        self.quota += granted
         self._density = len(batch) / (int(batch.ticks[-1] - batch.ticks[0]) + 1)
         if not is_relevant or not len(self._events.row):
             return
@@ -101,10 +96,6 @@ class ExactCells:
         self._execution = None
         self.lost += self._at_hand
         self._looks = dict.fromkeys(self._looks, False)
-
-    def recall(self, found: int) -> RecallEstimate:
-        """Estimated recall of a run that found so many match points."""
-        return self.sample.of_run(found, self.lost)
 
     # --- which cells ----------------------------------------------------------------------------------------
 

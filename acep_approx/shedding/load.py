@@ -17,6 +17,7 @@ from acep_approx.training.pricing import first_price
 
 if TYPE_CHECKING:
     from acep_approx.automaton.registers import RegisterAutomaton
+    from acep_approx.engines.runs.expected_work import WorkLaw
     from acep_approx.planning.planner import Plan
     from acep_approx.training.history_graph import HistoryGraph
 
@@ -46,7 +47,9 @@ class Load:
         Whether what runs are worth is learned while the stream runs, from the history on or from nothing. The audit is
         then a cohort that is matched beside the run (``learning.cohort``).
     full_work : float, optional
-        Run-steps per event of the exact run: what a share is of, where no history knows.
+        Run-steps per event of the exact run: what a share is of, in the place of what the history knows.
+    drops : bool, default False
+        Whether the exact run of the same output drops runs that can do no more than another: who sheds finds out.
     """
 
     budget: Budget
@@ -58,6 +61,7 @@ class Load:
     logs_shed: bool = False
     learns: bool = False
     full_work: float | None = None
+    drops: bool = False
 
     def __post_init__(self) -> None:
         expect("audit", self.audit, Real, "a share from 0 to below 1")
@@ -100,10 +104,22 @@ class Load:
 
     @property
     def steps_per_event(self) -> float | None:
-        """Run-steps per event of the exact run, where they are known."""
+        """Run-steps per event of the exact run, where they are known: as was said, else those of the past."""
         if self.full_work is not None or self.history is None:
             return self.full_work
-        return self.history.steps_per_event_
+        return self.history.steps_per_event_ * self.ratio
+
+    @property
+    def ratio(self) -> float:
+        """The share of the run-steps of listing all matches that the exact run takes, as far as is known."""
+        work = None if self.history is None else self.history.work_
+        return work.ratio if work is not None and self.drops else 1.0
+
+    @property
+    def law(self) -> WorkLaw | None:
+        """How the run-steps of the exact run follow from the events; None where nobody knows, or it was said."""
+        work = None if self.history is None or self.full_work is not None else self.history.work_
+        return None if work is None else work.law(drops=self.drops)
 
     @property
     def share(self) -> float:
@@ -122,6 +138,16 @@ class Load:
         if budget.unit == "steps/event" and full:
             return min(budget.amount / full, 1.0)
         return UNKNOWN_SHARE
+
+    @property
+    def audit_share(self) -> float:
+        """The share of the budget that the audit has."""
+        return self.audit * min(LARGE / self.share, 1.0) if self.budget.unit == "%" else self.audit
+
+    @property
+    def share_of_listing(self) -> float:
+        """What share the budget is of the work of listing all matches: histories know prices by it."""
+        return self.share * self.ratio
 
     @property
     def policy_name(self) -> str:
@@ -158,6 +184,8 @@ LEAST_RESERVE = 256.0
 EPOCH_WINDOWS = 4
 MOST_AUDITED = 0.5
 """Share of the cells that are audited at most."""
+LARGE = 0.2
+"""Share of the exact run's work from which on the audit grows no more: it has all that it needs."""
 CARRIED = 64
 """Run-steps that may be saved up where less is granted per event: else a small budget would never pay for a test."""
 
@@ -187,11 +215,11 @@ def audited_cells(load: Load, window: int, times: float = 1.0) -> AuditCells | N
 
 def first_allowance(load: Load, worth: Worth, window: int, explores: float, *, marks: bool) -> Allowance:
     """How much may be done: the budget, less the share that a cohort ``explores`` with; ``marks``: runs are audited."""
-    known, share = load.history, load.share
-    price = learned_price(load)
+    known, price = load.history, learned_price(load)
+    is_learned = known is not None and price is not None and known.learned_ is None
     base = Allowance(
-        price=first_price(worth, share) if price is None else price,
-        elasticity=known.prices_.elasticity(share) if known and price and known.learned_ is None else 1.0,
+        price=first_price(worth, load.share) if price is None else price,
+        elasticity=known.prices_.elasticity(load.share_of_listing) if known and is_learned else 1.0,
         audit=_audit(load) if marks else 0.0,
         audit_share=load.audit if marks else 0.0,
         epoch=epoch_of(window),
@@ -203,7 +231,7 @@ def first_allowance(load: Load, worth: Worth, window: int, explores: float, *, m
 def learned_price(load: Load) -> float | None:
     """The price that leaves as much of the work as the budget is; None where no history says."""
     known = load.history
-    return known.prices_.price(load.share) if known is not None and load.policy_name in LEARNED else None
+    return known.prices_.price(load.share_of_listing) if known is not None and load.policy_name in LEARNED else None
 
 
 def spending(load: Load, base: Allowance, explores: float) -> Allowance:

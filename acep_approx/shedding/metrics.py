@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 import numpy as np
@@ -101,6 +101,11 @@ class Metrics:
             self.begin = int(ticks[0])
         self.pieces.append(piece)
 
+    def add_work(self, steps: int) -> None:
+        """Work that was done behind the last piece."""
+        if steps:
+            self.pieces[-1] = replace(self.pieces[-1], work=self.pieces[-1].work + steps)
+
     def audited(self, cells: AuditCells) -> AuditSample:
         """What the audit saw of the match points found since this was made, and of those before that it was told of.
 
@@ -146,8 +151,6 @@ class Metrics:
 
 # --- runs that were shed ------------------------------------------------------------------------------------
 
-BY_PASS = (kernel.TOO_OLD_PRICE, kernel.BOUND)
-
 
 def shed_by_state(shedding: Shedding) -> list[Shed]:
     """How many were shed by state and reason, those of the first states first."""
@@ -176,10 +179,11 @@ def shed_table(log: Ints, pipeline: Pipeline) -> pa.Table:
         was shed; ``reason``; ``remembers``, its registers in words; the terms of its score: ``gain``, match points that
         it may still lead to; ``covered``, those of them that a run which is kept reaches as well; ``cost``, run-steps
         to come, to the power of 1, 1/2 or 0 that the history ranks by; ``coin``, 1 or a little less, which breaks ties;
-        ``score``, (gain - covered) / cost * coin; ``price``; ``vertex``, its match vector in the history, or -1; and
-        ``rescored``, how often runs had been scored anew by then. Where all runs of a state were gone through, scores
-        are known to an eighth of an octave, and ``covered`` follows from them. Those shed for the bound by the dozen
-        have no score.
+        ``beside``, what is left of its score beside a run that can do all that it can, 1/256, or 1 where there is none;
+        ``score``, (gain - covered) / cost * coin * beside; ``price``; ``vertex``, its match vector in the history, or
+        -1; and ``rescored``, how often runs had been scored anew by then. Where all runs of a state were gone through,
+        scores are known to an eighth of an octave, and ``covered`` follows from them. Those shed for the bound by the
+        dozen have no score, nor have those that the audit protects and the bound has no room for.
         Complexity: linear.
     """
     shedding = pipeline.engine.shedding
@@ -204,19 +208,20 @@ def shed_table(log: Ints, pipeline: Pipeline) -> pa.Table:
     columns["reason"] = pa.array(REASONS).take(pa.array(log[:, kernel.LOG_REASON]))
     columns["remembers"] = _registers(log, tables)
     terms = _terms(log, shedding, pipeline.window)
-    columns |= {name: terms[name] for name in ("gain", "covered", "cost", "coin")}
+    columns |= {name: terms[name] for name in ("gain", "covered", "cost", "coin", "beside")}
     is_scored = terms["score"] > 0
     columns |= {name: pa.array(terms[name], mask=~is_scored) for name in ("score", "price")}
     return pa.table(columns | {"vertex": terms["vertex"], "rescored": log[:, kernel.LOG_WORTH]})
 
 
 def _terms(log: Ints, shedding: Shedding, window: int) -> dict[str, Floats | Ints]:
-    """The terms of each run's score as the kernel looked them up; without a worth 0, 0, 1, 1 and -1."""
+    """The terms of each run's score as the kernel looked them up; without a worth 0, 0, 1, 1, 1 and -1."""
     found: dict[str, Floats | Ints] = {
         "gain": np.zeros(len(log)),
         "covered": _as_floats(log[:, kernel.LOG_COVERED]),
         "cost": np.ones(len(log)),
         "coin": np.ones(len(log)),
+        "beside": np.ones(len(log)),
         "vertex": np.full(len(log), -1, np.int64),
         "score": _as_floats(log[:, kernel.LOG_SCORE]),
         "price": _as_floats(log[:, kernel.LOG_PRICE]),
@@ -228,9 +233,14 @@ def _terms(log: Ints, shedding: Shedding, window: int) -> dict[str, Floats | Int
             found["vertex"][some] = -1 if worth.scheme is None else vertex
             found["gain"][some], found["cost"][some] = worth.gain[vertex], worth.cost[vertex]
             found["coin"][some] = _coins(log[some], worth, shedding.allowance.seed)
-    score, by_pass = found["score"], np.isin(log[:, kernel.LOG_REASON], BY_PASS)
-    left = found["gain"] - score * found["cost"] / found["coin"]
-    found["covered"] = np.where(by_pass & (score > 0), np.maximum(left, 0.0), found["covered"])
+            found["beside"][some] = np.where(log[some, kernel.LOG_DOMINATED] > 0, worth.dominated, 1.0)
+    by_bin = log[:, kernel.LOG_COVERED] == kernel.NOT_KNOWN
+    is_protected = by_bin & (log[:, kernel.LOG_MARK] != kernel.NORMAL)  # the highest bin, whatever its score
+    per_point = found["coin"] * found["beside"] / found["cost"]
+    most = found["gain"] * per_point  # the lowest bin begins at 0
+    found["score"] = np.where(by_bin, np.minimum(found["score"], most), found["score"]) * ~is_protected
+    left = np.maximum(found["gain"] - found["score"] / np.where(per_point > 0, per_point, 1.0), 0.0)
+    found["covered"] = np.where(by_bin, left * ~is_protected, found["covered"])
     return found
 
 

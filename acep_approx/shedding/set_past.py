@@ -15,6 +15,7 @@ import pyarrow as pa
 from acep_approx.arrays import Ints
 from acep_approx.budget.audit import mixed
 from acep_approx.budget.budget import Budget
+from acep_approx.engines.batches import Grouped
 from acep_approx.events.columns import to_arrow
 from acep_approx.events.reading.widening import one_table
 from acep_approx.events.stream import EventBatch
@@ -57,9 +58,9 @@ class Recorder(Shedder):
         self._share = WHOLE
         self._names: tuple[str, ...] = ()
 
-    def begin_piece(self, batch: EventBatch, rows: Ints) -> None:
+    def begin_piece(self, batch: EventBatch, events: Grouped) -> None:
         """Keep the events of a piece."""
-        super().begin_piece(batch, rows)
+        super().begin_piece(batch, events)
         self.shown.append(batch.data)
 
     def begin_pairs(self, events: int, whose: Ints, pairs: StreamBatch | None = None) -> None:

@@ -13,14 +13,16 @@ import pyarrow as pa
 from acep_approx.arrays import Floats, Ints
 from acep_approx.budget.audit import AuditCells, AuditSample, RecallEstimate
 from acep_approx.budget.budget import Budget, granted_beside
+from acep_approx.budget.evidence import Expected
 from acep_approx.budget.ledger import Piece
-from acep_approx.engines.batches import RunEvents
+from acep_approx.engines.batches import Grouped, RunEvents
 from acep_approx.engines.progress import RunProgress
+from acep_approx.engines.runs.expected_work import ExpectedWork, WorkMeter
 from acep_approx.engines.runs.lineage import Hits
 from acep_approx.engines.runs.load_shedder import WHOLE_BATCH, CallOrder
 from acep_approx.engines.runs.shedding import Shedding, type_too_late
 from acep_approx.engines.runs.tables import RunTables
-from acep_approx.engines.runs.worth import WITHOUT_END, Allowance
+from acep_approx.engines.runs.worth import BY_ANOTHER, REASONS, WITHOUT_END, Allowance
 from acep_approx.events.roles import Roles
 from acep_approx.events.stream import EventBatch
 from acep_approx.jit import tiers
@@ -32,7 +34,7 @@ from acep_approx.matching.stream_batch import StreamBatch
 from acep_approx.planning.planner import Plan
 from acep_approx.ranges import finite
 from acep_approx.shedding.by_query import PointsByQuery
-from acep_approx.shedding.exact_cells import ExactCells
+from acep_approx.shedding.exact_audit import ExactAudit, estimated
 from acep_approx.shedding.load import (
     RESERVE_SHARE,
     Load,
@@ -47,13 +49,11 @@ from acep_approx.shedding.load import (
 from acep_approx.shedding.metrics import Metrics
 from acep_approx.shedding.timing import StepClock
 from acep_approx.subscriptions.published import FIRST_ID
+from acep_approx.training.expecting import expected, promised
 
 COHORT, BESIDE = 0.5, 4.0
 """How many of the cells that the budget would pay for are chosen: of a cohort half, so that what it costs can be saved
 up; cells that are only asked for their match points cost less than the full work, and wait until enough is saved up."""
-GROUPED_AT_ONCE = 512
-"""Events that are grouped by key at once. A key takes what the budget grants with its own events: were they many, keys
-that lead nowhere would spend theirs before those that do lead to matches come; what may be held back is too little."""
 SAVED_SECONDS = 0.1
 """What may be saved up of a budget in events per second."""
 
@@ -84,6 +84,8 @@ class Shedder:
         How long an event and a run-step take here.
     cells : AuditCells or None
         Where runs are protected from being shed.
+    exact_work : ExpectedWork or None
+        What the exact run takes, where a share is of the present load.
     charges_births : bool
         Whether a try to begin a run is a run-step.
     keeps_metrics : bool
@@ -101,7 +103,8 @@ class Shedder:
     charges_births = keeps_metrics = False
     known_as = ""
     part = 1.0
-    grouped_at_once = GROUPED_AT_ONCE
+    keeps_order = True
+    """What is saved up is there for all keys: were events grouped, who comes first would depend on how they arrived."""
 
     def __init__(
         self, plan: Plan, load: Load, observer: Observer | None = None, *, audits_beside: bool = False
@@ -114,7 +117,7 @@ class Shedder:
         self.metrics = Metrics()
         self.beside = Beside(self.arena)
         self.online: OnlineLearning | None = None
-        self.exact_cells: ExactCells | None = None
+        self.exact_audit: ExactAudit | None = None
         self.audits_beside = audits_beside
         self.clock = StepClock()
         if load.budget.needs_clock:
@@ -127,6 +130,8 @@ class Shedder:
         self._on_passes = 0.0  # run-steps that choosing among runs had taken by then
         self._events = 0
         self.seconds = 0.0  # that its pieces took, since it was made
+        self._of_piece = 0.0  # run-steps per event of this piece
+        self.exact_work: ExpectedWork | None = None
         self._waiting = 0  # events behind the last one that the engine got: they are granted for with the next
         self._ahead = (0.0, 0)  # seconds and events that are left of a batch with a budget of time
         self._is_bound = False
@@ -144,7 +149,7 @@ class Shedder:
     def bind(self, tables: RunTables) -> None:
         """Now that the columns are known: look up what runs are worth and what may be done."""
         self._order.check("bind")
-        load = self.load
+        load = self.load = replace(self.load, drops=tables.exact_drops)
         if load.history is not None:
             window = load.history.window if self.charges_births else tables.window  # each query may have its own
             load.history.check(self.plan, window)
@@ -160,6 +165,7 @@ class Shedder:
             self.arena.allowance = first_allowance(first, worth, tables.window, explores, marks=marks)
             if load.budget.unit in ("%", "steps/event"):
                 self._rate = self.arena.allowance.rate
+            self._measure_by(tables)
         self.arena.bind(tables)
         self._is_bound = True
         if learns:
@@ -167,6 +173,12 @@ class Shedder:
             self.online = OnlineLearning(self.arena, self._learner(tables), self.beside, counts_runs=counts_runs)
         if self._unbound is not None:
             self.observer = self._unbound.bind(self.arena, self.beside, lambda: self._learner(tables))
+
+    def _measure_by(self, tables: RunTables) -> None:
+        """Let shares be of the present load, where it can be told from the events."""
+        law, full = self.load.law, self.load.steps_per_event
+        if self.load.budget.unit == "%" and law is not None and full and not self.charges_births:
+            self.exact_work = ExpectedWork(WorkMeter(tables), law, full)
 
     def _choose_cells(self, window: int, *, learns: bool, has_cohort: bool) -> float:
         """Choose what is audited, and how; gives the share of the budget that is not the run's."""
@@ -184,19 +196,19 @@ class Shedder:
         if cells is None or not can_be_beside:
             return 0.0
         if has_cohort:
-            self.beside = Beside(self.arena, Cohort(self.plan, *self._columns, cells), load.audit)
+            self.beside = Beside(self.arena, Cohort(self.plan, *self._columns, cells), load.audit_share)
         else:
-            full = load.steps_per_event or 0.0
-            self.exact_cells = ExactCells(self.plan, self._columns, cells, load.audit, full)
-        return load.audit
+            full = (load.steps_per_event or 0.0) / load.ratio * replace(load, drops=True).ratio
+            self.exact_audit = ExactAudit(self.plan, self._columns, cells, load.audit_share, full)
+        return load.audit_share
 
     def rebind(self, tables: RunTables) -> None:
         """Go on with columns of wider types; refused where it learns (``ACEP-D024``)."""
         self._order.check("rebind")
         if self.online is not None:
             raise type_too_late("what is being learned")
-        if self.exact_cells is not None:
-            self.exact_cells.rebind()
+        if self.exact_audit is not None:
+            self.exact_audit.rebind()
         self.arena.rebind(tables)
 
     def _first_load(self) -> Load:
@@ -213,7 +225,7 @@ class Shedder:
         assert worth is not None
         if self._first_load().history is None:
             return Learner(tables, known.graph_)
-        share = self.load.share * (1 - self.explores)
+        share = self.load.share_of_listing * (1 - self.explores)
         recall = known.prices_.recall(share)
         rate = known.points_ / max(known.events_, 1) * recall
         promise = Promise(rate, patience(known.graph_.counts.bundles), tables.window, is_poor=recall < POOR)
@@ -234,6 +246,8 @@ class Shedder:
             return  # it is looked up when the columns are known, or when a batch comes
         self.arena.grant(self._rate * self._waiting)
         self._waiting = 0
+        if self.exact_work is not None and taken.steps_per_event:
+            self.exact_work.usual = taken.steps_per_event
         allowance, price = spending(self.load, self.arena.allowance, self.explores), learned_price(self.load)
         self.arena.allow(allowance if price is None else replace(allowance, price=price))
         if budget.unit in ("%", "steps/event"):
@@ -248,8 +262,8 @@ class Shedder:
         return WHOLE_BATCH if learning is None else learning.most_events
 
     @property
-    def _aside(self) -> Beside | ExactCells:
-        return self.exact_cells or self.beside
+    def _aside(self) -> Beside | ExactAudit:
+        return self.exact_audit or self.beside
 
     @property
     def explores(self) -> float:
@@ -262,6 +276,9 @@ class Shedder:
         if self.before_batch is not None:
             self.before_batch()
         budget, arena = self.load.budget, self.arena
+        arena.notes.begin_batch(events)
+        if arena.notes.is_begun or arena.notes.again is not None:  # what is run once more is paid from what is left
+            return
         if budget.unit == "ms/batch":
             arena.grant(self._rate * self._waiting)
             self._waiting = 0
@@ -293,19 +310,26 @@ class Shedder:
         most = self._rate * a_second * SAVED_SECONDS
         self.arena.allow(replace(self.arena.allowance, rate=self._rate, most=most, reserve=most / 4))
 
-    def begin_piece(self, batch: EventBatch, rows: Ints) -> None:
+    def begin_piece(self, batch: EventBatch, events: Grouped) -> None:
         """Each event of the stream is granted for at the next one that the engine gets, itself included.
 
         What other queries publish grants nothing.
         """
         self._order.check("begin_piece")
-        places = rows - batch.first_row if batch.rows is None else np.searchsorted(batch.rows, rows)
+        places, self._of_piece = events.at, self._rate
+        self.arena.notes.begin_piece(len(batch), places)
+        self.arena.begin_piece(events.row)
+        if self.arena.notes.again is not None:
+            return
+        if self.exact_work is not None:
+            self.arena.stands_for = worth = self.exact_work.of(events)
+            self._of_piece = self._rate * float(worth.sum()) / max(len(batch), 1)
+            return
         arrived = np.arange(1, len(batch) + 1) if batch.ids is None else np.cumsum(batch.ids < FIRST_ID)
-        stands_for = np.zeros(len(batch), np.int64)
+        stands_for = np.zeros(len(batch))
         found = np.sort(places)
         stands_for[found] = np.diff(arrived[found], prepend=-self._waiting)
         self.arena.stands_for = stands_for[places]
-        self.arena.begin_piece(rows)
         self._waiting += int(arrived[-1:].sum() - stands_for.sum())
 
     def begin_pairs(self, events: int, whose: Ints, pairs: StreamBatch | None = None) -> None:  # noqa: ARG002
@@ -317,7 +341,7 @@ class Shedder:
         self._waiting += events
         self._whose = whose
         if len(whose):
-            self.arena.stands_for = np.ones(len(whose), np.int64)
+            self.arena.stands_for = np.ones(len(whose))
             if self._rate > 0:
                 self.arena.rate = self._rate * self._waiting / len(whose)
             self._waiting = 0
@@ -335,9 +359,10 @@ class Shedder:
     def note_hits(self, events: RunEvents, hits: Hits) -> None:
         """Remember match points, and whether the policy alone would have found them."""
         self._order.check("note_hits")
-        for other in (self.online, self.observer, self.exact_cells):
+        for other in (self.online, self.observer, self.exact_audit):
             if other is not None:
                 other.count(events)
+        hits = hits.where(self.arena.notes.first_completed(hits.event, events.row))  # the others were counted then
         if not len(hits):
             return
         self._aside.note_found(self.metrics.add_points(events, hits))
@@ -348,11 +373,18 @@ class Shedder:
         """Look at the clock, and write down what came of it."""
         self._order.check("end_piece")
         relevant, steps = self._seen
-        self._seen, self._events = (progress.relevant, progress.steps), progress.events
         spare = self.arena.spare
         passes, self._on_passes = self._on_passes, self.arena.on_passes
         self.clock.observe(len(batch), progress.steps - steps + round(self._on_passes - passes), seconds)
         self.seconds += seconds
+        self.arena.notes.end_piece()
+        if self.arena.notes.again is not None:
+            self._seen = relevant, progress.steps
+            if self.load.budget.unit == "ms/batch":
+                self._ahead = self._ahead[0] - seconds, self._ahead[1]
+                self._keep_time()
+            return
+        self._seen, self._events = (progress.relevant, progress.steps), progress.events
         if self.load.budget.unit == "events/s":
             self._keep_up()
         elif self.load.budget.unit == "ms/batch":
@@ -360,15 +392,32 @@ class Shedder:
             self._keep_time()
         is_relevant = progress.relevant > relevant
         if self.online is not None:
-            self.online.end_piece(batch, self._rate, spare, self.metrics.found, is_relevant=is_relevant)
-        if self.exact_cells is not None:
-            self.exact_cells.end_piece(batch, self._rate, is_relevant=is_relevant)
+            self.online.end_piece(batch, self._of_piece, spare, self.metrics.found, is_relevant=is_relevant)
+        if self.exact_audit is not None:
+            self.exact_audit.end_piece(batch, self._of_piece, self.arena.tables.classes, is_relevant=is_relevant)
         piece = self._piece(int(batch.ticks[-1]), progress)
         self.metrics.add_piece(batch.ticks, piece)
         if self.online is not None:
             self.online.note(piece)
         if self.observer is not None:
-            self.observer.end_piece(batch, self._rate, spare, self.metrics.found, is_relevant=is_relevant)
+            self.observer.end_piece(batch, self._of_piece, spare, self.metrics.found, is_relevant=is_relevant)
+
+    def grant_late(self, events: int, gone: int) -> None:
+        """So many events come between others, and so many go: those are granted for as those that come in order are.
+
+        The time of a batch is for all of its rows, also for those that take events back.
+        """
+        rows: float = events + gone if self.load.budget.unit == "ms/batch" else events
+        if self.exact_work is not None and self._events:
+            rows *= self.exact_work.steps / self._events / self.exact_work.usual
+        self.arena.grant(self.arena.allowance.rate * rows)
+
+    def note_change(self, tick: int, progress: RunProgress) -> None:
+        """Write down where it stands once what changed was run again; ``tick``: of the last event so far."""
+        self._events = progress.events
+        piece = self._piece(tick, progress)
+        if self.metrics.pieces[-1:] != [piece]:
+            self.metrics.add_piece(np.array([tick]), piece)
 
     @property
     def granted(self) -> float:
@@ -393,6 +442,10 @@ class Shedder:
         """The stream has ended."""
         if self.online is not None:
             self.online.finish()
+        if self.exact_audit is not None:
+            done = self.exact_audit.steps
+            self.exact_audit.finish()
+            self.metrics.add_work(self.exact_audit.steps - done)
 
     def forget(self) -> None:
         """A run without end does not remember all of its match points; see ``Metrics.forget``."""
@@ -410,13 +463,14 @@ class Shedder:
             "waiting": self._waiting,
             "found": self.metrics.found,
             "clock": self.clock.snapshot() if self.load.budget.needs_clock else None,
+            "exact work": None if self.exact_work is None else self.exact_work.snapshot(),
         }
         if self.beside.cohort is not None:
             saved["beside"] = self.beside.snapshot()
         if self.online is not None:
             saved["online"] = self.online.snapshot()
-        if self.exact_cells is not None:
-            saved["exact cells"] = self.exact_cells.snapshot()
+        if self.exact_audit is not None:
+            saved["exact cells"] = self.exact_audit.snapshot()
         if self.keeps_metrics:
             so_far, by_query = self.metrics.snapshot(self.cells), self.by_query.snapshot()
             has = {"amount": self.load.budget.amount, "full_work": self.load.full_work, "part": self.part}
@@ -439,14 +493,16 @@ class Shedder:
             self.beside.restore(saved["beside"])
         if self.online is not None and "online" in saved:
             self.online.restore(saved["online"])
-        if self.exact_cells is not None and "exact cells" in saved:
-            self.exact_cells.restore(saved["exact cells"])
+        if self.exact_audit is not None and "exact cells" in saved:
+            self.exact_audit.restore(saved["exact cells"])
         self.arena.restore(saved)
         relevant, steps = saved["seen"]
         finite("seen", relevant, steps, saved["waiting"], saved["found"], saved.get("events", 0))
         self._seen, self._waiting, self.metrics.found = (relevant, steps), saved["waiting"], saved["found"]
         self._on_passes = self.arena.on_passes
         self._events = saved.get("events", 0)  # states of before do not know it
+        if self.exact_work is not None and saved.get("exact work") is not None:  # states of before have none
+            self.exact_work.restore(saved["exact work"])
         if saved["clock"] is not None:
             self.clock = StepClock.restored(saved["clock"])
         if self.observer is not None and saved.get("prices", self._prices) != self._prices:
@@ -466,8 +522,30 @@ class Shedder:
 
     def recall(self) -> RecallEstimate | None:
         """Estimated recall of match points; None where nothing is shed on purpose or no audit was asked for."""
-        known, sample = self._aside.recall(self.metrics.found), self.audited()
+        if self.cells is None and self._sheds_nothing:
+            return RecallEstimate(1.0, 1.0, 1.0, 0, 0, self.metrics.found)
+        if self.exact_audit is not None:
+            return estimated(self.metrics.found, self._events, self.exact_audit, self._expected())
+        known, sample = self.beside.recall(self.metrics.found), self.audited()
         return sample.estimate() if known is None and sample is not None else known
+
+    @property
+    def _sheds_nothing(self) -> bool:
+        """Whether all match points were found for certain: where one run can do all that another can, none is lost."""
+        audits = self.exact_audit is not None or self.beside.cohort is not None
+        return audits and not self.arena.untested and not self.arena.counts[:, : REASONS.index(BY_ANOTHER)].any()
+
+    def _expected(self) -> Expected | None:
+        """What the history leads to expect of runs that take as much of the work."""
+        known, full = self.load.history, self.full_work()
+        if known is None or self.load.policy_name != "history" or self.load.learns or not self._events:
+            return None
+        done = (self._seen[1] + self.arena.on_passes) / self._events
+        share = min(done / full, 1.0) if full else self.load.share
+        past = expected(known.prices_, share * self.load.ratio, known.points_ / max(known.events_, 1))
+        if past is None or known.promises_ is None:
+            return past
+        return promised(past, known.promises_.of("points" if self.load.drops else "matches"), share)
 
     @property
     def audit_work(self) -> int | None:
@@ -488,8 +566,10 @@ class Shedder:
         return self.observer.training_sample(len(self.metrics.points)) if self.observer is not None else b""
 
     def full_work(self) -> float | None:
-        """Run-steps per event of the exact run: as was given, else as is found on the way; None where nobody knows."""
+        """Run-steps per event of the exact run up to here: as was given, else as is told; None where nobody knows."""
         known = self.load.steps_per_event
+        if self.exact_work is not None and self._events:
+            known = self.exact_work.steps / self._events
         if known is None and self.online is not None:
             known = self.online.full_work(self._events)
         is_all = self._events > 0 and not self.arena.counts.any() and not self.arena.untested
@@ -504,7 +584,8 @@ class Shedder:
 
     def bound_in_words(self) -> str:
         """What the budget comes to."""
-        words, audit = bound_in_words(self.load.budget, self._rate), granted_beside(self._rate, 1, self.explores)
+        rate = self._rate if self.exact_work is None else self.granted / max(self._events, 1)
+        words, audit = bound_in_words(self.load.budget, rate), granted_beside(rate, 1, self.explores)
         return f"{words}, and {audit:,.3g} for the audit" if audit else words
 
 

@@ -12,6 +12,8 @@ import logging
 import math
 import os
 import warnings
+from collections.abc import Callable, Iterator
+from copy import copy
 from dataclasses import dataclass, field, replace
 from numbers import Integral
 from pathlib import Path
@@ -31,6 +33,7 @@ from acep_approx.events.time import LIMIT
 from acep_approx.planning.compiled import CompiledQuery
 from acep_approx.planning.planner import Plan, plan
 from acep_approx.ranges import COUNT
+from acep_approx.training.exact_work import ExactWork, learn_exact_work
 from acep_approx.training.needless import warn_of_needless_history
 from acep_approx.training.past import PORTION, Past, portions
 from acep_approx.training.policies import (
@@ -44,7 +47,17 @@ from acep_approx.training.policies import (
     worth_of,
 )
 from acep_approx.training.pricing import PricePoint, Prices
-from acep_approx.training.training import FEW_POINTS, Counted, OnProgress, Tried, count_past, read_by, try_readings
+from acep_approx.training.promise import Part, Promises
+from acep_approx.training.training import (
+    FEW_POINTS,
+    Counted,
+    OnProgress,
+    Reading,
+    Tried,
+    count_past,
+    read_by,
+    try_readings,
+)
 from history.checking import finite_column, require, values_of
 from history.coverage.groups import sketch_error
 from history.errors import HistoryError
@@ -54,6 +67,9 @@ from history.store import damaged, pointed, versions, written
 from history.store import load as stored_history
 from history.store import save as store_history
 from history.values import Values, fit_values, with_counts
+
+Measure = Callable[["HistoryGraph", Part], Promises]
+"""Says what a history promises, by the end of a past that it has not learned from."""
 
 
 class HistoryGraph:
@@ -80,8 +96,12 @@ class HistoryGraph:
         Share of its match points that a run is taken to lose beside a later one; found by replays.
     prices_ : Prices
         What replays of the end of the past did at several prices: work, match points.
+    promises_ : Promises or None
+        What runs inside budgets found there, by what was learned from the events before; None: nobody has measured.
     steps_per_event_ : float
         Run-steps per event of the exact run, after lossless merging.
+    work_ : ExactWork or None
+        How the run-steps of exact runs follow from the events; None where it was learned by an earlier version.
     events_, points_ : int
         Events and match points seen.
     learned_ : rl.Values or None
@@ -117,7 +137,9 @@ class HistoryGraph:
         self.events_ = self.points_ = 0
         self.steps_per_event_ = self.overlap_ = 0.0
         self.prices_ = Prices()
+        self.promises_: Promises | None = None
         self.version_ = 0
+        self.work_: ExactWork | None = None
         self.learned_: Values | None = None
         self.learned_overlap_ = np.zeros(0)
         self._steps = 0
@@ -167,7 +189,13 @@ class HistoryGraph:
 
     @checked
     def fit(
-        self, events: Any, *, on_progress: OnProgress | None = None, portion_events: int = PORTION, **roles: Any
+        self,
+        events: Any,
+        *,
+        on_progress: OnProgress | None = None,
+        portion_events: int = PORTION,
+        measure: Measure | None = None,
+        **roles: Any,
     ) -> Self:
         """Learn from past events, and forget what was learned before.
 
@@ -179,6 +207,9 @@ class HistoryGraph:
             Called with what is being done and how much of it, from 0 to 1.
         portion_events : int, default 131,072
             Events that are counted together where the query has a key; see ``training.past``.
+        measure : callable, optional
+            Runs inside budgets over the end of the past with what was learned from the events before, and gives
+            ``promises_``: ``shedding.promising.promised``, as ``acep train`` does.
         **roles : str
             ``time``, ``key``, ``type``, ``unit``: as for ``Query.match``.
 
@@ -209,11 +240,13 @@ class HistoryGraph:
         past = Past(self.plan, events, roles)
         tried = try_readings(self.plan, past, self.integer_gap(past.window), self.most_bundles, tell)
         number = portions(self.plan, len(past), portion_events)
-        return self.take(tried, count_past(self.plan, past, tried.blank, number), past, tell)
+        return self.take(tried, count_past(self.plan, past, tried.blank, number), past, tell, measure)
 
-    def take(self, tried: Tried, counted: Counted, past: Past, on_progress: OnProgress) -> Self:
-        """Take over what was tried on the end of a past, and counted in all of it; then set prices."""
-        self.learned_ = None
+    def take(
+        self, tried: Tried, counted: Counted, past: Past, on_progress: OnProgress, measure: Measure | None = None
+    ) -> Self:
+        """Take over what was tried on the end of a past, and counted in all of it; then set prices, and measure."""
+        self.learned_ = self.promises_ = None
         self._window = past.window
         self.events_ = self.points_ = self._steps = 0
         self._add(counted)
@@ -222,11 +255,20 @@ class HistoryGraph:
             wanted = f"{FEW_POINTS} or more tell which partial matches are worth keeping"
             warnings.warn(f"{found}; {wanted}", FewPointsWarning, stacklevel=4)
         on_progress("setting prices", 0.9)
-        reading = tried.settled(self.plan, counted.graph, past)
-        self.graph_ = read_by(counted.graph, reading.values, reading.cost_power)
-        self.overlap_, self.prices_ = reading.overlap, reading.prices
+        before, reading = tried.settled(self.plan, counted.graph, past)
+        self._read(counted.graph, reading)
+        self.work_ = learn_exact_work(self.plan, past)
+        if measure is not None and self.points_:
+            on_progress("trying budgets", 0.95)
+            known = copy(self)
+            known._read(tried.before, before)
+            self.promises_ = measure(known, tried.part(self.plan, past))
         on_progress("learned", 1.0)
         return self
+
+    def _read(self, graph: History, reading: Reading) -> None:
+        self.graph_ = read_by(graph, reading.values, reading.cost_power)
+        self.overlap_, self.prices_ = reading.overlap, reading.prices
 
     @checked
     def partial_fit(self, events: Any, *, portion_events: int = PORTION, **roles: Any) -> Self:
@@ -367,7 +409,12 @@ class HistoryGraph:
             "overlap": self.overlap_,
             "sketch_error": sketch_error(self.graph_),
             "prices": [[replay.price, replay.steps, replay.points] for replay in self.prices_.replays],
+            "stretches": [list(replay.stretches) for replay in self.prices_.replays],
         }
+        if self.work_ is not None:
+            notes["work"] = self.work_.as_json()
+        if self.promises_ is not None:
+            notes["promises"] = self.promises_.as_json()
         return store_history(
             self.graph_, path, self.fingerprint(self._window), new_version=new_version, notes=notes,
             learned={**vars(self.learned_), "overlap": self.learned_overlap_} if self.learned_ is not None else None,
@@ -431,7 +478,12 @@ class HistoryGraph:
         replays = [dict(zip(kinds, replay, strict=True)) for replay in notes["prices"]]
         made = [PricePoint(*(_number(replay, name, kind) for name, kind in kinds.items())) for replay in replays]
         require(made and made[0].price == 0 and (made[0].steps or len(made) == 1), "there is no price of the exact run")
-        self.prices_ = Prices(tuple(made))
+        stretches = notes.get("stretches", [[]] * len(made))  # versions of before have none
+        self.prices_ = Prices(tuple(_in_stretches(made, stretches)))
+        if "work" in notes:  # versions of before have none
+            self.work_ = ExactWork.from_json(notes["work"], len(automaton.places))
+        if "promises" in notes:  # versions of before have none
+            self.promises_ = Promises.from_json(notes["promises"])
 
     def _take_learned(self, learned: dict[str, Any]) -> None:
         """Take over what a learner has found, if one has; raises as ``_take_notes`` does."""
@@ -440,6 +492,12 @@ class HistoryGraph:
         scheme = self.graph_.scheme
         overlap = finite_column("overlap", learned["overlap"], len(scheme.places))
         self.learned_, self.learned_overlap_ = values_of(learned, scheme.vertices), overlap
+
+
+def _in_stretches(replays: list[PricePoint], stretches: list[list[int]]) -> Iterator[PricePoint]:
+    """Replays with the match points of each stretch of the past."""
+    for replay, counts in zip(replays, stretches, strict=True):
+        yield replace(replay, stretches=tuple(_number({"stretches": count}, "stretches", int) for count in counts))
 
 
 def _number(notes: dict[str, Any], name: str, type_: type) -> Any:
@@ -469,7 +527,7 @@ def history_view(known: Any) -> str:
     )
     told = "A way is as thick as the share of the completions that took it; a state says what became of its runs."
     return view(title("History"), soft(query), tiles(numbers), drawn(history_graph(known.graph_)), soft(told),
-                _prices(known.prices_))  # fmt: skip
+                _prices(known.prices_) if known.promises_ is None else _promised(known.promises_))  # fmt: skip
 
 
 def history_graph(history: History) -> Graph:
@@ -507,6 +565,16 @@ def history_graph(history: History) -> Graph:
     flows += [(f"p{i}", "match", completed[i]) for i in range(size)]
     edges = [Edge(a, b, f"{n / total:.0%}", weight=min(n / total, 1.0)) for a, b, n in flows if n >= LEAST * total]
     return Graph("history", [*nodes, Node("match", "match", "end")], edges)
+
+
+def _promised(promises: Promises) -> str:
+    """What runs inside budgets found in the end of the past."""
+    rows = [
+        [one.output, f"{one.share:.0%}", f"{one.recall:.0%}", f"{one.low:.0%} to {one.high:.0%}"]
+        for one in promises.rows
+    ]
+    told = f"runs over {promises.measured:,} events behind {promises.trained:,} that were learned from"
+    return table(["output", "budget", "match points found", "95 of 100 times"], rows, told, (1, 2, 3))
 
 
 def _prices(prices: Prices) -> str:

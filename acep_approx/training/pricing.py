@@ -6,7 +6,7 @@ Ours: with a price per run-step, one number shares a budget over all keys, state
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 import numpy as np
@@ -31,6 +31,8 @@ FACTOR = 8.0
 """By how much the price is raised or lowered while its range is looked for."""
 CLOSE = 1.6
 """Shares of the work by this factor apart are close enough to be interpolated."""
+STRETCHES = 8
+"""Parts of a past by which it is told how much one stretch of time differs from another."""
 LEAST_PRICE = 1e-9
 LEAST_ELASTICITY = 0.01
 
@@ -51,6 +53,8 @@ class PricePoint:
         Their rows in the past, as far as anybody remembers.
     cells : int64 array, shape (points,)
         The same number for those of one key within the time of a window: they share what befalls them.
+    stretches : tuple of int
+        Match points in each of ``STRETCHES`` equal parts of the past; empty where nobody remembers.
     """
 
     price: float
@@ -58,6 +62,7 @@ class PricePoint:
     points: int
     rows: Ints = field(default_factory=no_ints, compare=False, repr=False)
     cells: Ints = field(default_factory=no_ints, compare=False, repr=False)
+    stretches: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -112,7 +117,7 @@ class Prices:
         """The same work and points, at the prices that others have for that work."""
         exact = self.replays[0]
         moved = [
-            PricePoint(others.price(replay.steps / exact.steps), replay.steps, replay.points)
+            replace(replay, price=others.price(replay.steps / exact.steps), rows=no_ints(), cells=no_ints())
             for replay in self.replays[1:]
             if replay.steps > 0
         ]
@@ -120,11 +125,22 @@ class Prices:
 
     def bare(self) -> Prices:
         """The same without the rows of match points."""
-        return Prices(tuple(PricePoint(replay.price, replay.steps, replay.points) for replay in self.replays))
+        return Prices(tuple(replace(replay, rows=no_ints(), cells=no_ints()) for replay in self.replays))
 
     def recall(self, share: float) -> float:
         """The recall that a share of the work gave; between replays by the logarithm of the share."""
         return float(self._weights(share) @ self.recalls)
+
+    def in_stretches(self, share: float) -> tuple[Floats, Floats]:
+        """Match points found with a share of the work in each stretch of the past, and all that were there.
+
+        Both are empty where a replay does not remember.
+        """
+        lengths = {len(replay.stretches) for replay in self.replays}
+        if len(lengths) > 1 or not max(lengths):
+            return np.zeros(0), np.zeros(0)
+        every = np.array([replay.stretches for replay in self.replays], np.float64)
+        return self._weights(share) @ every, every[0]
 
     def found(self, share: float) -> Floats:
         """The same for each match point of the exact run: how much of it was found, from 0 to 1."""
@@ -181,6 +197,7 @@ def learn_prices(
 
     Complexity: so many runs, of which the dear ones do little.
     """
+    first_row, events = (past[0].first_row if past else 0), sum(map(len, past))
 
     def run(price: float) -> PricePoint:
         noting = _Noting(Shedding(worth, Allowance(price=price, reserve=-1.0)))
@@ -191,7 +208,10 @@ def learn_prices(
                 pass
         assert matcher.pipeline is not None
         steps = matcher.progress.steps + int(noting.arena.on_passes)
-        return PricePoint(price, steps, *noting.found(matcher.pipeline.window))
+        points, rows, cells = noting.found(matcher.pipeline.window)
+        stretch = (rows - first_row) * STRETCHES // max(events, 1)
+        counts = np.bincount(stretch, minlength=STRETCHES)
+        return PricePoint(price, steps, points, rows, cells, tuple(counts.tolist()))
 
     found = list(known) or [run(0.0)]
     if found[0].steps:

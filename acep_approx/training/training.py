@@ -26,6 +26,7 @@ from acep_approx.training.past import Past
 from acep_approx.training.policies import BY_MAPS, BY_RUNS, MEASURED
 from acep_approx.training.policies import history as by_history
 from acep_approx.training.pricing import PricePoint, Prices, learn_prices
+from acep_approx.training.promise import Part
 from acep_approx.training.trace import Tracer
 from history.fitting import fit_scheme
 from history.graph import Graph
@@ -325,14 +326,24 @@ class Tried:
         A history of nothing, with its vertices.
     held_out : list of EventBatch
         What it was judged on.
+    before : Graph
+        What was learned from the events before those.
+    trained : int
+        How many these are.
     """
 
     readings: tuple[Reading, ...]
     blank: Graph
     held_out: list[EventBatch]
+    before: Graph
+    trained: int
 
-    def settled(self, plan: Plan, graph: Graph, past: Past) -> Reading:
-        """The reading that is kept once all of the past was learned from, with what budgets cost then.
+    def part(self, plan: Plan, past: Past) -> Part:
+        """What promises are measured on."""
+        return Part(plan, self.held_out, past.bind, self.trained)
+
+    def settled(self, plan: Plan, graph: Graph, past: Past) -> tuple[Reading, Reading]:
+        """The reading that is kept once all of the past was learned from, as it was tried, and with the prices of then.
 
         The graph has now seen what was held out. A reading that finds less of that than before does not bear other
         counts: the next best one takes its place.
@@ -345,8 +356,9 @@ class Tried:
             prices = learn_prices(plan, worth, self.held_out, past.bind, known=known)
             found.append(replace(reading, prices=prices.bare()))
             if found[-1].recall >= HOLDS * reading.recall:
-                return replace(reading, prices=reading.prices.at(prices))
-        return max(found, key=lambda reading: reading.recall)
+                return reading, replace(reading, prices=reading.prices.at(prices))
+        best = max(range(len(found)), key=lambda number: found[number].recall)
+        return self.readings[best], found[best]
 
 
 def try_readings(plan: Plan, past: Past, gap: int, most_bundles: int, on_progress: OnProgress) -> Tried:
@@ -391,7 +403,9 @@ def try_readings(plan: Plan, past: Past, gap: int, most_bundles: int, on_progres
     on_progress("learning", 0.7)
     tracer = Tracer(plan, past.schema, past.roles)
     trace = next(_traces(tracer, past.batches(first)))  # what is held out helps to find the buckets in the end
-    return Tried(found, Graph(_scheme(found[0].name, tracer, trace), gap, most_bundles), held_out)
+    name = found[0].name
+    blank = Graph(_scheme(name, tracer, trace), gap, most_bundles)
+    return Tried(found, blank, held_out, graphs[name], (cut or len(past)) - first)
 
 
 def _blanks(tracer: Tracer, trace: Trace, gap: int, most_bundles: int) -> dict[str, Graph]:

@@ -27,9 +27,7 @@ if TYPE_CHECKING:
 
     from acep_approx.api import Query
     from acep_approx.training.history_graph import HistoryGraph
-
-SHARES = (0.02, 0.05, 0.1, 0.2, 0.5)
-"""Budgets of which the summary says what they would find."""
+    from acep_approx.training.promise import Promises
 
 
 @dataclass(frozen=True)
@@ -90,12 +88,11 @@ def train(
 ) -> None:
     """Learn from past events which partial matches of QUERY are worth keeping, for acep run --budget --history.
 
-    The runs engine finds all matches of PAST, and writes down which partial matches led to them. The last 40% are used
-    to see what budgets would find before they are learned from too. Nothing is ever overwritten.
-
-    A file of rules in the place of QUERY is run exactly over PAST, and each rule with partial matches gets a history.
+    The runs engine finds all matches of PAST, and writes down which partial matches led to them. Runs inside budgets
+    over the last 40% show what such runs find, before these are learned from too. Nothing is ever overwritten.
 
     With --queries FOLDER a history is learned for each query of a folder, and one for those that differ in constants.
+    A file of rules in the place of QUERY is run exactly over PAST, and each rule with partial matches gets a history.
     """
     check_queries(context, many.queries, "training of a set", "no set to learn from")
     if many.queries is not None:  # then all that is named is the past
@@ -124,6 +121,7 @@ def train(
 
     from acep_approx.api import compile_query
     from acep_approx.events.source import open_source
+    from acep_approx.shedding.promising import promised
 
     compiled = compile_query(text, **matching.replaced, engine="runs")  # the engine that sheds, and so learns
     known = _history(compiled, history, gap)
@@ -137,42 +135,13 @@ def train(
             events = open_source(past, **source.reading)
             say_how_read(events)
             how = source.roles | {"sort": source.sort}
-            known = known.partial_fit(events, **how) if history.more else known.fit(events, on_progress=bar, **how)
+            if history.more:
+                known = known.partial_fit(events, **how)
+            else:
+                known = known.fit(events, on_progress=bar, measure=promised, **how)
     folder = known.save(history.output, new_version=history.new_version or history.more)
     if not quiet:
         _summary(known, known.events_ - before, folder)
-
-
-def train_rules(
-    text: str, past: list[str], wanted: HistoryOptions, source: InputOptions, tables: dict[str, str], *, quiet: bool
-) -> None:
-    """Learn a history for each rule of a file that has partial matches.
-
-    Raises
-    ------
-    HistoryError
-        Something is at the place of a history already.
-    UsageError
-        ``ACEP-U046``: nothing to learn from.
-    """
-    from acep_approx.api.rule_history import RuleHistory
-    from acep_approx.api.rule_set import compile_rules
-    from acep_approx.events.source import open_source
-    from history.store import check_free, is_history
-
-    known = RuleHistory(compile_rules(text))
-    for name in known.names:
-        place = wanted.output / name
-        if not (wanted.new_version and is_history(place)):
-            check_free(place)
-    with stages(enabled=not quiet) as bar:
-        events = open_source(past, **source.reading)
-        say_how_read(events)
-        known.fit(events, store=tables or None, on_progress=bar, **source.roles)
-    folders = known.save(wanted.output, new_version=wanted.new_version)
-    for name, graph in () if quiet else known.items():
-        say(f"rule {name}:")
-        _summary(graph, graph.events_, folders[name])
 
 
 def _train_set(
@@ -212,6 +181,36 @@ def _gap(gap: str | None) -> int | str:
             f"--gap is {gap!r}", code="ACEP-U042", hint="give a whole number of ticks, or the word window"
         )
     return int(gap)
+def train_rules(
+    text: str, past: list[str], wanted: HistoryOptions, source: InputOptions, tables: dict[str, str], *, quiet: bool
+) -> None:
+    """Learn a history for each rule of a file that has partial matches.
+
+    Raises
+    ------
+    HistoryError
+        Something is at the place of a history already.
+    UsageError
+        ``ACEP-U046``: nothing to learn from.
+    """
+    from acep_approx.api.rule_history import RuleHistory
+    from acep_approx.api.rule_set import compile_rules
+    from acep_approx.events.source import open_source
+    from history.store import check_free, is_history
+
+    known = RuleHistory(compile_rules(text))
+    for name in known.names:
+        place = wanted.output / name
+        if not (wanted.new_version and is_history(place)):
+            check_free(place)
+    with stages(enabled=not quiet) as bar:
+        events = open_source(past, **source.reading)
+        say_how_read(events)
+        known.fit(events, store=tables or None, on_progress=bar, **source.roles)
+    folders = known.save(wanted.output, new_version=wanted.new_version)
+    for name, graph in () if quiet else known.items():
+        say(f"rule {name}:")
+        _summary(graph, graph.events_, folders[name])
 
 
 def _check_spark(spark: OrderedSparkOptions, history: HistoryOptions, source: InputOptions) -> None:
@@ -240,6 +239,7 @@ def _on_spark(
     spark: OrderedSparkOptions,
     bar: Callable[[str, float], None],
 ) -> HistoryGraph:
+    from acep_approx.shedding.promising import promised
     from acep_approx.spark import session
     from acep_approx.spark.past.training import train_history
     from acep_approx.spark.setup.failures import clear_errors
@@ -248,7 +248,9 @@ def _on_spark(
     bar("starting Spark", 0.0)
     with clear_errors():
         events = read_files(session(spark.master), past, **source.on_spark)
-        return train_history(events, known.query, gap=known.gap, on_progress=bar, id=spark.id, **source.roles)
+        return train_history(
+            events, known.query, gap=known.gap, on_progress=bar, measure=promised, id=spark.id, **source.roles
+        )
 
 
 def _history(compiled: Query, wanted: HistoryOptions, gap: str | None) -> HistoryGraph:
@@ -278,14 +280,26 @@ def _summary(known: HistoryGraph, events: int, folder: Path) -> None:
     )
     if error := sketch_error(known.graph_):
         say(f"their match maps are compared by sketches: shares are off by {error:.2f} or so")
-    prices = known.prices_
     if known.points_ == 0:
         say("nothing led to a match: this history cannot tell partial matches apart")
-    elif prices.replays[0].points:
-        say("budgets on the last 40%, learned from what came before:")
-        rows = [
-            [f"{share:.0%}", f"{share * known.steps_per_event_:,.1f}", f"{prices.recall(share):.0%}"]
-            for share in SHARES
-        ]
-        show_table(["budget", "run-steps per event", "recall"], rows)
+    elif known.promises_ is not None:
+        _promise(known.promises_)
     say(f"written to {folder} (version {int(folder.name[1:])})")
+
+
+def _promise(promises: Promises) -> None:
+    """What runs inside budgets find, and on which events that was measured."""
+    part = f"the {promises.measured:,} events behind {promises.trained:,} that were learned from"
+    if not promises.points:
+        say(f"what budgets find is not known: there is no match point in {part}")
+        return
+    say(f"what runs inside a budget find, measured on {part}, with {amount(promises.points, 'match point')}:")
+    header = ["budget", "run-steps per event", "recall", "95 of 100 times"]
+    rows = [
+        [f"{one.share:.0%}", f"{one.steps:,.3g}", f"{one.recall:.0%}", f"{one.low:.0%} to {one.high:.0%}"]
+        for one in (promises.rows if promises.differ else promises.of("points"))
+    ]
+    if promises.differ:
+        header = ["output", *header]
+        rows = [[one.output, *row] for one, row in zip(promises.rows, rows, strict=True)]
+    show_table(header, rows, texts=int(promises.differ))

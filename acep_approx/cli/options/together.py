@@ -15,7 +15,7 @@ import typer
 from acep_approx.arguments import LATENESS
 from acep_approx.cli.options.groups import given_options
 from acep_approx.cli.options.input import HOW_WRITTEN, NOT_ON_SPARK
-from acep_approx.cli.options.matching import ExpandedBudgetOptions, LearningOptions, ReportOptions
+from acep_approx.cli.options.matching import BudgetOptions, ExpandedBudgetOptions, LearningOptions, ReportOptions
 from acep_approx.cli.options.output import ResultKind
 from acep_approx.cli.options.programs import RULES_ONLY
 from acep_approx.errors import UsageError
@@ -73,9 +73,10 @@ COMMON = frozenset(
     )
 )
 """What goes with every program."""
-SPENDING = ("budget", "history", "policy", "audit", "full_work", "seed", "shed")
-"""How much is done, and how: of one query and of many."""
-WITH_SETS = ("queries", "strict", "bind", "reorder", "stamp", "limit", "key_idle", "start", *LATENESS, *SPENDING)
+SPENDING = tuple(one.name for one in fields(BudgetOptions))
+"""How much is done, and how: of one query, of many, and of rules."""
+OF_SETS = ("queries", "strict", "bind", "reorder", "stamp", "limit", "key_idle", "start", "shed")
+WITH_SETS = (*OF_SETS, *LATENESS, *SPENDING)
 CHECKPOINTS = ("checkpoint", "checkpoint_every", "finish")
 OF_BUDGETS = [one.name for group in (ExpandedBudgetOptions, LearningOptions, ReportOptions) for one in fields(group)]
 THREE = ("matches", "points", "count")
@@ -108,7 +109,7 @@ REFUSED: dict[str, Refusals] = {
         "ACEP-U064",
         NOT_YET,
         _outputs_but("leave it out: FOR EACH POINT gives the points of a rule", "matches"),
-        but=COMMON.union(RULES_ONLY, ("bind",), SPENDING) - {"shed"},
+        but=COMMON.union(RULES_ONLY, ("bind",), SPENDING),
         hint="leave it out",
     ),
     "rules without a store": Refusals(
@@ -123,8 +124,7 @@ REFUSED: dict[str, Refusals] = {
     "late events": Refusals(
         "ACEP-U055",
         NOT_WITH,
-        _each(ONE_OF_THEM, *OF_BUDGETS)
-        | _outputs_but(f"{CHOOSE}, or leave out {{mine}}", *THREE)
+        _outputs_but(f"{CHOOSE}, or leave out {{mine}}", *THREE)
         | {
             "sort": "leave it out: events are put in order of time as far as they may be late",
             "on_late:refuse": "leave it out: late events are counted, and --late FILE writes them",
@@ -133,7 +133,11 @@ REFUSED: dict[str, Refusals] = {
     "late events of a query": Refusals(
         "ACEP-U055",
         NOT_WITH,
-        {"key_idle": f"{ONE_OF_THEM}; keys are dropped of events in order: see --sort, and --reorder with --queries"},
+        {
+            "key_idle": f"{ONE_OF_THEM}; keys are dropped of events in order: see --sort, and --reorder with --queries",
+            **_each("leave it out: it reads the events once more, in order; see --sort", "expand", "whole_bundles"),
+            "shed": "leave it out; with --sort in the place of {mine} what is shed can be written down",
+        },
     ),
     "watermark of a set": Refusals("ACEP-U064", NOT_WITH, {"reorder": f"{ONE_OF_THEM}: they are the same"}),
     "changelog": Refusals(

@@ -55,6 +55,10 @@ class PushedRun(QueryRun):
         asked |= {"merge": options.matching.merge, "key_idle": options.keys.key_idle}
         given = {name: value for name, value in asked.items() if value is not None}
         given |= {"output": self.output.output.pushed, "bind": self.output.bound, **self.roles}
+        saving, spending = self.prepare_saving(), options.spending
+        if spending.budget is not None:
+            given |= {"budget": spending.budget, "learn": options.learning.learn, **spending.given()}
+        self._on_progress = saving.after(self.progressed)
         from acep_approx.api.live_run import Checkpointing, follow_query, query_feed
 
         request, late = self.request, options.source.late
@@ -74,6 +78,11 @@ class PushedRun(QueryRun):
     def matcher(self) -> Any:
         """What finds the matches: one that knows the columns, once there are any."""
         return self.feed.run
+
+    @property
+    def budgeted(self) -> Any:
+        """What knows how the budget was spent."""
+        return self.matcher
 
     def tell(self) -> None:
         """Tell what is done."""
@@ -112,7 +121,9 @@ class PushedRun(QueryRun):
         with closing(self.feed):
             for found in self.feed.results(self.source):
                 yield found
-                self.progressed(self.matcher.arrived)
+                if self.options.learning.learn:
+                    self._saving.matches = self.matcher
+                self._on_progress(self.matcher.arrived)
         if self.matcher.revisions.inserted:
             warn_of_unseen_types(self.matcher.plan.automaton, self.matcher.execution.types_seen)
 
@@ -193,6 +204,11 @@ class PushedRun(QueryRun):
         )
         there = remaining(final, source.again(before), self.feed.waits)
         ended = not self.options.source.open_end
-        matches = self.query.match(there, bind=self.output.bound, ended=ended, **self.roles)
+        matches: Any
+        spending, more = self.options.spending, {"bind": self.output.bound, "ended": ended, **self.roles}
+        if spending.budget is None:
+            matches = self.query.match(there, **more)
+        else:
+            matches = self.query.match_within(there, spending.budget, **spending.given(), **more)
         matches.has_warned = True  # the run has
         page.write(matches, facts_of(self.matcher, self.results))

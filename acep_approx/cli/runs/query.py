@@ -19,7 +19,7 @@ from acep_approx.cli.options.together import refuse
 from acep_approx.cli.runs.page import PageRequest
 from acep_approx.cli.runs.request import RunRequest
 from acep_approx.cli.runs.run import ProgramRun
-from acep_approx.cli.summary import say_budget, say_how_read, say_summary, say_unclosed
+from acep_approx.cli.summary import say_budget, say_expansion, say_how_read, say_summary, say_unclosed
 from acep_approx.cli.terminal import amount, say
 from acep_approx.errors import UsageError
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from acep_approx.api import Query
     from acep_approx.learning.online import OnlineLearning
-    from acep_approx.results.budgeted import BudgetedMatches
+    from acep_approx.results.budgeted import BudgetedRun
     from acep_approx.revisions.request import Revisions
 
 LOG = logging.getLogger("acep_approx.checkpoint")
@@ -115,19 +115,50 @@ class QueryRun(ProgramRun):
         return is_wide and not self.output.bind and self.results.rows > 0
 
 
+    # --- a budget -------------------------------------------------------------------------------------------------
+
+    @property
+    def budgeted(self) -> Any:
+        """What knows how the budget was spent."""
+        raise NotImplementedError
+
+    def prepare_saving(self) -> Saving:
+        """What saves what is learned; refused where it could not."""
+        learning = self.options.learning
+        self._saving = Saving(self.query, home_of(self.request), learning.save_every)
+        if learning.save is not None:
+            self._saving.check()
+        return self._saving
+
+    def conclude(self) -> None:
+        """Say what the budget was spent on; write what is to be written about it, and save what was learned."""
+        from acep_approx.cli.write import write
+
+        if self.options.spending.budget is None:
+            return
+        run, learning, report = self.budgeted, self.options.learning, self.options.reports.report
+        name = ", ".join(self.request.inputs)
+        if not self.request.quiet:
+            say_budget(run, name, command_line(self.request.context, without=SPENDING))
+        if report is not None:
+            run.report(report, name)
+        if learning.learn_log is not None:
+            write([run.learning()], format_of(learning.learn_log), learning.learn_log)
+        if learning.learn:
+            self._saving.matches = run
+            self._saving.finish(quiet=self.request.quiet)
+
+
 class PlainRun(QueryRun):
     """A run of one query over events in order of time, to their end."""
 
     def open(self) -> None:
         """Open the input, and get ready to match it."""
-        learning = self.options.learning
-        self._saving = Saving(self.query, home_of(self.request), learning.save_every)
-        if learning.save is not None:
-            self._saving.check()
+        learning, saving = self.options.learning, self.prepare_saving()
         events = self.kept(self.opened())
         more: dict[str, Any] = {"sort": self.options.source.sort, "bind": self.output.bound}
         more |= {"merge": self.options.matching.merge, "key_idle": self.options.keys.key_idle}
-        more |= self.roles | {"on_progress": self._saving.after(self.progressed)}
+        more |= self.roles | {"on_progress": saving.after(self.progressed)}
         more |= {"ended": not self.options.source.open_end}
         spending = self.options.spending
         self.matches: Any
@@ -137,7 +168,7 @@ class PlainRun(QueryRun):
             more |= {"log_shed": self.options.reports.shed is not None, "learn": learning.learn}
             self.matches = self.query.match_within(events, spending.budget, **spending.given(), **more)
         if learning.learn:
-            self._saving.matches = self.matches
+            saving.matches = self.matches
         self.source = self.matches.source
 
     def tell(self) -> None:
@@ -193,18 +224,16 @@ class PlainRun(QueryRun):
 
         if self.options.spending.budget is None:
             return
-        matches, reports, learning = self.matches, self.options.reports, self.options.learning
-        name = ", ".join(self.request.inputs)
+        super().conclude()
         if not self.request.quiet:
-            say_budget(matches, name, command_line(self.request.context, without=SPENDING))
-        if reports.report is not None:
-            matches.report(reports.report, name)
-        if reports.shed is not None:
-            write([matches.shed()], format_of(reports.shed), reports.shed)
-        if learning.learn_log is not None:
-            write([matches.learning()], format_of(learning.learn_log), learning.learn_log)
-        if learning.learn:
-            self._saving.finish(quiet=self.request.quiet)
+            say_expansion(self.matches.expansion)
+        if (shed := self.options.reports.shed) is not None:
+            write([self.matches.shed()], format_of(shed), shed)
+
+    @property
+    def budgeted(self) -> Any:
+        """What knows how the budget was spent."""
+        return self.matches
 
     def write_page(self, page: PageRequest) -> None:
         """Make the page of the matches."""
@@ -262,7 +291,7 @@ class Saving:
 
     Attributes
     ----------
-    matches : BudgetedMatches or None
+    matches : BudgetedRun or None
         The run; to be set before it begins.
     folder : Path or None
         The last version that was written.
@@ -270,7 +299,7 @@ class Saving:
 
     def __init__(self, query: Query, home: Path | None, every: int | None = None) -> None:
         self.query, self.home, self.every = query, home, every
-        self.matches: BudgetedMatches | None = None
+        self.matches: BudgetedRun | None = None
         self.folder: Path | None = None
         self._batches = self._saved = self._rescored = 0
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 
@@ -34,6 +34,10 @@ class Hits:
 
     def __len__(self) -> int:
         return len(self.event)
+
+    def where(self, which: Bools) -> Hits:
+        """Those for which it is true."""
+        return self if which.all() else Hits(*(getattr(self, one.name)[which] for one in fields(self)))
 
 
 @dataclass(frozen=True)

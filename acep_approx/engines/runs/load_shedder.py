@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from acep_approx.arrays import Ints
-    from acep_approx.engines.batches import RunEvents
+    from acep_approx.engines.batches import Grouped, RunEvents
     from acep_approx.engines.progress import RunProgress
     from acep_approx.engines.runs.lineage import Hits
     from acep_approx.engines.runs.shedding import Shedding
@@ -40,7 +39,8 @@ class LoadShedder(Protocol):
 
     The calls come in this order: ``begin_stream``, ``bind``, and ``restore`` where a saved run goes on. Then for each
     batch ``begin_batch``; for each of its pieces ``begin_piece``, ``note_hits`` (not where no event of the piece has a
-    letter) and ``end_piece``. Between two batches ``rebind`` may come, and ``snapshot``.
+    letter) and ``end_piece``. Between two batches ``rebind`` may come, ``grant_late`` and ``snapshot``. Where
+    ``arena.notes.again`` is set a batch is run once more: nothing is granted for it, and nothing of it is learned.
     """
 
     charges_births: bool
@@ -55,8 +55,8 @@ class LoadShedder(Protocol):
         """A batch is run in pieces of at most so many events."""
 
     @property
-    def grouped_at_once(self) -> int:
-        """So many events of a piece are grouped by key at once; the next ones come after all of these."""
+    def keeps_order(self) -> bool:
+        """Whether the engine gets the events of a piece as they came, not key by key."""
 
     def begin_stream(self, schema: pa.Schema, roles: Roles) -> None:
         """Events of these columns are to come."""
@@ -70,14 +70,17 @@ class LoadShedder(Protocol):
     def begin_batch(self, events: int) -> None:
         """A batch of so many events comes."""
 
-    def begin_piece(self, batch: EventBatch, rows: Ints) -> None:
-        """A piece of the stream comes, of which the engine gets these rows, in this order."""
+    def begin_piece(self, batch: EventBatch, events: Grouped) -> None:
+        """A piece of the stream comes, of which the engine gets these events, in this order."""
 
     def note_hits(self, events: RunEvents, hits: Hits) -> None:
         """These runs were completed; where conditions on complete matches are still to come, not all are matches."""
 
     def end_piece(self, batch: EventBatch, progress: RunProgress, seconds: float) -> None:
         """A piece of the stream is done."""
+
+    def grant_late(self, events: int, gone: int) -> None:
+        """So many events come between others, and so many go; what came behind them is run once more."""
 
     def snapshot(self) -> dict[str, Any]:
         """What must be kept to go on elsewhere, as JSON."""
@@ -94,8 +97,8 @@ class FixedLoad:
     arena : Shedding
     """
 
-    most_events = grouped_at_once = WHOLE_BATCH
-    charges_births = False
+    most_events = WHOLE_BATCH
+    charges_births = keeps_order = False
 
     def __init__(self, arena: Shedding) -> None:
         self.arena = arena
@@ -108,8 +111,11 @@ class FixedLoad:
     def begin_batch(self, events: int) -> None:
         """Nothing depends on the batch."""
 
-    def begin_piece(self, batch: EventBatch, rows: Ints) -> None:
+    def begin_piece(self, batch: EventBatch, events: Grouped) -> None:
         """Only events that the engine gets are granted for."""
+
+    def grant_late(self, events: int, gone: int) -> None:
+        """Nothing is granted."""
 
     def note_hits(self, events: RunEvents, hits: Hits) -> None:
         """Nothing is written down."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 from weakref import WeakSet
 
@@ -282,6 +282,15 @@ class Runs(Engine):
 
     # --- running --------------------------------------------------------------------------------------------
 
+    @contextmanager
+    def unpaid(self) -> Iterator[None]:
+        """What is run meanwhile was run before, and was paid for then: it is not counted once more."""
+        words = [word for word in WORK if word != layout.LIVE]
+        counted = self.control[words]
+        with nullcontext() if self.shedding is None else self.shedding.unpaid():
+            yield
+        self.control[words] = counted
+
     def advance(self, events: RunEvents, floors: Ints, deadline: float | None = None) -> bool:
         """Run a batch of grouped events; go on with it after a stop.
 
@@ -359,6 +368,12 @@ class Runs(Engine):
                 code="ACEP-D201",
                 hint="write one number with a fraction, as in a.x * 2.0, to compute with floating point",
             )
+
+    @property
+    def tested(self) -> Ints:
+        """Run-steps in each pool so far, where nothing is shed."""
+        tested: Ints = self.arena.rows[:, kp.TESTED].copy()
+        return tested
 
     def logged(self) -> Ints:
         """What was logged of shedding since the last call; see ``Shedding.take_log``."""

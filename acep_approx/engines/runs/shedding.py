@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import math
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from acep_approx.arrays import Floats, Ints
+from acep_approx.engines.runs.hidden import DOMINATED
+from acep_approx.engines.runs.price_notes import PriceNotes
 from acep_approx.engines.runs.programs import register_kind
 from acep_approx.engines.runs.tables import RunTables
-from acep_approx.engines.runs.worth import Allowance, FeatureKind, RunFeature, Worth
+from acep_approx.engines.runs.worth import WITHOUT_END, Allowance, FeatureKind, RunFeature, Worth
 from acep_approx.errors import DataError
 from acep_approx.events.keys import KeyCodes
 from acep_approx.kernels.runs import records
@@ -113,6 +116,8 @@ class Shedding:
         Protected runs that the bound left no room for.
     stamp : int
         Of the features by which groups are told apart.
+    notes : PriceNotes
+        At which price events were run.
     notes_lost : bool
         Whether it is noted at which events runs are lost.
     weights : float64 array
@@ -147,7 +152,8 @@ class Shedding:
         self.lookup = np.zeros(1, np.int64)
         self.log = np.zeros(LOG_ROOM if self.logs else 1, np.int64)
         self.sample = np.zeros(1, np.int64)
-        self.stands_for = np.ones(1, np.int64)
+        self.stands_for = np.ones(1)
+        self.notes = PriceNotes()
         self.notes_lost = False
         self.lost = np.zeros(0, np.int64)
         self._lost_rows = self.lost
@@ -219,7 +225,7 @@ class Shedding:
         words[kernel.EDGE : kernel.EDGE + len(worth.since)] = worth.since
         words[[kernel.ADMITTED, kernel.REFUSED, kernel.BEGUN]] = NEVER
         words[[kernel.COIN, kernel.LOGS, kernel.ENTRY]] = worth.coin_per_run, self.logs, self.entry
-        words[kernel.WORTH] = len(self.earlier)
+        words[[kernel.WORTH, kernel.FLAG]] = len(self.earlier), self.tables.hidden.behind(DOMINATED)
         floats[kernel.SPREAD] = worth.spread
         floats[kernel.MOST_PRICE] = (worth.gain / worth.cost).max(initial=0.0) * self.weights.max()
         floats[kernel.DOMINATED_SHARE] = 0.0 if self.tables.drops else worth.dominated
@@ -275,11 +281,10 @@ class Shedding:
     def record(self, events: int, pace: Floats) -> records.Arena:
         """The arrays that the kernel takes for so many events; ``pace`` has that of each key."""
         if self.stands_for.size < events:
-            self.stands_for = np.ones(events, np.int64)
-        written = self.log, self.sample
-        return records.Arena(
-            self.words, self.floats, self.lookup, self.stands_for, *written, pace, self.weights, self.lost
-        )
+            self.stands_for = np.ones(events)
+        self.words[kernel.AGAIN] = self.notes.again is not None
+        arrays = self.lookup, self.stands_for, self.log, self.sample, pace, self.notes.room_for(events)
+        return records.Arena(self.words, self.floats, *arrays, self.weights, self.lost)
 
     # --- while it runs --------------------------------------------------------------------------------------
 
@@ -316,6 +321,14 @@ class Shedding:
     def take_back(self) -> None:
         """What is left of earlier grants may no longer be spent."""
         self.grant(-self.unused)
+
+    @contextmanager
+    def unpaid(self) -> Iterator[None]:
+        """What is run meanwhile was paid for before: the budget does not hold it back, and is as it was afterwards."""
+        arena = self._arena()
+        self.tokens = self.pass_tokens = WITHOUT_END
+        yield
+        self._restore_arena(arena)
 
     @property
     def _on_tests(self) -> float:

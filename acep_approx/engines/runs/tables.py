@@ -202,9 +202,17 @@ class RunTables:
     @property
     def drops(self) -> bool:
         """Whether runs that can do no more than another may be dropped, as if merged with it."""
+        return self.exact_drops or (self._may_drop and self.sheds and self.finds_best)
+
+    @property
+    def exact_drops(self) -> bool:
+        """The same of an exact run of the same output."""
+        return self._may_drop and self.keeps_lineage == layout.NO_LINEAGE
+
+    @property
+    def _may_drop(self) -> bool:
         keeps_all = self.options.keeps_earliest or self.options.counts_merged
-        is_one_enough = self.keeps_lineage == layout.NO_LINEAGE or (self.sheds and self.finds_best)
-        return "pareto" in self.merging and is_one_enough and not keeps_all
+        return "pareto" in self.merging and not keeps_all
 
     def _merge(self, state: int, stays: bool) -> int:
         """How runs that one event brings to a state are merged."""
@@ -315,6 +323,10 @@ class RunTables:
         self.shape[layout.DOMINATED] = self.hidden.behind(DOMINATED)
         self.shape[layout.SHOWN_WORDS] = len(self.automaton.shown)
         self.shape[layout.NON_OVERLAP] = query.selection == NON_OVERLAP and not self.automaton.needs_filter
+
+    def tested(self, mask: int) -> list[int]:
+        """The pools that are gone through for an event of ``mask``: once for each group of steps."""
+        return [pool for pool in range(len(self.pools)) for _ in self._groups(pool, mask)]
 
     def _groups(self, pool: int, mask: int) -> list[Group]:
         """Steps that runs of a pool can take on an event of ``mask``, with the pools they lead to.

@@ -19,6 +19,8 @@ REASONS = (
     "born below the price", "fell below the price", "bound on run-steps", "bound on runs", "another stands for it",
     "another can do all that it can",
 )  # fmt: skip
+BY_ANOTHER = REASONS[-1]
+"""The reason that loses no match point."""
 WITHOUT_END = 1e18
 DOMINATED = 1 / 256
 """What is left of the score of a run beside another of its place that can do all that it can."""

@@ -26,12 +26,14 @@ from acep_approx.kernels.runs.pools import (
 from acep_approx.kernels.runs.records import Arena, Cut, Event, Pools, Program
 from acep_approx.kernels.runs.scores import (
     ADMITTED,
+    AGAIN,
     BINS,
     BITS,
     BOUND,
     COUNTS,
     ENTRY,
     HISTOGRAM,
+    LOG_COVERED,
     LOG_PRICE,
     LOG_SCORE,
     LOG_SHED,
@@ -40,6 +42,7 @@ from acep_approx.kernels.runs.scores import (
     MOST,
     MOST_RUNS,
     NORMAL,
+    NOT_KNOWN,
     PASS_EVERY,
     PASS_TOKENS,
     PASS_UNITS,
@@ -137,6 +140,7 @@ def cut(control: Ints, pools: Pools, shedding: Arena, event: Event, pool: int, b
             if entry >= 0:
                 log[entry + LOG_SCORE] = (place + LOWEST) << SHIFT
                 log[entry + LOG_PRICE] = (below.threshold + LOWEST) << SHIFT
+                log[entry + LOG_COVERED] = NOT_KNOWN
             continue
         oldest = min(oldest, start)
         copy_run(pools, p, kept, run)
@@ -248,9 +252,16 @@ def make_fewer(control: Ints, program: Program, pools: Pools, shedding: Arena, e
 
 @inline
 def make_room(control: Ints, program: Program, pools: Pools, shedding: Arena, event: Event) -> None:
-    """Before an event: grant its run-steps, weigh pools that are due, and see to it that its tests fit."""
+    """Before an event: grant its run-steps, weigh pools that are due, and see to it that its tests fit.
+
+    For an event that is run once more nothing is granted, and its runs meet the price that those of the first time met.
+    """
     tables, table, shed, worth = program.tables, pools.table, shedding.words, shedding.floats
-    grant(control, shedding, event)
+    if shed[AGAIN]:
+        worth[PRICE_NOW] = shedding.prices[event.number]
+    else:
+        grant(control, shedding, event)
+        shedding.prices[event.number] = worth[PRICE_NOW]
     if worth[PRICE] <= 0.0 and shed[MOST_RUNS] < 0:
         return
     if shed[UNKNOWN]:

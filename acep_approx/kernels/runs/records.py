@@ -85,17 +85,18 @@ class Arena(NamedTuple):
     ``weights``: what a match point counts for, per key; the last one is that of all further ones.
 
     ``stands_for``: for how many events of the stream run-steps are granted at each event of the batch. ``log`` and
-    ``sample`` take what is written down of runs. ``lost``: per event of the batch the latest start of a run that was
-    lost at it; no room where nobody asks.
+    ``sample`` take what is written down of runs. ``prices``: at which price each event of the batch was, or is, run.
+    ``lost``: per event of the batch the latest start of a run that was lost at it; no room where nobody asks.
     """
 
     words: Ints
     floats: Floats
     lookup: Ints
-    stands_for: Ints
+    stands_for: Floats
     log: Ints
     sample: Ints
     pace: Floats
+    prices: Floats
     weights: Floats
     lost: Ints
 

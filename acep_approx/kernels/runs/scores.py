@@ -96,8 +96,10 @@ from acep_approx.kernels.runs.vm import NULL
     SAMPLE_ENTRY,
     SAMPLE_REGISTERS,
     TREES,
+    FLAG,
+    AGAIN,
     EDGE,
-) = range(64)
+) = range(66)
 """The first twenty are floating point. ``RATE``: run-steps granted per event; ``TOKENS``: what is left of them for
 tests, ``PASS_TOKENS`` for passes, ``AUDIT_TOKENS`` for runs that are only followed to estimate recall (below 0: lent by
 the others, so that the price does not rise while there is an audit); ``PASSES``: those spent on passes; ``RESERVE``:
@@ -110,7 +112,9 @@ the covers of each begin; ``STAMP``: of the features by which groups are told ap
 scored anew; ``REFUSED``: tick at which a run was shed last; ``BEGUN``: tick of the first event; ``UNTESTED``: tests
 left out; ``BROKEN``: protected runs shed for the bound; ``SAMPLE``: at which events, by coins of 2**31, tests are
 written down, and ``SAMPLE_SHARES`` per pool at which those that bring a run there; ``SAMPLED``: words written so far;
-``TREES``: those of the context, 0: none, and ``CONTEXT_NOW``: what they say of the current event."""
+``TREES``: those of the context, 0: none, and ``CONTEXT_NOW``: what they say of the current event;
+``FLAG``: which column behind the mark says whether a run is dominated, -1: none; ``AGAIN``: whether events are run
+once more, each at the price that is given with it."""
 MOST_EDGES = 8
 SHED_HEADER = EDGE + MOST_EDGES
 TOTALS = (TOKENS, PASS_TOKENS, AUDIT_TOKENS, FACTOR, GRANTED, PASSES)
@@ -180,11 +184,15 @@ IDLE, IDLE_WINDOWS = 0.5, 4
     LOG_PACE,
     LOG_GROUP,
     LOG_WORTH,
-) = range(15)
-LOG = 15
+    LOG_DOMINATED,
+) = range(16)
+LOG = 16
 """Words of a log entry before the registers (``ENTRY``: in all): reason, pool, id, tick, slot, start, tick of the last
 event, link, mark; score, price, gain that kept runs take, pace of the key (floating point); group; how often runs had
-been scored anew. Then the registers, and behind the most registers of any pool the columns of the event."""
+been scored anew; whether another run dominates it. Then the registers, and behind the most registers of any pool the
+columns of the event."""
+NOT_KNOWN = -1
+"""In the place of the gain that kept runs take (as a floating point number it is none): the score is that of a bin."""
 GROUP_BITS = 20
 """Of a run's group within its pool; the bits above tell of which features."""
 
@@ -297,6 +305,7 @@ def note(control: Ints, pools: Pools, shedding: Arena, event: Event, pool: int, 
     log[at + LOG_GROUP] = known_group(pools, shedding, pool, run, event.key)
     log[at + LOG_PACE] = shed[PACE_NOW]
     log[at + LOG_WORTH] = shed[WORTH]
+    log[at + LOG_DOMINATED] = words[mark + (1 + shed[FLAG]) * room] if shed[FLAG] >= 0 else 0
     for f in range(table[p + ALIKE] - 1):
         log[at + LOG + f] = words[base + (COLUMNS + f) * room + run]
     for c in range(shed[EVENT_WORDS]):
@@ -385,12 +394,16 @@ def note_weight(shedding: Arena, event: Event) -> None:
 
 @inline
 def note_pace(shedding: Arena, event: Event) -> None:
-    """One more event of a key: what came a window ago counts for a third, as much again ago for a ninth."""
+    """One more event of a key: what came a window ago counts for a third.
+
+    Where the key was silent for longer, nothing counts: it may have been forgotten meanwhile.
+    """
     pace, at, now = shedding.pace, 2 * event.key, float(event.now)
     value = 1.0
     if pace[at + 1] > 0.0:
         since = max(now - pace[at], 0.0)
-        value += pace[at + 1] * math.exp(-since / (window_at(event) + 1.0))
+        if since <= window_at(event):
+            value += pace[at + 1] * math.exp(-since / (window_at(event) + 1.0))
     pace[at] = now
     pace[at + 1] = value
     shedding.floats[PACE_NOW] = value

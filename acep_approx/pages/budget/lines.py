@@ -37,23 +37,28 @@ def need_words(record: RunRecord) -> str:
     """
     if record.full_work is None or not record.events:
         return work_words(None, 0.0)
-    words = work_words(record.full_work, record.work / record.events)
+    words = work_words(record.full_work, record.work / record.events, record.past_work)
     if record.is_light or record.exact_seconds is None or record.seconds is None:
         return words
     return f"{words}; it would take about {record.exact_seconds:,.2g} s, this one took {record.seconds:,.2g} s"
 
 
-def work_words(full: float | None, done: float) -> str:
+def work_words(full: float | None, done: float, past: float | None = None) -> str:
     """Run-steps per event of the exact run, as far as they are known, against those of one within a budget.
+
+    ``past``: what it took in the past, where ``full`` is what is expected of the events that came.
 
     Examples
     --------
     >>> work_words(45.0, 9.0)
     'it takes about 45 run-steps per event, this one took 9 (20%)'
+    >>> work_words(45.0, 9.0, past=30.0)
+    'it takes about 45 run-steps per event (expected of these events; 30 in the past), this one took 9 (20%)'
     """
     if full is None:
         return "unknown: nobody knows the work of the exact run here; a run without a budget, or acep train, says it"
     exact = f"it takes about {full:,.3g} run-steps per event"
+    exact += f" (expected of these events; {past:,.3g} in the past)" if past is not None else ""
     if full < LIGHT:
         return f"{exact}: below {LIGHT:g} a budget saves no time and may take more; run it exactly"
     share = f" ({done / full:.0%})" if done < full else ""
@@ -124,6 +129,10 @@ def recall_words(estimate: RecallEstimate | None) -> str:
     >>> from acep_approx.budget import RecallEstimate
     >>> recall_words(RecallEstimate(None, 0.21, 0.97, 4, 3, reason="4 match points audited, too few for an estimate"))
     '4 match points audited, too few for an estimate; it lies between 21% and 97%, with 95% confidence'
+    >>> recall_words(RecallEstimate(0.76, 0.69, 0.82, 0, 0, ends=109, missed=14, by_past=True))
+    '76% (69% to 82% with 95% confidence; by 109 possible ends of matches, 14 of them missed, and the history)'
+    >>> recall_words(RecallEstimate(1.0, 1.0, 1.0, 0, 0))
+    '100%: nothing was shed that a match point needs'
     """
     if estimate is None:
         return "unknown: there was no audit"
@@ -132,8 +141,29 @@ def recall_words(estimate: RecallEstimate | None) -> str:
     low, high, level = map(percent, (estimate.low, estimate.high, estimate.level))
     if estimate.recall is None:
         return f"{estimate.reason}; it lies between {low} and {high}, with {level} confidence"
-    points, cells = counted(estimate.points, "match point"), counted(estimate.cells, "cell")
-    return f"{percent(estimate.recall)} ({low} to {high} with {level} confidence; {points} audited in {cells})"
+    if estimate.is_certain:
+        return f"{percent(estimate.recall)}: nothing was shed that a match point needs"
+    return f"{percent(estimate.recall)} ({low} to {high} with {level} confidence; {basis_words(estimate)})"
+
+
+def basis_words(estimate: RecallEstimate) -> str:
+    """What an estimate rests on.
+
+    Examples
+    --------
+    >>> from acep_approx.budget import RecallEstimate
+    >>> basis_words(RecallEstimate(0.9, 0.84, 0.94, points=40, cells=11, outside=100))
+    '40 match points audited in 11 cells'
+    """
+    audited = f"{counted(estimate.points, 'match point')} audited in {counted(estimate.cells, 'cell')}"
+    if not estimate.ends and not estimate.by_past:
+        return audited
+    parts = [audited] if estimate.points else []
+    if estimate.ends:
+        tried = "1 possible end of a match" if estimate.ends == 1 else f"{estimate.ends:,} possible ends of matches"
+        parts.append(f"{tried}, {estimate.missed:,} of them missed")
+    parts += ["the history"] if estimate.by_past else []
+    return f"by {', '.join(parts[:-1])}{', and ' if len(parts) > 1 else ''}{parts[-1]}"
 
 
 def spent(record: RunRecord) -> list[tuple[str, str]]:

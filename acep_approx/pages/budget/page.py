@@ -13,7 +13,6 @@ from acep_approx.budget.audit import RecallEstimate
 from acep_approx.budget.ledger import Learning, Piece, RunRecord, Score, mean_score, place_words
 from acep_approx.diagrams.fragments import tiles
 from acep_approx.diagrams.text_layout import label
-from acep_approx.events.counts import counted
 from acep_approx.pages.budget.charts import (
     MOST_PATHS,
     bundle_strip,
@@ -25,7 +24,7 @@ from acep_approx.pages.budget.charts import (
     shed_bars,
     words,
 )
-from acep_approx.pages.budget.lines import learning_facts, need_words, recall_words, spent
+from acep_approx.pages.budget.lines import basis_words, learning_facts, need_words, recall_words, spent
 from acep_approx.pages.code import code
 from acep_approx.pages.drawing import (
     MOST_PIECES,
@@ -53,8 +52,9 @@ _MARKED = (
     "get an audit flag. The share of match points there that need no flagged run is the estimate."
 )
 _COHORT = (
-    "A small part of the stream, chosen by a hash, is matched exactly beside the run. The share of its match points "
-    "that the run found by itself is the estimate."
+    "Events at which a match may end, and that the run did not report, are drawn at random and tried exactly beside "
+    "the run; where that costs less, parts of the stream are matched. With what the history leads to expect they give "
+    "the estimate."
 )
 
 
@@ -137,7 +137,7 @@ def _recall_tile(estimate: RecallEstimate | None) -> tuple[str, str]:
         return "unknown", "recall (not audited)" if estimate is None else "recall (too little was audited)"
     if estimate.recall is None:
         between = _interval(estimate) if (estimate.high or 0.0) - (estimate.low or 0.0) < NOTHING else "unknown"
-        return between, f"recall ({counted(estimate.points, 'match point')} audited: too few to say more)"
+        return between, f"recall ({basis_words(estimate)}: too little to say more)"
     return percent(estimate.recall), f"estimated recall ({_interval(estimate)})"
 
 
@@ -195,6 +195,8 @@ def _recall(record: RunRecord) -> Iterator[str]:
         [f"interval, {percent(estimate.level)}", _interval(estimate)],
         ["match points audited", f"{estimate.points:,}"],
         ["cells audited", f"{estimate.cells:,}"],
+        ["ends of matches tried, and missed", f"{estimate.ends:,}, {estimate.missed:,}"],
+        ["history", "part of the estimate" if estimate.by_past else "no part of it"],
         ["run-steps of the audit", audited],
         ["match points found elsewhere", f"{estimate.outside:,}"],
         ["match points in the input", _total_words(estimate)],

@@ -45,7 +45,7 @@ from acep_approx.matching.outputs.kinds import BARE
 from acep_approx.planning.planner import Plan
 from acep_approx.spark.plan.columns import arrow_schema, carried_roles, column, places, rising
 from acep_approx.spark.setup.failures import clear_errors
-from acep_approx.training.history_graph import HistoryGraph
+from acep_approx.training.history_graph import HistoryGraph, Measure
 from acep_approx.training.past import (
     AGAIN,
     BITS,
@@ -89,6 +89,7 @@ def train_history(
     shards: int | None = None,
     portion_events: int = PORTION,
     on_progress: OnProgress | None = None,
+    measure: Measure | None = None,
 ) -> HistoryGraph:
     """Learn from past events which partial matches of a query are worth keeping.
 
@@ -109,7 +110,7 @@ def train_history(
         Tasks that count. Default: ``spark.sql.shuffle.partitions``. It changes nothing but the speed.
     portion_events : int, default 131,072
         As for ``HistoryGraph.fit``; it changes what is learned a little, as it does there.
-    on_progress : callable, optional
+    on_progress, measure : callable, optional
         As for ``HistoryGraph.fit``.
 
     Returns
@@ -142,7 +143,7 @@ def train_history(
         past, total = job.end()
         tried = try_readings(query.plan, past, known.integer_gap(past.window), most_bundles, tell)
         counted = job.counted(tried.blank, portions(query.plan, total, portion_events), shards)
-        return known.take(tried, counted, past, tell)
+        return known.take(tried, counted, past, tell, measure)
 
 
 @dataclass(frozen=True)

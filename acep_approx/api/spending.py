@@ -1,0 +1,113 @@
+"""What is asked for when a run of a query must not do all of the work; what a state holds of that."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import NoneType
+from typing import TYPE_CHECKING, Any
+
+from acep_approx.budget.budget import Budget
+from acep_approx.errors import DataError, UsageError, expect
+from acep_approx.events.source import Source
+from acep_approx.ranges import finite
+from acep_approx.results.budgeted import BudgetedRun
+from acep_approx.results.matches import Matches
+from acep_approx.revisions.matcher import RevisedMatcher
+from acep_approx.revisions.remaining import remaining
+from acep_approx.revisions.request import Revisions
+from acep_approx.shedding.load import Load
+from acep_approx.training.history_graph import HistoryGraph
+from acep_approx.training.needless import warn_of_needless_history
+
+if TYPE_CHECKING:
+    from acep_approx.planning.compiled import CompiledQuery
+    from acep_approx.planning.planner import Plan
+
+HOW = ("policy", "audit", "seed", "learns", "full_work")
+"""What a load says beside the budget and the history."""
+
+
+def known_history(query: CompiledQuery, history: HistoryGraph | str | Path | None) -> HistoryGraph | None:
+    """The history that is given, or is at a path."""
+    expect("history", history, (HistoryGraph, str, Path, NoneType), "a HistoryGraph, or the path of one")
+    return HistoryGraph.load(history, query) if isinstance(history, str | Path) else history
+
+
+def load_of(
+    query: CompiledQuery,
+    budget: str | float | Budget,
+    history: HistoryGraph | str | Path | None,
+    policy: str | None,
+    **how: Any,
+) -> Load:
+    """What is asked for; ``how`` as for ``Load``."""
+    given = Budget.parse(budget)
+    if query.plan.registers is None:  # nothing is shed, so nothing is asked of a history
+        if history is not None:
+            warn_of_needless_history(query.plan)
+        history, policy = None, None
+    return Load(given, known_history(query, history), policy=policy, **how)
+
+
+def put_in_order(matches: Matches, late: dict[str, Any]) -> Source:
+    """The events of some matches that remain where they may be late or change, in order of time.
+
+    ``late``: arguments of ``Revisions``.
+
+    Raises
+    ------
+    UsageError
+        ``ACEP-U055``: results are to come before they are final.
+    """
+    asked = Revisions(**{name: value for name, value in late.items() if value is not None})
+    if not asked.is_final or asked.changelog:
+        raise UsageError(
+            "match_within() gives final results, each once: emit= and changelog= say otherwise",
+            code="ACEP-U055",
+            hint="leave them out, or push the events: query.matcher(budget=..., emit='early').push(events)",
+        )
+    question = matches.question
+    return remaining(RevisedMatcher(question.plan, asked, **question.roles), matches.source)
+
+
+# --- in a state ---------------------------------------------------------------------------------------------
+
+
+def spent(run: BudgetedRun) -> dict[str, Any]:
+    """What a state holds of a run: its budget, how it is spent, and where it stands, as JSON."""
+    load, known, shedder = run.load, run.load.history, run.shedder
+    return {
+        "budget": str(load.budget),
+        "history": None if known is None else {"version": known.version_, "events": known.events_},
+        **{name: getattr(load, name) for name in HOW},
+        "seconds": run.seconds,
+        "so_far": None if shedder is None else shedder.metrics.snapshot(shedder.cells),
+    }
+
+
+def load_of_state(plan: Plan, spending: dict[str, Any], history: HistoryGraph | None) -> Load:
+    """The load of a run that ``spent`` told of.
+
+    Raises
+    ------
+    DataError
+        ``ACEP-D048``: it needs its history.
+    """
+    needed = spending["history"]
+    if needed is not None and history is None and plan.registers is not None:
+        version = f"version {needed['version']}" if needed["version"] else "never saved"
+        raise DataError(
+            f"the state is of a run with a history ({version}, learned from {needed['events']:,} events), which is "
+            "not in it",
+            code="ACEP-D048",
+            hint="give the history too: from_state(state, history=...); a later version of it will do",
+        )
+    return Load(Budget.parse(spending["budget"]), history, **{name: spending[name] for name in HOW})
+
+
+def go_on(run: BudgetedRun, spending: dict[str, Any]) -> None:
+    """Let a run know what it did before."""
+    finite("seconds", spending["seconds"])
+    run.seconds = spending["seconds"]
+    if run.shedder is not None and spending["so_far"] is not None:
+        run.shedder.metrics.restore(spending["so_far"])

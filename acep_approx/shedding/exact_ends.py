@@ -1,0 +1,373 @@
+"""The audit of ends: some events that may end a match, and that the run did not report, are tried one by one.
+
+Whether a match ends with an event is seen by reading the events before it backwards (``query.backwards``): one run for
+each end, where an exact run has all runs of the window. So a share of a budget that pays for a few cells often pays for
+hundreds of ends. They are drawn at random from all that are open, so they speak for the others.
+
+Events are kept for a window, and for as long as ends wait to be tried: until so many have come that chance evens out
+what is granted for them.
+"""
+
+from __future__ import annotations
+
+from base64 import b64decode, b64encode
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from acep_approx.arrays import Bools, Ints
+from acep_approx.automaton.registers import RegisterAutomaton
+from acep_approx.budget.evidence import EndSample
+from acep_approx.engines.batches import RunEvents
+from acep_approx.events.columns import to_arrow
+from acep_approx.events.reading.widening import one_table
+from acep_approx.events.roles import Roles
+from acep_approx.events.stream import EventBatch
+from acep_approx.ipc import from_ipc, to_ipc
+from acep_approx.matching.execution import Execution
+from acep_approx.matching.outputs.kinds import BARE
+from acep_approx.matching.outputs.of_runs import TooManyStepsError
+from acep_approx.planning.planner import Plan, plan
+from acep_approx.query.backwards import backwards
+from acep_approx.query.shape import walk
+from acep_approx.query.syntax import Attribute
+from acep_approx.ranges import COUNT, TICK, Range, check, check_arrays, finite, number_in
+
+END = "acep_end"
+"""The column by which events read backwards belong to the end that they are read for."""
+AT_ONCE, MOST_WAITING = 1 << 12, 1 << 15
+"""Events after which ends are tried if enough is saved up, and after which they are tried with what there is."""
+SAVED = 32
+"""How many ends there should be run-steps for: what they take differs much, and with less many would be given up."""
+MOST_KEPT = 1 << 18
+"""Events of a window beyond which ends are not tried."""
+KNOWN, AT_A_TIME = 8, 0.25
+"""Ends that are tried one by one, to see what they cost; then such a part of those that there are run-steps for: where
+they are given up, few are."""
+LEAST = 0.125
+"""Of those that were tried now; for fewer it is not worth another call, and what is left is saved up."""
+ON_FIRST = 0.25
+"""Share of what is granted so far that the first one may take."""
+ENOUGH = 1.5
+"""How many times what ends have cost so far must be there for those that are tried."""
+DEAR = 1.25
+"""Of the exact run's work for an end: where trying one costs more, cells of the stream are matched instead."""
+
+
+class LookBack:
+    """Tells which events end a match, by the events before them.
+
+    Parameters
+    ----------
+    turned : Plan
+        Of the query that reads backwards.
+    schema : pyarrow.Schema
+    roles : Roles
+        Of the events.
+    window : int
+        In ticks.
+    """
+
+    def __init__(self, turned: Plan, schema: pa.Schema, roles: Roles, window: int) -> None:
+        self.plan, self.roles, self.window = turned, roles, window
+        self.schema = schema
+        self._execution: Execution | None = None
+        self._known = schema
+        self._next = (0, 0, 0)  # row, end and tick at which it goes on
+
+    @classmethod
+    def of(cls, query_plan: Plan, schema: pa.Schema, roles: Roles, window: int) -> LookBack | None:
+        """That of a plan; None where its matches cannot be found backwards."""
+        query = query_plan.query
+        turned = backwards(query, END)
+        names = (node.name for condition in query.predicates for node in walk(condition) if isinstance(node, Attribute))
+        if turned is None or any(roles.column(name) == roles.time for name in names) or END in schema.names:
+            return None  # times are read backwards, too
+        found = plan(turned, "runs")
+        assert found.registers is not None
+        if found.registers.needs_filter or found.registers.waits:
+            return None
+        return cls(found, schema, roles, window)
+
+    def spans(self, kept: Kept, ends: Ints) -> Spans:
+        """The events before each end that a match with it may have; ``ends``: places of events among those kept.
+
+        Complexity: O(events log events).
+        """
+        slots, ticks = kept.slots, kept.ticks
+        order = np.argsort(slots, kind="stable")
+        place = np.empty(len(order), np.int64)
+        place[order] = np.arange(len(order))
+        first_tick, last_tick = (int(ticks[0]), int(ticks[-1])) if len(ticks) else (0, 0)
+        size = last_tick - first_tick + self.window + 2
+        rising = slots[order] * size + (ticks[order] - first_tick) + self.window
+        least = slots[ends] * size + (ticks[ends] - first_tick)
+        return Spans(order, ends, np.searchsorted(rising, least), place[ends])
+
+    def completes(self, kept: Kept, spans: Spans, most_steps: int) -> tuple[Bools, int]:
+        """Which of some events end a match, and the run-steps that it took to see.
+
+        Parameters
+        ----------
+        kept : Kept
+            Of one batch.
+        spans : Spans
+            Of one end at least.
+        most_steps : int
+
+        Raises
+        ------
+        TooManyStepsError
+            It takes more run-steps.
+        """
+        ends, sizes = spans.ends, spans.sizes
+        of_end = np.repeat(np.arange(len(ends)), sizes)
+        begun = np.cumsum(sizes) - sizes
+        rows = spans.order[spans.last[of_end] - (np.arange(len(of_end)) - begun[of_end])]
+        ago = kept.ticks[ends][of_end] - kept.ticks[rows]
+        by_time = np.argsort(ago, kind="stable")
+        of_end, rows, ago = of_end[by_time], rows[by_time], ago[by_time]
+        part = one_batch(pa.Table.from_batches(kept.data).take(to_arrow(rows)))
+        execution = self._bound(part.schema)
+        assert execution.pipeline is not None
+        first_row, first_end, first_tick = self._next
+        part = part.append_column(END, to_arrow(first_end + of_end))
+        done = execution.progress.steps
+        execution.pipeline.results.give_up_after(done + most_steps)
+        completed = np.zeros(len(ends), np.bool_)
+        try:
+            for table in execution.run(EventBatch(first_row, first_tick + ago, part)):
+                completed[of_end[table.column("row").to_numpy() - first_row]] = True
+        except TooManyStepsError:
+            self._execution = None
+            raise
+        self._next = first_row + len(rows), first_end + len(ends), first_tick + int(ago[-1]) + self.window + 1
+        return completed, execution.progress.steps - done
+
+    def _bound(self, known: pa.Schema) -> Execution:
+        """What ends are run in, one portion after the other, each a window later than the last one."""
+        if self._execution is None or known != self._known:
+            self._execution, self._known, self._next = Execution(self.plan, output=BARE, is_raw=True), known, (0, 0, 0)
+            wider = {field.name: field for field in known}  # types may be wider by now
+            fields = [wider.get(field.name, field) for field in self.schema]
+            self._execution.bind(pa.schema([*fields, pa.field(END, pa.int64())]), self.roles)
+        return self._execution
+
+
+def one_batch(table: pa.Table) -> pa.RecordBatch:
+    """All rows of a table, of which there are some, as one batch."""
+    return table.combine_chunks().to_batches()[0]
+
+
+def ending_letters(automaton: RegisterAutomaton) -> int:
+    """A mask of the letters on which a match can end.
+
+    Examples
+    --------
+    >>> from acep_approx import compile_query
+    >>> automaton = compile_query("PATTERN SEQ(A a, B b) WITHIN 5", engine="runs").plan.registers
+    >>> [letter.type for n, letter in enumerate(automaton.letters) if ending_letters(automaton) >> n & 1]
+    ['B']
+    """
+    mask = 0
+    for step in automaton.steps:
+        if step.target is not None and automaton.finals[step.target]:
+            mask |= 1 << step.letter
+    return mask
+
+
+@dataclass
+class Kept:
+    """Events that may still be read, in the order of the stream.
+
+    Attributes
+    ----------
+    slots, ticks : int64 arrays
+    is_open : bool array
+        Whether each may end a match, was not reported, and waits to be tried.
+    data : list of pyarrow.RecordBatch
+    """
+
+    slots: Ints
+    ticks: Ints
+    is_open: Bools
+    data: list[pa.RecordBatch]
+
+    @classmethod
+    def joined(cls, parts: Sequence[Kept]) -> Kept:
+        """Parts of a stream as one, with at most one batch."""
+        none = cls(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.bool_), [])
+        slots, ticks, is_open = (
+            np.concatenate([getattr(part, name) for part in (none, *parts)]) for name in ("slots", "ticks", "is_open")
+        )
+        data = [batch for part in parts for batch in part.data if len(batch)]
+        return cls(slots, ticks, is_open, [one_batch(one_table(data))] if data else [])
+
+    def since(self, tick: int) -> Kept:
+        """Those from a tick on; none waits to be tried any more. Of one batch, or none."""
+        first = int(np.searchsorted(self.ticks, tick))
+        left = [batch.slice(first) for batch in self.data]
+        return Kept(self.slots[first:], self.ticks[first:], np.zeros(len(self.ticks) - first, np.bool_), left)
+
+
+@dataclass(frozen=True)
+class Spans:
+    """The events that matches of some ends may have.
+
+    Attributes
+    ----------
+    order : int64 array
+        Places of events, by the slot of their key and then as they came.
+    ends : int64 array
+        Places of the ends.
+    first, last : int64 arrays
+        Where in that order the events of each end begin, and the end stands.
+    """
+
+    order: Ints
+    ends: Ints
+    first: Ints
+    last: Ints
+
+    @property
+    def sizes(self) -> Ints:
+        """How many events each end has, itself included."""
+        return self.last - self.first + 1
+
+    def part(self, first: int, number: int) -> Spans:
+        """Those of so many of the ends."""
+        some = slice(first, first + number)
+        return Spans(self.order, self.ends[some], self.first[some], self.last[some])
+
+
+class ExactEnds:
+    """Tries ends of matches that a run has not reported.
+
+    Parameters
+    ----------
+    look : LookBack
+    ending : int
+        See ``ending_letters``.
+    seed : int
+        Another one draws other ends.
+    full_work : float
+        Run-steps per event of an exact run, as far as is known; 0: it is not.
+
+    Attributes
+    ----------
+    quota, steps : float, int
+        Run-steps granted, and done, so far.
+    sample : EndSample
+    is_dear : bool
+        Whether trying ends costs more than matching parts of the stream.
+    """
+
+    def __init__(self, look: LookBack, ending: int, seed: int, full_work: float) -> None:
+        self.look, self.ending, self.full_work = look, ending, full_work
+        self.quota, self.steps = 0.0, 0
+        self.sample = EndSample()
+        self.is_dear = False
+        self._seed, self._seen = seed, 0  # events
+        self._parts: list[Kept] = []
+        self._waiting = 0  # events since ends were tried last
+        self._begun = 0  # ends that were tried, or given up
+
+    def add(self, batch: EventBatch, events: RunEvents, classes: Sequence[int], found: Ints) -> None:
+        """These events came; ``classes``: letters of each class of events; ``found``: rows of match points."""
+        order = np.argsort(events.row)
+        rows = events.row[order]
+        can_end = np.array([mask & self.ending != 0 for mask in classes], np.bool_)[events.cls[order]]
+        is_open = can_end & ~np.isin(rows, found)
+        self.sample = self.sample.combine(EndSample(int(is_open.sum())))
+        self._seen += len(batch)
+        if self.is_dear:
+            return
+        data = batch.data.take(to_arrow(rows - batch.first_row))
+        self._parts.append(Kept(events.slot[order], events.tick[order], is_open, [data]))
+        self._waiting += len(rows)
+
+    def is_due(self) -> bool:
+        """Whether enough events have come for ends to be tried, and enough is granted, so that few are given up."""
+        if self.is_dear or self._waiting < AT_ONCE:
+            return False
+        has_saved = self.quota - self.steps >= SAVED * self._each
+        return has_saved or not self._begun or self._waiting >= MOST_WAITING
+
+    def try_some(self) -> None:
+        """Try as many of the open ends as there are run-steps for, drawn at random; then forget old events."""
+        kept = Kept.joined(self._parts)
+        ends = np.flatnonzero(kept.is_open)
+        dice = np.random.default_rng((self._seed, self._seen))
+        ends = dice.permutation(ends)
+        tried = missed = given_up = 0
+        for some in self._portions(kept, ends):
+            left = int((self.quota - self.steps) * (1 if self._begun else ON_FIRST))
+            try:
+                is_point, steps = self.look.completes(kept, some, left)
+            except TooManyStepsError:
+                self.steps, given_up = self.steps + left, len(some.ends)
+                break
+            finally:
+                self._begun += len(some.ends)
+            self.steps += steps
+            tried, missed = tried + len(some.ends), missed + int(is_point.sum())
+        portion = EndSample.of(len(ends), tried, missed, given_up)
+        self.sample = self.sample.combine(replace(portion, open=0))  # they were counted when they came
+        # the same run-steps may show more of the stream by matching parts of it
+        self.is_dear = self._each * self.sample.open > DEAR * self.full_work * self._seen > 0
+        last = int(kept.ticks[-1]) if len(kept.ticks) else 0
+        self._parts, self._waiting = [kept.since(last - self.look.window)], 0
+        if self.is_dear or len(self._parts[0].ticks) > MOST_KEPT:
+            self.is_dear, self._parts = True, []
+
+    def _portions(self, kept: Kept, ends: Ints) -> Iterator[Spans]:
+        """Ends that may be tried together, as long as there are run-steps for them."""
+        spans, done = self.look.spans(kept, ends), 0
+        sizes = spans.sizes
+        while done < len(ends):
+            left = self.quota - self.steps
+            enough = int(left / (ENOUGH * max(self._each, 1e-9))) if self._begun else 1
+            room = int(np.searchsorted(np.cumsum(sizes[done:]), MOST_KEPT, side="right"))
+            few = int(max(AT_A_TIME * enough, LEAST * done)) if self._begun >= KNOWN else 0
+            number = min(max(few, 1), enough, max(room, 1), len(ends) - done)
+            if number <= 0 or left < 1 or enough < LEAST * done:
+                return
+            yield spans.part(done, number)
+            done += number
+
+    @property
+    def _each(self) -> float:
+        """Run-steps that an end takes, as far as is known; 0 before any was tried."""
+        return self.steps / max(self._begun, 1)
+
+    # --- state ----------------------------------------------------------------------------------------------
+
+    def snapshot(self) -> dict[str, Any]:
+        """What must be kept to go on elsewhere, as JSON. Complexity: O(events of a window)."""
+        kept = Kept.joined(self._parts)
+        data = [b64encode(to_ipc(pa.Table.from_batches([batch]))).decode() for batch in kept.data]
+        return {
+            "counts": [self.quota, self.steps, self._seen, self._waiting, self._begun],
+            "is_dear": self.is_dear,
+            "sample": list(vars(self.sample).values()),
+            "events": [kept.slots.tolist(), kept.ticks.tolist(), kept.is_open.tolist()],
+            "data": data,
+        }
+
+    def restore(self, saved: dict[str, Any]) -> None:
+        """Go on from what ``snapshot`` gave."""
+        self.quota, *counts = saved["counts"]
+        finite("counts", self.quota)
+        self.steps, self._seen, self._waiting, self._begun = (number_in("counts", count, 0, COUNT) for count in counts)
+        self.is_dear = bool(saved["is_dear"])
+        self.sample = EndSample.restored(saved["sample"])
+        data = [one_batch(from_ipc(b64decode(table))) for table in saved["data"]]
+        slots, ticks, is_open = saved["events"]
+        kept = Kept(np.array(slots, np.int64), np.array(ticks, np.int64), np.array(is_open, np.bool_), data)
+        length = sum(map(len, data))
+        check_arrays(vars(kept), {"slots": Range(length, 0, COUNT), "ticks": Range(length, -TICK, TICK)})
+        check("events", good=len(kept.is_open) == length and len(data) < 2)
+        self._parts = [kept]

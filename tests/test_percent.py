@@ -1,0 +1,147 @@
+"""A percentage is of the exact run of the same query and output, on the events that come: not of the past."""
+
+from __future__ import annotations
+
+import json
+import random
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from acep_approx import HistoryGraph, Query, compile_query
+from acep_approx.api.matcher import Matcher
+from acep_approx.pages import summary
+from acep_approx.training.exact_work import LISTED, POINTED
+from history import HistoryError
+
+KEYED = "PATTERN SEQ(A a, B b, C c) WHERE [k] AND b.x > a.x AND c.x > b.x AND c.y - a.y > b.y - 9 WITHIN 900"
+WITHOUT_KEY = "PATTERN SEQ(A a, B b, C c) WHERE b.x > a.x AND c.x > b.x + a.x AND c.y = a.y WITHIN 150"
+LOOP = "PATTERN SEQ(A a, B+ b[], C c) WHERE [k] AND sum(b[].x) + a.y < c.x + c.y WITHIN 200"
+EVENTS = 12_000
+
+
+def events(seed: int, *, every: float = 1.0, keys: int = 8, begins: float = 1.0) -> list[dict[str, Any]]:
+    """A stream; ``every``: ticks between two events, ``begins``: how often they begin a match, beside others."""
+    dice, found = random.Random(seed), []
+    for number in range(EVENTS):
+        kind = dice.choices("ABCD", [begins, 1.0, 0.3, 1.0])[0]
+        row = {"ts": int(number * every), "type": kind, "k": dice.randrange(keys), "x": dice.randrange(200)}
+        found.append({**row, "y": dice.randrange(10)})
+    return found
+
+
+@cache
+def learned(text: str) -> tuple[Query, HistoryGraph]:
+    """A query, and a history of the usual stream."""
+    query = compile_query(text, engine="runs")
+    return query, HistoryGraph(query).fit(events(1))
+
+
+def exact_steps(query: Query, stream: list[dict[str, Any]], merge: str) -> int:
+    """Run-steps of the exact run."""
+    matcher = Matcher(query.plan, output="points", merge=merge)
+    matcher.push(stream)
+    return matcher.progress.steps
+
+
+@pytest.mark.parametrize("text", [KEYED, WITHOUT_KEY, LOOP])
+@pytest.mark.parametrize(("output", "merge"), [("points", POINTED), ("counts", LISTED)])
+@pytest.mark.parametrize("share", [10, 50, 80])
+def test_a_share_is_of_the_exact_run_of_the_same_output(text: str, output: str, merge: str, share: int):
+    """Never more than of the load that is stated; about as much of the true one, unless there is nothing left to do."""
+    query, known = learned(text)
+    stream = events(2)
+    some = query.match_within(stream, f"{share}%", history=known)
+    getattr(some, output)()
+    record, true = some.record(), exact_steps(query, stream, merge)
+    assert record.full_work is not None
+    stated = record.full_work * len(stream)
+    assert record.work <= share / 100 * stated + 1
+    assert 0.88 * true <= stated <= 1.12 * true
+    lost = some.shedder.arena.counts.sum() if some.shedder is not None else 0
+    assert record.work >= (0.8 * share / 100 * true if lost > EVENTS / 10 else 0)
+
+
+@pytest.mark.parametrize("change", [{"every": 0.5}, {"every": 2.0}, {"keys": 3}, {"begins": 3.0}, {"begins": 0.3}])
+def test_a_share_follows_the_present_load(change: dict[str, float]):
+    """Where the load has risen tenfold, or fallen, the past says nothing of it; the events do."""
+    query, known = learned(KEYED)
+    stream = events(3, **change)  # type: ignore[arg-type]
+    some = query.match_within(stream, "10%", history=known)
+    some.counts()
+    record, true = some.record(), exact_steps(query, stream, LISTED)
+    assert record.full_work is not None
+    assert record.past_work == pytest.approx(known.steps_per_event_)
+    assert not 0.8 < record.past_work * len(stream) / true < 1.25
+    assert 0.75 * true <= record.full_work * len(stream) <= 1.35 * true
+    assert 0.07 * true <= record.work <= 0.135 * true
+
+
+def test_within_a_stream_the_budget_follows_the_load():
+    """Each half spends its share, though the second has twice as many events in a window."""
+    query, known = learned(KEYED)
+    first, second = events(4), events(5, every=0.5)
+    stream = [*first, *({**row, "ts": row["ts"] + EVENTS} for row in second)]
+    matcher = query.matcher(budget="10%", history=known, output="counts", audit=0)
+    done, true, before = [], [], 0
+    exact = Matcher(query.plan, output="points", merge=LISTED)
+    for part in (stream[:EVENTS], stream[EVENTS:]):
+        matcher.push(part)
+        exact.push(part)
+        done.append(matcher.record().work - sum(done))
+        true.append(exact.progress.steps - before)
+        before = exact.progress.steps
+    assert true[1] > 1.5 * true[0]
+    assert all(0.085 * of <= spent <= 0.12 * of for spent, of in zip(done, true, strict=True))
+
+
+def test_the_run_says_which_load_it_meant():
+    """And what it spent of it."""
+    query, known = learned(KEYED)
+    some = query.match_within(events(3, every=0.5), "10%", history=known)
+    some.counts()
+    line = summary(some.record())[0]
+    assert "expected of these events;" in line
+    assert f"{known.steps_per_event_:,.3g} in the past" in line
+    assert "(10%)" in line or "(9%)" in line
+
+
+def test_a_load_that_is_said_counts():
+    """Who says the full work means that, whatever the events are."""
+    query, known = learned(KEYED)
+    some = query.match_within(events(3, every=0.5), "10%", history=known, full_work=known.steps_per_event_)
+    some.counts()
+    record = some.record()
+    assert record.past_work is None
+    assert record.work <= 0.1 * known.steps_per_event_ * EVENTS
+
+
+def test_a_history_keeps_what_exact_runs_take(tmp_path: Path):
+    """Saved and read again it grants the same; a file that cannot be of one is refused."""
+    query, known = learned(KEYED)
+    known.save(tmp_path / "saved")
+    again = HistoryGraph.load(tmp_path / "saved", query)
+    assert again.work_ == known.work_
+    (manifest,) = (path for path in (tmp_path / "saved").rglob("*.json") if "work" in path.read_text(encoding="utf-8"))
+    notes = json.loads(manifest.read_text(encoding="utf-8"))
+    assert notes["notes"]["work"]
+    notes["notes"]["work"]["ratio"] = 7.0
+    manifest.write_text(json.dumps(notes), encoding="utf-8")
+    with pytest.raises(HistoryError):
+        HistoryGraph.load(tmp_path / "saved", query)
+
+
+@pytest.mark.parametrize("text", [KEYED, WITHOUT_KEY])
+@pytest.mark.parametrize("budget", ["10%", "20 steps/event"])
+def test_a_run_that_is_taken_up_again_goes_on_alike(text: str, budget: str):
+    """What was seen of the events is part of its state."""
+    query, known = learned(text)
+    stream = events(6)
+    whole, half = (query.matcher(budget=budget, history=known, output="points") for _ in range(2))
+    expected = whole.push(stream).to_pylist()
+    found = half.push(stream[: EVENTS // 3]).to_pylist()
+    again = query.from_state(half.state_bytes(), history=known)
+    found += again.push(stream[EVENTS // 3 :]).to_pylist()
+    assert found == expected
