@@ -34,6 +34,22 @@ def doubt_world(seed: int) -> RuleWorld:
     return RuleWorld(text, rows, {}, tuple(cuts))
 
 
+LATE = """TABLE t (k text, n int DEFAULT 0, KEY (k))
+TABLE u (k text, n int DEFAULT 0, KEY (k))
+RULE r0 ON PATTERN SEQ(A a, B b) WHERE b.x > a.x WITHIN 6 DO UPDATE t SET n = old.n + 1 AT (b.k) END
+RULE r1 ON PATTERN C e WHERE e.x > 1 WITHIN 0 DO UPDATE t SET n = 0 AT (e.k) END
+RULE r2 ON PATTERN SEQ(A a, B b) WHERE store.t[a.k AT b].n > 0 WITHIN 3 DO UPDATE u SET n = 1 AT (b.k) END
+RULE r3 ON PATTERN C e WHERE store.u[e.k].n = 0 WITHIN 0 DO UPDATE u SET n = 0 AT (e.s) END"""
+"""Rules in no circle, of which one reads for one event as of another."""
+
+
+def late_world(seed: int) -> RuleWorld:
+    """A stream for rules that read what is in doubt as of earlier events."""
+    random = Random(f"late {seed}")
+    rows = _stream(random)
+    return RuleWorld(LATE, rows, {}, (random.randrange(len(rows)),))
+
+
 def _rule(random: Random, number: int) -> str:
     """A rule; the first ones are on runs and write, the others mostly read."""
     if number and random.random() < 0.35:

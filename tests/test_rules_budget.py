@@ -25,14 +25,14 @@ from acep_approx.rules.table import TableRows
 from acep_approx.rules.words import Texts
 from history.errors import HistoryError
 from tests.cases import FULL, cases
-from tests.doubt_worlds import doubt_world
+from tests.doubt_worlds import doubt_world, late_world
 from tests.rule_budgets import run_within, way_of, wrong_within
 from tests.rule_runs import Way as Exact
 from tests.rule_runs import found_by
 from tests.rule_worlds import RuleWorld, rule_world
 
 PARTS = 8
-FEW_DOUBTS, FEW_WORLDS = 160, 48
+FEW_DOUBTS, FEW_LATE, FEW_WORLDS = 120, 24, 32
 """Of a default run."""
 
 # --- against brute force ----------------------------------------------------------------------------------------------
@@ -43,6 +43,7 @@ def test_what_ran_is_exact_but_for_matches_that_did_not_fire_and_what_is_certain
     part: int,
 ) -> None:
     seeds = [(doubt_world, seed) for seed in range(2_000 if FULL else FEW_DOUBTS)]
+    seeds += [(late_world, seed) for seed in range(200 if FULL else FEW_LATE)]
     seeds += [(_any_world, seed) for seed in range(1_000 if FULL else FEW_WORLDS)]
     for make, seed in seeds[part::PARTS]:
         world = make(seed)
@@ -125,6 +126,12 @@ MUTANTS: dict[Mutant, tuple[int, ...]] = {
 def test_what_is_wrong_is_noticed(mutant: Mutant) -> None:
     with mutant():
         worlds = {seed: doubt_world(seed) for seed in MUTANTS[mutant]}
+        assert any(wrong_within(world, way_of(seed, world)) for seed, world in worlds.items())
+
+
+def test_late_reads_that_are_taken_for_certain_are_noticed() -> None:
+    with _after_init(lambda watch: watch._late.clear()):
+        worlds = {seed: late_world(seed) for seed in (13, 35)}
         assert any(wrong_within(world, way_of(seed, world)) for seed, world in worlds.items())
 
 
@@ -298,6 +305,11 @@ def test_what_is_read_of_tables_is_a_column_of_the_past() -> None:
     assert known["third"].points_ == len(set(exact["third"].column("b").to_pylist()))
 
 
+def test_rules_without_partial_matches_learn_nothing() -> None:
+    with pytest.raises(UsageError, match="ACEP-U046"):
+        RuleHistory(compile_rules("RULE r ON PATTERN SEQ(A a, B b) WITHIN 5")).fit(stream(20))
+
+
 def test_a_run_goes_on_with_its_history() -> None:
     rules = two(writes=WRITES)
     known = RuleHistory(rules).fit(stream(1_000))
@@ -322,7 +334,7 @@ def test_circles_that_nothing_shed_can_reach_stay_in_their_kernel() -> None:
     RULE see ON PATTERN B b WHERE store.flag[b.k].n = 0 WITHIN 0
     """
     rules, events = compile_rules(text), stream(400)
-    run = rules.start(budget="0.5 steps/event", audit=0)
+    run = rules.start(budget="0.05 steps/event", audit=0, policy="random")
     out = run.push(events)
     assert any(isinstance(stage, LockstepStage) for stage in run.stage.execution.bound.stages)
     exact = rules.run(events)

@@ -198,6 +198,7 @@ class RuleSpending:
     def restore(self, saved: dict[str, Any]) -> None:
         """Go on from what ``snapshot`` gave, once all engines were restored."""
         self.purse.restore(saved["purse"])
+        self.purse.restored()
         self._found = {name: [number_in("found", n, 0, COUNT) for n in saved["found"][name]] for name in self._found}
 
     def options(self) -> dict[str, Any]:

@@ -92,6 +92,12 @@ class RuleHistory(Mapping[str, HistoryGraph]):
             As for ``RuleSet.run``; ``UsageError`` ``ACEP-U046``: no event of the past begins a match of any rule. Where
             that is so of some rules, these have no history.
         """
+        if not self.names:
+            raise UsageError(
+                "no rule has partial matches, so there is nothing to learn",
+                code="ACEP-U046",
+                hint="run the rules without a history: a budget changes nothing",
+            )
         seen: dict[str, list[pa.Table]] = {}
         with self.rules.start(store=store, **roles) as run:
             execution = run.stage.execution

@@ -287,7 +287,10 @@ class Firing:
         values = Values(self.rule, found, moment, self._roles)
         if self._late:
             read = {_name_of(one): self._read(one, values) for one in self.rule.late_reads}
-            found = found.take(np.flatnonzero(_holds(self._late, values, read)))
+            holds = _holds(self._late, values, read)
+            if self.judge is not None:  # by what is in doubt others may hold
+                self._leave_in_doubt(found, values, np.flatnonzero(~holds & ~self.judge.is_certain(found)))
+            found = found.take(np.flatnonzero(holds))
             values = Values(self.rule, found, moment, self._roles)
         if known is None:
             read = {_name_of(one): self._read(one, values, found.of) for one in self.rule.when_reads}

@@ -235,14 +235,7 @@ class Watch:
             until = always if self._window == ALWAYS else starts[at] + self._window
             self._missed_until(transactions_of(batch).take(at), until)
             return
-        is_open |= self._may_be_late(rows)
         self._missed(np.flatnonzero(is_open & (slots >= 0) & self.may_complete(batch, classes, unsure)), batch, of)
-
-    def _may_be_late(self, rows: Ints) -> Bools:
-        """Since when conditions on complete matches may read what is in doubt."""
-        since = min((self._doubts[table].since for table in self._late), default=NO_PLACE)
-        found: Bools = 2 * rows + 1 >= since
-        return found
 
     def _missed(self, at: Ints, batch: StreamBatch, of: OfBatch) -> None:
         transactions = transactions_of(batch).take(at)

@@ -172,7 +172,7 @@ def read_one_query(argument: str, command: str) -> str:
             else f"{argument.removeprefix('@')!r} is a file of rules, and {command} takes one query",
             code="ACEP-U132",
             hint="give it the pattern of one rule, what stands behind its ON, if that reads no table; "
-            "acep run and acep explain take the rules as they are",
+            "acep run, acep train and acep explain take the rules as they are",
         )
     return text
 
