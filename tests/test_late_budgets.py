@@ -251,6 +251,7 @@ def test_final_results_are_those_of_the_events_in_order(budget: str) -> None:
         revised, plain = query.matcher(watermark=10**6, **how), query.matcher(**how)
         found = pa.concat_tables([revised.push(late), revised.finish()])
         wanted = plain.push([late[at] for at in order])
+        plain.finish()
         at = {variable: [order[row] for row in wanted[variable].to_pylist()] for variable in "abc"}
         assert len(found) > 0
         assert {variable: found[variable].to_pylist() for variable in "abc"} == at

@@ -394,16 +394,12 @@ def note_weight(shedding: Arena, event: Event) -> None:
 
 @inline
 def note_pace(shedding: Arena, event: Event) -> None:
-    """One more event of a key: what came a window ago counts for a third.
-
-    Where the key was silent for longer, nothing counts: it may have been forgotten meanwhile.
-    """
+    """One more event of a key: what came a window ago counts for a third, as much again ago for a ninth."""
     pace, at, now = shedding.pace, 2 * event.key, float(event.now)
     value = 1.0
     if pace[at + 1] > 0.0:
         since = max(now - pace[at], 0.0)
-        if since <= window_at(event):
-            value += pace[at + 1] * math.exp(-since / (window_at(event) + 1.0))
+        value += pace[at + 1] * math.exp(-since / (window_at(event) + 1.0))
     pace[at] = now
     pace[at + 1] = value
     shedding.floats[PACE_NOW] = value
