@@ -49,7 +49,7 @@ class Changing:
     """A stream that changes in its middle: what is known of it, and what one process that learns finds.
 
     Its events with their numbers, and those before the change; the ticks of its match points, and the run-steps per
-    event of the exact run; a history of what was before the change.
+    event of listing all matches: a tenth of these is enough to learn by in each shard; a history of what was before the change.
     """
 
     events: pa.Table
@@ -84,8 +84,9 @@ def streams(tmp_path_factory: pytest.TempPathFactory) -> Streams:
         events = pa.concat_tables([stream.before, stream.after]).combine_chunks()
         events = events.append_column("number", pa.array(np.arange(len(events))))
         matches = QUERY.match(events, bind="number")
-        exact, full = ends(matches.points()), matches.work.steps / len(events)
-        HistoryGraph(QUERY).fit(stream.before).save(home)
+        exact, known = ends(matches.points()), HistoryGraph(QUERY).fit(stream.before)
+        full = known.steps_per_event_
+        known.save(home)
         here = in_one(events, HistoryGraph.load(home, QUERY), full, learn=True)
         return Changing(events, stream.before, exact, full, home, here)
 

@@ -192,7 +192,7 @@ def test_a_share_can_be_of_work_that_is_said():
     assert "run-steps per event, saved up without end" in words
     assert "learned: " in words
     plain = acep("run", QUERY, "0.parquet", "--budget", "50%", "--full-work", "8", "--output", "count").stderr
-    assert "; 3.8 run-steps per event, saved up without end, and 0.2 for the audit" in plain
+    assert "; 3.92 run-steps per event, saved up without end, and 0.08 for the audit" in plain
 
 
 def test_the_report_has_what_was_learned():

@@ -326,7 +326,7 @@ def test_the_recall_of_the_run_is_estimated(text: str) -> None:
         exact = query.match(table)
         truth = set(exact.to_arrow()["c"].to_pylist())
         work = exact.work.steps / len(table)
-        some = query.match_within(table, "40%", learn=True, full_work=work, audit=0.6, seed=seed)
+        some = query.match_within(table, "40%", learn=True, full_work=work, audit=0.9, seed=seed)
         found = set(some.to_arrow()["c"].to_pylist())
         estimate = some.record().recall
         assert estimate is not None

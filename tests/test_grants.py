@@ -44,7 +44,7 @@ def test_a_budget_finds_what_the_same_work_per_event_of_interest_finds(
     query: Query, history: HistoryGraph, share: str
 ) -> None:
     """In whatever batches the stream comes: what the tables say of a share of the work is what users get."""
-    load = Load(Budget.parse(share), history, audit=0.0, seed=4)
+    load = Load(Budget.parse(share), history, audit=0.0, seed=4, full_work=history.steps_per_event_)
     shedder = Shedder(query.plan, load)
     Matcher(query.plan, shedding=shedder).bind(stream(1).schema)
     allowance = shedder.arena.allowance

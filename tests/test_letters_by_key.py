@@ -206,18 +206,18 @@ def gains(learner: Learner, state: int) -> tuple[float, float]:
 def test_keys_that_lose_a_letter_are_ranked_below_those_that_keep_it(query: Query) -> None:
     """From the first state on, though no test of C says anything of them; and more is found.
 
-    Gains of runs of lost keys by those of others: 0.02 to 0.53 with letters by key, 0.94 to 1.08 without.
+    Gains of runs of lost keys by those of others: 0.01 to 0.09 with letters by key, 0.74 to 1.06 without.
     """
     ours, without = [], []
     for seed in range(3):
         recall, learner = learned(query, seed)
         ours.append(recall)
-        assert all(lost < 0.75 * has for has, lost in (gains(learner, state) for state in (1, 2, 3)))
+        assert all(lost < 0.6 * has for has, lost in (gains(learner, state) for state in (1, 2, 3)))
         with pytest.MonkeyPatch.context() as patch:  # all keys are taken for alike
             patch.setattr(sampling, "KEY_BUCKETS", 0)
             recall, learner = learned(query, seed)
         without.append(recall)
-        assert all(lost > 0.75 * has for has, lost in (gains(learner, state) for state in (1, 2, 3)))
+        assert all(lost > 0.6 * has for has, lost in (gains(learner, state) for state in (1, 2, 3)))
     assert np.mean(ours) > np.mean(without) + 0.06
 
 

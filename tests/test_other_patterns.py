@@ -33,6 +33,7 @@ MAY_ASK = {
     "planning/explain.py": "writes the text of a query in CEL down, which is its pattern",
     "revisions/request.py": "refuses what asks for the start of a partition",
     "rules/compiled.py": "makes the tree of a rule's query, with columns in the places of reads",
+    "rules/losses.py": "asks for negations: runs that are lost may then have kept others from matching",
     "rules/lockstep/eligible.py": "asks whether an event can complete several matches",
     "subscriptions/graph.py": "refuses in a set what a set cannot run",
     "subscriptions/templates/template.py": "chooses which queries may share an automaton",

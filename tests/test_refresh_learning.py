@@ -173,7 +173,7 @@ def test_few_tests_are_written_down_however_much_comes(query: Query, work: float
     for number, size in enumerate((20_000, 20_000, 20_000)):
         raw = job.run(stream(size, number, first=size * number), learner.shares)
         assert 100 < sum(len(one.tests) for part in raw for one in samples_from_bytes(part)) < 1.3 * MOST_TESTS
-        assert sum(map(len, raw)) < 60 * MOST_TESTS
+        assert sum(map(len, raw)) < 65 * MOST_TESTS
         learner.process(number, raw)
 
 
@@ -346,7 +346,7 @@ def test_without_a_cohort_the_graph_stays_what_it_was(
 
 def test_a_cohort_is_the_same_however_often_a_shard_is_put_away(query: Query, work: float, tmp_path: Path) -> None:
     """Its open windows are in the state of the shard; each run is told of once."""
-    load, table = Load(Budget.parse("95%"), audit=0.9, full_work=work), stream(8000, 9)
+    load, table = Load(Budget.parse("20%"), audit=0.9, full_work=work), stream(8000, 9)
     found = []
     for size in (500, 8000):
         job = Job(query, load, tmp_path / "none", 1)

@@ -182,7 +182,7 @@ def test_the_graph_of_a_history_goes_on_and_the_cohort_is_added(query: Query) ->
     """While the history ranks the runs: what it had, less what has faded, and what the cohort showed."""
     known = HistoryGraph(query).fit(stream(1))
     before = snapshot(known)
-    some = ran(query, stream(2, first=EVENTS).slice(0, 1500), None, "60%", history=known, audit=0.5)
+    some = ran(query, stream(2, first=EVENTS).slice(0, 1500), None, "30%", history=known, audit=0.9)
     learner = learner_of(some)
     assert learner.known is not None, "the history was given up"
     assert learner.live.visits > 100
@@ -203,7 +203,7 @@ def test_the_graph_of_a_history_goes_on_and_the_cohort_is_added(query: Query) ->
 
 def test_where_features_change_vertices_are_mapped(query: Query, trained: HistoryGraph, work: float) -> None:
     """What was learned takes over, with features of its own; the past stays a part of the graph."""
-    some = ran(query, stream(2, first=EVENTS), work, "60%", history=trained, audit=0.3)
+    some = ran(query, stream(2, first=EVENTS), work, "60%", history=trained, audit=0.9)
     learner = learner_of(some)
     taken_up(learner)
     now = refreshed(some, query)

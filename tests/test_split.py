@@ -176,7 +176,8 @@ def known() -> HistoryGraph:
 def found(known: HistoryGraph, shards: Sequence[pa.Table], budget: Budget, *, is_split: bool) -> tuple[int, float]:
     """Match points of some shards that are matched batch by batch, and the largest share of the budget ever used."""
     now, used, most = Split.even(len(shards)), [0] * len(shards), 0.0
-    shedders = [Shedder(known.plan, Load(budget, known, audit=0)) for _ in shards]
+    load = Load(budget, known, audit=0, full_work=known.steps_per_event_)  # each event is granted the same
+    shedders = [Shedder(known.plan, load) for _ in shards]
     matchers = [Matcher(known.plan, shedding=shedder) for shedder in shedders]
     full = budget.amount / 100 * known.steps_per_event_
     for batch in range(BATCHES):

@@ -51,8 +51,7 @@ def backwards(query: QuerySyntax, name: str) -> QuerySyntax | None:
 
     Examples
     --------
-    >>> from acep_approx.query.parser import parse
-    >>> from acep_approx.query.printer import to_text
+    >>> from acep_approx.query import parse, to_text
     >>> print(to_text(backwards(parse("PATTERN SEQ(A a, B+ b[], C c) WHERE [key] AND a.x < c.x WITHIN 5"), "end")))
     PATTERN SEQ(C c, B+ b[], A a)
     WHERE [end] AND a.x < c.x

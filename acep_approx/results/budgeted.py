@@ -251,9 +251,10 @@ class BudgetedRun:
         if done is None or done.online is None or done.online.learner.values is None:
             return None
         known = copy(self.load.history) if self.load.history is not None else HistoryGraph(query)
-        work = done.full_work()
+        work = done.load.steps_per_event or done.full_work()
         assert work is not None, "who has ranked runs knows what they take"
-        refresh(known, done.online.learner, self.progress.events, done.metrics.found, work)
+        listing = work / done.load.ratio
+        refresh(known, done.online.learner, self.progress.events, done.metrics.found, listing)
         return known
 
     @checked

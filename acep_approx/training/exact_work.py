@@ -91,7 +91,7 @@ def learn_exact_work(plan: Plan, past: Past) -> ExactWork:
 
     Complexity: two exact runs over the end of the past, without lineage.
     """
-    first = max(len(past) - MOST, 0)
+    first = max(len(past) - MOST, past.cut()[0])  # where only the end of a past is at hand, it begins there
     batches = [one for batch in past.batches(first) for one in _stretches(batch)]
     (listed, all_steps), (pointed, steps) = (_law(plan, past, batches, merge) for merge in (LISTED, POINTED))
     return ExactWork(listed, pointed, min(steps / max(all_steps, 1.0), 1.0) or 1.0)

@@ -48,9 +48,9 @@ def expected(prices: Prices, share: float, rate: float) -> Expected | None:
 
     Examples
     --------
-    >>> from acep_approx.training.pricing import PricePoint
-    >>> exact = PricePoint(0.0, 1000, 80, stretches=(10,) * 8)
-    >>> some = PricePoint(0.1, 100, 40, stretches=(5, 6, 4, 5, 5, 6, 4, 5))
+    >>> (none,) = Prices().replays
+    >>> exact = replace(none, steps=1000, points=80, stretches=(10,) * 8)
+    >>> some = replace(none, price=0.1, steps=100, points=40, stretches=(5, 6, 4, 5, 5, 6, 4, 5))
     >>> found = expected(Prices((exact, some)), 0.1, 0.02)
     >>> round(found.recall, 2), round(found.worth), found.stretches
     (0.5, 22, 8)

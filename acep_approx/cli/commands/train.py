@@ -63,9 +63,17 @@ def train(
     past: TrainInputs = None,
     *,
     matching: MatchingOptions,
-    many: FolderOptions,
     history: HistoryOptions,
     source: InputOptions,
+    many: FolderOptions,
+    table: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=FILE",
+            help="The rows that a table began with; can be repeated.",
+            rich_help_panel=RuleOptions.panel,
+        ),
+    ] = None,
     gap: Annotated[
         str | None,
         typer.Option(
@@ -73,14 +81,6 @@ def train(
             show_default=False,
             help="Match points at most so far apart are one bundle: ticks (microseconds, of real times), or window.",
             rich_help_panel=LearningOptions.panel,
-        ),
-    ] = None,
-    table: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME=FILE",
-            help="The rows that a table began with; can be repeated.",
-            rich_help_panel=RuleOptions.panel,
         ),
     ] = None,
     spark: OrderedSparkOptions,

@@ -25,6 +25,7 @@ from acep_approx.matching.outputs.tables import ENDS, BindingColumns, nothing_mi
 from acep_approx.matching.stream_batch import StreamBatch
 from acep_approx.matching.tick_places import TickPlaces
 from acep_approx.query.syntax import Expression
+from acep_approx.ranges import COUNT
 
 END_OF_STREAM = 2**62
 MANY_ROWS = 1 << 16
@@ -148,7 +149,7 @@ class RunOutput(Output):
 
     def give_up_after(self, steps: int) -> None:
         """Let ``run`` raise ``TooManyStepsError`` when the engine has taken so many run-steps."""
-        self.engine.limit = steps
+        self.engine.limit = min(steps, COUNT)
         self._gives_up = True
 
     def go_by_key(self) -> None:
