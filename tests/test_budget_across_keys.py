@@ -27,7 +27,7 @@ from tests.cases import FULL
 from tests.spark_driving import micro_batches
 
 Ints = npt.NDArray[np.int64]
-HALF, BUDGET, MICRO_BATCH = 60_000, "10%", 2_000
+HALF, BUDGET, MICRO_BATCH = 60_000, "20%", 2_000
 LONG, LARGE = (100_000, 50_000) if FULL else (HALF, HALF // 2)
 SEEDS = (2, 1, 3) if FULL else (2,)
 QUERY = compile_query(swapped(2, HALF).query, engine="runs")
@@ -49,7 +49,7 @@ class Changing:
     """A stream that changes in its middle: what is known of it, and what one process that learns finds.
 
     Its events with their numbers, and those before the change; the ticks of its match points, and the run-steps per
-    event of listing all matches: a tenth of these is enough to learn by in each shard; a history of what was before the change.
+    event of the exact run; a history of what was before the change.
     """
 
     events: pa.Table
@@ -84,9 +84,8 @@ def streams(tmp_path_factory: pytest.TempPathFactory) -> Streams:
         events = pa.concat_tables([stream.before, stream.after]).combine_chunks()
         events = events.append_column("number", pa.array(np.arange(len(events))))
         matches = QUERY.match(events, bind="number")
-        exact, known = ends(matches.points()), HistoryGraph(QUERY).fit(stream.before)
-        full = known.steps_per_event_
-        known.save(home)
+        exact, full = ends(matches.points()), matches.work.steps / len(events)
+        HistoryGraph(QUERY).fit(stream.before).save(home)
         here = in_one(events, HistoryGraph.load(home, QUERY), full, learn=True)
         return Changing(events, stream.before, exact, full, home, here)
 

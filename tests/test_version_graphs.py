@@ -17,7 +17,6 @@ from acep_approx import HistoryGraph
 from acep_approx.budget.budget import Budget
 from acep_approx.cli.main import app
 from acep_approx.learning import cohort
-from acep_approx.shedding import load
 from acep_approx.spark.streaming.driver import Driver
 from history.store import versions
 from tests.cases import FULL
@@ -45,7 +44,6 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     driver, states = Driver(job, control), {}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(cohort, "LOOK_BACK", 64)  # the stream is short
-        patch.setattr(load, "LARGE", 1.0)  # so the cohort has 60% of this budget, too
         for number, metrics in enumerate(micro_batches(job, events, states)):
             driver.process(metrics, number)
     pq.write_table(later(stream(2, seed=3), 2), folder / "later.parquet")

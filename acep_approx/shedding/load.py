@@ -148,7 +148,7 @@ class Load:
 
     @property
     def audit_share(self) -> float:
-        """The share of the budget that the audit has."""
+        """The share of the budget that an audit has which nothing learns from."""
         return self.audit * min(LARGE / self.share, 1.0) if self.budget.unit == "%" else self.audit
 
     @property
@@ -206,15 +206,15 @@ def first_worth(load: Load, automaton: RegisterAutomaton, *, is_random: bool) ->
     return policy_named(load.policy_name)(automaton, None, 0.0)
 
 
-def audited_cells(load: Load, window: int, times: float = 1.0) -> AuditCells | None:
-    """Which cells are audited: those that the audit's budget pays for where nothing is saved, or ``times`` as many.
+def audited_cells(load: Load, window: int, audit: float, times: float = 1.0) -> AuditCells | None:
+    """Which cells are audited: those that a share of the budget pays for where nothing is saved, or ``times`` as many.
 
     Returns
     -------
     AuditCells or None
         None: no audit was asked for.
     """
-    share = _audit(load)
+    share = _audit(load, audit)
     if share <= 0:
         return None
     return AuditCells(min(times * share, MOST_AUDITED), epoch_of(window), window, load.seed)
@@ -227,7 +227,7 @@ def first_allowance(load: Load, worth: Worth, window: int, explores: float, *, m
     base = Allowance(
         price=first_price(worth, load.share) if price is None else price,
         elasticity=known.prices_.elasticity(load.share_of_listing) if known and is_learned else 1.0,
-        audit=_audit(load) if marks else 0.0,
+        audit=_audit(load, load.audit) if marks else 0.0,
         audit_share=load.audit if marks else 0.0,
         epoch=epoch_of(window),
         seed=load.seed,
@@ -272,9 +272,9 @@ def bound_in_words(budget: Budget, rate: float) -> str:
     return f"{per_event} at the end, by the clock"
 
 
-def _audit(load: Load) -> float:
-    """Share of the runs that the audit's budget protects; those count too that begin a window before a cell."""
-    return load.audit * load.share / (1 + 1 / EPOCH_WINDOWS)
+def _audit(load: Load, audit: float) -> float:
+    """Share of the runs that such a share of the budget protects; those count too that begin a window before a cell."""
+    return audit * load.share / (1 + 1 / EPOCH_WINDOWS)
 
 
 def epoch_of(window: int) -> int:

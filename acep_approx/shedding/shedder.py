@@ -190,17 +190,18 @@ class Shedder:
         has_cells = automaton.counted == "nothing" and is_certain
         can_be_beside = window > 0 and load.budget.unit != "runs" and has_cells
         if not (learns or (can_be_beside and (has_cohort or self.audits_beside))):
-            self.cells = audited_cells(load, window)
+            self.cells = audited_cells(load, window, load.audit)
             return 0.0
-        cells = audited_cells(load, window, COHORT if has_cohort else BESIDE)
+        audit = load.audit if has_cohort else load.audit_share
+        cells = audited_cells(load, window, audit, COHORT if has_cohort else BESIDE)
         if cells is None or not can_be_beside:
             return 0.0
         if has_cohort:
-            self.beside = Beside(self.arena, Cohort(self.plan, *self._columns, cells), load.audit_share)
+            self.beside = Beside(self.arena, Cohort(self.plan, *self._columns, cells), audit)
         else:
             full = (load.steps_per_event or 0.0) / load.ratio * replace(load, drops=True).ratio
-            self.exact_audit = ExactAudit(self.plan, self._columns, cells, load.audit_share, full)
-        return load.audit_share
+            self.exact_audit = ExactAudit(self.plan, self._columns, cells, audit, full)
+        return audit
 
     def rebind(self, tables: RunTables) -> None:
         """Go on with columns of wider types; refused where it learns (``ACEP-D024``)."""
@@ -349,7 +350,7 @@ class Shedder:
     def know_window(self, window: int) -> None:
         """The longest window of the queries that are keys is known now: what is audited lies in cells of four."""
         if self.cells is not None and window > self.cells.window:
-            self.cells = audited_cells(self.load, window)
+            self.cells = audited_cells(self.load, window, self.load.audit)
             self.arena.allow(replace(self.arena.allowance, epoch=epoch_of(window)))
 
     def weigh_keys(self, weights: Floats) -> None:
