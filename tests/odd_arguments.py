@@ -53,6 +53,8 @@ RULE r ON PATTERN A a WITHIN 1 DO UPDATE t SET n = old.n + 1 AT (a.user); CALL f
 RULE q ON PATTERN SEQ(A a, B b) WITHIN 5
 """
 RULES = compile_rules(RULES_TEXT)
+RISING = compile_rules(f"RULE r ON {TEXT}")
+"""A rule with partial matches, so that there is something to learn."""
 ROLES = ("time", "key", "type", "unit", "start", "time_format")
 FILES = ("format", "on_malformed", "rejects", "on_late", "late")
 LAYOUT = (
@@ -346,11 +348,11 @@ def subjects(folder: Path) -> list[Subject]:
         Subject("QuerySet.train", lambda: a_set().train, EVENTS),
         Subject("Histories.save", lambda: a_set().train(EVENTS).save, folder / "histories"),
         Subject("Histories.load", lambda: acep_approx.Histories.load, folder),
-        Subject("RuleSet.match_within", lambda: RULES.match_within, EVENTS, "2 runs"),
-        Subject("RuleHistory", lambda: acep_approx.RuleHistory, RULES),
-        Subject("RuleHistory.fit", lambda: acep_approx.RuleHistory(RULES).fit, EVENTS),
-        Subject("RuleHistory.save", lambda: acep_approx.RuleHistory(RULES).fit(EVENTS).save, folder / "of rules"),
-        Subject("RuleHistory.load", lambda: acep_approx.RuleHistory.load, folder, RULES),
+        Subject("RuleSet.match_within", lambda: RISING.match_within, EVENTS, "2 runs"),
+        Subject("RuleHistory", lambda: acep_approx.RuleHistory, RISING),
+        Subject("RuleHistory.fit", lambda: acep_approx.RuleHistory(RISING).fit, EVENTS),
+        Subject("RuleHistory.save", lambda: acep_approx.RuleHistory(RISING).fit(EVENTS).save, folder / "of rules"),
+        Subject("RuleHistory.load", lambda: acep_approx.RuleHistory.load, folder, RISING),
         Subject("QuerySet.batches", lambda: a_set().batches, EVENTS),
         Subject("QuerySet.follow", lambda: a_set().follow, growing, named=live),
         Subject("QuerySet.pass_time", lambda: begun(a_set()).pass_time, 99),

@@ -73,6 +73,7 @@ class Histories:
         HistoryError
             ``ACEP-H005``, ``ACEP-H006``: something is there already.
         """
+        expect("the folder of histories", folder, (str, os.PathLike), "the path of a directory")
         home = Path(folder)
         check_free(home)
         home.mkdir(parents=True, exist_ok=True)
@@ -89,6 +90,7 @@ class Histories:
         UsageError
             ``ACEP-U036``: there is none.
         """
+        expect("the folder of histories", folder, (str, os.PathLike), "the path of a directory")
         made = cls(folder=folder)
         assert made.folder is not None, "it was given"
         if not made.folder.is_dir() or not len(made):
