@@ -13,7 +13,7 @@ import pytest
 from acep_approx import HistoryGraph, Query, compile_query
 from acep_approx.api.matcher import Matcher
 from acep_approx.pages import summary
-from acep_approx.training.exact_work import LISTED, POINTED
+from acep_approx.training.pricing import LISTED, POINTED
 from history import HistoryError
 
 KEYED = "PATTERN SEQ(A a, B b, C c) WHERE [k] AND b.x > a.x AND c.x > b.x AND c.y - a.y > b.y - 9 WITHIN 900"

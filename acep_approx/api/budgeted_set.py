@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from acep_approx.arguments import checked
-from acep_approx.budget.budget import Budget
+from acep_approx.budget.budget import Budget, refuse_without
 from acep_approx.errors import DataError, UsageError
 
 if TYPE_CHECKING:
@@ -45,12 +45,7 @@ def new_purse(spending: Mapping[str, Any]) -> NewPurse | None:
     """
     given = {name: value for name, value in spending.items() if value is not None}
     if given.get("budget") is None:
-        for name in given:
-            raise UsageError(
-                f"{name}= is about a load budget, and there is none",
-                code="ACEP-U040",
-                hint="say how much may be done: budget='20%', '5000 steps/event', '200 runs' or '2 ms/batch'",
-            )
+        refuse_without(given)
         return None
     from acep_approx.shedding.load import Load
     from acep_approx.shedding.purse import Purse

@@ -11,7 +11,7 @@ from acep_approx.api.matcher import Matcher
 from acep_approx.api.tunable import TunableQuery
 from acep_approx.arguments import checked
 from acep_approx.diagrams.fragments import never_raises
-from acep_approx.errors import DataError, UsageError, expect
+from acep_approx.errors import DataError, expect
 from acep_approx.events.reading.malformed import PushedRows
 from acep_approx.events.time_formats import TimeFormat
 from acep_approx.matching.outputs.bind import Bind, Wide
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from acep_approx.api.budgeted_matcher import BudgetedMatcher
     from acep_approx.api.budgeted_revisions import BudgetedRevisedMatcher
     from acep_approx.api.live_run import LiveRun
-    from acep_approx.budget.budget import Budget
+    from acep_approx.budget.budget import Budget, refuse_without
     from acep_approx.results.budgeted import BudgetedMatches
     from acep_approx.revisions.matcher import RevisedMatcher
     from acep_approx.spark.plan.matcher import SparkMatcher
@@ -158,12 +158,7 @@ class Query(TunableQuery):
     ) -> Matcher | RevisedMatcher:
         if budget is not None:
             return self._matcher_within(budget, revisions, options, **more)
-        for name in more:
-            raise UsageError(
-                f"{name}= is about a load budget, and there is none",
-                code="ACEP-U040",
-                hint="say how much may be done: budget='20%', '5000 steps/event', '200 runs' or '2 ms/batch'",
-            )
+        refuse_without(more)
         if revisions is not None:
             from acep_approx.revisions.matcher import RevisedMatcher
 

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from acep_approx.budget.audit import RecallEstimate
-from acep_approx.budget.budget import Budget
+from acep_approx.budget.budget import Budget, refuse_without
 from acep_approx.errors import DataError, UsageError, expect
 from acep_approx.events.stream import EventBatch
 from acep_approx.planning.compiled import CompiledQuery
@@ -30,6 +30,10 @@ from history.store import is_history
 PROTECTED = 1000.0
 """What a match point counts for, beside those of others, of a rule that writes what some rule reads."""
 WAYS_TO_SHED = ("protect", "alike")
+HOW = ("policy", "audit", "seed", "full_work")
+"""What a load says beside the budget."""
+SPENDING = ("history", *HOW, "shed")
+"""Arguments that say how a budget is spent."""
 
 
 def sheds(rule: CompiledRule) -> bool:
@@ -127,6 +131,7 @@ class RuleSpending:
         self.load, self.histories, self.shed = load, histories, shed
         self._found: dict[str, list[int]] = {}
         self._made: dict[int, Shedder] = {}
+        self._protected: set[int] = set()
 
     def check(self, program: Program) -> None:
         """Refuse what cannot be begun.
@@ -155,18 +160,18 @@ class RuleSpending:
         self.purse = Purse(self.load, Histories(self.histories))
         self.program = program
         self._found = {rule.name: [0, 0] for rule in program.rules}
-        protected = self._protected(program)
+        self._protected = self._to_spare(program)
         self._made = {}
         for rule in filter(sheds, program.rules):
             shedder = self.purse.shedder(rule.plan, rule.name, audits_beside=False)
             assert shedder is not None, "it can shed"
             self._made[rule.number] = shedder
         for number, shedder in self._made.items():
-            first = PROTECTED if number in protected else 1.0
+            first = PROTECTED if number in self._protected else 1.0
             self.purse.join(shedder, program.rules[number].name, program.rules[number].rule.worth * first)
         return self._made
 
-    def _protected(self, program: Program) -> set[int]:
+    def _to_spare(self, program: Program) -> set[int]:
         """The rules that write what some rule reads, if these are to be spared."""
         if self.shed != "protect":
             return set()
@@ -204,7 +209,7 @@ class RuleSpending:
     def options(self) -> dict[str, Any]:
         """What the run was begun with, as JSON."""
         load = self.load
-        own = {name: getattr(load, name) for name in ("policy", "audit", "seed", "full_work")}
+        own = {name: getattr(load, name) for name in HOW}
         return {**own, "budget": str(load.budget), "shed": self.shed, "has_history": bool(self.histories)}
 
     # --- what came of it ----------------------------------------------------------------------------------------
@@ -224,10 +229,8 @@ class RuleSpending:
 
     def _share(self, rule: CompiledRule) -> RuleShare:
         matches, certain = self._found[rule.name]
-        protected = rule.number in self._protected(self.program)
-        share = RuleShare(
-            rule.name, sheds(rule), rule.rule.worth, protected and sheds(rule), matches=matches, certain=certain
-        )
+        protected = rule.number in self._protected and sheds(rule)
+        share = RuleShare(rule.name, sheds(rule), rule.rule.worth, protected, matches=matches, certain=certain)
         shedder = self._made.get(rule.number)
         if shedder is None or not shedder.metrics.pieces:
             return share
@@ -241,10 +244,6 @@ class RuleSpending:
             untested=shedder.arena.untested,
             recall=shedder.recall(),
         )
-
-
-SPENDING = ("history", "policy", "audit", "seed", "full_work", "shed")
-"""Arguments that say how a budget is spent."""
 
 
 Known = Mapping[str, HistoryGraph] | str | Path | None
@@ -261,12 +260,7 @@ def spending_of(program: Program, budget: str | float | Budget | None, more: dic
     """
     given = {name: more.pop(name) for name in SPENDING if name in more}
     if budget is None:
-        for name in given:
-            raise UsageError(
-                f"{name}= is about a load budget, and there is none",
-                code="ACEP-U040",
-                hint="say how much may be done: budget='20%', '5000 steps/event', '200 runs' or '2 ms/batch'",
-            )
+        refuse_without(given)
         return None
     history, shed = given.pop("history", None), given.pop("shed", "protect")
     expect("shed", shed, str, ", ".join(WAYS_TO_SHED))
@@ -307,5 +301,5 @@ def taken_up(program: Program, options: dict[str, Any] | None, history: Known) -
             code="ACEP-D048",
             hint="give the history too: from_state(state, history=...); a later version of it will do",
         )
-    how = {name: options[name] for name in ("policy", "audit", "seed", "full_work")}
+    how = {name: options[name] for name in HOW}
     return RuleSpending(Load(Budget.parse(options["budget"]), **how), known_of(history, program), options["shed"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from math import inf
 from numbers import Integral, Real
@@ -113,6 +114,22 @@ class Budget:
 
 def _refused(text: object, why: str) -> UsageError:
     return UsageError(f"{text!r} is not a budget: {why}", code="ACEP-U030", hint=HINT)
+
+
+def refuse_without(given: Iterable[str]) -> None:
+    """Refuse arguments that say how a budget is spent, where there is none.
+
+    Raises
+    ------
+    UsageError
+        ``ACEP-U040``: there is one of them at least.
+    """
+    for name in given:
+        raise UsageError(
+            f"{name}= is about a load budget, and there is none",
+            code="ACEP-U040",
+            hint="say how much may be done: budget='20%', '5000 steps/event', '200 runs' or '2 ms/batch'",
+        )
 
 
 def granted_beside(rate: float, events: int, share: float) -> float:

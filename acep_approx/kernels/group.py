@@ -97,8 +97,10 @@ def _begin_groups(events: Arrived, slots: SlotTable) -> int:
 
 
 @kernel
-def group(events: Arrived, first_row: int, counting: int, slots: SlotTable, out: Relevant) -> int:
-    """Group the relevant events (class above 0, slot not negative) by slot, stably.
+def group(
+    events: Arrived, first_row: int, counting: int, keeps_order: int, slots: SlotTable, out: Relevant
+) -> int:
+    """Group the relevant events (class above 0, slot not negative) by slot, stably; or leave them as they came.
 
     Parameters
     ----------
@@ -107,10 +109,12 @@ def group(events: Arrived, first_row: int, counting: int, slots: SlotTable, out:
         Row number of the first event in the whole input.
     counting : int
         ``UNCOUNTED``, ``COUNTED``, ``TICKS`` or ``ONLY_TICKS``.
+    keeps_order : int
+        1: they stay in the order of the batch.
     slots : SlotTable
         Changed in place.
     out : Relevant
-        Gets the grouped events; slots in order of first appearance. Has room for all.
+        Gets the events; slots in order of first appearance. Has room for all.
 
     Returns
     -------
@@ -119,7 +123,7 @@ def group(events: Arrived, first_row: int, counting: int, slots: SlotTable, out:
 
     Complexity: O(n), independent of the number of slots.
     """
-    used = _begin_groups(events, slots)
+    used = 0 if keeps_order else _begin_groups(events, slots)
     total = 0
     for i in range(len(events.slot)):
         s = events.slot[i]
@@ -132,8 +136,8 @@ def group(events: Arrived, first_row: int, counting: int, slots: SlotTable, out:
             tick = tick if counting == COUNTED else number
             place = place if counting == ONLY_TICKS else number
         if events.cls[i] > 0:
-            at = slots.begin[s]
-            slots.begin[s] = at + 1
+            at = total if keeps_order else slots.begin[s]
+            slots.begin[s] += 1 - keeps_order
             out.slot[at] = s
             out.tick[at] = tick
             out.cls[at] = events.cls[i]

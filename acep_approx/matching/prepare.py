@@ -171,10 +171,8 @@ class Preparer:
         ticks = np.require(batch.ticks, requirements="W")  # columns of a file are read-only: another type to numba
         slots = SlotTable(self.counters, self._count, np.empty(rows, np.int64))
         out = Relevant(*(np.empty(rows, np.int64) for _ in Relevant._fields))
-        used = group(Arrived(slot, cls, ticks), batch.first_row, self._counts, slots, out)
+        used = group(Arrived(slot, cls, ticks), batch.first_row, self._counts, int(keeps_order), slots, out)
         out = Relevant(*(column[:used] for column in out))
-        if keeps_order and self.key_columns:
-            out = _as_they_came(out, batch.first_row, rows)
         if rows == classes[self].size:  # not a piece: its memory is free for what comes
             del classes[self]
         at, row, place = out.row - batch.first_row, out.row, out.place
@@ -236,11 +234,3 @@ def _counting(plan: Plan) -> int:
     has_guards = plan.registers is not None and any(step.guard for step in plan.registers.steps)
     is_counted = plan.counted == "partition" or (has_guards and not is_strict)
     return COUNTED if is_counted else UNCOUNTED
-
-
-def _as_they_came(events: Relevant, first_row: int, rows: int) -> Relevant:
-    """Events that were grouped by slot, in the order of a batch of so many."""
-    at = np.full(rows, -1)
-    at[events.row - first_row] = np.arange(len(events.row))
-    at = at[at >= 0]
-    return Relevant(*(column[at] for column in events))

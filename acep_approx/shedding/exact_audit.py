@@ -62,12 +62,10 @@ class ExactAudit:
     def count(self, events: RunEvents) -> None:
         """These events come, that runs are tested with."""
         self._events, self._found = events, []
-        self.cells.count(events)
 
     def note_found(self, rows: Ints) -> None:
         """The run has found match points at these rows."""
         self._found.append(rows)
-        self.cells.note_found(rows)
 
     @property
     def tries_ends(self) -> bool:
@@ -93,13 +91,14 @@ class ExactAudit:
             assert self.ends is not None
             self.ends.quota += granted
             granted = 0.0
-        if self.ends is not None and is_relevant and len(self._events.row):
-            found = np.concatenate([*self._found, np.zeros(0, np.int64)])
-            self.ends.add(batch, self._events, classes, found)
+        events = self._events if is_relevant and len(self._events.row) else None
+        found = np.concatenate([*self._found, np.zeros(0, np.int64)])
+        if self.ends is not None and events is not None:
+            self.ends.add(batch, events, classes, found)
             if self.ends.is_due():
                 granted = self._try_ends()
         if not self.tries_ends:
-            self.cells.end_piece(batch, granted, is_relevant=is_relevant)
+            self.cells.end_piece(batch, granted, events, found)
 
     def _try_ends(self) -> float:
         """Try some; gives the run-steps that are left for cells, if these come next."""

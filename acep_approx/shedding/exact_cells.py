@@ -65,26 +65,19 @@ class ExactCells:
         self._seen = 0  # events that the exact run was shown
         self._looks: dict[int, bool] = {}  # by epoch: whether its cells are looked at; the latest
         self._execution: Execution | None = None
-        self._events: RunEvents
-        self._found: list[Ints] = []  # rows of the match points of the run in this piece
 
-    def count(self, events: RunEvents) -> None:
-        """These events come, that runs are tested with."""
-        self._events, self._found = events, []
+    def end_piece(self, batch: EventBatch, granted: float, events: RunEvents | None, found: Ints) -> None:
+        """Match the cells' part of a piece of the stream, for which some run-steps are granted.
 
-    def note_found(self, rows: Ints) -> None:
-        """The run has found match points at these rows."""
-        self._found.append(rows)
-
-    def end_piece(self, batch: EventBatch, granted: float, *, is_relevant: bool) -> None:
-        """Match the cells' part of a piece of the stream, for which some run-steps are granted."""
+        ``events``: those that runs are tested with, None without any; ``found``: rows of the run's match points.
+        """
         self.quota += granted
         self._density = len(batch) / (int(batch.ticks[-1] - batch.ticks[0]) + 1)
-        if not is_relevant or not len(self._events.row):
+        if events is None:
             return
-        chosen = self._chosen(self._events.slot, self._events.tick)
+        chosen = self._chosen(events.slot, events.tick)
         if len(chosen):
-            self._match(batch, chosen[np.argsort(self._events.row[chosen])])
+            self._match(batch, events, chosen[np.argsort(events.row[chosen])], found)
         # epochs that are over are no longer at hand; long ago they are forgotten
         now = int(batch.ticks[-1]) // self.cells.epoch
         at_hand = sum(looks for epoch, looks in self._looks.items() if epoch >= now)
@@ -125,8 +118,8 @@ class ExactCells:
 
     # --- what is in them ------------------------------------------------------------------------------------
 
-    def _match(self, batch: EventBatch, chosen: Ints) -> None:
-        rows, slots, ticks = self._events.row[chosen], self._events.slot[chosen], self._events.tick[chosen]
+    def _match(self, batch: EventBatch, events: RunEvents, chosen: Ints, found: Ints) -> None:
+        rows, slots, ticks = events.row[chosen], events.slot[chosen], events.tick[chosen]
         if self._execution is None:
             self._execution = Execution(self.plan, output=BARE)
             known = {field.name: field for field in batch.data.schema}  # types may be wider by now
@@ -150,8 +143,7 @@ class ExactCells:
         rows, slots, ticks = rows[points], slots[points], ticks[points]
         cells = self.cells.cells(slots, ticks)
         is_in = (cells >= 0) & self._looked(ticks)
-        is_found = np.isin(rows[is_in], np.concatenate([*self._found, np.zeros(0, np.int64)]))
-        self.sample = self.sample.combine(AuditSample.of(cells[is_in], is_found))
+        self.sample = self.sample.combine(AuditSample.of(cells[is_in], np.isin(rows[is_in], found)))
 
     def _give_up(self, slots: Ints, ticks: Ints) -> None:
         self._execution = None

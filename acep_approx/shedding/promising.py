@@ -15,17 +15,16 @@ from acep_approx.budget.budget import Budget
 from acep_approx.engines.runs.load_shedder import LoadShedder
 from acep_approx.matching.execution import Execution
 from acep_approx.matching.outputs.kinds import POINTS
-from acep_approx.planning.planner import MERGING
 from acep_approx.shedding.load import Load
 from acep_approx.shedding.shedder import Shedder
-from acep_approx.training.pricing import MERGE
+from acep_approx.training.pricing import LISTED, POINTED
 from acep_approx.training.promise import OUTPUTS, SHARES, Part, Promise, Promises, Truth, intervals
 
 if TYPE_CHECKING:
     from acep_approx.training.history_graph import HistoryGraph
 
-MERGES = dict(zip(OUTPUTS, (MERGE, ",".join(MERGING)), strict=True))
-"""Merging that is lossless for each output: where matches are listed, runs that others dominate have matches too."""
+MERGES = dict(zip(OUTPUTS, (LISTED, POINTED), strict=True))
+"""Merging that is lossless for each output."""
 
 
 def promised(known: HistoryGraph, part: Part) -> Promises:

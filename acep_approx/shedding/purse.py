@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from acep_approx.matching.pipeline import Pipeline
     from acep_approx.planning.planner import Plan
     from acep_approx.training.histories import Histories
-    from acep_approx.training.history_graph import HistoryGraph
 
 FIRST_MOVE, MOST_EVENTS = 256, 4096
 """Events after which parts move for the first time, and then twice as many each time, up to so many."""
@@ -140,28 +139,12 @@ class Purse:
             if not is_known:
                 own.check(plan)
 
-    def _history(self, plan: Plan, known_as: str | None) -> HistoryGraph | None:
-        return None if self.histories is None else self.histories.of(plan, known_as or plan.fingerprint())
-
     def shedder(
         self, plan: Plan, known_as: str | None = None, *, audits_beside: bool = True, is_of_pairs: bool = False
     ) -> Shedder | None:
         """What the engine of a plan sheds with; it has a part of the budget from ``join`` on.
 
-        Parameters
-        ----------
-        plan : Plan
-        known_as : str, optional
-            What its history is found by; default: the fingerprint of the plan.
-        audits_beside : bool, default True
-            Whether the audit may match some cells beside the run.
-        is_of_pairs : bool, default False
-            Whether the keys of the engine are queries of a template, too: then a try to begin a run is a run-step.
-
-        Returns
-        -------
-        Shedder or None
-            None where it keeps no partial matches.
+        See ``SharedLoad.shedder``.
 
         Raises
         ------
@@ -171,12 +154,13 @@ class Purse:
         if plan.registers is None:
             return None
         plan.refuse_unbounded("a load budget")
-        history = self._history(plan, known_as)
+        name = known_as or plan.fingerprint()
+        history = None if self.histories is None else self.histories.of(plan, name)
         own = replace(self.load, history=history, full_work=None)
         if own.budget.unit == "%" and history is None:
             own = replace(own, full_work=1.0)  # it is told more when it joins
         made = self.shedder_of(plan, own, audits_beside=audits_beside)
-        made.known_as = known_as or plan.fingerprint()
+        made.known_as = name
         made.charges_births, made.keeps_metrics, made.before_batch = is_of_pairs, True, self.settle
         return made
 

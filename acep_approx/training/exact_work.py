@@ -25,9 +25,8 @@ from acep_approx.matching.outputs.kinds import BARE
 from acep_approx.planning.planner import Plan
 from acep_approx.ranges import check, finite
 from acep_approx.training.past import Past
+from acep_approx.training.pricing import LISTED, POINTED
 
-LISTED, POINTED = "equal,chain", "equal,pareto,chain"
-"""How runs are merged without loss where all matches are listed, and where only match points are asked for."""
 MOST = 1 << 17
 """Events, at the end of the past, that it is learned from."""
 STRETCH = 1024

@@ -21,11 +21,12 @@ from acep_approx.engines.runs.worth import Allowance, Worth
 from acep_approx.events.stream import EventBatch
 from acep_approx.matching.execution import Execution
 from acep_approx.matching.outputs.kinds import POINTS
-from acep_approx.planning.planner import Plan
+from acep_approx.planning.planner import MERGING, Plan
 from history.arrays import no_ints
 
-MERGE = "equal,chain"
-"""Points are found with the work that listing matches takes: without dropping runs that another dominates."""
+LISTED, POINTED = "equal,chain", ",".join(MERGING)
+"""How runs are merged without loss where all matches are listed, as runs that another dominates have matches, too; and
+where only match points are asked for. Replays find points with the work that listing matches takes."""
 LEAST_SHARE = 0.01
 FACTOR = 8.0
 """By how much the price is raised or lowered while its range is looked for."""
@@ -201,7 +202,7 @@ def learn_prices(
 
     def run(price: float) -> PricePoint:
         noting = _Noting(Shedding(worth, Allowance(price=price, reserve=-1.0)))
-        matcher = Execution(plan, output=POINTS, merge=MERGE, shedding=noting)
+        matcher = Execution(plan, output=POINTS, merge=LISTED, shedding=noting)
         bind(matcher)
         for batch in past:
             for _ in matcher.run(batch):

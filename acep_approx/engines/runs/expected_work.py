@@ -26,9 +26,6 @@ from acep_approx.kernels.runs import expected as kernel
 from acep_approx.kernels.runs.pools import NEVER
 from acep_approx.ranges import TICK, check, finite
 
-LEAST_LOG = -700.0
-"""In the place of the logarithm of 0."""
-
 
 @dataclass(frozen=True)
 class WorkLaw:
@@ -111,8 +108,7 @@ class WorkMeter:
             self._seen = kernel.Seen(extended(self._seen.last, room, NEVER), counts)
         if size:
             kernel.count_recent(events.slot, events.tick, events.cls, self._asked, self._seen, logs)
-        logs = np.maximum(logs.reshape(size, variables), LEAST_LOG)  # the product of nothing and a power is nothing
-        return Measured(self._tests[events.cls], logs @ self._counted)
+        return Measured(self._tests[events.cls], logs.reshape(size, variables) @ self._counted)
 
     def _know_classes(self) -> None:
         """Look up what classes of events do, where some were found since."""

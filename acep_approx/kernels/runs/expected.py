@@ -12,6 +12,9 @@ from acep_approx.arrays import Floats, Ints
 from acep_approx.jit.kernel import block_kernel
 from acep_approx.kernels.runs.pools import NEVER
 
+LEAST_LOG = -700.0
+"""In the place of the logarithm of 0: a power of it is nothing, and nothing times 0 is a number."""
+
 
 class Asked(NamedTuple):
     """Which of so many ``variables`` an event of each class can be bound to: one word for each."""
@@ -47,5 +50,5 @@ def count_recent(slot: Ints, tick: Ints, cls: Ints, asked: Asked, seen: Seen, lo
         last[key] = now
         for variable in range(size):
             count = counts[at + variable]
-            logs[e * size + variable] = math.log(count) if count > 0.0 else -math.inf
+            logs[e * size + variable] = max(math.log(count), LEAST_LOG) if count > 0.0 else LEAST_LOG
             counts[at + variable] += asked.binds[cls[e] * size + variable]
